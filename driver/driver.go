@@ -1,0 +1,144 @@
+// Package driver is the contract between the Holdfast client and a store of
+// locks. Programs that take locks import package holdfast; whoever writes a
+// store imports this one.
+//
+// A Store makes one attempt per call. It does not wait, does not retry what may
+// have been applied, and starts no goroutine on behalf of a call: waiting,
+// keep-alive and loss belong to the client, once for all stores. What a store
+// must hold to is written at each method, and package drivertest checks it.
+//
+// Durations go to the store, never absolute times: the store's clock decides,
+// and nothing a store answers depends on the clock of whoever asks.
+package driver
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Store keeps the holds of any number of resources.
+//
+// All methods may be called concurrently. Requests are valid (see the Validate
+// methods): the client checks them before it calls.
+//
+// An error that is none of the package's named errors means "unknown": the
+// request may have been applied, may be applied later, or may never be. The
+// caller repeats it with the same hold ID. A store must therefore never turn a
+// failure to reach its data into ErrHeld, ErrLost or a silent success.
+type Store interface {
+	// Acquire grants the resource or answers with a *HeldError.
+	//
+	// A hold blocks until its end and, unless it was released, for its takeover
+	// delay after that. An exclusive request is granted when nothing blocks; a
+	// shared one when nothing exclusive blocks and, if it has a limit, fewer
+	// shared holds than that block. Its own limit decides, not that of others.
+	//
+	// A lock ID has at most one hold on a resource. The same lock ID with the
+	// same hold ID finds its hold live: that is a repeat, and answers the same
+	// grant without moving the end. Finds it past its end: a new acquisition
+	// with a new token. Finds another live hold ID of its own, or its own hold
+	// already given up by a release with a delay: held, and HeldError.BySelf.
+	//
+	// A refusal changes nothing that another asker could be woken by.
+	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
+
+	// Renew extends each hold to now + TTL and never moves an end backwards
+	// (RenewRequest.Exact apart). Each request has its own outcome, in order; a
+	// result that is missing is unknown. The error of the call as a whole makes
+	// every outcome unknown. The order of effects is not defined, and they are
+	// not atomic together.
+	Renew(ctx context.Context, rs []RenewRequest) ([]RenewResult, error)
+
+	// Release ends each hold, now or after a delay. What is not there has been
+	// released: that is no error. Outcomes are those of Renew.
+	Release(ctx context.Context, rs []ReleaseRequest) ([]ReleaseResult, error)
+
+	// List yields the holds that match. It is not a snapshot: a hold that is
+	// there throughout is yielded at least once. It ends after the first error.
+	List(ctx context.Context, f Filter) iter.Seq2[Status, error]
+
+	// Sweep drops holds that no longer block and deletes the records of
+	// resources that have had no hold for idle, provided that their last token
+	// lies as far behind the store's clock: else a token could come twice. It
+	// never touches a live hold nor one in its takeover delay.
+	Sweep(ctx context.Context, idle time.Duration) (SweepResult, error)
+
+	// Traits says what the store promises. It is constant and sends nothing.
+	Traits() Traits
+
+	// Close frees what the store holds of the process: connections, files,
+	// goroutines. It releases no lock.
+	Close() error
+}
+
+// Watcher is a Store that can tell when asking again is worth while.
+type Watcher interface {
+	// Watch subscribes to the resource until ctx ends, and returns only when the
+	// subscription is effective: a release that is applied after Watch returned
+	// is signalled. So are forced releases and the sweep of a hold. Refusals and
+	// renewals are not. Signals coalesce; each reconnect of the store's stream
+	// gives one. A closed channel means "poll from now on".
+	//
+	// ErrUnsupported means that this store cannot watch, as configured.
+	Watch(ctx context.Context, resource string) (<-chan struct{}, error)
+}
+
+// Initializer is a Store that has something to prepare or to check before its
+// first use: a schema, an index, the server's settings.
+type Initializer interface {
+	// Init may be called again; it is cheap when all is in place. A store that
+	// cannot be used as it is answers with an error that wraps ErrUnusable and
+	// says how to mend it.
+	Init(ctx context.Context) error
+}
+
+// Reach says how far apart two clients may be and still exclude one another.
+type Reach string
+
+// How far a store reaches.
+const (
+	Process Reach = "process"
+	Host    Reach = "host"
+	Network Reach = "network"
+)
+
+// Fencing says what the tokens of a store promise.
+type Fencing string
+
+// What tokens promise. They protect what exclusive holds write.
+const (
+	// FencingStrict: strictly rising, whatever happens to the record.
+	FencingStrict Fencing = "strict"
+	// FencingClock: a release deletes the record, so that tokens rise only
+	// across gaps larger than the resolution of the store's clock.
+	FencingClock Fencing = "clock"
+	// FencingNone: no tokens.
+	FencingNone Fencing = "none"
+)
+
+// Traits are what a store promises, for people to choose by and for the
+// conformance suite to check.
+type Traits struct {
+	// Name of the kind of store, such as "sqlite".
+	Name string
+	// Reach says who can share the store.
+	Reach Reach
+	// ServerClock: one clock, that of the store, decides for all clients.
+	ServerClock bool
+	// Notifies: the store is a Watcher and Watch works.
+	Notifies bool
+	// Durable: holds and tokens outlive a restart of the store.
+	Durable bool
+	// Shared: shared holds and limits are supported. A store without them
+	// answers ErrUnsupported to a shared request.
+	Shared bool
+	// Fencing says what tokens promise.
+	Fencing Fencing
+}
+
+// SweepResult counts what a Sweep removed.
+type SweepResult struct {
+	Holds   int // expired holds dropped
+	Records int // idle records deleted
+}

@@ -1,0 +1,159 @@
+package driver
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Forever is the TTL of a hold without an end, and the time left of one.
+const Forever = time.Duration(math.MaxInt64)
+
+// MaxTTL is the longest finite TTL.
+const MaxTTL = 100 * 365 * 24 * time.Hour
+
+// Unknown is a duration that the store could not tell in the same round trip.
+const Unknown = time.Duration(-1)
+
+// Mode is how a hold excludes others.
+type Mode uint8
+
+// The modes.
+const (
+	Exclusive Mode = iota
+	Shared
+)
+
+// String returns "exclusive" or "shared".
+func (m Mode) String() string {
+	switch m {
+	case Exclusive:
+		return "exclusive"
+	case Shared:
+		return "shared"
+	}
+	return fmt.Sprintf("Mode(%d)", uint8(m))
+}
+
+// MarshalText writes the mode as String does.
+func (m Mode) MarshalText() ([]byte, error) {
+	if m > Shared {
+		return nil, fmt.Errorf("holdfast: no such mode: %d", uint8(m))
+	}
+	return []byte(m.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (m *Mode) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "exclusive":
+		*m = Exclusive
+	case "shared":
+		*m = Shared
+	default:
+		return fmt.Errorf("holdfast: no such mode: %q", text)
+	}
+	return nil
+}
+
+// HoldID names one acquisition and no other. It is made before the store is
+// asked, so that every request about the hold can be repeated. The zero HoldID
+// is no ID: in a HoldRef it stands for whichever hold the lock ID has.
+type HoldID [12]byte
+
+// NewHoldID returns a random ID.
+func NewHoldID() HoldID {
+	var id HoldID
+	_, _ = rand.Read(id[:]) // never fails: it ends the program instead
+	return id
+}
+
+// ParseHoldID reads the 24 hex digits that String writes.
+func ParseHoldID(s string) (HoldID, error) {
+	var id HoldID
+	if err := id.UnmarshalText([]byte(s)); err != nil {
+		return HoldID{}, err
+	}
+	return id, nil
+}
+
+// IsZero reports whether id is no ID.
+func (id HoldID) IsZero() bool { return id == HoldID{} }
+
+// String returns 24 hex digits, or "" for the zero ID.
+func (id HoldID) String() string {
+	if id.IsZero() {
+		return ""
+	}
+	return hex.EncodeToString(id[:])
+}
+
+// MarshalText writes the ID as String does.
+func (id HoldID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *HoldID) UnmarshalText(text []byte) error {
+	var read HoldID
+	if len(text) != 0 {
+		if len(text) != hex.EncodedLen(len(read)) {
+			return fmt.Errorf("%w: hold ID has %d characters, want 24 hex digits", ErrInvalid, len(text))
+		}
+		if _, err := hex.Decode(read[:], text); err != nil {
+			return fmt.Errorf("%w: hold ID is not hexadecimal", ErrInvalid)
+		}
+	}
+	*id = read
+	return nil
+}
+
+// Details say whose a hold is and what for. Status shows them; nothing is
+// decided by them.
+type Details struct {
+	Owner   string
+	Host    string
+	Comment string
+}
+
+// HoldRef points at a hold. A hold matches when its resource, lock ID, hold ID
+// and token are those of the ref; see the fields for what may be left out.
+type HoldRef struct {
+	Resource string
+	LockID   string
+	// HoldID zero: whichever hold the lock ID has on the resource. For forced
+	// administration only: such a request must be sent once, never repeated.
+	HoldID HoldID
+	// Token 0: not known. For cleaning up after an acquire without an answer.
+	Token uint64
+}
+
+// Status is a hold as the store sees it.
+type Status struct {
+	Resource string
+	LockID   string
+	HoldID   HoldID
+	Mode     Mode
+	Token    uint64
+	Details
+	// Created and Renewed are times of the store's clock; Renewed is zero for a
+	// hold that was never renewed.
+	Created time.Time
+	Renewed time.Time
+	// Left is how long until the end: 0 past it, Forever without one, Unknown
+	// where the store could not tell.
+	Left time.Duration
+	// TakeoverDelay is how long the hold goes on blocking after its end.
+	TakeoverDelay time.Duration
+	// Released: given up by a release with a delay. It can not be renewed, and
+	// its takeover delay does not count.
+	Released bool
+}
+
+// Live reports whether the hold had not reached its end when the store answered.
+func (s Status) Live() bool { return s.Left > 0 }
+
+// Ref returns the ref that matches just this hold.
+func (s Status) Ref() HoldRef {
+	return HoldRef{Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Token: s.Token}
+}

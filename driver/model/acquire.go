@@ -1,0 +1,99 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Acquire decides the request. changed says that the returned record is to be
+// stored; a repeat of a grant leaves the record as it is. A refusal is a
+// *driver.HeldError and changes nothing.
+func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Grant, changed bool, err error) {
+	for _, h := range r.Holds {
+		if h.LockID == q.LockID && h.HoldID == q.HoldID && h.live(now) && !h.Released {
+			return r, driver.Grant{Token: h.Token, Left: h.End.until(now)}, false, nil
+		}
+	}
+	if inTheWay(r, now, q) {
+		return r, driver.Grant{}, false, held(r, now, q)
+	}
+	token, err := nextToken(r, now)
+	if err != nil {
+		return r, driver.Grant{}, false, err
+	}
+	holds := make([]Hold, 0, len(r.Holds)+1)
+	for _, h := range r.Holds {
+		if h.blocks(now) {
+			holds = append(holds, h)
+		}
+	}
+	end := now.plus(q.TTL)
+	r = r.touched(now, append(holds, Hold{
+		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Token: token, Details: q.Details,
+		Created: now, End: end, TakeoverDelay: q.TakeoverDelay,
+	}))
+	r.Token = token
+	return r, driver.Grant{Token: token, Left: end.until(now)}, true, nil
+}
+
+// inTheWay reports whether the holds that block leave no room for the request.
+func inTheWay(r Record, now Time, q driver.AcquireRequest) bool {
+	shared := 0
+	for i := range r.Holds {
+		h := &r.Holds[i]
+		switch {
+		case !h.blocks(now):
+		case h.LockID == q.LockID, h.Mode == driver.Exclusive, q.Mode == driver.Exclusive:
+			return true
+		default:
+			shared++
+		}
+	}
+	return q.Limit > 0 && shared >= q.Limit
+}
+
+// nextToken keeps tokens rising even if the record was deleted in between,
+// because it is never behind the clock and deletion waits for the clock to pass
+// the last token.
+func nextToken(r Record, now Time) (uint64, error) {
+	token := r.Token + 1
+	if now > 0 {
+		token = max(token, uint64(now))
+	}
+	if token > driver.MaxToken {
+		return 0, fmt.Errorf("%w: the next fencing token of %q would pass 2^53", driver.ErrDamaged, r.Resource)
+	}
+	return token, nil
+}
+
+func held(r Record, now Time, q driver.AcquireRequest) error {
+	e := &driver.HeldError{Resource: r.Resource, Holders: make([]driver.Status, 0, len(r.Holds))}
+	waits := make([]time.Duration, 0, len(r.Holds)) // until each that is in the way is not
+	var sure time.Duration                          // until the last that must go is gone
+	for _, h := range r.Holds {
+		if !h.blocks(now) {
+			continue
+		}
+		e.Holders = append(e.Holders, h.status(r.Resource, now))
+		wait := h.clear().until(now)
+		switch {
+		case h.LockID == q.LockID:
+			e.BySelf = e.BySelf || h.live(now)
+			sure = max(sure, wait)
+		case h.Mode == driver.Exclusive || q.Mode == driver.Exclusive:
+			sure = max(sure, wait)
+		default:
+			waits = append(waits, wait)
+		}
+	}
+	if q.Limit > 0 && len(waits) >= q.Limit {
+		// Room comes when all but Limit-1 of the shared holds are gone.
+		slices.Sort(waits)
+		sure = max(sure, waits[len(waits)-q.Limit])
+	}
+	e.RetryAfter = sure
+	return e
+}

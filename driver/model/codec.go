@@ -1,0 +1,87 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// encodedHold is a hold in JSON. Its names are part of the format of every
+// store that keeps records as text: add, never rename.
+type encodedHold struct {
+	LockID   string        `json:"lockId"`
+	HoldID   driver.HoldID `json:"holdId"`
+	Mode     driver.Mode   `json:"mode"`
+	Token    uint64        `json:"token"`
+	Owner    string        `json:"owner,omitempty"`
+	Host     string        `json:"host,omitempty"`
+	Comment  string        `json:"comment,omitempty"`
+	Created  Time          `json:"created"`
+	Renewed  Time          `json:"renewed,omitempty"`
+	End      *Time         `json:"end,omitempty"` // absent: forever
+	DelayMS  int64         `json:"takeoverDelayMs,omitempty"`
+	Released bool          `json:"released,omitempty"`
+}
+
+// EncodeHolds returns holds as JSON: an array, times in microseconds. The
+// record's other fields are numbers, which a store keeps beside it.
+func EncodeHolds(holds []Hold) ([]byte, error) {
+	out := make([]encodedHold, len(holds))
+	for i, h := range holds {
+		out[i] = encodedHold{
+			LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Token: h.Token,
+			Owner: h.Details.Owner, Host: h.Details.Host, Comment: h.Details.Comment,
+			Created: h.Created, Renewed: h.Renewed,
+			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released,
+		}
+		if h.End != NoEnd {
+			out[i].End = &holds[i].End
+		}
+	}
+	return json.Marshal(out)
+}
+
+// DecodeHolds reads what EncodeHolds wrote. What it cannot read as holds that
+// could have been granted is driver.ErrDamaged, never a guess: a record read
+// wrongly would be a lock granted twice.
+func DecodeHolds(data []byte) ([]Hold, error) {
+	var in []encodedHold
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, fmt.Errorf("%w: %v", driver.ErrDamaged, err)
+	}
+	holds := make([]Hold, len(in))
+	for i, e := range in {
+		h := Hold{
+			LockID: e.LockID, HoldID: e.HoldID, Mode: e.Mode, Token: e.Token,
+			Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
+			Created: e.Created, Renewed: e.Renewed, End: NoEnd,
+			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released,
+		}
+		if e.End != nil {
+			h.End = *e.End
+		}
+		if err := h.check(); err != nil {
+			return nil, fmt.Errorf("%w: hold %d: %v", driver.ErrDamaged, i, err)
+		}
+		holds[i] = h
+	}
+	return holds, nil
+}
+
+func (h Hold) check() error {
+	switch {
+	case driver.ValidLockID(h.LockID) != nil:
+		return fmt.Errorf("lock ID %q", h.LockID)
+	case h.HoldID.IsZero():
+		return fmt.Errorf("no hold ID")
+	case h.Token == 0 || h.Token > driver.MaxToken:
+		return fmt.Errorf("token %d", h.Token)
+	case h.End <= 0 || h.Created < 0 || h.Renewed < 0:
+		return fmt.Errorf("a time before 1970")
+	case h.TakeoverDelay < 0 || h.TakeoverDelay > driver.MaxTTL:
+		return fmt.Errorf("takeover delay of %v", h.TakeoverDelay)
+	}
+	return nil
+}

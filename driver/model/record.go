@@ -1,0 +1,143 @@
+// Package model is the state machine of a lock: pure functions on the record of
+// one resource. It does no I/O and has no clock; it is told the time.
+//
+// Stores that can compare and swap run it in production, through package cas.
+// For stores that decide by a statement of their own it is the oracle that
+// tests compare them with.
+//
+// Records are values: no function changes the holds of the record it is given,
+// so a record may be shared between goroutines.
+package model
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Time is a moment on the store's clock in microseconds since 1970.
+type Time int64
+
+// NoEnd is the end of a hold that lives forever.
+const NoEnd Time = math.MaxInt64
+
+// TimeOf returns t in microseconds.
+func TimeOf(t time.Time) Time { return Time(t.UnixMicro()) }
+
+// Std returns t as a time.Time, and the zero time for 0.
+func (t Time) Std() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t)).UTC()
+}
+
+// plus returns t + d. It never passes NoEnd by accident: 100 years, the longest
+// duration there is, are 3e15 µs.
+func (t Time) plus(d time.Duration) Time {
+	if d == driver.Forever {
+		return NoEnd
+	}
+	return t + Time(d/time.Microsecond)
+}
+
+// until returns how long after now t is; 0 if it is not after now.
+func (t Time) until(now Time) time.Duration {
+	switch {
+	case t == NoEnd:
+		return driver.Forever
+	case t <= now:
+		return 0
+	}
+	return time.Duration(t-now) * time.Microsecond
+}
+
+// Record is all that decides about one resource. The zero Record but for its
+// Resource is that of a resource never locked.
+type Record struct {
+	Resource string
+	// Token is the last one granted.
+	Token uint64
+	// Touched is when the record last changed, made unique: it rises with every
+	// change, so that a store may use it as the record's version.
+	Touched Time
+	Holds   []Hold
+}
+
+// Hold is one acquisition.
+type Hold struct {
+	LockID        string
+	HoldID        driver.HoldID
+	Mode          driver.Mode
+	Token         uint64
+	Details       driver.Details
+	Created       Time
+	Renewed       Time // 0: never
+	End           Time
+	TakeoverDelay time.Duration
+	Released      bool // by a release with a delay
+}
+
+// live: not yet at its end.
+func (h Hold) live(now Time) bool { return now < h.End }
+
+// clear is when the hold stops blocking.
+func (h Hold) clear() Time {
+	if h.Released || h.End == NoEnd {
+		return h.End
+	}
+	return h.End.plus(h.TakeoverDelay)
+}
+
+func (h Hold) blocks(now Time) bool { return now < h.clear() }
+
+// matches implements driver.HoldRef.
+func (h Hold) matches(ref driver.HoldRef) bool {
+	return h.LockID == ref.LockID &&
+		(ref.HoldID.IsZero() || h.HoldID == ref.HoldID) &&
+		(ref.Token == 0 || h.Token == ref.Token)
+}
+
+func (h Hold) status(resource string, now Time) driver.Status {
+	return driver.Status{
+		Resource: resource, LockID: h.LockID, HoldID: h.HoldID,
+		Mode: h.Mode, Token: h.Token, Details: h.Details,
+		Created: h.Created.Std(), Renewed: h.Renewed.Std(),
+		Left: h.End.until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released,
+	}
+}
+
+// find returns the index of the hold that matches, or -1.
+func (r Record) find(ref driver.HoldRef) int {
+	for i := range r.Holds {
+		if r.Holds[i].matches(ref) {
+			return i
+		}
+	}
+	return -1
+}
+
+// touched returns the record as changed now, with other holds.
+func (r Record) touched(now Time, holds []Hold) Record {
+	r.Touched = max(r.Touched+1, now)
+	r.Holds = holds
+	return r
+}
+
+// without returns the holds but for the i-th.
+func (r Record) without(i int) []Hold {
+	if len(r.Holds) == 1 {
+		return nil
+	}
+	holds := make([]Hold, 0, len(r.Holds)-1)
+	return append(append(holds, r.Holds[:i]...), r.Holds[i+1:]...)
+}
+
+// with returns the holds with the i-th replaced.
+func (r Record) with(i int, h Hold) []Hold {
+	holds := make([]Hold, len(r.Holds))
+	copy(holds, r.Holds)
+	holds[i] = h
+	return holds
+}

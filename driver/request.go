@@ -1,0 +1,68 @@
+package driver
+
+import "time"
+
+// AcquireRequest asks for one hold.
+type AcquireRequest struct {
+	Resource string
+	LockID   string
+	HoldID   HoldID
+	Mode     Mode
+	// Limit is how many shared holds may block for this one to be granted:
+	// granted while fewer than that do. 0 means no limit.
+	Limit int
+	// TTL is how long the hold lives unless it is renewed: whole milliseconds,
+	// or Forever.
+	TTL time.Duration
+	// TakeoverDelay is how long the hold goes on blocking after its end unless
+	// it was released: whole milliseconds.
+	TakeoverDelay time.Duration
+	Details       Details
+	// Waiting says that the asker will wait if it is refused. A store may note
+	// that, seldom, so as to notify only where somebody waits.
+	Waiting bool
+}
+
+// Grant is a hold granted, or found granted by an earlier try of the request.
+type Grant struct {
+	Token uint64
+	// Left is how long until the end on the store's clock, or Unknown.
+	Left time.Duration
+}
+
+// RenewRequest asks for one hold to live on.
+type RenewRequest struct {
+	HoldRef
+	// TTL from now on: whole milliseconds, or Forever.
+	TTL time.Duration
+	// Exact moves the end to now + TTL even if that is earlier. It is for the
+	// drop-ins, whose callers were promised so; a renewal that arrives late can
+	// then shorten a lease.
+	Exact bool
+}
+
+// RenewResult is what became of one RenewRequest.
+type RenewResult struct {
+	// Left is how long until the end on the store's clock, or Unknown.
+	Left time.Duration
+	// Err is nil for a renewed hold and wraps ErrLost for one that is past its
+	// end, released or not there. Anything else means unknown.
+	Err error
+}
+
+// ReleaseRequest asks for one hold to end.
+type ReleaseRequest struct {
+	HoldRef
+	// After is how long the hold still lives: its end becomes now + After, at
+	// most what it was, and it can no longer be renewed. 0 ends it at once.
+	After time.Duration
+}
+
+// ReleaseResult is what became of one ReleaseRequest.
+type ReleaseResult struct {
+	// Found says that the hold was there.
+	Found bool
+	// Err is nil if the hold is released, whether it was found or not. Anything
+	// else means unknown.
+	Err error
+}
