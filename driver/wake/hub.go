@@ -1,0 +1,99 @@
+// Package wake hands a store's signals to those who wait: the part of a
+// driver.Watcher that is alike in all stores. Where signals come from is the
+// store's affair.
+package wake
+
+import (
+	"context"
+	"sync"
+)
+
+// Hub keeps subscriptions by resource. Its zero value is ready; all methods may
+// be called concurrently.
+type Hub struct {
+	mu     sync.Mutex
+	subs   map[string]map[chan struct{}]struct{}
+	closed bool
+}
+
+// Subscribe returns a channel that gets a value for each Signal of the resource
+// from now on, until ctx ends. Signals that are not yet received coalesce. Close
+// closes the channel; on a closed Hub it is closed at once.
+func (h *Hub) Subscribe(ctx context.Context, resource string) <-chan struct{} {
+	ch := make(chan struct{}, 1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(ch)
+		return ch
+	}
+	if h.subs == nil {
+		h.subs = make(map[string]map[chan struct{}]struct{})
+	}
+	if h.subs[resource] == nil {
+		h.subs[resource] = make(map[chan struct{}]struct{})
+	}
+	h.subs[resource][ch] = struct{}{}
+	context.AfterFunc(ctx, func() { h.remove(resource, ch) })
+	return ch
+}
+
+func (h *Hub) remove(resource string, ch chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.subs[resource], ch)
+	if len(h.subs[resource]) == 0 {
+		delete(h.subs, resource)
+	}
+}
+
+// Signal wakes the subscribers of the resource.
+func (h *Hub) Signal(resource string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for ch := range h.subs[resource] {
+		signal(ch)
+	}
+}
+
+// SignalAll wakes every subscriber, as after a gap in the store's stream.
+func (h *Hub) SignalAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, subs := range h.subs {
+		for ch := range subs {
+			signal(ch)
+		}
+	}
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default: // one is waiting to be received
+	}
+}
+
+// Resources returns the resources that have subscribers, in no order.
+func (h *Hub) Resources() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	names := make([]string, 0, len(h.subs))
+	for r := range h.subs {
+		names = append(names, r)
+	}
+	return names
+}
+
+// Close closes all channels: there will be no more signals.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, subs := range h.subs {
+		for ch := range subs {
+			close(ch)
+		}
+	}
+	h.subs = nil
+}
