@@ -1,0 +1,102 @@
+# Every command works on each module in its own folder, as its users will see
+# it. The workspace is for editors and for `go test work` by hand.
+export GOWORK := off
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+LINT_VERSION := v2.15.0
+VULN_VERSION := v1.9.0
+LINT := $(CURDIR)/.cache/golangci-lint-$(LINT_VERSION)/golangci-lint
+
+MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod')))
+# The benchmarks are a program, not a part of the suite, and are not tidied.
+TESTED := $(filter-out tests/bench,$(MODULES))
+
+TESTFLAGS ?=
+FUZZTIME ?= 30s
+KILLS ?= 1000
+VERSION ?=
+
+# $(call each,modules,command): the command in the folder of each module.
+each = for m in $(1); do echo "== $$m: $(2)"; (cd $$m && $(2)); done
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+## -- tests
+
+.PHONY: test fuzz crash bench
+test: ## go vet and go test -race of every module; TESTFLAGS go to go test
+	@go -C tests run ./suite $(TESTFLAGS)
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@for m in $(TESTED); do \
+		(cd $$m; go test -list '^Fuzz' ./... \
+			| awk '/^Fuzz/ { t[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' \
+			| while read -r package target; do \
+				echo "== $$package $$target"; \
+				go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" < /dev/null; \
+			done); \
+	done
+
+crash: ## kills processes that write to a SQLite file, KILLS (1000) times
+	cd sqlitelock && go test -count=1 -v -timeout 60m -run '^TestCrash$$' -args -crash.kills=$(KILLS)
+
+bench: ## measures, compares with the targets and keeps the result in docs/bench.txt
+	cd tests/bench && go run . | tee ../../docs/bench.txt
+
+## -- checks
+
+.PHONY: check fmt fmt-check tidy check-modules vet cross lint vuln
+check: fmt-check check-modules cross lint docs-check ## all that can be checked without running a test
+
+fmt: ## formats all Go files
+	@git ls-files -z -co --exclude-standard -- '*.go' | xargs -0 gofmt -s -w
+
+fmt-check: ## fails if a Go file is not formatted
+	@unformatted=$$(git ls-files -z -co --exclude-standard -- '*.go' | xargs -0 gofmt -s -l); \
+	if [ -n "$$unformatted" ]; then echo "make fmt would change:"; echo "$$unformatted"; exit 1; fi
+
+tidy: ## go mod tidy in every module but the benchmarks
+	@$(call each,$(TESTED),go mod tidy)
+
+check-modules: ## tidy, replaces, go directives; the root module needs no other
+	@go -C tests run ./modcheck
+
+vet: ## go vet of every module
+	@$(call each,$(MODULES),go vet ./...)
+
+cross: ## go vet of every module for linux, darwin and windows
+	@for os in linux darwin windows; do \
+		$(call each,$(MODULES),GOOS=$$os go vet ./...); \
+	done
+
+lint: $(LINT) ## golangci-lint in every module
+	@$(call each,$(MODULES),$(LINT) run --config $(CURDIR)/.golangci.yml ./...)
+
+$(LINT):
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+vuln: ## govulncheck in every module (needs its vulnerability database)
+	@$(call each,$(MODULES),go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...)
+
+## -- products
+
+.PHONY: build docs docs-check release release-check
+build: ## the command holdfast, in bin/
+	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
+
+docs: ## runs the transcripts again and writes them into README.md
+	@go -C tests run ./transcript
+
+docs-check: ## fails if a transcript in README.md differs from what really happens
+	@go -C tests run ./transcript -check
+
+release: ## proves VERSION=vX.Y.Z, then tags every module in this repository; pushes nothing
+	@go -C tests run ./release -version '$(VERSION)'
+
+release-check: ## proves that the working tree can be released: installs it as a user does
+	@go -C tests run ./release -check -version '$(VERSION)'

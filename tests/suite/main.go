@@ -1,0 +1,161 @@
+// Command suite runs the tests of every module in its own folder, as go test
+// does but for the end: what could not be had is listed by name, and the last
+// line counts. Its arguments go to go test.
+//
+// It needs nothing but Go and git, so that the first command in a fresh clone
+// is also the only one. HOLDFAST_REQUIRE, a list with commas, turns what would
+// be skipped into a failure: "race" (the race detector) and "modules" (the
+// modules' dependencies) are its words; the tests of stores know more.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/tests/internal/modules"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	root, err := modules.Root(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := modules.Find(ctx, root)
+	if err != nil {
+		return err
+	}
+	r := newReport(os.Stdout)
+	if err := raceWorks(ctx); err == nil {
+		args = append([]string{"-race"}, args...)
+	} else if err := skip(r, "race", "the race detector: "+err.Error()); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.Dir == modules.Bench {
+			continue
+		}
+		fmt.Printf("== %s\n", m.Path)
+		if err := testModule(ctx, r, filepath.Join(root, m.Dir), args); err != nil {
+			return err
+		}
+	}
+	r.close()
+	if r.failed > 0 {
+		return errors.New("tests failed")
+	}
+	return nil
+}
+
+func testModule(ctx context.Context, r *report, dir string, args []string) error {
+	missing, err := missingDependencies(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		return skip(r, "modules", fmt.Sprintf("everything in %s: its dependencies cannot be downloaded (%s). With a network, or a GOPROXY that can be reached: cd %s && GOWORK=off go mod download", dir, missing, dir))
+	}
+	vet := modules.Command(ctx, dir, "go", "vet", "./...")
+	vet.Stdout, vet.Stderr = os.Stdout, os.Stdout
+	if err := vet.Run(); err != nil {
+		r.fail()
+	}
+	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json"}, append(args, "./...")...)...)
+	test.Stderr = os.Stderr
+	events, err := test.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	failedBefore := r.failed
+	if err := test.Start(); err != nil {
+		return err
+	}
+	if err := r.read(events); err != nil {
+		return err
+	}
+	if err := test.Wait(); err != nil {
+		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
+			return err
+		}
+		// go test can fail without an event that says so.
+		if r.failed == failedBefore {
+			r.fail()
+		}
+	}
+	return nil
+}
+
+// skip notes what is left out, unless it is required.
+func skip(r *report, word, what string) error {
+	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
+		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but here is missing %s", word, what)
+	}
+	r.skip(what)
+	return nil
+}
+
+// raceWorks says why the race detector cannot be had: it needs a C compiler and
+// the headers of the C library.
+func raceWorks(ctx context.Context) error {
+	out, err := modules.Output(ctx, ".", "go", "env", "CC")
+	if err != nil {
+		return err
+	}
+	const howTo = "on Debian: apt-get install gcc libc6-dev"
+	cc := strings.Fields(out)
+	if len(cc) == 0 {
+		return errors.New("go env CC is empty; " + howTo)
+	}
+	dir, err := os.MkdirTemp("", "holdfast-cc-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	probe := exec.CommandContext(ctx, cc[0], append(cc[1:], "-x", "c", "-o", filepath.Join(dir, "probe"), "-")...)
+	probe.Stdin = strings.NewReader("#include <stdlib.h>\n#include <pthread.h>\nint main(void) { return 0; }\n")
+	if err := probe.Run(); err != nil {
+		return fmt.Errorf("%s compiles no program (%w); %s", cc[0], err, howTo)
+	}
+	if out, err = modules.Output(ctx, ".", "go", "env", "CGO_ENABLED"); err != nil {
+		return err
+	}
+	if strings.TrimSpace(out) != "1" {
+		return errors.New("CGO_ENABLED is 0; set it to 1")
+	}
+	return nil
+}
+
+// unreachable is what the go command says when it gets no answer, or is told
+// not to ask. Whatever else fails is a failure: a sum that differs, above all.
+var unreachable = regexp.MustCompile(`(?m)^.*(dial tcp|GOPROXY=off|i/o timeout|TLS handshake timeout).*$`)
+
+// missingDependencies downloads what the tests of a module need, and says what
+// the network refused.
+func missingDependencies(ctx context.Context, dir string) (string, error) {
+	_, err := modules.Output(ctx, dir, "go", "list", "-deps", "-test", "./...")
+	if err == nil {
+		return "", nil
+	}
+	if line := unreachable.FindString(err.Error()); line != "" {
+		return strings.TrimSpace(line), nil
+	}
+	// Broken code is reported better by go vet and go test.
+	return "", ctx.Err()
+}

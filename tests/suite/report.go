@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// event is one line of `go test -json`.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+// test names one test or subtest.
+type test struct{ pkg, name string }
+
+func (t test) String() string { return t.pkg + "." + t.name }
+
+// report prints what go test prints, counts, and keeps what was skipped for the
+// end. It is not safe for concurrent use.
+type report struct {
+	w       io.Writer
+	output  map[test][]string // of tests that have not ended
+	skipped []string
+	passed  int // tests and subtests
+	failed  int // the same, and packages that failed outside a test
+	broken  map[string]bool
+}
+
+func newReport(w io.Writer) *report {
+	return &report{w: w, output: make(map[test][]string), broken: make(map[string]bool)}
+}
+
+// fail counts a failure that is no test's.
+func (r *report) fail() { r.failed++ }
+
+func (r *report) skip(what string) {
+	fmt.Fprintf(r.w, "SKIP %s\n", what)
+	r.skipped = append(r.skipped, what)
+}
+
+// read takes the events of one run of go test to their end.
+func (r *report) read(events io.Reader) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				fmt.Fprintf(r.w, "%s", line) // not all that go test prints is an event
+			} else {
+				r.take(e)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("the output of go test: %w", err)
+		}
+	}
+}
+
+func (r *report) take(e event) {
+	t := test{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.w, e.Output)
+	case "output":
+		switch {
+		case e.Test != "":
+			r.output[t] = append(r.output[t], e.Output)
+		case e.Output != "PASS\n":
+			fmt.Fprint(r.w, e.Output)
+		}
+	case "pass":
+		if e.Test != "" {
+			r.passed++
+			delete(r.output, t)
+		}
+	case "skip":
+		if e.Test != "" {
+			r.skipped = append(r.skipped, t.String()+": "+reason(r.output[t]))
+			delete(r.output, t)
+		}
+	case "fail":
+		if e.Test == "" {
+			r.failPackage(e.Package)
+			return
+		}
+		r.failed++
+		r.broken[e.Package] = true
+		r.print(t)
+	}
+}
+
+// failPackage prints what tests wrote that had no time to end: a panic or a
+// time-out stops them all.
+func (r *report) failPackage(pkg string) {
+	var unfinished []test
+	for t := range r.output {
+		if t.pkg == pkg {
+			unfinished = append(unfinished, t)
+		}
+	}
+	slices.SortFunc(unfinished, func(a, b test) int { return strings.Compare(a.name, b.name) })
+	for _, t := range unfinished {
+		r.print(t)
+	}
+	if !r.broken[pkg] {
+		r.failed++
+	}
+}
+
+func (r *report) print(t test) {
+	for _, line := range r.output[t] {
+		if !strings.HasPrefix(line, "=== ") {
+			fmt.Fprint(r.w, line)
+		}
+	}
+	delete(r.output, t)
+}
+
+// reason is what t.Skip was given.
+func reason(output []string) string {
+	var said []string
+	for _, line := range output {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+func (r *report) close() {
+	if len(r.skipped) > 0 {
+		fmt.Fprintf(r.w, "\n%d skipped:\n", len(r.skipped))
+		for _, what := range r.skipped {
+			fmt.Fprintf(r.w, "  SKIP %s\n", what)
+		}
+	}
+	fmt.Fprintf(r.w, "%d passed, %d failed\n", r.passed, r.failed)
+}

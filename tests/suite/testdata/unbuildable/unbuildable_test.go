@@ -1,0 +1,4 @@
+// Package unbuildable does not compile.
+package unbuildable
+
+var _ int = "text"
