@@ -1,0 +1,191 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Holds yields the holds in the store that the filter chooses: those that block,
+// unless Filter.Expired asks for more. It is not a snapshot: a hold that is there
+// throughout is yielded, others may be. It ends after the first error.
+func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
+	return func(yield func(Status, error) bool) {
+		if err := c.start(ctx); err != nil {
+			yield(Status{}, wrap("list holds of", f.Resource, err))
+			return
+		}
+		defer c.work.Done()
+		for s, err := range c.store.List(ctx, f) {
+			if err != nil {
+				yield(Status{}, wrap("list holds of", f.Resource, err))
+				return
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// list collects holds, the newest first.
+func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
+	var ss []Status
+	for s, err := range c.Holds(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		ss = append(ss, s)
+	}
+	newestFirst(ss)
+	return ss, nil
+}
+
+// ReleaseID releases all holds of the lock ID, the newest first, and returns them
+// as they were before. Those of this Client end with ErrReleased. It is not
+// atomic over resources: it looks first, then releases what it saw, so a hold
+// granted in between stays. With an error, some may not be released.
+func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
+	if err := driver.ValidLockID(lockID); err != nil {
+		return nil, wrap("release", lockID, err)
+	}
+	ss, err := c.list(ctx, Filter{LockID: lockID})
+	if err != nil {
+		return nil, err
+	}
+	return ss, c.takeAway(ctx, ss, func(h *Hold) {
+		c.mu.Lock()
+		if h.state == live {
+			c.drop(h, released)
+		}
+		c.mu.Unlock()
+		h.cancel(ErrReleased)
+	})
+}
+
+// ForceRelease releases somebody's hold of the resource, or with the zero HoldID
+// all of them, and returns them as they were before. It is for operators: the
+// holder learns it only with its next renewal, after somebody else may have been
+// granted the resource.
+func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
+	if err := driver.ValidResource(resource); err != nil {
+		return nil, wrap("force release of", resource, err)
+	}
+	ss, err := c.list(ctx, Filter{Resource: resource})
+	if err != nil {
+		return nil, err
+	}
+	if !holdID.IsZero() {
+		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
+	}
+	return ss, c.takeAway(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
+}
+
+// takeAway releases the holds, after it has ended those that are this Client's
+// own: a holder in the same process is told before the store is.
+func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) error {
+	if len(ss) == 0 {
+		return nil
+	}
+	if err := c.start(ctx); err != nil {
+		return wrap("release", ss[0].Resource, err)
+	}
+	defer c.work.Done()
+	qs := make([]driver.ReleaseRequest, len(ss))
+	for i, s := range ss {
+		qs[i].HoldRef = s.Ref()
+		if h := c.own(s.HoldID); h != nil {
+			end(h)
+		}
+	}
+	var errs []error
+	for i, err := range c.releaseAll(ctx, qs, releasePatience) {
+		c.nudgeHead(ss[i].Resource)
+		if err != nil {
+			errs = append(errs, wrap("release", ss[i].Resource, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// own returns the live hold of that ID if it is this Client's.
+func (c *Client) own(id HoldID) *Hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds[id]
+}
+
+// RenewID extends all live holds of the lock ID to ttl from now, or Forever; none
+// ends earlier than it would have. It returns those that were renewed, with the
+// time they have left, and an error that is ErrLost if there was none to renew.
+// It is not atomic over resources. With another error, some may not be renewed.
+func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
+	if err := driver.ValidLockID(lockID); err != nil {
+		return nil, wrap("renew", lockID, err)
+	}
+	ttl, err := c.validTTL(ttl)
+	if err != nil {
+		return nil, wrap("renew", lockID, err)
+	}
+	ss, err := c.list(ctx, Filter{LockID: lockID})
+	if err != nil {
+		return nil, err
+	}
+	ss = slices.DeleteFunc(ss, func(s Status) bool { return !s.Live() && s.Left != driver.Unknown })
+	if err := c.start(ctx); err != nil {
+		return nil, wrap("renew", lockID, err)
+	}
+	defer c.work.Done()
+
+	var renewed []Status
+	var errs []error
+	for part := range slices.Chunk(ss, batchSize) {
+		qs := make([]driver.RenewRequest, len(part))
+		for i, s := range part {
+			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: ttl}
+		}
+		sent := c.clock()
+		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
+		results, err := c.store.Renew(call, qs)
+		call.end()
+		for i, s := range part {
+			err := outcome(results, err, i, renewErr)
+			if h := c.own(s.HoldID); h != nil {
+				err = c.renewed(h, ttl, sent, err)
+			}
+			if err != nil {
+				errs = append(errs, wrap("renew", s.Resource, err))
+				continue
+			}
+			s.Left = results[i].Left
+			renewed = append(renewed, s)
+		}
+	}
+	if len(ss) == 0 {
+		errs = append(errs, fmt.Errorf("holdfast: no hold of lock ID %q to renew: %w", lockID, ErrLost))
+	}
+	return renewed, errors.Join(errs...)
+}
+
+// Sweep drops expired holds and deletes the records of resources that have been
+// idle for Options.Retention. It is housekeeping: what is expired blocks nobody,
+// swept or not. Any client may do it at any time.
+func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
+	if c.retention < time.Minute {
+		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.retention)
+	}
+	if err := c.start(ctx); err != nil {
+		return SweepResult{}, wrap("sweep", "store", err)
+	}
+	defer c.work.Done()
+	r, err := c.store.Sweep(ctx, c.retention)
+	if err != nil {
+		err = wrap("sweep", "store", err)
+	}
+	return r, err
+}

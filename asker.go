@@ -1,0 +1,224 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// maxLate is how many grants in a row may come too late.
+const maxLate = 3
+
+// maxTries is how often a TryLock without an answer is sent.
+const maxTries = 3
+
+// asker is one Lock or TryLock under way.
+type asker struct {
+	c     *Client
+	q     driver.AcquireRequest // TTL: that of the lease asked for
+	ttl   time.Duration         // that of the lock: may be Forever
+	named bool                  // the caller chose the lock ID
+	keep  bool                  // keep alive
+
+	// sent is when the first attempt with the present hold ID was sent; tried
+	// says that there was one, unsure that one may have been applied unheard.
+	sent   time.Duration
+	heard  time.Duration // when the last attempt was answered
+	tried  bool
+	unsure bool
+	late   int
+	last   *HeldError // the last refusal
+
+	// Guarded by c.mu, as part of the line.
+	arrived uint64
+	turn    chan *HeldError // nil: step forward; else: held by your own lock ID
+	wake    chan struct{}   // made when the asker first has to wait as head
+	nudged  bool            // before there was a channel
+}
+
+// newAsker checks the arguments.
+func (c *Client) newAsker(resource string, mode Mode, o *LockOptions) (*asker, error) {
+	q, err := c.request(resource, mode, o)
+	if err != nil {
+		return nil, err
+	}
+	a := &asker{c: c, q: q, ttl: q.TTL, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
+	if a.ttl == Forever {
+		// A lease without an end whose grant is never heard of would block
+		// forever: it begins as a finite one.
+		if a.q.TTL, err = c.validTTL(DefaultTTL); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// nudge wakes a waiting head. c.mu is held.
+func (a *asker) nudge() {
+	if a.wake == nil {
+		a.nudged = true
+		return
+	}
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wakeups returns the channel of nudges, with those that came before it.
+func (a *asker) wakeups() <-chan struct{} {
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	if a.wake == nil {
+		a.wake = make(chan struct{}, 1)
+		if a.nudged {
+			a.wake <- struct{}{}
+		}
+	}
+	return a.wake
+}
+
+// errLate: a grant came after the deadline of its hold. Ask again.
+var errLate = errors.New("granted too late")
+
+// ask makes one attempt. The answer is a hold, a *HeldError, errLate, or another
+// error, for which answered tells whether the store gave it.
+//
+// While an attempt has no answer, the next one carries the same hold ID: if the
+// first was applied it gets the same grant. The deadline counts from the first.
+func (a *asker) ask(ctx context.Context) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, ctxError(ctx)
+	}
+	c := a.c
+	place := c.sending()
+	now := c.clock()
+	if a.tried && a.unsure && now >= c.deadlineOf(a.sent, a.q.TTL) {
+		a.abandon() // a grant under this ID could no longer be used
+	}
+	if !a.tried || !a.unsure {
+		if a.tried {
+			a.q.HoldID = driver.NewHoldID()
+		}
+		a.sent, a.tried = now, true
+	}
+	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(a.q.TTL)}
+	g, err := c.store.Acquire(call, a.q)
+	call.end()
+
+	a.heard = c.clock()
+	if c.trace.Attempt != nil {
+		c.trace.Attempt(AttemptInfo{
+			Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode, Took: a.heard - now, Err: err,
+		})
+	}
+	switch {
+	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):
+		a.unsure = false
+		return c.hold(ctx, a, g)
+	case err == nil:
+		return nil, a.tooLate(ctx)
+	case !answered(err):
+		a.unsure = true
+		return nil, err
+	}
+	if a.unsure {
+		a.abandon() // an earlier attempt may still arrive
+	}
+	var held *HeldError
+	if errors.As(err, &held) {
+		a.late = 0
+		a.last = held
+		c.refused(a, place, held)
+	}
+	return nil, err
+}
+
+// tooLate gives a late grant back and says whether to ask again.
+func (a *asker) tooLate(ctx context.Context) error {
+	select {
+	case <-a.abandon():
+	case <-ctx.Done():
+	}
+	if a.late++; a.late == maxLate {
+		return fmt.Errorf("%w: %d grants in a row took longer than the TTL of %v less its margin",
+			ErrTTLTooShort, maxLate, a.q.TTL)
+	}
+	return errLate
+}
+
+// abandon has the present hold ID cleaned up in the background and takes a new
+// one. The channel closes when the store was asked to for the first time.
+func (a *asker) abandon() <-chan struct{} {
+	asked := a.c.cleanUp(a.q)
+	a.q.HoldID = driver.NewHoldID()
+	a.tried, a.unsure = false, false
+	return asked
+}
+
+// giveUp ends an asker that was not granted. err is the last attempt's error, if
+// it had no answer, or why the wait ended.
+func (a *asker) giveUp(err error) error {
+	if a.unsure {
+		a.abandon()
+	}
+	return wrap("lock", a.q.Resource, err)
+}
+
+// gaveUpWaiting is the error of a wait that ended because of cause.
+func (a *asker) gaveUpWaiting(cause error) error {
+	e := HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown}
+	if a.last != nil {
+		e = *a.last
+	} else {
+		e = a.c.lastRefusal(a.q.Resource)
+	}
+	e.Cause = cause
+	return &e
+}
+
+// try asks until there is an answer, maxTries times without one.
+func (a *asker) try(ctx context.Context) (*Hold, error) {
+	pauses := retries()
+	for n := 1; ; n++ {
+		h, err := a.ask(ctx)
+		switch {
+		case err == nil:
+			return h, nil
+		case errors.Is(err, errLate):
+			continue
+		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
+			return nil, a.giveUp(err)
+		}
+		if err := a.pause(ctx, pauses.pause(), nil); err != nil {
+			return nil, a.giveUp(err)
+		}
+	}
+}
+
+// pause waits for the time to pass, for a wake-up if the asker has a watcher, or
+// for the end, in which case it says why.
+func (a *asker) pause(ctx context.Context, d time.Duration, watch *watcher) error {
+	var signal, nudge <-chan struct{}
+	if watch != nil {
+		signal, nudge = watch.signal, a.wakeups()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case _, open := <-signal:
+		if !open {
+			watch.ended()
+		}
+	case <-nudge:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctxError(ctx)
+	case <-a.c.life.Done():
+		return ErrClosed
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package holdfast
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Client takes locks in one store, waits for them, keeps them alive and says
+// when one is lost. All methods may be called concurrently.
+type Client struct {
+	config
+	store     driver.Store
+	owned     bool          // Close closes the store
+	initTurn  chan struct{} // holds one value: the turn to run Init
+	initDone  atomic.Bool
+	life      context.Context // ends with Close
+	endLife   context.CancelFunc
+	work      sync.WaitGroup // whatever uses the store; grows only while not closed
+	closeDone chan struct{}
+
+	// mu guards what follows, all fields of Hold below its own mark, and is
+	// never held across I/O or a call of the user's code.
+	mu       sync.Mutex
+	closed   bool
+	holds    map[HoldID]*Hold    // the live ones
+	schedule schedule            // the same, by what is to be done next
+	lines    map[string]line     // by resource
+	arrivals uint64              // counts askers and their attempts, to tell which came first
+	orphans  map[HoldID]struct{} // acquires without an answer that are being cleaned up
+	timer    *time.Timer
+	timerAt  time.Duration // when it fires; 0: it is not set
+}
+
+// New returns a Client of the store. Nothing is sent yet; what the store must
+// prepare or check is done before the first operation. Close does not close the
+// store: it may serve other clients.
+func New(store driver.Store, opts *Options) *Client {
+	c := &Client{
+		config:    newConfig(opts),
+		store:     store,
+		initTurn:  make(chan struct{}, 1),
+		closeDone: make(chan struct{}),
+		holds:     make(map[HoldID]*Hold),
+		lines:     make(map[string]line),
+		orphans:   make(map[HoldID]struct{}),
+	}
+	c.life, c.endLife = context.WithCancel(context.Background())
+	return c
+}
+
+// Open returns a Client of the store that the URL names, prepared and checked.
+// The URL's scheme is known if the store's package is imported. Close closes the
+// store as well.
+func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
+	store, err := driver.Open(ctx, storeURL)
+	if err != nil {
+		return nil, wrap("open", "store", err)
+	}
+	c := New(store, opts)
+	c.owned = true
+	if err := c.ready(ctx); err != nil {
+		_ = c.Close() // nothing is held; what matters is why Init failed
+		return nil, wrap("open", store.Traits().Name, err)
+	}
+	return c, nil
+}
+
+// ready runs the store's Init once. One that failed is run again by the next
+// operation: the reason may have been mended.
+func (c *Client) ready(ctx context.Context) error {
+	if c.initDone.Load() {
+		return nil
+	}
+	store, ok := c.store.(driver.Initializer)
+	if !ok {
+		c.initDone.Store(true)
+		return nil
+	}
+	select {
+	case c.initTurn <- struct{}{}:
+		defer func() { <-c.initTurn }()
+	case <-ctx.Done():
+		return ctxError(ctx)
+	case <-c.life.Done():
+		return ErrClosed
+	}
+	if c.initDone.Load() {
+		return nil
+	}
+	if err := store.Init(ctx); err != nil {
+		return err
+	}
+	c.initDone.Store(true)
+	return nil
+}
+
+// begin registers an operation that uses the store, so that Close waits for it.
+// Unless it fails, c.work.Done ends it.
+func (c *Client) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.work.Add(1)
+	return nil
+}
+
+// start is begin, and makes sure that the ctx is alive and the store ready.
+func (c *Client) start(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctxError(ctx)
+	}
+	if err := c.begin(); err != nil {
+		return err
+	}
+	if err := c.ready(ctx); err != nil {
+		c.work.Done()
+		return err
+	}
+	return nil
+}
+
+// Traits returns what the store promises.
+func (c *Client) Traits() Traits { return c.store.Traits() }
+
+// Close ends the Client: waits end with ErrClosed, the contexts of holds are
+// cancelled with it, and what is held is released (or left, by option), which
+// takes at most 5 s. Its error says what could not be released; that ends by
+// itself. Closing again does nothing.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		<-c.closeDone
+		return nil
+	}
+	c.closed = true
+	held := make([]*Hold, 0, len(c.holds))
+	for _, h := range c.holds {
+		held = append(held, h)
+		c.drop(h, released)
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.mu.Unlock()
+	defer close(c.closeDone)
+
+	for _, h := range held {
+		h.cancel(ErrClosed)
+	}
+	c.endLife()
+	var err error
+	if !c.leaveHolds {
+		err = c.releaseHeld(held)
+	}
+	c.work.Wait()
+	if c.owned {
+		if closeErr := c.store.Close(); err == nil {
+			err = closeErr
+		}
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package holdfast
+
+import (
+	"sync"
+	"time"
+)
+
+// newClock returns a clock that counts suspension as far as the wall clock shows
+// it.
+func newClock() func() time.Duration {
+	start := time.Now()
+	var mu sync.Mutex
+	var d sleepDetector
+	return func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		// Round(0) drops the monotonic reading, so that Sub compares wall clocks.
+		return d.look(now.Sub(start), now.Round(0).Sub(start.Round(0)))
+	}
+}

@@ -1,0 +1,279 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Hold is a lock that was granted. It lives until Unlock or until it is lost; its
+// Context ends with it. All methods may be called concurrently.
+type Hold struct {
+	client *Client
+	ref    driver.HoldRef
+	mode   Mode
+	keep   bool // renewed by the Client
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	// Guarded by client.mu.
+	state    state
+	loss     error // *LostError, if lost
+	ttl      time.Duration
+	deadline time.Duration // on the client's clock; final once it has passed
+	renewAt  time.Duration // when the keep-alive asks next
+	inFlight bool          // the keep-alive has asked and has no answer yet
+	failure  error         // of the last renewal, nil if it was answered
+	pauses   backoff       // between renewals that fail
+	index    int           // in the schedule; -1: not there
+}
+
+// state of a Hold. From live it goes to released or lost and never back.
+type state uint8
+
+const (
+	live     state = iota
+	released       // given up here; the store may not know yet
+	gone           // given up, and the store knows
+	lost
+)
+
+// hold makes the handle of a grant and puts it under the keep-alive.
+func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, error) {
+	h := &Hold{
+		client: c,
+		ref:    driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: g.Token},
+		mode:   a.q.Mode, keep: a.keep,
+		ttl:      a.ttl,
+		deadline: c.deadlineOf(a.sent, a.q.TTL),
+		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
+		index:    -1,
+	}
+	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.holds[h.ref.HoldID] = h
+		c.schedule.add(h)
+		c.arm(a.heard)
+	}
+	c.mu.Unlock()
+	if closed {
+		h.cancel(ErrClosed)
+		a.abandon()
+		return nil, ErrClosed
+	}
+	return h, nil
+}
+
+// Resource is what is locked.
+func (h *Hold) Resource() string { return h.ref.Resource }
+
+// LockID is the lock ID that holds it.
+func (h *Hold) LockID() string { return h.ref.LockID }
+
+// ID names this acquisition and no other.
+func (h *Hold) ID() HoldID { return h.ref.HoldID }
+
+// Token is the fencing token: higher than that of every earlier hold of the
+// resource. Send it along with what is written under an exclusive lock, and let
+// the place that is written to refuse lower ones. 0 from a store without tokens.
+func (h *Hold) Token() uint64 { return h.ref.Token }
+
+// Mode is Exclusive or Shared.
+func (h *Hold) Mode() Mode { return h.mode }
+
+// Context ends when the lock is no longer held: with ErrReleased by Unlock, with
+// a *LostError before the store can grant the resource to anybody else, or with
+// ErrClosed; context.Cause tells. It carries the values of the ctx that the lock
+// was acquired with, but not its end.
+func (h *Hold) Context() context.Context { return h.ctx }
+
+// Bind returns ctx made to end also when the hold does. Call the CancelFunc when
+// the work is done.
+func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	bound, cancel := context.WithCancelCause(ctx)
+	if h.ctx.Err() != nil {
+		cancel(context.Cause(h.ctx))
+	}
+	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	return bound, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// Left returns how long until the hold counts as lost unless it is renewed: 0
+// if it is no longer held, Forever if it has no end.
+func (h *Hold) Left() time.Duration {
+	c := h.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case h.state != live:
+		return 0
+	case h.deadline == never:
+		return Forever
+	}
+	return max(h.deadline-c.clock(), 0)
+}
+
+// Renew makes the hold live for ttl from now, or Forever; it never ends earlier
+// than it would have. Later keep-alives use this ttl; 0 means the one so far. It
+// fails with ErrReleased, with a *LostError, or, if the store does not answer,
+// with an error that leaves the hold as it was.
+func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
+	c := h.client
+	if ttl != 0 {
+		var err error
+		if ttl, err = c.validTTL(ttl); err != nil {
+			return wrap("renew", h.ref.Resource, err)
+		}
+	}
+	if err := c.start(ctx); err != nil {
+		return wrap("renew", h.ref.Resource, err)
+	}
+	defer c.work.Done()
+	pauses := retries()
+	for n := 1; ; n++ {
+		asked, err := h.renewOnce(ctx, ttl)
+		if !asked || err == nil || errors.Is(err, ErrLost) || answered(err) || n == maxTries {
+			return err
+		}
+		select {
+		case <-time.After(pauses.pause()):
+		case <-ctx.Done():
+			return wrap("renew", h.ref.Resource, errors.Join(ctxError(ctx), err))
+		case <-h.ctx.Done():
+		}
+	}
+}
+
+// renewOnce asks once, unless the hold has ended.
+func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, err error) {
+	c := h.client
+	c.mu.Lock()
+	if ttl == 0 {
+		ttl = h.ttl
+	}
+	state, loss := h.state, h.loss
+	c.mu.Unlock()
+	switch state {
+	case lost:
+		return false, loss
+	case released, gone:
+		return false, ErrReleased
+	}
+	sent := c.clock()
+	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
+	results, err := c.store.Renew(call, []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl}})
+	call.end()
+	err = outcome(results, err, 0, renewErr)
+	if err == nil {
+		c.mu.Lock()
+		h.ttl = ttl
+		c.mu.Unlock()
+	}
+	return true, c.renewed(h, ttl, sent, err)
+}
+
+// Unlock gives the lock up: its context ends, its renewal stops, and the store is
+// told. It does so even if ctx is dead, so that it can be deferred; of ctx only
+// the values are used. Requests without an answer are repeated for at most 5 s;
+// an error then means that the hold may last until its end in the store, and
+// Unlock may be called again. Of a lock that was lost it returns the *LostError;
+// of one that was released, nil.
+func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
+
+// UnlockAfter is Unlock, but the store goes on blocking the resource for that
+// long from now, or until the hold's end if that is earlier.
+func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
+	if after < 0 || after > MaxTTL {
+		return fmt.Errorf("holdfast: unlock %q: %w: delay %v is not between 0 and 100 years",
+			h.ref.Resource, ErrInvalid, after)
+	}
+	return h.end(ctx, after.Truncate(time.Millisecond))
+}
+
+func (h *Hold) end(ctx context.Context, after time.Duration) error {
+	c := h.client
+	c.mu.Lock()
+	before, loss := h.state, h.loss
+	if before == live {
+		c.drop(h, released)
+	}
+	if before == gone {
+		c.mu.Unlock()
+		return nil
+	}
+	if c.closed {
+		c.mu.Unlock()
+		return ErrClosed
+	}
+	c.work.Add(1)
+	patience := releasePatience
+	if h.deadline != never {
+		patience = min(max(h.deadline-c.clock(), time.Second), patience)
+	}
+	c.mu.Unlock()
+	defer c.work.Done()
+	// Renewals have stopped and the holder knows before the store is told: one
+	// that is on its way finds no hold, or is harmless before the release.
+	h.cancel(ErrReleased)
+
+	errs := c.releaseAll(ctx, []driver.ReleaseRequest{{HoldRef: h.ref, After: after}}, patience)
+	c.released(h, errs[0])
+	switch {
+	case before == lost:
+		return loss
+	case errs[0] != nil:
+		return wrap("unlock", h.ref.Resource, errs[0])
+	}
+	return nil
+}
+
+// drop takes a live hold out of the keep-alive. c.mu is held.
+func (c *Client) drop(h *Hold, to state) {
+	h.state = to
+	c.schedule.remove(h)
+	delete(c.holds, h.ref.HoldID)
+}
+
+// released notes the answer to a release.
+func (c *Client) released(h *Hold, err error) {
+	c.mu.Lock()
+	if err == nil && h.state == released {
+		h.state = gone
+	}
+	c.mu.Unlock()
+	c.nudgeHead(h.ref.Resource)
+	if err != nil {
+		c.log.Warn("holdfast: release not confirmed, the hold ends by itself",
+			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
+	}
+	if c.trace.Released != nil {
+		c.trace.Released(h, err)
+	}
+}
+
+// lose ends a hold that is no longer ours. Later answers change nothing. The
+// caller does not hold c.mu.
+func (c *Client) lose(h *Hold, cause error) {
+	c.mu.Lock()
+	if h.state != live {
+		c.mu.Unlock()
+		return
+	}
+	loss := &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
+	h.loss = loss
+	c.drop(h, lost)
+	c.mu.Unlock()
+	h.cancel(loss)
+	c.log.Warn("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
+	if c.trace.Lost != nil {
+		c.trace.Lost(h, loss)
+	}
+}

@@ -1,0 +1,111 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Lock acquires the resource exclusively. If it is held it waits until ctx ends;
+// the error is then both ErrHeld and ctx.Err(). It does not wait for the same
+// lock ID (HeldError.BySelf). A store that gives no answer is asked again for
+// about one TTL, at most 30 s.
+//
+// The ctx bounds the wait, not the lock: that lives until Unlock.
+func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
+	return c.lock(ctx, resource, Exclusive, o, true)
+}
+
+// TryLock is Lock that does not wait: ErrHeld tells that the resource is held.
+// It does not queue behind others of this Client who wait.
+func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
+	return c.lock(ctx, resource, Exclusive, o, false)
+}
+
+// RLock is Lock in shared mode, up to LockOptions.Limit holds.
+func (c *Client) RLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
+	return c.lock(ctx, resource, Shared, o, true)
+}
+
+// TryRLock is TryLock in shared mode, up to LockOptions.Limit holds.
+func (c *Client) TryRLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
+	return c.lock(ctx, resource, Shared, o, false)
+}
+
+func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOptions, wait bool) (*Hold, error) {
+	a, err := c.newAsker(resource, mode, o)
+	if err != nil {
+		return nil, wrap("lock", resource, err)
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, wrap("lock", resource, err)
+	}
+	defer c.work.Done()
+	var began time.Duration
+	if c.trace.Waited != nil {
+		began = c.clock()
+	}
+	var h *Hold
+	if wait {
+		h, err = a.wait(ctx)
+	} else {
+		h, err = a.try(ctx)
+	}
+	if c.trace.Waited != nil && wait && (a.last != nil || a.turn != nil) {
+		c.trace.Waited(WaitInfo{
+			Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err,
+		})
+	}
+	if err == nil && a.ttl == Forever {
+		err = h.settle(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.log.Enabled(ctx, slog.LevelDebug) {
+		c.log.DebugContext(ctx, "holdfast: lock acquired",
+			"resource", resource, "lockID", h.ref.LockID, "token", h.ref.Token, "mode", mode)
+	}
+	if c.trace.Acquired != nil {
+		c.trace.Acquired(h)
+	}
+	return h, nil
+}
+
+// settle makes a first lease last forever. Without an answer the keep-alive goes
+// on trying; without a keep-alive the lock is given back.
+func (h *Hold) settle(ctx context.Context) error {
+	err := h.Renew(ctx, Forever)
+	if err == nil || h.keep && !errors.Is(err, ErrLost) {
+		return nil
+	}
+	if unlockErr := h.Unlock(ctx); !errors.Is(unlockErr, ErrLost) {
+		err = errors.Join(err, unlockErr)
+	}
+	return err
+}
+
+// Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
+// the given one, ending also when the lock is lost.
+//
+// Do returns fn's error, joined with that of the lock if it was lost or could
+// not be released. If fn panics the lock is released first.
+func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) (err error) {
+	h, err := c.Lock(ctx, resource, o)
+	if err != nil {
+		return err
+	}
+	bound, cancel := h.Bind(ctx)
+	defer func() {
+		cancel()
+		switch unlockErr := h.Unlock(ctx); {
+		case unlockErr == nil:
+		case err == nil:
+			err = unlockErr
+		default:
+			err = errors.Join(err, unlockErr)
+		}
+	}()
+	return fn(bound)
+}

@@ -1,0 +1,115 @@
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The terms that the client shares with its stores; see package driver.
+type (
+	// Mode is how a hold excludes others: Exclusive or Shared.
+	Mode = driver.Mode
+	// HoldID names one acquisition and no other.
+	HoldID = driver.HoldID
+	// Status is a hold as the store sees it.
+	Status = driver.Status
+	// Filter chooses holds; its zero value chooses all.
+	Filter = driver.Filter
+	// Traits are what a store promises.
+	Traits = driver.Traits
+	// SweepResult counts what a Sweep removed.
+	SweepResult = driver.SweepResult
+	// HeldError says who is in the way. It is ErrHeld.
+	HeldError = driver.HeldError
+)
+
+// The modes.
+const (
+	Exclusive = driver.Exclusive
+	Shared    = driver.Shared
+)
+
+// Forever is the TTL of a hold without an end; MaxTTL the longest finite one.
+const (
+	Forever = driver.Forever
+	MaxTTL  = driver.MaxTTL
+)
+
+// ParseHoldID reads the 24 hex digits of a HoldID.
+func ParseHoldID(s string) (HoldID, error) { return driver.ParseHoldID(s) }
+
+// What an operation can end with. An error that is none of these means that the
+// outcome is unknown: the store gave no answer.
+var (
+	// ErrHeld: another hold is in the way. The error is a *HeldError.
+	ErrHeld = driver.ErrHeld
+	// ErrLost: the hold is no longer one's own. The error is a *LostError, and
+	// its cause is one of the next three.
+	ErrLost = driver.ErrLost
+	// ErrExpired: the time of the hold ran out, because nothing renewed it or
+	// the process or the machine stood still.
+	ErrExpired = errors.New("its time ran out")
+	// ErrForced: the store no longer has the hold before its time: somebody
+	// released it by force, purged it, or the store's clock stepped.
+	ErrForced = errors.New("the store no longer has it: released by force, or its clock stepped")
+	// ErrUnreachable: no renewal got through in time.
+	ErrUnreachable = errors.New("no renewal got through in time")
+	// ErrReleased: the hold was given up by Unlock.
+	ErrReleased = errors.New("holdfast: lock released")
+	// ErrClosed: the Client is closed.
+	ErrClosed = errors.New("holdfast: client closed")
+	// ErrUnsupported: the store cannot do this at all.
+	ErrUnsupported = driver.ErrUnsupported
+	// ErrInvalid: an argument is malformed. Nothing was sent.
+	ErrInvalid = driver.ErrInvalid
+	// ErrUnusable: the store cannot be used until somebody mends it.
+	ErrUnusable = driver.ErrUnusable
+	// ErrDamaged: a record in the store cannot be understood; it was left alone.
+	ErrDamaged = driver.ErrDamaged
+	// ErrTTLTooShort: three grants in a row came too late to be of use.
+	ErrTTLTooShort = errors.New("the TTL is too short for this store")
+)
+
+// LostError says which lock was lost and why. It is ErrLost.
+type LostError struct {
+	Resource string
+	LockID   string
+	Token    uint64
+	// Cause wraps ErrExpired, ErrForced or ErrUnreachable.
+	Cause error
+}
+
+// Error names the resource and the cause.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("holdfast: lock of %q lost: %v", e.Resource, e.Cause)
+}
+
+// Is makes every LostError an ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap returns Cause.
+func (e *LostError) Unwrap() error { return e.Cause }
+
+// wrap says what was being done when err came, once: an error that the package
+// already began keeps its text.
+func wrap(what, resource string, err error) error {
+	if strings.HasPrefix(err.Error(), "holdfast: ") {
+		return err
+	}
+	return fmt.Errorf("holdfast: %s %q: %w", what, resource, err)
+}
+
+// answered reports whether err is a definite answer of the store, after which
+// the request is known not to have been applied.
+func answered(err error) bool {
+	return errors.Is(err, ErrHeld) || permanent(err)
+}
+
+// permanent reports whether asking again cannot help.
+func permanent(err error) bool {
+	return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrInvalid) ||
+		errors.Is(err, ErrUnusable) || errors.Is(err, ErrDamaged)
+}

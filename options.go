@@ -1,0 +1,187 @@
+package holdfast
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// DefaultTTL is how long a hold lives without renewal unless options say else.
+const DefaultTTL = 30 * time.Second
+
+// MinTTL is the shortest TTL that a Client accepts: below it no margin is left
+// for a store's round trip.
+const MinTTL = 20 * time.Millisecond
+
+// Options are those of a Client. Nil and the zero value are the defaults.
+type Options struct {
+	// Owner and Host are shown to others as the holder's. Default: the name of
+	// the operating system's user, and the host's name.
+	Owner, Host string
+	// TTL is how long a hold lives unless it is renewed; the Client renews it
+	// from TTL/3 on. Default: DefaultTTL.
+	TTL time.Duration
+	// Margin is how long before its end in the store a hold counts as lost, to
+	// cover the drift of clocks and the time that stopping takes. At most half
+	// the TTL. Default: TTL/16, at least 5 ms, at most 5 s.
+	Margin time.Duration
+	// Retention is how long Sweep keeps the records of idle resources. Default:
+	// 24 h. At least 1 min.
+	Retention time.Duration
+	// LeaveHolds makes Close leave what is held to its end in the store instead
+	// of releasing it.
+	LeaveHolds bool
+	// Logger gets warnings of renewals that fail and of losses, and debug lines
+	// of the rest. Default: none.
+	Logger *slog.Logger
+	// Trace observes what the Client does. Default: none.
+	Trace *Trace
+	// Clock is the clock of deadlines, for tests. It must count the time that
+	// the machine sleeps and never go back. Default: the machine's.
+	Clock func() time.Duration
+}
+
+// LockOptions are those of one lock. Nil and the zero value are the defaults.
+type LockOptions struct {
+	// LockID groups locks: see Client.ReleaseID. Default: a random one. An ID
+	// guards against mistakes and is not a secret.
+	LockID string
+	// TTL, or Forever. Default: the Client's.
+	TTL time.Duration
+	// Limit is how many shared holds there may be, this one included: a
+	// semaphore's permits. Default: no limit. Only RLock and TryRLock take it.
+	Limit int
+	// TakeoverDelay is how long the resource stays blocked after the hold
+	// expired, but not after it was released. For holders that need time to
+	// notice that they lost. Default: none.
+	TakeoverDelay time.Duration
+	// NoKeepAlive leaves the hold to its TTL instead of renewing it.
+	NoKeepAlive bool
+	// Owner and Host default to the Client's; Comment is for people to read.
+	Owner, Host, Comment string
+}
+
+// config is Options with all defaults in place.
+type config struct {
+	details    driver.Details
+	ttl        time.Duration
+	margin     time.Duration // 0: from the TTL
+	retention  time.Duration
+	leaveHolds bool
+	log        *slog.Logger
+	trace      Trace
+	clock      func() time.Duration
+}
+
+func newConfig(o *Options) config {
+	if o == nil {
+		o = &Options{}
+	}
+	cfg := config{
+		details:    driver.Details{Owner: o.Owner, Host: o.Host},
+		ttl:        o.TTL,
+		margin:     o.Margin,
+		retention:  o.Retention,
+		leaveHolds: o.LeaveHolds,
+		log:        o.Logger,
+		clock:      o.Clock,
+	}
+	if cfg.details.Owner == "" {
+		cfg.details.Owner = userName()
+	}
+	if cfg.details.Host == "" {
+		cfg.details.Host, _ = os.Hostname() // empty if it has none
+	}
+	if cfg.ttl == 0 {
+		cfg.ttl = DefaultTTL
+	}
+	if cfg.retention == 0 {
+		cfg.retention = 24 * time.Hour
+	}
+	if cfg.log == nil {
+		cfg.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Trace != nil {
+		cfg.trace = *o.Trace
+	}
+	if cfg.clock == nil {
+		cfg.clock = newClock()
+	}
+	return cfg
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
+// request makes the request of one lock, but for its hold ID. Its error wraps
+// ErrInvalid.
+func (cfg *config) request(resource string, mode Mode, o *LockOptions) (driver.AcquireRequest, error) {
+	q := driver.AcquireRequest{Resource: resource, Mode: mode, TTL: cfg.ttl, Details: cfg.details}
+	if o != nil {
+		q.LockID = o.LockID
+		q.Limit = o.Limit
+		q.TakeoverDelay = o.TakeoverDelay.Truncate(time.Millisecond)
+		q.Details.Comment = o.Comment
+		if o.TTL != 0 {
+			q.TTL = o.TTL
+		}
+		if o.Owner != "" {
+			q.Details.Owner = o.Owner
+		}
+		if o.Host != "" {
+			q.Details.Host = o.Host
+		}
+	}
+	q.HoldID = driver.NewHoldID()
+	if q.LockID == "" {
+		q.LockID = driver.NewHoldID().String()
+	}
+	var err error
+	if q.TTL, err = cfg.validTTL(q.TTL); err != nil {
+		return q, err
+	}
+	return q, q.Validate()
+}
+
+// validTTL truncates the TTL to what stores keep and checks it.
+func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
+	if ttl == Forever {
+		return ttl, nil
+	}
+	ttl = ttl.Truncate(time.Millisecond)
+	switch margin := cfg.marginOf(ttl); {
+	case ttl < MinTTL:
+		return 0, fmt.Errorf("%w: TTL %v is below %v", ErrInvalid, ttl, MinTTL)
+	case ttl > MaxTTL:
+		return 0, fmt.Errorf("%w: TTL %v is above 100 years; use Forever", ErrInvalid, ttl)
+	case margin < 0 || margin > ttl/2:
+		return 0, fmt.Errorf("%w: margin %v is not between 0 and half the TTL of %v", ErrInvalid, margin, ttl)
+	}
+	return ttl, nil
+}
+
+// marginOf returns how long before its end a hold with that TTL counts as lost.
+func (cfg *config) marginOf(ttl time.Duration) time.Duration {
+	if cfg.margin != 0 {
+		return cfg.margin
+	}
+	return min(max(ttl/16, 5*time.Millisecond), 5*time.Second)
+}
+
+// deadlineOf returns the local deadline of a hold that was granted or renewed by
+// a request sent then. It counts from before the request was sent, so the hold
+// cannot end in the store earlier, however late the answer came.
+func (cfg *config) deadlineOf(sent, ttl time.Duration) time.Duration {
+	if ttl == Forever {
+		return never
+	}
+	return sent + ttl - cfg.marginOf(ttl)
+}

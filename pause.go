@@ -1,0 +1,33 @@
+package holdfast
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// backoff is a pause that doubles up to a limit, spread by half in both
+// directions so that clients that were refused together do not return together.
+type backoff struct {
+	next, limit time.Duration
+}
+
+func (b *backoff) pause() time.Duration {
+	p := b.next
+	b.next = min(2*b.next, b.limit)
+	return p/2 + rand.N(p)
+}
+
+// How long to wait before asking again.
+const (
+	// pollFirst and pollLimit: a resource that is held, where the store sends no
+	// signal.
+	pollFirst = 10 * time.Millisecond
+	pollLimit = 500 * time.Millisecond
+	// watchPause: the same where it does, in case that a signal is missed.
+	watchPause = 2 * time.Second
+	// retryFirst and retryLimit: a request without an answer.
+	retryFirst = 10 * time.Millisecond
+	retryLimit = time.Second
+)
+
+func retries() backoff { return backoff{retryFirst, retryLimit} }

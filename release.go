@@ -1,0 +1,131 @@
+package holdfast
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// releasePatience is how long releases without an answer are repeated.
+const releasePatience = 5 * time.Second
+
+// releaseAll sends the releases, and again those without an answer until
+// patience ends. Of ctx only the values count. The result has an error, or nil,
+// for each.
+//
+// A release may be repeated: it names one acquisition, and that is not there any
+// more. Only one without a hold ID could meet a successor, and is sent once.
+func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, patience time.Duration) []error {
+	errs := make([]error, len(qs))
+	until := c.clock() + patience
+	rest := qs
+	var at []int // index in qs of each of rest; nil: the same
+	index := func(i int) int {
+		if at == nil {
+			return i
+		}
+		return at[i]
+	}
+	for pauses := retries(); ; {
+		var again []int
+		for lo := 0; lo < len(rest); lo += batchSize {
+			part := rest[lo:min(lo+batchSize, len(rest))]
+			call := &attempt{parent: ctx, detached: true, timeout: max(until-c.clock(), 10*time.Millisecond)}
+			results, err := c.store.Release(call, part)
+			call.end()
+			for i := range part {
+				n := index(lo + i)
+				errs[n] = outcome(results, err, i, releaseErr)
+				if errs[n] != nil && !permanent(errs[n]) && !qs[n].HoldID.IsZero() {
+					again = append(again, n)
+				}
+			}
+		}
+		pause := pauses.pause()
+		if len(again) == 0 || c.clock()+pause >= until {
+			return errs
+		}
+		time.Sleep(pause)
+		at = again
+		rest = make([]driver.ReleaseRequest, len(again))
+		for i, n := range again {
+			rest[i] = qs[n]
+		}
+	}
+}
+
+// releaseHeld releases what is held as the Client closes and returns the first
+// error.
+func (c *Client) releaseHeld(held []*Hold) (first error) {
+	if len(held) == 0 {
+		return nil
+	}
+	qs := make([]driver.ReleaseRequest, len(held))
+	for i, h := range held {
+		qs[i].HoldRef = h.ref
+	}
+	for i, err := range c.releaseAll(context.Background(), qs, releasePatience) {
+		c.released(held[i], err)
+		if err != nil && first == nil {
+			first = wrap("release", held[i].ref.Resource, err)
+		}
+	}
+	return first
+}
+
+// cleanUp releases, in the background, what an acquire without an answer may have
+// been granted: until it was found or a TTL has passed, since the acquire may
+// still be on its way. The channel closes when the store was first asked.
+//
+// The caller is an operation that Close waits for, so Close waits for this too;
+// once the Client is closed one answer is enough.
+func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
+	asked := make(chan struct{})
+	c.mu.Lock()
+	c.orphans[q.HoldID] = struct{}{}
+	c.work.Add(1)
+	c.mu.Unlock()
+	go func() {
+		defer c.work.Done()
+		c.chase(q, asked)
+		c.mu.Lock()
+		delete(c.orphans, q.HoldID)
+		c.mu.Unlock()
+		c.nudgeHead(q.Resource)
+	}()
+	return asked
+}
+
+func (c *Client) chase(q driver.AcquireRequest, asked chan<- struct{}) {
+	until := c.clock() + q.TTL
+	pauses := backoff{next: retryFirst, limit: max(q.TTL/8, retryFirst)}
+	release := []driver.ReleaseRequest{{HoldRef: driver.HoldRef{
+		Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, // the token was never told
+	}}}
+	for first := true; ; first = false {
+		call := &attempt{parent: context.Background(), timeout: releasePatience}
+		results, err := c.store.Release(call, release)
+		call.end()
+		if first {
+			close(asked)
+		}
+		found := outcome(results, err, 0, releaseErr) == nil && results[0].Found
+		if found || c.clock() >= until {
+			return
+		}
+		timer := time.NewTimer(pauses.pause())
+		select {
+		case <-timer.C:
+		case <-c.life.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// newestFirst sorts holds by when they were granted, the last one first.
+func newestFirst(ss []Status) {
+	slices.SortFunc(ss, func(a, b Status) int { return b.Created.Compare(a.Created) })
+}
