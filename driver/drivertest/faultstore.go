@@ -1,0 +1,333 @@
+package drivertest
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// FaultStore stands before another store and disturbs its calls:
+//
+//	store := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+//		if c.Op == drivertest.Acquire && c.N == 1 {
+//			return drivertest.Fault{LoseReply: true}
+//		}
+//		return drivertest.Fault{}
+//	})
+//
+// An acquire that arrives after the release which was to clean it up is
+// Fault{Behind: drivertest.Release}: its caller waits until its ctx ends.
+//
+// It needs no clock and starts a goroutine only for a call with HoldRequest, Cut
+// or HoldSignals, so it works in a bubble of testing/synctest if it is made and
+// closed there. All methods may be called concurrently. It watches and has an
+// Init exactly as far as the store behind it does.
+type FaultStore struct {
+	store  driver.Store
+	closed chan struct{}
+	late   sync.WaitGroup // goroutines that wait to deliver or to signal
+
+	mu     sync.Mutex
+	decide func(Call) Fault
+	calls  map[Op]int
+	behind []delivery
+	down   bool
+}
+
+// delivery is a request that waits for a later call.
+type delivery struct {
+	behind Op
+	refs   []driver.HoldRef
+	send   func()
+}
+
+var (
+	_ driver.Store       = (*FaultStore)(nil)
+	_ driver.Watcher     = (*FaultStore)(nil)
+	_ driver.Initializer = (*FaultStore)(nil)
+)
+
+// NewFaultStore lets decide say for each call what becomes of it. decide is
+// called for one call at a time; it must neither block nor call the store.
+// Requests that must not be repeated, because they have no hold ID, reach decide
+// too: it should spare them unless the test is about them.
+func NewFaultStore(store driver.Store, decide func(Call) Fault) *FaultStore {
+	return &FaultStore{
+		store: store, decide: decide,
+		closed: make(chan struct{}), calls: make(map[Op]int),
+	}
+}
+
+// Calls says how many calls of op were made so far, disturbed or not.
+func (f *FaultStore) Calls(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[op]
+}
+
+// Acquire implements driver.Store.
+func (f *FaultStore) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	refs := []driver.HoldRef{{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}}
+	call, fault := f.next(Acquire, refs)
+	return disturb(ctx, f, call, fault, func(ctx context.Context) (driver.Grant, error) {
+		return f.store.Acquire(ctx, q)
+	})
+}
+
+// Renew implements driver.Store.
+func (f *FaultStore) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	refs := make([]driver.HoldRef, len(qs))
+	for i, q := range qs {
+		refs[i] = q.HoldRef
+	}
+	call, fault := f.next(Renew, refs)
+	results, err := disturb(ctx, f, call, fault, func(ctx context.Context) ([]driver.RenewResult, error) {
+		return f.store.Renew(ctx, qs)
+	})
+	return results[:max(0, len(results)-fault.DropLast)], err
+}
+
+// Release implements driver.Store.
+func (f *FaultStore) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	refs := make([]driver.HoldRef, len(qs))
+	for i, q := range qs {
+		refs[i] = q.HoldRef
+	}
+	call, fault := f.next(Release, refs)
+	results, err := disturb(ctx, f, call, fault, func(ctx context.Context) ([]driver.ReleaseResult, error) {
+		return f.store.Release(ctx, qs)
+	})
+	return results[:max(0, len(results)-fault.DropLast)], err
+}
+
+// List implements driver.Store. Its request reaches the store when the loop
+// over it begins.
+func (f *FaultStore) List(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		var refs []driver.HoldRef
+		if filter.Resource != "" {
+			refs = []driver.HoldRef{{Resource: filter.Resource, LockID: filter.LockID}}
+		}
+		call, fault := f.next(List, refs)
+		cutShort := fault.LoseReply
+		fault.LoseReply = false
+		_, err := disturb(ctx, f, call, fault, func(context.Context) (struct{}, error) { return struct{}{}, nil })
+		if err != nil {
+			yield(driver.Status{}, err)
+			return
+		}
+		for s, err := range f.store.List(ctx, filter) {
+			if !yield(s, err) || err != nil {
+				return
+			}
+			if cutShort {
+				break
+			}
+		}
+		if cutShort {
+			yield(driver.Status{}, fault.err())
+		}
+	}
+}
+
+// Sweep implements driver.Store.
+func (f *FaultStore) Sweep(ctx context.Context, idle time.Duration) (driver.SweepResult, error) {
+	call, fault := f.next(Sweep, nil)
+	return disturb(ctx, f, call, fault, func(ctx context.Context) (driver.SweepResult, error) {
+		return f.store.Sweep(ctx, idle)
+	})
+}
+
+// Watch implements driver.Watcher.
+func (f *FaultStore) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	w, ok := f.store.(driver.Watcher)
+	if !ok {
+		return nil, driver.ErrUnsupported
+	}
+	refs := []driver.HoldRef{{Resource: resource}}
+	call, fault := f.next(Watch, refs)
+	signals, err := disturb(ctx, f, call, fault, func(ctx context.Context) (<-chan struct{}, error) {
+		return w.Watch(ctx, resource)
+	})
+	if err != nil || fault.Cut == nil && fault.HoldSignals == nil {
+		return signals, err
+	}
+	disturbed := make(chan struct{}, 1)
+	f.start(func() { f.forward(ctx, fault, signals, disturbed) })
+	return disturbed, nil
+}
+
+// forward passes signals on until the watch ends.
+func (f *FaultStore) forward(ctx context.Context, fault Fault, from <-chan struct{}, to chan<- struct{}) {
+	held, came := fault.HoldSignals, false
+	for {
+		select {
+		case _, open := <-from:
+			if !open {
+				close(to)
+				return
+			}
+			came = true
+		case <-held:
+			held = nil
+		case <-fault.Cut:
+			close(to)
+			return
+		case <-f.closed:
+			close(to)
+			return
+		case <-ctx.Done():
+			return
+		}
+		if came && held == nil {
+			came = false
+			select {
+			case to <- struct{}{}:
+			default: // one is waiting to be received
+			}
+		}
+	}
+}
+
+// Init implements driver.Initializer. It is never disturbed.
+func (f *FaultStore) Init(ctx context.Context) error {
+	if i, ok := f.store.(driver.Initializer); ok {
+		return i.Init(ctx)
+	}
+	return nil
+}
+
+// Traits implements driver.Store.
+func (f *FaultStore) Traits() driver.Traits { return f.store.Traits() }
+
+// Close drops what is held back, waits for what is on its way to the store, and
+// closes that.
+func (f *FaultStore) Close() error {
+	f.mu.Lock()
+	if !f.down {
+		f.down = true
+		close(f.closed)
+	}
+	f.behind = nil
+	f.mu.Unlock()
+	f.late.Wait()
+	return f.store.Close()
+}
+
+// next counts the call and asks what becomes of it.
+func (f *FaultStore) next(op Op, refs []driver.HoldRef) (Call, Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[op]++
+	c := Call{Op: op, N: f.calls[op], Refs: refs}
+	return c, f.decide(c)
+}
+
+// start runs fn beside its caller, unless the store is closed.
+func (f *FaultStore) start(fn func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.down {
+		f.late.Go(fn)
+	}
+}
+
+// disturb sends the call, or not, as the fault says.
+func disturb[T any](ctx context.Context, f *FaultStore, c Call, fault Fault, send func(context.Context) (T, error)) (value T, err error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	switch {
+	case fault.LoseRequest:
+		return none, fault.err()
+	case fault.HoldRequest != nil || fault.Behind != "":
+		arrived := holdBack(ctx, f, c, fault, send)
+		if fault.LoseReply {
+			return none, fault.err()
+		}
+		select {
+		case answer := <-arrived:
+			value, err = answer()
+		case <-ctx.Done():
+			return none, ctx.Err()
+		case <-f.closed:
+			return none, fault.err()
+		}
+	default:
+		value, err = send(ctx)
+		f.reached(c)
+	}
+	if fault.LoseReply {
+		return none, fault.err()
+	}
+	if fault.HoldReply != nil {
+		select {
+		case <-fault.HoldReply:
+		case <-ctx.Done():
+			return none, ctx.Err()
+		case <-f.closed:
+			return none, fault.err()
+		}
+	}
+	return value, err
+}
+
+// holdBack lets the call reach the store later, whether its caller still waits
+// or not, and returns where the answer will arrive.
+func holdBack[T any](ctx context.Context, f *FaultStore, c Call, fault Fault, send func(context.Context) (T, error)) <-chan func() (T, error) {
+	arrived := make(chan func() (T, error), 1)
+	deliver := func() {
+		value, err := send(context.WithoutCancel(ctx))
+		arrived <- func() (T, error) { return value, err }
+		f.reached(c)
+	}
+	if fault.Behind != "" {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !f.down {
+			f.behind = append(f.behind, delivery{behind: fault.Behind, refs: c.Refs, send: deliver})
+		}
+		return arrived
+	}
+	f.start(func() {
+		select {
+		case <-fault.HoldRequest:
+			deliver()
+		case <-f.closed:
+		}
+	})
+	return arrived
+}
+
+// reached delivers what waited for the call c, which the store has decided.
+func (f *FaultStore) reached(c Call) {
+	f.mu.Lock()
+	var due []delivery
+	f.behind = slices.DeleteFunc(f.behind, func(d delivery) bool {
+		follows := d.behind == c.Op && sameResource(d.refs, c.Refs)
+		if follows {
+			due = append(due, d)
+		}
+		return follows
+	})
+	f.mu.Unlock()
+	for _, d := range due {
+		d.send()
+	}
+}
+
+func sameResource(a, b []driver.HoldRef) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Resource == y.Resource {
+				return true
+			}
+		}
+	}
+	return false
+}
