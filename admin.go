@@ -104,7 +104,7 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 		}
 	}
 	var errs []error
-	for i, err := range c.releaseAll(ctx, qs, releasePatience) {
+	for i, err := range c.releaseAll(ctx, qs, never) {
 		c.nudgeHead(ss[i].Resource)
 		if err != nil {
 			errs = append(errs, wrap("release", ss[i].Resource, err))

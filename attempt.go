@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// attempt is the context of one call of the store: it ends with the caller's
-// (unless detached), with the Client, and after a time of its own. It costs
+// attempt is the context of one call of the store: it ends with the caller's and
+// with the Client (unless detached), and after a time of its own. It costs
 // nothing more until the store asks for a channel, which one in memory never
 // does.
 type attempt struct {
 	parent   context.Context
-	client   *Client // its end is heeded, unless nil
+	client   *Client
 	timeout  time.Duration
-	detached bool // of the parent, only the values count
+	by       time.Duration // a deadline to end at as well, 0: none
+	detached bool          // of the parent only the values count, and the Client may end
 
 	mu     sync.Mutex
 	inner  context.Context // made on demand
@@ -34,8 +35,12 @@ func (a *attempt) made() context.Context {
 	if a.detached {
 		parent = context.WithoutCancel(parent)
 	}
-	inner, cancel := context.WithTimeout(parent, a.timeout)
-	if a.client != nil {
+	timeout := a.timeout
+	if a.by != 0 && a.by != never {
+		timeout = min(timeout, max(a.by-a.client.clock(), lastChance))
+	}
+	inner, cancel := context.WithTimeout(parent, timeout)
+	if !a.detached {
 		stop := context.AfterFunc(a.client.life, cancel)
 		a.cancel = func() { stop(); cancel() }
 	} else {
@@ -68,10 +73,10 @@ func (a *attempt) Err() error {
 	switch {
 	case inner != nil:
 		return inner.Err()
-	case a.client != nil && a.client.life.Err() != nil:
-		return context.Canceled
 	case a.detached:
 		return nil
+	case a.client.life.Err() != nil:
+		return context.Canceled
 	}
 	return a.parent.Err()
 }
@@ -97,6 +102,10 @@ func ctxError(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }
+
+// lastChance is what a call about a hold gets even if the hold's deadline is
+// nearer or past: late it does no harm, and may still be of use to others.
+const lastChance = time.Second
 
 // attemptTimeout bounds one call about a hold with that TTL: long enough for a
 // slow answer to be heard, even too late, short enough that several fit.

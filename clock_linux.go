@@ -9,23 +9,38 @@ import (
 
 // newClock returns a clock that counts suspension: the monotonic clock plus how
 // much CLOCK_BOOTTIME, which counts it, got ahead since.
+//
+// Reading that one takes two system calls, many times what time.Now costs. So it
+// is read only when the wall clock and the monotonic clock have moved apart, as
+// they do when the machine sleeps or somebody sets the wall clock; which of the
+// two it was, and how long, CLOCK_BOOTTIME tells.
 func newClock() func() time.Duration {
 	start := time.Now()
 	base := max(suspended(), suspended(), suspended())
-	var most atomic.Int64
+	var apart, slept atomic.Int64
+	apart.Store(start.UnixNano())
 	return func() time.Duration {
-		slept := int64(suspended() - base)
-		for {
-			seen := most.Load()
-			if slept <= seen {
-				slept = seen
-				break
-			}
-			if most.CompareAndSwap(seen, slept) {
-				break
-			}
+		now := time.Now()
+		mono := now.Sub(start)
+		gap := now.UnixNano() - int64(mono)
+		if d := gap - apart.Load(); d < -noticeable || d > noticeable {
+			raise(&slept, int64(suspended()-base))
+			apart.Store(gap)
 		}
-		return time.Since(start) + time.Duration(slept)
+		return mono + time.Duration(slept.Load())
+	}
+}
+
+// noticeable is how far the two clocks may move apart unnoticed, in ns.
+const noticeable = int64(time.Millisecond)
+
+// raise sets v to n unless it is larger.
+func raise(v *atomic.Int64, n int64) {
+	for {
+		seen := v.Load()
+		if n <= seen || v.CompareAndSwap(seen, n) {
+			return
+		}
 	}
 }
 

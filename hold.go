@@ -182,8 +182,8 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 
 // Unlock gives the lock up: its context ends, its renewal stops, and the store is
 // told. It does so even if ctx is dead, so that it can be deferred; of ctx only
-// the values are used. Requests without an answer are repeated for at most 5 s;
-// an error then means that the hold may last until its end in the store, and
+// the values are used. Requests without an answer are repeated for at most 5 s, or
+// until the hold ends anyway; an error then means that the hold may last until its end in the store, and
 // Unlock may be called again. Of a lock that was lost it returns the *LostError;
 // of one that was released, nil.
 func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
@@ -214,17 +214,14 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 		return ErrClosed
 	}
 	c.work.Add(1)
-	patience := releasePatience
-	if h.deadline != never {
-		patience = min(max(h.deadline-c.clock(), time.Second), patience)
-	}
+	deadline := h.deadline
 	c.mu.Unlock()
 	defer c.work.Done()
 	// Renewals have stopped and the holder knows before the store is told: one
 	// that is on its way finds no hold, or is harmless before the release.
 	h.cancel(ErrReleased)
 
-	errs := c.releaseAll(ctx, []driver.ReleaseRequest{{HoldRef: h.ref, After: after}}, patience)
+	errs := c.releaseAll(ctx, []driver.ReleaseRequest{{HoldRef: h.ref, After: after}}, deadline)
 	c.released(h, errs[0])
 	switch {
 	case before == lost:

@@ -11,15 +11,15 @@ import (
 // releasePatience is how long releases without an answer are repeated.
 const releasePatience = 5 * time.Second
 
-// releaseAll sends the releases, and again those without an answer until
-// patience ends. Of ctx only the values count. The result has an error, or nil,
-// for each.
+// releaseAll sends the releases, and again those without an answer, for at most
+// releasePatience and not past the deadline, at which the holds end anyway. Of
+// ctx only the values count. The result has an error, or nil, for each.
 //
 // A release may be repeated: it names one acquisition, and that is not there any
 // more. Only one without a hold ID could meet a successor, and is sent once.
-func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, patience time.Duration) []error {
+func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, deadline time.Duration) []error {
 	errs := make([]error, len(qs))
-	until := c.clock() + patience
+	began := time.Now()
 	rest := qs
 	var at []int // index in qs of each of rest; nil: the same
 	index := func(i int) int {
@@ -32,7 +32,10 @@ func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, pat
 		var again []int
 		for lo := 0; lo < len(rest); lo += batchSize {
 			part := rest[lo:min(lo+batchSize, len(rest))]
-			call := &attempt{parent: ctx, detached: true, timeout: max(until-c.clock(), 10*time.Millisecond)}
+			call := &attempt{
+				parent: ctx, client: c, detached: true,
+				timeout: max(releasePatience-time.Since(began), retryFirst), by: deadline,
+			}
 			results, err := c.store.Release(call, part)
 			call.end()
 			for i := range part {
@@ -43,8 +46,11 @@ func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, pat
 				}
 			}
 		}
+		if len(again) == 0 {
+			return errs
+		}
 		pause := pauses.pause()
-		if len(again) == 0 || c.clock()+pause >= until {
+		if time.Since(began)+pause >= releasePatience || c.clock()+pause >= deadline {
 			return errs
 		}
 		time.Sleep(pause)
@@ -66,7 +72,7 @@ func (c *Client) releaseHeld(held []*Hold) (first error) {
 	for i, h := range held {
 		qs[i].HoldRef = h.ref
 	}
-	for i, err := range c.releaseAll(context.Background(), qs, releasePatience) {
+	for i, err := range c.releaseAll(context.Background(), qs, never) {
 		c.released(held[i], err)
 		if err != nil && first == nil {
 			first = wrap("release", held[i].ref.Resource, err)
@@ -105,7 +111,7 @@ func (c *Client) chase(q driver.AcquireRequest, asked chan<- struct{}) {
 		Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, // the token was never told
 	}}}
 	for first := true; ; first = false {
-		call := &attempt{parent: context.Background(), timeout: releasePatience}
+		call := &attempt{parent: context.Background(), client: c, detached: true, timeout: releasePatience}
 		results, err := c.store.Release(call, release)
 		call.end()
 		if first {
