@@ -45,9 +45,11 @@ func (c *Client) leave(a *asker) {
 	l := c.lines[a.q.Resource]
 	switch {
 	case l.head != a:
-		if i := slices.Index(l.rest, a); i >= 0 {
-			l.rest = slices.Delete(l.rest, i, i+1)
+		i := slices.Index(l.rest, a)
+		if i < 0 {
+			return // sent away
 		}
+		l.rest = slices.Delete(l.rest, i, i+1)
 	case len(l.rest) == 0:
 		delete(c.lines, a.q.Resource)
 		return

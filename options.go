@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -91,10 +92,11 @@ func newConfig(o *Options) config {
 		clock:      o.Clock,
 	}
 	if cfg.details.Owner == "" {
-		cfg.details.Owner = userName()
+		cfg.details.Owner = name(userName())
 	}
 	if cfg.details.Host == "" {
-		cfg.details.Host, _ = os.Hostname() // empty if it has none
+		host, _ := os.Hostname() // empty if it has none
+		cfg.details.Host = name(host)
 	}
 	if cfg.ttl == 0 {
 		cfg.ttl = DefaultTTL
@@ -112,6 +114,16 @@ func newConfig(o *Options) config {
 		cfg.clock = newClock()
 	}
 	return cfg
+}
+
+// name makes what the system is called into what a store takes: a user must not
+// be kept from locking by a strange name that nobody asked for.
+func name(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
+	if len(s) > driver.MaxName {
+		s = strings.ToValidUTF8(s[:driver.MaxName], "")
+	}
+	return s
 }
 
 func userName() string {

@@ -16,12 +16,14 @@ type watcher struct {
 	signal   <-chan struct{}
 	cancel   context.CancelFunc
 	off      bool // the store cannot watch, or its stream has ended
+	pauses   backoff
+	retryAt  time.Duration // after a subscription that failed
 }
 
 // start subscribes unless that is done or futile. It reports whether a
 // subscription has just become effective, so that the asker must ask again.
 func (w *watcher) start(ctx context.Context) bool {
-	if w.signal != nil || w.off {
+	if w.signal != nil || w.off || w.c.clock() < w.retryAt {
 		return false
 	}
 	store, ok := w.c.store.(driver.Watcher)
@@ -31,9 +33,9 @@ func (w *watcher) start(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stopLife := context.AfterFunc(w.c.life, cancel)
-	// The ctx is that of the subscription, which lasts; a store that does not
-	// answer must not hold up the asker all the same.
-	limit := time.AfterFunc(attemptTimeout(w.c.ttl), cancel)
+	// The ctx is that of the subscription, which lasts. A store that does not
+	// answer may hold up the asker for no longer than a signal that is missed.
+	limit := time.AfterFunc(watchPause, cancel)
 	signal, err := store.Watch(ctx, w.resource)
 	w.cancel = func() { stopLife(); cancel() }
 	if !limit.Stop() && err == nil {
@@ -42,7 +44,11 @@ func (w *watcher) start(ctx context.Context) bool {
 	if err != nil {
 		w.stop()
 		w.off = errors.Is(err, driver.ErrUnsupported)
-		if !w.off && ctx.Err() == nil {
+		if !w.off {
+			if w.pauses.next == 0 {
+				w.pauses = backoff{watchPause, 10 * watchPause}
+			}
+			w.retryAt = w.c.clock() + w.pauses.pause()
 			w.c.log.Warn("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
 		}
 		return false

@@ -25,7 +25,11 @@ import (
 // An error that is none of the package's named errors means "unknown": the
 // request may have been applied, may be applied later, or may never be. The
 // caller repeats it with the same hold ID. A store must therefore never turn a
-// failure to reach its data into ErrHeld, ErrLost or a silent success.
+// failure to reach its data into ErrHeld, ErrLost or a silent success. The named
+// errors are definite: the request was not applied.
+//
+// A call returns soon after its ctx has ended; one whose ctx was dead when it
+// came sends nothing.
 type Store interface {
 	// Acquire grants the resource or answers with a *HeldError.
 	//
