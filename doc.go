@@ -1,2 +1,50 @@
-// Package holdfast takes distributed locks on a database that is already there.
+// Package holdfast takes distributed locks on a database that is already there:
+// exclusive and shared locks with fencing tokens, that are renewed while they are
+// held and whose context ends before anybody else can be granted the same.
+//
+//	client, err := holdfast.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
+//	...
+//	err = client.Do(ctx, "nightly-report", nil, func(ctx context.Context) error {
+//		return report(ctx) // ctx ends if the lock is lost
+//	})
+//
+// Importing a store's package makes its URLs known to Open: sqlitelock
+// ("sqlite:"), memlock ("memory:").
+//
+// # What is guaranteed
+//
+//  1. Mutual exclusion on the store's clock: never two live exclusive holds of a
+//     resource, never an exclusive one beside shared ones, never more shared
+//     holds than the asker's limit.
+//  2. The holder learns first: the context of a Hold ends, with the reason,
+//     before the store can grant the resource to anybody else, whatever the
+//     network does. ForceRelease is the exception, by intent.
+//  3. Tokens only rise, across release, expiry, sweep and restart.
+//  4. Every operation may be repeated. A lost reply never grants twice and never
+//     touches a successor; an acquire that nobody waits for any more is cleaned
+//     up, and lives one TTL at the very worst.
+//  5. No client's wall clock decides anything where the store has a clock.
+//  6. Granted, held by another, lost, and unknown are told apart. An error that
+//     is none of this package's means unknown.
+//
+// # What is not
+//
+//   - Work that heeds neither the context nor the token. A process can be stopped
+//     at any instruction, wake after its lease, and write; only the place that it
+//     writes to can refuse that, by the token (see Hold.Token).
+//   - Fairness between Clients. Those who wait in one Client are served in order.
+//   - Stores whose replication can forget what they confirmed, or whose clock
+//     steps: see each store's package.
+//   - Machines that sleep, on systems without a clock that counts sleep. Linux
+//     has one; elsewhere the wall clock stands in, which only ever makes a holder
+//     give up early.
+//   - Old programs that run beside Holdfast on the same data: their own clocks
+//     decide for them.
+//
+// # Time
+//
+// A hold lives for its TTL unless it is renewed. The Client renews it from TTL/3
+// on and repeats what fails; locally it counts as lost a margin before its end,
+// counted from before the request was sent that last extended it. The time that
+// a machine sleeps counts.
 package holdfast
