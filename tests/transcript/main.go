@@ -1,0 +1,165 @@
+// Command transcript keeps the shell sessions in the documentation true: it
+// runs the scripts in docs/transcripts with a freshly built holdfast and writes
+// what they print between the markers
+//
+//	<!-- transcript NAME -->
+//	<!-- /transcript -->
+//
+// of every Markdown file. With -check it changes nothing and fails on a
+// difference. What differs from run to run is replaced as stable.go says.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/tests/internal/modules"
+)
+
+// scripts is the folder of the scripts, one NAME.txt for each transcript.
+const scripts = "docs/transcripts"
+
+func main() {
+	check := flag.Bool("check", false, "change nothing; fail if a transcript is not what happens")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	err := run(ctx, *check)
+	cancel()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "transcript:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, check bool) error {
+	root, err := modules.Root(ctx)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "holdfast-transcript-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	bin := filepath.Join(tmp, "bin")
+	if _, err := modules.Output(ctx, filepath.Join(root, "cmd", "holdfast"), "go", "build", "-o", bin+"/", "."); err != nil {
+		return err
+	}
+	sessions, err := runAll(ctx, filepath.Join(root, scripts), bin, tmp)
+	if err != nil {
+		return err
+	}
+	docs, err := modules.Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.md")
+	if err != nil {
+		return err
+	}
+	shown := make(map[string]bool)
+	var stale []error
+	for doc := range strings.SplitSeq(strings.TrimRight(docs, "\x00"), "\x00") {
+		file := filepath.Join(root, doc)
+		old, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed, and the removal is not staged yet
+		} else if err != nil {
+			return err
+		}
+		text, err := fill(string(old), sessions, shown)
+		if err != nil {
+			return fmt.Errorf("%s: %w", doc, err)
+		}
+		switch {
+		case text == string(old):
+		case check:
+			stale = append(stale, fmt.Errorf("%s is not what happens; make docs would change\n%s", doc, difference(ctx, tmp, string(old), text)))
+		default:
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				return err
+			}
+			fmt.Println("wrote", doc)
+		}
+	}
+	for name := range sessions {
+		if !shown[name] {
+			stale = append(stale, fmt.Errorf("%s/%s.txt: no document has the marker <!-- transcript %s -->", scripts, name, name))
+		}
+	}
+	return errors.Join(stale...)
+}
+
+// runAll runs every script and returns what its terminals showed, by name.
+func runAll(ctx context.Context, folder, bin, tmp string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.txt"))
+	if err != nil {
+		return nil, err
+	}
+	sessions := make(map[string]string)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		steps, err := parse(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s.txt: %w", name, err)
+		}
+		home := filepath.Join(tmp, name)
+		if err := os.Mkdir(home, 0o755); err != nil {
+			return nil, err
+		}
+		session, err := play(ctx, steps, bin, home)
+		if err != nil {
+			return nil, fmt.Errorf("%s.txt: %w", name, err)
+		}
+		here, err := thisMachine(home)
+		if err != nil {
+			return nil, err
+		}
+		sessions[name] = here.stable(session)
+	}
+	return sessions, nil
+}
+
+var region = regexp.MustCompile(`(?ms)^<!-- transcript ([a-z0-9-]+) -->\n(.*?)^<!-- /transcript -->$`)
+
+// fill puts the sessions between the markers of a document and notes which it
+// has shown.
+func fill(doc string, sessions map[string]string, shown map[string]bool) (string, error) {
+	var unknown error
+	doc = region.ReplaceAllStringFunc(doc, func(old string) string {
+		name := region.FindStringSubmatch(old)[1]
+		session, ok := sessions[name]
+		if !ok {
+			unknown = fmt.Errorf("the marker <!-- transcript %s --> has no script %s/%s.txt", name, scripts, name)
+			return old
+		}
+		shown[name] = true
+		return fmt.Sprintf("<!-- transcript %s -->\n```console\n%s```\n<!-- /transcript -->", name, session)
+	})
+	return doc, unknown
+}
+
+// difference shows two texts as a diff.
+func difference(ctx context.Context, tmp, documented, happens string) string {
+	for name, text := range map[string]string{"documented": documented, "happens": happens} {
+		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
+			return err.Error()
+		}
+	}
+	diff := modules.Command(ctx, tmp, "git", "diff", "--no-index", "--no-color", "--no-ext-diff", "documented", "happens")
+	out, err := diff.Output() // exits with 1, for they differ
+	if len(out) == 0 && err != nil {
+		return err.Error()
+	}
+	return string(out)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/user"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What a transcript shows in the place of what differs from machine to machine
+// and from run to run. This file is the only place that replaces anything:
+//
+//	the home folder          ~
+//	the user and the host    ada, web1: in "USER on HOST", after "user" and
+//	                         "host", in the columns and fields of status
+//	lock IDs and hold IDs    24 hex digits, the same for the same ID
+//	tokens                   16 digits, in the same order
+//	times left               the whole TTL: a transcript is quick
+const (
+	stableUser = "ada"
+	stableHost = "web1"
+	firstToken = 1767225600000000
+)
+
+// machine is what is to be seen of the machine and the user.
+type machine struct {
+	home, user, host string
+}
+
+func thisMachine(home string) (machine, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return machine{}, err
+	}
+	u, err := user.Current()
+	if err != nil {
+		return machine{}, err
+	}
+	return machine{home: home, user: u.Username, host: host}, nil
+}
+
+var (
+	anyID    = regexp.MustCompile(`\b[0-9a-f]{24}\b`)
+	anyToken = regexp.MustCompile(`\b[0-9]{16}\b`)
+	fields   = regexp.MustCompile(`"(owner|host|ttlMs)":( ?)("[^"]*"|[0-9]+)`)
+)
+
+// stable replaces all that differs between two runs of the same session.
+func (m machine) stable(session string) string {
+	session = strings.ReplaceAll(session, m.home, "~")
+	session = replaceIDs(session)
+	session = replaceTokens(session)
+	session = m.replaceNames(session)
+	return realign(session, m.cell)
+}
+
+func replaceIDs(text string) string {
+	ids := make(map[string]string)
+	return anyID.ReplaceAllStringFunc(text, func(id string) string {
+		if ids[id] == "" {
+			sum := sha256.Sum256(fmt.Appendf(nil, "ID %d", len(ids)+1))
+			ids[id] = hex.EncodeToString(sum[:12])
+		}
+		return ids[id]
+	})
+}
+
+// replaceTokens keeps which token is larger.
+func replaceTokens(text string) string {
+	tokens := anyToken.FindAllString(text, -1)
+	slices.Sort(tokens)
+	tokens = slices.Compact(tokens)
+	return anyToken.ReplaceAllStringFunc(text, func(token string) string {
+		rank, _ := slices.BinarySearch(tokens, token)
+		return strconv.Itoa(firstToken + rank*2000000)
+	})
+}
+
+// replaceNames replaces the names only where holdfast prints them: a user may
+// be called like any other word.
+func (m machine) replaceNames(text string) string {
+	for from, to := range map[string]string{
+		m.user + " on " + m.host:                stableUser + " on " + stableHost,
+		"user " + m.user + " on host " + m.host: "user " + stableUser + " on host " + stableHost,
+	} {
+		text = regexp.MustCompile(`\b`+regexp.QuoteMeta(from)+`\b`).ReplaceAllLiteralString(text, to)
+	}
+	return fields.ReplaceAllStringFunc(text, func(field string) string {
+		f := fields.FindStringSubmatch(field)
+		value := f[3]
+		switch {
+		case f[1] == "owner" && value == strconv.Quote(m.user):
+			value = strconv.Quote(stableUser)
+		case f[1] == "host" && value == strconv.Quote(m.host):
+			value = strconv.Quote(stableHost)
+		case f[1] == "ttlMs":
+			value = "30000"
+		}
+		return fmt.Sprintf("%q:%s%s", f[1], f[2], value)
+	})
+}
+
+// cell is what a table shows in a cell.
+func (m machine) cell(column, value string) string {
+	switch {
+	case column == "OWNER" && value == m.user:
+		return stableUser
+	case column == "HOST" && value == m.host:
+		return stableHost
+	case column == "LEFT":
+		return "30s"
+	}
+	return value
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"text/tabwriter"
+)
+
+var (
+	tableHead = regexp.MustCompile(`^RESOURCE(  +[A-Z]+( [A-Z]+)*)+ *$`)
+	column    = regexp.MustCompile(`[^ ]+( [^ ]+)*`)
+	prompt    = regexp.MustCompile(`^[a-z0-9]+\$ `)
+)
+
+// realign passes every cell of the tables in text through cell and lays the
+// tables out anew: how wide a column is depends on what is in it.
+func realign(text string, cell func(column, value string) string) string {
+	var out strings.Builder
+	var head [][]int // where each column begins and its name ends; nil outside tables
+	var names []string
+	var table *tabwriter.Writer
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case tableHead.MatchString(line):
+			head = column.FindAllStringIndex(line, -1)
+			names = column.FindAllString(line, -1)
+			table = tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+			writeRow(table, names)
+			continue
+		case head != nil && (line == "" || prompt.MatchString(line)):
+			table.Flush()
+			head = nil
+		}
+		if head == nil {
+			out.WriteString(line + "\n")
+			continue
+		}
+		row := make([]string, len(head))
+		for i, value := range cut(line, head) {
+			row[i] = cell(names[i], value)
+		}
+		writeRow(table, row)
+	}
+	if head != nil {
+		table.Flush()
+	}
+	return trimLines(out.String())
+}
+
+// cut takes the cells of a row by where the head has its columns. Columns are
+// counted in characters.
+func cut(line string, head [][]int) []string {
+	runes := []rune(line)
+	cells := make([]string, len(head))
+	for i := range head {
+		from, to := min(head[i][0], len(runes)), len(runes)
+		if i+1 < len(head) {
+			to = min(head[i+1][0], len(runes))
+		}
+		cells[i] = strings.TrimSpace(string(runes[from:to]))
+	}
+	return cells
+}
+
+func writeRow(table *tabwriter.Writer, row []string) {
+	_, _ = table.Write([]byte(strings.Join(row, "\t") + "\n")) // to memory
+}
+
+// trimLines takes the spaces from the ends of lines: editors do so too.
+func trimLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}

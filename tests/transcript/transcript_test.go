@@ -1,0 +1,117 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestStable(t *testing.T) {
+	one := machine{home: "/tmp/x1/home", user: "root", host: "build-7"}
+	two := machine{home: "/tmp/y/home", user: "j", host: "a-machine-with-a-long-name"}
+	const want = `second$ holdfast status
+RESOURCE        OWNER  HOST  LOCK ID                   LEFT  TOKEN             COMMENT
+nightly-report  ada    web1  29b79b9b5e75579a8aab237b  30s   1767225600000000  the report of root
+other           batch  web1                            30s   1767225602000000
+second$ holdfast run nightly-report -- true
+holdfast: "nightly-report" is held by ada on web1
+this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
+{"owner": "ada", "host": "web1", "ttlMs": 30000, "lockId": "29b79b9b5e75579a8aab237b"}
+`
+	for _, tc := range []struct {
+		name string
+		here machine
+		text string
+	}{
+		{"one", one, `second$ holdfast status
+RESOURCE        OWNER   HOST     LOCK ID                   LEFT   TOKEN             COMMENT
+nightly-report  root    build-7  aaaaaaaaaaaaaaaaaaaaaaaa  29.9s  1790000000000000  the report of root
+other           batch   build-7                            1m30s  1790000000000001
+second$ holdfast run nightly-report -- true
+holdfast: "nightly-report" is held by root on build-7
+this lock is for user root on host build-7 only (/tmp/x1/home/.local/state/holdfast/locks.db)
+{"owner": "root", "host": "build-7", "ttlMs": 29999, "lockId": "aaaaaaaaaaaaaaaaaaaaaaaa"}
+`},
+		{"two", two, `second$ holdfast status
+RESOURCE        OWNER   HOST                        LOCK ID                   LEFT  TOKEN             COMMENT
+nightly-report  j       a-machine-with-a-long-name  bbbbbbbbbbbbbbbbbbbbbbbb  30s   1800000000000000  the report of root
+other           batch   a-machine-with-a-long-name                            28s   1900000000000001
+second$ holdfast run nightly-report -- true
+holdfast: "nightly-report" is held by j on a-machine-with-a-long-name
+this lock is for user j on host a-machine-with-a-long-name only (/tmp/y/home/.local/state/holdfast/locks.db)
+{"owner": "j", "host": "a-machine-with-a-long-name", "ttlMs": 8, "lockId": "bbbbbbbbbbbbbbbbbbbbbbbb"}
+`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := tc.here.stable(tc.text); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestPlay has two terminals, the second of which waits for the first.
+func TestPlay(t *testing.T) {
+	steps, err := parse(`
+		# not shown
+		+ echo prepared > file
+		first& echo started; touch there; until test -e seen; do :; done; echo ended
+		~ test -e there
+		second$ cat file; touch seen
+		~ grep -q ended ../home.screen
+		second$ false || echo "exit status $?"
+	`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(t.TempDir(), "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, err := play(t.Context(), steps, "/nowhere", home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `first$ echo started; touch there; until test -e seen; do :; done; echo ended
+started
+second$ cat file; touch seen
+prepared
+ended
+second$ false || echo "exit status $?"
+exit status 1
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFill(t *testing.T) {
+	doc := "before\n<!-- transcript a -->\nold\n<!-- /transcript -->\nafter `<!-- transcript b -->`\n"
+	shown := make(map[string]bool)
+	got, err := fill(doc, map[string]string{"a": "$ true\n"}, shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "before\n<!-- transcript a -->\n```console\n$ true\n```\n<!-- /transcript -->\nafter `<!-- transcript b -->`\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if !shown["a"] {
+		t.Error("what was shown is not noted")
+	}
+	if again, _ := fill(got, map[string]string{"a": "$ true\n"}, shown); again != got {
+		t.Errorf("filled twice:\n%s", again)
+	}
+	if _, err := fill(doc, nil, shown); err == nil || !strings.Contains(err.Error(), "a.txt") {
+		t.Errorf("a marker without a script: %v", err)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, line := range []string{"holdfast status", "$ holdfast status", "first$", "First$ true"} {
+		if steps, err := parse(line); err == nil {
+			t.Errorf("%q: %v, want an error", line, steps)
+		}
+	}
+}
