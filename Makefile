@@ -85,9 +85,12 @@ vuln: ## govulncheck in every module (needs its vulnerability database)
 
 ## -- products
 
-.PHONY: build docs docs-check release release-check
+.PHONY: build build-bench docs docs-check release release-check
 build: ## the command holdfast, in bin/
 	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
+
+build-bench: ## the benchmarks, without running them
+	go -C tests/bench build -o /dev/null ./...
 
 docs: ## runs the transcripts again and writes them into README.md
 	@go -C tests run ./transcript
