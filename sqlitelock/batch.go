@@ -1,0 +1,67 @@
+package sqlitelock
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver/cas"
+)
+
+// LoadAll implements cas.Batcher: one statement, so all records are of one
+// moment.
+func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, error) {
+	names, err := json.Marshal(resources)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]cas.Entry, len(resources))
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(loadAllSQL, func(row []driver.Value) error {
+			i, ok := row[4].(int64)
+			if !ok || i < 0 || int(i) >= len(entries) {
+				return fmt.Errorf("json_each gave the key %v", row[4])
+			}
+			var err error
+			entries[i], err = s.entry(resources[i], row)
+			return err
+		}, string(names))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// SwapAll implements cas.Batcher: one transaction, so after an error none of the
+// changes was made, unless it was the COMMIT that failed.
+func (s *store) SwapAll(ctx context.Context, cs []cas.Change) ([]bool, error) {
+	applies := make([]func(*conn) (bool, error), len(cs))
+	for i, c := range cs {
+		var err error
+		if applies[i], err = statementOf(c); err != nil {
+			return nil, err
+		}
+	}
+	done := make([]bool, len(cs))
+	err := s.write(ctx, func(c *conn) error {
+		return s.transact(c, func() (err error) {
+			for i, apply := range applies {
+				if done[i], err = apply(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range cs {
+		if done[i] && c.Wake {
+			s.watcher.freed(c.New.Resource, c.New.Touched)
+		}
+	}
+	return done, nil
+}

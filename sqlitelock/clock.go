@@ -1,0 +1,71 @@
+package sqlitelock
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// clockSource is what the machine knows of time.
+type clockSource struct {
+	wall func() time.Time
+	// boot names the current boot and is the same for all processes of the host,
+	// or "" where the system has nothing better than a wall clock.
+	boot func() (string, error)
+	// uptime is the time since the boot, suspension included, the same for all
+	// processes. Called only if boot named one.
+	uptime func() time.Duration
+}
+
+// clock is the store's. All processes that have the file open must read the same
+// time from it, and it must not step.
+type clock struct {
+	source clockSource
+	bootID string
+	base   model.Time
+	seen   atomic.Int64
+}
+
+// now is never below what this process has seen.
+func (c *clock) now() model.Time {
+	now := model.TimeOf(c.source.wall())
+	if c.bootID != "" {
+		now = c.base + model.Time(c.source.uptime()/time.Microsecond)
+	}
+	for {
+		seen := c.seen.Load()
+		if int64(now) <= seen {
+			return model.Time(seen)
+		}
+		if c.seen.CompareAndSwap(seen, int64(now)) {
+			return now
+		}
+	}
+}
+
+// atLeast makes the clock no less than t from now on.
+func (c *clock) atLeast(t model.Time) {
+	for {
+		seen := c.seen.Load()
+		if int64(t) <= seen || c.seen.CompareAndSwap(seen, int64(t)) {
+			return
+		}
+	}
+}
+
+// anchor chooses base for a boot that no process has opened the file in yet: the
+// wall clock, but never before what the file has seen.
+func (c *clock) anchor(seen model.Time) {
+	c.base = max(model.TimeOf(c.source.wall()), seen) - model.Time(c.source.uptime()/time.Microsecond)
+}
+
+// check refuses a clock that could give no token.
+func (c *clock) check() error {
+	if now := c.now(); now <= 0 || uint64(now) >= driver.MaxToken {
+		return fmt.Errorf("%w: the store's clock says %s", driver.ErrUnusable, now.Std().Format(time.RFC3339))
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package sqlitelock
+
+import (
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// causes are SQLite's primary result codes that last until somebody mends the
+// file, and what to say of them.
+var causes = map[int]string{
+	sqlite3.SQLITE_PERM:     "may not be accessed",
+	sqlite3.SQLITE_READONLY: "is read-only: the file and its folder must be writable",
+	sqlite3.SQLITE_CORRUPT:  "is damaged",
+	sqlite3.SQLITE_FULL:     "cannot grow: the disk is full",
+	sqlite3.SQLITE_CANTOPEN: "cannot be opened: the file and its folder must be readable and writable",
+	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
+}
+
+func code(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return sqlite3.SQLITE_OK
+	}
+	return e.Code() & 0xff // the extended code says more than is needed
+}
+
+// busy reports that another process was in the way. Nothing was changed.
+func busy(err error) bool {
+	c := code(err)
+	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_PROTOCOL
+}
+
+// wrap names the file. What SQLite reports as lasting becomes
+// driver.ErrUnusable; all else stays of unknown outcome.
+func (s *store) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	if what, ok := causes[code(err)]; ok {
+		return unusable(s.file, what, err)
+	}
+	return fmt.Errorf("SQLite file %s: %w", s.file, err)
+}

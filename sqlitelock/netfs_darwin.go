@@ -1,0 +1,24 @@
+package sqlitelock
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// networkFS returns the type of the network file system that the path is on, or
+// "". The path need not exist.
+func networkFS(path string) string {
+	var fs unix.Statfs_t
+	for unix.Statfs(path, &fs) != nil {
+		dir := filepath.Dir(path)
+		if dir == path {
+			return ""
+		}
+		path = dir
+	}
+	if fs.Flags&unix.MNT_LOCAL != 0 {
+		return ""
+	}
+	return unix.ByteSliceToString(fs.Fstypename[:])
+}

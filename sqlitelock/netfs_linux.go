@@ -1,0 +1,72 @@
+package sqlitelock
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+)
+
+// networkFSTypes are the file systems of the kernel whose files other machines,
+// or the host of a virtual machine, may have open too.
+var networkFSTypes = []string{
+	"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fhgfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
+	"nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+}
+
+// networkFUSE are likewise, behind "fuse.".
+var networkFUSE = []string{
+	"ceph", "cephfs", "curlftpfs", "davfs", "davfs2", "gcsfuse", "glusterfs", "grpcfuse", "juicefs", "mfs", "moosefs",
+	"mount.davfs", "osxfs", "rclone", "s3fs", "seaweedfs", "smbnetfs", "sshfs", "vmhgfs-fuse",
+}
+
+// networkFS returns the type of the network file system that the path is on, or
+// "" if it is on none that is known. The path is absolute and without links; it
+// need not exist.
+func networkFS(path string) string {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "" // without /proc the clock says what is missing
+	}
+	fsType := typeOfMount(mounts, path)
+	name, isFUSE := strings.CutPrefix(fsType, "fuse.")
+	if slices.Contains(networkFSTypes, fsType) || isFUSE && slices.Contains(networkFUSE, name) {
+		return fsType
+	}
+	return ""
+}
+
+// typeOfMount finds the mount that the path is on in lines such as
+//
+//	36 35 98:0 /root /mount\040point rw,noatime master:1 - ext4 /dev/sda1 rw
+//
+// with any number of fields before the dash. Of mounts on one another at the
+// same place the last one counts.
+func typeOfMount(mountinfo []byte, path string) (fsType string) {
+	longest := -1
+	lines := bufio.NewScanner(bytes.NewReader(mountinfo))
+	lines.Buffer(nil, len(mountinfo)+1) // the options of an overlay can be long
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		dash := slices.Index(fields, "-")
+		if dash < 6 || dash+1 >= len(fields) {
+			continue
+		}
+		point := unescapeMount(fields[4])
+		if len(point) >= longest && within(path, point) {
+			longest, fsType = len(point), fields[dash+1]
+		}
+	}
+	return fsType
+}
+
+func within(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || rest[0] == '/' || dir == "/")
+}
+
+// unescapeMount undoes the kernel's \040 for what would end a field or line.
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#").Replace(s)
+}

@@ -1,0 +1,35 @@
+package sqlitelock
+
+import "modernc.org/sqlite"
+
+// point is a moment in a change, for tests that end the process there.
+type point string
+
+// A single change is one statement that is its own transaction: it passes
+// pointBegin, pointCommit and pointDone. Several changes together are BEGIN
+// IMMEDIATE to COMMIT and pass all but pointCheckpoint.
+const (
+	pointBegin      point = "before BEGIN"
+	pointBegun      point = "after BEGIN"
+	pointWritten    point = "after the write"
+	pointCommit     point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
+	pointDone       point = "after COMMIT"
+	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
+)
+
+func (s *store) reach(p point) {
+	if s.sys.at != nil {
+		s.sys.at(p)
+	}
+}
+
+// hookCommit makes the connection report pointCommit.
+func (s *store) hookCommit(c *conn) {
+	if s.sys.at == nil {
+		return
+	}
+	c.raw.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
+		s.reach(pointCommit)
+		return 0
+	})
+}

@@ -1,0 +1,1 @@
+DELETE FROM resources WHERE resource = ? AND touched = ?

@@ -1,0 +1,2 @@
+SELECT r.resource, r.freed
+FROM json_each(?) AS j JOIN resources AS r ON r.resource = j.value

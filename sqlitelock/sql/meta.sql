@@ -1,0 +1,1 @@
+SELECT boot, base, floor FROM meta

@@ -1,0 +1,2 @@
+UPDATE resources SET touched = ?, token = ?, holds = ?, freed = max(freed, ?)
+WHERE resource = ? AND touched = ?

@@ -1,0 +1,220 @@
+package sqlitelock
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/driver/wake"
+)
+
+// interval is how often a watched file is looked at. A look costs some 5 µs.
+const interval = 5 * time.Millisecond
+
+// watcher signals releases, also those of other processes. While anybody
+// watches, one goroutine reads the file's data version, and after a change the
+// freed column of the watched resources: a resource is signalled if it rose.
+//
+// The goroutine's order, data version first, then freed, means that a commit
+// between the two is seen at once and a second time, but never missed. If the
+// file cannot be read it goes on trying: watchers have a back-off of their own
+// and lose no more than that.
+type watcher struct {
+	store *store
+	dial  func() (*conn, error)
+	hub   wake.Hub
+
+	mu      sync.Mutex
+	watched map[string]*baseline
+	names   string // of the watched resources, as JSON; "" when they changed
+	running bool
+	closed  bool
+	stop    chan struct{}
+	done    sync.WaitGroup
+}
+
+// baseline is what is known of a watched resource.
+type baseline struct {
+	watchers int
+	freed    model.Time // unread until it was read
+}
+
+const unread model.Time = -1
+
+func newWatcher(s *store, dial func() (*conn, error)) *watcher {
+	return &watcher{store: s, dial: dial, watched: make(map[string]*baseline), stop: make(chan struct{})}
+}
+
+// Watch implements driver.Watcher.
+func (s *store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	return s.watcher.watch(ctx, resource)
+}
+
+// watch registers the resource with the goroutine before it reads the baseline,
+// and subscribes after. Whatever is committed after it returned is above the
+// baseline, and the goroutine looks at the resource after it.
+func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !w.add(resource) {
+		return nil, w.store.wrap(errClosed)
+	}
+	names, err := json.Marshal([]string{resource})
+	if err == nil {
+		err = w.store.read(ctx, func(c *conn) error { return w.look(c, string(names)) })
+	}
+	if err != nil {
+		w.remove(resource)
+		return nil, err
+	}
+	w.freed(resource, 0) // a resource without a record was not in the answer
+	ch := w.hub.Subscribe(ctx, resource)
+	context.AfterFunc(ctx, func() { w.remove(resource) })
+	return ch, nil
+}
+
+// add returns false if the watcher is closed.
+func (w *watcher) add(resource string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	b := w.watched[resource]
+	if b == nil {
+		b = &baseline{freed: unread}
+		w.watched[resource] = b
+		w.names = ""
+	}
+	b.watchers++
+	if !w.running {
+		w.running = true
+		w.done.Go(w.run)
+	}
+	return true
+}
+
+func (w *watcher) remove(resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.watched[resource]
+	if b.watchers--; b.watchers == 0 {
+		delete(w.watched, resource)
+		w.names = ""
+	}
+}
+
+// freed takes note of a value of freed, and signals if it is news.
+func (w *watcher) freed(resource string, freed model.Time) {
+	w.mu.Lock()
+	b := w.watched[resource]
+	news := b != nil && freed > b.freed
+	signal := news && b.freed != unread
+	if news {
+		b.freed = freed
+	}
+	w.mu.Unlock()
+	if signal {
+		w.hub.Signal(resource)
+	}
+}
+
+// look reads freed of the resources named in a JSON array.
+func (w *watcher) look(c *conn, names string) error {
+	return c.query(freedSQL, func(row []driver.Value) error {
+		resource, _ := row[0].(string)
+		var freed int64
+		if err := integers(row[1:], &freed); err != nil {
+			return err
+		}
+		w.freed(resource, model.Time(freed))
+		return nil
+	}, names)
+}
+
+// run looks at the file until nobody watches.
+func (w *watcher) run() {
+	var c *conn
+	defer func() {
+		if c != nil {
+			_ = c.close() // it only read
+		}
+	}()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var version int64 // of the data that was looked at; 0 is none
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-tick.C:
+		}
+		names, ok := w.namesOrEnd()
+		if !ok {
+			return
+		}
+		var err error
+		if c == nil {
+			c, err = w.dial()
+			version = 0
+		}
+		if err == nil {
+			version, err = w.poll(c, names, version)
+		}
+		if err != nil && c != nil && !busy(err) {
+			_ = c.close()
+			c = nil
+		}
+	}
+}
+
+// poll looks at the resources if the data changed since version, and returns
+// the version that it looked at.
+func (w *watcher) poll(c *conn, names string, version int64) (int64, error) {
+	now, err := c.integer(dataVersionSQL)
+	if err != nil || now == version {
+		return version, err
+	}
+	if err := w.look(c, names); err != nil {
+		return version, err
+	}
+	return now, nil
+}
+
+// namesOrEnd returns the watched resources as JSON, or false if there are none,
+// and then takes note that the goroutine ends.
+func (w *watcher) namesOrEnd() (string, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.watched) == 0 {
+		w.running = false
+		return "", false
+	}
+	if w.names == "" {
+		names := make([]string, 0, len(w.watched))
+		for r := range w.watched {
+			names = append(names, r)
+		}
+		text, err := json.Marshal(names)
+		if err != nil {
+			panic("sqlitelock: strings that are no JSON: " + err.Error())
+		}
+		w.names = string(text)
+	}
+	return w.names, true
+}
+
+// close ends the goroutine and closes the channels. It is called once.
+func (w *watcher) close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	close(w.stop)
+	w.done.Wait()
+	w.hub.Close()
+	return nil
+}
