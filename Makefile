@@ -92,10 +92,10 @@ build: ## the command holdfast, in bin/
 build-bench: ## the benchmarks, without running them
 	go -C tests/bench build -o /dev/null ./...
 
-docs: ## runs the transcripts again and writes them into README.md
+docs: ## runs the transcripts again and writes them, and the examples, into the documents
 	@go -C tests run ./transcript
 
-docs-check: ## fails if a transcript in README.md differs from what really happens
+docs-check: ## fails if a document shows what does not happen
 	@go -C tests run ./transcript -check
 
 release: ## proves VERSION=vX.Y.Z, then tags every module in this repository; pushes nothing

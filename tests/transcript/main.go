@@ -1,9 +1,11 @@
-// Command transcript keeps the shell sessions in the documentation true: it
-// runs the scripts in docs/transcripts with a freshly built holdfast and writes
-// what they print between the markers
+// Command transcript keeps what the documentation shows true. It runs the
+// scripts in docs/transcripts with a freshly built holdfast, takes the root
+// package's examples, and writes them between the markers
 //
 //	<!-- transcript NAME -->
 //	<!-- /transcript -->
+//	<!-- example ExampleName -->
+//	<!-- /example -->
 //
 // of every Markdown file. With -check it changes nothing and fails on a
 // difference. What differs from run to run is replaced as stable.go says.
@@ -59,6 +61,10 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
+	code, err := examples(root)
+	if err != nil {
+		return err
+	}
 	docs, err := modules.Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.md")
 	if err != nil {
 		return err
@@ -73,7 +79,7 @@ func run(ctx context.Context, check bool) error {
 		} else if err != nil {
 			return err
 		}
-		text, err := fill(string(old), sessions, shown)
+		text, err := fill(string(old), sessions, code, shown)
 		if err != nil {
 			return fmt.Errorf("%s: %w", doc, err)
 		}
@@ -130,21 +136,28 @@ func runAll(ctx context.Context, folder, bin, tmp string) (map[string]string, er
 	return sessions, nil
 }
 
-var region = regexp.MustCompile(`(?ms)^<!-- transcript ([a-z0-9-]+) -->\n(.*?)^<!-- /transcript -->$`)
+var region = regexp.MustCompile(`(?ms)^<!-- (transcript ([a-z0-9-]+)|example (Example\w+)) -->\n.*?^<!-- /(transcript|example) -->$`)
 
-// fill puts the sessions between the markers of a document and notes which it
-// has shown.
-func fill(doc string, sessions map[string]string, shown map[string]bool) (string, error) {
+// fill puts the sessions and the code between the markers of a document, and
+// notes which sessions it has shown.
+func fill(doc string, sessions, code map[string]string, shown map[string]bool) (string, error) {
 	var unknown error
 	doc = region.ReplaceAllStringFunc(doc, func(old string) string {
-		name := region.FindStringSubmatch(old)[1]
-		session, ok := sessions[name]
-		if !ok {
-			unknown = fmt.Errorf("the marker <!-- transcript %s --> has no script %s/%s.txt", name, scripts, name)
+		m := region.FindStringSubmatch(old)
+		what, session, example := m[1], m[2], m[3]
+		kind, _, _ := strings.Cut(what, " ")
+		language, text, ok := "console", sessions[session], sessions[session] != ""
+		if example != "" {
+			language, text, ok = "go", code[example], code[example] != ""
+		}
+		if !ok || m[4] != kind {
+			unknown = fmt.Errorf("the marker <!-- %s --> has nothing to show: want a script in %s or an example in the root package, and the same word in its end", what, scripts)
 			return old
 		}
-		shown[name] = true
-		return fmt.Sprintf("<!-- transcript %s -->\n```console\n%s```\n<!-- /transcript -->", name, session)
+		if session != "" {
+			shown[session] = true
+		}
+		return fmt.Sprintf("<!-- %s -->\n```%s\n%s```\n<!-- /%s -->", what, language, text, kind)
 	})
 	return doc, unknown
 }

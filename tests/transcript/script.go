@@ -16,7 +16,8 @@ import (
 //	# COMMENT
 //	+ COMMAND        prepares something; not shown
 //	~ COMMAND        is tried again until it succeeds; not shown
-//	NAME$ COMMAND    is typed in terminal NAME, and shown with what it prints
+//	NAME$ COMMAND    is typed in terminal NAME, and shown with what it prints;
+//	                 NAME may be empty
 //	NAME& COMMAND    the same, but the next line does not wait for its end
 type step struct {
 	line     string
@@ -25,7 +26,7 @@ type step struct {
 	command  string
 }
 
-var stepLine = regexp.MustCompile(`^(?:([+~])|([a-z0-9]+)([$&])) (.+)$`)
+var stepLine = regexp.MustCompile(`^(?:([+~])|([a-z0-9]*)([$&])) (.+)$`)
 
 func parse(script string) ([]step, error) {
 	var steps []step
@@ -65,7 +66,7 @@ func play(ctx context.Context, steps []step, bin, home string) (string, error) {
 	var background []func() error
 	for _, s := range steps {
 		cmd := shell(ctx, s.command, bin, home)
-		if s.terminal != "" {
+		if s.kind == '$' || s.kind == '&' {
 			fmt.Fprintf(screen, "%s$ %s\n", s.terminal, s.command)
 			cmd.Stdout, cmd.Stderr = screen, screen
 		}

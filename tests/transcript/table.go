@@ -9,7 +9,7 @@ import (
 var (
 	tableHead = regexp.MustCompile(`^RESOURCE(  +[A-Z]+( [A-Z]+)*)+ *$`)
 	column    = regexp.MustCompile(`[^ ]+( [^ ]+)*`)
-	prompt    = regexp.MustCompile(`^[a-z0-9]+\$ `)
+	prompt    = regexp.MustCompile(`^[a-z0-9]*\$ `)
 )
 
 // realign passes every cell of the tables in text through cell and lays the

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -87,29 +86,68 @@ exit status 1
 }
 
 func TestFill(t *testing.T) {
-	doc := "before\n<!-- transcript a -->\nold\n<!-- /transcript -->\nafter `<!-- transcript b -->`\n"
+	const doc = "before\n" +
+		"<!-- transcript a -->\nold\n<!-- /transcript -->\n" +
+		"<!-- example ExampleA -->\n<!-- /example -->\n" +
+		"after `<!-- transcript b -->`\n"
+	const want = "before\n" +
+		"<!-- transcript a -->\n```console\n$ true\n```\n<!-- /transcript -->\n" +
+		"<!-- example ExampleA -->\n```go\nprintln()\n```\n<!-- /example -->\n" +
+		"after `<!-- transcript b -->`\n"
+	sessions, code := map[string]string{"a": "$ true\n"}, map[string]string{"ExampleA": "println()\n"}
 	shown := make(map[string]bool)
-	got, err := fill(doc, map[string]string{"a": "$ true\n"}, shown)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "before\n<!-- transcript a -->\n```console\n$ true\n```\n<!-- /transcript -->\nafter `<!-- transcript b -->`\n"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	got, err := fill(doc, sessions, code, shown)
+	if err != nil || got != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if !shown["a"] {
 		t.Error("what was shown is not noted")
 	}
-	if again, _ := fill(got, map[string]string{"a": "$ true\n"}, shown); again != got {
-		t.Errorf("filled twice:\n%s", again)
+	if again, err := fill(got, sessions, code, shown); err != nil || again != got {
+		t.Errorf("filled twice: %v\n%s", err, again)
 	}
-	if _, err := fill(doc, nil, shown); err == nil || !strings.Contains(err.Error(), "a.txt") {
-		t.Errorf("a marker without a script: %v", err)
+	for name, broken := range map[string]string{
+		"a marker without a script":   "<!-- transcript b -->\n<!-- /transcript -->\n",
+		"a marker without an example": "<!-- example ExampleB -->\n<!-- /example -->\n",
+		"another end":                 "<!-- transcript a -->\n<!-- /example -->\n",
+	} {
+		if _, err := fill(broken, sessions, code, shown); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestExamples(t *testing.T) {
+	folder := t.TempDir()
+	const source = `package p_test
+
+func ExampleA() {
+	if true {
+		println("a {") // says why
+	}
+
+	println()
+	// Output:
+	// a
+}
+
+func TestA() { println() }
+`
+	if err := os.WriteFile(filepath.Join(folder, "a_test.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := examples(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "if true {\n\tprintln(\"a {\") // says why\n}\n\nprintln()\n"
+	if len(got) != 1 || got["ExampleA"] != want {
+		t.Errorf("got %q, want only ExampleA: %q", got, want)
 	}
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, line := range []string{"holdfast status", "$ holdfast status", "first$", "First$ true"} {
+	for _, line := range []string{"holdfast status", "first$", "First$ true"} {
 		if steps, err := parse(line); err == nil {
 			t.Errorf("%q: %v, want an error", line, steps)
 		}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// examples returns the bodies of the Example functions of the package in a
+// folder, by name: what a document shows of them compiles and runs as a test.
+func examples(folder string) (map[string]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	bodies := make(map[string]string)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, source, parser.ParseComments)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Example") {
+				from, to := set.Position(f.Body.Lbrace).Offset+1, set.Position(f.Body.Rbrace).Offset
+				bodies[f.Name.Name] = shownBody(string(source[from:to]))
+			}
+		}
+	}
+	return bodies, nil
+}
+
+// shownBody is the body of an example without its indentation and without the
+// output that the test compares.
+func shownBody(body string) string {
+	for _, comment := range []string{"\t// Output:", "\t// Unordered output:"} {
+		body, _, _ = strings.Cut(body, comment)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(strings.Trim(body, "\n")) {
+		out.WriteString(strings.TrimPrefix(line, "\t"))
+	}
+	return strings.TrimRight(out.String(), "\t\n") + "\n"
+}
