@@ -19,9 +19,9 @@ func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, e
 	entries := make([]cas.Entry, len(resources))
 	err = s.read(ctx, func(c *conn) error {
 		return c.query(loadAllSQL, func(row []driver.Value) error {
-			i, ok := row[4].(int64)
+			i, ok := row[5].(int64)
 			if !ok || i < 0 || int(i) >= len(entries) {
-				return fmt.Errorf("json_each gave the key %v", row[4])
+				return fmt.Errorf("json_each gave the key %v", row[5])
 			}
 			var err error
 			entries[i], err = s.entry(resources[i], row)
@@ -37,18 +37,18 @@ func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, e
 // SwapAll implements cas.Batcher: one transaction, so after an error none of the
 // changes was made, unless it was the COMMIT that failed.
 func (s *store) SwapAll(ctx context.Context, cs []cas.Change) ([]bool, error) {
-	applies := make([]func(*conn) (bool, error), len(cs))
+	statements := make([]change, len(cs))
 	for i, c := range cs {
 		var err error
-		if applies[i], err = statementOf(c); err != nil {
+		if statements[i], err = statementOf(c); err != nil {
 			return nil, err
 		}
 	}
 	done := make([]bool, len(cs))
 	err := s.write(ctx, func(c *conn) error {
 		return s.transact(c, func() (err error) {
-			for i, apply := range applies {
-				if done[i], err = apply(c); err != nil {
+			for i, st := range statements {
+				if done[i], err = st.apply(c); err != nil {
 					return err
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"iter"
 
 	hf "github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/cas"
@@ -23,36 +22,16 @@ func (s *store) Load(ctx context.Context, resource string) (e cas.Entry, err err
 	return e, err
 }
 
-// entry makes an Entry of floor, touched, token and holds.
+// entry makes an Entry of floor, touched, listed, token and holds.
 func (s *store) entry(resource string, row []driver.Value) (cas.Entry, error) {
 	e := cas.Entry{Record: model.Record{Resource: resource}}
-	damaged := func(format string, args ...any) (cas.Entry, error) {
-		return cas.Entry{}, fmt.Errorf("SQLite file %s: record of %q: %w: %s",
-			s.file, resource, hf.ErrDamaged, fmt.Sprintf(format, args...))
-	}
 	var floor int64
 	if err := integers(row, &floor); err != nil {
-		return damaged("table meta: %v", err)
+		return e, s.damaged(resource, fmt.Errorf("table meta: %w", err))
 	}
 	if row[1] != nil {
-		var touched, token int64
-		if err := integers(row[1:], &touched, &token); err != nil {
-			return damaged("%v", err)
-		}
-		if touched <= 0 || touched > hf.MaxToken || token <= 0 || token > hf.MaxToken {
-			return damaged("touched is %d, token is %d", touched, token)
-		}
-		e.Record.Touched, e.Record.Token, e.Version = model.Time(touched), uint64(token), cas.Version(touched)
-		switch text := row[3].(type) {
-		case nil:
-		case string:
-			holds, err := model.DecodeHolds([]byte(text))
-			if err != nil {
-				return cas.Entry{}, fmt.Errorf("SQLite file %s: record of %q: %w", s.file, resource, err)
-			}
-			e.Record.Holds = holds
-		default:
-			return damaged("holds are %T", text)
+		if err := readRecord(&e, row[1:]); err != nil {
+			return e, s.damaged(resource, err)
 		}
 	}
 	// A wall clock may have been set back below what another process deleted.
@@ -61,17 +40,62 @@ func (s *store) entry(resource string, row []driver.Value) (cas.Entry, error) {
 	return e, nil
 }
 
+// damaged never guesses: a record read wrongly would be a lock granted twice.
+func (s *store) damaged(resource string, err error) error {
+	return fmt.Errorf("SQLite file %s: %w of %q: %w", s.file, hf.ErrDamaged, resource, err)
+}
+
+// readRecord reads touched, listed, token and holds.
+func readRecord(e *cas.Entry, row []driver.Value) error {
+	var touched, token int64
+	if err := errors.Join(integers(row[:1], &touched), integers(row[2:3], &token)); err != nil {
+		return err
+	}
+	if touched <= 0 || touched > hf.MaxToken || token <= 0 || token > hf.MaxToken {
+		return fmt.Errorf("touched is %d, token is %d", touched, token)
+	}
+	e.Record.Touched, e.Record.Token = model.Time(touched), uint64(token)
+	e.Version = versionOf(touched, row[1] != nil)
+	switch text := row[3].(type) {
+	case nil:
+		return nil
+	case string:
+		holds, err := model.DecodeHolds([]byte(text))
+		e.Record.Holds = holds
+		return err
+	default:
+		return fmt.Errorf("holds are %T", text)
+	}
+}
+
+// A version says what the row's touched is and whether it is listed, so that the
+// statement of a change is chosen for the very row that it will find.
+func versionOf(touched int64, listed bool) cas.Version {
+	v := cas.Version(touched) << 1
+	if listed {
+		v |= 1
+	}
+	return v
+}
+
+func rowOf(v cas.Version) (touched int64, listed driver.Value) {
+	if v&1 != 0 {
+		listed = int64(1)
+	}
+	return int64(v >> 1), listed
+}
+
 // Swap implements cas.Backend. The change is one statement, which is applied or
 // not: there is no answer to lose, short of the end of this process. ctx that
 // ends while another process has the write lock leaves the change unsent.
 func (s *store) Swap(ctx context.Context, c cas.Change) (done bool, err error) {
-	apply, err := statementOf(c)
+	st, err := statementOf(c)
 	if err != nil {
 		return false, err
 	}
-	err = s.write(ctx, func(conn *conn) (err error) {
+	err = s.write(ctx, func(c *conn) (err error) {
 		s.reach(pointBegin)
-		if done, err = apply(conn); err == nil {
+		if done, err = st.apply(c); err == nil {
 			s.reach(pointDone)
 		}
 		return err
@@ -85,106 +109,40 @@ func (s *store) Swap(ctx context.Context, c cas.Change) (done bool, err error) {
 	return done, nil
 }
 
-// statementOf returns the statement of a change, ready to be executed.
-func statementOf(c cas.Change) (func(*conn) (done bool, err error), error) {
-	text, values := deleteSQL, []driver.Value{c.New.Resource, int64(c.Old)}
-	if !c.Delete {
-		var holds driver.Value // NULL: none
-		if len(c.New.Holds) > 0 {
-			encoded, err := model.EncodeHolds(c.New.Holds)
-			if err != nil {
-				return nil, err
-			}
-			holds = string(encoded)
-		}
-		touched, token, freed := int64(c.New.Touched), int64(c.New.Token), int64(0)
-		if c.Wake {
-			freed = touched
-		}
-		if c.Old == 0 {
-			text, values = insertSQL, []driver.Value{c.New.Resource, touched, token, holds, freed, min(touched, token)}
-		} else {
-			text, values = updateSQL, []driver.Value{touched, token, holds, freed, c.New.Resource, int64(c.Old)}
-		}
-	}
-	return func(conn *conn) (bool, error) {
-		n, err := conn.exec(text, values...)
-		return n == 1, err
-	}, nil
+// change is the statement of a cas.Change. It changes one row or none.
+type change struct {
+	text   string
+	values []driver.Value
 }
 
-// pageSize is how many records a Scan reads at a time. No transaction stays open
-// while the caller looks at them: it would keep the log from being reset.
-const pageSize = 256
-
-// Scan implements cas.Backend. Damaged records do not hide the others: their
-// errors come together, after all that can be read.
-func (s *store) Scan(ctx context.Context, q cas.Query) iter.Seq2[cas.Entry, error] {
-	if q.Resource != "" {
-		return s.scanOne(ctx, q)
-	}
-	return func(yield func(cas.Entry, error) bool) {
-		var damaged error
-		for after, more := "", true; more; {
-			page, err := s.page(ctx, q, after)
-			if err != nil {
-				yield(cas.Entry{}, err)
-				return
-			}
-			for _, e := range page.entries {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			damaged = errors.Join(damaged, page.damaged)
-			after, more = page.last, page.rows == pageSize
-		}
-		if damaged != nil {
-			yield(cas.Entry{}, damaged)
-		}
-	}
+func (st change) apply(c *conn) (done bool, err error) {
+	n, err := c.exec(st.text, st.values...)
+	return n == 1, err
 }
 
-func (s *store) scanOne(ctx context.Context, q cas.Query) iter.Seq2[cas.Entry, error] {
-	return func(yield func(cas.Entry, error) bool) {
-		e, err := s.Load(ctx, q.Resource)
-		if err != nil || e.Version != 0 && (q.Idle || len(e.Record.Holds) > 0) {
-			yield(e, err)
+func statementOf(c cas.Change) (change, error) {
+	oldTouched, oldListed := rowOf(c.Old)
+	if c.Delete {
+		return change{deleteSQL, []driver.Value{c.New.Resource, oldTouched, oldListed}}, nil
+	}
+	var holds driver.Value // NULL: none
+	if len(c.New.Holds) > 0 {
+		text, err := model.EncodeHolds(c.New.Holds)
+		if err != nil {
+			return change{}, err
 		}
+		holds = string(text)
 	}
-}
-
-// page is a part of a Scan.
-type page struct {
-	entries []cas.Entry
-	damaged error
-	rows    int
-	last    string
-}
-
-func (s *store) page(ctx context.Context, q cas.Query, after string) (page, error) {
-	text := scanOccupiedSQL
-	if q.Idle {
-		text = scanSQL
+	touched, token, freed := int64(c.New.Touched), int64(c.New.Token), int64(0)
+	if c.Wake {
+		freed = touched
 	}
-	p, c, err := s.reader(ctx)
-	if err != nil {
-		return page{}, err
+	if c.Old == 0 {
+		return change{insertSQL, []driver.Value{c.New.Resource, touched, token, freed, holds, min(touched, token)}}, nil
 	}
-	var got page
-	err = s.run(ctx, p, c, func(c *conn) error {
-		got = page{entries: make([]cas.Entry, 0, pageSize)}
-		return c.query(text, func(row []driver.Value) error {
-			got.rows++
-			got.last, _ = row[4].(string)
-			e, err := s.entry(got.last, row)
-			if err != nil {
-				got.damaged = errors.Join(got.damaged, err)
-				return nil
-			}
-			got.entries = append(got.entries, e)
-			return nil
-		}, after, int64(pageSize))
-	})
-	return got, err
+	text := updateSQL
+	if holds != nil && oldListed == nil {
+		text = updateListedSQL
+	}
+	return change{text, []driver.Value{touched, token, freed, holds, c.New.Resource, oldTouched, oldListed}}, nil
 }

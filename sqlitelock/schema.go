@@ -26,7 +26,7 @@ func (s *store) prepare(ctx context.Context) error {
 		return fmt.Errorf("SQLite file %s: %w", s.file, err)
 	}
 	s.clock.bootID = boot
-	return s.write(ctx, func(c *conn) error {
+	err = s.write(ctx, func(c *conn) error {
 		empty, err := s.inspect(c)
 		if err != nil {
 			return err
@@ -48,6 +48,12 @@ func (s *store) prepare(ctx context.Context) error {
 		}
 		return s.startClock(c)
 	})
+	if code(err) == sqlite3.SQLITE_IOERR {
+		// Nothing was asked for yet whose outcome could be unknown. A full disk
+		// is reported so, where there is no room for SQLite's shared memory.
+		return unusable(s.file, "cannot be prepared", err)
+	}
+	return err
 }
 
 // readOnly reports whether SQLite could open the file only for reading.

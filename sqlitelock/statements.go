@@ -20,14 +20,18 @@ var (
 	loadAllSQL string
 	//go:embed sql/scan.sql
 	scanSQL string
-	//go:embed sql/scan_occupied.sql
-	scanOccupiedSQL string
+	//go:embed sql/scan_listed.sql
+	scanListedSQL string
 	//go:embed sql/insert.sql
 	insertSQL string
 	//go:embed sql/update.sql
 	updateSQL string
+	//go:embed sql/update_listed.sql
+	updateListedSQL string
 	//go:embed sql/delete.sql
 	deleteSQL string
+	//go:embed sql/unlist.sql
+	unlistSQL string
 	//go:embed sql/freed.sql
 	freedSQL string
 )

@@ -1,1 +1,1 @@
-DELETE FROM resources WHERE resource = ? AND touched = ?
+DELETE FROM resources WHERE resource = ? AND touched = ? AND listed IS ?

@@ -1,2 +1,2 @@
-SELECT m.floor, r.touched, r.token, r.holds
+SELECT m.floor, r.touched, r.listed, r.token, r.holds
 FROM meta AS m LEFT JOIN resources AS r ON r.resource = ?

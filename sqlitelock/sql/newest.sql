@@ -1,1 +1,1 @@
-SELECT coalesce(max(touched), 0) FROM resources WHERE holds IS NOT NULL
+SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL

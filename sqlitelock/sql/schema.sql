@@ -1,17 +1,22 @@
 -- One row per resource. holds is the JSON of model.EncodeHolds, NULL for none.
--- touched is the version of the record. freed is the version that last made the
--- resource worth another try, 0 if none did: like touched it only rises, also
+-- touched rises with every change. freed is the touched of the last change that
+-- made the resource worth another try, 0 if none did: it only rises, too, also
 -- across deletion.
+--
+-- listed is 1 for all that have holds, so that listing holds does not read a
+-- million idle rows. A release leaves it, else it and the next acquire would each
+-- write a page more; a sweep clears it.
 CREATE TABLE resources (
     resource TEXT NOT NULL PRIMARY KEY,
     touched  INTEGER NOT NULL,
     token    INTEGER NOT NULL,
-    freed    INTEGER NOT NULL,
-    holds    TEXT
+    freed    INTEGER NOT NULL DEFAULT 0,
+    listed   INTEGER,
+    holds    TEXT,
+    CHECK (holds IS NULL OR listed IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
--- So that listing holds does not read the records of idle resources.
-CREATE INDEX occupied ON resources (resource) WHERE holds IS NOT NULL;
+CREATE INDEX listed ON resources (resource) WHERE listed IS NOT NULL;
 
 -- One row. The store's clock is base plus the time since the boot that boot
 -- names. floor is the highest token or version of any record ever deleted.

@@ -1,2 +1,3 @@
-UPDATE resources SET touched = ?, token = ?, holds = ?, freed = max(freed, ?)
-WHERE resource = ? AND touched = ?
+-- A row that is listed, or has no holds to list.
+UPDATE resources SET touched = ?, token = ?, freed = max(freed, ?), holds = ?
+WHERE resource = ? AND touched = ? AND listed IS ?

@@ -1,0 +1,47 @@
+package sqlitelock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Machine is what a store gets from the machine. A nil field means the real one.
+type Machine struct {
+	Wall   func() time.Time
+	Boot   func() (string, error)
+	Uptime func() time.Duration
+	// At is called at each Point that a change reaches, in the goroutine that
+	// makes the change.
+	At func(Point)
+}
+
+// Point is a moment in a change.
+type Point = point
+
+// The points, in the order of a transaction.
+const (
+	PointBegin      = pointBegin
+	PointBegun      = pointBegun
+	PointWritten    = pointWritten
+	PointCommit     = pointCommit
+	PointDone       = pointDone
+	PointCheckpoint = pointCheckpoint
+)
+
+// OpenOn opens a store on a machine of the test's.
+func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.Store, error) {
+	sys := thisSystem()
+	if m.Wall != nil {
+		sys.wall = m.Wall
+	}
+	if m.Boot != nil {
+		sys.boot = m.Boot
+	}
+	if m.Uptime != nil {
+		sys.uptime = m.Uptime
+	}
+	sys.at = m.At
+	return open(ctx, path, opts, sys)
+}
