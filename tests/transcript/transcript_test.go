@@ -58,7 +58,7 @@ func TestPlay(t *testing.T) {
 		first& echo started; touch there; until test -e seen; do :; done; echo ended
 		~ test -e there
 		second$ cat file; touch seen
-		~ grep -q ended ../home.screen
+		~ grep -qx ended ../home.screen
 		second$ false || echo "exit status $?"
 	`)
 	if err != nil {
