@@ -105,7 +105,7 @@ func testModule(ctx context.Context, r *report, dir string, args []string) error
 // skip notes what is left out, unless it is required.
 func skip(r *report, word, what string) error {
 	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
-		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but here is missing %s", word, what)
+		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but this cannot be had: %s", word, what)
 	}
 	r.skip(what)
 	return nil

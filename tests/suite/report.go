@@ -76,8 +76,8 @@ func (r *report) take(e event) {
 		switch {
 		case e.Test != "":
 			r.output[t] = append(r.output[t], e.Output)
-		case e.Output != "PASS\n":
-			fmt.Fprint(r.w, e.Output)
+		case e.Output != "PASS\n" && e.Output != "testing: warning: no tests to run\n":
+			fmt.Fprint(r.w, e.Output) // without what go test says only because of -json
 		}
 	case "pass":
 		if e.Test != "" {
