@@ -33,6 +33,15 @@ func busy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_PROTOCOL
 }
 
+// cause returns what SQLite said, without what was added to it.
+func cause(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return err
+}
+
 // wrap names the file. What SQLite reports as lasting becomes
 // driver.ErrUnusable; all else stays of unknown outcome.
 func (s *store) wrap(err error) error {

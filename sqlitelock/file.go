@@ -18,6 +18,9 @@ import (
 // has it open elsewhere in the process would drop SQLite's locks.
 var creating sync.Mutex
 
+// smallestPage is that of SQLite. No database is smaller, but for an empty one.
+const smallestPage = 512
+
 // prepareFile checks the path, makes what is missing, and returns the absolute
 // path. It never opens a file that exists; see creating.
 func prepareFile(path string, allowNetworkFS bool) (string, error) {
@@ -62,6 +65,9 @@ func prepareFile(path string, allowNetworkFS bool) (string, error) {
 		return "", fmt.Errorf("%w: SQLite file %s is a directory", driver.ErrUnusable, abs)
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("%w: SQLite file %s is not a regular file", driver.ErrUnusable, abs)
+	case info.Size() > 0 && info.Size() < smallestPage:
+		// SQLite takes one byte for none.
+		return "", fmt.Errorf("%w: SQLite file %s is not a SQLite database", driver.ErrUnusable, abs)
 	}
 	return file, nil
 }

@@ -10,7 +10,7 @@ var errClosed = errors.New("the store is closed")
 
 // pool lends connections, at most as many as it has slots. Whoever waits gets
 // one in the order of coming. It prefers the connection used last, whose page
-// cache is warm, and opens another only when all it has are lent.
+// cache is warm; a nil connection stands for one that was not opened yet.
 type pool struct {
 	open   func() (*conn, error)
 	slots  chan struct{}
@@ -24,7 +24,7 @@ func newPool(size int, open func() (*conn, error)) *pool {
 	return &pool{open: open, slots: make(chan struct{}, size), closed: make(chan struct{})}
 }
 
-// get waits for a connection until ctx ends.
+// get waits for a slot until ctx ends, and returns its connection or nil.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return p.take()
+	return p.pop(), nil
 }
 
 // idleNow returns a connection that is open and free at this moment, or nil.
@@ -58,19 +58,6 @@ func (p *pool) idleNow() *conn {
 	return nil
 }
 
-// take returns a connection for a slot that the caller has.
-func (p *pool) take() (*conn, error) {
-	if c := p.pop(); c != nil {
-		return c, nil
-	}
-	c, err := p.open()
-	if err != nil {
-		<-p.slots
-		return nil, err
-	}
-	return c, nil
-}
-
 func (p *pool) pop() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,18 +69,22 @@ func (p *pool) pop() *conn {
 	return c
 }
 
-// put takes back a connection that worked.
+// put takes back a slot with its connection, if that was opened.
 func (p *pool) put(c *conn) {
-	p.mu.Lock()
-	p.idle = append(p.idle, c)
-	p.mu.Unlock()
+	if c != nil {
+		p.mu.Lock()
+		p.idle = append(p.idle, c)
+		p.mu.Unlock()
+	}
 	<-p.slots
 }
 
-// drop closes a connection that failed, together with any transaction that is
-// still open on it. The next that needs one opens another.
+// drop takes back a slot whose connection failed. It closes the connection, and
+// with it any transaction that is still open on it.
 func (p *pool) drop(c *conn) {
-	_ = c.close() // what failed has been reported
+	if c != nil {
+		_ = c.close() // what failed has been reported
+	}
 	<-p.slots
 }
 

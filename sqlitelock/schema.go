@@ -51,7 +51,7 @@ func (s *store) prepare(ctx context.Context) error {
 	if code(err) == sqlite3.SQLITE_IOERR {
 		// Nothing was asked for yet whose outcome could be unknown. A full disk
 		// is reported so, where there is no room for SQLite's shared memory.
-		return unusable(s.file, "cannot be prepared", err)
+		return unusable(s.file, "cannot be prepared", cause(err))
 	}
 	return err
 }

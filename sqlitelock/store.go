@@ -113,7 +113,13 @@ func (s *store) write(ctx context.Context, f func(*conn) error) error {
 func (s *store) run(ctx context.Context, p *pool, c *conn, f func(*conn) error) error {
 	start := time.Now()
 	for wait := minWait; ; wait = min(2*wait, maxWait) {
-		err := f(c)
+		var err error
+		if c == nil {
+			c, err = p.open() // reads the file, so it can find it busy
+		}
+		if err == nil {
+			err = f(c)
+		}
 		if err == nil || errors.Is(err, driver.ErrDamaged) {
 			p.put(c)
 			return err

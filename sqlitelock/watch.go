@@ -11,8 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// interval is how often a watched file is looked at. A look costs some 5 µs.
-const interval = 5 * time.Millisecond
+const (
+	// interval is how often a watched file is looked at. A look at one that did
+	// not change costs some 5 µs.
+	interval = 5 * time.Millisecond
+	// share bounds the looks at a file that changes all the time: at most this
+	// part of the time.
+	share = 20
+	// retryAfter is how long to wait after the file could not be read.
+	retryAfter = time.Second
+)
 
 // watcher signals releases, also those of other processes. While anybody
 // watches, one goroutine reads the file's data version, and after a change the
@@ -34,7 +42,13 @@ type watcher struct {
 	closed  bool
 	stop    chan struct{}
 	done    sync.WaitGroup
+
+	// Of the goroutine, and of the next one when there is none.
+	conn    *conn // nil: not open
+	version int64 // of the data that was last looked at on conn
 }
+
+const noVersion = -1
 
 // baseline is what is known of a watched resource.
 type baseline struct {
@@ -138,51 +152,54 @@ func (w *watcher) look(c *conn, names string) error {
 
 // run looks at the file until nobody watches.
 func (w *watcher) run() {
-	var c *conn
-	defer func() {
-		if c != nil {
-			_ = c.close() // it only read
-		}
-	}()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	var version int64 // of the data that was looked at; 0 is none
+	next := time.NewTimer(interval)
+	defer next.Stop()
 	for {
 		select {
 		case <-w.stop:
 			return
-		case <-tick.C:
+		case <-next.C:
 		}
 		names, ok := w.namesOrEnd()
 		if !ok {
 			return
 		}
-		var err error
-		if c == nil {
-			c, err = w.dial()
-			version = 0
+		start := time.Now()
+		if err := w.poll(names); err != nil && !busy(err) {
+			_ = w.hangUp() // what failed is tried anew, on a new connection
+			next.Reset(retryAfter)
+			continue
 		}
-		if err == nil {
-			version, err = w.poll(c, names, version)
-		}
-		if err != nil && c != nil && !busy(err) {
-			_ = c.close()
-			c = nil
-		}
+		next.Reset(max(interval, share*time.Since(start)))
 	}
 }
 
-// poll looks at the resources if the data changed since version, and returns
-// the version that it looked at.
-func (w *watcher) poll(c *conn, names string, version int64) (int64, error) {
-	now, err := c.integer(dataVersionSQL)
-	if err != nil || now == version {
-		return version, err
+// poll looks at the resources if the data changed since the last time.
+func (w *watcher) poll(names string) (err error) {
+	if w.conn == nil {
+		if w.conn, err = w.dial(); err != nil {
+			return err
+		}
+		w.version = noVersion
 	}
-	if err := w.look(c, names); err != nil {
-		return version, err
+	version, err := w.conn.integer(dataVersionSQL)
+	if err != nil || version == w.version {
+		return err
 	}
-	return now, nil
+	if err := w.look(w.conn, names); err != nil {
+		return err
+	}
+	w.version = version
+	return nil
+}
+
+func (w *watcher) hangUp() error {
+	if w.conn == nil {
+		return nil
+	}
+	c := w.conn
+	w.conn = nil
+	return c.close()
 }
 
 // namesOrEnd returns the watched resources as JSON, or false if there are none,
@@ -216,5 +233,5 @@ func (w *watcher) close() error {
 	close(w.stop)
 	w.done.Wait()
 	w.hub.Close()
-	return nil
+	return w.hangUp()
 }

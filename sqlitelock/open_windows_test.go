@@ -1,0 +1,5 @@
+package sqlitelock_test
+
+import "testing"
+
+func makePipe(*testing.T, string) {}
