@@ -19,8 +19,9 @@ FUZZTIME ?= 30s
 KILLS ?= 1000
 VERSION ?=
 
-# $(call each,modules,command): the command in the folder of each module.
-each = for m in $(1); do echo "== $$m: $(2)"; (cd $$m && $(2)); done
+# $(call each,modules,command): the command in the folder of each module, all of
+# them even if one fails.
+each = failed=0; for m in $(1); do echo "== $$m: $(2)"; (cd $$m && $(2)) || failed=1; done; [ $$failed = 0 ]
 
 .PHONY: help
 help: ## this list
