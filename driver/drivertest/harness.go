@@ -1,0 +1,360 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Harness is one store under test, with what the suite cannot do through the
+// driver. Nobody else may use its data, not even another subtest.
+type Harness struct {
+	// Store is the store under test. The suite closes it.
+	Store driver.Store
+	// Reopen returns another handle on the same data, as another process would
+	// have it. The suite closes it. nil: there is no such thing; what needs it
+	// is skipped.
+	Reopen func(t *testing.T) driver.Store
+	// Advance moves the store's clock by exactly d, which may be negative. nil:
+	// nobody can; the suite then waits until the store says that a hold is past
+	// its end.
+	Advance func(d time.Duration)
+	// Now is the store's clock. nil: unknown; exact comparisons then become
+	// bounds. It is of use only if time stands still unless Advance is called.
+	Now func() time.Time
+	// Damage makes the resource's record unreadable, as by hand. nil: skipped.
+	Damage func(t *testing.T, resource string)
+	// Repeats says that Store may apply a request more than once before it
+	// answers. Whether a release found its hold is then not known, nor how much
+	// a sweep removed. WithFaults sets it.
+	Repeats bool
+}
+
+// bench is a Harness in one subtest: what a subtest does there must succeed, or
+// the subtest ends.
+type bench struct {
+	*Harness
+	t    *testing.T
+	open func(t *testing.T) *Harness
+	// short is a TTL to wait for, long one that never ends meanwhile.
+	short, long time.Duration
+	handles     []driver.Store
+	marked      bool // pass has left a record of its own
+}
+
+func newBench(t *testing.T, open func(t *testing.T) *Harness) *bench {
+	h := *open(t)
+	b := &bench{Harness: &h, t: t, open: open, short: 250 * time.Millisecond, long: time.Hour}
+	if h.Advance != nil {
+		b.short = 10 * time.Second
+	}
+	b.handles = []driver.Store{h.Store}
+	t.Cleanup(func() {
+		for _, s := range b.handles {
+			if err := s.Close(); err != nil {
+				t.Errorf("closing the store: %v", err)
+			}
+		}
+	})
+	b.init(h.Store)
+	return b
+}
+
+func (b *bench) init(s driver.Store) {
+	b.t.Helper()
+	if i, ok := s.(driver.Initializer); ok {
+		if err := i.Init(b.t.Context()); err != nil {
+			b.t.Fatalf("Init: %v", err)
+		}
+	}
+}
+
+// other returns another handle on the data where there can be one.
+func (b *bench) other() driver.Store {
+	b.t.Helper()
+	if b.Reopen == nil {
+		return b.Store
+	}
+	s := b.Reopen(b.t)
+	b.handles = append(b.handles, s)
+	b.init(s)
+	return s
+}
+
+// needs skips the subtest if the harness cannot do what it is about.
+func (b *bench) needs(can bool, what string) {
+	b.t.Helper()
+	if !can {
+		b.t.Skip("this store or its harness has no ", what)
+	}
+}
+
+func (b *bench) needsShared() {
+	b.t.Helper()
+	b.needs(b.Store.Traits().Shared, "shared holds")
+}
+
+// pass lets d go by on the store's clock.
+func (b *bench) pass(d time.Duration) {
+	b.t.Helper()
+	if b.Advance != nil {
+		b.Advance(d)
+		return
+	}
+	b.marked = true
+	marker := b.acquire(b.request("passing time", "clock "+driver.NewHoldID().String()).ttl(d))
+	b.eventually("a hold comes to its end", func() bool {
+		s, ok := b.find(marker.Resource, marker.LockID)
+		return !ok || !s.Live()
+	})
+	b.release(marker.HoldRef, 0)
+}
+
+// eventually polls until is true.
+func (b *bench) eventually(what string, is func() bool) {
+	b.t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	poll := time.NewTicker(3 * time.Millisecond)
+	defer poll.Stop()
+	for !is() {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			b.t.Fatalf("waited 30 s in vain until %s", what)
+		}
+	}
+}
+
+// request is an acquire in the making.
+type request driver.AcquireRequest
+
+// request asks for an exclusive hold that outlives the subtest.
+func (b *bench) request(resource, lockID string) request {
+	return request{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: b.long}
+}
+
+func (q request) ttl(d time.Duration) request   { q.TTL = d; return q }
+func (q request) delay(d time.Duration) request { q.TakeoverDelay = d; return q }
+func (q request) shared(limit int) request {
+	q.Mode, q.Limit = driver.Shared, limit
+	return q
+}
+
+// hold is a request that was granted.
+type hold struct {
+	driver.HoldRef
+	Left    time.Duration
+	request driver.AcquireRequest
+}
+
+// acquire asks for what must be granted.
+func (b *bench) acquire(q request) hold { b.t.Helper(); return b.acquireAt(b.Store, q) }
+
+func (b *bench) acquireAt(s driver.Store, q request) hold {
+	b.t.Helper()
+	ask := driver.AcquireRequest(q)
+	if err := ask.Validate(); err != nil {
+		b.t.Fatalf("the suite asks for nonsense: %v", err)
+	}
+	g, err := s.Acquire(b.t.Context(), ask)
+	if err != nil {
+		b.t.Fatalf("acquire of %q by %q: %v; it should be granted", q.Resource, q.LockID, err)
+	}
+	if g.Token > driver.MaxToken {
+		b.t.Fatalf("token %d passes 2^53", g.Token)
+	}
+	return hold{
+		HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
+		Left:    g.Left, request: ask,
+	}
+}
+
+// refused asks for what must be held.
+func (b *bench) refused(q request) *driver.HeldError { b.t.Helper(); return b.refusedAt(b.Store, q) }
+
+func (b *bench) refusedAt(s driver.Store, q request) *driver.HeldError {
+	b.t.Helper()
+	_, err := s.Acquire(b.t.Context(), driver.AcquireRequest(q))
+	var held *driver.HeldError
+	switch {
+	case err == nil:
+		b.t.Fatalf("acquire of %q by %q was granted; it should be held", q.Resource, q.LockID)
+	case !errors.As(err, &held) || !errors.Is(err, driver.ErrHeld):
+		b.t.Fatalf("acquire of %q by %q: %v; want a *driver.HeldError", q.Resource, q.LockID, err)
+	case held.Resource != q.Resource:
+		b.t.Errorf("held: resource %q is named, want %q", held.Resource, q.Resource)
+	}
+	return held
+}
+
+// renew extends what must be there.
+func (b *bench) renew(ref driver.HoldRef, ttl time.Duration) driver.RenewResult {
+	b.t.Helper()
+	r := b.renewRequest(driver.RenewRequest{HoldRef: ref, TTL: ttl})
+	if r.Err != nil {
+		b.t.Fatalf("renewal of %q by %q: %v", ref.Resource, ref.LockID, r.Err)
+	}
+	return r
+}
+
+// lost renews what must be lost.
+func (b *bench) lost(ref driver.HoldRef) {
+	b.t.Helper()
+	if r := b.renewRequest(driver.RenewRequest{HoldRef: ref, TTL: b.long}); !errors.Is(r.Err, driver.ErrLost) {
+		b.t.Fatalf("renewal of %q by %q: error %v; want ErrLost", ref.Resource, ref.LockID, r.Err)
+	}
+}
+
+func (b *bench) renewRequest(q driver.RenewRequest) driver.RenewResult {
+	b.t.Helper()
+	return b.renewAll([]driver.RenewRequest{q})[0]
+}
+
+func (b *bench) renewAll(qs []driver.RenewRequest) []driver.RenewResult {
+	b.t.Helper()
+	rs, err := b.Store.Renew(b.t.Context(), qs)
+	if err != nil || len(rs) != len(qs) {
+		b.t.Fatalf("%d renewals gave %d results and error %v", len(qs), len(rs), err)
+	}
+	return rs
+}
+
+// release ends a hold and says whether it was there.
+func (b *bench) release(ref driver.HoldRef, after time.Duration) (found bool) {
+	b.t.Helper()
+	return b.releaseAll([]driver.ReleaseRequest{{HoldRef: ref, After: after}})[0].Found
+}
+
+func (b *bench) releaseAll(qs []driver.ReleaseRequest) []driver.ReleaseResult {
+	b.t.Helper()
+	rs, err := b.Store.Release(b.t.Context(), qs)
+	if err != nil || len(rs) != len(qs) {
+		b.t.Fatalf("%d releases gave %d results and error %v", len(qs), len(rs), err)
+	}
+	for i, r := range rs {
+		if r.Err != nil {
+			b.t.Fatalf("release of %q by %q: %v", qs[i].Resource, qs[i].LockID, r.Err)
+		}
+	}
+	return rs
+}
+
+// found compares what a release said about its hold with what it should say.
+func (b *bench) found(got, want bool, what string) {
+	b.t.Helper()
+	if got != want && !b.Repeats {
+		b.t.Errorf("%s: found %v, want %v", what, got, want)
+	}
+}
+
+func (b *bench) sweep(idle time.Duration) driver.SweepResult {
+	b.t.Helper()
+	r, err := b.Store.Sweep(b.t.Context(), idle)
+	if err != nil {
+		b.t.Fatalf("sweep: %v", err)
+	}
+	return r
+}
+
+// swept compares what a sweep removed with what it should remove.
+func (b *bench) swept(got driver.SweepResult, holds, records int) {
+	b.t.Helper()
+	if b.marked && got.Records == records+1 {
+		got.Records--
+	}
+	if want := (driver.SweepResult{Holds: holds, Records: records}); got != want && !b.Repeats {
+		b.t.Errorf("sweep removed %+v, want %+v", got, want)
+	}
+}
+
+// list returns the holds that match, each once, by resource and token.
+func (b *bench) list(f driver.Filter) []driver.Status {
+	b.t.Helper()
+	return b.listAt(b.t.Context(), f)
+}
+
+func (b *bench) listAt(ctx context.Context, f driver.Filter) []driver.Status {
+	b.t.Helper()
+	type key struct {
+		resource string
+		id       driver.HoldID
+	}
+	seen := make(map[key]driver.Status)
+	for s, err := range b.Store.List(ctx, f) {
+		if err != nil {
+			b.t.Fatalf("list: %v", err)
+		}
+		seen[key{s.Resource, s.HoldID}] = s
+	}
+	all := make([]driver.Status, 0, len(seen))
+	for _, s := range seen {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(x, y driver.Status) int {
+		if c := strings.Compare(x.Resource, y.Resource); c != 0 {
+			return c
+		}
+		return strings.Compare(x.HoldID.String(), y.HoldID.String())
+	})
+	return all
+}
+
+// find returns the hold of a lock ID, be it expired or not.
+func (b *bench) find(resource, lockID string) (driver.Status, bool) {
+	b.t.Helper()
+	all := b.list(driver.Filter{Resource: resource, LockID: lockID, Expired: true})
+	if len(all) == 0 {
+		return driver.Status{}, false
+	}
+	return all[0], true
+}
+
+// live checks that the hold is there and unharmed, and returns its status.
+func (b *bench) live(h hold) driver.Status {
+	b.t.Helper()
+	s, ok := b.find(h.Resource, h.LockID)
+	if !ok || s.Ref() != h.HoldRef || !s.Live() {
+		b.t.Fatalf("list shows %+v (there: %v); want the live hold %+v", s, ok, h.HoldRef)
+	}
+	return s
+}
+
+// left compares a duration that the store told with what it is at exactly.
+func (b *bench) left(what string, got, want time.Duration) {
+	b.t.Helper()
+	switch {
+	case b.Now != nil || want == driver.Forever || want == 0:
+		if got != want && (got != driver.Unknown || b.Now != nil) {
+			b.t.Errorf("%s: %v left, want %v", what, got, want)
+		}
+	case got != driver.Unknown:
+		b.atMost(what, got, want)
+	}
+}
+
+// atMost checks bounds that hold on any clock.
+func (b *bench) atMost(what string, got, most time.Duration) {
+	b.t.Helper()
+	if got < 0 || got > most {
+		b.t.Errorf("%s: %v left, want 0 to %v", what, got, most)
+	}
+}
+
+// rises checks the tokens of one resource in the order of their grants.
+func (b *bench) rises(hs ...hold) {
+	b.t.Helper()
+	if b.Store.Traits().Fencing != driver.FencingStrict {
+		return
+	}
+	for i := 1; i < len(hs); i++ {
+		if hs[i].Token <= hs[i-1].Token {
+			b.t.Errorf("token %d of %q follows token %d; tokens must rise", hs[i].Token, hs[i].Resource, hs[i-1].Token)
+		}
+	}
+}

@@ -1,0 +1,405 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+var histories = []subtest{
+	{"S01_random_history", randomHistories},
+	{"S01_concurrent_history", concurrentHistory},
+}
+
+// Random requests, many of them repeated or about holds long gone, are answered
+// as package model answers them, and as Judge finds right.
+func randomHistories(b *bench) {
+	seeds := []uint64{1, 2, 3, rand.Uint64()}
+	if b.Advance == nil {
+		seeds = seeds[2:] // time has to pass in it
+	}
+	for _, seed := range seeds {
+		b.t.Run(fmt.Sprintf("seed_%#x", seed), func(t *testing.T) {
+			h := newHistory(newBench(t, b.open), seed)
+			for step := range 300 {
+				h.step()
+				if t.Failed() {
+					t.Fatalf("step %d: %s", step, h.last)
+				}
+			}
+			for _, wrong := range Judge(h.store.Events()) {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
+// history asks the store and the model the same.
+type history struct {
+	*bench
+	rnd       *rand.Rand
+	store     *Recorder
+	records   map[string]model.Record
+	now       model.Time
+	resources []string
+	tries     []driver.AcquireRequest // of late, to be repeated
+	refs      []driver.HoldRef        // of late, of holds granted
+	last      string                  // step, in words
+}
+
+func newHistory(b *bench, seed uint64) *history {
+	h := &history{
+		bench: b, rnd: rand.New(rand.NewPCG(seed, 1)), records: make(map[string]model.Record),
+		resources: []string{"r1", "r2", "r3"},
+	}
+	start := time.Now()
+	clock := func() time.Duration { return time.Since(start) }
+	coarse := time.Millisecond
+	if b.Now != nil {
+		epoch := b.Now()
+		clock = func() time.Duration { return b.Now().Sub(epoch) }
+		coarse = 0
+	}
+	h.store = NewRecorder(b.Store, clock, coarse)
+	h.now = model.TimeOf(start)
+	return h
+}
+
+// time is that of the model: the store's, or one that stands still but for the
+// steps that pass.
+func (h *history) time() model.Time {
+	if h.Now != nil {
+		return model.TimeOf(h.Now())
+	}
+	return h.now
+}
+
+func (h *history) record(resource string) model.Record {
+	r, ok := h.records[resource]
+	if !ok {
+		r.Resource = resource
+	}
+	return r
+}
+
+func pick[T any](h *history, from ...T) T { return from[h.rnd.IntN(len(from))] }
+
+// step asks for one thing.
+func (h *history) step() {
+	switch n := h.rnd.IntN(100); {
+	case n < 35:
+		q := h.newRequest()
+		if h.tries = append(h.tries, q); len(h.tries) > 8 {
+			h.tries = h.tries[1:]
+		}
+		h.acquire(q)
+	case n < 45 && len(h.tries) > 0:
+		h.acquire(pick(h, h.tries...))
+	case n < 60 && len(h.refs) > 0:
+		h.renewSome()
+	case n < 78 && len(h.refs) > 0:
+		h.releaseSome()
+	case n < 88:
+		h.compareList()
+	case n < 92:
+		h.sweepAll()
+	default:
+		h.letPass()
+	}
+}
+
+func (h *history) newRequest() driver.AcquireRequest {
+	q := driver.AcquireRequest{
+		Resource: pick(h, h.resources...), LockID: pick(h, "a", "b", "c", "d"), HoldID: driver.NewHoldID(),
+		Details: driver.Details{Owner: pick(h, "", "ann", "bob")}, Waiting: pick(h, true, false),
+		TTL: h.someTTL(), TakeoverDelay: pick(h, 0, 0, 0, h.short),
+	}
+	if h.Store.Traits().Shared && h.rnd.IntN(3) > 0 {
+		q.Mode, q.Limit = driver.Shared, h.rnd.IntN(4)
+	}
+	if h.Advance == nil {
+		q.TakeoverDelay = pick(h, 0, 0, h.long)
+	}
+	return q
+}
+
+// someTTL is one whose end the model can foresee: without a clock that can be
+// set, one that does not end meanwhile.
+func (h *history) someTTL() time.Duration {
+	if h.Advance == nil {
+		return pick(h, h.long, 2*h.long, driver.Forever)
+	}
+	return pick(h, time.Millisecond, h.short, h.short, 2*h.short, h.long, driver.Forever)
+}
+
+func (h *history) acquire(q driver.AcquireRequest) {
+	h.last = fmt.Sprintf("acquire %+v", q)
+	want, grant, _, refused := model.Acquire(h.record(q.Resource), h.time(), q)
+	got, err := h.store.Acquire(h.t.Context(), q)
+	if (err == nil) != (refused == nil) {
+		h.t.Fatalf("store says %v, model says %v\n%s", err, refused, h.last)
+	}
+	if err != nil {
+		h.compareRefusals(err, refused)
+		return
+	}
+	h.left("grant", got.Left, grant.Left)
+	if h.Now != nil && got.Token != grant.Token {
+		h.t.Errorf("store grants token %d, model %d", got.Token, grant.Token)
+	}
+	// Without the store's clock the model cannot know the token: it learns it.
+	i := slices.IndexFunc(want.Holds, func(x model.Hold) bool { return x.HoldID == q.HoldID && x.LockID == q.LockID })
+	want.Holds = slices.Clone(want.Holds)
+	want.Holds[i].Token, want.Token = got.Token, max(want.Token, got.Token)
+	h.records[q.Resource] = want
+	h.refs = append(h.refs, driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: got.Token})
+	if len(h.refs) > 12 {
+		h.refs = h.refs[1:]
+	}
+}
+
+func (h *history) compareRefusals(err, refused error) {
+	var got, want *driver.HeldError
+	if !errors.As(err, &got) || !errors.As(refused, &want) {
+		h.t.Fatalf("store says %v, model says %v", err, refused)
+	}
+	if got.BySelf != want.BySelf {
+		h.t.Errorf("store says by itself: %v, model %v", got.BySelf, want.BySelf)
+	}
+	h.left("ask again", got.RetryAfter, want.RetryAfter)
+	if h.Now != nil && len(got.Holders) > 0 {
+		h.compareStatuses(got.Holders, want.Holders)
+	}
+}
+
+// someRefs are as they are, or lack what may be left out, or are wrong.
+func (h *history) someRefs() []driver.HoldRef {
+	refs := make([]driver.HoldRef, 1+h.rnd.IntN(4))
+	for i := range refs {
+		ref := pick(h, h.refs...)
+		switch h.rnd.IntN(12) {
+		case 0:
+			ref.Token = 0
+		case 1:
+			ref.Token++
+		case 2:
+			ref.HoldID = driver.NewHoldID()
+		case 3:
+			ref.LockID = "e"
+		}
+		refs[i] = ref
+	}
+	if h.rnd.IntN(12) == 0 {
+		refs = refs[:1]
+		refs[0].HoldID, refs[0].Token = driver.HoldID{}, 0
+	}
+	return refs
+}
+
+func (h *history) renewSome() {
+	var qs []driver.RenewRequest
+	for _, ref := range h.someRefs() {
+		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: h.someTTL(), Exact: h.rnd.IntN(8) == 0})
+	}
+	h.last = fmt.Sprintf("renew %+v", qs)
+	for i := range qs {
+		// The order of effects is not defined: a hold twice in one batch is
+		// asked for the same.
+		if j := slices.IndexFunc(qs, func(q driver.RenewRequest) bool { return sameHold(q.HoldRef, qs[i].HoldRef) }); j < i {
+			qs[i].TTL, qs[i].Exact = qs[j].TTL, qs[j].Exact
+		}
+	}
+	got, err := h.store.Renew(h.t.Context(), qs)
+	if err != nil || len(got) != len(qs) {
+		h.t.Fatalf("%d results, error %v", len(got), err)
+	}
+	for i, q := range qs {
+		r, want := model.Renew(h.record(q.Resource), h.time(), q)
+		if want.Err == nil {
+			h.records[q.Resource] = r
+		}
+		switch {
+		case want.Err == nil && got[i].Err != nil, want.Err != nil && !errors.Is(got[i].Err, driver.ErrLost):
+			h.t.Errorf("renewal %d: store says %v, model says %v", i, got[i].Err, want.Err)
+		case want.Err == nil:
+			h.left(fmt.Sprint("renewal ", i), got[i].Left, want.Left)
+		}
+	}
+}
+
+// sameHold: the two may be about one hold.
+func sameHold(a, b driver.HoldRef) bool {
+	return a.Resource == b.Resource && a.LockID == b.LockID
+}
+
+func (h *history) releaseSome() {
+	var qs []driver.ReleaseRequest
+	after := pick(h, 0, 0, 0, h.long/2)
+	if h.Advance != nil {
+		after = pick(h, 0, 0, 0, h.short, h.long)
+	}
+	for _, ref := range h.someRefs() {
+		qs = append(qs, driver.ReleaseRequest{HoldRef: ref, After: after})
+	}
+	h.last = fmt.Sprintf("release %+v", qs)
+	got, err := h.store.Release(h.t.Context(), qs)
+	if err != nil || len(got) != len(qs) {
+		h.t.Fatalf("%d results, error %v", len(got), err)
+	}
+	var store, want int
+	for i, q := range qs {
+		r, found := model.Release(h.record(q.Resource), h.time(), q)
+		if found {
+			h.records[q.Resource] = r
+			want++
+		}
+		if got[i].Err != nil {
+			h.t.Errorf("release %d: %v", i, got[i].Err)
+		}
+		if got[i].Found {
+			store++
+		}
+	}
+	if store != want && !h.Repeats {
+		h.t.Errorf("store found %d holds to release, model %d", store, want)
+	}
+}
+
+func (h *history) compareList() {
+	f := driver.Filter{Resource: pick(h, append(h.resources, "")...), LockID: pick(h, "", "", "a", "b")}
+	if h.Now != nil {
+		f.Expired = pick(h, true, false)
+		f.LeftBelow = pick(h, 0, 0, h.short)
+		f.LeftAtLeast = pick(h, 0, 0, h.short)
+	}
+	h.last = fmt.Sprintf("list %+v", f)
+	var got, want []driver.Status
+	for s, err := range h.store.List(h.t.Context(), f) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		got = append(got, s)
+	}
+	for _, r := range h.records {
+		if f.Resource == "" || f.Resource == r.Resource {
+			want = append(want, model.Statuses(r, h.time(), f)...)
+		}
+	}
+	h.compareStatuses(got, want)
+}
+
+func (h *history) compareStatuses(got, want []driver.Status) {
+	order := func(ss []driver.Status) []driver.Status {
+		ss = slices.Clone(ss)
+		slices.SortFunc(ss, func(a, b driver.Status) int {
+			return strings.Compare(a.Resource+"\x00"+a.HoldID.String(), b.Resource+"\x00"+b.HoldID.String())
+		})
+		ss = slices.CompactFunc(ss, func(a, b driver.Status) bool { return a.Ref() == b.Ref() })
+		for i := range ss {
+			s := &ss[i]
+			s.Created, s.Renewed = s.Created.UTC(), s.Renewed.UTC()
+			if h.Now == nil { // all that depends on when exactly it came to the store
+				s.Created, s.Renewed, s.Left = time.Time{}, time.Time{}, 0
+			}
+		}
+		return ss
+	}
+	if got, want := order(got), order(want); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+		h.t.Errorf("store shows\n%+v, model\n%+v", got, want)
+	}
+}
+
+// sweepAll keeps tokens: a record that the model deletes and the store keeps, or
+// the other way round, must make no difference.
+func (h *history) sweepAll() {
+	idle := pick(h, 0, h.short, h.long)
+	h.last = fmt.Sprintf("sweep %v", idle)
+	got, err := h.store.Sweep(h.t.Context(), idle)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var want driver.SweepResult
+	for name, r := range h.records {
+		r, dropped, remove := model.Sweep(r, h.time(), idle)
+		h.records[name] = r
+		want.Holds += dropped
+		if remove {
+			delete(h.records, name)
+			want.Records++
+		}
+	}
+	if h.Now != nil && !h.Repeats && got != want {
+		h.t.Errorf("store swept %+v, model %+v", got, want)
+	}
+}
+
+func (h *history) letPass() {
+	if h.Advance != nil {
+		d := pick(h, time.Microsecond, time.Millisecond, h.short/2, h.short, h.short-time.Millisecond, 2*h.short)
+		h.last = fmt.Sprint("pass ", d)
+		h.Advance(d)
+		return
+	}
+	// A hold for a moment, then time for it to end, for store and model alike.
+	q := h.newRequest()
+	q.TTL, q.TakeoverDelay = time.Millisecond, 0
+	h.acquire(q)
+	h.last = "pass"
+	h.pass(2 * time.Millisecond)
+	h.now += 2000
+}
+
+// Holds that many ask for at once, by two handles, are granted as Judge finds
+// right.
+func concurrentHistory(b *bench) {
+	start := time.Now()
+	clock, coarse := func() time.Duration { return time.Since(start) }, time.Millisecond
+	if b.Now != nil { // it stands still: nothing ends but by release
+		clock, coarse = func() time.Duration { return 0 }, 0
+	}
+	recorder := NewRecorder(b.Store, clock, coarse)
+	recorders := []*Recorder{recorder, recorder.Beside(b.other())}
+	shared := b.Store.Traits().Shared
+	var all sync.WaitGroup
+	for worker := range 8 {
+		rnd := rand.New(rand.NewPCG(uint64(worker), 2))
+		store := recorders[worker%len(recorders)]
+		all.Go(func() {
+			id := fmt.Sprint("worker ", worker)
+			for range 40 {
+				q := b.request(fmt.Sprint("r", rnd.IntN(2)), id)
+				if shared && rnd.IntN(2) == 0 {
+					q = q.shared(rnd.IntN(4))
+				}
+				g, err := store.Acquire(b.t.Context(), driver.AcquireRequest(q))
+				if errors.Is(err, driver.ErrHeld) {
+					continue
+				}
+				if err != nil {
+					b.t.Errorf("acquire: %v", err)
+					return
+				}
+				ref := driver.HoldRef{Resource: q.Resource, LockID: id, HoldID: q.HoldID, Token: g.Token}
+				if _, err := store.Renew(b.t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: b.long}}); err != nil {
+					b.t.Errorf("renew: %v", err)
+				}
+				if _, err := store.Release(b.t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
+					b.t.Errorf("release: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, wrong := range Judge(recorder.Events()) {
+		b.t.Error(wrong)
+	}
+}

@@ -1,0 +1,118 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var lifetimes = []subtest{
+	{"S21_ttls", ttls},
+	{"S21_forever", forever},
+	{"end_is_exclusive", endIsExclusive},
+	{"release_with_a_delay", releaseWithDelay},
+	{"exact_renewal", exactRenewal},
+}
+
+// TTLs from 1 ms to 100 years and Forever are kept as asked.
+func ttls(b *bench) {
+	const year = 365 * 24 * time.Hour
+	for _, ttl := range []time.Duration{time.Millisecond, time.Second, year, driver.MaxTTL, driver.Forever} {
+		r := ttl.String()
+		h := b.acquire(b.request(r, "a").ttl(ttl))
+		b.left("granted for "+r, h.Left, ttl)
+		b.left("renewed for "+r, b.renew(b.acquire(b.request("renewed "+r, "a")).HoldRef, max(ttl, b.long)).Left, max(ttl, b.long))
+		if ttl < time.Hour {
+			continue
+		}
+		b.left("listed for "+r, b.live(h).Left, ttl)
+		b.refused(b.request(r, "b"))
+	}
+	short := b.acquire(b.request("gone in a moment", "a").ttl(time.Millisecond))
+	b.pass(time.Millisecond)
+	b.lost(short.HoldRef)
+	b.acquire(b.request("gone in a moment", "b"))
+}
+
+// A hold without an end stays so, whatever is renewed, until it is released.
+func forever(b *bench) {
+	h := b.acquire(b.request("r", "a").ttl(b.short))
+	b.left("renewed to Forever", b.renew(h.HoldRef, driver.Forever).Left, driver.Forever)
+	b.left("renewed for less", b.renew(h.HoldRef, b.short).Left, driver.Forever)
+	b.pass(b.short)
+	b.left("listed", b.live(h).Left, driver.Forever)
+	delayed := b.acquire(b.request("delayed", "a").ttl(driver.Forever).delay(b.long))
+	b.left("with a takeover delay", b.live(delayed).Left, driver.Forever)
+	b.swept(b.sweep(0), 0, 0)
+	b.refused(b.request("r", "b"))
+	b.found(b.release(h.HoldRef, b.short), true, "release with a delay")
+	b.left("given up", b.listed(h).Left, b.short)
+	b.pass(b.short)
+	b.acquire(b.request("r", "b"))
+	b.found(b.release(delayed.HoldRef, 0), true, "release")
+	b.acquire(b.request("delayed", "b"))
+}
+
+// A hold lives while now < end: not a millisecond less, nor one more.
+func endIsExclusive(b *bench) {
+	b.needs(b.Advance != nil, "clock that can be set")
+	h := b.acquire(b.request("r", "a").ttl(b.short))
+	b.Advance(b.short - time.Millisecond)
+	b.refused(b.request("r", "b"))
+	b.left("just before the end", b.renew(h.HoldRef, time.Millisecond).Left, time.Millisecond)
+	b.Advance(time.Millisecond)
+	b.lost(h.HoldRef)
+	b.acquire(b.request("r", "b"))
+}
+
+// A release with a delay moves the end to then and never later, ends renewal,
+// and can be followed by another release.
+func releaseWithDelay(b *bench) {
+	h := b.acquire(b.request("r", "a").ttl(b.long))
+	b.found(b.release(h.HoldRef, b.long/2), true, "first")
+	b.left("given up", b.listed(h).Left, b.long/2)
+	b.lost(h.HoldRef)
+	b.found(b.release(h.HoldRef, b.long), true, "for longer")
+	b.left("given up for longer", b.listed(h).Left, b.long/2)
+	b.refused(b.request("r", "b"))
+	b.found(b.release(h.HoldRef, b.short), true, "for less")
+	b.left("given up for less", b.listed(h).Left, b.short)
+	b.pass(b.short)
+	next := b.acquire(b.request("r", "b"))
+	b.found(b.release(h.HoldRef, b.short), false, "after its end")
+	b.live(next)
+	b.rises(h, next)
+
+	now := b.acquire(b.request("now", "a"))
+	b.release(now.HoldRef, b.long/2)
+	b.found(b.release(now.HoldRef, 0), true, "at once after all")
+	b.acquire(b.request("now", "b"))
+}
+
+// listed returns the status of a hold that was given up with a delay.
+func (b *bench) listed(h hold) driver.Status {
+	b.t.Helper()
+	s := b.live(h)
+	if !s.Released {
+		b.t.Errorf("list does not show that the hold of %q was given up", h.Resource)
+	}
+	return s
+}
+
+// A renewal moves the end backwards only if it is Exact.
+func exactRenewal(b *bench) {
+	h := b.acquire(b.request("r", "a").ttl(3 * b.long))
+	b.left("renewed", b.renew(h.HoldRef, b.long).Left, 3*b.long)
+	exact := driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long, Exact: true}
+	if r := b.renewRequest(exact); r.Err != nil {
+		b.t.Fatal(r.Err)
+	} else {
+		b.left("renewed exactly", r.Left, b.long)
+	}
+	b.left("listed", b.live(h).Left, b.long)
+	exact.TTL = b.short
+	b.renewRequest(exact)
+	b.pass(b.short)
+	b.lost(h.HoldRef)
+	b.acquire(b.request("r", "b"))
+}

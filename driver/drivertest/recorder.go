@@ -1,0 +1,193 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Recorder stands before a store and notes what its callers asked and were
+// told, for Judge. All methods may be called concurrently. It does not watch.
+type Recorder struct {
+	driver.Store
+	*record
+}
+
+// record is what one or several recorders noted.
+type record struct {
+	clock  func() time.Duration
+	coarse time.Duration
+
+	mu     sync.Mutex
+	order  int
+	events []Event
+}
+
+// Event is one request and its answer, as the caller saw it. A batch is one
+// event for each request.
+type Event struct {
+	Op      Op // Acquire, Renew, Release or List
+	Outcome Outcome
+	// Ref is what was asked about; that of a grant has its token.
+	Ref           driver.HoldRef
+	Mode          driver.Mode
+	Limit         int
+	TTL           time.Duration
+	TakeoverDelay time.Duration
+	After         time.Duration
+	Exact         bool
+	// Left is what a grant or a renewal said.
+	Left time.Duration
+	// BySelf is what a refusal said.
+	BySelf bool
+	// Filter and Holds are those of a list.
+	Filter driver.Filter
+	Holds  []driver.Status
+	// Called and Answered enclose the moment at which the store decided.
+	Called, Answered Moment
+}
+
+// Outcome is what became of a request.
+type Outcome string
+
+// The outcomes. Done is a grant, a renewal, a release or a complete list.
+const (
+	Done    Outcome = "done"
+	Held    Outcome = "held"
+	Lost    Outcome = "lost"
+	Unknown Outcome = "unknown"
+)
+
+// Moment is a point of the history. Order rises by one with every call and every
+// answer, also while the clock stands still.
+type Moment struct {
+	Order int
+	Time  time.Duration
+}
+
+// NewRecorder records what is asked of the store. The clock must run as fast as
+// the store's and never go back; where it begins is of no matter. coarse is the
+// resolution of the store's clock; 0 if the clock is the store's own.
+func NewRecorder(store driver.Store, clock func() time.Duration, coarse time.Duration) *Recorder {
+	return &Recorder{Store: store, record: &record{clock: clock, coarse: coarse}}
+}
+
+// Beside returns a recorder of another handle on the same data, which notes into
+// the same history.
+func (r *Recorder) Beside(store driver.Store) *Recorder {
+	return &Recorder{Store: store, record: r.record}
+}
+
+// Events returns what was answered so far, in the order of the answers.
+func (r *record) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Event(nil), r.events...)
+}
+
+// called is the moment before a call.
+func (r *record) called() Moment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.next()
+	m.Time -= r.coarse
+	return m
+}
+
+func (r *record) next() Moment {
+	r.order++
+	return Moment{Order: r.order, Time: r.clock()}
+}
+
+// answered notes the events of one call.
+func (r *record) answered(called Moment, events ...Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answered := r.next()
+	answered.Time += r.coarse
+	for _, e := range events {
+		e.Called, e.Answered = called, answered
+		r.events = append(r.events, e)
+	}
+}
+
+func outcome(err error) Outcome {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, driver.ErrHeld):
+		return Held
+	case errors.Is(err, driver.ErrLost):
+		return Lost
+	}
+	return Unknown
+}
+
+// Acquire implements driver.Store.
+func (r *Recorder) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	called := r.called()
+	g, err := r.Store.Acquire(ctx, q)
+	e := Event{
+		Op: Acquire, Outcome: outcome(err),
+		Ref:  driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
+		Mode: q.Mode, Limit: q.Limit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
+	}
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		e.BySelf = held.BySelf
+	}
+	r.answered(called, e)
+	return g, err
+}
+
+// Renew implements driver.Store.
+func (r *Recorder) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	called := r.called()
+	results, err := r.Store.Renew(ctx, qs)
+	events := make([]Event, len(qs))
+	for i, q := range qs {
+		events[i] = Event{Op: Renew, Outcome: Unknown, Ref: q.HoldRef, TTL: q.TTL, Exact: q.Exact}
+		if err == nil && i < len(results) {
+			events[i].Outcome, events[i].Left = outcome(results[i].Err), results[i].Left
+		}
+	}
+	r.answered(called, events...)
+	return results, err
+}
+
+// Release implements driver.Store.
+func (r *Recorder) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	called := r.called()
+	results, err := r.Store.Release(ctx, qs)
+	events := make([]Event, len(qs))
+	for i, q := range qs {
+		events[i] = Event{Op: Release, Outcome: Unknown, Ref: q.HoldRef, After: q.After}
+		if err == nil && i < len(results) {
+			events[i].Outcome = outcome(results[i].Err)
+		}
+	}
+	r.answered(called, events...)
+	return results, err
+}
+
+// List implements driver.Store. A list that is broken off is noted as unknown.
+func (r *Recorder) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		called := r.called()
+		e := Event{Op: List, Outcome: Unknown, Filter: f, Ref: driver.HoldRef{Resource: f.Resource, LockID: f.LockID}}
+		defer func() { r.answered(called, e) }()
+		for s, err := range r.Store.List(ctx, f) {
+			if err == nil {
+				e.Holds = append(e.Holds, s)
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+		e.Outcome = Done
+	}
+}

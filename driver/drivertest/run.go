@@ -1,0 +1,25 @@
+package drivertest
+
+import "testing"
+
+// subtest is one thing that a store must show. Those about a scenario bear its
+// number; docs/scenarios.md lists them.
+type subtest struct {
+	name string
+	run  func(b *bench)
+}
+
+// Run checks the store that open makes, in a fresh one for each subtest. The
+// subtests run in parallel.
+func Run(t *testing.T, open func(t *testing.T) *Harness) {
+	for _, topic := range [][]subtest{
+		ownership, records, modes, lifetimes, batches, views, sweeping, waking, naming, histories,
+	} {
+		for _, s := range topic {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				s.run(newBench(t, open))
+			})
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var waking = []subtest{
+	{"S28_release_wakes", releaseWakes},
+	{"S28a_refusals_wake_nobody", refusalsWakeNobody},
+	{"S30_signals_coalesce", signalsCoalesce},
+	{"watch_ends", watchEnds},
+}
+
+// watch subscribes to the resource, or says that the store cannot.
+func (b *bench) watch(resource string) (<-chan struct{}, bool) {
+	b.t.Helper()
+	return b.watchAt(b.t.Context(), b.Store, resource)
+}
+
+func (b *bench) watchAt(ctx context.Context, s driver.Store, resource string) (<-chan struct{}, bool) {
+	b.t.Helper()
+	w, ok := s.(driver.Watcher)
+	if !ok {
+		return nil, false
+	}
+	signals, err := w.Watch(ctx, resource)
+	switch {
+	case errors.Is(err, driver.ErrUnsupported):
+		return nil, false
+	case err != nil:
+		b.t.Fatalf("watch of %q: %v", resource, err)
+	}
+	return signals, true
+}
+
+func (b *bench) needsWatch() {
+	b.t.Helper()
+	b.needs(b.Store.Traits().Notifies, "wake-ups")
+}
+
+// wakes awaits a signal.
+func (b *bench) wakes(signals <-chan struct{}, what string) {
+	b.t.Helper()
+	timeout := time.NewTimer(30 * time.Second)
+	defer timeout.Stop()
+	select {
+	case _, open := <-signals:
+		if !open {
+			b.t.Fatalf("%s: the channel was closed", what)
+		}
+	case <-timeout.C:
+		b.t.Fatalf("%s: no signal came in 30 s", what)
+	}
+}
+
+// quiet checks that no signal comes for a while.
+func (b *bench) quiet(signals <-chan struct{}, what string) {
+	b.t.Helper()
+	while := time.NewTimer(100 * time.Millisecond)
+	defer while.Stop()
+	select {
+	case <-signals:
+		b.t.Errorf("%s: a signal came", what)
+	case <-while.C:
+	}
+}
+
+// What frees a resource after Watch returned is signalled: a release here and by
+// another process, a forced one, and the sweep of a hold.
+func releaseWakes(b *bench) {
+	b.needsWatch()
+	other := b.other()
+	signals, _ := b.watchAt(b.t.Context(), other, "r")
+	// Some stores signal a release that came just before as well.
+	drain := func() {
+		select {
+		case <-signals:
+		default:
+		}
+	}
+	b.release(b.acquire(b.request("r", "a")).HoldRef, 0)
+	b.wakes(signals, "release")
+	drain()
+	h := b.acquireAt(other, b.request("r", "a"))
+	if _, err := other.Release(b.t.Context(), []driver.ReleaseRequest{{HoldRef: h.HoldRef}}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.wakes(signals, "release by itself")
+	drain()
+	b.acquire(b.request("r", "a"))
+	b.release(driver.HoldRef{Resource: "r", LockID: "a"}, 0)
+	b.wakes(signals, "forced release")
+	drain()
+	b.acquire(b.request("r", "a").ttl(b.short))
+	b.pass(b.short)
+	b.sweep(b.long)
+	b.wakes(signals, "sweep")
+}
+
+// Refusals, grants and renewals wake nobody: waiters that try in vain would keep
+// each other busy.
+func refusalsWakeNobody(b *bench) {
+	b.needsWatch()
+	h := b.acquire(b.request("r", "a"))
+	signals, _ := b.watchAt(b.t.Context(), b.other(), "r")
+	for i := range 20 {
+		q := b.request("r", fmt.Sprint("waiter ", i))
+		q.Waiting = i%2 == 0
+		b.refused(q)
+	}
+	b.quiet(signals, "refusals")
+	b.renew(h.HoldRef, 2*b.long)
+	b.acquire(request(h.request))
+	b.quiet(signals, "renewal and repeat")
+	b.release(driver.HoldRef{Resource: "r", LockID: "nobody", HoldID: driver.NewHoldID()}, 0)
+	b.sweep(b.long)
+	b.quiet(signals, "release and sweep of nothing")
+	b.release(h.HoldRef, 0)
+	b.wakes(signals, "release")
+}
+
+// Signals that nobody receives yet are one, and 100 refused askers leave no
+// trace for a release to work through.
+func signalsCoalesce(b *bench) {
+	b.needsWatch()
+	signals, _ := b.watch("r")
+	for range 10 {
+		b.release(b.acquire(b.request("r", "a")).HoldRef, 0)
+	}
+	b.wakes(signals, "releases")
+	h := b.acquire(b.request("r", "a"))
+	for i := range 100 {
+		q := b.request("r", fmt.Sprint("waiter ", i))
+		q.Waiting = true
+		b.refused(q)
+	}
+	if all := b.list(driver.Filter{Expired: true}); len(all) != 1 || all[0].Ref() != h.HoldRef {
+		b.t.Errorf("list shows %d holds, want just the holder's", len(all))
+	}
+}
+
+// A watch ends with its context, beside others that go on.
+func watchEnds(b *bench) {
+	b.needsWatch()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.watchAt(ctx, b.Store, "r")
+	signals, _ := b.watch("r")
+	cancel()
+	b.release(b.acquire(b.request("r", "a")).HoldRef, 0)
+	b.wakes(signals, "the watch beside it")
+	if w, ok := b.Store.(driver.Watcher); ok {
+		if _, err := w.Watch(ctx, "r"); !errors.Is(err, context.Canceled) {
+			b.t.Errorf("watch with a dead context: error %v, want context.Canceled", err)
+		}
+	}
+}
