@@ -46,8 +46,8 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 	cd sqlitelock && go test -count=1 -v -timeout 60m -run '^TestCrash$$' -args -crash.kills=$(KILLS)
 
-bench: ## measures, compares with the targets and keeps the result in docs/bench.txt
-	cd tests/bench && go run . | tee ../../docs/bench.txt
+bench: ## measures, compares with the targets and keeps the result in docs
+	cd tests/bench && go run . -keep ../../docs/performance.json -doc ../../docs/performance.md
 
 ## -- checks
 
