@@ -72,6 +72,7 @@ type backend struct {
 	mu      sync.Mutex
 	records map[string]entry
 	version cas.Version // the last one given, to any record: none comes twice
+	floor   model.Time  // the last change of any record that was deleted
 }
 
 func (b *backend) Load(ctx context.Context, resource string) (cas.Entry, error) {
@@ -110,7 +111,12 @@ func (b *backend) swap(c cas.Change) bool {
 	case b.records[resource].version != c.Old:
 		return false
 	case c.Delete:
+		b.floor = max(b.floor, b.records[resource].record.Touched)
 		delete(b.records, resource)
+	case c.Old == 0 && c.New.Touched < b.floor:
+		// Another record may have come and gone since this one was found
+		// missing, with higher tokens.
+		return false
 	default:
 		b.version++
 		b.records[resource] = entry{record: c.New, version: b.version}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/driver/drivertest/castest"
 )
 
 // clock stands still until it is moved.
@@ -38,3 +40,7 @@ func openInRealTime(*testing.T) *drivertest.Harness {
 func TestConformance(t *testing.T)             { drivertest.Run(t, open) }
 func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, openInRealTime) }
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(open)) }
+
+func TestBackend(t *testing.T) {
+	castest.Run(t, func(*testing.T) cas.Backend { return &backend{records: make(map[string]entry), now: time.Now} })
+}

@@ -1,0 +1,166 @@
+package castest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/driver/cas"
+)
+
+var looking = []subtest{
+	{"scan", scan},
+	{"scan_and_swap", scanAndSwap},
+	{"scan_broken_off", scanBrokenOff},
+	{"batches", batches},
+}
+
+// scanned returns the names that a scan yields, each once.
+func (b *bench) scanned(q cas.Query) []string {
+	b.t.Helper()
+	var names []string
+	for e, err := range b.Scan(b.t.Context(), q) {
+		if err != nil {
+			b.t.Fatalf("scan: %v", err)
+		}
+		if e.Version == 0 || e.Now <= 0 {
+			b.t.Errorf("scan yields %+v", e)
+		}
+		names = append(names, e.Record.Resource)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// A scan yields what has holds, or all, or one.
+func scan(b *bench) {
+	b.gone("gone")
+	b.must(released(b.must(b.granted(b.load("idle"), "a"))))
+	b.must(b.granted(b.load("held"), "a"))
+	b.must(b.granted(b.must(released(b.must(b.granted(b.load("again"), "a")))), "b"))
+	for _, c := range []struct {
+		q    cas.Query
+		want []string
+	}{
+		{cas.Query{}, []string{"again", "held"}},
+		{cas.Query{Idle: true}, []string{"again", "held", "idle"}},
+		{cas.Query{Resource: "held"}, []string{"held"}},
+		{cas.Query{Resource: "idle"}, nil},
+		{cas.Query{Resource: "idle", Idle: true}, []string{"idle"}},
+		{cas.Query{Resource: "gone", Idle: true}, nil},
+		{cas.Query{Resource: "never"}, nil},
+	} {
+		if got := b.scanned(c.q); !slices.Equal(got, c.want) {
+			b.t.Errorf("scan %+v yields %q, want %q", c.q, got, c.want)
+		}
+	}
+}
+
+const many = 1200 // more than a page, whatever a page is
+
+// Records can be changed and deleted while they are scanned; what is there
+// throughout is yielded.
+func scanAndSwap(b *bench) {
+	left := map[string]bool{}
+	for i := range many {
+		name := fmt.Sprintf("r%04d", i)
+		b.must(b.granted(b.load(name), "a"))
+		left[name] = true
+	}
+	i := 0
+	for e, err := range b.Scan(b.t.Context(), cas.Query{Idle: true}) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		delete(left, e.Record.Resource)
+		switch i++; i % 3 {
+		case 0:
+			b.swap(released(e))
+		case 1:
+			b.swap(b.deleted(e))
+		}
+	}
+	if len(left) != 0 {
+		b.t.Errorf("%d of %d records that were there throughout were not yielded", len(left), many)
+	}
+	if n := len(b.scanned(cas.Query{})); n != many/3 {
+		b.t.Errorf("%d records have holds, want %d", n, many/3)
+	}
+}
+
+// A scan that is broken off is in nobody's way.
+func scanBrokenOff(b *bench) {
+	for i := range 10 {
+		b.must(b.granted(b.load(fmt.Sprint(i)), "a"))
+	}
+	for range 20 {
+		for range b.Scan(b.t.Context(), cas.Query{}) {
+			break
+		}
+	}
+	b.must(b.granted(b.load("after"), "a"))
+	if n := len(b.scanned(cas.Query{})); n != 11 {
+		b.t.Errorf("scan yields %d records, want 11", n)
+	}
+}
+
+// A batch answers for each resource, in order, as if it had been asked alone.
+func batches(b *bench) {
+	batcher, ok := b.Backend.(cas.Batcher)
+	if !ok {
+		b.t.Skip("this backend does one resource at a time")
+	}
+	var names []string
+	for i := range 600 {
+		names = append(names, fmt.Sprint("r", (i*7)%600))
+		if i%2 == 0 {
+			b.must(b.granted(b.load(names[i]), "a"))
+		}
+	}
+	entries, err := batcher.LoadAll(b.t.Context(), names)
+	if err != nil || len(entries) != len(names) {
+		b.t.Fatalf("loaded %d of %d, error %v", len(entries), len(names), err)
+	}
+	changes := make([]cas.Change, len(names))
+	for i, e := range entries {
+		if e.Record.Resource != names[i] || (e.Version != 0) != (i%2 == 0) || e.Now <= 0 {
+			b.t.Fatalf("entry %d of %q is %+v", i, names[i], e)
+		}
+		changes[i] = b.granted(e, "b")
+		switch i % 4 {
+		case 2, 3:
+			b.must(b.granted(b.load(names[i]), "quicker"))
+		}
+		if i%8 == 0 {
+			changes[i] = b.deleted(e)
+		}
+	}
+	done, err := batcher.SwapAll(b.t.Context(), changes)
+	if err != nil || len(done) != len(changes) {
+		b.t.Fatalf("swapped %d of %d, error %v", len(done), len(changes), err)
+	}
+	for i, ok := range done {
+		if want := i%4 < 2; ok != want {
+			b.t.Errorf("change %d was made: %v, want %v", i, ok, want)
+			continue
+		}
+		got := b.load(names[i])
+		switch {
+		case i%8 == 0:
+			if got.Version != 0 {
+				b.t.Errorf("%q is still there: %+v", names[i], got)
+			}
+		case ok && fmt.Sprintf("%+v", got.Record) != fmt.Sprintf("%+v", changes[i].New):
+			b.t.Errorf("%q is %+v, want %+v", names[i], got.Record, changes[i].New)
+		case !ok && got.Record.Holds[len(got.Record.Holds)-1].LockID != "quicker":
+			b.t.Errorf("%q is %+v, the quicker change is gone", names[i], got.Record)
+		}
+	}
+	for _, none := range [][]string{nil, {}} {
+		if es, err := batcher.LoadAll(b.t.Context(), none); err != nil || len(es) != 0 {
+			b.t.Errorf("a batch of nothing gave %d entries and error %v", len(es), err)
+		}
+	}
+	if ds, err := batcher.SwapAll(b.t.Context(), nil); err != nil || len(ds) != 0 {
+		b.t.Errorf("a batch of nothing gave %d results and error %v", len(ds), err)
+	}
+}

@@ -1,0 +1,182 @@
+package castest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver/cas"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+var swapping = []subtest{
+	{"swap_stores_what_it_is_given", swapStores},
+	{"swap_needs_its_version", swapNeedsVersion},
+	{"S32a_stale_swap", staleSwap},
+	{"S32a_stale_deletion", staleDeletion},
+	{"S32a_stale_creation", staleCreation},
+	{"versions_never_repeat", versionsNeverRepeat},
+	{"no_update_is_lost", noLostUpdate},
+	{"clock_is_read_anew", clockReadAnew},
+	{"dead_context", deadContext},
+}
+
+// What is swapped in is what is loaded, field by field.
+func swapStores(b *bench) {
+	empty := b.load("r")
+	if empty.Version != 0 || !reflect.DeepEqual(empty.Record, model.Record{Resource: "r"}) {
+		b.t.Errorf("a resource never locked has version %d and record %+v", empty.Version, empty.Record)
+	}
+	e := empty
+	for i := range 20 {
+		c := b.granted(e, fmt.Sprint("holder ", i))
+		e = b.must(c)
+		if e.Version == 0 || !reflect.DeepEqual(e.Record, c.New) {
+			b.t.Fatalf("swapped in\n%+v, loaded version %d\n%+v", c.New, e.Version, e.Record)
+		}
+	}
+	for len(e.Record.Holds) > 0 {
+		c := released(e)
+		e = b.must(c)
+		if !reflect.DeepEqual(e.Record, c.New) {
+			b.t.Fatalf("swapped in\n%+v, loaded\n%+v", c.New, e.Record)
+		}
+	}
+}
+
+// A swap whose version is not the record's changes nothing and is no error.
+func swapNeedsVersion(b *bench) {
+	empty := b.load("r")
+	first := b.must(b.granted(empty, "a"))
+	second := b.must(b.granted(first, "b"))
+	for what, c := range map[string]cas.Change{
+		"from before":      b.granted(first, "late"),
+		"of a creation":    b.granted(empty, "late"),
+		"of a release":     released(first),
+		"of a deletion":    b.deleted(first),
+		"of version 0":     {Old: 0, New: second.Record, Delete: true},
+		"of the next one":  {Old: second.Version + 1, New: second.Record},
+		"of another key's": {Old: b.must(b.granted(b.load("other"), "a")).Version, New: first.Record},
+	} {
+		if c.Old != second.Version && b.swap(c) {
+			b.t.Errorf("a swap with the version %s was made", what)
+		}
+	}
+	b.same(second)
+	if c := b.granted(b.load("never"), "a"); b.swap(cas.Change{Old: 7, New: c.New}) {
+		b.t.Error("a record that was not there was changed")
+	}
+}
+
+// Read; then release, deletion, re-creation by another; then the stale swap:
+// refused, also if the new record looks like the old one.
+func staleSwap(b *bench) {
+	e := b.must(b.granted(b.load("r"), "a"))
+	stale := []cas.Change{b.granted(e, "late"), released(e), b.deleted(e)}
+	e = b.must(released(e))
+	stale = append(stale, b.granted(e, "late"), b.deleted(e))
+	b.must(b.deleted(e))
+	again := b.must(b.granted(b.load("r"), "a"))
+	for i, c := range stale {
+		if b.swap(c) {
+			b.t.Errorf("stale swap %d was made", i)
+		}
+	}
+	b.same(again)
+}
+
+// A deletion is a swap: it does not take what was acquired since.
+func staleDeletion(b *bench) {
+	e := b.must(released(b.must(b.granted(b.load("r"), "a"))))
+	sweep := b.deleted(e)
+	held := b.must(b.granted(e, "b"))
+	if b.swap(sweep) {
+		b.t.Error("a record was deleted after it had changed")
+	}
+	b.same(held)
+}
+
+// A creation that was prepared before another came and was deleted is refused:
+// its token can be below those granted since.
+func staleCreation(b *bench) {
+	stale := b.granted(b.load("r"), "late")
+	b.gone("r")
+	if b.swap(stale) {
+		b.t.Error("a creation from before a deletion was made")
+	}
+	b.must(b.granted(b.load("r"), "b"))
+}
+
+// No two states of a record have one version, across deletions too.
+func versionsNeverRepeat(b *bench) {
+	seen := make(map[cas.Version]bool)
+	note := func(e cas.Entry) cas.Entry {
+		if e.Version == 0 || seen[e.Version] {
+			b.t.Errorf("version %d comes again after %d states", e.Version, len(seen))
+		}
+		seen[e.Version] = true
+		return e
+	}
+	for range 10 {
+		e := note(b.must(b.granted(b.load("r"), "a")))
+		e = note(b.must(b.granted(e, "b")))
+		e = note(b.must(released(e)))
+		e = note(b.must(released(e)))
+		b.must(b.deleted(e))
+	}
+}
+
+// Of changes that race on one record each is made on top of the others.
+func noLostUpdate(b *bench) {
+	const workers, changes = 8, 20
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := range changes {
+				for done := false; !done; {
+					e, err := b.Load(b.t.Context(), "r")
+					if err == nil {
+						done, err = b.Swap(b.t.Context(), b.granted(e, fmt.Sprint(w, "/", i)))
+					}
+					if err != nil {
+						b.t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	e := b.load("r")
+	if len(e.Record.Holds) != workers*changes {
+		b.t.Errorf("%d changes were made, %d are left", workers*changes, len(e.Record.Holds))
+	}
+	for i := 1; i < len(e.Record.Holds); i++ {
+		if e.Record.Holds[i].Token <= e.Record.Holds[i-1].Token {
+			b.t.Errorf("token %d follows %d", e.Record.Holds[i].Token, e.Record.Holds[i-1].Token)
+		}
+	}
+}
+
+// Each load reads the clock, also of a record that does not change.
+func clockReadAnew(b *bench) {
+	b.must(b.granted(b.load("r"), "a"))
+	b.clockPasses("r", b.load("r").Now)
+	b.clockPasses("none", b.load("none").Now)
+}
+
+// A call whose context is dead changes nothing.
+func deadContext(b *bench) {
+	e := b.must(b.granted(b.load("r"), "a"))
+	dead, cancel := context.WithCancel(b.t.Context())
+	cancel()
+	if done, err := b.Swap(dead, released(e)); done || !errors.Is(err, context.Canceled) {
+		b.t.Errorf("swap with a dead context: %v, error %v", done, err)
+	}
+	if _, err := b.Load(dead, "r"); !errors.Is(err, context.Canceled) {
+		b.t.Errorf("load with a dead context: error %v", err)
+	}
+	b.same(e)
+}
