@@ -78,8 +78,11 @@ func resolve(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return real, err
 	}
-	if _, err := os.Lstat(path); err == nil {
-		return "", errors.New("it is a symbolic link to what does not exist")
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return "", errors.New("it is a symbolic link to what does not exist")
+		}
+		return filepath.EvalSymlinks(path) // made by somebody a moment ago
 	}
 	dir := filepath.Dir(path)
 	if dir == path {

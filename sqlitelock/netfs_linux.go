@@ -29,12 +29,15 @@ func networkFS(path string) string {
 	if err != nil {
 		return "" // without /proc the clock says what is missing
 	}
-	fsType := typeOfMount(mounts, path)
-	name, isFUSE := strings.CutPrefix(fsType, "fuse.")
-	if slices.Contains(networkFSTypes, fsType) || isFUSE && slices.Contains(networkFUSE, name) {
+	if fsType := typeOfMount(mounts, path); isNetworkFS(fsType) {
 		return fsType
 	}
 	return ""
+}
+
+func isNetworkFS(fsType string) bool {
+	name, fuse := strings.CutPrefix(fsType, "fuse.")
+	return !fuse && slices.Contains(networkFSTypes, fsType) || fuse && slices.Contains(networkFUSE, name)
 }
 
 // typeOfMount finds the mount that the path is on in lines such as

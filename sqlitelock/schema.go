@@ -34,7 +34,7 @@ func (s *store) prepare(ctx context.Context) error {
 		if ro, err := readOnly(c); err != nil {
 			return err
 		} else if ro {
-			return fmt.Errorf("%w: the file %s", hf.ErrUnusable, causes[sqlite3.SQLITE_READONLY])
+			return fmt.Errorf("%w: it %s", hf.ErrUnusable, causes[sqlite3.SQLITE_READONLY])
 		}
 		// Two processes may be here at once with a new file: each of the steps
 		// finds out, under the lock it needs, whether the other was first.
@@ -122,8 +122,8 @@ func (s *store) startClock(c *conn) error {
 	return s.clock.check()
 }
 
-// readClock reports whether the base of this boot is known. A system without
-// boots, as far as clocks go, needs none.
+// readClock reports whether the base of this boot is known. A clock that knows
+// no boots needs none.
 func (s *store) readClock(c *conn) (known bool, err error) {
 	rows := 0
 	err = c.query(metaSQL, func(row []driver.Value) error {
@@ -134,9 +134,8 @@ func (s *store) readClock(c *conn) (known bool, err error) {
 			return fmt.Errorf("%w: the row of table meta cannot be read", hf.ErrUnusable)
 		}
 		s.clock.atLeast(model.Time(floor) + 1)
-		if known = boot == s.clock.bootID; known {
-			s.clock.base = model.Time(base)
-		}
+		s.clock.base = model.Time(base)
+		known = boot == s.clock.bootID || s.clock.bootID == ""
 		return nil
 	})
 	if err == nil && rows != 1 {

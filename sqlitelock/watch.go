@@ -11,13 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
+// How often a watched file is looked at. A look at one that did not change costs
+// some 5 µs, but to wake up for it costs ten times that (measured): so the less
+// often, the longer nothing happened.
 const (
-	// interval is how often a watched file is looked at. A look at one that did
-	// not change costs some 5 µs.
-	interval = 5 * time.Millisecond
-	// share bounds the looks at a file that changes all the time: at most this
-	// part of the time.
-	share = 20
+	minLook = 5 * time.Millisecond
+	maxLook = 25 * time.Millisecond
+	slower  = 32 // each look that finds nothing new makes the next later by this part
+	share   = 20 // a file that changes all the time costs at most this part of the time
 	// retryAfter is how long to wait after the file could not be read.
 	retryAfter = time.Second
 )
@@ -152,7 +153,8 @@ func (w *watcher) look(c *conn, names string) error {
 
 // run looks at the file until nobody watches.
 func (w *watcher) run() {
-	next := time.NewTimer(interval)
+	wait := minLook
+	next := time.NewTimer(wait)
 	defer next.Stop()
 	for {
 		select {
@@ -165,32 +167,37 @@ func (w *watcher) run() {
 			return
 		}
 		start := time.Now()
-		if err := w.poll(names); err != nil && !busy(err) {
+		changed, err := w.poll(names)
+		switch {
+		case err == nil && changed:
+			wait = max(minLook, share*time.Since(start))
+		case err == nil || busy(err):
+			wait = min(wait+wait/slower, maxLook)
+		default:
 			_ = w.hangUp() // what failed is tried anew, on a new connection
-			next.Reset(retryAfter)
-			continue
+			wait = retryAfter
 		}
-		next.Reset(max(interval, share*time.Since(start)))
+		next.Reset(wait)
 	}
 }
 
 // poll looks at the resources if the data changed since the last time.
-func (w *watcher) poll(names string) (err error) {
+func (w *watcher) poll(names string) (changed bool, err error) {
 	if w.conn == nil {
 		if w.conn, err = w.dial(); err != nil {
-			return err
+			return false, err
 		}
 		w.version = noVersion
 	}
 	version, err := w.conn.integer(dataVersionSQL)
 	if err != nil || version == w.version {
-		return err
+		return false, err
 	}
 	if err := w.look(w.conn, names); err != nil {
-		return err
+		return false, err
 	}
 	w.version = version
-	return nil
+	return true, nil
 }
 
 func (w *watcher) hangUp() error {

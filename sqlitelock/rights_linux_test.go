@@ -1,0 +1,133 @@
+package sqlitelock_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// asNobody calls f with the rights of a user who owns nothing. Root may do
+// anything, so what is read-only for others must be tested as another.
+func asNobody(t *testing.T, f func()) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock: the thread ends with its rights
+		if err := syscall.Setfsuid(65534); err != nil {
+			t.Error(err)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+func TestRights(t *testing.T) {
+	for name, c := range map[string]struct {
+		made      bool
+		file, dir os.FileMode
+		says      string
+	}{
+		"file without rights":            {true, 0o000, 0o777, "readable and writable"},
+		"read-only file":                 {true, 0o444, 0o777, "read"},
+		"read-only file and folder":      {true, 0o444, 0o555, "read"},
+		"read-only folder":               {true, 0o666, 0o555, "read"},
+		"missing file, read-only folder": {false, 0, 0o555, "cannot be made"},
+		"folder without rights":          {true, 0o666, 0o000, "cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top, err := os.MkdirTemp("", "rights") // t.TempDir's are closed to others
+			check(t, err)
+			t.Cleanup(func() { _ = os.RemoveAll(top) })
+			dir := filepath.Join(top, "dir")
+			check(t, errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o700)))
+			path := filepath.Join(dir, "locks.db")
+			if c.made {
+				s, err := sqlitelock.Open(t.Context(), path, nil)
+				check(t, err)
+				check(t, s.Close())
+				check(t, os.Chmod(path, c.file))
+			}
+			check(t, os.Chmod(dir, c.dir))
+			before := contents(t, path)
+			asNobody(t, func() {
+				s, err := sqlitelock.Open(t.Context(), path, nil)
+				if err == nil {
+					_ = s.Close()
+					t.Error("it was opened")
+					return
+				}
+				refused(t, err, path, c.says)
+			})
+			check(t, os.Chmod(dir, 0o700))
+			if string(before) != string(contents(t, path)) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// A disk that is really full.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("needs a small file system; only root can mount one: %v", err)
+	}
+	t.Cleanup(func() { check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+
+	path := filepath.Join(dir, "locks.db")
+	s := open(t, path)
+	ref := mustAcquire(t, s, "first", "a", time.Hour)
+	fill := filepath.Join(dir, "fill")
+	check(t, fillUp(fill))
+	var full error
+	for i := 0; full == nil && i < 1000; i++ {
+		_, full = acquire(t.Context(), s, request(fmt.Sprint("r", i), "a", time.Hour))
+	}
+	refused(t, full, path, "full")
+
+	other := filepath.Join(dir, "other.db")
+	if s, err := sqlitelock.Open(t.Context(), other, nil); err == nil {
+		_ = s.Close()
+		t.Error("a file was made where there is no room")
+	} else if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), other) {
+		t.Errorf("open on a full disk: %v", err)
+	}
+
+	check(t, os.Remove(fill))
+	if h, held := holder(t, s, "first"); !held || h.Token != ref.Token {
+		t.Errorf("the first hold is %+v", h)
+	}
+	mustRelease(t, s, ref)
+	mustAcquire(t, s, "r", "b", time.Hour)
+}
+
+func fillUp(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 4096)
+	for {
+		if _, err := f.Write(block); err != nil {
+			if errors.Is(err, syscall.ENOSPC) {
+				err = nil
+			}
+			return errors.Join(err, f.Close())
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package sqlitelock
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestParseURL(t *testing.T) {
+	for _, c := range []struct {
+		url, path string
+		opts      Options
+	}{
+		{"sqlite:///var/lib/x.db", "/var/lib/x.db", Options{}},
+		{"sqlite:/var/lib/x.db", "/var/lib/x.db", Options{}},
+		{"sqlite:x.db", "x.db", Options{}},
+		{"sqlite:../dir/x.db", "../dir/x.db", Options{}},
+		{"sqlite:with%20space%23%3F.db", "with space#?.db", Options{}},
+		{"sqlite:///with%20space%25.db", "/with space%.db", Options{}},
+		{"sqlite:x.db?", "x.db", Options{}},
+		{"sqlite:x.db?synchronous=normal", "x.db", Options{}},
+		{"sqlite:x.db?synchronous=full", "x.db", Options{FullSync: true}},
+		{"sqlite:x.db?busy-timeout=1m30s", "x.db", Options{BusyTimeout: 90 * time.Second}},
+		{"sqlite:x.db?network-fs=allow&synchronous=full", "x.db", Options{AllowNetworkFS: true, FullSync: true}},
+	} {
+		u, err := url.Parse(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, opts, err := parseURL(u)
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		if path != c.path || *opts != c.opts {
+			t.Errorf("%s: %q %+v, want %q %+v", c.url, path, *opts, c.path, c.opts)
+		}
+	}
+}
+
+func TestParseURLRefuses(t *testing.T) {
+	for text, says := range map[string]string{
+		"sqlite://x.db":                               "no host",
+		"sqlite://user:secret@host/x.db":              "no host",
+		"sqlite:":                                     "names no file",
+		"sqlite:?synchronous=full":                    "names no file",
+		"sqlite::memory:":                             "memory:",
+		"sqlite:x.db#part":                            "%23",
+		"sqlite:x%zz.db":                              "escaped",
+		"sqlite:x%00.db":                              "NUL",
+		"sqlite:x.db?mode=ro":                         `unknown parameter "mode"`,
+		"sqlite:x.db?synchronous=off":                 `"synchronous" is "off"`,
+		"sqlite:x.db?synchronous":                     `"synchronous" is ""`,
+		"sqlite:x.db?network-fs=deny":                 `"network-fs" is "deny"`,
+		"sqlite:x.db?busy-timeout=5":                  `"busy-timeout" is "5"`,
+		"sqlite:x.db?busy-timeout=-1s":                `"busy-timeout" is "-1s"`,
+		"sqlite:x.db?synchronous=a;b":                 "escaped",
+		"sqlite:x.db?busy-timeout=1s&busy-timeout=2s": "2 times",
+	} {
+		_, err := driver.Open(t.Context(), text)
+		if !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", text, err)
+			continue
+		}
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %q does not say %q", text, err, says)
+		}
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error repeats the password: %v", text, err)
+		}
+	}
+}
+
+// Whatever the URL, it is understood or refused as invalid, and what was
+// understood reaches SQLite as the name of that very file.
+func FuzzURL(f *testing.F) {
+	for _, seed := range []string{
+		"sqlite:///var/lib/x.db", "sqlite:x.db?synchronous=full", "sqlite:a%20b%23?network-fs=allow", "sqlite:%3f%25.db",
+		"sqlite:x.db?busy-timeout=1h&x=", "sqlite://h/x", "sqlite:%", "sqlite:a?b?c#d", "sqlite:///%00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "sqlite" {
+			return
+		}
+		path, opts, err := parseURL(u)
+		if err != nil {
+			if !errors.Is(err, driver.ErrInvalid) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		if path == "" || opts == nil || opts.BusyTimeout < 0 {
+			t.Fatalf("%q: %q %+v", text, path, opts)
+		}
+		name := dsn("/"+path, opts.FullSync)
+		back, err := url.Parse(name)
+		if err != nil || back.Path != "/"+path || strings.Count(name, "?") != 1 {
+			t.Fatalf("%q: the driver gets %q", text, name)
+		}
+	})
+}
