@@ -3,7 +3,29 @@ module github.com/holdfast-go/holdfast/cmd/holdfast
 go 1.26.0
 
 require github.com/holdfast-go/holdfast v0.0.0
-require github.com/holdfast-go/holdfast/sqlitelock v0.0.0
+
+require (
+	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/spf13/cobra v1.10.2
+)
+
+require (
+	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+	golang.org/x/sys v0.46.0 // indirect
+	golang.org/x/tools v0.47.0 // indirect
+	modernc.org/libc v1.74.1 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.11.0 // indirect
+	modernc.org/sqlite v1.55.0 // indirect
+)
 
 replace github.com/holdfast-go/holdfast => ../../
+
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock

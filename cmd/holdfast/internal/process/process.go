@@ -5,6 +5,7 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"os/signal"
 	"time"
 )
@@ -15,7 +16,8 @@ type Spec struct {
 	Path string
 	// Args are the arguments, Args[0] the name the command is called by.
 	Args []string
-	// Env is the whole environment, nothing is added.
+	// Env is the whole environment. Of a variable that is there twice, the last
+	// counts.
 	Env []string
 }
 
@@ -33,7 +35,7 @@ type Process struct {
 // An executable file without a known format is given to sh, as execvp does.
 func Start(s Spec) (*Process, error) {
 	started, err := start(s, &os.ProcAttr{
-		Env:   s.Env,
+		Env:   (&exec.Cmd{Env: s.Env}).Environ(), // each variable once
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {

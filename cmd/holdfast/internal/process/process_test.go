@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -28,7 +29,12 @@ func TestMain(m *testing.M) {
 }
 
 // script starts sh with the script and returns a reader of what it prints.
-func script(t *testing.T, text string, env ...string) (*Process, *bufio.Reader) {
+func script(t *testing.T, text string) (*Process, *bufio.Reader) {
+	t.Helper()
+	return begin(t, Spec{Path: "/bin/sh", Args: []string{"sh", "-c", text}, Env: os.Environ()})
+}
+
+func begin(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -38,7 +44,7 @@ func script(t *testing.T, text string, env ...string) (*Process, *bufio.Reader) 
 	t.Cleanup(func() { r.Close() })
 	stdout := os.Stdout
 	os.Stdout = w
-	p, err := Start(Spec{Path: "/bin/sh", Args: []string{"sh", "-c", text}, Env: env})
+	p, err := Start(spec)
 	os.Stdout = stdout
 	if err != nil {
 		t.Fatal(err)
@@ -86,10 +92,18 @@ func TestStatusOfSignal(t *testing.T) {
 	}
 }
 
-func TestEnvironmentIsWhole(t *testing.T) {
-	_, out := script(t, `echo "$ONE-$HOME"`, "ONE=1")
-	if got := line(t, out); got != "1-" {
-		t.Errorf("got %q, want the one variable and no other", got)
+func TestEnvironment(t *testing.T) {
+	env, err := exec.LookPath("env")
+	if err != nil {
+		t.Skip("needs the command env:", err)
+	}
+	p, out := begin(t, Spec{Path: env, Args: []string{"env"}, Env: []string{"ONE=0", "ONE=1", "TWO=2"}})
+	if one, two := line(t, out), line(t, out); one != "ONE=1" || two != "TWO=2" {
+		t.Errorf("got %q and %q, want the last ONE and TWO", one, two)
+	}
+	p.Wait()
+	if more, err := out.ReadString('\n'); err == nil {
+		t.Errorf("the command also has %q", more)
 	}
 }
 

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The exit statuses that are holdfast's own. All others of run are the
+// command's. 64, 69 and 75 mean what sysexits.h says of them; 126 and 127 are
+// what shells, env and timeout exit with.
+const (
+	statusFailed        = 1   // something else, such as that the output cannot be written
+	statusUsage         = 64  // nothing was sent to any store
+	statusStore         = 69  // the store cannot be used
+	statusNotAcquired   = 75  // held by others for as long as was waited
+	statusLost          = 76  // lost while the command ran, which was ended
+	statusNotExecutable = 126 // the command is there but cannot be run
+	statusNotFound      = 127 // there is no such command
+	statusSignal        = 128 // plus the number of the signal
+)
+
+// exitError ends the program with a status. Its text, unless it is empty, goes to
+// stderr as the one line that says what happened and what to do.
+type exitError struct {
+	status int
+	text   string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+func exitf(status int, format string, args ...any) error {
+	return &exitError{status, fmt.Sprintf(format, args...)}
+}
+
+// usagef is the error of a command line that cannot be meant.
+func usagef(format string, args ...any) error { return exitf(statusUsage, format, args...) }
+
+// storeError is the error of a store that was asked and did not do it.
+func storeError(err error) error {
+	text := reason(err)
+	switch {
+	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
+		return exitf(statusStore, "%s. Mend that, or name another store with --store", text)
+	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
+		return exitf(statusStore, "%s", text)
+	case errors.Is(err, holdfast.ErrTTLTooShort):
+		return exitf(statusStore, "%s. Give more time with --ttl", text)
+	}
+	return exitf(statusStore, "the store gave no answer: %s. Try again later", text)
+}
+
+// printed is the error of output that could not be written.
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exitf(statusFailed, "the output could not be written: %v", err)
+}
+
+// reason is the text of an error without the prefix that every line gets anyway.
+func reason(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+
+// say prints one line of holdfast's own on stderr.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "holdfast: %s\n", printable(redact(fmt.Sprintf(format, args...))))
+}

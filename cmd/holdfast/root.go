@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+// execute runs the command line and returns the exit status.
+func execute(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		// All commands return an exitError, so this is from the parsing of flags
+		// and arguments.
+		exit = &exitError{statusUsage, err.Error() + "; see holdfast --help"}
+	}
+	if exit.text != "" {
+		say("%s", exit.text)
+	}
+	return exit.status
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast",
+		Short: "Run commands under a lock, one at a time",
+		Long: `Holdfast runs a command while it holds a lock, so that a job runs once at a
+time: on this machine without any set-up, or wherever a store is shared.`,
+		Example: `  holdfast run nightly-report -- ./report.sh
+  holdfast status`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q; holdfast --help lists them", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion())
+	return root
+}
+
+// noArgs is cobra.NoArgs in the words of a command that has no sub-commands.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no argument, but got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestJSON(t *testing.T) {
+	created := time.Date(2026, 11, 21, 9, 30, 0, 123456000, time.UTC)
+	id, err := holdfast.ParseHoldID("0123456789abcdef01234567")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds := []holdfast.Status{{
+		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Token: driver.MaxToken,
+		Details: driver.Details{Owner: "ada", Host: "web1", Comment: `"why"`},
+		Created: created, Renewed: created.Add(time.Second), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
+	}, {
+		Resource: "endless", Left: holdfast.Forever,
+	}, {
+		Resource: "unknown", Left: driver.Unknown,
+	}}
+	var b strings.Builder
+	if err := writeJSON(&b, holds); err != nil {
+		t.Fatal(err)
+	}
+	const want = `[
+  {
+    "resource": "a<b>&\u009b\u001b",
+    "lockId": "lock",
+    "holdId": "0123456789abcdef01234567",
+    "mode": "shared",
+    "owner": "ada",
+    "host": "web1",
+    "comment": "\"why\"",
+    "token": 9007199254740991,
+    "ttlMs": 1,
+    "createdAt": "2026-11-21T09:30:00.123456Z",
+    "renewedAt": "2026-11-21T09:30:01.123456Z",
+    "takeoverDelayMs": 60000
+  },
+  {
+    "resource": "endless",
+    "lockId": "",
+    "holdId": "",
+    "mode": "exclusive",
+    "owner": "",
+    "host": "",
+    "comment": "",
+    "token": 0,
+    "ttlMs": -1,
+    "createdAt": null,
+    "renewedAt": null,
+    "takeoverDelayMs": 0
+  },
+  {
+    "resource": "unknown",
+    "lockId": "",
+    "holdId": "",
+    "mode": "exclusive",
+    "owner": "",
+    "host": "",
+    "comment": "",
+    "token": 0,
+    "ttlMs": null,
+    "createdAt": null,
+    "renewedAt": null,
+    "takeoverDelayMs": 0
+  }
+]
+`
+	if b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+	var back []entry
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil {
+		t.Fatal(err)
+	}
+	if got := back[0].Resource; got != holds[0].Resource {
+		t.Errorf("the resource was read back as %q", got)
+	}
+}

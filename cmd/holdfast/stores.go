@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+	_ "github.com/holdfast-go/holdfast/sqlitelock" // registers sqlite URLs
+)
+
+// linked are the stores that this program contains. What is not to be read off
+// a store's traits is how its URL is written.
+var linked = []struct {
+	scheme string
+	form   string
+	traits driver.Traits
+}{
+	{"sqlite", "sqlite:///PATH or sqlite:PATH; local is this user's", sqlite},
+	{"memory", "memory: in Go programs only, ends with the process", memlock.Traits()},
+}
+
+// sqlite is what a SQLite store says of itself; the tests ask one.
+var sqlite = driver.Traits{
+	Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true,
+	Durable: true, Shared: true, Fencing: driver.FencingStrict,
+}
+
+// reachOf is how far the stores of the scheme reach, "" for an unknown scheme.
+func reachOf(scheme string) driver.Reach {
+	for _, s := range linked {
+		if s.scheme == scheme {
+			return s.traits.Reach
+		}
+	}
+	return ""
+}
+
+func newStores() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stores",
+		Short: "List the kinds of store, what they promise and how their URLs are written",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return printed(writeTable(os.Stdout, storesTable()))
+		},
+	}
+}
+
+func storesTable() [][]string {
+	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "DURABLE", "SHARED", "FENCING", "URL"}}
+	for _, s := range linked {
+		t := s.traits
+		clock := "each client's"
+		if t.ServerClock {
+			clock = "the store's"
+		}
+		rows = append(rows, []string{
+			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Durable), yes(t.Shared), string(t.Fencing), s.form,
+		})
+	}
+	return rows
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The list of stores is that of those linked in, and says of them what they say
+// themselves.
+func TestLinkedStores(t *testing.T) {
+	var schemes []string
+	for _, s := range linked {
+		schemes = append(schemes, s.scheme)
+		u := url.URL{Scheme: s.scheme}
+		if s.scheme == "sqlite" {
+			u.Path = filepath.ToSlash(filepath.Join(t.TempDir(), "locks.db"))
+		}
+		store, err := driver.Open(t.Context(), u.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := store.Traits(); got != s.traits {
+			t.Errorf("%s: the list says %+v, the store says %+v", s.scheme, s.traits, got)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	slices.Sort(schemes)
+	if !slices.Equal(schemes, driver.Schemes()) {
+		t.Errorf("the list has %v, linked in are %v", schemes, driver.Schemes())
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func newSweep() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sweep [flags]",
+		Short: "Remove expired holds and the records of resources idle for a day",
+		Long: `Removes expired holds and the records of resources that nobody has locked for a
+day. It is housekeeping: what is expired blocks nobody, swept or not. It never
+touches a live hold, and may run at any time, beside anything.`,
+		Args:                  noArgs,
+		DisableFlagsInUseLine: true,
+	}
+	store := storeFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := store()
+		if err != nil {
+			return err
+		}
+		return sweep(cmd, where)
+	}
+	return cmd
+}
+
+func sweep(cmd *cobra.Command, where location) error {
+	var holds, records int
+	if !where.empty() {
+		client, err := where.open(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		r, err := client.Sweep(cmd.Context())
+		if err != nil {
+			return storeError(err)
+		}
+		holds, records = r.Holds, r.Records
+	}
+	_, err := fmt.Fprintf(os.Stdout, "removed: %d expired holds, %d idle records\n", holds, records)
+	return printed(err)
+}
