@@ -89,8 +89,9 @@ func (h *Hold) settle(ctx context.Context) error {
 // Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
 // the given one, ending also when the lock is lost.
 //
-// Do returns fn's error, joined with that of the lock if it was lost or could
-// not be released. If fn panics the lock is released first.
+// Do returns fn's error, joined with that of the lock if it ended before fn did
+// or could not be released: nil means that all of fn ran under the lock. If fn
+// panics the lock is released first.
 func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) (err error) {
 	h, err := c.Lock(ctx, resource, o)
 	if err != nil {
@@ -99,7 +100,12 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 	bound, cancel := h.Bind(ctx)
 	defer func() {
 		cancel()
-		switch unlockErr := h.Unlock(ctx); {
+		early := context.Cause(h.ctx) // nil if the lock outlived fn
+		unlockErr := h.Unlock(ctx)
+		if unlockErr == nil {
+			unlockErr = early // given up by somebody else: ReleaseID, Close
+		}
+		switch {
 		case unlockErr == nil:
 		case err == nil:
 			err = unlockErr

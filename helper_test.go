@@ -1,0 +1,201 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// newClient makes a Client that is closed as the test ends. Two of one store
+// stand for two processes.
+func newClient(t *testing.T, store driver.Store, opts *holdfast.Options) *holdfast.Client {
+	t.Helper()
+	c := holdfast.New(store, opts)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// faulty puts a FaultStore in front of the store. The first rule with a Fault
+// for a call disturbs it.
+func faulty(t *testing.T, store driver.Store, rules ...rule) *drivertest.FaultStore {
+	t.Helper()
+	f := drivertest.NewFaultStore(store, func(c drivertest.Call) drivertest.Fault {
+		for _, disturb := range rules {
+			if fault := disturb(c); fault != (drivertest.Fault{}) {
+				return fault
+			}
+		}
+		return drivertest.Fault{}
+	})
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+type rule func(drivertest.Call) drivertest.Fault
+
+// on disturbs all calls of op, or those with the numbers given.
+func on(op drivertest.Op, fault drivertest.Fault, numbers ...int) rule {
+	return func(c drivertest.Call) drivertest.Fault {
+		if c.Op == op && (len(numbers) == 0 || slices.Contains(numbers, c.N)) {
+			return fault
+		}
+		return drivertest.Fault{}
+	}
+}
+
+// delayed makes the reply to every call of op take that long.
+func delayed(op drivertest.Op, d time.Duration) rule {
+	return func(c drivertest.Call) drivertest.Fault {
+		if c.Op == op {
+			return drivertest.Fault{HoldReply: after(d)}
+		}
+		return drivertest.Fault{}
+	}
+}
+
+// after returns a channel that closes when the time has passed.
+func after(d time.Duration) <-chan struct{} {
+	ch := make(chan struct{})
+	time.AfterFunc(d, func() { close(ch) })
+	return ch
+}
+
+// lock takes a lock that must be granted.
+func lock(t *testing.T, c *holdfast.Client, resource string, o *holdfast.LockOptions) *holdfast.Hold {
+	t.Helper()
+	h, err := c.Lock(t.Context(), resource, o)
+	if err != nil {
+		t.Fatalf("Lock(%q): %v", resource, err)
+	}
+	return h
+}
+
+// tryLock takes a lock that must be free.
+func tryLock(t *testing.T, c *holdfast.Client, resource string, o *holdfast.LockOptions) *holdfast.Hold {
+	t.Helper()
+	h, err := c.TryLock(t.Context(), resource, o)
+	if err != nil {
+		t.Fatalf("TryLock(%q): %v", resource, err)
+	}
+	return h
+}
+
+func unlock(t *testing.T, h *holdfast.Hold) {
+	t.Helper()
+	if err := h.Unlock(t.Context()); err != nil {
+		t.Fatalf("Unlock of %q: %v", h.Resource(), err)
+	}
+}
+
+// mustBeHeld fails unless err says that another holds the resource.
+func mustBeHeld(t *testing.T, err error) *holdfast.HeldError {
+	t.Helper()
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) {
+		t.Fatalf("got error %v, want ErrHeld", err)
+	}
+	return held
+}
+
+// result is what a Lock came to, and when.
+type result struct {
+	hold *holdfast.Hold
+	err  error
+	at   time.Time
+}
+
+// locking runs Lock in a goroutine of its own.
+func locking(ctx context.Context, c *holdfast.Client, resource string, o *holdfast.LockOptions) <-chan result {
+	return running(func() (*holdfast.Hold, error) { return c.Lock(ctx, resource, o) })
+}
+
+func running(lock func() (*holdfast.Hold, error)) <-chan result {
+	ch := make(chan result, 1)
+	go func() {
+		h, err := lock()
+		ch <- result{hold: h, err: err, at: time.Now()}
+	}()
+	return ch
+}
+
+// holdsIn lists what blocks the resource in the store.
+func holdsIn(t *testing.T, store driver.Store, resource string) []driver.Status {
+	t.Helper()
+	var ss []driver.Status
+	for s, err := range store.List(context.Background(), driver.Filter{Resource: resource}) {
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		ss = append(ss, s)
+	}
+	return ss
+}
+
+// mustBeFree fails if anything blocks the resource in the store.
+func mustBeFree(t *testing.T, store driver.Store, resource string) {
+	t.Helper()
+	if ss := holdsIn(t, store, resource); len(ss) != 0 {
+		t.Fatalf("%q is still held: %+v", resource, ss)
+	}
+}
+
+// mustBeHeldBy fails unless the hold is the only one of its resource.
+func mustBeHeldBy(t *testing.T, store driver.Store, h *holdfast.Hold) {
+	t.Helper()
+	ss := holdsIn(t, store, h.Resource())
+	if len(ss) != 1 || ss[0].HoldID != h.ID() || ss[0].Token != h.Token() {
+		t.Fatalf("the store has %+v, want just hold %v with token %d", ss, h.ID(), h.Token())
+	}
+}
+
+// alive fails if the hold's context has ended.
+func alive(t *testing.T, h *holdfast.Hold) {
+	t.Helper()
+	if h.Context().Err() != nil {
+		t.Fatalf("the hold of %q has ended: %v", h.Resource(), context.Cause(h.Context()))
+	}
+}
+
+// mustEnd waits for the hold's context to end, fails unless cause is the reason,
+// and returns how long it took.
+func mustEnd(t *testing.T, h *holdfast.Hold, within time.Duration, cause error) time.Duration {
+	t.Helper()
+	began := time.Now()
+	select {
+	case <-h.Context().Done():
+	case <-time.After(within):
+		t.Fatalf("the hold of %q did not end within %v", h.Resource(), within)
+	}
+	if got := context.Cause(h.Context()); !errors.Is(got, cause) {
+		t.Fatalf("the hold of %q ended with %v, want %v", h.Resource(), got, cause)
+	}
+	return time.Since(began)
+}
+
+// sleeper is a machine's clock that goes on while the machine sleeps, as timers
+// do not.
+type sleeper struct {
+	start time.Time
+	slept atomic.Int64
+}
+
+func newSleeper() *sleeper { return &sleeper{start: time.Now()} }
+
+func (s *sleeper) sleep(d time.Duration) { s.slept.Add(int64(d)) }
+
+func (s *sleeper) clock() time.Duration {
+	return time.Since(s.start) + time.Duration(s.slept.Load())
+}
+
+// memory is a store whose clock is the sleeper's.
+func (s *sleeper) memory() *memlock.Store {
+	return memlock.New(&memlock.Options{Now: func() time.Time { return s.start.Add(s.clock()) }})
+}

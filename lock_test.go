@@ -1,0 +1,482 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func TestLockAndUnlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty(t, memlock.New(nil))
+		c := newClient(t, store, &holdfast.Options{Owner: "ann", Host: "one"})
+		d := newClient(t, store, nil)
+
+		h := lock(t, c, "r", &holdfast.LockOptions{LockID: "id", Comment: "why"})
+		if h.Resource() != "r" || h.LockID() != "id" || h.Mode() != holdfast.Exclusive || h.ID().IsZero() || h.Token() == 0 {
+			t.Errorf("got %q, %q, %v, %v, %d", h.Resource(), h.LockID(), h.Mode(), h.ID(), h.Token())
+		}
+		if n := store.Calls(drivertest.Acquire); n != 1 {
+			t.Errorf("an acquire without contention took %d calls", n)
+		}
+		_, err := d.TryLock(t.Context(), "r", nil)
+		held := mustBeHeld(t, err)
+		if held.BySelf || held.Resource != "r" || len(held.Holders) != 1 || held.RetryAfter != 30*time.Second {
+			t.Errorf("got %+v", held)
+		}
+		s := held.Holders[0]
+		if s.LockID != "id" || s.HoldID != h.ID() || s.Owner != "ann" || s.Host != "one" || s.Comment != "why" {
+			t.Errorf("the holder is shown as %+v", s)
+		}
+
+		unlock(t, h)
+		if n := store.Calls(drivertest.Release); n != 1 {
+			t.Errorf("an unlock took %d calls", n)
+		}
+		if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+			t.Errorf("the context ended with %v", cause)
+		}
+		if h.Left() != 0 {
+			t.Errorf("%v left after Unlock", h.Left())
+		}
+		unlock(t, h)
+		if n := store.Calls(drivertest.Release); n != 1 {
+			t.Errorf("a second Unlock was sent as well")
+		}
+		next := tryLock(t, d, "r", nil)
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+	})
+}
+
+func TestModes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		two := &holdfast.LockOptions{Limit: 2}
+		first, err := c.TryRLock(t.Context(), "r", two)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := c.RLock(t.Context(), "r", two)
+		if err != nil || second.Mode() != holdfast.Shared {
+			t.Fatal(second, err)
+		}
+		_, err = c.TryRLock(t.Context(), "r", two)
+		if held := mustBeHeld(t, err); len(held.Holders) != 2 {
+			t.Errorf("a semaphore of two names %d holders", len(held.Holders))
+		}
+		_, err = c.TryLock(t.Context(), "r", nil)
+		mustBeHeld(t, err)
+		if third, err := c.TryRLock(t.Context(), "r", nil); err != nil {
+			t.Errorf("without a limit of its own: %v", err)
+		} else {
+			unlock(t, third)
+		}
+		unlock(t, first)
+		if _, err := c.TryRLock(t.Context(), "r", two); err != nil {
+			t.Errorf("a permit was given back, yet: %v", err)
+		}
+	})
+}
+
+// A reply that is lost: the repeat gets the same grant, and its life counts from
+// the first attempt.
+func TestS05_reply_lost(t *testing.T) {
+	t.Run("once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
+			c := newClient(t, f, nil)
+			began := time.Now()
+			h := lock(t, c, "r", nil)
+			if n := f.Calls(drivertest.Acquire); n != 2 {
+				t.Errorf("%d acquires, want 2", n)
+			}
+			mustBeHeldBy(t, store, h)
+			if want := 28125*time.Millisecond - time.Since(began); h.Left() != want {
+				t.Errorf("%v left, want %v", h.Left(), want)
+			}
+		})
+	})
+	t.Run("after a time-out", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			never := make(chan struct{})
+			f := faulty(t, store,
+				on(drivertest.Acquire, drivertest.Fault{HoldReply: never}, 1),
+				on(drivertest.Renew, drivertest.Fault{HoldRequest: never}))
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			began := time.Now()
+			h := lock(t, c, "r", nil)
+			if time.Since(began) < time.Second {
+				t.Fatal("the first attempt did not time out")
+			}
+			mustBeHeldBy(t, store, h)
+			if want := 28125*time.Millisecond - time.Since(began); h.Left() != want {
+				t.Errorf("%v left, want %v: the store counts from the first attempt", h.Left(), want)
+			}
+			successor := locking(t.Context(), d, "r", nil)
+			mustEnd(t, h, time.Minute, holdfast.ErrUnreachable)
+			lost := time.Now()
+			if got := <-successor; got.err != nil || got.at.Before(lost) {
+				t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(got.at), got.err)
+			}
+		})
+	})
+	for name, take := range map[string]func(*holdfast.Client) error{
+		"always": func(c *holdfast.Client) error {
+			_, err := c.Lock(context.Background(), "r", nil)
+			return err
+		},
+		"always, of TryLock": func(c *holdfast.Client) error {
+			_, err := c.TryLock(context.Background(), "r", nil)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}))
+				c := newClient(t, f, nil)
+				began := time.Now()
+				err := take(c)
+				if !errors.Is(err, drivertest.ErrFault) || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("got error %v, want one that says the outcome is unknown", err)
+				}
+				if took := time.Since(began); took > 35*time.Second {
+					t.Errorf("gave up after %v", took)
+				}
+				synctest.Wait()
+				mustBeFree(t, store, "r")
+			})
+		})
+	}
+}
+
+// A grant that comes after the hold's deadline is no success: it is given back
+// and asked for again, three times at most.
+func TestS08_grant_too_late(t *testing.T) {
+	second := &holdfast.LockOptions{TTL: time.Second}
+	late := func(c drivertest.Call) drivertest.Fault {
+		return drivertest.Fault{HoldReply: after(950 * time.Millisecond)}
+	}
+	t.Run("once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && c.N == 1 {
+					return late(c)
+				}
+				return drivertest.Fault{}
+			})
+			c := newClient(t, f, nil)
+			began := time.Now()
+			h := lock(t, c, "r", second)
+			if took := time.Since(began); took != 950*time.Millisecond {
+				t.Errorf("took %v", took)
+			}
+			if want := 937500 * time.Microsecond; h.Left() != want {
+				t.Errorf("%v left, want %v", h.Left(), want)
+			}
+			mustBeHeldBy(t, store, h)
+		})
+	})
+	for name, take := range map[string]func(context.Context, *holdfast.Client) (*holdfast.Hold, error){
+		"always": func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) {
+			return c.Lock(ctx, "r", second)
+		},
+		"always, of TryLock": func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) {
+			return c.TryLock(ctx, "r", second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Acquire {
+						return late(c)
+					}
+					return drivertest.Fault{}
+				})
+				c := newClient(t, f, nil)
+				h, err := take(t.Context(), c)
+				if !errors.Is(err, holdfast.ErrTTLTooShort) {
+					t.Fatalf("got %v, %v, want ErrTTLTooShort", h, err)
+				}
+				if n := f.Calls(drivertest.Acquire); n != 3 {
+					t.Errorf("%d acquires, want 3", n)
+				}
+				mustBeFree(t, store, "r")
+			})
+		})
+	}
+	t.Run("refused in between", func(t *testing.T) {
+		// Late grants count only in a row: a refusal was in time.
+		synctest.Test(t, func(t *testing.T) {
+			refusal := &driver.HeldError{Resource: "r", RetryAfter: driver.Unknown}
+			f := faulty(t, memlock.New(nil),
+				on(drivertest.Acquire, drivertest.Fault{LoseRequest: true, Err: refusal}, 3),
+				func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Acquire && (c.N <= 2 || c.N == 4) {
+						return late(c)
+					}
+					return drivertest.Fault{}
+				})
+			lock(t, newClient(t, f, nil), "r", second)
+			if n := f.Calls(drivertest.Acquire); n != 5 {
+				t.Errorf("%d acquires, want 5", n)
+			}
+		})
+	})
+}
+
+func TestS14_acquire_deadline_does_not_bound_the_lease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		type key struct{}
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "kept"), time.Second)
+		defer cancel()
+		h, err := c.Lock(ctx, "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if ctx.Err() == nil {
+			t.Fatal("the acquire's ctx lives")
+		}
+		alive(t, h)
+		if h.Context().Value(key{}) != "kept" {
+			t.Error("the values of the acquire's ctx are gone")
+		}
+		if _, ok := h.Context().Deadline(); ok {
+			t.Error("the hold's context has a deadline")
+		}
+		_, err = d.TryLock(t.Context(), "r", nil)
+		mustBeHeld(t, err)
+	})
+}
+
+func TestTakeoverDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		o := &holdfast.LockOptions{TTL: 10 * time.Second, TakeoverDelay: 20 * time.Second, NoKeepAlive: true}
+
+		began := time.Now()
+		h := lock(t, c, "expired", o)
+		next := locking(t.Context(), d, "expired", nil)
+		if ended := mustEnd(t, h, time.Minute, holdfast.ErrExpired); ended > 10*time.Second {
+			t.Errorf("the holder knew only after %v", ended)
+		}
+		r := <-next
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if took := r.at.Sub(began); took < 30*time.Second || took > 30*time.Second+10*time.Millisecond {
+			t.Errorf("taken over after %v, want TTL and delay: 30 s", took)
+		}
+
+		h = lock(t, c, "released", o)
+		unlock(t, h)
+		tryLock(t, d, "released", nil)
+	})
+}
+
+func TestDo(t *testing.T) {
+	failure := errors.New("fn failed")
+	lose := func(ctx context.Context, t *testing.T, c *holdfast.Client) {
+		if _, err := c.ForceRelease(context.WithoutCancel(ctx), "r", holdfast.HoldID{}); err != nil {
+			t.Error(err)
+		}
+	}
+	never := drivertest.Fault{LoseRequest: true}
+	for name, test := range map[string]struct {
+		fn      func(context.Context, *testing.T, *holdfast.Client) error
+		rules   []rule
+		want    []error
+		wantNot []error
+	}{
+		"all well": {
+			fn: func(context.Context, *testing.T, *holdfast.Client) error { return nil },
+		},
+		"fn fails": {
+			fn:      func(context.Context, *testing.T, *holdfast.Client) error { return failure },
+			want:    []error{failure},
+			wantNot: []error{holdfast.ErrLost, holdfast.ErrReleased},
+		},
+		"lost": {
+			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
+				lose(ctx, t, c)
+				<-ctx.Done()
+				return nil
+			},
+			want: []error{holdfast.ErrLost, holdfast.ErrForced},
+		},
+		"lost and fn fails": {
+			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
+				lose(ctx, t, c)
+				return failure
+			},
+			want: []error{holdfast.ErrLost, failure},
+		},
+		"not released": {
+			fn:      func(context.Context, *testing.T, *holdfast.Client) error { return nil },
+			rules:   []rule{on(drivertest.Release, never)},
+			want:    []error{drivertest.ErrFault},
+			wantNot: []error{holdfast.ErrLost},
+		},
+		"fn fails and not released": {
+			fn:    func(context.Context, *testing.T, *holdfast.Client) error { return failure },
+			rules: []rule{on(drivertest.Release, never)},
+			want:  []error{failure, drivertest.ErrFault},
+		},
+		"released by lock ID meanwhile": {
+			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
+				if _, err := c.ReleaseID(context.WithoutCancel(ctx), "id"); err != nil {
+					t.Error(err)
+				}
+				return nil
+			},
+			want: []error{holdfast.ErrReleased},
+		},
+		"closed meanwhile": {
+			fn: func(_ context.Context, t *testing.T, c *holdfast.Client) error {
+				return c.Close()
+			},
+			want: []error{holdfast.ErrClosed},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, faulty(t, memlock.New(nil), test.rules...), nil)
+				err := c.Do(t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
+					if ctx.Err() != nil {
+						t.Error("fn's ctx has ended as fn begins")
+					}
+					return test.fn(ctx, t, c)
+				})
+				if len(test.want) == 0 && err != nil {
+					t.Errorf("got error %v", err)
+				}
+				for _, want := range test.want {
+					if !errors.Is(err, want) {
+						t.Errorf("got error %v, want %v", err, want)
+					}
+				}
+				for _, not := range test.wantNot {
+					if errors.Is(err, not) {
+						t.Errorf("got error %v, which is also %v", err, not)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestDoWithoutLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		lock(t, newClient(t, store, nil), "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := newClient(t, store, nil).Do(ctx, "r", nil, func(context.Context) error {
+			t.Error("fn ran without the lock")
+			return nil
+		})
+		mustBeHeld(t, err)
+	})
+}
+
+func TestDoReleasesBeforePanicGoesOn(t *testing.T) {
+	store := memlock.New(nil)
+	c := newClient(t, store, nil)
+	defer func() {
+		if r := recover(); r != "oops" {
+			t.Errorf("recovered %v", r)
+		}
+		mustBeFree(t, store, "r")
+	}()
+	_ = c.Do(t.Context(), "r", nil, func(context.Context) error { panic("oops") })
+}
+
+func TestBind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		c := newClient(t, memlock.New(nil), nil)
+		own := errors.New("own reasons")
+		for name, test := range map[string]struct {
+			end  func(*holdfast.Hold, context.CancelCauseFunc, context.CancelFunc)
+			want error
+		}{
+			"released": {
+				func(h *holdfast.Hold, _ context.CancelCauseFunc, _ context.CancelFunc) { unlock(t, h) },
+				holdfast.ErrReleased,
+			},
+			"lost": {
+				func(h *holdfast.Hold, _ context.CancelCauseFunc, _ context.CancelFunc) {
+					_, _ = c.ForceRelease(t.Context(), h.Resource(), h.ID())
+				},
+				holdfast.ErrForced,
+			},
+			"ctx ends": {
+				func(_ *holdfast.Hold, cancel context.CancelCauseFunc, _ context.CancelFunc) { cancel(own) },
+				own,
+			},
+			"done": {
+				func(_ *holdfast.Hold, _ context.CancelCauseFunc, cancel context.CancelFunc) { cancel() },
+				context.Canceled,
+			},
+		} {
+			h := lock(t, c, name, nil)
+			ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, 1))
+			bound, done := h.Bind(ctx)
+			if bound.Err() != nil || bound.Value(key{}) != 1 {
+				t.Errorf("%s: bound begins with %v and value %v", name, bound.Err(), bound.Value(key{}))
+			}
+			test.end(h, cancel, done)
+			synctest.Wait()
+			if got := context.Cause(bound); !errors.Is(got, test.want) {
+				t.Errorf("%s: got cause %v, want %v", name, got, test.want)
+			}
+			done()
+			cancel(nil)
+		}
+
+		h := lock(t, c, "gone", nil)
+		unlock(t, h)
+		bound, done := h.Bind(t.Context())
+		defer done()
+		if bound.Err() == nil {
+			t.Error("a ctx bound to a hold that is over is alive")
+		}
+	})
+}
+
+// A store that answers but cannot grant is not asked again.
+func TestLockGivesUpOnPermanentErrors(t *testing.T) {
+	for _, want := range []error{driver.ErrUnusable, driver.ErrUnsupported, driver.ErrDamaged, driver.ErrInvalid} {
+		synctest.Test(t, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true, Err: want}))
+			c := newClient(t, f, nil)
+			if _, err := c.Lock(t.Context(), "r", nil); !errors.Is(err, want) || errors.Is(err, holdfast.ErrHeld) {
+				t.Errorf("Lock: got error %v, want %v", err, want)
+			}
+			if _, err := c.TryLock(t.Context(), "r", nil); !errors.Is(err, want) {
+				t.Errorf("TryLock: got error %v, want %v", err, want)
+			}
+			if n := f.Calls(drivertest.Acquire); n != 2 {
+				t.Errorf("%v: asked %d times, want 2", want, n)
+			}
+		})
+	}
+}
