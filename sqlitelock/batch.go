@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/cas"
 )
 
-// LoadAll implements cas.Batcher: one statement, so all records are of one
-// moment.
+// LoadAll implements cas.Batcher: one statement for all that have a
+// record.
 func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, error) {
 	names, err := json.Marshal(resources)
 	if err != nil {
@@ -18,15 +18,22 @@ func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, e
 	}
 	entries := make([]cas.Entry, len(resources))
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(loadAllSQL, func(row []driver.Value) error {
-			i, ok := row[5].(int64)
+		clear(entries)
+		err := c.query(loadAllSQL, func(row []driver.Value) error {
+			i, ok := row[4].(int64)
 			if !ok || i < 0 || int(i) >= len(entries) {
-				return fmt.Errorf("json_each gave the key %v", row[5])
+				return fmt.Errorf("json_each gave the key %v", row[4])
 			}
 			var err error
 			entries[i], err = s.entry(resources[i], row)
 			return err
 		}, string(names))
+		for i := range entries {
+			if err == nil && entries[i].Version == 0 {
+				entries[i], err = s.absent(c, resources[i])
+			}
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err

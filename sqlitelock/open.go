@@ -69,6 +69,14 @@ type system struct {
 }
 
 func open(ctx context.Context, path string, opts *Options, sys system) (driver.Store, error) {
+	s, err := openBackend(ctx, path, opts, sys)
+	if err != nil {
+		return nil, err
+	}
+	return cas.New(s), nil
+}
+
+func openBackend(ctx context.Context, path string, opts *Options, sys system) (*store, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -91,5 +99,5 @@ func open(ctx context.Context, path string, opts *Options, sys system) (driver.S
 		_ = s.Close() // the reason that it could not be prepared says more
 		return nil, err
 	}
-	return cas.New(s), nil
+	return s, nil
 }

@@ -14,30 +14,39 @@ import (
 // Load implements cas.Backend. It takes no lock that a writer waits for.
 func (s *store) Load(ctx context.Context, resource string) (e cas.Entry, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(loadSQL, func(row []driver.Value) (err error) {
+		e = cas.Entry{}
+		err := c.query(loadSQL, func(row []driver.Value) (err error) {
 			e, err = s.entry(resource, row)
 			return err
 		}, resource)
+		if err == nil && e.Version == 0 {
+			e, err = s.absent(c, resource)
+		}
+		return err
 	})
 	return e, err
 }
 
-// entry makes an Entry of floor, touched, listed, token and holds.
+// entry makes an Entry of touched, listed, token and holds.
 func (s *store) entry(resource string, row []driver.Value) (cas.Entry, error) {
 	e := cas.Entry{Record: model.Record{Resource: resource}}
-	var floor int64
-	if err := integers(row, &floor); err != nil {
-		return e, s.damaged(resource, fmt.Errorf("table meta: %w", err))
+	if err := readRecord(&e, row); err != nil {
+		return e, s.damaged(resource, err)
 	}
-	if row[1] != nil {
-		if err := readRecord(&e, row[1:]); err != nil {
-			return e, s.damaged(resource, err)
-		}
-	}
-	// A wall clock may have been set back below what another process deleted.
-	s.clock.atLeast(model.Time(floor) + 1)
 	e.Now = s.clock.now()
 	return e, nil
+}
+
+// absent makes an Entry of a resource that had no row a moment ago. The clock
+// is then above all that a deleted row can have had, even if it is a wall clock
+// that was set back.
+func (s *store) absent(c *conn, resource string) (cas.Entry, error) {
+	floor, err := c.integer(floorSQL)
+	if err != nil {
+		return cas.Entry{}, err
+	}
+	s.clock.atLeast(model.Time(floor) + 1)
+	return cas.Entry{Record: model.Record{Resource: resource}, Now: s.clock.now()}, nil
 }
 
 // damaged never guesses: a record read wrongly would be a lock granted twice.

@@ -20,24 +20,19 @@ type testClock struct{ up time.Duration }
 func newTestStore(t *testing.T) (*store, *testClock) {
 	t.Helper()
 	tc := new(testClock)
-	o := Options{BusyTimeout: defaultBusyTimeout}
-	file, err := prepareFile(filepath.Join(t.TempDir(), "locks.db"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(file, o, system{clockSource: clockSource{
+	s, err := openBackend(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil, system{clockSource: clockSource{
 		wall:   func() time.Time { return time.Unix(1_800_000_000, 0) },
 		boot:   func() (string, error) { return "boot", nil },
 		uptime: func() time.Duration { return tc.up },
 	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := s.prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	return s, tc
 }
 

@@ -75,7 +75,7 @@ func (s *store) page(ctx context.Context, idle bool, after string) (got page, er
 		rows, got = 0, page{entries: make([]cas.Entry, 0, pageSize)}
 		return c.query(text, func(row []driver.Value) error {
 			rows++
-			got.last, _ = row[5].(string)
+			got.last, _ = row[4].(string)
 			e, err := s.entry(got.last, row)
 			if err != nil {
 				got.damaged = errors.Join(got.damaged, err)

@@ -14,6 +14,8 @@ var (
 	newestSQL string
 	//go:embed sql/anchor.sql
 	anchorSQL string
+	//go:embed sql/floor.sql
+	floorSQL string
 	//go:embed sql/load.sql
 	loadSQL string
 	//go:embed sql/load_all.sql

@@ -1,4 +1,4 @@
-SELECT m.floor, r.touched, r.listed, r.token, r.holds, r.resource
-FROM resources AS r INDEXED BY listed JOIN meta AS m
-WHERE r.resource > ? AND r.listed IS NOT NULL AND r.holds IS NOT NULL
-ORDER BY r.resource LIMIT ?
+SELECT touched, listed, token, holds, resource
+FROM resources INDEXED BY listed
+WHERE resource > ? AND listed IS NOT NULL AND holds IS NOT NULL
+ORDER BY resource LIMIT ?

@@ -1,0 +1,1 @@
+SELECT floor FROM meta
