@@ -321,7 +321,7 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 // sweepAll keeps tokens: a record that the model deletes and the store keeps, or
 // the other way round, must make no difference.
 func (h *history) sweepAll() {
-	idle := pick(h, 0, h.short, h.long)
+	idle := pick(h, time.Millisecond, h.short, h.long)
 	h.last = fmt.Sprintf("sweep %v", idle)
 	got, err := h.store.Sweep(h.t.Context(), idle)
 	if err != nil {

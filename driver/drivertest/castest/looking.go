@@ -155,12 +155,4 @@ func batches(b *bench) {
 			b.t.Errorf("%q is %+v, the quicker change is gone", names[i], got.Record)
 		}
 	}
-	for _, none := range [][]string{nil, {}} {
-		if es, err := batcher.LoadAll(b.t.Context(), none); err != nil || len(es) != 0 {
-			b.t.Errorf("a batch of nothing gave %d entries and error %v", len(es), err)
-		}
-	}
-	if ds, err := batcher.SwapAll(b.t.Context(), nil); err != nil || len(ds) != 0 {
-		b.t.Errorf("a batch of nothing gave %d results and error %v", len(ds), err)
-	}
 }

@@ -1,0 +1,47 @@
+package sqlitelock_test
+
+import (
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/driver/drivertest/castest"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// inRealTime opens stores on this machine's clock.
+func inRealTime(t *testing.T) *drivertest.Harness { return harness(t, sqlitelock.Machine{}) }
+
+// onSetClock opens stores on a machine without a clock since the boot, whose
+// wall clock stands still until the suite moves it.
+func onSetClock(t *testing.T) *drivertest.Harness {
+	var passed atomic.Int64
+	now := func() time.Time {
+		return time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC).Add(time.Duration(passed.Load()))
+	}
+	h := harness(t, sqlitelock.Machine{Wall: now, Boot: func() (string, error) { return "", nil }})
+	h.Now, h.Advance = now, func(d time.Duration) { passed.Add(int64(d)) }
+	return h
+}
+
+func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	open := func(t *testing.T) driver.Store {
+		s, err := sqlitelock.OpenOn(t.Context(), path, nil, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	return &drivertest.Harness{Store: open(t), Reopen: open, Damage: func(t *testing.T, resource string) {
+		rawExec(t, raw(t, path), "UPDATE resources SET holds = 'nonsense' WHERE resource = ?", resource)
+	}}
+}
+
+func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
+func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, inRealTime) }
+func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(onSetClock)) }
+func TestBackend(t *testing.T)                 { castest.Run(t, sqlitelock.OpenBackend) }
