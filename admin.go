@@ -156,7 +156,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)
 			if h := c.own(s.HoldID); h != nil {
-				err = c.renewed(h, ttl, sent, err)
+				err = c.renewed(h, ttl, sent, false, err)
 			}
 			if err != nil {
 				errs = append(errs, wrap("renew", s.Resource, err))

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // newClient makes a Client that is closed as the test ends. Two of one store
@@ -195,7 +194,5 @@ func (s *sleeper) clock() time.Duration {
 	return time.Since(s.start) + time.Duration(s.slept.Load())
 }
 
-// memory is a store whose clock is the sleeper's.
-func (s *sleeper) memory() *memlock.Store {
-	return memlock.New(&memlock.Options{Now: func() time.Time { return s.start.Add(s.clock()) }})
-}
+// now is its wall clock.
+func (s *sleeper) now() time.Time { return s.start.Add(s.clock()) }

@@ -177,7 +177,7 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 		h.ttl = ttl
 		c.mu.Unlock()
 	}
-	return true, c.renewed(h, ttl, sent, err)
+	return true, c.renewed(h, ttl, sent, false, err)
 }
 
 // Unlock gives the lock up: its context ends, its renewal stops, and the store is
@@ -256,13 +256,16 @@ func (c *Client) released(h *Hold, err error) {
 	}
 }
 
-// lose ends a hold that is no longer ours. Later answers change nothing. The
-// caller does not hold c.mu.
+// lose ends a hold that is no longer ours; without a cause, because it is past
+// its deadline. Later answers change nothing. The caller does not hold c.mu.
 func (c *Client) lose(h *Hold, cause error) {
 	c.mu.Lock()
 	if h.state != live {
 		c.mu.Unlock()
 		return
+	}
+	if cause == nil {
+		cause = h.expiry()
 	}
 	loss := &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
 	h.loss = loss

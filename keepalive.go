@@ -66,7 +66,7 @@ func (c *Client) tick() {
 	c.arm(now)
 	c.mu.Unlock()
 	for _, h := range expired {
-		c.lose(h, h.expiry())
+		c.lose(h, nil)
 	}
 }
 
@@ -90,15 +90,12 @@ func (c *Client) collect(now time.Duration) (expired, due []*Hold) {
 	if len(due) == 0 {
 		return expired, nil
 	}
-	first := len(due)
 	for _, h := range c.schedule {
 		if h.keep && !h.inFlight && h.renewAt-h.window() <= now {
 			take(h)
 		}
 	}
-	for _, h := range due[first:] {
-		c.schedule.moved(h)
-	}
+	c.schedule.reorder()
 	// Holds whose deadlines are near travel together: the earliest bounds a batch.
 	slices.SortFunc(due, func(a, b *Hold) int { return cmp.Compare(a.deadline, b.deadline) })
 	return expired, due
@@ -111,16 +108,14 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 	results, err := c.store.Renew(call, requests)
 	call.end()
 	for i, h := range batch {
-		c.mu.Lock()
-		h.inFlight = false
-		c.mu.Unlock()
 		// What became of it is noted in the hold; nobody is there to be told.
-		_ = c.renewed(h, requests[i].TTL, sent, outcome(results, err, i, renewErr))
+		_ = c.renewed(h, requests[i].TTL, sent, true, outcome(results, err, i, renewErr))
 	}
 }
 
 // renewed notes the answer to a renewal and says what it means to the holder.
-func (c *Client) renewed(h *Hold, ttl, sent time.Duration, err error) error {
+// kept: the keep-alive sent it.
+func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error) error {
 	c.mu.Lock()
 	if h.state != live {
 		loss := h.loss
@@ -150,6 +145,10 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, err error) error {
 		h.failure = err
 		h.renewAt = now + h.pauses.pause()
 	}
+	if kept {
+		// Together with renewAt: the schedule depends on both.
+		h.inFlight = false
+	}
 	if h.index >= 0 {
 		c.schedule.moved(h)
 		c.arm(now)
@@ -176,12 +175,13 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, err error) error {
 	return err
 }
 
-// expiry is why a hold that is past its deadline was lost. It may be called by
-// whoever found the hold past it, with c.mu held or not: the failure does not
-// change any more once the deadline has passed.
+// expiry is why a hold that is past its deadline was lost. c.mu is held.
 func (h *Hold) expiry() error {
-	if h.failure != nil {
+	switch {
+	case h.failure != nil:
 		return fmt.Errorf("%w: %w", ErrUnreachable, h.failure)
+	case h.inFlight:
+		return ErrUnreachable
 	}
 	return ErrExpired
 }

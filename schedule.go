@@ -6,7 +6,8 @@ import (
 )
 
 // schedule orders live holds by when something must be done about them. It is a
-// container/heap; add, remove and moved keep it in order.
+// container/heap; add, remove and, after each single change, moved keep it in
+// order. After several changes only reorder does.
 type schedule []*Hold
 
 // due is when the keep-alive must look at the hold: to renew it, or to declare
@@ -37,6 +38,7 @@ const foreverCheck = 30 * time.Second
 
 func (s *schedule) add(h *Hold)   { heap.Push(s, h) }
 func (s *schedule) moved(h *Hold) { heap.Fix(s, h.index) }
+func (s *schedule) reorder()      { heap.Init(s) }
 func (s *schedule) remove(h *Hold) {
 	if h.index >= 0 {
 		heap.Remove(s, h.index)

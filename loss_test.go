@@ -1,0 +1,396 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// Whatever becomes of the renewals, the holder knows before anybody else can be
+// granted the resource.
+func TestS20_renewals_hang(t *testing.T) {
+	for name, fault := range map[string]func(never <-chan struct{}) drivertest.Fault{
+		"no request arrives":  func(never <-chan struct{}) drivertest.Fault { return drivertest.Fault{HoldRequest: never} },
+		"no reply comes":      func(never <-chan struct{}) drivertest.Fault { return drivertest.Fault{HoldReply: never} },
+		"all requests fail":   func(<-chan struct{}) drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
+		"all replies fail":    func(<-chan struct{}) drivertest.Fault { return drivertest.Fault{LoseReply: true} },
+		"results are missing": func(<-chan struct{}) drivertest.Fault { return drivertest.Fault{DropLast: 1} },
+		"the store is unusable": func(<-chan struct{}) drivertest.Fault {
+			return drivertest.Fault{LoseRequest: true, Err: driver.ErrUnusable}
+		},
+		"held, of all the errors": func(<-chan struct{}) drivertest.Fault {
+			return drivertest.Fault{LoseRequest: true, Err: driver.ErrHeld}
+		},
+	} {
+		for _, ttl := range []time.Duration{holdfast.MinTTL, 100 * time.Millisecond, time.Second, 4 * time.Second, 30 * time.Second, time.Hour} {
+			t.Run(fmt.Sprintf("%s, %v", name, ttl), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					f := faulty(t, store, on(drivertest.Renew, fault(make(chan struct{}))))
+					c, d := newClient(t, f, nil), newClient(t, store, nil)
+					h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl})
+					successor := locking(t.Context(), d, "r", nil)
+					took := mustEnd(t, h, 2*ttl, holdfast.ErrUnreachable)
+					lost := time.Now()
+					if took >= ttl || took < ttl/2 {
+						t.Errorf("the hold ended after %v", took)
+					}
+					r := <-successor
+					if r.err != nil || !r.at.After(lost) {
+						t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(r.at), r.err)
+					}
+					if h.Left() != 0 {
+						t.Errorf("%v left of a hold that is lost", h.Left())
+					}
+					var loss *holdfast.LostError
+					err := h.Unlock(t.Context())
+					if !errors.As(err, &loss) || loss.Resource != "r" || loss.LockID != h.LockID() || loss.Token != h.Token() {
+						t.Errorf("Unlock of a lost hold: %v", err)
+					}
+					if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrUnreachable) {
+						t.Errorf("Renew of a lost hold: %v", err)
+					}
+					mustBeHeldBy(t, store, r.hold)
+				})
+			})
+		}
+	}
+}
+
+// The same for many holds at once that have nothing in common but the Client.
+func TestS20_renewals_hang_of_many(t *testing.T) {
+	ttls := []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 20 * time.Second, time.Minute, 10 * time.Minute, holdfast.Forever}
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 20))
+			store := memlock.New(nil)
+			var down atomic.Bool
+			never := make(chan struct{})
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Renew && down.Load() {
+					return drivertest.Fault{HoldRequest: never}
+				}
+				return drivertest.Fault{}
+			})
+			c := newClient(t, f, nil)
+			var mu sync.Mutex
+			ended := make(map[string]time.Time)
+			for i := range 100 {
+				h := lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{TTL: ttls[rnd.IntN(len(ttls))]})
+				context.AfterFunc(h.Context(), func() {
+					mu.Lock()
+					defer mu.Unlock()
+					ended[h.Resource()] = time.Now()
+				})
+				time.Sleep(time.Duration(rnd.Int64N(int64(time.Second))))
+			}
+			down.Store(true)
+			synctest.Wait()
+			now := time.Now()
+			ends := make(map[string]time.Time)
+			for _, s := range holdsIn(t, store, "") {
+				if s.Left != holdfast.Forever {
+					ends[s.Resource] = now.Add(s.Left)
+				}
+			}
+			time.Sleep(time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			for resource, end := range ends {
+				if at, ok := ended[resource]; !ok || !at.Before(end) {
+					t.Errorf("seed %d: the hold of %q could be granted to another at %v, its holder knew at %v",
+						seed, resource, end, at)
+				}
+			}
+		})
+	}
+}
+
+// The machine sleeps past the TTL: timers do not notice, the clock does.
+func TestS17a_machine_sleeps(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
+		for _, keep := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, keep alive %v", ttl, keep), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					machine := newSleeper()
+					store := memlock.New(&memlock.Options{Now: machine.now})
+					c := newClient(t, store, &holdfast.Options{Clock: machine.clock})
+					d := newClient(t, store, nil)
+					h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl, NoKeepAlive: !keep})
+					forever := lock(t, c, "forever", &holdfast.LockOptions{TTL: holdfast.Forever})
+					time.Sleep(ttl / 10)
+					machine.sleep(ttl)
+					if h.Left() != 0 {
+						t.Errorf("%v left of a hold past its end", h.Left())
+					}
+					if took := mustEnd(t, h, time.Minute, holdfast.ErrExpired); took > time.Second {
+						t.Errorf("the holder gave up %v after the machine woke", took)
+					}
+					tryLock(t, d, "r", nil)
+					time.Sleep(time.Minute)
+					alive(t, forever)
+				})
+			})
+		}
+	}
+}
+
+// Wall clocks of clients decide nothing, and monotonic ones begin where they
+// like.
+func TestS18_client_clock_off(t *testing.T) {
+	for _, off := range []time.Duration{-time.Hour, 0, time.Hour, 30 * 365 * 24 * time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				store := memlock.New(&memlock.Options{Now: func() time.Time { return time.Now().Add(off) }})
+				c := newClient(t, store, &holdfast.Options{Clock: func() time.Duration { return time.Since(start) + time.Hour }})
+				d := newClient(t, store, &holdfast.Options{Clock: func() time.Duration { return time.Since(start) - time.Hour }})
+				for i := range 4 {
+					if i%2 == 1 {
+						c, d = d, c
+					}
+					h := lock(t, c, "r", nil)
+					next := locking(t.Context(), d, "r", nil)
+					time.Sleep(10 * time.Minute)
+					alive(t, h)
+					if len(next) != 0 {
+						t.Fatal("granted to two")
+					}
+					if left := h.Left(); left > 30*time.Second || left < 15*time.Second {
+						t.Errorf("%v left", left)
+					}
+					released := time.Now()
+					unlock(t, h)
+					r := <-next
+					if r.err != nil || r.at.Sub(released) > time.Second {
+						t.Fatalf("handed over after %v, error %v", r.at.Sub(released), r.err)
+					}
+					unlock(t, r.hold)
+				}
+			})
+		})
+	}
+}
+
+func TestS38_forced_release(t *testing.T) {
+	t.Run("by another", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			h := lock(t, c, "r", nil)
+			other := lock(t, c, "other", nil)
+			got, err := d.ForceRelease(t.Context(), "r", h.ID())
+			if err != nil || len(got) != 1 || got[0].HoldID != h.ID() || got[0].Left == 0 {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			mustBeFree(t, store, "r")
+			if took := mustEnd(t, h, time.Minute, holdfast.ErrForced); took > 10*time.Second {
+				t.Errorf("the holder learned it after %v, want within a third of the TTL", took)
+			}
+			if !errors.Is(context.Cause(h.Context()), holdfast.ErrLost) {
+				t.Errorf("the cause is not ErrLost: %v", context.Cause(h.Context()))
+			}
+			if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
+				t.Errorf("Unlock: %v", err)
+			}
+			time.Sleep(time.Minute)
+			alive(t, other)
+		})
+	})
+	t.Run("of one's own", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, store, nil)
+			h := lock(t, c, "r", nil)
+			if _, err := c.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+				t.Fatal(err)
+			}
+			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrForced) {
+				t.Errorf("the holder in the same process was not told at once: %v", cause)
+			}
+			mustBeFree(t, store, "r")
+		})
+	})
+	t.Run("of all, or of one that is not there", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			for range 3 {
+				if _, err := c.RLock(t.Context(), "r", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := d.ForceRelease(t.Context(), "r", driver.NewHoldID()); err != nil || len(got) != 0 {
+				t.Errorf("of an unknown hold: got %v, %v", got, err)
+			}
+			if n := len(holdsIn(t, store, "r")); n != 3 {
+				t.Fatalf("%d holds, want 3", n)
+			}
+			if got, err := d.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil || len(got) != 3 {
+				t.Errorf("of all: got %v, %v", got, err)
+			}
+			mustBeFree(t, store, "r")
+		})
+	})
+	t.Run("wakes those who wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
+			lock(t, c, "r", nil)
+			next := locking(t.Context(), d, "r", nil)
+			synctest.Wait()
+			forced := time.Now()
+			if _, err := e.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+				t.Fatal(err)
+			}
+			if r := <-next; r.err != nil || r.at != forced {
+				t.Errorf("granted %v later, error %v", r.at.Sub(forced), r.err)
+			}
+		})
+	})
+}
+
+// A holder that is late, with a successor already in its place: neither its
+// renewals nor its releases touch that one.
+func TestS03_late_holder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldRequest: arrive}))
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		o := &holdfast.LockOptions{LockID: "the same"}
+		h := lock(t, c, "r", o)
+		time.Sleep(29 * time.Second) // c knows that it lost
+		next := lock(t, d, "r", nil)
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+		close(arrive)
+		synctest.Wait()
+		mustBeHeldBy(t, store, next)
+		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Unlock: %v", err)
+		}
+		mustBeHeldBy(t, store, next)
+		unlock(t, next)
+
+		again := lock(t, d, "r", o)
+		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Unlock: %v", err)
+		}
+		mustBeHeldBy(t, store, again)
+	})
+}
+
+// A release whose reply was lost, and comes again after the same lock ID has
+// acquired the resource anew.
+func TestS04_repeated_release(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store,
+			on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1),
+			on(drivertest.Release, drivertest.Fault{HoldRequest: arrive}, 2))
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		o := &holdfast.LockOptions{LockID: "the same"}
+		h := lock(t, c, "r", o)
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- h.Unlock(t.Context()) }()
+		time.Sleep(time.Second)
+		again := tryLock(t, d, "r", o)
+		if len(unlocked) != 0 {
+			t.Fatal("Unlock did not repeat the release")
+		}
+		close(arrive)
+		if err := <-unlocked; err != nil {
+			t.Errorf("Unlock: %v", err)
+		}
+		mustBeHeldBy(t, store, again)
+		alive(t, again)
+	})
+}
+
+// A renewal after the expiry revives nothing, with and without a successor.
+func TestS07_renew_after_expiry(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		t.Run(fmt.Sprintf("successor %v", taken), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				machine := newSleeper()
+				store := memlock.New(&memlock.Options{Now: machine.now})
+				c := newClient(t, store, &holdfast.Options{Clock: machine.clock})
+				d := newClient(t, store, nil)
+				h := lock(t, c, "r", nil)
+				machine.sleep(time.Minute)
+				if taken {
+					tryLock(t, d, "r", nil)
+				}
+				// Before the timer can fire.
+				if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("Renew: %v", err)
+				}
+				if h.Context().Err() == nil {
+					t.Error("the context lives on")
+				}
+				if !taken {
+					mustBeFree(t, store, "r")
+				}
+			})
+		})
+	}
+}
+
+// A renewal that is answered after the deadline does not revive the hold, though
+// the store did renew it: the holder may have been told already, or will be.
+func TestLateReplyDoesNotRevive(t *testing.T) {
+	for name, renew := range map[string]func(*testing.T, *holdfast.Hold){
+		"keep-alive": func(*testing.T, *holdfast.Hold) { time.Sleep(10 * time.Second) },
+		"Renew": func(t *testing.T, h *holdfast.Hold) {
+			go func() {
+				if err := h.Renew(t.Context(), time.Hour); !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("Renew: %v", err)
+				}
+			}()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				machine := newSleeper()
+				answer := make(chan struct{})
+				store := memlock.New(nil) // on another machine
+				f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldReply: answer}, 1))
+				var lost atomic.Int32
+				c := newClient(t, f, &holdfast.Options{Clock: machine.clock, Trace: &holdfast.Trace{
+					Lost: func(*holdfast.Hold, error) { lost.Add(1) },
+				}})
+				h := lock(t, c, "r", nil)
+				renew(t, h)
+				synctest.Wait()
+				if f.Calls(drivertest.Renew) != 1 {
+					t.Fatal("no renewal is under way")
+				}
+				machine.sleep(time.Minute)
+				close(answer)
+				synctest.Wait()
+				// No time has passed: the answer came before the timer.
+				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrLost) {
+					t.Fatalf("a late answer revived the hold (cause %v, %v left)", cause, h.Left())
+				}
+				time.Sleep(time.Minute)
+				if lost.Load() != 1 {
+					t.Errorf("the loss was told %d times", lost.Load())
+				}
+			})
+		})
+	}
+}
