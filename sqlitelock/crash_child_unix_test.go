@@ -1,0 +1,243 @@
+//go:build unix
+
+package sqlitelock_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// pointAny is a kill at any moment.
+const pointAny sqlitelock.Point = "at any moment"
+
+// want is the state of a resource that only one process uses: the hold, and its
+// TTL. No hold is the zero want. TTLs are whole hours, so that a status tells.
+type want struct {
+	Hold  string `json:"hold,omitempty"`
+	Hours int    `json:"hours,omitempty"`
+}
+
+// line is what a crashing process says, in JSON, before and after what it does.
+type line struct {
+	// Do are the states that the next change shall bring about, in one transaction.
+	Do map[string]want `json:"do,omitempty"`
+	// Done: the store has answered.
+	Done bool `json:"done,omitempty"`
+	// Granted is one of jobs.
+	Granted *grant `json:"granted,omitempty"`
+	// Kill is where the process is about to kill itself; Missed takes that back.
+	Kill   sqlitelock.Point `json:"kill,omitempty"`
+	Missed bool             `json:"missed,omitempty"`
+}
+
+type grant struct {
+	Resource string `json:"resource"`
+	Token    uint64 `json:"token"`
+}
+
+// crasher changes a file until it kills itself.
+type crasher struct {
+	ctx   context.Context
+	out   *json.Encoder
+	path  string
+	name  string // of no other process
+	point sqlitelock.Point
+	after int // how often the point is to be reached
+	s     driver.Store
+
+	own  []owned
+	made int             // names given to resources
+	job  *driver.HoldRef // one that others want, too
+
+	speaking sync.Mutex
+	closing  func() // called before the last connection is closed
+}
+
+// owned is a hold that no other process wants.
+type owned struct {
+	ref   driver.HoldRef
+	hours int
+}
+
+func init() { children["crash"] = childCrash }
+
+// childCrash has the arguments path, name, point, and how often the point is to
+// be reached.
+func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
+	after, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	c := &crasher{
+		ctx: context.Background(), out: json.NewEncoder(out),
+		path: args[0], name: args[1], point: sqlitelock.Point(args[2]), after: after,
+	}
+	if c.point == pointAny {
+		time.AfterFunc(rand.N(time.Duration(after)*time.Millisecond), c.kill)
+	}
+	if c.s, err = c.open(); err != nil {
+		return err
+	}
+	if c.point == sqlitelock.PointCheckpoint {
+		return c.crashInCheckpoint()
+	}
+	for {
+		if err := c.change(); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *crasher) open() (driver.Store, error) {
+	return sqlitelock.OpenOn(c.ctx, c.path, nil, sqlitelock.Machine{At: c.at})
+}
+
+// at is told of each point.
+func (c *crasher) at(p sqlitelock.Point) {
+	switch {
+	case p == sqlitelock.PointCheckpoint:
+		if c.closing != nil {
+			c.closing()
+		}
+	case p == c.point:
+		if c.after--; c.after == 0 {
+			c.kill()
+		}
+	}
+}
+
+// kill does not return.
+func (c *crasher) kill() {
+	c.say(line{Kill: c.point})
+	c.die()
+}
+
+func (c *crasher) die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+func (c *crasher) say(l line) {
+	c.speaking.Lock()
+	defer c.speaking.Unlock()
+	if err := c.out.Encode(l); err != nil {
+		panic(err) // the test is gone
+	}
+}
+
+// do says what is to become of own resources, lets f change them, and says that
+// it is done.
+func (c *crasher) do(states map[string]want, f func() error) error {
+	c.say(line{Do: states})
+	if err := f(); err != nil {
+		return err
+	}
+	c.say(line{Done: true})
+	return nil
+}
+
+// change is one change of any kind.
+func (c *crasher) change() error {
+	switch n := rand.N(10); {
+	case len(c.own) < 2 || n < 2 && len(c.own) < 8:
+		return c.acquire()
+	case n < 4:
+		return c.renew(c.own[:1])
+	case n < 6:
+		return c.renew(c.own)
+	case n < 7:
+		return c.release(1)
+	case n < 8:
+		return c.release(2)
+	case c.job == nil:
+		return c.takeJob()
+	default:
+		return c.leaveJob()
+	}
+}
+
+func (c *crasher) acquire() error {
+	c.made++
+	q := request(fmt.Sprintf("%s-%d", c.name, c.made), c.name, time.Hour)
+	return c.do(map[string]want{q.Resource: {q.HoldID.String(), 1}}, func() error {
+		ref, err := acquire(c.ctx, c.s, q)
+		c.own = append(c.own, owned{ref, 1})
+		return err
+	})
+}
+
+func (c *crasher) renew(holds []owned) error {
+	states := make(map[string]want)
+	var rs []driver.RenewRequest
+	for i := range holds {
+		h := &holds[i]
+		h.hours++
+		states[h.ref.Resource] = want{h.ref.HoldID.String(), h.hours}
+		rs = append(rs, driver.RenewRequest{HoldRef: h.ref, TTL: time.Duration(h.hours) * time.Hour})
+	}
+	return c.do(states, func() error {
+		results, err := c.s.Renew(c.ctx, rs)
+		for _, r := range results {
+			err = errors.Join(err, r.Err)
+		}
+		return err
+	})
+}
+
+func (c *crasher) release(n int) error {
+	states := make(map[string]want)
+	var rs []driver.ReleaseRequest
+	for _, h := range c.own[:n] {
+		states[h.ref.Resource] = want{}
+		rs = append(rs, driver.ReleaseRequest{HoldRef: h.ref})
+	}
+	c.own = c.own[n:]
+	return c.do(states, func() error {
+		results, err := c.s.Release(c.ctx, rs)
+		for _, r := range results {
+			err = errors.Join(err, r.Err)
+		}
+		return err
+	})
+}
+
+// takeJob acquires one of the resources that all want.
+func (c *crasher) takeJob() error {
+	q := request(jobs[rand.N(len(jobs))], c.name, jobTTL)
+	ref, err := acquire(c.ctx, c.s, q)
+	if errors.Is(err, driver.ErrHeld) {
+		return nil
+	}
+	if err == nil {
+		c.job = &ref
+		c.say(line{Granted: &grant{ref.Resource, ref.Token}})
+	}
+	return err
+}
+
+// leaveJob renews or releases it.
+func (c *crasher) leaveJob() error {
+	if rand.N(2) == 0 {
+		rs, err := c.s.Renew(c.ctx, []driver.RenewRequest{{HoldRef: *c.job, TTL: jobTTL}})
+		if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
+			return err
+		}
+	} else if err := release(c.ctx, c.s, *c.job); err != nil {
+		return err
+	}
+	c.job = nil
+	return nil
+}

@@ -1,0 +1,303 @@
+//go:build unix
+
+package sqlitelock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+var kills = flag.Int("crash.kills", 14, "how many processes TestCrash kills")
+
+// points are where processes kill themselves.
+var points = []sqlitelock.Point{
+	sqlitelock.PointBegin, sqlitelock.PointBegun, sqlitelock.PointWritten, sqlitelock.PointCommit,
+	sqlitelock.PointDone, sqlitelock.PointCheckpoint, pointAny,
+}
+
+// jobs are resources that all crashing processes want, all the time.
+var jobs = []string{"job 1", "job 2", "job 3"}
+
+const (
+	// jobTTL is that of their holds.
+	jobTTL = 100 * time.Millisecond
+	// together is how many processes use a file at once, until each is dead.
+	together = 4
+	// freshEvery-th round is on a file of its own, which does not exist before:
+	// processes are killed as they make it.
+	freshEvery = 8
+	// patience is how long a process may live without reaching its point.
+	patience = time.Minute
+)
+
+// TestCrash kills processes that change a file, at chosen moments. After each
+// round the file is sound and no record damaged; what the store answered to has
+// happened; a change that was cut off has happened altogether or not at all, as
+// the moment says; the resources that the dead held can be had within their TTL;
+// and tokens have risen.
+func TestCrash(t *testing.T) {
+	c := campaign{tokens: make(map[string]uint64), counts: make(map[sqlitelock.Point]int)}
+	lasting := newFile(t)
+	for round := 1; ; round++ {
+		next := c.next()
+		if len(next) == 0 {
+			break
+		}
+		path := lasting
+		if round%freshEvery == 0 {
+			path = newFile(t)
+		}
+		c.round(t, path, next)
+		if t.Failed() {
+			break
+		}
+	}
+	for _, p := range points {
+		t.Logf("%4d kills %s", c.counts[p], p)
+		if c.counts[p] < *kills/len(points) {
+			t.Errorf("too few kills %s", p)
+		}
+	}
+	t.Logf("%4d in all; what the dead held was had after %v at most, and never refused after its TTL of %v",
+		c.total(), c.longest.Round(time.Millisecond), jobTTL)
+}
+
+// campaign is what is known over all rounds.
+type campaign struct {
+	tokens  map[string]uint64 // the highest of each file's each resource
+	counts  map[sqlitelock.Point]int
+	longest time.Duration
+	started int
+}
+
+func (c *campaign) total() (n int) {
+	for _, count := range c.counts {
+		n += count
+	}
+	return n
+}
+
+// next returns where the processes of the next round are to die: points that
+// were hit least. Each comes once at most, for two checkpoints would be mistaken
+// for one another.
+func (c *campaign) next() (chosen []sqlitelock.Point) {
+	left := *kills - c.total()
+	for _, i := range rand.Perm(len(points)) {
+		p := points[i]
+		if len(chosen) < min(left, together) && c.counts[p] <= c.total()/len(points) {
+			chosen = append(chosen, p)
+		}
+	}
+	return chosen
+}
+
+// corpse is a process that has killed itself, and what it said.
+type corpse struct {
+	point   sqlitelock.Point
+	states  map[string]want // of resources of its own, as the store confirmed them
+	pending map[string]want // the change without an answer, if there was one
+	grants  []grant         // of jobs
+}
+
+// round starts a process for each point, waits until all are dead, and examines
+// the file.
+func (c *campaign) round(t *testing.T, path string, chosen []sqlitelock.Point) {
+	corpses := make([]*corpse, len(chosen))
+	errs := make([]error, len(chosen))
+	var dying sync.WaitGroup
+	for i, p := range chosen {
+		c.started++
+		name := fmt.Sprint("process-", c.started)
+		dying.Go(func() { corpses[i], errs[i] = crash(t.Context(), path, name, p) })
+	}
+	dying.Wait()
+	dead := time.Now()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range corpses {
+		if d.point != sqlitelock.PointCheckpoint || cutOff(t, path) {
+			c.counts[d.point]++
+		}
+	}
+	s, err := sqlitelock.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { check(t, s.Close()) }()
+	if text := integrity(t, path); text != "ok" {
+		t.Errorf("integrity_check: %s", text)
+	}
+	c.takeJobs(t, path, s, corpses, dead)
+	examine(t, s, corpses)
+}
+
+// crash runs a process until it is dead.
+func crash(ctx context.Context, path, name string, p sqlitelock.Point) (*corpse, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], path, name, string(p), strconv.Itoa(1+rand.N(20)))
+	cmd.Env = append(os.Environ(), childEnv+"=crash")
+	cmd.Stderr = os.Stderr
+	var said bytes.Buffer
+	cmd.Stdout = &said
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s did not come to die %s", name, p)
+	case !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL:
+		return nil, fmt.Errorf("%s, to die %s, ended otherwise: %w", name, p, err)
+	}
+	return read(&said)
+}
+
+// read takes in what a process said.
+func read(said io.Reader) (*corpse, error) {
+	d := &corpse{states: make(map[string]want)}
+	for lines := json.NewDecoder(said); ; {
+		var l line
+		switch err := lines.Decode(&l); {
+		case errors.Is(err, io.EOF) && d.point == "":
+			return nil, errors.New("a process died and did not say where")
+		case errors.Is(err, io.EOF):
+			return d, nil
+		case err != nil:
+			return nil, err
+		}
+		switch {
+		case l.Do != nil:
+			d.pending = l.Do
+		case l.Done:
+			maps.Copy(d.states, d.pending)
+			d.pending = nil
+		case l.Granted != nil:
+			d.grants = append(d.grants, *l.Granted)
+		case l.Missed:
+			d.point = ""
+		default:
+			d.point = l.Kill
+		}
+	}
+}
+
+// cutOff reports whether the file was left in the middle of a checkpoint.
+// Nothing in this process may have the file open: see mapShared.
+func cutOff(t *testing.T, path string) bool {
+	shm, err := os.ReadFile(path + "-shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return progressIn(shm).underWay()
+}
+
+func integrity(t *testing.T, path string) (text string) {
+	db := raw(t, path)
+	check(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&text))
+	check(t, db.Close())
+	return text
+}
+
+// takeJobs acquires what the dead may have held. An attempt made a TTL after
+// their death must be granted.
+func (c *campaign) takeJobs(t *testing.T, path string, s driver.Store, corpses []*corpse, dead time.Time) {
+	granted := make(map[grant]bool)
+	highest := make(map[string]uint64)
+	for _, d := range corpses {
+		for _, g := range d.grants {
+			if last := c.tokens[path+g.Resource]; granted[g] || g.Token <= last {
+				t.Errorf("%s: token %d granted after %d, or twice", g.Resource, g.Token, last)
+			}
+			granted[g] = true
+			highest[g.Resource] = max(highest[g.Resource], g.Token)
+		}
+	}
+	for _, job := range jobs {
+		var ref driver.HoldRef
+		for {
+			waited := time.Since(dead)
+			var err error
+			ref, err = acquire(t.Context(), s, request(job, "survivor", time.Minute))
+			if err == nil {
+				c.longest = max(c.longest, waited)
+				break
+			}
+			if !errors.Is(err, driver.ErrHeld) || waited > jobTTL {
+				t.Fatalf("%s cannot be acquired %v after the last process died: %v", job, waited, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if ref.Token <= highest[job] || ref.Token <= c.tokens[path+job] {
+			t.Errorf("%s: token %d after %d and %d", job, ref.Token, highest[job], c.tokens[path+job])
+		}
+		c.tokens[path+job] = ref.Token
+		mustRelease(t, s, ref)
+	}
+}
+
+// examine compares what is held with what the dead said, and releases it.
+func examine(t *testing.T, s driver.Store, corpses []*corpse) {
+	found := make(map[string]want)
+	var left []driver.ReleaseRequest
+	for st, err := range s.List(t.Context(), driver.Filter{}) {
+		check(t, err)
+		hours := int((st.Left + time.Hour - 1) / time.Hour)
+		found[st.Resource] = want{st.HoldID.String(), hours}
+		left = append(left, driver.ReleaseRequest{HoldRef: st.Ref()})
+	}
+	for _, d := range corpses {
+		for resource, before := range d.states {
+			if _, changing := d.pending[resource]; !changing && found[resource] != before {
+				t.Errorf("killed %s: %s is %+v, but %+v was confirmed", d.point, resource, found[resource], before)
+			}
+		}
+		happened, not := 0, 0
+		for resource, after := range d.pending {
+			switch found[resource] {
+			case after:
+				happened++
+			case d.states[resource]:
+				not++
+			default:
+				t.Errorf("killed %s: %s is %+v, changing from %+v to %+v",
+					d.point, resource, found[resource], d.states[resource], after)
+			}
+		}
+		switch {
+		case happened > 0 && not > 0:
+			t.Errorf("killed %s: %d of %d changes of a transaction happened", d.point, happened, happened+not)
+		case happened > 0 && beforeCommit[d.point]:
+			t.Errorf("killed %s, and yet the change happened", d.point)
+		case not > 0 && d.point == sqlitelock.PointDone:
+			t.Errorf("killed %s, and yet the change did not happen", d.point)
+		}
+	}
+	results, err := s.Release(t.Context(), left)
+	check(t, err)
+	for _, r := range results {
+		check(t, r.Err)
+	}
+}
+
+// beforeCommit are the points at which nothing may have happened yet.
+var beforeCommit = map[sqlitelock.Point]bool{
+	sqlitelock.PointBegin: true, sqlitelock.PointBegun: true,
+	sqlitelock.PointWritten: true, sqlitelock.PointCommit: true,
+}
