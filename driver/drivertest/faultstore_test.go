@@ -30,8 +30,8 @@ func release(q driver.AcquireRequest) []driver.ReleaseRequest {
 	return []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}}}
 }
 
-// held says whether the store itself knows a hold of the resource.
-func held(t *testing.T, store driver.Store, resource string) bool {
+// inStore says whether the store itself knows a hold of the resource.
+func inStore(t *testing.T, store driver.Store, resource string) bool {
 	t.Helper()
 	for _, err := range store.List(context.Background(), driver.Filter{Resource: resource}) {
 		if err != nil {
@@ -62,7 +62,7 @@ func TestFaultStoreLosesCalls(t *testing.T) {
 			if _, err := f.Acquire(t.Context(), q); !errors.Is(err, c.want) {
 				t.Errorf("got error %v, want %v", err, c.want)
 			}
-			if got := held(t, inner, "r"); got != c.applied {
+			if got := inStore(t, inner, "r"); got != c.applied {
 				t.Errorf("applied: %v, want %v", got, c.applied)
 			}
 			if _, err := f.Acquire(t.Context(), q); err != nil {
@@ -120,12 +120,12 @@ func TestFaultStoreDeliversLate(t *testing.T) {
 		if _, err := f.Acquire(ctx, request("r", "a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got error %v while the request was held back", err)
 		}
-		if held(t, inner, "r") {
+		if inStore(t, inner, "r") {
 			t.Error("the request reached the store before it was let go")
 		}
 		close(arrive)
 		synctest.Wait()
-		if !held(t, inner, "r") {
+		if !inStore(t, inner, "r") {
 			t.Error("the request never reached the store")
 		}
 	})
@@ -142,14 +142,14 @@ func TestFaultStoreDeliversAcquireBehindItsRelease(t *testing.T) {
 		if _, err := f.Acquire(ctx, q); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got error %v while the request was held back", err)
 		}
-		if _, err := f.Release(t.Context(), release(request("other", "a"))); err != nil || held(t, inner, "r") {
+		if _, err := f.Release(t.Context(), release(request("other", "a"))); err != nil || inStore(t, inner, "r") {
 			t.Fatalf("a release of another resource let it go (error %v)", err)
 		}
 		got, err := f.Release(t.Context(), release(q))
 		if err != nil || got[0].Found {
 			t.Errorf("release answered %+v, %v; it should come first and find nothing", got, err)
 		}
-		if !held(t, inner, "r") {
+		if !inStore(t, inner, "r") {
 			t.Error("the acquire did not arrive behind the release")
 		}
 	})
@@ -167,8 +167,8 @@ func TestFaultStoreHoldsReplyBack(t *testing.T) {
 			granted <- err
 		}()
 		synctest.Wait()
-		if len(granted) != 0 || !held(t, inner, "r") {
-			t.Errorf("answered: %v, applied: %v; want false and true", len(granted) != 0, held(t, inner, "r"))
+		if len(granted) != 0 || !inStore(t, inner, "r") {
+			t.Errorf("answered: %v, applied: %v; want false and true", len(granted) != 0, inStore(t, inner, "r"))
 		}
 		close(answer)
 		if err := <-granted; err != nil {
@@ -239,7 +239,7 @@ func TestFaultStoreCloseDropsWhatIsHeldBack(t *testing.T) {
 				t.Errorf("got error %v, want ErrFault", err)
 			}
 		}
-		if held(t, inner, "a") || held(t, inner, "b") {
+		if inStore(t, inner, "a") || inStore(t, inner, "b") {
 			t.Error("a request that was held back reached the store after Close")
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -119,7 +118,7 @@ func (h *history) step() {
 
 func (h *history) newRequest() driver.AcquireRequest {
 	q := driver.AcquireRequest{
-		Resource: pick(h, h.resources...), LockID: pick(h, "a", "b", "c", "d"), HoldID: driver.NewHoldID(),
+		Resource: pick(h, h.resources...), LockID: pick(h, "a", "A", "b", "c"), HoldID: driver.NewHoldID(),
 		Details: driver.Details{Owner: pick(h, "", "ann", "bob")}, Waiting: pick(h, true, false),
 		TTL: h.someTTL(), TakeoverDelay: pick(h, 0, 0, 0, h.short),
 	}
@@ -275,7 +274,7 @@ func (h *history) releaseSome() {
 }
 
 func (h *history) compareList() {
-	f := driver.Filter{Resource: pick(h, append(h.resources, "")...), LockID: pick(h, "", "", "a", "b")}
+	f := driver.Filter{Resource: pick(h, append(h.resources, "")...), LockID: pick(h, "", "", "a", "A")}
 	if h.Now != nil {
 		f.Expired = pick(h, true, false)
 		f.LeftBelow = pick(h, 0, 0, h.short)
@@ -356,50 +355,4 @@ func (h *history) letPass() {
 	h.last = "pass"
 	h.pass(2 * time.Millisecond)
 	h.now += 2000
-}
-
-// Holds that many ask for at once, by two handles, are granted as Judge finds
-// right.
-func concurrentHistory(b *bench) {
-	start := time.Now()
-	clock, coarse := func() time.Duration { return time.Since(start) }, time.Millisecond
-	if b.Now != nil { // it stands still: nothing ends but by release
-		clock, coarse = func() time.Duration { return 0 }, 0
-	}
-	recorder := NewRecorder(b.Store, clock, coarse)
-	recorders := []*Recorder{recorder, recorder.Beside(b.other())}
-	shared := b.Store.Traits().Shared
-	var all sync.WaitGroup
-	for worker := range 8 {
-		rnd := rand.New(rand.NewPCG(uint64(worker), 2))
-		store := recorders[worker%len(recorders)]
-		all.Go(func() {
-			id := fmt.Sprint("worker ", worker)
-			for range 40 {
-				q := b.request(fmt.Sprint("r", rnd.IntN(2)), id)
-				if shared && rnd.IntN(2) == 0 {
-					q = q.shared(rnd.IntN(4))
-				}
-				g, err := store.Acquire(b.t.Context(), driver.AcquireRequest(q))
-				if errors.Is(err, driver.ErrHeld) {
-					continue
-				}
-				if err != nil {
-					b.t.Errorf("acquire: %v", err)
-					return
-				}
-				ref := driver.HoldRef{Resource: q.Resource, LockID: id, HoldID: q.HoldID, Token: g.Token}
-				if _, err := store.Renew(b.t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: b.long}}); err != nil {
-					b.t.Errorf("renew: %v", err)
-				}
-				if _, err := store.Release(b.t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
-					b.t.Errorf("release: %v", err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	for _, wrong := range Judge(recorder.Events()) {
-		b.t.Error(wrong)
-	}
 }

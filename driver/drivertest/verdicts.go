@@ -175,7 +175,7 @@ func judgeList(e Event, trials map[string]*trial) (wrongs []string) {
 		}
 		for _, h := range tr.holds {
 			if (e.Filter.LockID == "" || e.Filter.LockID == h.Ref.LockID) && h.Answered.Order < e.Called.Order &&
-				h.surelyLive(e.Answered) && !shown[h.Ref] {
+				h.surelyBlocks(e.Answered) && !shown[h.Ref] {
 				wrong("not listed at %v though it was there: %v", e.Called.Time, h)
 			}
 		}

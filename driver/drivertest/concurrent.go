@@ -1,0 +1,57 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Holds that many ask for at once, by two handles, are granted as Judge finds
+// right.
+func concurrentHistory(b *bench) {
+	start := time.Now()
+	clock, coarse := func() time.Duration { return time.Since(start) }, time.Millisecond
+	if b.Now != nil { // it stands still: nothing ends but by release
+		clock, coarse = func() time.Duration { return 0 }, 0
+	}
+	recorder := NewRecorder(b.Store, clock, coarse)
+	recorders := []*Recorder{recorder, recorder.Beside(b.other())}
+	shared := b.Store.Traits().Shared
+	var all sync.WaitGroup
+	for worker := range 8 {
+		rnd := rand.New(rand.NewPCG(uint64(worker), 2))
+		store := recorders[worker%len(recorders)]
+		all.Go(func() {
+			id := fmt.Sprint("worker ", worker)
+			for range 40 {
+				q := b.request(fmt.Sprint("r", rnd.IntN(2)), id)
+				if shared && rnd.IntN(2) == 0 {
+					q = q.shared(rnd.IntN(4))
+				}
+				g, err := store.Acquire(b.t.Context(), driver.AcquireRequest(q))
+				if errors.Is(err, driver.ErrHeld) {
+					continue
+				}
+				if err != nil {
+					b.t.Errorf("acquire: %v", err)
+					return
+				}
+				ref := driver.HoldRef{Resource: q.Resource, LockID: id, HoldID: q.HoldID, Token: g.Token}
+				if _, err := store.Renew(b.t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: b.long}}); err != nil {
+					b.t.Errorf("renew: %v", err)
+				}
+				if _, err := store.Release(b.t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
+					b.t.Errorf("release: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, wrong := range Judge(recorder.Events()) {
+		b.t.Error(wrong)
+	}
+}

@@ -1,0 +1,342 @@
+package drivertest_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// mutants are stores that break one rule. Each must fail the subtest that is
+// there for it, and the comparison of random histories with the model.
+var mutants = map[string]struct {
+	breaks func(*rules)
+	caught string // by this subtest
+}{
+	"shared limit off by one": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				if q.Limit > 0 {
+					q.Limit++
+				}
+				return model.Acquire(rec, now, q)
+			}
+		}, "S25_limits",
+	},
+	"limit of the last holder decides": {
+		func(r *rules) {
+			limits := map[string]int{}
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				asked := q.Limit
+				if q.Mode == driver.Shared && limits[q.Resource] > 0 {
+					q.Limit = limits[q.Resource]
+				}
+				rec, g, changed, err := model.Acquire(rec, now, q)
+				if changed {
+					limits[q.Resource] = asked
+				}
+				return rec, g, changed, err
+			}
+		}, "S25_limits",
+	},
+	"expired holds count": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				rec.Holds = slices.Clone(rec.Holds)
+				for i := range rec.Holds {
+					rec.Holds[i].End = max(rec.Holds[i].End, now+1)
+				}
+				return model.Acquire(rec, now, q)
+			}
+		}, "S23_expired_blocks_nobody",
+	},
+	"expired permits count": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				counted := rec
+				counted.Holds = slices.Clone(rec.Holds)
+				for i, h := range counted.Holds {
+					if h.Mode == driver.Shared {
+						counted.Holds[i].End = max(h.End, now+1)
+					}
+				}
+				if _, _, _, err := model.Acquire(counted, now, q); q.Limit > 0 && err != nil {
+					return rec, driver.Grant{}, false, err
+				}
+				return model.Acquire(rec, now, q)
+			}
+		}, "S25_expired_permit_frees_its_slot",
+	},
+	"renew revives an expired hold": {
+		func(r *rules) {
+			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
+				return model.Renew(rec, min(now, firstEnd(rec)-1), q)
+			}
+		}, "S07_renewal_after_expiry",
+	},
+	"renew revives what was given up": {
+		func(r *rules) {
+			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
+				rec.Holds = slices.Clone(rec.Holds)
+				for i := range rec.Holds {
+					rec.Holds[i].Released = false
+				}
+				return model.Renew(rec, now, q)
+			}
+		}, "release_with_a_delay",
+	},
+	"renew ignores the token": {
+		func(r *rules) {
+			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
+				q.Token = 0
+				return model.Renew(rec, now, q)
+			}
+		}, "S04_release_repeated",
+	},
+	"renew moves the end backwards": {
+		func(r *rules) {
+			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
+				q.Exact = true
+				return model.Renew(rec, now, q)
+			}
+		}, "S07a_late_requests_never_shorten",
+	},
+	"a repeat grants twice": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				rec, _ = model.Release(rec, now, driver.ReleaseRequest{
+					HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID},
+				})
+				return model.Acquire(rec, now, q)
+			}
+		}, "S05_reply_lost",
+	},
+	"a repeat moves the end": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				rec, g, changed, err := model.Acquire(rec, now, q)
+				if err == nil && !changed {
+					ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+					rec, renewed := model.Renew(rec, now, driver.RenewRequest{HoldRef: ref, TTL: q.TTL})
+					return rec, driver.Grant{Token: g.Token, Left: renewed.Left}, true, nil
+				}
+				return rec, g, changed, err
+			}
+		}, "S05_reply_lost",
+	},
+	"a lock ID does not block itself": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				rec, g, changed, err := model.Acquire(rec, now, q)
+				if held := (*driver.HeldError)(nil); errors.As(err, &held) && held.BySelf && len(held.Holders) == 1 {
+					rec, _ = model.Release(rec, now, driver.ReleaseRequest{HoldRef: held.Holders[0].Ref()})
+					return model.Acquire(rec, now, q)
+				}
+				return rec, g, changed, err
+			}
+		}, "S25a_own_hold",
+	},
+	"release ignores the hold ID": {
+		func(r *rules) {
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
+				q.HoldID, q.Token = driver.HoldID{}, 0
+				return model.Release(rec, now, q)
+			}
+		}, "S04_release_repeated",
+	},
+	"release ignores the lock ID": {
+		func(r *rules) {
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
+				for _, h := range rec.Holds {
+					if h.HoldID == q.HoldID || q.HoldID.IsZero() {
+						q.LockID = h.LockID
+					}
+				}
+				return model.Release(rec, now, q)
+			}
+		}, "S38_forced_release",
+	},
+	"release with a delay ends later": {
+		func(r *rules) {
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
+				rec, found := model.Release(rec, now, q)
+				for i, h := range rec.Holds {
+					if h.Released && q.After > 0 {
+						rec.Holds[i].End = now + model.Time(q.After/time.Microsecond)
+					}
+				}
+				return rec, found
+			}
+		}, "release_with_a_delay",
+	},
+	"token resets after sweep": {
+		func(r *rules) {
+			r.acquire = counting
+			r.sweep = func(rec model.Record, now model.Time, idle time.Duration) (model.Record, int, bool) {
+				rec, dropped, _ := model.Sweep(rec, now, idle)
+				return rec, dropped, len(rec.Holds) == 0
+			}
+		}, "S09_tokens_rise",
+	},
+	"record deleted while its token is ahead of the clock": {
+		func(r *rules) {
+			r.sweep = func(rec model.Record, now model.Time, idle time.Duration) (model.Record, int, bool) {
+				rec, dropped, _ := model.Sweep(rec, now, idle)
+				return rec, dropped, dropped == 0 && len(rec.Holds) == 0
+			}
+		}, "S09_clock_a_year_ahead",
+	},
+	"equal tokens": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				if rec.Token > 0 {
+					rec.Token--
+				}
+				return model.Acquire(rec, now, q)
+			}
+		}, "S09_tokens_rise",
+	},
+	"takeover delay ignored": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				q.TakeoverDelay = 0
+				return model.Acquire(rec, now, q)
+			}
+		}, "S25b_takeover_delay",
+	},
+	"takeover delay counts after a release": {
+		func(r *rules) {
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
+				rec, found := model.Release(rec, now, q)
+				for i := range rec.Holds {
+					rec.Holds[i].Released = false
+				}
+				return rec, found
+			}
+		}, "S25b_takeover_delay",
+	},
+	"sweep frees a live hold": {
+		func(r *rules) {
+			r.sweep = func(rec model.Record, now model.Time, idle time.Duration) (model.Record, int, bool) {
+				return model.Sweep(rec, now+model.Time(24*time.Hour/time.Microsecond), idle)
+			}
+		}, "S32_sweep_spares_what_blocks",
+	},
+	"sweep frees a hold in its takeover delay": {
+		func(r *rules) {
+			r.sweep = func(rec model.Record, now model.Time, idle time.Duration) (model.Record, int, bool) {
+				rec.Holds = slices.Clone(rec.Holds)
+				for i := range rec.Holds {
+					rec.Holds[i].TakeoverDelay = 0
+				}
+				return model.Sweep(rec, now, idle)
+			}
+		}, "S32_sweep_spares_what_blocks",
+	},
+	"List shows expired as live": {
+		func(r *rules) {
+			r.statuses = func(rec model.Record, now model.Time, f driver.Filter) []driver.Status {
+				return model.Statuses(rec, min(now, firstEnd(rec)-1), f)
+			}
+		}, "list_shows_expired_only_if_asked",
+	},
+	"List hides the takeover delay": {
+		func(r *rules) {
+			r.statuses = func(rec model.Record, now model.Time, f driver.Filter) []driver.Status {
+				return slices.DeleteFunc(model.Statuses(rec, now, f), func(s driver.Status) bool { return !s.Live() && !f.Expired })
+			}
+		}, "S25b_takeover_delay",
+	},
+	"names are compared without case": {
+		func(r *rules) {
+			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
+				for _, h := range rec.Holds {
+					if strings.EqualFold(h.LockID, q.LockID) {
+						q.LockID = h.LockID
+					}
+				}
+				return model.Renew(rec, now, q)
+			}
+		}, "S36_names_that_look_alike",
+	},
+}
+
+// firstEnd is the end of the hold that ends first.
+func firstEnd(r model.Record) model.Time {
+	end := model.NoEnd
+	for _, h := range r.Holds {
+		end = min(end, h.End)
+	}
+	return end
+}
+
+// counting grants tokens that count from 1, whatever the clock says.
+func counting(r model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+	token := r.Token + 1
+	r, g, changed, err := model.Acquire(r, now, q)
+	if changed {
+		r.Holds[len(r.Holds)-1].Token, r.Token, g.Token = token, token, token
+	}
+	return r, g, changed, err
+}
+
+// suiteEnv makes TestSuite check a mutant, or the sound store.
+const suiteEnv = "DRIVERTEST_STORE"
+
+// TestSuite is run by the tests below in processes of their own, because a suite
+// that finds something fails the test that runs it.
+func TestSuite(t *testing.T) {
+	name := os.Getenv(suiteEnv)
+	if name == "" {
+		t.Skip("run by TestMutants")
+	}
+	r := sound()
+	if m, ok := mutants[name]; ok {
+		m.breaks(r)
+	}
+	drivertest.Run(t, func(*testing.T) *drivertest.Harness {
+		s := newRuled(r)
+		return &drivertest.Harness{Store: s, Advance: s.Advance, Now: s.Now}
+	})
+}
+
+// suite runs subtests of TestSuite and returns what was printed.
+func suite(t *testing.T, store, subtests string) (output string, passed bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite$/"+subtests, "-test.v")
+	cmd.Env = append(os.Environ(), suiteEnv+"="+store)
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), err == nil
+}
+
+// The store that the mutants are made of passes, so they fail for what they
+// break.
+func TestSoundStorePasses(t *testing.T) {
+	if out, passed := suite(t, "sound", ""); !passed {
+		t.Error(out)
+	}
+}
+
+func TestMutants(t *testing.T) {
+	for name, m := range mutants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, subtest := range []string{m.caught, "S01_random_history"} {
+				out, passed := suite(t, name, "^"+subtest+"$")
+				if passed || !strings.Contains(out, "--- FAIL: TestSuite/"+subtest) {
+					t.Errorf("%s did not catch it:\n%s", subtest, out)
+				}
+			}
+		})
+	}
+}

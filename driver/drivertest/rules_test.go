@@ -1,0 +1,156 @@
+package drivertest_test
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// rules are what a store decides by. Those of package model are right; a mutant
+// breaks one of them.
+type rules struct {
+	acquire  func(model.Record, model.Time, driver.AcquireRequest) (model.Record, driver.Grant, bool, error)
+	renew    func(model.Record, model.Time, driver.RenewRequest) (model.Record, driver.RenewResult)
+	release  func(model.Record, model.Time, driver.ReleaseRequest) (model.Record, bool)
+	statuses func(model.Record, model.Time, driver.Filter) []driver.Status
+	sweep    func(model.Record, model.Time, time.Duration) (model.Record, int, bool)
+}
+
+func sound() *rules {
+	return &rules{acquire: model.Acquire, renew: model.Renew, release: model.Release, statuses: model.Statuses, sweep: model.Sweep}
+}
+
+// ruled is a store of its rules. Its clock is its own: it stands still.
+type ruled struct {
+	rules *rules
+
+	mu      sync.Mutex
+	now     time.Time
+	records map[string]model.Record
+}
+
+func newRuled(r *rules) *ruled {
+	return &ruled{rules: r, now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC), records: make(map[string]model.Record)}
+}
+
+func (s *ruled) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *ruled) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+// enter locks the store and tells the time, unless ctx is dead.
+func (s *ruled) enter(ctx context.Context) (model.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	return model.TimeOf(s.now), nil
+}
+
+func (s *ruled) record(resource string) model.Record {
+	r := s.records[resource]
+	r.Resource = resource
+	return r
+}
+
+func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	now, err := s.enter(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.mu.Unlock()
+	r, g, changed, err := s.rules.acquire(s.record(q.Resource), now, q)
+	if changed {
+		s.records[q.Resource] = r
+	}
+	return g, err
+}
+
+func (s *ruled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	now, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	results := make([]driver.RenewResult, len(qs))
+	for i, q := range qs {
+		var r model.Record
+		if r, results[i] = s.rules.renew(s.record(q.Resource), now, q); results[i].Err == nil {
+			s.records[q.Resource] = r
+		}
+	}
+	return results, nil
+}
+
+func (s *ruled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	now, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	results := make([]driver.ReleaseResult, len(qs))
+	for i, q := range qs {
+		var r model.Record
+		if r, results[i].Found = s.rules.release(s.record(q.Resource), now, q); results[i].Found {
+			s.records[q.Resource] = r
+		}
+	}
+	return results, nil
+}
+
+func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		now, err := s.enter(ctx)
+		if err != nil {
+			yield(driver.Status{}, err)
+			return
+		}
+		var all []driver.Status
+		for _, r := range s.records {
+			if f.Resource == "" || f.Resource == r.Resource {
+				all = append(all, s.rules.statuses(r, now, f)...)
+			}
+		}
+		s.mu.Unlock()
+		for _, status := range all {
+			if !yield(status, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *ruled) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+	now, err := s.enter(ctx)
+	if err != nil {
+		return total, err
+	}
+	defer s.mu.Unlock()
+	for name, r := range s.records {
+		r, dropped, remove := s.rules.sweep(r, now, idle)
+		s.records[name] = r
+		total.Holds += dropped
+		if remove {
+			delete(s.records, name)
+			total.Records++
+		}
+	}
+	return total, nil
+}
+
+func (s *ruled) Traits() driver.Traits {
+	return driver.Traits{Name: "ruled", Reach: driver.Process, ServerClock: true, Shared: true, Fencing: driver.FencingStrict}
+}
+
+func (s *ruled) Close() error { return nil }
