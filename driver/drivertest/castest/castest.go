@@ -108,7 +108,7 @@ func (b *bench) deleted(e cas.Entry) cas.Change {
 // clockPasses waits until a load reads a later time than t.
 func (b *bench) clockPasses(resource string, t model.Time) {
 	b.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Second)
 	for b.load(resource).Now <= t {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("the clock stands still for %q", resource)
