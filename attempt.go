@@ -103,6 +103,15 @@ func ctxError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
+// endedWith returns why ctx ended, and what the store said if that is more.
+func endedWith(ctx context.Context, err error) error {
+	end := ctxError(ctx)
+	if errors.Is(err, ctx.Err()) {
+		return end
+	}
+	return errors.Join(end, err)
+}
+
 // lastChance is what a call about a hold gets even if the hold's deadline is
 // nearer or past: late it does no harm, and may still be of use to others.
 const lastChance = time.Second

@@ -146,7 +146,7 @@ func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 		select {
 		case <-time.After(pauses.pause()):
 		case <-ctx.Done():
-			return wrap("renew", h.ref.Resource, errors.Join(ctxError(ctx), err))
+			return wrap("renew", h.ref.Resource, endedWith(ctx, err))
 		case <-h.ctx.Done():
 		}
 	}

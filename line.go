@@ -123,7 +123,9 @@ func (c *Client) lastRefusal(resource string) HeldError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if last := c.lines[resource].last; last != nil {
-		return *last
+		e := *last
+		e.BySelf = false // said of the head's lock ID
+		return e
 	}
 	return HeldError{Resource: resource, RetryAfter: driver.Unknown}
 }

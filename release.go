@@ -96,10 +96,13 @@ func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
 	go func() {
 		defer c.work.Done()
 		c.chase(q, asked)
-		c.mu.Lock()
-		delete(c.orphans, q.HoldID)
-		c.mu.Unlock()
 		c.nudgeHead(q.Resource)
+		// For as long as an attempt takes, a refusal because of it may yet arrive.
+		time.AfterFunc(attemptTimeout(MaxTTL), func() {
+			c.mu.Lock()
+			delete(c.orphans, q.HoldID)
+			c.mu.Unlock()
+		})
 	}()
 	return asked
 }

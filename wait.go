@@ -21,6 +21,9 @@ func (a *asker) wait(ctx context.Context) (*Hold, error) {
 		case <-a.c.life.Done():
 			return nil, ErrClosed
 		}
+		if ctx.Err() != nil { // just as its turn came
+			return nil, a.gaveUpWaiting(ctxError(ctx))
+		}
 	}
 	return a.lead(ctx)
 }
@@ -70,7 +73,7 @@ func (a *asker) lead(ctx context.Context) (*Hold, error) {
 		case ctx.Err() != nil && a.last != nil:
 			return nil, a.giveUp(a.gaveUpWaiting(ctxError(ctx)))
 		case ctx.Err() != nil:
-			return nil, a.giveUp(errors.Join(ctxError(ctx), err))
+			return nil, a.giveUp(endedWith(ctx, err))
 		default:
 			now := c.clock()
 			unanswered = min(unanswered, now)

@@ -1,0 +1,50 @@
+package holdfast
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// busy is a store where all is held by the lock ID "own".
+type busy struct{ driver.Store }
+
+func (busy) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	return driver.Grant{}, &HeldError{
+		Resource: q.Resource, RetryAfter: driver.Unknown, BySelf: q.LockID == "own",
+		Holders: []Status{{Resource: q.Resource, LockID: "own", HoldID: driver.NewHoldID(), Left: time.Hour}},
+	}
+}
+
+// A program that locks a new resource each time must not grow: nothing is kept of
+// one that nobody waits for or holds, however the waits ended.
+func TestLinesLeaveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(busy{}, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		for i := range 20 {
+			o := &LockOptions{}
+			if i%3 == 1 {
+				o.LockID = "own" // sent away from its place in line
+			}
+			ctx := ctx
+			if i%4 == 0 {
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				ctx = short
+			}
+			go func() { _, _ = c.Lock(ctx, "r", o) }()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.lines)+len(c.holds)+len(c.orphans)+len(c.schedule) != 0 {
+			t.Errorf("left: lines %v, holds %v, orphans %v, schedule %v", c.lines, c.holds, c.orphans, c.schedule)
+		}
+	})
+}

@@ -1,0 +1,641 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// watching is a store whose Watch the test replaces.
+type watching struct {
+	*memlock.Store
+	watch func(ctx context.Context, resource string) (<-chan struct{}, error)
+}
+
+func (w watching) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	return w.watch(ctx, resource)
+}
+
+// A release between the try and the moment when the subscription is effective
+// gives no signal: the try after it must find out.
+func TestS28_no_lost_wakeup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		d := newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		c := newClient(t, watching{store, func(ctx context.Context, resource string) (<-chan struct{}, error) {
+			unlock(t, h)
+			return store.Watch(ctx, resource)
+		}}, nil)
+		began := time.Now()
+		lock(t, c, "r", nil)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the release was noticed after %v", waited)
+		}
+	})
+}
+
+// However many are refused, nobody is woken by it.
+func TestS28a_refused_do_not_wake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		holder := newClient(t, store, nil)
+		lock(t, holder, "r", nil)
+		signals, err := store.Watch(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		const clients = 5
+		var waits []<-chan result
+		for range clients {
+			c := newClient(t, f, nil)
+			waits = append(waits, locking(ctx, c, "r", nil))
+			for range 10 {
+				_, err := c.TryLock(ctx, "r", nil)
+				mustBeHeld(t, err)
+			}
+		}
+		for _, w := range waits {
+			mustBeHeld(t, (<-w).err)
+		}
+		if len(signals) != 0 {
+			t.Error("a refusal was signalled")
+		}
+		// Each waiter looks once a second at most, and twice as it begins.
+		if n := f.Calls(drivertest.Acquire); n > clients*(10+2+60) {
+			t.Errorf("%d acquires of %d waiters in a minute", n, clients)
+		}
+	})
+}
+
+// A stream of notifications that is cut, late or not to be had costs at most one
+// back-off.
+func TestS29_stream_cut(t *testing.T) {
+	const poll, lull = 750 * time.Millisecond, 3 * time.Second // at the most
+	for name, test := range map[string]struct {
+		fault func() drivertest.Fault
+		most  time.Duration // that a release goes unnoticed
+		calls int           // of Watch, 0: any number
+		deaf  time.Duration // how long it keeps the waiter from looking at the time
+	}{
+		"well":        {func() drivertest.Fault { return drivertest.Fault{} }, 0, 1, 0},
+		"cut":         {func() drivertest.Fault { return drivertest.Fault{Cut: after(time.Second)} }, poll, 1, 0},
+		"cut at once": {func() drivertest.Fault { return drivertest.Fault{Cut: after(0)} }, poll, 1, 0},
+		"late":        {func() drivertest.Fault { return drivertest.Fault{HoldSignals: make(chan struct{})} }, lull, 1, 0},
+		"fails":       {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }, poll, 0, 0},
+		"unsupported": {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true, Err: driver.ErrUnsupported} }, poll, 1, 0},
+		"hangs":       {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, lull, 0, 2 * time.Second},
+		"reply hangs": {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, lull, 0, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, released := range []time.Duration{500 * time.Millisecond, 30300 * time.Millisecond} {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+						if c.Op == drivertest.Watch {
+							return test.fault()
+						}
+						return drivertest.Fault{}
+					})
+					c, d := newClient(t, f, nil), newClient(t, store, nil)
+					h := lock(t, d, "r", nil)
+					got := locking(t.Context(), c, "r", nil)
+					time.Sleep(released)
+					at := time.Now()
+					unlock(t, h)
+					r := <-got
+					if r.err != nil {
+						t.Fatal(r.err)
+					}
+					if late := r.at.Sub(at); late > test.most {
+						t.Errorf("a release after %v was noticed %v later, want at most %v", released, late, test.most)
+					}
+					if n := f.Calls(drivertest.Watch); test.calls != 0 && n != test.calls {
+						t.Errorf("%d calls of Watch, want %d", n, test.calls)
+					}
+				})
+			}
+			// The holder's end is known beforehand and needs no signal.
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Watch {
+						return test.fault()
+					}
+					return drivertest.Fault{}
+				})
+				c, d := newClient(t, f, nil), newClient(t, store, nil)
+				lock(t, d, "r", &holdfast.LockOptions{TTL: 10 * time.Second, NoKeepAlive: true})
+				began := time.Now()
+				lock(t, c, "r", nil)
+				if took := time.Since(began); took > 10*time.Second+2*time.Millisecond+test.deaf {
+					t.Errorf("granted after %v, the holder's end was after 10 s", took)
+				}
+			})
+		})
+	}
+}
+
+// A store that cannot watch at all.
+func TestWaitWithoutWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, struct{ driver.Store }{store}, nil)
+		d := newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		got := locking(t.Context(), c, "r", nil)
+		time.Sleep(time.Minute)
+		at := time.Now()
+		unlock(t, h)
+		if r := <-got; r.err != nil || r.at.Sub(at) > 750*time.Millisecond {
+			t.Errorf("noticed %v later, error %v", r.at.Sub(at), r.err)
+		}
+	})
+}
+
+// Those who wait in one process cost the store as much as one.
+func TestS30_thousand_waiters(t *testing.T) {
+	perHandOver := func(waiters int) (calls int) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store)
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			var all sync.WaitGroup
+			for range waiters {
+				all.Go(func() {
+					h, err := c.Lock(t.Context(), "r", nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Millisecond)
+					unlock(t, h)
+				})
+			}
+			synctest.Wait()
+			if n := f.Calls(drivertest.Acquire); n != 2 {
+				t.Errorf("%d waiters made %d acquires before the first hand-over, want 2", waiters, n)
+			}
+			unlock(t, h)
+			all.Wait()
+			for _, op := range []drivertest.Op{drivertest.Acquire, drivertest.Watch, drivertest.Release, drivertest.Renew} {
+				calls += f.Calls(op)
+			}
+			calls = (calls + waiters - 1) / waiters
+		})
+		return calls
+	}
+	few, many := perHandOver(10), perHandOver(1000)
+	if many > few || few > 6 {
+		t.Errorf("a hand-over takes %d calls of the store with 10 waiters, %d with 1,000", few, many)
+	}
+}
+
+func TestS31_waiter_times_out(t *testing.T) {
+	t.Run("in line", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store)
+			c, d := newClient(t, f, nil), newClient(t, store, &holdfast.Options{Owner: "bob"})
+			h := lock(t, d, "r", nil)
+			head := locking(t.Context(), c, "r", nil)
+			synctest.Wait()
+			gone := errors.New("own reasons")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, gone)
+			defer cancel()
+			second := locking(ctx, c, "r", nil)
+			synctest.Wait()
+			third := locking(t.Context(), c, "r", nil)
+			r := <-second
+			held := mustBeHeld(t, r.err)
+			if !errors.Is(r.err, context.DeadlineExceeded) || !errors.Is(r.err, gone) {
+				t.Errorf("got error %v, want that of ctx as well", r.err)
+			}
+			if held.BySelf || len(held.Holders) != 1 || held.Holders[0].Owner != "bob" {
+				t.Errorf("got %+v", held)
+			}
+			calls := f.Calls(drivertest.Acquire)
+			at := time.Now()
+			unlock(t, h)
+			r = <-head
+			if r.err != nil || r.at != at {
+				t.Fatal(r)
+			}
+			unlock(t, r.hold)
+			if r := <-third; r.err != nil || r.at != at {
+				t.Fatal(r)
+			}
+			if n := f.Calls(drivertest.Acquire) - calls; n > 5 {
+				t.Errorf("%d acquires for two grants", n)
+			}
+		})
+	})
+	for name, fault := range map[string]func() drivertest.Fault{
+		"head, waiting": func() drivertest.Fault { return drivertest.Fault{} },
+		"head, asking":  func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Acquire && c.N == 2 {
+						return fault()
+					}
+					return drivertest.Fault{}
+				})
+				c, d := newClient(t, f, nil), newClient(t, store, nil)
+				h := lock(t, d, "r", nil)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				head := locking(ctx, c, "r", nil)
+				synctest.Wait()
+				next := locking(t.Context(), c, "r", nil)
+				r := <-head
+				mustBeHeld(t, r.err)
+				if !errors.Is(r.err, context.DeadlineExceeded) {
+					t.Errorf("got error %v, want that of ctx as well", r.err)
+				}
+				at := time.Now()
+				unlock(t, h)
+				if r := <-next; r.err != nil || r.at.Sub(at) > time.Second {
+					t.Errorf("the next in line was granted %v later, error %v", r.at.Sub(at), r.err)
+				}
+			})
+		})
+	}
+	t.Run("as its turn comes", func(t *testing.T) {
+		// Nothing was asked yet, but it was a wait all the same.
+		for range 50 {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				c := newClient(t, store, &holdfast.Options{Trace: &holdfast.Trace{
+					Acquired: func(*holdfast.Hold) { cancel() },
+				}})
+				d := newClient(t, store, nil)
+				h := lock(t, d, "r", nil)
+				head := locking(t.Context(), c, "r", nil)
+				synctest.Wait()
+				next := locking(ctx, c, "r", nil)
+				synctest.Wait()
+				unlock(t, h)
+				if r := <-head; r.err != nil {
+					t.Fatal(r.err)
+				}
+				r := <-next
+				if held := mustBeHeld(t, r.err); !errors.Is(r.err, context.Canceled) || held.BySelf {
+					t.Fatalf("got %+v", held)
+				}
+			})
+		}
+	})
+	t.Run("behind one that waited for itself", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store,
+				on(drivertest.Acquire, drivertest.Fault{HoldRequest: make(chan struct{})}, 2),
+				delayed(drivertest.Acquire, time.Second))
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			own := &holdfast.LockOptions{LockID: "own"}
+			lock(t, d, "r", own)
+			head := locking(t.Context(), c, "r", own)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			var others []<-chan result
+			for range 2 {
+				others = append(others, locking(ctx, c, "r", nil))
+				synctest.Wait()
+			}
+			if held := mustBeHeld(t, (<-head).err); !held.BySelf {
+				t.Errorf("got %+v", held)
+			}
+			<-others[0]
+			if held := mustBeHeld(t, (<-others[1]).err); held.BySelf {
+				t.Errorf("told of an own hold that is the other's: %+v", held)
+			}
+		})
+	})
+}
+
+// A plain refusal has no cause, and nothing that looks like the end of a ctx.
+func TestHeldIsNotAnEndOfCtx(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		lock(t, c, "r", nil)
+		_, err := c.TryLock(t.Context(), "r", nil)
+		if held := mustBeHeld(t, err); held.Cause != nil || errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// First come, first served, whatever the mode.
+func TestLineIsFIFO(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		for i, mode := range []holdfast.Mode{
+			holdfast.Exclusive, holdfast.Shared, holdfast.Shared, holdfast.Exclusive, holdfast.Shared, holdfast.Exclusive,
+		} {
+			all.Go(func() {
+				take := c.Lock
+				if mode == holdfast.Shared {
+					take = c.RLock
+				}
+				h, err := take(t.Context(), "r", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, fmt.Sprint(i, mode))
+				mu.Unlock()
+				time.Sleep(time.Minute)
+				unlock(t, h)
+			})
+			synctest.Wait()
+		}
+		began := time.Now()
+		unlock(t, h)
+		all.Wait()
+		want := []string{"0 exclusive", "1 shared", "2 shared", "3 exclusive", "4 shared", "5 exclusive"}
+		slices.Sort(order[1:3]) // granted together
+		if !slices.Equal(order, want) {
+			t.Errorf("granted in the order %v", order)
+		}
+		if took := time.Since(began); took != 5*time.Minute {
+			t.Errorf("took %v, want 5 min: the two that share do so at once", took)
+		}
+	})
+}
+
+func TestTryPassesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		if _, err := d.TryRLock(t.Context(), "r", nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		writer := locking(ctx, c, "r", nil)
+		synctest.Wait()
+		reader := running(func() (*holdfast.Hold, error) { return c.RLock(ctx, "r", nil) })
+		synctest.Wait()
+		began := time.Now()
+		h, err := c.TryRLock(t.Context(), "r", nil)
+		if err != nil {
+			t.Errorf("TryRLock beside a shared hold: %v", err)
+		} else {
+			unlock(t, h)
+		}
+		_, err = c.TryLock(t.Context(), "r", nil)
+		mustBeHeld(t, err)
+		if time.Since(began) != 0 || len(writer) != 0 || len(reader) != 0 {
+			t.Error("the try waited, or those in line did not")
+		}
+		cancel()
+		<-writer
+		<-reader
+	})
+}
+
+// Who asks with the lock ID of the holder would wait for itself.
+func TestS25a_own_hold(t *testing.T) {
+	own := &holdfast.LockOptions{LockID: "own"}
+	mustBeTold := func(t *testing.T, err error, began time.Time) {
+		t.Helper()
+		if held := mustBeHeld(t, err); !held.BySelf || held.Cause != nil {
+			t.Errorf("got %+v, want BySelf", held)
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("told after %v", waited)
+		}
+	}
+	for name, same := range map[string]bool{"same Client": true, "another Client": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				c := newClient(t, store, nil)
+				asker := c
+				if !same {
+					asker = newClient(t, store, nil)
+				}
+				h := lock(t, c, "r", own)
+				began := time.Now()
+				_, err := asker.Lock(t.Context(), "r", own)
+				mustBeTold(t, err, began)
+				_, err = asker.RLock(t.Context(), "r", own)
+				mustBeTold(t, err, began)
+				_, err = asker.TryLock(t.Context(), "r", own)
+				mustBeTold(t, err, began)
+				alive(t, h)
+				mustBeHeldBy(t, store, h)
+			})
+		})
+		t.Run(name+", others in line", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				c := newClient(t, store, nil)
+				asker := c
+				if !same {
+					asker = newClient(t, store, nil)
+				}
+				h := lock(t, c, "r", own)
+				var others []<-chan result
+				for range 3 {
+					others = append(others, locking(t.Context(), asker, "r", nil))
+					synctest.Wait()
+				}
+				time.Sleep(time.Minute)
+				began := time.Now()
+				_, err := asker.Lock(t.Context(), "r", own)
+				mustBeTold(t, err, began)
+				unlock(t, h)
+				for _, o := range others {
+					r := <-o
+					if r.err != nil || r.at != began {
+						t.Errorf("%+v", r)
+						continue
+					}
+					unlock(t, r.hold)
+				}
+			})
+		})
+	}
+	t.Run("one waiter is granted, the other told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			first := locking(t.Context(), c, "r", own)
+			synctest.Wait()
+			second := locking(t.Context(), c, "r", own)
+			time.Sleep(time.Minute)
+			if len(first)+len(second) != 0 {
+				t.Fatal("told that the hold of another is one's own")
+			}
+			began := time.Now()
+			unlock(t, h)
+			if r := <-first; r.err != nil {
+				t.Fatal(r.err)
+			}
+			mustBeTold(t, (<-second).err, began)
+		})
+	})
+	t.Run("news out of date", func(t *testing.T) {
+		// The head's question is under way when the asker comes into line: its
+		// answer names a holder that may have gone before.
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			answer := make(chan struct{})
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", own)
+			head := locking(t.Context(), c, "r", nil)
+			synctest.Wait()
+			unlock(t, h)
+			mine := locking(t.Context(), c, "r", own)
+			synctest.Wait()
+			close(answer)
+			r := <-head
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			unlock(t, r.hold)
+			if r := <-mine; r.err != nil {
+				t.Errorf("told of a hold that was released before: %v", r.err)
+			}
+		})
+	})
+	t.Run("orphan", func(t *testing.T) {
+		// What the same Client is cleaning up goes away: that is worth the wait.
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store,
+				on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
+				on(drivertest.Release, drivertest.Fault{LoseRequest: true}, 1, 2, 3, 4, 5))
+			c := newClient(t, f, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Lock(ctx, "r", own); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrHeld) {
+				t.Fatalf("got error %v", err)
+			}
+			if len(holdsIn(t, store, "r")) != 1 {
+				t.Fatal("there is no orphan")
+			}
+			_, err := c.TryLock(t.Context(), "r", own)
+			if held := mustBeHeld(t, err); held.BySelf {
+				t.Error("TryLock took the orphan for its own hold")
+			}
+			lock(t, c, "r", own)
+		})
+	})
+	t.Run("orphan that is gone when the refusal is heard", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			clean, answer := make(chan struct{}), make(chan struct{})
+			f := faulty(t, store,
+				on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
+				on(drivertest.Release, drivertest.Fault{HoldRequest: clean}, 1),
+				on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 2))
+			c := newClient(t, f, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.Lock(ctx, "r", own)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got error %v", err)
+			}
+			mine := locking(t.Context(), c, "r", own)
+			synctest.Wait()
+			close(clean)
+			synctest.Wait()
+			mustBeFree(t, store, "r")
+			close(answer)
+			if r := <-mine; r.err != nil {
+				t.Errorf("took the orphan for its own hold: %v", r.err)
+			}
+		})
+	})
+}
+
+// A group of goroutines that wait for one resource and go away in every order
+// leave nothing behind that the next would stumble over.
+func TestLineUnderChurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		var inside [3]int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range 300 {
+			all.Go(func() {
+				client, resource := c, i%len(inside)
+				if i%7 == 0 {
+					client = d
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%50)*20*time.Millisecond+time.Millisecond)
+				defer cancel()
+				var o *holdfast.LockOptions
+				if i%5 == 0 {
+					o = &holdfast.LockOptions{LockID: fmt.Sprint("group ", i%3)}
+				}
+				h, err := client.Lock(ctx, fmt.Sprint(resource), o)
+				if err != nil {
+					if held := mustBeHeldOrDead(t, err); held != nil && !held.BySelf && ctx.Err() == nil {
+						t.Errorf("gave up before its time: %v", err)
+					}
+					return
+				}
+				mu.Lock()
+				inside[resource]++
+				if inside[resource] != 1 {
+					t.Errorf("%d inside", inside[resource])
+				}
+				mu.Unlock()
+				time.Sleep(10 * time.Millisecond)
+				mu.Lock()
+				inside[resource]--
+				mu.Unlock()
+				unlock(t, h)
+			})
+		}
+		all.Wait()
+		began := time.Now()
+		for i := range inside {
+			h := lock(t, c, fmt.Sprint(i), nil)
+			unlock(t, h)
+		}
+		if time.Since(began) != 0 {
+			t.Errorf("a free resource took %v", time.Since(began))
+		}
+	})
+}
+
+// mustBeHeldOrDead accepts what a Lock may end with when its ctx ends.
+func mustBeHeldOrDead(t *testing.T, err error) *holdfast.HeldError {
+	t.Helper()
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v", err)
+	}
+	return held
+}
