@@ -2,8 +2,6 @@ module github.com/holdfast-go/holdfast/tests
 
 go 1.26.0
 
-require github.com/holdfast-go/holdfast v0.0.0
-require github.com/holdfast-go/holdfast/sqlitelock v0.0.0
-
 replace github.com/holdfast-go/holdfast => ../
+
 replace github.com/holdfast-go/holdfast/sqlitelock => ../sqlitelock
