@@ -41,7 +41,6 @@ func TestScripts(t *testing.T) {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("STORE", "sqlite://"+e.WorkDir+"/locks.db")
-			e.Setenv("NETFS", os.Getenv("HOLDFAST_TEST_NETWORK_FS"))
 			e.Values[running{}] = make(map[string]*started)
 			return os.Mkdir(home, 0o700)
 		},
@@ -53,8 +52,8 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "root":
 				return os.Geteuid() == 0, nil
-			case "netfs": // a folder on a network file system
-				return os.Getenv("HOLDFAST_TEST_NETWORK_FS") != "", nil
+			case "mounts": // may be made to look different to one process
+				return exec.CommandContext(t.Context(), "unshare", "-m", "mount", "--bind", "/proc/self/mounts", "/proc/self/mountinfo").Run() == nil, nil
 			}
 			return false, errors.New("unknown condition")
 		},
@@ -78,9 +77,8 @@ func TestScripts(t *testing.T) {
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want := number(ts, args[0])
 	err := ts.Exec(args[1], args[2:]...)
-	var exit *exec.ExitError
 	got := 0
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = exit.ExitCode()
 	} else {
 		ts.Check(err)

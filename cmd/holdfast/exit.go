@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // The exit statuses that are holdfast's own. All others of run are the
@@ -39,20 +37,6 @@ func exitf(status int, format string, args ...any) error {
 // usagef is the error of a command line that cannot be meant.
 func usagef(format string, args ...any) error { return exitf(statusUsage, format, args...) }
 
-// storeError is the error of a store that was asked and did not do it.
-func storeError(err error) error {
-	text := reason(err)
-	switch {
-	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
-		return exitf(statusStore, "%s. Mend that, or name another store with --store", text)
-	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
-		return exitf(statusStore, "%s", text)
-	case errors.Is(err, holdfast.ErrTTLTooShort):
-		return exitf(statusStore, "%s. Give more time with --ttl", text)
-	}
-	return exitf(statusStore, "the store gave no answer: %s. Try again later", text)
-}
-
 // printed is the error of output that could not be written.
 func printed(err error) error {
 	if err == nil {
@@ -61,8 +45,12 @@ func printed(err error) error {
 	return exitf(statusFailed, "the output could not be written: %v", err)
 }
 
-// reason is the text of an error without the prefix that every line gets anyway.
-func reason(err error) string { return strings.TrimPrefix(err.Error(), "holdfast: ") }
+// reason is the text of an error in one line, without the prefix that every line
+// gets anyway.
+func reason(err error) string {
+	lines := strings.Split(strings.TrimPrefix(err.Error(), "holdfast: "), "\n")
+	return strings.Join(slices.Compact(lines), "; ")
+}
 
 // say prints one line of holdfast's own on stderr.
 func say(format string, args ...any) {

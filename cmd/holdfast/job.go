@@ -56,7 +56,7 @@ func (j *job) attend(p *process.Process, hold *holdfast.Hold, signals <-chan os.
 		case sig := <-signals:
 			p.Signal(sig)
 		case <-hold.Context().Done():
-			return p.Terminate(grace(j.ttl, hold.Left())), true
+			return p.Terminate(grace(j.ttl)), true
 		case <-p.Done():
 			// This process may have stood still, so that the deadline has passed
 			// and nobody has noticed yet.
@@ -65,15 +65,8 @@ func (j *job) attend(p *process.Process, hold *holdfast.Hold, signals <-chan os.
 	}
 }
 
-// grace is how long a command may take to end itself after its lock was lost:
-// never beyond the local deadline, if that is still to come.
-func grace(ttl, left time.Duration) time.Duration {
-	d := min(5*time.Second, ttl/6)
-	if left > 0 {
-		d = min(d, left)
-	}
-	return d
-}
+// grace is how long a command may take to end itself after its lock was lost.
+func grace(ttl time.Duration) time.Duration { return min(5*time.Second, ttl/6) }
 
 // environment is this process's own, and what the command may want to know of
 // its lock.
@@ -94,9 +87,8 @@ func (j *job) notStarted(err error) error {
 
 // loss is the exit of a job whose lock was lost. The command has ended by now.
 func (j *job) loss(hold *holdfast.Hold, result process.Result) error {
-	var lost *holdfast.LostError
 	why := holdfast.ErrExpired
-	if errors.As(context.Cause(hold.Context()), &lost) {
+	if lost, ok := errors.AsType[*holdfast.LostError](context.Cause(hold.Context())); ok {
 		why = lost.Cause
 	}
 	advice := "run it again"

@@ -89,9 +89,9 @@ func (j *job) acquire(ctx context.Context) (lease, error) {
 
 // refusal is the exit of a job that did not get its lock.
 func (j *job) refusal(err error) error {
-	var held *holdfast.HeldError
-	if !errors.As(err, &held) {
-		return storeError(err)
+	held, ok := errors.AsType[*holdfast.HeldError](err)
+	if !ok {
+		return j.store.failure(err)
 	}
 	if j.wait == 0 {
 		return exitf(statusNotAcquired, "%s. Try again later, or wait for it with --wait", describe(held))

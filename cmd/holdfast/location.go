@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -66,14 +67,13 @@ func locate(named string) (location, error) {
 	}
 	l := location{url: named}
 	u, err := url.Parse(named)
-	if err != nil {
-		return l, nil // whoever opens it says what is wrong
-	}
-	if reachOf(u.Scheme) == driver.Process {
+	switch {
+	case err != nil: // which would repeat the URL
+		return l, exitf(statusStore, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
+	case reachOf(u.Scheme) == driver.Process:
 		return l, usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
-	}
-	if u.Scheme == "sqlite" {
+	case u.Scheme == "sqlite":
 		l.file = sqliteFile(u)
 	}
 	return l, nil
@@ -114,11 +114,38 @@ func (l location) empty() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// name is what the store is called in messages: without what may be secret.
+func (l location) name() string {
+	if l.file != "" {
+		return l.file
+	}
+	u, err := url.Parse(l.url)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
+}
+
 // open returns a client of the store.
 func (l location) open(ctx context.Context) (*holdfast.Client, error) {
 	client, err := holdfast.Open(ctx, l.url, nil)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, l.failure(err)
 	}
 	return client, nil
+}
+
+// failure is the exit of a command whose store was asked and did not do it.
+func (l location) failure(err error) error {
+	// The client says what was asked of the store; what the store said is enough.
+	text := reason(cmp.Or(errors.Unwrap(err), err))
+	switch {
+	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
+		return exitf(statusStore, "%s. Mend that, or name another store with --store", text)
+	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
+		return exitf(statusStore, "%s", text)
+	case errors.Is(err, holdfast.ErrTTLTooShort):
+		return exitf(statusStore, "%s. Give more time with --ttl", text)
+	}
+	return exitf(statusStore, "the store %s gave no answer: %s. Try again later", l.name(), text)
 }

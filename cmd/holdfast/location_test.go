@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 func TestLocate(t *testing.T) {
@@ -19,7 +23,6 @@ func TestLocate(t *testing.T) {
 		"sqlite:/a/b.db":          "/a/b.db",
 		"sqlite:b%23.db?x=y":      "b#.db",
 		"redis://u:p@host/0":      "",
-		"://":                     "",
 		"sqlite:%zz":              "",
 		"sqlite:///a/b.db?x=%2fz": "/a/b.db",
 	} {
@@ -45,5 +48,39 @@ func TestLocate(t *testing.T) {
 	}
 	if l.empty() {
 		t.Errorf("%s was opened, but there is no %s", l.url, file)
+	}
+}
+
+func TestNameHasNoSecret(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://user:secret@host:6379/0":                "redis://host:6379/0",
+		"postgres://host/db?password=secret&x=y#secret":  "postgres://host/db",
+		"sqlite:///var/lib/a.db?synchronous=full":        "/var/lib/a.db",
+		"mongodb://:secret@one,two/db?replicaSet=secret": "mongodb://one,two/db",
+	} {
+		l, err := locate(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.name(); got != want {
+			t.Errorf("%s is called %s, want %s", url, got, want)
+		}
+	}
+}
+
+func TestFailure(t *testing.T) {
+	l := location{file: "/a.db"}
+	unusable := fmt.Errorf("%w: SQLite file /a.db is damaged", holdfast.ErrUnusable)
+	for want, err := range map[string]error{
+		"store cannot be used: SQLite file /a.db is damaged. Mend that, or name another store with --store": fmt.Errorf("holdfast: open %q: %w", "store", unusable),
+		"the store /a.db gave no answer: no route; too late. Try again later": fmt.Errorf("holdfast: lock %q: %w", "r",
+			errors.Join(errors.New("no route"), errors.New("too late"), errors.New("too late"))),
+		"the TTL is too short for this store. Give more time with --ttl": fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
+		"the store /a.db gave no answer: client closed. Try again later": holdfast.ErrClosed,
+	} {
+		got, ok := errors.AsType[*exitError](l.failure(err))
+		if !ok || got.status != statusStore || got.text != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
 	}
 }

@@ -14,8 +14,8 @@ func execute(args []string) int {
 	if err == nil {
 		return 0
 	}
-	var exit *exitError
-	if !errors.As(err, &exit) {
+	exit, ok := errors.AsType[*exitError](err)
+	if !ok {
 		// All commands return an exitError, so this is from the parsing of flags
 		// and arguments.
 		exit = &exitError{statusUsage, err.Error() + "; see holdfast --help"}

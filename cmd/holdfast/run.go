@@ -166,8 +166,7 @@ func (j *job) find() error {
 
 // cannotRun is the error of a command that is there.
 func cannotRun(name string, err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		err = errno // without the path, which is named already
 	}
 	return exitf(statusNotExecutable, "%q cannot be run: %v; check its permissions and format", name, err)

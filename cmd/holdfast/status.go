@@ -66,7 +66,7 @@ func listHolds(ctx context.Context, where location) ([]holdfast.Status, error) {
 	var holds []holdfast.Status
 	for s, err := range client.Holds(ctx, holdfast.Filter{}) {
 		if err != nil {
-			return nil, storeError(err)
+			return nil, where.failure(err)
 		}
 		holds = append(holds, s)
 	}

@@ -38,10 +38,10 @@ func sweep(cmd *cobra.Command, where location) error {
 		defer client.Close()
 		r, err := client.Sweep(cmd.Context())
 		if err != nil {
-			return storeError(err)
+			return where.failure(err)
 		}
 		holds, records = r.Holds, r.Records
 	}
-	_, err := fmt.Fprintf(os.Stdout, "removed: %d expired holds, %d idle records\n", holds, records)
+	_, err := fmt.Fprintf(os.Stdout, "expired holds removed: %d, idle records removed: %d\n", holds, records)
 	return printed(err)
 }
