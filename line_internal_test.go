@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,10 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// busy is a store where all is held by the lock ID "own".
-type busy struct{ driver.Store }
+// busy is a store where all is held by the lock ID "own", as it says from the
+// second question on.
+type busy struct {
+	driver.Store
+	asked bool
+}
 
-func (busy) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+func (b *busy) Release(_ context.Context, rs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	return []driver.ReleaseResult{{Found: true}}, nil
+}
+
+func (b *busy) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if !b.asked {
+		b.asked = true
+		return driver.Grant{}, errors.New("no answer")
+	}
 	return driver.Grant{}, &HeldError{
 		Resource: q.Resource, RetryAfter: driver.Unknown, BySelf: q.LockID == "own",
 		Holders: []Status{{Resource: q.Resource, LockID: "own", HoldID: driver.NewHoldID(), Left: time.Hour}},
@@ -23,7 +36,12 @@ func (busy) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, e
 // one that nobody waits for or holds, however the waits ended.
 func TestLinesLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(busy{}, nil)
+		c := New(&busy{}, nil)
+		// Both are told at once, and go in any order.
+		for range 2 {
+			go func() { _, _ = c.Lock(t.Context(), "both own", &LockOptions{LockID: "own"}) }()
+			synctest.Wait()
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		for i := range 20 {
@@ -40,7 +58,7 @@ func TestLinesLeaveNothing(t *testing.T) {
 			go func() { _, _ = c.Lock(ctx, "r", o) }()
 			synctest.Wait()
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(20 * time.Second)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if len(c.lines)+len(c.holds)+len(c.orphans)+len(c.schedule) != 0 {
