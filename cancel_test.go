@@ -1,0 +1,334 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A ctx that is dead already: nothing is sent, whatever the operation.
+func TestS11_dead_context(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, memlock.New(nil))
+		c := newClient(t, f, nil)
+		h := lock(t, c, "held", &holdfast.LockOptions{LockID: "id"})
+		sent := func() (n int) {
+			for _, op := range []drivertest.Op{
+				drivertest.Acquire, drivertest.Renew, drivertest.Release, drivertest.List, drivertest.Sweep, drivertest.Watch,
+			} {
+				n += f.Calls(op)
+			}
+			return n
+		}
+		before := sent()
+		why := errors.New("own reasons")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		for name, err := range map[string]error{
+			"Lock":     second(c.Lock(ctx, "r", nil)),
+			"TryLock":  second(c.TryLock(ctx, "r", nil)),
+			"RLock":    second(c.RLock(ctx, "r", nil)),
+			"TryRLock": second(c.TryRLock(ctx, "r", nil)),
+			"Do": c.Do(ctx, "r", nil, func(context.Context) error {
+				t.Error("fn ran")
+				return nil
+			}),
+			"Renew":        h.Renew(ctx, time.Hour),
+			"ReleaseID":    second(c.ReleaseID(ctx, "id")),
+			"RenewID":      second(c.RenewID(ctx, "id", time.Hour)),
+			"ForceRelease": second(c.ForceRelease(ctx, "held", h.ID())),
+			"Sweep":        second(c.Sweep(ctx)),
+			"Holds":        firstError(ctx, c),
+		} {
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+				t.Errorf("%s: got error %v, want context.Canceled and its cause", name, err)
+			}
+			if errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("%s: got error %v, which says more than is known", name, err)
+			}
+		}
+		if n := sent() - before; n != 0 {
+			t.Errorf("%d calls of the store were made", n)
+		}
+		alive(t, h)
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func firstError(ctx context.Context, c *holdfast.Client) error {
+	for _, err := range c.Holds(ctx, holdfast.Filter{}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A ctx that ends while an attempt is under way. Wherever it was, no orphan
+// keeps others from the resource.
+func TestS12_cancelled_in_mid_acquire(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault     func() drivertest.Fault
+		releases  int           // that fail
+		freeAfter time.Duration // at the most
+	}{
+		"request lost":                 {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, 0, 0},
+		"reply lost":                   {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, 0, 0},
+		"reply lost and releases fail": {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, 4, time.Second},
+		"request late":                 {func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(time.Second)} }, 0, 3 * time.Second},
+		"request very late":            {func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(25 * time.Second)} }, 0, 30 * time.Second},
+		"request behind its release":   {func() drivertest.Fault { return drivertest.Fault{Behind: drivertest.Release} }, 0, time.Second},
+	} {
+		for way, take := range map[string]func(context.Context, *holdfast.Client) (*holdfast.Hold, error){
+			"Lock": func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) { return c.Lock(ctx, "r", nil) },
+			"TryRLock": func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) {
+				return c.TryRLock(ctx, "r", nil)
+			},
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					f := faulty(t, store,
+						on(drivertest.Acquire, test.fault(), 1),
+						func(c drivertest.Call) drivertest.Fault {
+							return drivertest.Fault{LoseRequest: c.Op == drivertest.Release && c.N <= test.releases}
+						})
+					c := newClient(t, f, nil)
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(100*time.Millisecond, cancel)
+					began := time.Now()
+					h, err := take(ctx, c)
+					if h != nil || !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrHeld) {
+						t.Fatalf("got %v, %v", h, err)
+					}
+					if took := time.Since(began); took != 100*time.Millisecond {
+						t.Errorf("took %v", took)
+					}
+					time.Sleep(test.freeAfter)
+					synctest.Wait()
+					mustBeFree(t, store, "r")
+					// And so it stays.
+					time.Sleep(time.Minute)
+					mustBeFree(t, store, "r")
+				})
+			})
+		}
+	}
+}
+
+// At the very worst an acquire arrives when its clean-up has long ended. It lives
+// one TTL, and nobody is told that it is theirs.
+func TestLateAcquireLivesOneTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive}, 1))
+		c := newClient(t, f, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Lock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		releases := f.Calls(drivertest.Release)
+		time.Sleep(5 * time.Minute)
+		if n := f.Calls(drivertest.Release); n != releases || n > 40 {
+			t.Errorf("the clean-up never ends: %d releases, then %d", releases, n)
+		}
+		close(arrive)
+		synctest.Wait()
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Fatal("the acquire did not arrive")
+		}
+		began := time.Now()
+		h := lock(t, c, "r", nil)
+		if took := time.Since(began); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("it blocked for %v, want one TTL", took)
+		}
+		mustBeHeldBy(t, store, h)
+	})
+}
+
+// The same acquire comes a second time: while its hold lives, after its release,
+// and after its end.
+func TestRepeatedAcquireArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		time.Sleep(15 * time.Second)
+		left := h.Left()
+		close(arrive)
+		synctest.Wait()
+		mustBeHeldBy(t, store, h)
+		if h.Left() != left {
+			t.Errorf("%v left, %v before", h.Left(), left)
+		}
+		time.Sleep(time.Minute)
+		alive(t, h)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		h := lock(t, c, "r", nil)
+		unlock(t, h)
+		close(arrive)
+		synctest.Wait()
+		began := time.Now()
+		next := lock(t, d, "r", nil)
+		if took := time.Since(began); took > 31*time.Second {
+			t.Errorf("it blocked for %v, want one TTL at most", took)
+		}
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+	})
+}
+
+func TestS13_unlock_with_dead_context(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		slow := faulty(t, store, delayed(drivertest.Release, 2*time.Second))
+		c := newClient(t, slow, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		h, err := c.Lock(ctx, "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := h.Unlock(ctx); err != nil {
+			t.Errorf("Unlock: %v", err)
+		}
+		mustBeFree(t, store, "r")
+
+		func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := c.Do(ctx, "r", nil, func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrReleased) {
+				t.Errorf("Do: %v", err)
+			}
+		}()
+		mustBeFree(t, store, "r")
+	})
+}
+
+// Releases without an answer are repeated, for 5 s or until the hold ends; after
+// that Unlock may be called again.
+func TestUnlockRepeats(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault func() drivertest.Fault
+		ttl   time.Duration
+		most  time.Duration
+	}{
+		"lost":            {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }, 30 * time.Second, 5 * time.Second},
+		"hangs":           {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, 30 * time.Second, 5 * time.Second},
+		"lost, short TTL": {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }, time.Second, time.Second},
+		"hangs, short":    {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				broken := true
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Release && broken {
+						return test.fault()
+					}
+					return drivertest.Fault{}
+				})
+				c := newClient(t, f, nil)
+				h := lock(t, c, "r", &holdfast.LockOptions{TTL: test.ttl})
+				began := time.Now()
+				err := h.Unlock(t.Context())
+				if err == nil || errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) {
+					t.Fatalf("Unlock: got error %v, want one that says the outcome is unknown", err)
+				}
+				if took := time.Since(began); took > test.most {
+					t.Errorf("gave up after %v, want at most %v", took, test.most)
+				}
+				if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+					t.Errorf("the context ended with %v", cause)
+				}
+				if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrReleased) {
+					t.Errorf("Renew: %v", err)
+				}
+				broken = false
+				unlock(t, h)
+				mustBeFree(t, store, "r")
+				calls := f.Calls(drivertest.Release)
+				unlock(t, h)
+				if n := f.Calls(drivertest.Release); n != calls {
+					t.Error("an Unlock that was confirmed was sent again")
+				}
+			})
+		})
+	}
+}
+
+// The resource stays blocked for the delay, by a hold that is over.
+func TestUnlockAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, c, "r", nil)
+		next := locking(t.Context(), d, "r", nil)
+		inLine := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		began := time.Now()
+		if err := h.UnlockAfter(t.Context(), 7*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) != 0 {
+			t.Error("UnlockAfter waited")
+		}
+		if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+			t.Errorf("the context ended with %v", cause)
+		}
+		for range 2 {
+			select {
+			case r := <-next:
+				if r.err != nil || r.at.Sub(began) < 7*time.Second || r.at.Sub(began) > 8*time.Second {
+					t.Errorf("granted after %v, error %v", r.at.Sub(began), r.err)
+				}
+				unlock(t, r.hold)
+				next = nil
+			case r := <-inLine:
+				if r.err != nil || r.at.Sub(began) < 7*time.Second || r.at.Sub(began) > 8*time.Second {
+					t.Errorf("granted after %v, error %v", r.at.Sub(began), r.err)
+				}
+				unlock(t, r.hold)
+				inLine = nil
+			}
+		}
+
+		// Never later than the hold would have ended.
+		h = lock(t, c, "r", &holdfast.LockOptions{TTL: 5 * time.Second})
+		began = time.Now()
+		if err := h.UnlockAfter(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		lock(t, d, "r", nil)
+		if took := time.Since(began); took > 5*time.Second+2*time.Millisecond {
+			t.Errorf("granted after %v, want the 5 s of its TTL", took)
+		}
+		for _, bad := range []time.Duration{-1, holdfast.MaxTTL + 1, holdfast.Forever} {
+			if err := h.UnlockAfter(t.Context(), bad); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("UnlockAfter(%v): %v", bad, err)
+			}
+		}
+	})
+}
