@@ -24,11 +24,14 @@ func (l lease) release() error {
 	return err
 }
 
+// once says that the job does not wait for its lock.
+func (j *job) once() bool { return !j.forever && j.wait == 0 }
+
 // await acquires the job's lock, until it has been waited long enough or a signal
 // comes.
 func (j *job) await(ctx context.Context, signals <-chan os.Signal) (lease, error) {
 	var cancel context.CancelFunc
-	if j.forever || j.wait == 0 {
+	if j.forever || j.once() {
 		ctx, cancel = context.WithCancel(ctx)
 	} else {
 		ctx, cancel = context.WithTimeout(ctx, j.wait)
@@ -71,10 +74,10 @@ func (j *job) acquire(ctx context.Context) (lease, error) {
 		return lease{}, err
 	}
 	lock := client.Lock
-	switch ask := !j.forever && j.wait == 0; {
-	case ask && j.mode == holdfast.Shared:
+	switch {
+	case j.once() && j.mode == holdfast.Shared:
 		lock = client.TryRLock
-	case ask:
+	case j.once():
 		lock = client.TryLock
 	case j.mode == holdfast.Shared:
 		lock = client.RLock
@@ -93,7 +96,7 @@ func (j *job) refusal(err error) error {
 	if !ok {
 		return j.store.failure(err)
 	}
-	if j.wait == 0 {
+	if j.once() {
 		return exitf(statusNotAcquired, "%s. Try again later, or wait for it with --wait", describe(held))
 	}
 	return exitf(statusNotAcquired, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), j.wait)
