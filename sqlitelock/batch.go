@@ -9,15 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver/cas"
 )
 
+// jsonArray is how a list is bound to one parameter.
+func jsonArray(names []string) string {
+	text, err := json.Marshal(names)
+	if err != nil {
+		panic("sqlitelock: strings that JSON cannot write: " + err.Error()) // there are none
+	}
+	return string(text)
+}
+
 // LoadAll implements cas.Batcher: one statement for all that have a
 // record.
 func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, error) {
-	names, err := json.Marshal(resources)
-	if err != nil {
-		return nil, err
-	}
+	names := jsonArray(resources)
 	entries := make([]cas.Entry, len(resources))
-	err = s.read(ctx, func(c *conn) error {
+	err := s.read(ctx, func(c *conn) error {
 		clear(entries)
 		err := c.query(loadAllSQL, func(row []driver.Value) error {
 			i, ok := row[4].(int64)
@@ -27,7 +33,7 @@ func (s *store) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, e
 			var err error
 			entries[i], err = s.entry(resources[i], row)
 			return err
-		}, string(names))
+		}, names)
 		for i := range entries {
 			if err == nil && entries[i].Version == 0 {
 				entries[i], err = s.absent(c, resources[i])

@@ -3,7 +3,8 @@ package sqlitelock
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // often, the longer nothing happened.
 const (
 	minLook = 5 * time.Millisecond
-	maxLook = 25 * time.Millisecond
+	maxLook = 40 * time.Millisecond
 	slower  = 32 // each look that finds nothing new makes the next later by this part
 	share   = 20 // a file that changes all the time costs at most this part of the time
 	// retryAfter is how long to wait after the file could not be read.
@@ -27,10 +28,11 @@ const (
 // watches, one goroutine reads the file's data version, and after a change the
 // freed column of the watched resources: a resource is signalled if it rose.
 //
-// The goroutine's order, data version first, then freed, means that a commit
-// between the two is seen at once and a second time, but never missed. If the
-// file cannot be read it goes on trying: watchers have a back-off of their own
-// and lose no more than that.
+// The goroutine's order is: data version, then which resources are watched, then
+// their freed. So a commit in between is seen at once and a second time, and one
+// to a resource that was not yet among them is after the data version and seen
+// the next time: none is missed. If the file cannot be read it goes on trying:
+// watchers have a back-off of their own and lose no more than that.
 type watcher struct {
 	store *store
 	dial  func() (*conn, error)
@@ -78,11 +80,8 @@ func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, 
 	if !w.add(resource) {
 		return nil, w.store.wrap(errClosed)
 	}
-	names, err := json.Marshal([]string{resource})
-	if err == nil {
-		err = w.store.read(ctx, func(c *conn) error { return w.look(c, string(names)) })
-	}
-	if err != nil {
+	one := jsonArray([]string{resource})
+	if err := w.store.read(ctx, func(c *conn) error { return w.look(c, one) }); err != nil {
 		w.remove(resource)
 		return nil, err
 	}
@@ -162,12 +161,11 @@ func (w *watcher) run() {
 			return
 		case <-next.C:
 		}
-		names, ok := w.namesOrEnd()
-		if !ok {
+		if w.ends() {
 			return
 		}
 		start := time.Now()
-		changed, err := w.poll(names)
+		changed, err := w.poll()
 		switch {
 		case err == nil && changed:
 			wait = max(minLook, share*time.Since(start))
@@ -182,7 +180,7 @@ func (w *watcher) run() {
 }
 
 // poll looks at the resources if the data changed since the last time.
-func (w *watcher) poll(names string) (changed bool, err error) {
+func (w *watcher) poll() (changed bool, err error) {
 	if w.conn == nil {
 		if w.conn, err = w.dial(); err != nil {
 			return false, err
@@ -193,7 +191,7 @@ func (w *watcher) poll(names string) (changed bool, err error) {
 	if err != nil || version == w.version {
 		return false, err
 	}
-	if err := w.look(w.conn, names); err != nil {
+	if err := w.look(w.conn, w.watchedNames()); err != nil {
 		return false, err
 	}
 	w.version = version
@@ -209,27 +207,22 @@ func (w *watcher) hangUp() error {
 	return c.close()
 }
 
-// namesOrEnd returns the watched resources as JSON, or false if there are none,
-// and then takes note that the goroutine ends.
-func (w *watcher) namesOrEnd() (string, bool) {
+// ends reports that nobody watches, and then takes note that the goroutine ends.
+func (w *watcher) ends() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.watched) == 0 {
-		w.running = false
-		return "", false
-	}
+	w.running = len(w.watched) > 0
+	return !w.running
+}
+
+// watchedNames returns the watched resources as a JSON array.
+func (w *watcher) watchedNames() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.names == "" {
-		names := make([]string, 0, len(w.watched))
-		for r := range w.watched {
-			names = append(names, r)
-		}
-		text, err := json.Marshal(names)
-		if err != nil {
-			panic("sqlitelock: strings that are no JSON: " + err.Error())
-		}
-		w.names = string(text)
+		w.names = jsonArray(slices.Collect(maps.Keys(w.watched)))
 	}
-	return w.names, true
+	return w.names
 }
 
 // close ends the goroutine and closes the channels. It is called once.
