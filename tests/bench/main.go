@@ -1,0 +1,135 @@
+// Command bench measures Holdfast against its targets and prints what it found
+// as a table of target, measured, PASS or FAIL. It fails if one target is missed.
+//
+// A target is a ratio to something measured in the same run, in turns with what
+// it is compared with, wherever that makes sense: the machine is shared, and
+// what it does besides must hit both sides alike.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// measure is one measurement, of one or several targets.
+type measure struct {
+	name string
+	run  func(ctx context.Context, dir string) ([]result, error)
+}
+
+// measures are run in this order. Each has a file of its own.
+var measures = []measure{
+	{"sqlite-pair", measureSQLitePair},
+	{"memory-pair", measureMemoryPair},
+	{"keep-alive", measureKeepAlive},
+	{"waiters", measureWaiters},
+	{"hand-over", measureHandOver},
+	{"idle", measureIdle},
+	{"file-size", measureFileSize},
+	{"run", measureRun},
+}
+
+// workers are what this program does when it was started by itself.
+var workers = map[string]func(ctx context.Context, p *peer) error{
+	"pair":   workPair,
+	"waiter": workWaiter,
+	"holder": workHolder,
+	"idle":   workIdle,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	name := os.Getenv(workerVariable)
+	var err error
+	if name != "" {
+		err = work(ctx, name)
+	} else {
+		err = bench(ctx, os.Args[1:])
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, strings.TrimSpace("bench "+name)+":", err)
+		os.Exit(1)
+	}
+}
+
+var errMissed = errors.New("a target was missed")
+
+func bench(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	only := flags.String("run", "", "measure only what this regular `expression` matches")
+	keep := flags.String("keep", "", "write the results as JSON to this `file`; needs all measurements")
+	doc := flags.String("doc", "", "write the results between the markers of this Markdown `file`; needs all measurements")
+	_ = flags.Parse(args) // it exits
+	chosen, err := regexp.Compile(*only)
+	switch {
+	case err != nil:
+		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("unknown argument %q", flags.Arg(0))
+	case *only != "" && *keep+*doc != "":
+		return errors.New("a part of the results is not kept: leave out -run, or -keep and -doc")
+	}
+
+	r := newReport()
+	for _, m := range measures {
+		if !chosen.MatchString(m.name) {
+			continue
+		}
+		start := time.Now()
+		results, err := runOne(ctx, m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		fmt.Printf("%s: %.1f s\n", m.name, time.Since(start).Seconds())
+		for _, one := range results {
+			one.Name = m.name
+			fmt.Printf("  %s: %s (%s) %s\n    %s\n", one.What, one.measured(), one.target(), one.verdict(), one.Detail)
+			r.Results = append(r.Results, one)
+		}
+	}
+	if len(r.Results) == 0 {
+		return fmt.Errorf("-run %q matches none of: %s", *only, strings.Join(names(), ", "))
+	}
+	fmt.Printf("\n%s\n", r.table())
+	if *keep != "" {
+		if err := r.keep(*keep); err != nil {
+			return err
+		}
+	}
+	if *doc != "" {
+		if err := r.document(*doc); err != nil {
+			return err
+		}
+	}
+	if !r.passed() {
+		return errMissed
+	}
+	fmt.Println("PASS")
+	return nil
+}
+
+// runOne gives the measurement a folder of its own.
+func runOne(ctx context.Context, m measure) (_ []result, err error) {
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return m.run(ctx, dir)
+}
+
+func names() []string {
+	var all []string
+	for _, m := range measures {
+		all = append(all, m.name)
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// measureMemoryPair compares Lock and Unlock of the store in memory, which does
+// next to nothing itself, with a context made and cancelled: what the Client
+// costs.
+func measureMemoryPair(ctx context.Context, _ string) (_ []result, err error) {
+	client := holdfast.New(memlock.New(nil), nil)
+	defer func() { err = errors.Join(err, client.Close()) }()
+	// Rounds so short that most run uninterrupted, both sides about equally long.
+	const rounds, eachBare, each = 2000, 1000, 70
+	var bare, locks []time.Duration
+	err = inTurns(rounds, func(counts bool) error {
+		start := time.Now()
+		for range eachBare {
+			_, cancel := context.WithCancelCause(context.Background())
+			cancel(nil)
+		}
+		if counts {
+			bare = append(bare, time.Since(start)/eachBare)
+		}
+		return nil
+	}, func(counts bool) error {
+		start := time.Now()
+		for range each {
+			if err := lockAndUnlock(ctx, client, "resource"); err != nil {
+				return err
+			}
+		}
+		if counts {
+			locks = append(locks, time.Since(start)/each)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	allocations, err := allocationsOf(func() error { return lockAndUnlock(ctx, client, "resource") })
+	if err != nil {
+		return nil, err
+	}
+	return []result{{
+		What:   "memory, Lock and Unlock per WithCancelCause and cancel, 1 goroutine",
+		Value:  float64(median(locks)) / float64(median(bare)),
+		Limit:  15,
+		Detail: fmt.Sprintf("medians of %d rounds in turns: %v and %v", rounds, median(locks), median(bare)),
+	}, {
+		What:   "memory, allocations of Lock and Unlock",
+		Value:  allocations,
+		Limit:  15,
+		Detail: "mean of 10,000",
+	}}, nil
+}
+
+// allocationsOf returns how many allocations f makes, on average.
+func allocationsOf(f func() error) (float64, error) {
+	const times = 10_000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / times, nil
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// settled waits until ready, and then until the store has not been called for a
+// while: who waits has found its place.
+func settled(ctx context.Context, store *counted, ready func() bool) error {
+	const look, quiet = 10 * time.Millisecond, 200 * time.Millisecond
+	calls, since := store.all(), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(look):
+		}
+		if now := store.all(); now != calls || !ready() {
+			calls, since = now, time.Now()
+		}
+		if time.Since(since) >= quiet {
+			return nil
+		}
+	}
+}

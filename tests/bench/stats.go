@@ -1,0 +1,37 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// quantile returns the value below which that part of the values lies.
+func quantile[T cmp.Ordered](values []T, part float64) T {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
+}
+
+func median[T cmp.Ordered](values []T) T { return quantile(values, 0.5) }
+
+// inTurns calls both for each round, in changing order, after one of each that
+// does not count.
+func inTurns(rounds int, a, b func(counts bool) error) error {
+	for n := range rounds + 1 {
+		first, second := a, b
+		if n%2 == 1 {
+			first, second = b, a
+		}
+		if err := first(n > 0); err != nil {
+			return err
+		}
+		if err := second(n > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

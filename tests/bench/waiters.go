@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// measureWaiters counts what it costs the store to hand a resource over among
+// many goroutines of one Client.
+func measureWaiters(ctx context.Context, dir string) ([]result, error) {
+	var results []result
+	for _, kind := range []struct {
+		name      string
+		open      func(file string) (driver.Store, error)
+		handOvers int
+	}{
+		{"memory", func(string) (driver.Store, error) { return memlock.New(nil), nil }, 20_000},
+		{"SQLite", func(file string) (driver.Store, error) { return sqlitelock.Open(ctx, file, nil) }, 5_000},
+	} {
+		calls := make(map[int]float64)
+		for _, waiters := range []int{10, 1000} {
+			store, err := kind.open(filepath.Join(dir, fmt.Sprint(waiters)))
+			if err != nil {
+				return nil, err
+			}
+			calls[waiters], err = callsPerHandOver(ctx, store, waiters, kind.handOvers)
+			if err := errors.Join(err, store.Close()); err != nil {
+				return nil, err
+			}
+		}
+		detail := fmt.Sprintf("%d hand-overs among 10 and among 1,000 goroutines of a Client that lock and unlock one resource: %.2f and %.2f calls each",
+			kind.handOvers, calls[10], calls[1000])
+		results = append(results, result{
+			What:   kind.name + ", 1,000 waiters, store calls per hand-over",
+			Value:  calls[1000],
+			Limit:  6,
+			Detail: detail,
+		}, result{
+			What:   kind.name + ", 1,000 waiters, the same per that of 10 waiters",
+			Value:  calls[1000] / calls[10],
+			Limit:  1.1,
+			Detail: detail,
+		})
+	}
+	return results, nil
+}
+
+// callsPerHandOver lets goroutines lock and unlock one resource. All but the
+// holder wait, so each lock is a hand-over.
+func callsPerHandOver(ctx context.Context, s driver.Store, goroutines, handOvers int) (_ float64, err error) {
+	store := &counted{Store: s}
+	client := holdfast.New(store, nil)
+	defer func() { err = errors.Join(err, client.Close()) }()
+	gate, err := client.Lock(ctx, "resource", nil) // until all are in line
+	if err != nil {
+		return 0, err
+	}
+	var begun, done atomic.Int64
+	outcomes := make(chan error, goroutines)
+	for range goroutines {
+		go func() {
+			begun.Add(1)
+			outcomes <- func() error {
+				for done.Add(1) <= int64(handOvers) {
+					if err := lockAndUnlock(ctx, client, "resource"); err != nil {
+						return err
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	if err := settled(ctx, store, func() bool { return begun.Load() == int64(goroutines) }); err != nil {
+		return 0, err
+	}
+	before := store.all()
+	if err := gate.Unlock(ctx); err != nil {
+		return 0, err
+	}
+	for range goroutines {
+		err = errors.Join(err, <-outcomes)
+	}
+	return float64(store.all()-before) / float64(handOvers), err
+}
