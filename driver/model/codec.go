@@ -51,6 +51,9 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, fmt.Errorf("%w: %v", driver.ErrDamaged, err)
 	}
+	if in == nil {
+		return nil, fmt.Errorf("%w: null instead of holds", driver.ErrDamaged)
+	}
 	holds := make([]Hold, len(in))
 	for i, e := range in {
 		h := Hold{
@@ -62,13 +65,29 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 		if e.End != nil {
 			h.End = *e.End
 		}
-		if err := h.check(); err != nil {
+		err := e.check()
+		if err == nil {
+			err = h.check()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: hold %d: %v", driver.ErrDamaged, i, err)
 		}
 		holds[i] = h
 	}
 	return holds, nil
 }
+
+// check looks at what the conversion to a Duration would hide.
+func (e encodedHold) check() error {
+	if e.DelayMS < 0 || e.DelayMS > driver.MaxTTL.Milliseconds() {
+		return fmt.Errorf("takeover delay of %d ms", e.DelayMS)
+	}
+	return nil
+}
+
+// lastEnd is the last end that can have been granted: tokens end where the clock
+// passes MaxToken.
+const lastEnd = Time(driver.MaxToken + driver.MaxTTL/time.Microsecond)
 
 func (h Hold) check() error {
 	switch {
@@ -80,8 +99,8 @@ func (h Hold) check() error {
 		return fmt.Errorf("token %d", h.Token)
 	case h.End <= 0 || h.Created < 0 || h.Renewed < 0:
 		return fmt.Errorf("a time before 1970")
-	case h.TakeoverDelay < 0 || h.TakeoverDelay > driver.MaxTTL:
-		return fmt.Errorf("takeover delay of %v", h.TakeoverDelay)
+	case h.End > lastEnd && h.End != NoEnd:
+		return fmt.Errorf("end %d", h.End)
 	}
 	return nil
 }

@@ -1,0 +1,77 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var errOpened = errors.New("opened")
+
+func opened(context.Context, *url.URL) (Store, error) { return nil, errOpened }
+
+func init() {
+	Register("drivertest", opened)
+	Register("drivertest-other", opened)
+}
+
+func TestOpen(t *testing.T) {
+	for storeURL, c := range map[string]struct {
+		is   error
+		says string
+	}{
+		"drivertest-other:":      {errOpened, ""},
+		"drivertest-other://x/y": {errOpened, ""},
+		"DRIVERTEST-OTHER:x":     {errOpened, ""},
+		"nosuch://x":             {ErrInvalid, `"nosuch"; linked in: drivertest, drivertest-other`},
+		"":                       {ErrInvalid, "linked in"},
+		"x":                      {ErrInvalid, "linked in"},
+		"://x":                   {ErrInvalid, "cannot be parsed"},
+		"drivertest://%zz":       {ErrInvalid, "cannot be parsed"},
+	} {
+		t.Run(storeURL, func(t *testing.T) {
+			_, err := Open(t.Context(), storeURL)
+			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %v that says %q", err, c.is, c.says)
+			}
+		})
+	}
+}
+
+func TestRegister(t *testing.T) {
+	if got := Schemes(); !slices.Equal(got, []string{"drivertest", "drivertest-other"}) {
+		t.Errorf("schemes are %q", got)
+	}
+	defer func() {
+		if p, _ := recover().(string); !strings.Contains(p, "drivertest") {
+			t.Errorf("registering a scheme twice panicked with %q; want it to name the scheme", p)
+		}
+	}()
+	Register("drivertest", opened)
+}
+
+// FuzzOpen puts a password anywhere into anything and looks for it in the error.
+func FuzzOpen(f *testing.F) {
+	// A scheme is told in lower case, so this is never one.
+	const password = "hunTer2-Xyzzy"
+	for _, parts := range [][2]string{
+		{"drivertest://user:", "@host/db"}, {"nosuch://user:", "@host/db?x=1#y"}, {"redis://:", "@host"},
+		{"user:", "@host"}, {"", ""}, {"", "://host"}, {"drivertest://%zz:", "@host"}, {"drivertest://host/?password=", ""},
+		{"drivertest://user:%25", "\x00@host"}, {" drivertest://u:", "@[::1"}, {"drivertest:u:", "@host"}, {"://u:", "@h"},
+	} {
+		f.Add(parts[0], parts[1])
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		storeURL := before + password + after
+		_, err := Open(t.Context(), storeURL)
+		if !errors.Is(err, errOpened) && !errors.Is(err, ErrInvalid) {
+			t.Fatalf("%q: error %v", storeURL, err)
+		}
+		if strings.Contains(err.Error(), password) {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	})
+}
