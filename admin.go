@@ -13,7 +13,8 @@ import (
 
 // Holds yields the holds in the store that the filter chooses: those that block,
 // unless Filter.Expired asks for more. It is not a snapshot: a hold that is there
-// throughout is yielded, others may be. It ends after the first error.
+// throughout is yielded, others may be. It ends after the first error. Close waits
+// for the loop to end, so do not call it within.
 func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		if err := c.start(ctx); err != nil {
@@ -21,9 +22,11 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 			return
 		}
 		defer c.work.Done()
+		ctx, cancel := c.untilClose(ctx)
+		defer cancel()
 		for s, err := range c.store.List(ctx, f) {
 			if err != nil {
-				yield(Status{}, wrap("list holds of", f.Resource, err))
+				yield(Status{}, wrap("list holds of", f.Resource, c.whyEnded(err)))
 				return
 			}
 			if !yield(s, nil) {
@@ -183,9 +186,11 @@ func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 		return SweepResult{}, wrap("sweep", "store", err)
 	}
 	defer c.work.Done()
+	ctx, cancel := c.untilClose(ctx)
+	defer cancel()
 	r, err := c.store.Sweep(ctx, c.retention)
 	if err != nil {
-		err = wrap("sweep", "store", err)
+		err = wrap("sweep", "store", c.whyEnded(err))
 	}
 	return r, err
 }

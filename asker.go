@@ -168,6 +168,10 @@ func (a *asker) giveUp(err error) error {
 	return wrap("lock", a.q.Resource, err)
 }
 
+// waited reports whether the resource could not be granted at once: the asker was
+// refused, or stood in line behind another.
+func (a *asker) waited() bool { return a.last != nil || a.turn != nil }
+
 // gaveUpWaiting is the error of a wait that ended because of cause.
 func (a *asker) gaveUpWaiting(cause error) error {
 	e := HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown}
@@ -191,7 +195,7 @@ func (a *asker) try(ctx context.Context) (*Hold, error) {
 		case errors.Is(err, errLate):
 			continue
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
-			return nil, a.giveUp(err)
+			return nil, a.giveUp(a.c.whyEnded(err))
 		}
 		if err := a.pause(ctx, pauses.pause(), nil); err != nil {
 			return nil, a.giveUp(err)

@@ -83,7 +83,7 @@ func TestS12_cancelled_in_mid_acquire(t *testing.T) {
 		"reply lost":                   {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, 0, 0},
 		"reply lost and releases fail": {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, 4, time.Second},
 		"request late":                 {func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(time.Second)} }, 0, 3 * time.Second},
-		"request very late":            {func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(25 * time.Second)} }, 0, 30 * time.Second},
+		"request very late":            {func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(25 * time.Second)} }, 0, 32 * time.Second},
 		"request behind its release":   {func() drivertest.Fault { return drivertest.Fault{Behind: drivertest.Release} }, 0, time.Second},
 	} {
 		for way, take := range map[string]func(context.Context, *holdfast.Client) (*holdfast.Hold, error){

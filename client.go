@@ -91,11 +91,30 @@ func (c *Client) ready(ctx context.Context) error {
 	if c.initDone.Load() {
 		return nil
 	}
+	ctx, cancel := c.untilClose(ctx)
+	defer cancel()
 	if err := store.Init(ctx); err != nil {
-		return err
+		return c.whyEnded(err)
 	}
 	c.initDone.Store(true)
 	return nil
+}
+
+// untilClose returns ctx made to end also with the Client, for calls of the store
+// that are no attempts about one hold: they may take as long as ctx allows.
+func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// whyEnded returns the error of a call of the store, or ErrClosed if Close may
+// have cut it off.
+func (c *Client) whyEnded(err error) error {
+	if c.life.Err() != nil && !answered(err) {
+		return ErrClosed
+	}
+	return err
 }
 
 // begin registers an operation that uses the store, so that Close waits for it.

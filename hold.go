@@ -211,6 +211,9 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	}
 	if c.closed {
 		c.mu.Unlock()
+		if before == lost {
+			return loss
+		}
 		return ErrClosed
 	}
 	c.work.Add(1)

@@ -52,7 +52,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	} else {
 		h, err = a.try(ctx)
 	}
-	if c.trace.Waited != nil && wait && (a.last != nil || a.turn != nil) {
+	if c.trace.Waited != nil && wait && a.waited() {
 		c.trace.Waited(WaitInfo{
 			Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err,
 		})

@@ -85,8 +85,8 @@ func (c *Client) releaseHeld(held []*Hold) (first error) {
 // been granted: until it was found or a TTL has passed, since the acquire may
 // still be on its way. The channel closes when the store was first asked.
 //
-// The caller is an operation that Close waits for, so Close waits for this too;
-// once the Client is closed one answer is enough.
+// The caller is an operation that Close waits for, so Close waits for this too:
+// for one more answer, and for at most releasePatience.
 func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
 	asked := make(chan struct{})
 	c.mu.Lock()
@@ -113,23 +113,26 @@ func (c *Client) chase(q driver.AcquireRequest, asked chan<- struct{}) {
 	release := []driver.ReleaseRequest{{HoldRef: driver.HoldRef{
 		Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, // the token was never told
 	}}}
+	closing := c.life.Done()
 	for first := true; ; first = false {
-		call := &attempt{parent: context.Background(), client: c, detached: true, timeout: releasePatience}
+		call := &attempt{parent: context.Background(), client: c, detached: true, timeout: releasePatience, by: until}
 		results, err := c.store.Release(call, release)
 		call.end()
 		if first {
 			close(asked)
 		}
-		found := outcome(results, err, 0, releaseErr) == nil && results[0].Found
-		if found || c.clock() >= until {
+		err = outcome(results, err, 0, releaseErr)
+		if c.clock() >= until || err == nil && (results[0].Found || closing == nil) {
 			return
 		}
 		timer := time.NewTimer(pauses.pause())
 		select {
 		case <-timer.C:
-		case <-c.life.Done():
+		case <-closing:
 			timer.Stop()
-			return
+			closing = nil
+			until = min(until, c.clock()+releasePatience)
+			pauses = retries()
 		}
 	}
 }

@@ -21,9 +21,6 @@ func (a *asker) wait(ctx context.Context) (*Hold, error) {
 		case <-a.c.life.Done():
 			return nil, ErrClosed
 		}
-		if ctx.Err() != nil { // just as its turn came
-			return nil, a.gaveUpWaiting(ctxError(ctx))
-		}
 	}
 	return a.lead(ctx)
 }
@@ -70,7 +67,7 @@ func (a *asker) lead(ctx context.Context) (*Hold, error) {
 			return nil, a.giveUp(err)
 		case c.life.Err() != nil:
 			return nil, a.giveUp(ErrClosed)
-		case ctx.Err() != nil && a.last != nil:
+		case ctx.Err() != nil && a.waited():
 			return nil, a.giveUp(a.gaveUpWaiting(ctxError(ctx)))
 		case ctx.Err() != nil:
 			return nil, a.giveUp(endedWith(ctx, err))
@@ -84,7 +81,7 @@ func (a *asker) lead(ctx context.Context) (*Hold, error) {
 			pause = failures.pause()
 		}
 		if err := a.pause(ctx, pause, &watch); err != nil {
-			if !errors.Is(err, ErrClosed) && a.last != nil {
+			if !errors.Is(err, ErrClosed) && a.waited() {
 				err = a.gaveUpWaiting(err)
 			}
 			return nil, a.giveUp(err)

@@ -199,9 +199,10 @@ func TestS30_thousand_waiters(t *testing.T) {
 		})
 		return calls
 	}
-	few, many := perHandOver(10), perHandOver(1000)
-	if many > few || few > 6 {
-		t.Errorf("a hand-over takes %d calls of the store with 10 waiters, %d with 1,000", few, many)
+	// Try, subscribe, try again, be granted, release; and at times the news of a
+	// release comes twice, from the store and from within.
+	if few, many := perHandOver(10), perHandOver(1000); few > 6 || many > 6 {
+		t.Errorf("a hand-over takes %d calls of the store with 10 waiters, %d with 1,000; want at most 6", few, many)
 	}
 }
 

@@ -1,0 +1,529 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func TestClose(t *testing.T) {
+	t.Run("releases", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store)
+			c, d := holdfast.New(f, nil), newClient(t, store, nil)
+			var holds []*holdfast.Hold
+			for i := range 1500 {
+				holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+			}
+			waiting := locking(t.Context(), d, "7", nil)
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r := <-waiting; r.err != nil || r.at != began {
+				t.Errorf("who waited was granted %v later, error %v", r.at.Sub(began), r.err)
+			} else {
+				unlock(t, r.hold)
+			}
+			mustBeFree(t, store, "")
+			if n := f.Calls(drivertest.Release); n != 2 {
+				t.Errorf("1,500 holds were released in %d calls, want 2", n)
+			}
+			for _, h := range holds {
+				if cause := context.Cause(h.Context()); cause != holdfast.ErrClosed {
+					t.Fatalf("a hold's context ended with %v", cause)
+				}
+				if err := h.Unlock(t.Context()); err != nil {
+					t.Fatalf("Unlock of what Close released: %v", err)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Errorf("the second Close: %v", err)
+			}
+		})
+	})
+	t.Run("leaves, if it is to", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := holdfast.New(store, &holdfast.Options{LeaveHolds: true}), newClient(t, store, nil)
+			h := lock(t, c, "r", nil)
+			time.Sleep(time.Minute)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if cause := context.Cause(h.Context()); cause != holdfast.ErrClosed {
+				t.Errorf("the context ended with %v", cause)
+			}
+			mustBeHeldBy(t, store, h)
+			if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
+				t.Errorf("Unlock of what is left: %v", err)
+			}
+			mustBeHeldBy(t, store, h)
+			began := time.Now()
+			lock(t, d, "r", nil)
+			if took := time.Since(began); took > 30*time.Second+2*time.Millisecond {
+				t.Errorf("the hold was renewed after Close: it blocked for %v", took)
+			}
+		})
+	})
+	t.Run("says what it could not release", func(t *testing.T) {
+		for name, fault := range map[string]func() drivertest.Fault{
+			"fails": func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
+			"hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Release {
+						return fault()
+					}
+					return drivertest.Fault{}
+				})
+				c := holdfast.New(f, nil)
+				h := lock(t, c, "r", nil)
+				began := time.Now()
+				err := c.Close()
+				if err == nil {
+					t.Errorf("%s: no error", name)
+				}
+				if took := time.Since(began); took > 6*time.Second {
+					t.Errorf("%s: Close took %v", name, took)
+				}
+				if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
+					t.Errorf("%s: Unlock: %v", name, err)
+				}
+			})
+		}
+	})
+	t.Run("twice at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := holdfast.New(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
+			lock(t, c, "r", nil)
+			began := time.Now()
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+					if time.Since(began) != time.Second {
+						t.Error("a Close returned before the Client was closed")
+					}
+				})
+			}
+			all.Wait()
+		})
+	})
+	t.Run("ends everything", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil))
+			c := holdfast.New(f, nil)
+			h := lock(t, c, "r", nil)
+			gone := lock(t, c, "gone", nil)
+			if _, err := c.ForceRelease(t.Context(), "gone", gone.ID()); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			calls := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List)
+			for name, err := range map[string]error{
+				"Lock":         second(c.Lock(t.Context(), "s", nil)),
+				"TryRLock":     second(c.TryRLock(t.Context(), "s", nil)),
+				"Renew":        h.Renew(t.Context(), 0),
+				"ReleaseID":    second(c.ReleaseID(t.Context(), "id")),
+				"RenewID":      second(c.RenewID(t.Context(), "id", time.Hour)),
+				"ForceRelease": second(c.ForceRelease(t.Context(), "r", h.ID())),
+				"Sweep":        second(c.Sweep(t.Context())),
+				"Holds":        firstError(t.Context(), c),
+			} {
+				if !errors.Is(err, holdfast.ErrClosed) {
+					t.Errorf("%s: got error %v, want ErrClosed", name, err)
+				}
+			}
+			if n := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List); n != calls {
+				t.Error("something was sent after Close")
+			}
+			if h.Left() != 0 {
+				t.Errorf("%v left", h.Left())
+			}
+			if err := gone.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
+				t.Errorf("Unlock of a hold that was lost before: %v", err)
+			}
+		})
+	})
+}
+
+// Close while acquires are under way, wherever they are: they end with ErrClosed,
+// at once, and nothing is left in the store.
+func TestS15_close_during_acquire(t *testing.T) {
+	for name, fault := range map[string]func() drivertest.Fault{
+		"request hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
+		"reply hangs":   func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} },
+		"replies fail":  func() drivertest.Fault { return drivertest.Fault{LoseReply: true} },
+	} {
+		for _, failing := range []int{0, 3} {
+			t.Run(fmt.Sprintf("%s, %d releases fail", name, failing), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+						switch {
+						case c.Op == drivertest.Acquire:
+							return fault()
+						case c.Op == drivertest.Release && c.N <= failing:
+							return drivertest.Fault{LoseRequest: true}
+						}
+						return drivertest.Fault{}
+					})
+					c := holdfast.New(f, nil)
+					head := locking(t.Context(), c, "r", nil)
+					synctest.Wait()
+					next := locking(t.Context(), c, "r", nil)
+					tried := running(func() (*holdfast.Hold, error) { return c.TryLock(t.Context(), "s", nil) })
+					time.Sleep(5 * time.Millisecond)
+					began := time.Now()
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(began); took > time.Second {
+						t.Errorf("Close took %v", took)
+					}
+					for _, w := range []<-chan result{head, next, tried} {
+						if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) && !errors.Is(r.err, drivertest.ErrFault) || r.at.Sub(began) > time.Millisecond {
+							t.Errorf("an acquire ended %v later with %v", r.at.Sub(began), r.err)
+						}
+					}
+					mustBeFree(t, store, "")
+				})
+			})
+		}
+	}
+	t.Run("held", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := holdfast.New(store, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			head := locking(t.Context(), c, "r", nil)
+			next := locking(t.Context(), c, "r", nil)
+			time.Sleep(time.Minute)
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, w := range []<-chan result{head, next} {
+				if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+					t.Errorf("a wait ended %v later with %v", r.at.Sub(began), r.err)
+				}
+			}
+			mustBeHeldBy(t, store, h)
+		})
+	})
+	t.Run("granted that moment", func(t *testing.T) {
+		// The grant is heard when the Client is closed already, but its life not
+		// ended, or before: whoever gets the hold, the store must not keep it.
+		for range 100 {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				c := holdfast.New(faulty(t, store, delayed(drivertest.Acquire, time.Second)), nil)
+				got := locking(t.Context(), c, "r", nil)
+				time.Sleep(time.Second)
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if r := <-got; r.err != nil && !errors.Is(r.err, holdfast.ErrClosed) {
+					t.Error(r.err)
+				} else if r.err == nil && r.hold.Context().Err() == nil {
+					t.Error("a hold lives on after Close")
+				}
+				mustBeFree(t, store, "r")
+			})
+		}
+	})
+}
+
+// Close does not wait for a store that does not answer, whatever it was asked.
+func TestCloseEndsWhatHangs(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *holdfast.Client, *holdfast.Hold) error{
+		"Holds": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error { return firstError(ctx, c) },
+		"Sweep": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error { return second(c.Sweep(ctx)) },
+		"ReleaseID": func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
+			return second(c.ReleaseID(ctx, h.LockID()))
+		},
+		"RenewID": func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
+			return second(c.RenewID(ctx, h.LockID(), time.Hour))
+		},
+		"Renew": func(ctx context.Context, _ *holdfast.Client, h *holdfast.Hold) error { return h.Renew(ctx, 0) },
+		"TryLock": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error {
+			return second(c.TryLock(ctx, "s", nil))
+		},
+		"Lock": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error {
+			return second(c.Lock(ctx, "s", nil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				never := make(chan struct{})
+				var down atomic.Bool
+				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+					if down.Load() && c.Op != drivertest.Release {
+						return drivertest.Fault{HoldRequest: never}
+					}
+					return drivertest.Fault{}
+				})
+				c := holdfast.New(f, nil)
+				h := lock(t, c, "r", nil)
+				down.Store(true)
+				failed := make(chan error, 1)
+				go func() { failed <- call(context.Background(), c, h) }()
+				synctest.Wait()
+				began := time.Now()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 6*time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				if err := <-failed; err == nil {
+					t.Error("the call succeeded")
+				}
+			})
+		})
+	}
+}
+
+// initializing is a store with an Init.
+type initializing struct {
+	driver.Store
+	init   func(context.Context) error
+	closed atomic.Int32
+}
+
+func (s *initializing) Init(ctx context.Context) error { return s.init(ctx) }
+
+func (s *initializing) Close() error {
+	s.closed.Add(1)
+	return s.Store.Close()
+}
+
+func TestInit(t *testing.T) {
+	t.Run("once, before the first operation", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var calls atomic.Int32
+			s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
+				calls.Add(1)
+				time.Sleep(time.Second)
+				return nil
+			}}
+			c := newClient(t, s, nil)
+			if calls.Load() != 0 {
+				t.Error("New ran Init")
+			}
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() { unlock(t, lock(t, c, fmt.Sprint(i), nil)) })
+			}
+			all.Wait()
+			if n := calls.Load(); n != 1 {
+				t.Errorf("Init ran %d times", n)
+			}
+		})
+	})
+	t.Run("again after it failed", func(t *testing.T) {
+		broken := fmt.Errorf("%w: no index", driver.ErrUnusable)
+		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return broken }}
+		c := newClient(t, s, nil)
+		if _, err := c.TryLock(t.Context(), "r", nil); !errors.Is(err, holdfast.ErrUnusable) {
+			t.Errorf("got error %v", err)
+		}
+		s.init = func(context.Context) error { return nil }
+		tryLock(t, c, "r", nil)
+	})
+	t.Run("that hangs does not hold up others, nor Close", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			c := holdfast.New(s, nil)
+			first := locking(context.Background(), c, "r", nil)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Lock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got error %v", err)
+			}
+			second := locking(context.Background(), c, "s", nil)
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, w := range []<-chan result{first, second} {
+				if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+					t.Errorf("ended %v later with %v", r.at.Sub(began), r.err)
+				}
+			}
+		})
+	})
+}
+
+// Open makes the store, and Close closes it; New leaves that to whoever made it.
+func TestOpenOwnsTheStore(t *testing.T) {
+	s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
+	broken := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return driver.ErrUnusable }}
+	register(t, "test-owned", s)
+	register(t, "test-broken", broken)
+
+	c, err := holdfast.Open(t.Context(), "test-owned:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil || s.closed.Load() != 1 {
+		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
+	}
+	if err := c.Close(); err != nil || s.closed.Load() != 1 {
+		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
+	}
+
+	if _, err := holdfast.Open(t.Context(), "test-broken:", nil); !errors.Is(err, holdfast.ErrUnusable) {
+		t.Errorf("got error %v", err)
+	}
+	if broken.closed.Load() != 1 {
+		t.Error("a store that cannot be used was left open")
+	}
+
+	s = &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
+	if err := holdfast.New(s, nil).Close(); err != nil || s.closed.Load() != 0 {
+		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
+	}
+}
+
+var registered sync.Map // scheme to *driver.Store
+
+// register makes a store known to Open for one test. Schemes cannot be taken
+// back, so with -count a later test finds its own store under the scheme.
+func register(t *testing.T, scheme string, s driver.Store) {
+	t.Helper()
+	if _, known := registered.Swap(scheme, s); known {
+		return
+	}
+	driver.Register(scheme, func(context.Context, *url.URL) (driver.Store, error) {
+		s, _ := registered.Load(scheme)
+		return s.(driver.Store), nil
+	})
+}
+
+// Everything at once, on a bad network, and then Close: nobody is left waiting, no
+// goroutine is left behind, and nothing is left in the store but what is on its
+// way to its end.
+func TestS17_no_goroutine_left(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			before, _ := goroutines()
+			store := memlock.New(nil)
+			f := drivertest.NewFaultStore(store, drivertest.RandomFaults(seed, 20))
+			c := holdfast.New(f, &holdfast.Options{TTL: 2 * time.Second})
+			var all sync.WaitGroup
+			for i := range 60 {
+				all.Go(func() {
+					rnd := rand.New(rand.NewPCG(seed, uint64(i)))
+					upTo := func(d time.Duration) time.Duration { return time.Duration(1 + rnd.Int64N(int64(d))) }
+					for {
+						ctx, cancel := context.WithTimeout(context.Background(), upTo(3*time.Second))
+						err := oneOfAll(ctx, c, rnd)
+						cancel()
+						if errors.Is(err, holdfast.ErrClosed) {
+							return
+						}
+						time.Sleep(upTo(100 * time.Millisecond))
+					}
+				})
+			}
+			time.Sleep(time.Duration(seed) * 3 * time.Second)
+			began := time.Now()
+			_ = c.Close() // some releases may have failed
+			if took := time.Since(began); took > 11*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			all.Wait()
+			calls := f.Calls(drivertest.Renew)
+			time.Sleep(time.Minute)
+			mustBeFree(t, store, "")
+			if f.Calls(drivertest.Renew) != calls {
+				t.Error("something is kept alive after Close")
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n, stacks := goroutines(); n > before {
+				t.Errorf("%d goroutines, %d before:\n%s", n, before, stacks)
+			}
+		})
+	}
+}
+
+// goroutines counts those that are alive. runtime.NumGoroutine counts, for a
+// moment, also those that have just ended.
+func goroutines() (n int, stacks string) {
+	buf := make([]byte, 1<<20)
+	stacks = string(buf[:runtime.Stack(buf, true)])
+	return strings.Count("\n\n"+stacks, "\n\ngoroutine "), stacks
+}
+
+// oneOfAll does something with the Client, chosen at random.
+func oneOfAll(ctx context.Context, c *holdfast.Client, rnd *rand.Rand) error {
+	resource, id := fmt.Sprint(rnd.IntN(5)), fmt.Sprint("id ", rnd.IntN(5))
+	o := &holdfast.LockOptions{NoKeepAlive: rnd.IntN(4) == 0, TTL: time.Duration(rnd.IntN(3)) * time.Second}
+	if rnd.IntN(2) == 0 {
+		o.LockID = id
+	}
+	take := []func(context.Context, string, *holdfast.LockOptions) (*holdfast.Hold, error){c.Lock, c.TryLock, c.RLock, c.TryRLock}
+	switch rnd.IntN(10) {
+	case 0:
+		return second(c.ReleaseID(ctx, id))
+	case 1:
+		return second(c.RenewID(ctx, id, 3*time.Second))
+	case 2:
+		return second(c.ForceRelease(ctx, resource, holdfast.HoldID{}))
+	case 3:
+		return second(c.Sweep(ctx))
+	case 4:
+		return firstError(ctx, c)
+	case 5:
+		return c.Do(ctx, resource, o, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	}
+	h, err := take[rnd.IntN(len(take))](ctx, resource, o)
+	if err != nil {
+		return err
+	}
+	time.Sleep(time.Duration(rnd.IntN(3)) * time.Second)
+	if rnd.IntN(2) == 0 {
+		_ = h.Renew(ctx, 0)
+	}
+	switch rnd.IntN(3) {
+	case 0:
+		return h.UnlockAfter(ctx, time.Second)
+	case 1:
+		return nil // forgotten: kept alive until Close
+	}
+	return h.Unlock(ctx)
+}
