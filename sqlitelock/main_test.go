@@ -171,7 +171,7 @@ func childLock(args []string, in *bufio.Scanner, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+	if _, err := db.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "locked")

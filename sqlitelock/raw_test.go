@@ -33,11 +33,3 @@ func rawExec(t testing.TB, db *sql.DB, statement string, args ...any) {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
-
-func rawInt(t testing.TB, db *sql.DB, query string, args ...any) (n int64) {
-	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return n
-}

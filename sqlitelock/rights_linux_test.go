@@ -50,11 +50,10 @@ func TestRights(t *testing.T) {
 		"folder without rights":          {true, 0o666, 0o000, "cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			top, err := os.MkdirTemp("", "rights") // t.TempDir's are closed to others
-			check(t, err)
-			t.Cleanup(func() { _ = os.RemoveAll(top) })
+			top := t.TempDir()
 			dir := filepath.Join(top, "dir")
-			check(t, errors.Join(os.Chmod(top, 0o755), os.Mkdir(dir, 0o700)))
+			// Both of the folders that TempDir makes are closed to others.
+			check(t, errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Chmod(top, 0o755), os.Mkdir(dir, 0o700)))
 			path := filepath.Join(dir, "locks.db")
 			if c.made {
 				s, err := sqlitelock.Open(t.Context(), path, nil)
