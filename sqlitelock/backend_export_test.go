@@ -9,12 +9,8 @@ import (
 
 // OpenBackend opens what the store is made of, on a new file.
 func OpenBackend(t *testing.T) cas.Backend {
-	file, err := prepareFile(filepath.Join(t.TempDir(), "locks.db"), false)
+	s, err := openBackend(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil, thisSystem())
 	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(file, Options{BusyTimeout: defaultBusyTimeout}, thisSystem())
-	if err := s.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s

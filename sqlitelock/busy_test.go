@@ -79,6 +79,34 @@ func TestBusyEnds(t *testing.T) {
 	}
 }
 
+// Close does not wait for other processes.
+func TestCloseWhileBusy(t *testing.T) {
+	path := newFile(t)
+	s, err := sqlitelock.Open(t.Context(), path, &sqlitelock.Options{BusyTimeout: time.Minute})
+	check(t, err)
+	locker := start(t, "lock", path)
+	locker.hear("locked")
+	done := make(chan error, 1)
+	go func() {
+		_, err := acquire(t.Context(), s, request("r", "a", time.Hour))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	begin := time.Now()
+	check(t, s.Close())
+	if err := <-done; err == nil {
+		t.Error("acquired on a closed store")
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("close took %v", d)
+	}
+	locker.end()
+}
+
 func TestDeadContext(t *testing.T) {
 	s := open(t, newFile(t))
 	ref := mustAcquire(t, s, "r", "a", time.Hour)

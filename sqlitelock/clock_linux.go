@@ -20,7 +20,10 @@ import (
 // thisSystem uses CLOCK_BOOTTIME, which no change of the wall clock moves and
 // which goes on while the machine sleeps.
 func thisSystem() system {
-	return system{clockSource: clockSource{wall: time.Now, boot: bootID, uptime: uptime}}
+	return system{
+		clockSource: clockSource{wall: time.Now, boot: bootID, uptime: uptime},
+		networkFS:   networkFS,
+	}
 }
 
 func bootID() (string, error) {

@@ -12,6 +12,8 @@ type Machine struct {
 	Wall   func() time.Time
 	Boot   func() (string, error)
 	Uptime func() time.Duration
+	// NetworkFS is the type of the network file system that a path is on, or "".
+	NetworkFS func(path string) string
 	// At is called at each Point that a change reaches, in the goroutine that
 	// makes the change.
 	At func(Point)
@@ -41,6 +43,9 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 	}
 	if m.Uptime != nil {
 		sys.uptime = m.Uptime
+	}
+	if m.NetworkFS != nil {
+		sys.networkFS = m.NetworkFS
 	}
 	sys.at = m.At
 	return open(ctx, path, opts, sys)

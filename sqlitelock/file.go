@@ -23,7 +23,7 @@ const smallestPage = 512
 
 // prepareFile checks the path, makes what is missing, and returns the absolute
 // path. It never opens a file that exists; see creating.
-func prepareFile(path string, allowNetworkFS bool) (string, error) {
+func prepareFile(path string, networkFS func(path string) string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("%w: the SQLite file has no name", driver.ErrInvalid)
 	}
@@ -36,11 +36,9 @@ func prepareFile(path string, allowNetworkFS bool) (string, error) {
 	if err != nil {
 		return "", unusable(abs, "cannot be reached", err)
 	}
-	if !allowNetworkFS {
-		if fsType := networkFS(file); fsType != "" {
-			return "", fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks cannot be relied on; "+
-				"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, fsType)
-		}
+	if fsType := networkFS(file); fsType != "" {
+		return "", fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks cannot be relied on; "+
+			"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, fsType)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", unusable(abs, "has no folder and none can be made", err)

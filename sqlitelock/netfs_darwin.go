@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkFS returns the type of the network file system that the path is on, or
-// "". The path need not exist.
+// networkFS believes the system, which marks what is local.
 func networkFS(path string) string {
 	var fs unix.Statfs_t
 	for unix.Statfs(path, &fs) != nil {

@@ -21,9 +21,7 @@ var networkFUSE = []string{
 	"mount.davfs", "osxfs", "rclone", "s3fs", "seaweedfs", "smbnetfs", "sshfs", "vmhgfs-fuse",
 }
 
-// networkFS returns the type of the network file system that the path is on, or
-// "" if it is on none that is known. The path is absolute and without links; it
-// need not exist.
+// networkFS goes by the name of the file system.
 func networkFS(path string) string {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

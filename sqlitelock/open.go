@@ -64,6 +64,10 @@ func Open(ctx context.Context, path string, opts *Options) (driver.Store, error)
 // system is what a store gets from the machine, and what tests put in its place.
 type system struct {
 	clockSource
+	// networkFS returns the type of the network file system that an absolute path
+	// without links is on, or "" if it is on none that is known. The path need not
+	// exist.
+	networkFS func(path string) string
 	// at is told how far a change has come; see point. Nil but in tests.
 	at func(point)
 }
@@ -90,7 +94,10 @@ func openBackend(ctx context.Context, path string, opts *Options, sys system) (*
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	file, err := prepareFile(path, o.AllowNetworkFS)
+	if o.AllowNetworkFS {
+		sys.networkFS = func(string) string { return "" }
+	}
+	file, err := prepareFile(path, sys.networkFS)
 	if err != nil {
 		return nil, err
 	}

@@ -185,6 +185,39 @@ func TestOpenThroughLink(t *testing.T) {
 	}
 }
 
+// A file on a network file system is refused by its name before anything is
+// made there, also through a link; who knows better may say so.
+func TestOpenNetworkFS(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need rights on Windows")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	check(t, err)
+	far := filepath.Join(dir, "far")
+	check(t, os.Mkdir(far, 0o700))
+	check(t, os.Symlink(far, filepath.Join(dir, "link")))
+	m := sqlitelock.Machine{NetworkFS: func(path string) string {
+		if strings.HasPrefix(path, far) {
+			return "nfs4"
+		}
+		return ""
+	}}
+	for _, path := range []string{filepath.Join(far, "a", "locks.db"), filepath.Join(dir, "link", "a", "locks.db")} {
+		s, err := sqlitelock.OpenOn(t.Context(), path, nil, m)
+		if err == nil {
+			_ = s.Close()
+			t.Fatal("it was opened")
+		}
+		refused(t, err, path, "nfs4")
+		refused(t, err, path, "network-fs=allow")
+	}
+	if entries, err := os.ReadDir(far); err != nil || len(entries) > 0 {
+		t.Errorf("made nevertheless: %v %v", entries, err)
+	}
+	openOn(t, filepath.Join(far, "locks.db"), &sqlitelock.Options{AllowNetworkFS: true}, m)
+	openOn(t, filepath.Join(dir, "near.db"), nil, m)
+}
+
 func TestOpenDeadContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

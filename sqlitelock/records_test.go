@@ -20,11 +20,13 @@ type testClock struct{ up time.Duration }
 func newTestStore(t *testing.T) (*store, *testClock) {
 	t.Helper()
 	tc := new(testClock)
-	s, err := openBackend(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil, system{clockSource: clockSource{
+	sys := thisSystem()
+	sys.clockSource = clockSource{
 		wall:   func() time.Time { return time.Unix(1_800_000_000, 0) },
 		boot:   func() (string, error) { return "boot", nil },
 		uptime: func() time.Duration { return tc.up },
-	}})
+	}
+	s, err := openBackend(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil, sys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,8 @@ func (s *store) Traits() driver.Traits {
 	}
 }
 
-// Close implements cas.Backend. It waits for the statements that are under way.
+// Close implements cas.Backend. It waits for the statements that are under way,
+// not for other processes.
 func (s *store) Close() error {
 	s.closing.Do(func() {
 		err := errors.Join(s.watcher.close(), s.readers.close())
@@ -132,9 +133,9 @@ func (s *store) run(ctx context.Context, p *pool, c *conn, f func(*conn) error) 
 			p.put(c)
 			return fmt.Errorf("SQLite file %s: other processes kept it busy for %v: %w", s.file, s.opts.BusyTimeout, err)
 		}
-		if err := pause(ctx, wait/2+rand.N(wait)); err != nil {
+		if err := pause(ctx, p.closed, wait/2+rand.N(wait)); err != nil {
 			p.put(c)
-			return err
+			return s.wrap(err)
 		}
 	}
 }
@@ -146,8 +147,8 @@ const (
 	maxWait = 2 * time.Millisecond
 )
 
-// pause returns nil after d, or the error of ctx if that ends before.
-func pause(ctx context.Context, d time.Duration) error {
+// pause returns nil after d, or an error if ctx or the store ends before.
+func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -155,5 +156,7 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-closed:
+		return errClosed
 	}
 }
