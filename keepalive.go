@@ -56,9 +56,9 @@ func (c *Client) tick() {
 		timeout := never
 		for i, h := range batch {
 			requests[i] = driver.RenewRequest{HoldRef: h.ref, TTL: h.ttl}
-			// A request that is heard of after the earliest deadline is of no use
-			// to that hold; the others are better off asking again.
-			timeout = min(timeout, attemptTimeout(leaseOf(h.ttl)), h.deadline-now)
+			// Half of what is left to the hold whose deadline is the earliest: a
+			// request that got lost is given up in time for others.
+			timeout = min(timeout, attemptTimeout(leaseOf(h.ttl)), (h.deadline-now+1)/2)
 		}
 		c.work.Add(1)
 		go c.renew(batch, requests, now, timeout)
