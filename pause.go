@@ -23,8 +23,12 @@ const (
 	// signal.
 	pollFirst = 10 * time.Millisecond
 	pollLimit = 500 * time.Millisecond
-	// watchPause: the same where it does, in case that a signal is missed.
-	watchPause = 2 * time.Second
+	// watchFirst and watchLimit: the same where it does, in case that a signal is
+	// missed. A holder that dies is not such a case: its end is known.
+	watchFirst = 5 * time.Second
+	watchLimit = 10 * time.Second
+	// subscribeTimeout: how long a store may take to subscribe.
+	subscribeTimeout = 2 * time.Second
 	// retryFirst and retryLimit: a request without an answer.
 	retryFirst = 10 * time.Millisecond
 	retryLimit = time.Second

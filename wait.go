@@ -33,7 +33,7 @@ func (a *asker) lead(ctx context.Context) (*Hold, error) {
 	watch := watcher{c: c, resource: a.q.Resource}
 	defer watch.stop()
 	unanswered := never // since when attempts have had no answer
-	failures, polls, lulls := retries(), backoff{pollFirst, pollLimit}, backoff{watchPause, watchPause}
+	failures, polls, lulls := retries(), backoff{pollFirst, pollLimit}, backoff{watchFirst, watchLimit}
 	for {
 		h, err := a.ask(ctx)
 		if err == nil {

@@ -84,7 +84,7 @@ func TestS28a_refused_do_not_wake(t *testing.T) {
 // A stream of notifications that is cut, late or not to be had costs at most one
 // back-off.
 func TestS29_stream_cut(t *testing.T) {
-	const poll, lull = 750 * time.Millisecond, 3 * time.Second // at the most
+	const poll, lull, hang = 750 * time.Millisecond, 15 * time.Second, 3 * time.Second // at the most
 	for name, test := range map[string]struct {
 		fault func() drivertest.Fault
 		most  time.Duration // that a release goes unnoticed
@@ -97,8 +97,8 @@ func TestS29_stream_cut(t *testing.T) {
 		"late":        {func() drivertest.Fault { return drivertest.Fault{HoldSignals: make(chan struct{})} }, lull, 1, 0},
 		"fails":       {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }, poll, 0, 0},
 		"unsupported": {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true, Err: driver.ErrUnsupported} }, poll, 1, 0},
-		"hangs":       {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, lull, 0, 2 * time.Second},
-		"reply hangs": {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, lull, 0, 2 * time.Second},
+		"hangs":       {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, hang, 0, 2 * time.Second},
+		"reply hangs": {func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} }, hang, 0, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, released := range []time.Duration{500 * time.Millisecond, 30300 * time.Millisecond} {

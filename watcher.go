@@ -34,8 +34,8 @@ func (w *watcher) start(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	stopLife := context.AfterFunc(w.c.life, cancel)
 	// The ctx is that of the subscription, which lasts. A store that does not
-	// answer may hold up the asker for no longer than a signal that is missed.
-	limit := time.AfterFunc(watchPause, cancel)
+	// answer must not hold up the asker for as long.
+	limit := time.AfterFunc(subscribeTimeout, cancel)
 	signal, err := store.Watch(ctx, w.resource)
 	w.cancel = func() { stopLife(); cancel() }
 	if !limit.Stop() && err == nil {
@@ -46,7 +46,7 @@ func (w *watcher) start(ctx context.Context) bool {
 		w.off = errors.Is(err, driver.ErrUnsupported)
 		if !w.off {
 			if w.pauses.next == 0 {
-				w.pauses = backoff{watchPause, 10 * watchPause}
+				w.pauses = backoff{watchFirst, watchLimit}
 			}
 			w.retryAt = w.c.clock() + w.pauses.pause()
 			w.c.log.Warn("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
