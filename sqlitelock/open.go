@@ -34,6 +34,14 @@ func init() {
 	})
 }
 
+// Traits of every store in a SQLite file.
+func Traits() driver.Traits {
+	return driver.Traits{
+		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true,
+		Durable: true, Shared: true, Fencing: driver.FencingStrict,
+	}
+}
+
 // Options change what Open does. The zero value is the default.
 type Options struct {
 	// FullSync makes every change wait for the disk, so that a power loss undoes

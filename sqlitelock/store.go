@@ -58,12 +58,7 @@ func newStore(file string, opts Options, sys system) *store {
 }
 
 // Traits implements cas.Backend.
-func (s *store) Traits() driver.Traits {
-	return driver.Traits{
-		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict,
-	}
-}
+func (s *store) Traits() driver.Traits { return Traits() }
 
 // Close implements cas.Backend. It waits for the statements that are under way,
 // not for other processes.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
-	_ "github.com/holdfast-go/holdfast/sqlitelock" // registers sqlite URLs
+	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 // linked are the stores that this program contains. What is not to be read off
@@ -17,14 +17,8 @@ var linked = []struct {
 	form   string
 	traits driver.Traits
 }{
-	{"sqlite", "sqlite:///PATH or sqlite:PATH; local is this user's", sqlite},
+	{"sqlite", "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
 	{"memory", "memory: in Go programs only, ends with the process", memlock.Traits()},
-}
-
-// sqlite is what a SQLite store says of itself; the tests ask one.
-var sqlite = driver.Traits{
-	Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true,
-	Durable: true, Shared: true, Fencing: driver.FencingStrict,
 }
 
 // reachOf is how far the stores of the scheme reach, "" for an unknown scheme.
