@@ -1,0 +1,100 @@
+// Package linear checks whether a store's answers to concurrent requests are
+// those of some order of decisions, one resource at a time (linearizability),
+// with porcupine. It knows neither package model nor any store.
+package linear
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// timeout bounds the search for an order. A history that is in order takes
+// milliseconds.
+const timeout = time.Minute
+
+// model of one resource.
+var model = (&porcupine.NondeterministicModel{
+	Partition: partition,
+	Init:      func() []any { return []any{state{}} },
+	Step: func(s, in, _ any) (next []any) {
+		for _, n := range s.(state).step(in.(request)) {
+			next = append(next, n)
+		}
+		return next
+	},
+	Equal: func(a, b any) bool { return a.(state).equal(b.(state)) },
+	Hash:  func(s any) uint64 { return s.(state).hash() },
+	DescribeOperation: func(in, _ any) string {
+		r := in.(request)
+		return fmt.Sprintf("%s %s %v by %s, token %d: %s", r.Mode, r.Op, r.TTL, r.Ref.LockID, r.Ref.Token, r.Outcome)
+	},
+	DescribeState: func(s any) string { return fmt.Sprintf("%+v", s) },
+}).ToModel()
+
+func partition(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+	index := make(map[string]int)
+	for _, op := range history {
+		resource := op.Input.(request).Ref.Resource
+		i, ok := index[resource]
+		if !ok {
+			i = len(parts)
+			index[resource] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}
+
+// operations makes a history of events. What has no answer may be decided at any
+// time from its call on, or never, unless the test knows that it is settled.
+func operations(events []drivertest.Event) []porcupine.Operation {
+	clients := make(map[string]int)
+	var ops []porcupine.Operation
+	for _, e := range events {
+		if e.Op == drivertest.List {
+			continue
+		}
+		client, ok := clients[e.Ref.LockID]
+		if !ok {
+			client = len(clients)
+			clients[e.Ref.LockID] = client
+		}
+		op := porcupine.Operation{
+			ClientId: client, Input: request{Event: e, from: e.Called.Time, to: e.Answered.Time},
+			Call: int64(e.Called.Order), Return: int64(e.Answered.Order),
+		}
+		if e.Outcome == drivertest.Unknown && !errors.Is(e.Err, errSettled) {
+			op.Input = request{Event: e, from: e.Called.Time, to: never}
+			op.Return = math.MaxInt64
+		}
+		ops = append(ops, op)
+	}
+	return slices.Clip(ops)
+}
+
+// Check fails the test if no order explains the events; the timeline is then in
+// a file that the test names.
+func Check(t *testing.T, events []drivertest.Event) {
+	t.Helper()
+	result, info := porcupine.CheckOperationsVerbose(model, operations(events), timeout)
+	switch result {
+	case porcupine.Ok:
+	case porcupine.Unknown:
+		t.Errorf("no order of %d requests was found in %v, nor was it found that there is none", len(events), timeout)
+	default:
+		file := filepath.Join(os.TempDir(), "holdfast-linear.html")
+		err := porcupine.VisualizePath(model, info, file)
+		t.Errorf("no order explains the answers to %d requests; timeline: %s (error %v)", len(events), file, err)
+	}
+}

@@ -1,0 +1,175 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// Size of an exercise.
+const (
+	workers   = 8
+	rounds    = 100
+	resources = 4
+	tries     = 3 // of a request without an answer, before it is left alone
+)
+
+// Exercise lets workers take, renew, release and forget short holds through
+// several handles on the same data, and returns what they saw. It goes by real
+// time: holds end meanwhile.
+func Exercise(t *testing.T, handles ...driver.Store) []drivertest.Event {
+	t.Helper()
+	start := time.Now()
+	recorders := []*drivertest.Recorder{
+		drivertest.NewRecorder(handles[0], func() time.Duration { return time.Since(start) }, time.Millisecond),
+	}
+	for _, h := range handles[1:] {
+		recorders = append(recorders, recorders[0].Beside(h))
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %#x", seed)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var sweeper, all sync.WaitGroup
+	sweeper.Go(func() {
+		for pace := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-pace {
+			// What it answers is of no matter: it must change nothing that anybody sees.
+			_, _ = handles[0].Sweep(ctx, 0)
+		}
+	})
+	for i := range workers {
+		w := &worker{
+			store: recorders[i%len(recorders)], rnd: rand.New(rand.NewPCG(seed, uint64(i))),
+			lockID: fmt.Sprint("worker ", i), pace: time.Tick(time.Millisecond),
+			shared: handles[0].Traits().Shared,
+		}
+		all.Go(func() {
+			for range rounds {
+				w.round(ctx)
+			}
+		})
+	}
+	all.Wait()
+	stop()
+	sweeper.Wait()
+	return recorders[0].Events()
+}
+
+type worker struct {
+	store  *drivertest.Recorder
+	rnd    *rand.Rand
+	lockID string
+	pace   <-chan time.Time
+	shared bool
+	late   []driver.HoldRef // of holds forgotten or released
+}
+
+func (w *worker) round(ctx context.Context) {
+	q := driver.AcquireRequest{
+		Resource: fmt.Sprint("r", w.rnd.IntN(resources)), LockID: w.lockID, HoldID: driver.NewHoldID(),
+		TTL: time.Duration(5+w.rnd.IntN(20)) * time.Millisecond,
+	}
+	if w.rnd.IntN(4) == 0 {
+		q.TakeoverDelay = 5 * time.Millisecond
+	}
+	if w.shared && w.rnd.IntN(2) == 0 {
+		q.Mode, q.Limit = driver.Shared, w.rnd.IntN(4)
+	}
+	ref, ok := w.acquire(ctx, q)
+	if len(w.late) > 0 && w.rnd.IntN(4) == 0 {
+		w.afterwards(ctx, w.late[w.rnd.IntN(len(w.late))])
+	}
+	if !ok {
+		<-w.pace
+		return
+	}
+	for w.rnd.IntN(3) == 0 {
+		<-w.pace
+		w.renew(ctx, ref)
+	}
+	if w.rnd.IntN(3) > 0 {
+		w.release(ctx, ref)
+	}
+	w.late = append(w.late, ref)
+}
+
+// acquire asks again, with the same hold ID, while there is no answer.
+func (w *worker) acquire(ctx context.Context, q driver.AcquireRequest) (ref driver.HoldRef, ok bool) {
+	ref = driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+	for range tries {
+		g, err := w.store.Acquire(ctx, q)
+		if err == nil {
+			ref.Token = g.Token
+			return ref, true
+		}
+		if errors.Is(err, driver.ErrHeld) {
+			return ref, false
+		}
+	}
+	w.release(ctx, ref) // clean up what may have been granted
+	return ref, false
+}
+
+func (w *worker) renew(ctx context.Context, ref driver.HoldRef) {
+	ttl := time.Duration(5+w.rnd.IntN(20)) * time.Millisecond
+	for range tries {
+		rs, err := w.store.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
+		if err == nil && (rs[0].Err == nil || errors.Is(rs[0].Err, driver.ErrLost)) {
+			return
+		}
+	}
+}
+
+func (w *worker) release(ctx context.Context, ref driver.HoldRef) {
+	q := driver.ReleaseRequest{HoldRef: ref}
+	if w.rnd.IntN(4) == 0 {
+		q.After = time.Duration(w.rnd.IntN(10)) * time.Millisecond
+	}
+	for range tries {
+		rs, err := w.store.Release(ctx, []driver.ReleaseRequest{q})
+		if err == nil && rs[0].Err == nil {
+			return
+		}
+	}
+}
+
+// afterwards is what a holder does that does not know that it lost.
+func (w *worker) afterwards(ctx context.Context, ref driver.HoldRef) {
+	if w.rnd.IntN(2) == 0 {
+		w.renew(ctx, ref)
+		return
+	}
+	w.release(ctx, ref)
+}
+
+// errSettled is a missing answer of which the test knows more than the caller:
+// the request has reached the store by now, or never will. Check need not look
+// for it in all the rest of the history.
+var errSettled = errors.New("no answer")
+
+// Faults disturbs an exercise: requests and replies are lost, and some requests
+// come behind later ones.
+func Faults(seed uint64) func(drivertest.Call) drivertest.Fault {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	return func(c drivertest.Call) drivertest.Fault {
+		switch n := rnd.IntN(100); {
+		case c.Op == drivertest.Sweep || n >= 12:
+			return drivertest.Fault{}
+		case n < 5:
+			return drivertest.Fault{LoseRequest: true, Err: errSettled}
+		case n < 10:
+			return drivertest.Fault{LoseReply: true, Err: errSettled}
+		case c.Op == drivertest.Acquire:
+			return drivertest.Fault{LoseReply: true, Behind: drivertest.Release}
+		default:
+			return drivertest.Fault{LoseReply: true, Behind: drivertest.Acquire}
+		}
+	}
+}

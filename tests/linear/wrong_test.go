@@ -1,0 +1,143 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+const s = time.Second
+
+// at is an event of no duration, on a hold named by its letter.
+func at(t time.Duration, op drivertest.Op, outcome drivertest.Outcome, lockID, letter string, token uint64) drivertest.Event {
+	e := drivertest.Event{Op: op, Outcome: outcome, TTL: 10 * s, Ref: driver.HoldRef{Resource: "r", LockID: lockID, Token: token}}
+	copy(e.Ref.HoldID[:], letter)
+	e.Called.Time, e.Answered.Time = t, t
+	return e
+}
+
+// until lets the event last, beside those that follow it up to the n-th.
+func until(e drivertest.Event, t time.Duration, n int) drivertest.Event {
+	e.Answered.Time, e.Answered.Order = t, n
+	return e
+}
+
+func shared(e drivertest.Event, limit int) drivertest.Event {
+	e.Mode, e.Limit = driver.Shared, limit
+	return e
+}
+
+func delayed(e drivertest.Event, d time.Duration) drivertest.Event {
+	e.TakeoverDelay = d
+	return e
+}
+
+func after(e drivertest.Event, d time.Duration) drivertest.Event {
+	e.After = d
+	return e
+}
+
+func history(events ...drivertest.Event) []drivertest.Event {
+	for i := range events {
+		e := &events[i]
+		e.Called.Order, e.Answered.Order = 10*i, 10*(i+e.Answered.Order)+5
+	}
+	return events
+}
+
+const (
+	acquire = drivertest.Acquire
+	renew   = drivertest.Renew
+	release = drivertest.Release
+	done    = drivertest.Done
+	held    = drivertest.Held
+	lost    = drivertest.Lost
+	unknown = drivertest.Unknown
+)
+
+func TestWrongHistories(t *testing.T) {
+	for name, events := range map[string][]drivertest.Event{
+		"two holders":          history(at(0, acquire, done, "a", "1", 1), at(s, acquire, done, "b", "2", 2)),
+		"two holders, at once": history(until(at(0, acquire, done, "a", "1", 1), 2*s, 1), until(at(s, acquire, done, "b", "2", 2), 3*s, 0)),
+		"writer and reader":    history(at(0, acquire, done, "a", "1", 1), shared(at(s, acquire, done, "b", "2", 2), 0)),
+		"limit": history(shared(at(0, acquire, done, "a", "1", 1), 2), shared(at(0, acquire, done, "b", "2", 2), 2),
+			shared(at(s, acquire, done, "c", "3", 3), 2)),
+		"too early":     history(at(0, acquire, done, "a", "1", 1), at(9*s, acquire, done, "b", "2", 2)),
+		"in the delay":  history(delayed(at(0, acquire, done, "a", "1", 1), 5*s), at(14*s, acquire, done, "b", "2", 2)),
+		"token falls":   history(at(0, acquire, done, "a", "1", 5), at(s, release, done, "a", "1", 5), at(s, acquire, done, "b", "2", 4)),
+		"token repeats": history(at(0, acquire, done, "a", "1", 5), at(s, release, done, "a", "1", 5), at(s, acquire, done, "b", "2", 5)),
+		"repeat is new": history(at(0, acquire, done, "a", "1", 1), at(s, acquire, done, "a", "1", 2)),
+		"lost early":    history(at(0, acquire, done, "a", "1", 1), at(s, renew, lost, "a", "1", 1)),
+		"revived":       history(at(0, acquire, done, "a", "1", 1), at(11*s, renew, done, "a", "1", 1)),
+		"revived after release": history(at(0, acquire, done, "a", "1", 1), after(at(s, release, done, "a", "1", 1), 5*s),
+			at(2*s, renew, done, "a", "1", 1)),
+		"refused by nobody":  history(at(0, acquire, held, "a", "1", 0)),
+		"refused by expired": history(at(0, acquire, done, "a", "1", 1), at(10*s, acquire, held, "b", "2", 0)),
+		"released another":   history(at(0, acquire, done, "a", "1", 1), at(s, release, done, "a", "2", 0), at(2*s, acquire, done, "b", "3", 2)),
+		"answers cross": history(until(at(0, acquire, held, "a", "1", 0), 3*s, 2), until(at(s, acquire, held, "b", "2", 0), 3*s, 1),
+			at(2*s, acquire, held, "c", "3", 0)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := porcupine.CheckOperationsTimeout(model, operations(events), timeout); got != porcupine.Illegal {
+				t.Errorf("the history is found %v, want %v", got, porcupine.Illegal)
+			}
+		})
+	}
+}
+
+func TestRightHistories(t *testing.T) {
+	for name, events := range map[string][]drivertest.Event{
+		"in turn": history(at(0, acquire, done, "a", "1", 1), at(s, acquire, held, "b", "2", 0), at(s, acquire, done, "a", "1", 1),
+			at(s, release, done, "a", "1", 1), at(s, acquire, done, "b", "2", 2), at(s, renew, lost, "a", "1", 1)),
+		"unknown, granted":     history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, held, "b", "2", 0)),
+		"unknown, not granted": history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, done, "b", "2", 2)),
+		"unknown, then told":   history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, held, "b", "2", 0), at(s, acquire, done, "a", "1", 1)),
+		"unknown, comes late": history(at(0, acquire, unknown, "a", "1", 0), at(s, acquire, done, "b", "2", 2), at(s, release, done, "b", "2", 2),
+			at(s, release, done, "a", "1", 0), at(90*s, acquire, held, "c", "3", 0)),
+		"unknown among readers": history(shared(at(0, acquire, unknown, "a", "1", 0), 0), shared(at(s, acquire, done, "b", "2", 9), 0),
+			shared(at(s, acquire, done, "a", "1", 5), 0), at(s, acquire, held, "c", "3", 0)),
+		"release unknown, held": history(at(0, acquire, done, "a", "1", 1), at(s, release, unknown, "a", "1", 1), at(s, acquire, held, "b", "2", 0)),
+		"release unknown, free": history(at(0, acquire, done, "a", "1", 1), at(s, release, unknown, "a", "1", 1), at(s, acquire, done, "b", "2", 2)),
+		"renewal unknown":       history(at(0, acquire, done, "a", "1", 1), at(s, renew, unknown, "a", "1", 1), at(15*s, acquire, held, "b", "2", 0)),
+		"at once":               history(until(at(0, acquire, held, "a", "1", 0), 3*s, 1), until(at(s, acquire, done, "b", "2", 1), 2*s, 0)),
+		"expires meanwhile":     history(at(0, acquire, done, "a", "1", 1), until(at(9*s, acquire, done, "b", "2", 2), 11*s, 0)),
+	} {
+		t.Run(name, func(t *testing.T) { Check(t, events) })
+	}
+}
+
+// doubleGrant answers one refusal with a grant.
+type doubleGrant struct {
+	driver.Store
+	lied atomic.Bool
+}
+
+func (d *doubleGrant) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	g, err := d.Store.Acquire(ctx, q)
+	var refused *driver.HeldError
+	if errors.As(err, &refused) && refused.RetryAfter > 5*time.Millisecond && !refused.BySelf && len(refused.Holders) == 1 &&
+		refused.Holders[0].Mode == driver.Exclusive && d.lied.CompareAndSwap(false, true) {
+		return driver.Grant{Token: refused.Holders[0].Token + 1, Left: q.TTL}, nil
+	}
+	return g, err
+}
+
+// One wrong answer among hundreds is found.
+func TestDoubleGrantIsFound(t *testing.T) {
+	d := &doubleGrant{Store: memlock.New(nil)}
+	events := Exercise(t, d)
+	if !d.lied.Load() {
+		t.Fatal("nobody was refused by an exclusive hold")
+	}
+	if got := porcupine.CheckOperationsTimeout(model, operations(events), timeout); got != porcupine.Illegal {
+		t.Errorf("the history is found %v, want %v", got, porcupine.Illegal)
+	}
+}
