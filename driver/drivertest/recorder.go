@@ -32,6 +32,8 @@ type record struct {
 type Event struct {
 	Op      Op // Acquire, Renew, Release or List
 	Outcome Outcome
+	// Err is why the outcome is unknown.
+	Err error
 	// Ref is what was asked about; that of a grant has its token.
 	Ref           driver.HoldRef
 	Mode          driver.Mode
@@ -103,6 +105,13 @@ func (r *record) next() Moment {
 	return Moment{Order: r.order, Time: r.clock()}
 }
 
+// settle says what became of a request.
+func (e *Event) settle(err error) {
+	if e.Outcome = outcome(err); e.Outcome == Unknown {
+		e.Err = err
+	}
+}
+
 // answered notes the events of one call.
 func (r *record) answered(called Moment, events ...Event) {
 	r.mu.Lock()
@@ -132,10 +141,11 @@ func (r *Recorder) Acquire(ctx context.Context, q driver.AcquireRequest) (driver
 	called := r.called()
 	g, err := r.Store.Acquire(ctx, q)
 	e := Event{
-		Op: Acquire, Outcome: outcome(err),
+		Op:   Acquire,
 		Ref:  driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
 		Mode: q.Mode, Limit: q.Limit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
 	}
+	e.settle(err)
 	var held *driver.HeldError
 	if errors.As(err, &held) {
 		e.BySelf = held.BySelf
@@ -150,9 +160,10 @@ func (r *Recorder) Renew(ctx context.Context, qs []driver.RenewRequest) ([]drive
 	results, err := r.Store.Renew(ctx, qs)
 	events := make([]Event, len(qs))
 	for i, q := range qs {
-		events[i] = Event{Op: Renew, Outcome: Unknown, Ref: q.HoldRef, TTL: q.TTL, Exact: q.Exact}
+		events[i] = Event{Op: Renew, Outcome: Unknown, Err: err, Ref: q.HoldRef, TTL: q.TTL, Exact: q.Exact}
 		if err == nil && i < len(results) {
-			events[i].Outcome, events[i].Left = outcome(results[i].Err), results[i].Left
+			events[i].settle(results[i].Err)
+			events[i].Left = results[i].Left
 		}
 	}
 	r.answered(called, events...)
@@ -165,9 +176,9 @@ func (r *Recorder) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 	results, err := r.Store.Release(ctx, qs)
 	events := make([]Event, len(qs))
 	for i, q := range qs {
-		events[i] = Event{Op: Release, Outcome: Unknown, Ref: q.HoldRef, After: q.After}
+		events[i] = Event{Op: Release, Outcome: Unknown, Err: err, Ref: q.HoldRef, After: q.After}
 		if err == nil && i < len(results) {
-			events[i].Outcome = outcome(results[i].Err)
+			events[i].settle(results[i].Err)
 		}
 	}
 	r.answered(called, events...)
