@@ -100,15 +100,21 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 	}
 	defer c.work.Done()
 	qs := make([]driver.ReleaseRequest, len(ss))
+	own := make([]*Hold, len(ss))
 	for i, s := range ss {
 		qs[i].HoldRef = s.Ref()
 		if h := c.own(s.HoldID); h != nil {
 			end(h)
+			own[i] = h
 		}
 	}
 	var errs []error
 	for i, err := range c.releaseAll(ctx, qs, never) {
-		c.nudgeHead(ss[i].Resource)
+		if own[i] != nil {
+			c.released(own[i], err)
+		} else {
+			c.nudgeHead(ss[i].Resource)
+		}
 		if err != nil {
 			errs = append(errs, wrap("release", ss[i].Resource, err))
 		}
@@ -139,7 +145,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	ss = slices.DeleteFunc(ss, func(s Status) bool { return !s.Live() && s.Left != driver.Unknown })
+	ss = slices.DeleteFunc(ss, func(s Status) bool { return s.Released || s.Left == 0 })
 	if err := c.start(ctx); err != nil {
 		return nil, wrap("renew", lockID, err)
 	}

@@ -242,14 +242,19 @@ func (c *Client) drop(h *Hold, to state) {
 	delete(c.holds, h.ref.HoldID)
 }
 
-// released notes the answer to a release.
+// released notes the answer to a release. That of a hold which was lost is of no
+// interest: its end was told already.
 func (c *Client) released(h *Hold, err error) {
 	c.mu.Lock()
 	if err == nil && h.state == released {
 		h.state = gone
 	}
+	told := h.state == lost
 	c.mu.Unlock()
 	c.nudgeHead(h.ref.Resource)
+	if told {
+		return
+	}
 	if err != nil {
 		c.log.Warn("holdfast: release not confirmed, the hold ends by itself",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)

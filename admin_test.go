@@ -1,0 +1,418 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// group takes the resources with one lock ID.
+func group(t *testing.T, c *holdfast.Client, lockID string, resources ...string) []*holdfast.Hold {
+	t.Helper()
+	hs := make([]*holdfast.Hold, len(resources))
+	for i, r := range resources {
+		hs[i] = lock(t, c, r, &holdfast.LockOptions{LockID: lockID})
+		time.Sleep(time.Millisecond) // so that it shows which came first
+	}
+	return hs
+}
+
+func resourcesOf(ss []holdfast.Status) []string {
+	var rs []string
+	for _, s := range ss {
+		rs = append(rs, s.Resource)
+	}
+	return rs
+}
+
+func TestS27_groups(t *testing.T) {
+	t.Run("release, the newest first", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			arrive := make(chan struct{})
+			var order []string
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op != drivertest.Release {
+					return drivertest.Fault{}
+				}
+				for _, ref := range c.Refs {
+					order = append(order, ref.Resource)
+				}
+				return drivertest.Fault{HoldRequest: arrive}
+			})
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			mine := group(t, c, "g", "a", "b")
+			theirs := group(t, d, "g", "x")
+			other := lock(t, c, "other", nil)
+			type answer struct {
+				ss  []holdfast.Status
+				err error
+			}
+			answered := make(chan answer, 1)
+			go func() {
+				ss, err := c.ReleaseID(t.Context(), "g")
+				answered <- answer{ss, err}
+			}()
+			synctest.Wait()
+			for _, h := range mine {
+				if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+					t.Errorf("before the store is told, the holder's context has ended with %v", cause)
+				}
+			}
+			close(arrive)
+			got := <-answered
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			want := []string{"x", "b", "a"}
+			if !slices.Equal(order, want) || !slices.Equal(resourcesOf(got.ss), want) {
+				t.Errorf("released %v, returned %v, want %v", order, resourcesOf(got.ss), want)
+			}
+			for _, r := range want {
+				mustBeFree(t, store, r)
+			}
+			for _, h := range mine {
+				unlock(t, h)
+			}
+			mustEnd(t, theirs[0], time.Minute, holdfast.ErrForced)
+			alive(t, other)
+			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 0 {
+				t.Errorf("of a group that is gone: %v, %v", ss, err)
+			}
+		})
+	})
+	t.Run("release without an answer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2))
+			c := newClient(t, f, nil)
+			group(t, c, "g", "a", "b")
+			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+				t.Errorf("got %v, %v", ss, err)
+			}
+			var well atomic.Bool
+			f = faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Release && !well.Load() {
+					return drivertest.Fault{DropLast: 1}
+				}
+				return drivertest.Fault{}
+			})
+			c = newClient(t, f, nil)
+			hs := group(t, c, "g", "a", "b")
+			if _, err := c.ReleaseID(t.Context(), "g"); err == nil {
+				t.Error("one was never answered, and there is no error")
+			}
+			well.Store(true)
+			for _, h := range hs {
+				unlock(t, h)
+			}
+		})
+	})
+	t.Run("granted after the look", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			old := group(t, c, "g", "a")[0]
+			var anew *holdfast.Hold
+			e := newClient(t, listing{store, func() {
+				unlock(t, old)
+				anew = group(t, d, "g", "a")[0]
+			}}, nil)
+			if _, err := e.ReleaseID(t.Context(), "g"); err != nil {
+				t.Fatal(err)
+			}
+			mustBeHeldBy(t, store, anew)
+			time.Sleep(time.Minute)
+			alive(t, anew)
+		})
+	})
+	t.Run("renew", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store)
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			mine := group(t, c, "g", "a", "b", "given up")
+			theirs := lock(t, d, "x", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: 2 * time.Hour})
+			if err := mine[2].UnlockAfter(t.Context(), 20*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			lock(t, c, "other", nil)
+			ss, err := c.RenewID(t.Context(), "g", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := resourcesOf(ss); !slices.Equal(got, []string{"x", "b", "a"}) {
+				t.Errorf("renewed %v", got)
+			}
+			for _, s := range ss {
+				if want := time.Hour; s.Resource != "x" && s.Left != want {
+					t.Errorf("%q has %v left, want %v", s.Resource, s.Left, want)
+				}
+				if s.Resource == "x" && s.Left < 119*time.Minute {
+					t.Errorf("it was shortened to %v", s.Left)
+				}
+			}
+			for _, h := range mine[:2] {
+				if want := time.Hour - 5*time.Second; h.Left() != want {
+					t.Errorf("the holder has %v left, want %v", h.Left(), want)
+				}
+			}
+			alive(t, theirs)
+			if left := holdsIn(t, store, "other")[0].Left; left > 30*time.Second {
+				t.Errorf("another lock ID's hold was renewed to %v", left)
+			}
+
+			ss, err = c.RenewID(t.Context(), "nobody", time.Hour)
+			if !errors.Is(err, holdfast.ErrLost) || len(ss) != 0 {
+				t.Errorf("of nobody: %v, %v", ss, err)
+			}
+		})
+	})
+	t.Run("renew what is lost in part, or not answered in part", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, store, nil)
+			hs := group(t, c, "g", "a", "b")
+			d := newClient(t, listing{store, func() { unlock(t, hs[0]) }}, nil)
+			ss, err := d.RenewID(t.Context(), "g", time.Hour)
+			if got := resourcesOf(ss); !errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"b"}) {
+				t.Errorf("renewed %v, error %v", got, err)
+			}
+
+			f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{DropLast: 1}))
+			e := newClient(t, f, nil)
+			hs = group(t, e, "h", "c", "d")
+			ss, err = e.RenewID(t.Context(), "h", time.Hour)
+			if got := resourcesOf(ss); err == nil || errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"d"}) {
+				t.Errorf("renewed %v, error %v", got, err)
+			}
+			alive(t, hs[0])
+			alive(t, hs[1])
+		})
+	})
+	t.Run("two groups in opposite order", func(t *testing.T) {
+		// Who cannot have all in time gives back what it has, by lock ID.
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			var mu sync.Mutex
+			var inside, done int
+			var all sync.WaitGroup
+			for i, order := range [][]string{{"A", "B"}, {"B", "A"}} {
+				c, id := newClient(t, store, nil), fmt.Sprint("group ", i)
+				all.Go(func() {
+					for round := range 5 {
+						for !takeAll(t, c, id, time.Duration(i+1)*time.Second, order) {
+						}
+						mu.Lock()
+						inside++
+						if inside != 1 {
+							t.Errorf("round %d: %d groups have all", round, inside)
+						}
+						mu.Unlock()
+						time.Sleep(500 * time.Millisecond)
+						mu.Lock()
+						inside--
+						done++
+						mu.Unlock()
+						if ss, err := c.ReleaseID(t.Context(), id); err != nil || len(ss) != 2 {
+							t.Errorf("released %v, %v", resourcesOf(ss), err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if done != 10 {
+				t.Errorf("%d of 10 rounds done", done)
+			}
+			mustBeFree(t, store, "")
+		})
+	})
+	t.Run("a crash half-way", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			crashing := holdfast.New(store, &holdfast.Options{LeaveHolds: true})
+			group(t, crashing, "g", "A", "B")
+			_ = crashing.Close()
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			_, err := c.TryLock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
+			if held := mustBeHeld(t, err); !held.BySelf {
+				t.Errorf("after the crash, its lock ID is told %+v", held)
+			}
+			began := time.Now()
+			waiting := locking(t.Context(), d, "B", nil)
+			synctest.Wait()
+			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+				t.Errorf("released %v, %v", resourcesOf(ss), err)
+			}
+			if r := <-waiting; r.err != nil || r.at != began {
+				t.Errorf("granted after %v, error %v", r.at.Sub(began), r.err)
+			}
+			tryLock(t, c, "A", &holdfast.LockOptions{LockID: "g"})
+		})
+	})
+	t.Run("a resource twice", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, store, nil)
+			group(t, c, "g", "A", "B")
+			_, err := c.Lock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
+			if held := mustBeHeld(t, err); !held.BySelf {
+				t.Errorf("got %+v", held)
+			}
+			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+				t.Errorf("released %v, %v", resourcesOf(ss), err)
+			}
+		})
+	})
+	t.Run("many", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil))
+			c, d := newClient(t, f, nil), newClient(t, f, nil)
+			for i := range 1500 {
+				lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: "g"})
+			}
+			if ss, err := d.RenewID(t.Context(), "g", time.Hour); err != nil || len(ss) != 1500 {
+				t.Errorf("renewed %d, %v", len(ss), err)
+			}
+			if ss, err := d.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 1500 {
+				t.Errorf("released %d, %v", len(ss), err)
+			}
+			if r, n := f.Calls(drivertest.Release), f.Calls(drivertest.Renew); r != 2 || n != 2 {
+				t.Errorf("%d releases, %d renewals were sent, want 2 of each", r, n)
+			}
+		})
+	})
+}
+
+// takeAll takes all of the resources in order, or none.
+func takeAll(t *testing.T, c *holdfast.Client, lockID string, within time.Duration, resources []string) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	for _, r := range resources {
+		if _, err := c.Lock(ctx, r, &holdfast.LockOptions{LockID: lockID}); err != nil {
+			if _, err := c.ReleaseID(t.Context(), lockID); err != nil {
+				t.Error(err)
+			}
+			return false
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return true
+}
+
+// listing is a store in which something happens right after a List.
+type listing struct {
+	*memlock.Store
+	then func()
+}
+
+func (l listing) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		l.Store.List(ctx, f)(yield)
+		l.then()
+	}
+}
+
+func TestHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store, on(drivertest.List, drivertest.Fault{LoseReply: true}, 2))
+		c := newClient(t, f, &holdfast.Options{Owner: "ann"})
+		began := time.Now()
+		for i := range 3 {
+			lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: fmt.Sprint("id ", i), Comment: "c"})
+		}
+		time.Sleep(time.Second)
+		n := 0
+		for s, err := range c.Holds(t.Context(), holdfast.Filter{Owner: "ann"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			if s.LockID != "id "+s.Resource || s.Comment != "c" || !s.Created.Equal(began) || s.Left != 29*time.Second || s.Mode != holdfast.Exclusive {
+				t.Errorf("%+v", s)
+			}
+		}
+		if n != 3 {
+			t.Errorf("%d holds, want 3", n)
+		}
+
+		var seen []error
+		for _, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+			seen = append(seen, err)
+		}
+		if len(seen) != 2 || seen[0] != nil || !errors.Is(seen[1], drivertest.ErrFault) {
+			t.Errorf("a list that breaks off yielded the errors %v, want none and one", seen)
+		}
+
+		for s, err := range c.Holds(t.Context(), holdfast.Filter{Resource: "1"}) {
+			if err != nil || s.Resource != "1" {
+				t.Errorf("%+v, %v", s, err)
+			}
+			// A loop may use the Client, and be left.
+			unlock(t, lock(t, c, "another", nil))
+			break
+		}
+	})
+}
+
+// sweeping notes what a store is asked to sweep.
+type sweeping struct {
+	driver.Store
+	idle []time.Duration
+}
+
+func (s *sweeping) Sweep(ctx context.Context, idle time.Duration) (driver.SweepResult, error) {
+	s.idle = append(s.idle, idle)
+	return s.Store.Sweep(ctx, idle)
+}
+
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sweeping{Store: memlock.New(nil)}
+		for _, bad := range []time.Duration{-1, 1, time.Minute - 1} {
+			c := newClient(t, store, &holdfast.Options{Retention: bad})
+			if _, err := c.Sweep(t.Context()); !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("retention %v: got error %v, want ErrInvalid", bad, err)
+			}
+		}
+		if len(store.idle) != 0 {
+			t.Error("the store was asked all the same")
+		}
+
+		c := newClient(t, store, nil)
+		d := newClient(t, store, &holdfast.Options{Retention: time.Minute})
+		lock(t, c, "live", nil)
+		lock(t, c, "expired", &holdfast.LockOptions{NoKeepAlive: true})
+		unlock(t, lock(t, c, "idle", nil))
+		time.Sleep(2 * time.Minute)
+		if r, err := c.Sweep(t.Context()); err != nil || r != (holdfast.SweepResult{Holds: 1}) {
+			t.Errorf("within 24 h: %+v, %v", r, err)
+		}
+		if r, err := d.Sweep(t.Context()); err != nil || r != (holdfast.SweepResult{Records: 1}) {
+			t.Errorf("after a minute: %+v, %v", r, err)
+		}
+		if !slices.Equal(store.idle, []time.Duration{24 * time.Hour, time.Minute}) {
+			t.Errorf("asked for %v", store.idle)
+		}
+		_, err := d.TryLock(t.Context(), "live", nil)
+		mustBeHeld(t, err)
+	})
+}
+
+func TestTraits(t *testing.T) {
+	if got := newClient(t, memlock.New(nil), nil).Traits(); got != memlock.Traits() {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,235 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// journal notes what a Client does, in words.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) note(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+// take returns what was noted since the last take.
+func (j *journal) take() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lines := j.lines
+	j.lines = nil
+	return lines
+}
+
+func (j *journal) trace() *holdfast.Trace {
+	outcome := func(err error) string {
+		for name, is := range map[string]error{
+			"held": holdfast.ErrHeld, "lost": holdfast.ErrLost, "closed": holdfast.ErrClosed, "fault": drivertest.ErrFault,
+		} {
+			if errors.Is(err, is) {
+				return name
+			}
+		}
+		if err == nil {
+			return "ok"
+		}
+		return err.Error()
+	}
+	// Each may use its Hold: none is called with anything locked.
+	return &holdfast.Trace{
+		Attempt: func(a holdfast.AttemptInfo) {
+			j.note("attempt %s %v %v: %s", a.Resource, a.Mode, a.Took, outcome(a.Err))
+		},
+		Waited:   func(w holdfast.WaitInfo) { j.note("waited %s %v %v: %s", w.Resource, w.Mode, w.Waited, outcome(w.Err)) },
+		Acquired: func(h *holdfast.Hold) { j.note("acquired %s, alive %v", h.Resource(), h.Left() > 0) },
+		Renewed: func(h *holdfast.Hold, err error) {
+			j.note("renewed %s, alive %v: %s", h.Resource(), h.Left() > 0, outcome(err))
+		},
+		Released: func(h *holdfast.Hold, err error) {
+			j.note("released %s, alive %v: %s", h.Resource(), h.Left() > 0, outcome(err))
+		},
+		Lost: func(h *holdfast.Hold, err error) {
+			j.note("lost %s, alive %v: %s", h.Resource(), h.Left() > 0, outcome(err))
+		},
+	}
+}
+
+func TestTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		store := memlock.New(nil)
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 2),
+			on(drivertest.Renew, drivertest.Fault{LoseRequest: true}, 2))
+		c := holdfast.New(f, &holdfast.Options{Trace: j.trace()})
+		d := newClient(t, store, nil)
+		check := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := j.take(); !slices.Equal(got, want) {
+				t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+			}
+		}
+
+		h := lock(t, c, "a", nil)
+		check("a lock", "attempt a exclusive 0s: ok", "acquired a, alive true")
+		b, err := c.TryRLock(t.Context(), "b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("a reply lost", "attempt b shared 0s: fault", "attempt b shared 0s: ok", "acquired b, alive true")
+		_, err = c.TryLock(t.Context(), "a", nil)
+		mustBeHeld(t, err)
+		check("a refusal", "attempt a exclusive 0s: held")
+		unlock(t, b)
+		unlock(t, b)
+		check("a release", "released b, alive false: ok")
+
+		if err := h.Renew(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		check("a renewal", "renewed a, alive true: ok")
+		if err := h.Renew(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		check("a request lost", "renewed a, alive true: fault", "renewed a, alive true: ok")
+
+		other := lock(t, d, "w", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err = c.Lock(ctx, "w", nil)
+		mustBeHeld(t, err)
+		check("a wait in vain", "attempt w exclusive 0s: held", "attempt w exclusive 0s: held", "waited w exclusive 500ms: held")
+		waiting := locking(t.Context(), c, "w", nil)
+		time.Sleep(500 * time.Millisecond)
+		unlock(t, other)
+		w := <-waiting
+		if w.err != nil {
+			t.Fatal(w.err)
+		}
+		check("a wait", "attempt w exclusive 0s: held", "attempt w exclusive 0s: held", "attempt w exclusive 0s: ok",
+			"waited w exclusive 500ms: ok", "acquired w, alive true")
+
+		if _, err := c.ReleaseID(t.Context(), w.hold.LockID()); err != nil {
+			t.Fatal(err)
+		}
+		check("a release by lock ID", "released w, alive false: ok")
+		l := lock(t, c, "l", nil)
+		j.take()
+		if _, err := c.ForceRelease(t.Context(), "l", l.ID()); err != nil {
+			t.Fatal(err)
+		}
+		check("a loss", "lost l, alive false: lost")
+		if err := l.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+			t.Error(err)
+		}
+		check("an unlock of what was lost")
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check("close", "released a, alive false: ok")
+	})
+}
+
+// A Trace of which nothing is set, and one with each function alone.
+func TestTraceIsOptional(t *testing.T) {
+	for _, trace := range []*holdfast.Trace{
+		nil, {}, {Attempt: func(holdfast.AttemptInfo) {}}, {Waited: func(holdfast.WaitInfo) {}},
+		{Lost: func(*holdfast.Hold, error) {}}, {Released: func(*holdfast.Hold, error) {}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			waiting := locking(t.Context(), c, "r", nil)
+			time.Sleep(time.Minute)
+			unlock(t, h)
+			if r := <-waiting; r.err != nil {
+				t.Error(r.err)
+			}
+			if _, err := d.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// What a Client logs and returns as errors names no comment and no password, and
+// what went wrong can be read from it.
+func TestLogHasNoSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var buf bytes.Buffer
+		var mu sync.Mutex
+		log := slog.New(slog.NewTextHandler(lockedWriter{&mu, &buf}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		store := memlock.New(nil)
+		register(t, "test-secret", faulty(t, store, drivertest.RandomFaults(3, 40)))
+		const url = "test-secret://user:hunter2@host/path?token=hunter2"
+		c, err := holdfast.Open(t.Context(), url, &holdfast.Options{Logger: log, TTL: 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			r := fmt.Sprint("res", i)
+			h, err := c.Lock(t.Context(), r, &holdfast.LockOptions{Comment: "hunter2", LockID: "shown"})
+			if err != nil {
+				log.Info("error", "error", err)
+				continue
+			}
+			time.Sleep(3 * time.Second)
+			if i%3 == 0 {
+				_, _ = newClient(t, store, nil).ForceRelease(t.Context(), r, h.ID())
+				time.Sleep(3 * time.Second)
+			}
+			log.Info("error", "error", h.Unlock(t.Context()))
+		}
+		_ = c.Close()
+		for _, bad := range []string{"no-such-scheme://user:hunter2@host", "test-secret://user:hunter2@host:port:%zz", "://hunter2"} {
+			_, err := holdfast.Open(t.Context(), bad, nil)
+			if err == nil {
+				t.Errorf("opened %q", bad)
+			}
+			log.Info("error", "error", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		text := buf.String()
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("a secret was logged:\n%s", text)
+		}
+		for _, want := range []string{"lock acquired", "lock lost", "renewal without an answer", "no answer to an acquire", "lockID=shown", "resource=res"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q was not logged:\n%s", want, text)
+			}
+		}
+	})
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(p)
+}
