@@ -1,0 +1,28 @@
+package holdfast_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A lock without contention in memory: Lock and Unlock together.
+func TestAllocations(t *testing.T) {
+	const most = 15
+	c := newClient(t, memlock.New(nil), nil)
+	ctx := context.Background() //nolint:usetesting // t.Context can be cancelled, which is not what is measured
+	got := testing.AllocsPerRun(1000, func() {
+		h, err := c.Lock(ctx, "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Unlock(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > most {
+		t.Errorf("Lock and Unlock make %v allocations, want at most %d", got, most)
+	}
+	t.Logf("Lock and Unlock: %v allocations", got)
+}
