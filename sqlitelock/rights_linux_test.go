@@ -59,10 +59,12 @@ func TestRights(t *testing.T) {
 				s, err := sqlitelock.Open(t.Context(), path, nil)
 				check(t, err)
 				check(t, s.Close())
+			}
+			before := contents(t, path)
+			if c.made {
 				check(t, os.Chmod(path, c.file))
 			}
 			check(t, os.Chmod(dir, c.dir))
-			before := contents(t, path)
 			asNobody(t, func() {
 				s, err := sqlitelock.Open(t.Context(), path, nil)
 				if err == nil {
@@ -73,6 +75,9 @@ func TestRights(t *testing.T) {
 				refused(t, err, path, c.says)
 			})
 			check(t, os.Chmod(dir, 0o700))
+			if c.made {
+				check(t, os.Chmod(path, 0o600))
+			}
 			if string(before) != string(contents(t, path)) {
 				t.Error("the file was changed")
 			}
