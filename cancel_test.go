@@ -260,7 +260,7 @@ func TestUnlockRepeats(t *testing.T) {
 				if took := time.Since(began); took > test.most {
 					t.Errorf("gave up after %v, want at most %v", took, test.most)
 				}
-				if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
 					t.Errorf("the context ended with %v", cause)
 				}
 				if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrReleased) {
@@ -295,7 +295,7 @@ func TestUnlockAfter(t *testing.T) {
 		if time.Since(began) != 0 {
 			t.Error("UnlockAfter waited")
 		}
-		if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+		if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
 			t.Errorf("the context ended with %v", cause)
 		}
 		for range 2 {

@@ -46,7 +46,7 @@ func TestClose(t *testing.T) {
 				t.Errorf("1,500 holds were released in %d calls, want 2", n)
 			}
 			for _, h := range holds {
-				if cause := context.Cause(h.Context()); cause != holdfast.ErrClosed {
+				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrClosed) {
 					t.Fatalf("a hold's context ended with %v", cause)
 				}
 				if err := h.Unlock(t.Context()); err != nil {
@@ -67,7 +67,7 @@ func TestClose(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if cause := context.Cause(h.Context()); cause != holdfast.ErrClosed {
+			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrClosed) {
 				t.Errorf("the context ended with %v", cause)
 			}
 			mustBeHeldBy(t, store, h)

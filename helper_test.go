@@ -94,14 +94,19 @@ func unlock(t *testing.T, h *holdfast.Hold) {
 	}
 }
 
-// mustBeHeld fails unless err says that another holds the resource.
-func mustBeHeld(t *testing.T, err error) *holdfast.HeldError {
+// heldError fails unless err says that another holds the resource.
+func heldError(t *testing.T, err error) *holdfast.HeldError {
 	t.Helper()
 	var held *holdfast.HeldError
 	if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrHeld) {
 		t.Fatalf("got error %v, want ErrHeld", err)
 	}
 	return held
+}
+
+func mustBeHeld(t *testing.T, err error) {
+	t.Helper()
+	_ = heldError(t, err)
 }
 
 // result is what a Lock came to, and when.

@@ -273,7 +273,7 @@ func TestS16_unlock_races_keep_alive(t *testing.T) {
 					unlock(t, h)
 					close(unlocked)
 					synctest.Wait()
-					if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+					if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
 						t.Errorf("the context ended with %v", cause)
 					}
 					mustBeFree(t, store, "r")

@@ -27,7 +27,7 @@ func TestLockAndUnlock(t *testing.T) {
 			t.Errorf("an acquire without contention took %d calls", n)
 		}
 		_, err := d.TryLock(t.Context(), "r", nil)
-		held := mustBeHeld(t, err)
+		held := heldError(t, err)
 		if held.BySelf || held.Resource != "r" || len(held.Holders) != 1 || held.RetryAfter != 30*time.Second {
 			t.Errorf("got %+v", held)
 		}
@@ -40,7 +40,7 @@ func TestLockAndUnlock(t *testing.T) {
 		if n := store.Calls(drivertest.Release); n != 1 {
 			t.Errorf("an unlock took %d calls", n)
 		}
-		if cause := context.Cause(h.Context()); cause != holdfast.ErrReleased {
+		if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
 			t.Errorf("the context ended with %v", cause)
 		}
 		if h.Left() != 0 {
@@ -71,7 +71,7 @@ func TestModes(t *testing.T) {
 			t.Fatal(second, err)
 		}
 		_, err = c.TryRLock(t.Context(), "r", two)
-		if held := mustBeHeld(t, err); len(held.Holders) != 2 {
+		if held := heldError(t, err); len(held.Holders) != 2 {
 			t.Errorf("a semaphore of two names %d holders", len(held.Holders))
 		}
 		_, err = c.TryLock(t.Context(), "r", nil)

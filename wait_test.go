@@ -222,7 +222,7 @@ func TestS31_waiter_times_out(t *testing.T) {
 			synctest.Wait()
 			third := locking(t.Context(), c, "r", nil)
 			r := <-second
-			held := mustBeHeld(t, r.err)
+			held := heldError(t, r.err)
 			if !errors.Is(r.err, context.DeadlineExceeded) || !errors.Is(r.err, gone) {
 				t.Errorf("got error %v, want that of ctx as well", r.err)
 			}
@@ -298,7 +298,7 @@ func TestS31_waiter_times_out(t *testing.T) {
 					t.Fatal(r.err)
 				}
 				r := <-next
-				if held := mustBeHeld(t, r.err); !errors.Is(r.err, context.Canceled) || held.BySelf {
+				if held := heldError(t, r.err); !errors.Is(r.err, context.Canceled) || held.BySelf {
 					t.Fatalf("got %+v", held)
 				}
 			})
@@ -322,11 +322,11 @@ func TestS31_waiter_times_out(t *testing.T) {
 				others = append(others, locking(ctx, c, "r", nil))
 				synctest.Wait()
 			}
-			if held := mustBeHeld(t, (<-head).err); !held.BySelf {
+			if held := heldError(t, (<-head).err); !held.BySelf {
 				t.Errorf("got %+v", held)
 			}
 			<-others[0]
-			if held := mustBeHeld(t, (<-others[1]).err); held.BySelf {
+			if held := heldError(t, (<-others[1]).err); held.BySelf {
 				t.Errorf("told of an own hold that is the other's: %+v", held)
 			}
 		})
@@ -339,7 +339,7 @@ func TestHeldIsNotAnEndOfCtx(t *testing.T) {
 		c := newClient(t, memlock.New(nil), nil)
 		lock(t, c, "r", nil)
 		_, err := c.TryLock(t.Context(), "r", nil)
-		if held := mustBeHeld(t, err); held.Cause != nil || errors.Is(err, context.Canceled) {
+		if held := heldError(t, err); held.Cause != nil || errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -424,7 +424,7 @@ func TestS25a_own_hold(t *testing.T) {
 	own := &holdfast.LockOptions{LockID: "own"}
 	mustBeTold := func(t *testing.T, err error, began time.Time) {
 		t.Helper()
-		if held := mustBeHeld(t, err); !held.BySelf || held.Cause != nil {
+		if held := heldError(t, err); !held.BySelf || held.Cause != nil {
 			t.Errorf("got %+v, want BySelf", held)
 		}
 		if waited := time.Since(began); waited != 0 {
@@ -544,7 +544,7 @@ func TestS25a_own_hold(t *testing.T) {
 				t.Fatal("there is no orphan")
 			}
 			_, err := c.TryLock(t.Context(), "r", own)
-			if held := mustBeHeld(t, err); held.BySelf {
+			if held := heldError(t, err); held.BySelf {
 				t.Error("TryLock took the orphan for its own hold")
 			}
 			lock(t, c, "r", own)
