@@ -227,6 +227,35 @@ func TestS13_unlock_with_dead_context(t *testing.T) {
 	})
 }
 
+// The holder's context ends, and renewals stop, before the store is told: after
+// that somebody else may be granted the resource.
+func TestUnlockTellsTheHolderFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *holdfast.Hold
+		f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Release && h.Context().Err() == nil {
+				t.Error("the store is told, and the holder's context is alive")
+			}
+			return drivertest.Fault{}
+		})
+		c := newClient(t, f, nil)
+		h = lock(t, c, "r", nil)
+		unlock(t, h)
+		h = lock(t, c, "r", nil)
+		if err := h.UnlockAfter(t.Context(), time.Second); err != nil {
+			t.Error(err)
+		}
+		h = lock(t, c, "r", nil)
+		if _, err := c.ForceRelease(t.Context(), "r", h.ID()); err != nil {
+			t.Error(err)
+		}
+		h = lock(t, c, "r", nil)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Releases without an answer are repeated, for 5 s or until the hold ends; after
 // that Unlock may be called again.
 func TestUnlockRepeats(t *testing.T) {

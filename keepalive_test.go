@@ -399,7 +399,7 @@ func TestS21_forever(t *testing.T) {
 			})
 			c := newClient(t, f, nil)
 			h := lock(t, c, "r", forever)
-			time.Sleep(100 * time.Hour)
+			time.Sleep(10 * time.Hour)
 			alive(t, h)
 			mustBeHeldBy(t, store, h)
 		})
@@ -447,7 +447,7 @@ func TestS21_forever(t *testing.T) {
 			mustBeFree(t, store, "r")
 			h := lock(t, c, "r", o)
 			calls := f.Calls(drivertest.Renew)
-			time.Sleep(1000 * time.Hour)
+			time.Sleep(10 * time.Hour)
 			alive(t, h)
 			if f.Calls(drivertest.Renew) != calls {
 				t.Error("renewed without being asked")

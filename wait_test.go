@@ -396,19 +396,19 @@ func TestTryPassesTheLine(t *testing.T) {
 		if _, err := d.TryRLock(t.Context(), "r", nil); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		writer := locking(ctx, c, "r", nil)
 		synctest.Wait()
 		reader := running(func() (*holdfast.Hold, error) { return c.RLock(ctx, "r", nil) })
 		synctest.Wait()
 		began := time.Now()
-		h, err := c.TryRLock(t.Context(), "r", nil)
+		h, err := c.TryRLock(ctx, "r", nil)
 		if err != nil {
 			t.Errorf("TryRLock beside a shared hold: %v", err)
 		} else {
 			unlock(t, h)
 		}
-		_, err = c.TryLock(t.Context(), "r", nil)
+		_, err = c.TryLock(ctx, "r", nil)
 		mustBeHeld(t, err)
 		if time.Since(began) != 0 || len(writer) != 0 || len(reader) != 0 {
 			t.Error("the try waited, or those in line did not")
