@@ -82,7 +82,7 @@ func batchOf500(b *bench) {
 		case 1:
 			ref.HoldID = driver.NewHoldID()
 		case 2:
-			ref.Token++
+			ref.LockID = "b"
 		case 3:
 			b.release(ref, 0)
 		}

@@ -106,11 +106,27 @@ func (b *bench) pass(d time.Duration) {
 		b.Advance(d)
 		return
 	}
+	b.passing(d, func() {})
+}
+
+// passing lets d go by, and does something meanwhile, but not at the end.
+func (b *bench) passing(d time.Duration, meanwhile func()) {
+	b.t.Helper()
+	if b.Advance != nil {
+		b.Advance(d / 2)
+		meanwhile()
+		b.Advance(d - d/2)
+		return
+	}
 	b.marked = true
 	marker := b.acquire(b.request("passing time", "clock "+driver.NewHoldID().String()).ttl(d))
 	b.eventually("a hold comes to its end", func() bool {
 		s, ok := b.find(marker.Resource, marker.LockID)
-		return !ok || !s.Live()
+		over := !ok || !s.Live()
+		if !over {
+			meanwhile()
+		}
+		return over
 	})
 	b.release(marker.HoldRef, 0)
 }
@@ -176,11 +192,12 @@ func (b *bench) acquireAt(s driver.Store, q request) hold {
 }
 
 // refused asks for what must be held.
-func (b *bench) refused(q request) *driver.HeldError { b.t.Helper(); return b.refusedAt(b.Store, q) }
+func (b *bench) refused(q request) { b.t.Helper(); _ = b.refusal(q) }
 
-func (b *bench) refusedAt(s driver.Store, q request) *driver.HeldError {
+// refusal asks for what must be held, and returns what is in the way.
+func (b *bench) refusal(q request) *driver.HeldError {
 	b.t.Helper()
-	_, err := s.Acquire(b.t.Context(), driver.AcquireRequest(q))
+	_, err := b.Store.Acquire(b.t.Context(), driver.AcquireRequest(q))
 	var held *driver.HeldError
 	switch {
 	case err == nil:
@@ -345,6 +362,9 @@ func (b *bench) atMost(what string, got, most time.Duration) {
 		b.t.Errorf("%s: %v left, want 0 to %v", what, got, most)
 	}
 }
+
+// hasTokens: they tell the holds of one hold ID from one another, too.
+func (b *bench) hasTokens() bool { return b.Store.Traits().Fencing != driver.FencingNone }
 
 // rises checks the tokens of one resource in the order of their grants.
 func (b *bench) rises(hs ...hold) {

@@ -22,7 +22,8 @@ import (
 //   - a list shows what is there throughout, nothing that is gone, and no other
 //     end than was promised.
 //
-// Holds that were there before the history began are unknown to it.
+// Holds that were there before the history began are unknown to it. It tells the
+// acquisitions of one hold ID apart by their tokens.
 func Judge(events []Event) (wrongs []string) {
 	byResource := make(map[string][]Event)
 	for _, e := range events {

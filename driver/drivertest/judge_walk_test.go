@@ -48,7 +48,10 @@ func walk(t *testing.T, s *ruled, r *drivertest.Recorder, seed uint64) {
 				_, _ = r.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: ttl()}})
 			}
 		case n < 8:
-			for range r.List(ctx, driver.Filter{}) {
+			for _, err := range r.List(ctx, driver.Filter{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 		case n < 9:
 			_, _ = r.Sweep(ctx, time.Duration(1+rnd.IntN(60))*time.Second)
@@ -81,6 +84,9 @@ func TestJudgeAcceptsSoundStore(t *testing.T) {
 // Judge finds every mutant by what it answers, without the model.
 func TestJudgeFindsMutants(t *testing.T) {
 	for name, m := range mutants {
+		if m.caught == "shared_not_supported" || m.caught == "traits" {
+			continue // no answer is wrong in itself
+		}
 		t.Run(name, func(t *testing.T) {
 			if wrongs := verdict(t, m.breaks); len(wrongs) == 0 {
 				t.Error("not one answer was found wrong")

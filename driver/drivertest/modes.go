@@ -124,12 +124,12 @@ func takeoverDelay(b *bench) {
 	givenUp := b.acquire(b.request("given up", "a").ttl(b.long).delay(b.long))
 	b.release(givenUp.HoldRef, b.short)
 
-	b.left("before the end", b.refused(b.request("delayed", "b")).RetryAfter, 2*b.short)
+	b.left("before the end", b.refusal(b.request("delayed", "b")).RetryAfter, 2*b.short)
 	b.pass(b.short)
 	b.acquire(b.request("given up", "b"))
 	b.lost(forHours.HoldRef)
 	for _, id := range []string{"a", "b"} {
-		held := b.refused(b.request("for hours", id))
+		held := b.refusal(b.request("for hours", id))
 		if held.BySelf {
 			b.t.Error("held by itself, though its own hold is past its end")
 		}
@@ -197,7 +197,7 @@ func heldError(b *bench) {
 	q := b.request("r", "a").ttl(b.long)
 	q.Details = driver.Details{Owner: "ann", Host: "h1", Comment: "nightly"}
 	h := b.acquire(q)
-	held := b.refused(b.request("r", "b"))
+	held := b.refusal(b.request("r", "b"))
 	b.left("holder", held.RetryAfter, b.long)
 	for _, s := range held.Holders {
 		if s.Ref() != h.HoldRef || s.Details != q.Details || s.Mode != driver.Exclusive {
@@ -206,7 +206,7 @@ func heldError(b *bench) {
 		b.left("holder", s.Left, b.long)
 	}
 	b.acquire(b.request("forever", "a").ttl(driver.Forever))
-	if wait := b.refused(b.request("forever", "b")).RetryAfter; wait != driver.Forever && wait != driver.Unknown {
+	if wait := b.refusal(b.request("forever", "b")).RetryAfter; wait != driver.Forever && wait != driver.Unknown {
 		b.t.Errorf("ask again after %v though the hold has no end", wait)
 	}
 	if !b.Store.Traits().Shared {
@@ -216,8 +216,8 @@ func heldError(b *bench) {
 		b.acquire(b.request("shared", fmt.Sprint(i)).shared(0).ttl(ttl))
 	}
 	for limit, wait := range map[int]time.Duration{3: b.long, 2: 2 * b.long, 1: 3 * b.long} {
-		held := b.refused(b.request("shared", "late").shared(limit))
+		held := b.refusal(b.request("shared", "late").shared(limit))
 		b.left(fmt.Sprint("room for limit ", limit), held.RetryAfter, wait)
 	}
-	b.left("room for a writer", b.refused(b.request("shared", "late")).RetryAfter, 3*b.long)
+	b.left("room for a writer", b.refusal(b.request("shared", "late")).RetryAfter, 3*b.long)
 }

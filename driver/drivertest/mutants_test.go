@@ -254,6 +254,12 @@ var mutants = map[string]struct {
 			}
 		}, "S25b_takeover_delay",
 	},
+	"shared holds without the trait": {
+		func(r *rules) { r.traits.Shared, r.grantsAnyMode = false, true }, "shared_not_supported",
+	},
+	"watches without saying so": {
+		func(r *rules) { r.traits.Notifies = true }, "traits",
+	},
 	"names are compared without case": {
 		func(r *rules) {
 			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
@@ -287,22 +293,47 @@ func counting(r model.Record, now model.Time, q driver.AcquireRequest) (model.Re
 	return r, g, changed, err
 }
 
-// suiteEnv makes TestSuite check a mutant, or the sound store.
+// suiteEnv makes TestSuite check a mutant, or a sound store.
 const suiteEnv = "DRIVERTEST_STORE"
+
+// inRealTime after a name: on the real clock, as that of a server.
+const inRealTime = " in real time"
+
+// sounds are stores that must pass, so that mutants fail for what they break.
+var sounds = map[string]func(*rules){
+	"sound":           func(*rules) {},
+	"exclusive only":  func(r *rules) { r.traits.Shared = false },
+	"without fencing": func(r *rules) { r.acquire, r.traits.Fencing = tokenless, driver.FencingNone },
+}
+
+// tokenless grants without tokens.
+func tokenless(r model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+	r, g, changed, err := model.Acquire(r, now, q)
+	if changed {
+		r.Holds[len(r.Holds)-1].Token = 0
+	}
+	g.Token = 0
+	return r, g, changed, err
+}
 
 // TestSuite is run by the tests below in processes of their own, because a suite
 // that finds something fails the test that runs it.
 func TestSuite(t *testing.T) {
-	name := os.Getenv(suiteEnv)
+	name, real := strings.CutSuffix(os.Getenv(suiteEnv), inRealTime)
 	if name == "" {
 		t.Skip("run by TestMutants")
 	}
 	r := sound()
-	if m, ok := mutants[name]; ok {
-		m.breaks(r)
+	if breaks, ok := sounds[name]; ok {
+		breaks(r)
+	} else {
+		mutants[name].breaks(r)
 	}
 	drivertest.Run(t, func(*testing.T) *drivertest.Harness {
 		s := newRuled(r)
+		if s.real = real; real {
+			return &drivertest.Harness{Store: s}
+		}
 		return &drivertest.Harness{Store: s, Advance: s.Advance, Now: s.Now}
 	})
 }
@@ -319,24 +350,54 @@ func suite(t *testing.T, store, subtests string) (output string, passed bool) {
 	return string(out), err == nil
 }
 
-// The store that the mutants are made of passes, so they fail for what they
-// break.
-func TestSoundStorePasses(t *testing.T) {
-	if out, passed := suite(t, "sound", ""); !passed {
-		t.Error(out)
+func TestSoundStoresPass(t *testing.T) {
+	for name := range sounds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, passed := suite(t, name, ""); !passed {
+				t.Error(out)
+			}
+		})
 	}
 }
 
 func TestMutants(t *testing.T) {
 	for name, m := range mutants {
+		for _, subtest := range []string{m.caught, "S01_random_history"} {
+			if subtest != m.caught && slices.Contains([]string{"shared_not_supported", "traits"}, m.caught) {
+				continue // what a store cannot do is not asked of it there
+			}
+			t.Run(name+"/"+subtest, func(t *testing.T) {
+				t.Parallel()
+				catches(t, name, subtest)
+			})
+		}
+	}
+}
+
+// On a clock that only passes, fewer things can be compared exactly; what is
+// wrong is found all the same.
+func TestMutantsInRealTime(t *testing.T) {
+	hidden := map[string]bool{
+		"record deleted while its token is ahead of the clock": true, // needs a clock that can be set
+		"equal tokens":               true, // needs one that stands still
+		"List shows expired as live": true, // would be found: the suite waits for an end that never comes
+	}
+	for name, m := range mutants {
+		if hidden[name] {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, subtest := range []string{m.caught, "S01_random_history"} {
-				out, passed := suite(t, name, "^"+subtest+"$")
-				if passed || !strings.Contains(out, "--- FAIL: TestSuite/"+subtest) {
-					t.Errorf("%s did not catch it:\n%s", subtest, out)
-				}
-			}
+			catches(t, name+inRealTime, m.caught)
 		})
+	}
+}
+
+func catches(t *testing.T, store, subtest string) {
+	t.Helper()
+	out, passed := suite(t, store, "^"+subtest+"$")
+	if passed || !strings.Contains(out, "--- FAIL: TestSuite/"+subtest) {
+		t.Errorf("%s did not catch it:\n%s", subtest, out)
 	}
 }

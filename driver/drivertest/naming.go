@@ -77,7 +77,7 @@ func lookAlikes(b *bench) {
 			ref.LockID = name
 			b.lost(ref)
 			b.found(b.release(ref, 0), false, fmt.Sprintf("release by %q of a hold by %q", name, alike[0]))
-			if held := b.refused(b.request(h.Resource, name)); held.BySelf {
+			if held := b.refusal(b.request(h.Resource, name)); held.BySelf {
 				b.t.Errorf("%q takes itself for %q", name, alike[0])
 			}
 		}

@@ -18,15 +18,22 @@ type rules struct {
 	release  func(model.Record, model.Time, driver.ReleaseRequest) (model.Record, bool)
 	statuses func(model.Record, model.Time, driver.Filter) []driver.Status
 	sweep    func(model.Record, model.Time, time.Duration) (model.Record, int, bool)
+	traits   driver.Traits
+	// grantsAnyMode: also those that the traits rule out.
+	grantsAnyMode bool
 }
 
 func sound() *rules {
-	return &rules{acquire: model.Acquire, renew: model.Renew, release: model.Release, statuses: model.Statuses, sweep: model.Sweep}
+	return &rules{
+		acquire: model.Acquire, renew: model.Renew, release: model.Release, statuses: model.Statuses, sweep: model.Sweep,
+		traits: driver.Traits{Name: "ruled", Reach: driver.Process, ServerClock: true, Shared: true, Fencing: driver.FencingStrict},
+	}
 }
 
-// ruled is a store of its rules. Its clock is its own: it stands still.
+// ruled is a store of its rules. Its clock stands still, or it is the real one.
 type ruled struct {
 	rules *rules
+	real  bool
 
 	mu      sync.Mutex
 	now     time.Time
@@ -55,6 +62,9 @@ func (s *ruled) enter(ctx context.Context) (model.Time, error) {
 		return 0, err
 	}
 	s.mu.Lock()
+	if s.real {
+		return model.TimeOf(time.Now()), nil
+	}
 	return model.TimeOf(s.now), nil
 }
 
@@ -65,6 +75,9 @@ func (s *ruled) record(resource string) model.Record {
 }
 
 func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if q.Mode == driver.Shared && !s.rules.traits.Shared && !s.rules.grantsAnyMode {
+		return driver.Grant{}, driver.ErrUnsupported
+	}
 	now, err := s.enter(ctx)
 	if err != nil {
 		return driver.Grant{}, err
@@ -149,8 +162,6 @@ func (s *ruled) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 	return total, nil
 }
 
-func (s *ruled) Traits() driver.Traits {
-	return driver.Traits{Name: "ruled", Reach: driver.Process, ServerClock: true, Shared: true, Fencing: driver.FencingStrict}
-}
+func (s *ruled) Traits() driver.Traits { return s.rules.traits }
 
 func (s *ruled) Close() error { return nil }

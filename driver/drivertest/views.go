@@ -110,7 +110,10 @@ func listBrokenOff(b *bench) {
 		b.acquire(b.request(fmt.Sprint("r", i), "a"))
 	}
 	for range 20 {
-		for range b.Store.List(b.t.Context(), driver.Filter{}) {
+		for _, err := range b.Store.List(b.t.Context(), driver.Filter{}) {
+			if err != nil {
+				b.t.Fatal(err)
+			}
 			break
 		}
 	}

@@ -93,7 +93,10 @@ func scanBrokenOff(b *bench) {
 		b.must(b.granted(b.load(fmt.Sprint(i)), "a"))
 	}
 	for range 20 {
-		for range b.Scan(b.t.Context(), cas.Query{}) {
+		for _, err := range b.Scan(b.t.Context(), cas.Query{}) {
+			if err != nil {
+				b.t.Fatal(err)
+			}
 			break
 		}
 	}
