@@ -18,7 +18,7 @@ import (
 func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		if err := c.start(ctx); err != nil {
-			yield(Status{}, wrap("list holds of", f.Resource, err))
+			yield(Status{}, wrap("list holds", f.Resource, err))
 			return
 		}
 		defer c.work.Done()
@@ -26,7 +26,7 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 		defer cancel()
 		for s, err := range c.store.List(ctx, f) {
 			if err != nil {
-				yield(Status{}, wrap("list holds of", f.Resource, c.whyEnded(err)))
+				yield(Status{}, wrap("list holds", f.Resource, c.whyEnded(err)))
 				return
 			}
 			if !yield(s, nil) {
@@ -189,14 +189,14 @@ func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.retention)
 	}
 	if err := c.start(ctx); err != nil {
-		return SweepResult{}, wrap("sweep", "store", err)
+		return SweepResult{}, wrap("sweep", "", err)
 	}
 	defer c.work.Done()
 	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
 	r, err := c.store.Sweep(ctx, c.retention)
 	if err != nil {
-		err = wrap("sweep", "store", c.whyEnded(err))
+		err = wrap("sweep", "", c.whyEnded(err))
 	}
 	return r, err
 }

@@ -58,13 +58,13 @@ func New(store driver.Store, opts *Options) *Client {
 func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
 	store, err := driver.Open(ctx, storeURL)
 	if err != nil {
-		return nil, wrap("open", "store", err)
+		return nil, wrap("open store", "", err)
 	}
 	c := New(store, opts)
 	c.owned = true
 	if err := c.ready(ctx); err != nil {
 		_ = c.Close() // nothing is held; what matters is why Init failed
-		return nil, wrap("open", store.Traits().Name, err)
+		return nil, wrap("open store", "", err)
 	}
 	return c, nil
 }

@@ -93,13 +93,16 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// wrap says what was being done when err came, once: an error that the package
-// already began keeps its text.
-func wrap(what, resource string, err error) error {
-	if strings.HasPrefix(err.Error(), "holdfast: ") {
+// wrap says what was being done, and to what if it has a name, when err came:
+// once, so an error that the package already began keeps its text.
+func wrap(what, name string, err error) error {
+	switch {
+	case strings.HasPrefix(err.Error(), "holdfast: "):
 		return err
+	case name == "":
+		return fmt.Errorf("holdfast: %s: %w", what, err)
 	}
-	return fmt.Errorf("holdfast: %s %q: %w", what, resource, err)
+	return fmt.Errorf("holdfast: %s %q: %w", what, name, err)
 }
 
 // answered reports whether err is a definite answer of the store, after which
