@@ -146,6 +146,30 @@ func TestS17a_machine_sleeps(t *testing.T) {
 	}
 }
 
+// The machine sleeps while the grant is on its way: it is too late to be used.
+func TestS17a_machine_sleeps_in_mid_acquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		machine := newSleeper()
+		store := memlock.New(&memlock.Options{Now: machine.now})
+		answer := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
+		c := newClient(t, f, &holdfast.Options{Clock: machine.clock})
+		got := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		machine.sleep(time.Minute)
+		close(answer)
+		r := <-got
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		alive(t, r.hold)
+		mustBeHeldBy(t, store, r.hold)
+		if n := f.Calls(drivertest.Acquire); n != 2 {
+			t.Errorf("%d acquires, want 2: the first grant came too late", n)
+		}
+	})
+}
+
 // Wall clocks of clients decide nothing, and monotonic ones begin where they
 // like.
 func TestS18_client_clock_off(t *testing.T) {
