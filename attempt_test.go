@@ -1,0 +1,128 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// seeing is a store that shows its test the ctx of each call.
+type seeing struct {
+	driver.Store
+	see func(op string, ctx context.Context)
+}
+
+func (s seeing) Acquire(ctx context.Context, r driver.AcquireRequest) (driver.Grant, error) {
+	s.see("acquire", ctx)
+	return s.Store.Acquire(ctx, r)
+}
+
+func (s seeing) Renew(ctx context.Context, rs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	s.see("renew", ctx)
+	return s.Store.Renew(ctx, rs)
+}
+
+func (s seeing) Release(ctx context.Context, rs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	s.see("release", ctx)
+	return s.Store.Release(ctx, rs)
+}
+
+// A store gets the caller's values and a deadline, whatever it does first with
+// its ctx; an Unlock with a dead ctx gets a live one.
+func TestStoreSeesTheCallersContext(t *testing.T) {
+	for name, first := range map[string]func(context.Context){
+		"value":    func(context.Context) {},
+		"done":     func(ctx context.Context) { _ = ctx.Done() },
+		"deadline": func(ctx context.Context) { _, _ = ctx.Deadline() },
+		"derived": func(ctx context.Context) {
+			_, cancel := context.WithCancel(ctx)
+			defer cancel()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				type key struct{}
+				seen := make(map[string]context.Context)
+				c := newClient(t, seeing{memlock.New(nil), func(op string, ctx context.Context) {
+					seen[op] = ctx
+					first(ctx)
+					if ctx.Value(key{}) != "v" || ctx.Err() != nil {
+						t.Errorf("%s: value %v, error %v", op, ctx.Value(key{}), ctx.Err())
+					}
+					end, ok := ctx.Deadline()
+					if left := time.Until(end); !ok || left <= 0 || left > 10*time.Second {
+						t.Errorf("%s: a deadline in %v (%v)", op, left, ok)
+					}
+				}}, nil)
+				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+				h, err := c.Lock(ctx, "r", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := h.Renew(ctx, 0); err != nil {
+					t.Error(err)
+				}
+				cancel()
+				if err := h.Unlock(ctx); err != nil {
+					t.Error(err)
+				}
+				if len(seen) != 3 {
+					t.Errorf("saw %v", seen)
+				}
+				for op, ctx := range seen {
+					if ctx.Err() == nil {
+						t.Errorf("%s: its ctx outlives the call", op)
+					}
+					select {
+					case <-ctx.Done():
+					default:
+						t.Errorf("%s: its ctx has ended but is not done", op)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An error says once whose it is, what was being done, and why it failed.
+func TestErrorTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, &holdfast.Options{Owner: "ann", Host: "one"})
+		dead, cancel := context.WithCancel(t.Context())
+		cancel()
+		h := lock(t, c, "r", &holdfast.LockOptions{LockID: "id"})
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		lost := lock(t, c, "lost", nil)
+		if _, err := c.ForceRelease(t.Context(), "lost", lost.ID()); err != nil {
+			t.Fatal(err)
+		}
+		for want, err := range map[string]error{
+			`holdfast: lock "s": context canceled`:                                                                 second(c.Lock(dead, "s", nil)),
+			`holdfast: "r" is held by ann on one`:                                                                  second(c.TryLock(t.Context(), "r", nil)),
+			`holdfast: "r" is held by ann on one: gave up waiting: context deadline exceeded`:                      second(c.Lock(short, "r", nil)),
+			`holdfast: "r" is held by the same lock ID`:                                                            second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
+			`holdfast: lock "s": invalid: TTL 1ms is below 20ms`:                                                   second(c.Lock(t.Context(), "s", &holdfast.LockOptions{TTL: time.Millisecond})),
+			`holdfast: renew "r": context canceled`:                                                                h.Renew(dead, 0),
+			`holdfast: no hold of lock ID "nobody" to renew: lost`:                                                 second(c.RenewID(t.Context(), "nobody", time.Hour)),
+			"holdfast: lock of \"lost\" lost: the store no longer has it: released by force, or its clock stepped": lost.Unlock(t.Context()),
+		} {
+			if err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := second(c.Lock(t.Context(), "r", nil)); !errors.Is(err, holdfast.ErrClosed) || err.Error() != "holdfast: client closed" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
