@@ -48,9 +48,9 @@ func TestStoreSeesTheCallersContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				type key struct{}
-				seen := make(map[string]context.Context)
+				var seen []context.Context
 				c := newClient(t, seeing{memlock.New(nil), func(op string, ctx context.Context) {
-					seen[op] = ctx
+					seen = append(seen, ctx)
 					first(ctx)
 					if ctx.Value(key{}) != "v" || ctx.Err() != nil {
 						t.Errorf("%s: value %v, error %v", op, ctx.Value(key{}), ctx.Err())
@@ -75,14 +75,14 @@ func TestStoreSeesTheCallersContext(t *testing.T) {
 				if len(seen) != 3 {
 					t.Errorf("saw %v", seen)
 				}
-				for op, ctx := range seen {
+				for i, ctx := range seen {
 					if ctx.Err() == nil {
-						t.Errorf("%s: its ctx outlives the call", op)
+						t.Errorf("call %d: its ctx outlives the call", i)
 					}
 					select {
 					case <-ctx.Done():
 					default:
-						t.Errorf("%s: its ctx has ended but is not done", op)
+						t.Errorf("call %d: its ctx has ended but is not done", i)
 					}
 				}
 			})
