@@ -1,0 +1,183 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func TestDo(t *testing.T) {
+	failure := errors.New("fn failed")
+	lose := func(ctx context.Context, t *testing.T, c *holdfast.Client) {
+		if _, err := c.ForceRelease(context.WithoutCancel(ctx), "r", holdfast.HoldID{}); err != nil {
+			t.Error(err)
+		}
+	}
+	never := drivertest.Fault{LoseRequest: true}
+	for name, test := range map[string]struct {
+		fn      func(context.Context, *testing.T, *holdfast.Client) error
+		rules   []rule
+		want    []error
+		wantNot []error
+	}{
+		"all well": {
+			fn: func(context.Context, *testing.T, *holdfast.Client) error { return nil },
+		},
+		"fn fails": {
+			fn:      func(context.Context, *testing.T, *holdfast.Client) error { return failure },
+			want:    []error{failure},
+			wantNot: []error{holdfast.ErrLost, holdfast.ErrReleased},
+		},
+		"lost": {
+			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
+				lose(ctx, t, c)
+				<-ctx.Done()
+				return nil
+			},
+			want: []error{holdfast.ErrLost, holdfast.ErrForced},
+		},
+		"lost and fn fails": {
+			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
+				lose(ctx, t, c)
+				return failure
+			},
+			want: []error{holdfast.ErrLost, failure},
+		},
+		"not released": {
+			fn:      func(context.Context, *testing.T, *holdfast.Client) error { return nil },
+			rules:   []rule{on(drivertest.Release, never)},
+			want:    []error{drivertest.ErrFault},
+			wantNot: []error{holdfast.ErrLost},
+		},
+		"fn fails and not released": {
+			fn:    func(context.Context, *testing.T, *holdfast.Client) error { return failure },
+			rules: []rule{on(drivertest.Release, never)},
+			want:  []error{failure, drivertest.ErrFault},
+		},
+		"released by lock ID meanwhile": {
+			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
+				if _, err := c.ReleaseID(context.WithoutCancel(ctx), "id"); err != nil {
+					t.Error(err)
+				}
+				return nil
+			},
+			want: []error{holdfast.ErrReleased},
+		},
+		"closed meanwhile": {
+			fn: func(_ context.Context, t *testing.T, c *holdfast.Client) error {
+				return c.Close()
+			},
+			want: []error{holdfast.ErrClosed},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, faulty(t, memlock.New(nil), test.rules...), nil)
+				err := c.Do(t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
+					if ctx.Err() != nil {
+						t.Error("fn's ctx has ended as fn begins")
+					}
+					return test.fn(ctx, t, c)
+				})
+				if len(test.want) == 0 && err != nil {
+					t.Errorf("got error %v", err)
+				}
+				for _, want := range test.want {
+					if !errors.Is(err, want) {
+						t.Errorf("got error %v, want %v", err, want)
+					}
+				}
+				for _, not := range test.wantNot {
+					if errors.Is(err, not) {
+						t.Errorf("got error %v, which is also %v", err, not)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestDoWithoutLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		lock(t, newClient(t, store, nil), "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := newClient(t, store, nil).Do(ctx, "r", nil, func(context.Context) error {
+			t.Error("fn ran without the lock")
+			return nil
+		})
+		mustBeHeld(t, err)
+	})
+}
+
+func TestDoReleasesBeforePanicGoesOn(t *testing.T) {
+	store := memlock.New(nil)
+	c := newClient(t, store, nil)
+	defer func() {
+		if r := recover(); r != "oops" {
+			t.Errorf("recovered %v", r)
+		}
+		mustBeFree(t, store, "r")
+	}()
+	_ = c.Do(t.Context(), "r", nil, func(context.Context) error { panic("oops") })
+}
+
+func TestBind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		c := newClient(t, memlock.New(nil), nil)
+		own := errors.New("own reasons")
+		for name, test := range map[string]struct {
+			end  func(*holdfast.Hold, context.CancelCauseFunc, context.CancelFunc)
+			want error
+		}{
+			"released": {
+				func(h *holdfast.Hold, _ context.CancelCauseFunc, _ context.CancelFunc) { unlock(t, h) },
+				holdfast.ErrReleased,
+			},
+			"lost": {
+				func(h *holdfast.Hold, _ context.CancelCauseFunc, _ context.CancelFunc) {
+					_, _ = c.ForceRelease(t.Context(), h.Resource(), h.ID())
+				},
+				holdfast.ErrForced,
+			},
+			"ctx ends": {
+				func(_ *holdfast.Hold, cancel context.CancelCauseFunc, _ context.CancelFunc) { cancel(own) },
+				own,
+			},
+			"done": {
+				func(_ *holdfast.Hold, _ context.CancelCauseFunc, cancel context.CancelFunc) { cancel() },
+				context.Canceled,
+			},
+		} {
+			h := lock(t, c, name, nil)
+			ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, 1))
+			bound, done := h.Bind(ctx)
+			if bound.Err() != nil || bound.Value(key{}) != 1 {
+				t.Errorf("%s: bound begins with %v and value %v", name, bound.Err(), bound.Value(key{}))
+			}
+			test.end(h, cancel, done)
+			synctest.Wait()
+			if got := context.Cause(bound); !errors.Is(got, test.want) {
+				t.Errorf("%s: got cause %v, want %v", name, got, test.want)
+			}
+			done()
+			cancel(nil)
+		}
+
+		h := lock(t, c, "gone", nil)
+		unlock(t, h)
+		bound, done := h.Bind(t.Context())
+		defer done()
+		if bound.Err() == nil {
+			t.Error("a ctx bound to a hold that is over is alive")
+		}
+	})
+}

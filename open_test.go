@@ -1,0 +1,139 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// initializing is a store with an Init.
+type initializing struct {
+	driver.Store
+	init   func(context.Context) error
+	closed atomic.Int32
+}
+
+func (s *initializing) Init(ctx context.Context) error { return s.init(ctx) }
+
+func (s *initializing) Close() error {
+	s.closed.Add(1)
+	return s.Store.Close()
+}
+
+func TestInit(t *testing.T) {
+	t.Run("once, before the first operation", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var calls atomic.Int32
+			s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
+				calls.Add(1)
+				time.Sleep(time.Second)
+				return nil
+			}}
+			c := newClient(t, s, nil)
+			if calls.Load() != 0 {
+				t.Error("New ran Init")
+			}
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() { unlock(t, lock(t, c, fmt.Sprint(i), nil)) })
+			}
+			all.Wait()
+			if n := calls.Load(); n != 1 {
+				t.Errorf("Init ran %d times", n)
+			}
+		})
+	})
+	t.Run("again after it failed", func(t *testing.T) {
+		broken := fmt.Errorf("%w: no index", driver.ErrUnusable)
+		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return broken }}
+		c := newClient(t, s, nil)
+		if _, err := c.TryLock(t.Context(), "r", nil); !errors.Is(err, holdfast.ErrUnusable) {
+			t.Errorf("got error %v", err)
+		}
+		s.init = func(context.Context) error { return nil }
+		tryLock(t, c, "r", nil)
+	})
+	t.Run("that hangs does not hold up others, nor Close", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}}
+			c := holdfast.New(s, nil)
+			first := locking(context.Background(), c, "r", nil)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Lock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got error %v", err)
+			}
+			second := locking(context.Background(), c, "s", nil)
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, w := range []<-chan result{first, second} {
+				if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+					t.Errorf("ended %v later with %v", r.at.Sub(began), r.err)
+				}
+			}
+		})
+	})
+}
+
+// Open makes the store, and Close closes it; New leaves that to whoever made it.
+func TestOpenOwnsTheStore(t *testing.T) {
+	s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
+	broken := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return driver.ErrUnusable }}
+	register(t, "test-owned", s)
+	register(t, "test-broken", broken)
+
+	c, err := holdfast.Open(t.Context(), "test-owned:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil || s.closed.Load() != 1 {
+		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
+	}
+	if err := c.Close(); err != nil || s.closed.Load() != 1 {
+		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
+	}
+
+	if _, err := holdfast.Open(t.Context(), "test-broken:", nil); !errors.Is(err, holdfast.ErrUnusable) {
+		t.Errorf("got error %v", err)
+	}
+	if broken.closed.Load() != 1 {
+		t.Error("a store that cannot be used was left open")
+	}
+
+	s = &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
+	if err := holdfast.New(s, nil).Close(); err != nil || s.closed.Load() != 0 {
+		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
+	}
+}
+
+var registered sync.Map // scheme to *driver.Store
+
+// register makes a store known to Open for one test. Schemes cannot be taken
+// back, so with -count a later test finds its own store under the scheme.
+func register(t *testing.T, scheme string, s driver.Store) {
+	t.Helper()
+	if _, known := registered.Swap(scheme, s); known {
+		return
+	}
+	driver.Register(scheme, func(context.Context, *url.URL) (driver.Store, error) {
+		s, _ := registered.Load(scheme)
+		return s.(driver.Store), nil
+	})
+}
