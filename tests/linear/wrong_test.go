@@ -114,27 +114,28 @@ func TestRightHistories(t *testing.T) {
 	}
 }
 
-// doubleGrant answers one refusal with a grant.
+// doubleGrant answers some refusals with a grant. One alone can go unnoticed, if
+// the holder was just about to release.
 type doubleGrant struct {
 	driver.Store
-	lied atomic.Bool
+	lies atomic.Int32
 }
 
 func (d *doubleGrant) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	g, err := d.Store.Acquire(ctx, q)
 	var refused *driver.HeldError
 	if errors.As(err, &refused) && refused.RetryAfter > 5*time.Millisecond && !refused.BySelf && len(refused.Holders) == 1 &&
-		refused.Holders[0].Mode == driver.Exclusive && d.lied.CompareAndSwap(false, true) {
+		refused.Holders[0].Mode == driver.Exclusive && d.lies.Add(1) <= 20 {
 		return driver.Grant{Token: refused.Holders[0].Token + 1, Left: q.TTL}, nil
 	}
 	return g, err
 }
 
-// One wrong answer among hundreds is found.
+// Some wrong answers among hundreds are found.
 func TestDoubleGrantIsFound(t *testing.T) {
 	d := &doubleGrant{Store: memlock.New(nil)}
 	events := Exercise(t, d)
-	if !d.lied.Load() {
+	if d.lies.Load() == 0 {
 		t.Fatal("nobody was refused by an exclusive hold")
 	}
 	if got := porcupine.CheckOperationsTimeout(model, operations(events), timeout); got != porcupine.Illegal {
