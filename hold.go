@@ -183,9 +183,9 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 // Unlock gives the lock up: its context ends, its renewal stops, and the store is
 // told. It does so even if ctx is dead, so that it can be deferred; of ctx only
 // the values are used. Requests without an answer are repeated for at most 5 s, or
-// until the hold ends anyway; an error then means that the hold may last until its end in the store, and
-// Unlock may be called again. Of a lock that was lost it returns the *LostError;
-// of one that was released, nil.
+// until the hold ends anyway. An error then means that the hold may last until
+// its end in the store, and Unlock may be called again. Of a lock that was lost it
+// returns the *LostError; of one that was released, nil.
 func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
 
 // UnlockAfter is Unlock, but the store goes on blocking the resource for that

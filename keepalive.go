@@ -58,7 +58,7 @@ func (c *Client) tick() {
 			requests[i] = driver.RenewRequest{HoldRef: h.ref, TTL: h.ttl}
 			// Half of what is left to the hold whose deadline is the earliest: a
 			// request that got lost is given up in time for others.
-			timeout = min(timeout, attemptTimeout(leaseOf(h.ttl)), (h.deadline-now+1)/2)
+			timeout = min(timeout, attemptTimeout(leaseOf(h.ttl)), (h.deadline-now)/2+1)
 		}
 		c.work.Add(1)
 		go c.renew(batch, requests, now, timeout)
