@@ -11,10 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Version names one state of a record. 0 is that of a record which does not
-// exist. A version never comes again for the same resource, not even after the
-// record was deleted and made anew: else a swap that was prepared before would
-// undo what happened since.
+// Version names one state of a record. A version never comes again for the same
+// resource, not even after the record was deleted and made anew: else a swap that
+// was prepared before would undo what happened since.
+//
+// 0 is the version of a record that does not exist, and does come again. A
+// creation that was prepared before a record came and went must be refused all
+// the same, or its token would not rise: a backend remembers the highest token and
+// Touched that it ever deleted, and refuses to create at or below them.
 type Version uint64
 
 // Entry is a record as it was loaded.
