@@ -70,9 +70,10 @@ check-modules: ## tidy, replaces, go directives; the root module needs no other
 vet: ## go vet of every module
 	@$(call each,$(MODULES),go vet ./...)
 
-cross: ## go vet of every module for linux, darwin and windows
+cross: ## go vet of every module, and a build of the command, for linux, darwin and windows
 	@for os in linux darwin windows; do \
 		$(call each,$(MODULES),GOOS=$$os go vet ./...); \
+		GOOS=$$os go -C cmd/holdfast build -o /dev/null .; \
 	done
 
 lint: $(LINT) ## golangci-lint in every module
