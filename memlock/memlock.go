@@ -40,15 +40,17 @@ type Store struct {
 }
 
 // New returns an empty store.
-func New(opts *Options) *Store {
-	b := &backend{records: make(map[string]entry)}
+func New(opts *Options) *Store { return &Store{Store: cas.New(newBackend(opts))} }
+
+func newBackend(opts *Options) *backend {
+	b := &backend{records: make(map[string]*entry)}
 	if opts != nil && opts.Now != nil {
-		b.now = opts.Now
+		b.now = func() model.Time { return model.TimeOf(opts.Now()) }
 	} else {
 		start := time.Now()
-		b.now = func() time.Time { return start.Add(time.Since(start)) }
+		b.now = func() model.Time { return model.TimeOf(start) + model.Time(time.Since(start)/time.Microsecond) }
 	}
-	return &Store{Store: cas.New(b)}
+	return b
 }
 
 // Traits of every store in memory.
@@ -66,11 +68,11 @@ type entry struct {
 
 // backend implements cas.Backend, cas.Batcher and driver.Watcher.
 type backend struct {
-	now func() time.Time
+	now func() model.Time
 	hub wake.Hub
 
 	mu      sync.Mutex
-	records map[string]entry
+	records map[string]*entry
 	version cas.Version // the last one given, to any record: none comes twice
 	floor   model.Time  // the last change of any record that was deleted
 }
@@ -85,11 +87,11 @@ func (b *backend) Load(ctx context.Context, resource string) (cas.Entry, error) 
 }
 
 func (b *backend) load(resource string) cas.Entry {
-	e, ok := b.records[resource]
-	if !ok {
-		e.record.Resource = resource
+	now := b.now()
+	if e := b.records[resource]; e != nil {
+		return cas.Entry{Record: e.record, Version: e.version, Now: now}
 	}
-	return cas.Entry{Record: e.record, Version: e.version, Now: model.TimeOf(b.now())}
+	return cas.Entry{Record: model.Record{Resource: resource}, Now: now}
 }
 
 func (b *backend) Swap(ctx context.Context, c cas.Change) (bool, error) {
@@ -106,21 +108,28 @@ func (b *backend) Swap(ctx context.Context, c cas.Change) (bool, error) {
 }
 
 func (b *backend) swap(c cas.Change) bool {
-	resource := c.New.Resource
+	e := b.records[c.New.Resource]
 	switch {
-	case b.records[resource].version != c.Old:
+	case e == nil:
+		if c.Old != 0 || c.New.Touched < b.floor {
+			// Gone; or another record may have come and gone since this one was
+			// found missing, with higher tokens.
+			return false
+		}
+		if c.Delete {
+			return true
+		}
+		e = new(entry)
+		b.records[c.New.Resource] = e
+	case e.version != c.Old:
 		return false
 	case c.Delete:
-		b.floor = max(b.floor, b.records[resource].record.Touched)
-		delete(b.records, resource)
-	case c.Old == 0 && c.New.Touched < b.floor:
-		// Another record may have come and gone since this one was found
-		// missing, with higher tokens.
-		return false
-	default:
-		b.version++
-		b.records[resource] = entry{record: c.New, version: b.version}
+		b.floor = max(b.floor, e.record.Touched)
+		delete(b.records, c.New.Resource)
+		return true
 	}
+	b.version++
+	e.record, e.version = c.New, b.version
 	return true
 }
 

@@ -42,5 +42,5 @@ func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, openInRealTim
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(open)) }
 
 func TestBackend(t *testing.T) {
-	castest.Run(t, func(*testing.T) cas.Backend { return &backend{records: make(map[string]entry), now: time.Now} })
+	castest.Run(t, func(*testing.T) cas.Backend { return newBackend(nil) })
 }
