@@ -154,7 +154,7 @@ func (cfg *config) request(resource string, mode Mode, o *LockOptions) (driver.A
 	}
 	q.HoldID = driver.NewHoldID()
 	if q.LockID == "" {
-		q.LockID = driver.NewHoldID().String()
+		q.LockID = q.HoldID.String() // as random as any
 	}
 	var err error
 	if q.TTL, err = cfg.validTTL(q.TTL); err != nil {

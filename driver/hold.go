@@ -87,7 +87,9 @@ func (id HoldID) String() string {
 	if id.IsZero() {
 		return ""
 	}
-	return hex.EncodeToString(id[:])
+	var text [2 * len(id)]byte
+	hex.Encode(text[:], id[:])
+	return string(text[:])
 }
 
 // MarshalText writes the ID as String does.
