@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,17 +20,21 @@ type attempt struct {
 	by       time.Duration // a deadline to end at as well, 0: none
 	detached bool          // of the parent only the values count, and the Client may end
 
-	mu     sync.Mutex
-	inner  context.Context // made on demand
-	cancel context.CancelFunc
-	ended  bool
+	making sync.Mutex
+	inner  atomic.Pointer[inner] // made on demand
+	ended  atomic.Bool
+}
+
+type inner struct {
+	context.Context
+	cancel func()
 }
 
 func (a *attempt) made() context.Context {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.inner != nil {
-		return a.inner
+	a.making.Lock()
+	defer a.making.Unlock()
+	if made := a.inner.Load(); made != nil {
+		return made.Context
 	}
 	parent := a.parent
 	if a.detached {
@@ -39,27 +44,25 @@ func (a *attempt) made() context.Context {
 	if a.by != 0 && a.by != never {
 		timeout = min(timeout, max(a.by-a.client.clock(), lastChance))
 	}
-	inner, cancel := context.WithTimeout(parent, timeout)
+	ctx, cancel := context.WithTimeout(parent, timeout)
+	made := &inner{ctx, cancel}
 	if !a.detached {
 		stop := context.AfterFunc(a.client.life, cancel)
-		a.cancel = func() { stop(); cancel() }
-	} else {
-		a.cancel = cancel
+		made.cancel = func() { stop(); cancel() }
 	}
-	a.inner = inner
-	if a.ended {
-		a.cancel()
+	// Either this sees that the attempt has ended, or end sees this.
+	a.inner.Store(made)
+	if a.ended.Load() {
+		made.cancel()
 	}
-	return a.inner
+	return ctx
 }
 
 // end frees what the attempt holds.
 func (a *attempt) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true
-	if a.cancel != nil {
-		a.cancel()
+	a.ended.Store(true)
+	if made := a.inner.Load(); made != nil {
+		made.cancel()
 	}
 }
 
@@ -67,12 +70,10 @@ func (a *attempt) Deadline() (time.Time, bool) { return a.made().Deadline() }
 func (a *attempt) Done() <-chan struct{}       { return a.made().Done() }
 
 func (a *attempt) Err() error {
-	a.mu.Lock()
-	inner := a.inner
-	a.mu.Unlock()
+	made := a.inner.Load()
 	switch {
-	case inner != nil:
-		return inner.Err()
+	case made != nil:
+		return made.Err()
 	case a.detached:
 		return nil
 	case a.client.life.Err() != nil:
@@ -84,11 +85,8 @@ func (a *attempt) Err() error {
 // Value goes to the inner context where there is one, so that contexts derived
 // from this one find its cancellation without a goroutine.
 func (a *attempt) Value(key any) any {
-	a.mu.Lock()
-	inner := a.inner
-	a.mu.Unlock()
-	if inner != nil {
-		return inner.Value(key)
+	if made := a.inner.Load(); made != nil {
+		return made.Value(key)
 	}
 	return a.parent.Value(key)
 }
