@@ -64,10 +64,11 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	return ss, c.takeAway(ctx, ss, func(h *Hold) {
 		c.mu.Lock()
 		if h.state == live {
-			c.drop(h, released)
+			c.drop(h, released, ErrReleased)
 		}
+		cancel := h.canceller()
 		c.mu.Unlock()
-		h.cancel(ErrReleased)
+		cancel(h.ended)
 	})
 }
 
@@ -100,12 +101,11 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 	}
 	defer c.work.Done()
 	qs := make([]driver.ReleaseRequest, len(ss))
-	own := make([]*Hold, len(ss))
+	own := c.own(ss)
 	for i, s := range ss {
 		qs[i].HoldRef = s.Ref()
-		if h := c.own(s.HoldID); h != nil {
-			end(h)
-			own[i] = h
+		if own[i] != nil {
+			end(own[i])
 		}
 	}
 	var errs []error
@@ -113,7 +113,9 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 		if own[i] != nil {
 			c.released(own[i], err)
 		} else {
+			c.mu.Lock()
 			c.nudgeHead(ss[i].Resource)
+			c.mu.Unlock()
 		}
 		if err != nil {
 			errs = append(errs, wrap("release", ss[i].Resource, err))
@@ -122,11 +124,20 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 	return errors.Join(errs...)
 }
 
-// own returns the live hold of that ID if it is this Client's.
-func (c *Client) own(id HoldID) *Hold {
+// own returns, for each status, the live hold of this Client that it is of, or
+// nil.
+func (c *Client) own(ss []Status) []*Hold {
+	live := make(map[HoldID]*Hold)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.holds[id]
+	for _, h := range c.schedule {
+		live[h.ref.HoldID] = h
+	}
+	c.mu.Unlock()
+	holds := make([]*Hold, len(ss))
+	for i, s := range ss {
+		holds[i] = live[s.HoldID]
+	}
+	return holds
 }
 
 // RenewID extends all live holds of the lock ID to ttl from now, or Forever; none
@@ -162,10 +173,11 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 		results, err := c.store.Renew(call, qs)
 		call.end()
+		own := c.own(part)
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)
-			if h := c.own(s.HoldID); h != nil {
-				err = c.renewed(h, ttl, sent, false, err)
+			if own[i] != nil {
+				err = c.renewed(own[i], ttl, sent, false, err)
 			}
 			if err != nil {
 				errs = append(errs, wrap("renew", s.Resource, err))

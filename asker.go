@@ -31,6 +31,7 @@ type asker struct {
 	unsure bool
 	late   int
 	last   *HeldError // the last refusal
+	first  attempt    // here to save an allocation
 
 	// Guarded by c.mu, as part of the line.
 	arrived uint64
@@ -41,11 +42,12 @@ type asker struct {
 
 // newAsker checks the arguments.
 func (c *Client) newAsker(resource string, mode Mode, o *LockOptions) (*asker, error) {
-	q, err := c.request(resource, mode, o)
+	a := &asker{c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
+	err := c.request(&a.q, resource, mode, o)
 	if err != nil {
 		return nil, err
 	}
-	a := &asker{c: c, q: q, ttl: q.TTL, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
+	a.ttl = a.q.TTL
 	if a.ttl == Forever {
 		// A lease without an end whose grant is never heard of would block
 		// forever: it begins as a finite one.
@@ -94,7 +96,10 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 		return nil, ctxError(ctx)
 	}
 	c := a.c
-	place := c.sending()
+	place := a.arrived
+	if a.tried || a.turn != nil {
+		place = c.sending() // some time has passed since
+	}
 	now := c.clock()
 	if a.tried && a.unsure && now >= c.deadlineOf(a.sent, a.q.TTL) {
 		a.abandon() // a grant under this ID could no longer be used
@@ -105,7 +110,11 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 		}
 		a.sent, a.tried = now, true
 	}
-	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(a.q.TTL)}
+	call := &a.first
+	if call.client != nil {
+		call = new(attempt) // the store may still look at the one before
+	}
+	call.parent, call.client, call.timeout = ctx, c, attemptTimeout(a.q.TTL)
 	g, err := c.store.Acquire(call, a.q)
 	call.end()
 

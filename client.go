@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,13 +22,13 @@ type Client struct {
 	endLife   context.CancelFunc
 	work      sync.WaitGroup // whatever uses the store; grows only while not closed
 	closeDone chan struct{}
+	born      time.Time
 
 	// mu guards what follows, all fields of Hold below its own mark, and is
 	// never held across I/O or a call of the user's code.
 	mu       sync.Mutex
 	closed   bool
-	holds    map[HoldID]*Hold    // the live ones
-	schedule schedule            // the same, by what is to be done next
+	schedule schedule            // of the live holds, by what is to be done next
 	lines    map[string]line     // by resource
 	arrivals uint64              // counts askers and their attempts, to tell which came first
 	orphans  map[HoldID]struct{} // acquires without an answer that are, or just were, cleaned up
@@ -44,7 +45,7 @@ func New(store driver.Store, opts *Options) *Client {
 		store:     store,
 		initTurn:  make(chan struct{}, 1),
 		closeDone: make(chan struct{}),
-		holds:     make(map[HoldID]*Hold),
+		born:      time.Now(),
 		lines:     make(map[string]line),
 		orphans:   make(map[HoldID]struct{}),
 	}
@@ -117,6 +118,10 @@ func (c *Client) whyEnded(err error) error {
 	return err
 }
 
+// elapsed is for how long something takes: time.Since reads one clock of the
+// machine, time.Now two.
+func (c *Client) elapsed() time.Duration { return time.Since(c.born) }
+
 // begin registers an operation that uses the store, so that Close waits for it.
 // Unless it fails, c.work.Done ends it.
 func (c *Client) begin() error {
@@ -159,10 +164,11 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
-	held := make([]*Hold, 0, len(c.holds))
-	for _, h := range c.holds {
-		held = append(held, h)
-		c.drop(h, released)
+	held := []*Hold(slices.Clone(c.schedule))
+	cancels := make([]context.CancelCauseFunc, len(held))
+	for i, h := range held {
+		cancels[i] = h.canceller()
+		c.drop(h, released, ErrClosed)
 	}
 	if c.timer != nil {
 		c.timer.Stop()
@@ -170,8 +176,8 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	defer close(c.closeDone)
 
-	for _, h := range held {
-		h.cancel(ErrClosed)
+	for _, cancel := range cancels {
+		cancel(ErrClosed)
 	}
 	c.endLife()
 	var err error

@@ -15,11 +15,13 @@ type Hold struct {
 	client *Client
 	ref    driver.HoldRef
 	mode   Mode
-	keep   bool // renewed by the Client
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	keep   bool            // renewed by the Client
+	parent context.Context // whose values Context carries
 
 	// Guarded by client.mu.
+	ctx      context.Context // made when somebody asks for it
+	cancel   context.CancelCauseFunc
+	ended    error // the cause of ctx, once the hold has ended
 	state    state
 	loss     error // *LostError, if lost
 	ttl      time.Duration
@@ -47,22 +49,20 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 		client: c,
 		ref:    driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: g.Token},
 		mode:   a.q.Mode, keep: a.keep,
+		parent:   ctx,
 		ttl:      a.ttl,
 		deadline: c.deadlineOf(a.sent, a.q.TTL),
 		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
 		index:    -1,
 	}
-	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
-		c.holds[h.ref.HoldID] = h
 		c.schedule.add(h)
 		c.arm(a.heard)
 	}
 	c.mu.Unlock()
 	if closed {
-		h.cancel(ErrClosed)
 		a.abandon()
 		return nil, ErrClosed
 	}
@@ -90,16 +90,36 @@ func (h *Hold) Mode() Mode { return h.mode }
 // a *LostError before the store can grant the resource to anybody else, or with
 // ErrClosed; context.Cause tells. It carries the values of the ctx that the lock
 // was acquired with, but not its end.
-func (h *Hold) Context() context.Context { return h.ctx }
+func (h *Hold) Context() context.Context {
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	if h.ctx == nil {
+		h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(h.parent))
+		if h.ended != nil {
+			h.cancel(h.ended)
+		}
+	}
+	return h.ctx
+}
+
+// canceller returns what cancels the context; nothing need be done to one that
+// nobody has asked for. c.mu is held.
+func (h *Hold) canceller() context.CancelCauseFunc {
+	if h.cancel == nil {
+		return func(error) {}
+	}
+	return h.cancel
+}
 
 // Bind returns ctx made to end also when the hold does. Call the CancelFunc when
 // the work is done.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(ctx)
-	if h.ctx.Err() != nil {
-		cancel(context.Cause(h.ctx))
+	own := h.Context()
+	if own.Err() != nil {
+		cancel(context.Cause(own))
 	}
-	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	stop := context.AfterFunc(own, func() { cancel(context.Cause(own)) })
 	return bound, func() {
 		stop()
 		cancel(nil)
@@ -147,7 +167,7 @@ func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 		case <-time.After(pauses.pause()):
 		case <-ctx.Done():
 			return wrap("renew", h.ref.Resource, endedWith(ctx, err))
-		case <-h.ctx.Done():
+		case <-h.Context().Done():
 		}
 	}
 }
@@ -203,7 +223,7 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	c.mu.Lock()
 	before, loss := h.state, h.loss
 	if before == live {
-		c.drop(h, released)
+		c.drop(h, released, ErrReleased)
 	}
 	if before == gone {
 		c.mu.Unlock()
@@ -217,29 +237,29 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 		return ErrClosed
 	}
 	c.work.Add(1)
-	deadline := h.deadline
+	deadline, cancel := h.deadline, h.canceller()
 	c.mu.Unlock()
 	defer c.work.Done()
 	// Renewals have stopped and the holder knows before the store is told: one
 	// that is on its way finds no hold, or is harmless before the release.
-	h.cancel(ErrReleased)
+	cancel(h.ended)
 
-	errs := c.releaseAll(ctx, []driver.ReleaseRequest{{HoldRef: h.ref, After: after}}, deadline)
-	c.released(h, errs[0])
+	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
+	c.released(h, err)
 	switch {
 	case before == lost:
 		return loss
-	case errs[0] != nil:
-		return wrap("unlock", h.ref.Resource, errs[0])
+	case err != nil:
+		return wrap("unlock", h.ref.Resource, err)
 	}
 	return nil
 }
 
-// drop takes a live hold out of the keep-alive. c.mu is held.
-func (c *Client) drop(h *Hold, to state) {
-	h.state = to
+// drop takes a live hold out of the keep-alive. c.mu is held; when it is not any
+// more, the caller cancels the context with the cause.
+func (c *Client) drop(h *Hold, to state, cause error) {
+	h.state, h.ended = to, cause
 	c.schedule.remove(h)
-	delete(c.holds, h.ref.HoldID)
 }
 
 // released notes the answer to a release. That of a hold which was lost is of no
@@ -250,8 +270,8 @@ func (c *Client) released(h *Hold, err error) {
 		h.state = gone
 	}
 	told := h.state == lost
-	c.mu.Unlock()
 	c.nudgeHead(h.ref.Resource)
+	c.mu.Unlock()
 	if told {
 		return
 	}
@@ -277,9 +297,10 @@ func (c *Client) lose(h *Hold, cause error) {
 	}
 	loss := &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
 	h.loss = loss
-	c.drop(h, lost)
+	c.drop(h, lost, loss)
+	cancel := h.canceller()
 	c.mu.Unlock()
-	h.cancel(loss)
+	cancel(loss)
 	c.log.Warn("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
 	if c.trace.Lost != nil {
 		c.trace.Lost(h, loss)

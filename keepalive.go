@@ -64,6 +64,10 @@ func (c *Client) tick() {
 		go c.renew(batch, requests, now, timeout)
 	}
 	c.arm(now)
+	if len(expired) > 0 {
+		c.work.Add(1) // they are no longer in the schedule, where Close would find them
+		defer c.work.Done()
+	}
 	c.mu.Unlock()
 	for _, h := range expired {
 		c.lose(h, nil)

@@ -131,10 +131,11 @@ func (c *Client) lastRefusal(resource string) HeldError {
 }
 
 // nudgeHead makes the head of the line ask now: this Client itself gave the
-// resource up, and need not be told so by the store.
+// resource up, and need not be told so by the store. c.mu is held.
 func (c *Client) nudgeHead(resource string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if len(c.lines) == 0 {
+		return
+	}
 	if head := c.lines[resource].head; head != nil {
 		head.nudge()
 	}

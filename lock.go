@@ -100,7 +100,7 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 	bound, cancel := h.Bind(ctx)
 	defer func() {
 		cancel()
-		early := context.Cause(h.ctx) // nil if the lock outlived fn
+		early := context.Cause(h.Context()) // nil if the lock outlived fn
 		unlockErr := h.Unlock(ctx)
 		if unlockErr == nil {
 			unlockErr = early // given up by somebody else: ReleaseID, Close

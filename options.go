@@ -135,8 +135,8 @@ func userName() string {
 
 // request makes the request of one lock, but for its hold ID. Its error wraps
 // ErrInvalid.
-func (cfg *config) request(resource string, mode Mode, o *LockOptions) (driver.AcquireRequest, error) {
-	q := driver.AcquireRequest{Resource: resource, Mode: mode, TTL: cfg.ttl, Details: cfg.details}
+func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode, o *LockOptions) (err error) {
+	q.Resource, q.Mode, q.TTL, q.Details = resource, mode, cfg.ttl, cfg.details
 	if o != nil {
 		q.LockID = o.LockID
 		q.Limit = o.Limit
@@ -156,11 +156,10 @@ func (cfg *config) request(resource string, mode Mode, o *LockOptions) (driver.A
 	if q.LockID == "" {
 		q.LockID = q.HoldID.String() // as random as any
 	}
-	var err error
 	if q.TTL, err = cfg.validTTL(q.TTL); err != nil {
-		return q, err
+		return err
 	}
-	return q, q.Validate()
+	return q.Validate()
 }
 
 // validTTL truncates the TTL to what stores keep and checks it.

@@ -19,7 +19,24 @@ const releasePatience = 5 * time.Second
 // more. Only one without a hold ID could meet a successor, and is sent once.
 func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, deadline time.Duration) []error {
 	errs := make([]error, len(qs))
-	began := time.Now()
+	c.release(ctx, qs, errs, new(attempt), deadline)
+	return errs
+}
+
+// releaseOne is releaseAll of one, with what that needs in one allocation.
+func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadline time.Duration) error {
+	r := &struct {
+		qs   [1]driver.ReleaseRequest
+		errs [1]error
+		call attempt
+	}{qs: [1]driver.ReleaseRequest{q}}
+	c.release(ctx, r.qs[:], r.errs[:], &r.call, deadline)
+	return r.errs[0]
+}
+
+// release puts the errors into errs; call is that of the first request.
+func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs []error, call *attempt, deadline time.Duration) {
+	began, left := c.elapsed(), releasePatience
 	rest := qs
 	var at []int // index in qs of each of rest; nil: the same
 	index := func(i int) int {
@@ -32,12 +49,15 @@ func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, dea
 		var again []int
 		for lo := 0; lo < len(rest); lo += batchSize {
 			part := rest[lo:min(lo+batchSize, len(rest))]
-			call := &attempt{
-				parent: ctx, client: c, detached: true,
-				timeout: max(releasePatience-time.Since(began), retryFirst), by: deadline,
+			if call == nil {
+				call = new(attempt)
+				left = max(releasePatience-(c.elapsed()-began), retryFirst)
 			}
+			call.parent, call.client, call.detached = ctx, c, true
+			call.timeout, call.by = left, deadline
 			results, err := c.store.Release(call, part)
 			call.end()
+			call = nil
 			for i := range part {
 				n := index(lo + i)
 				errs[n] = outcome(results, err, i, releaseErr)
@@ -47,11 +67,11 @@ func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, dea
 			}
 		}
 		if len(again) == 0 {
-			return errs
+			return
 		}
 		pause := pauses.pause()
-		if time.Since(began)+pause >= releasePatience || c.clock()+pause >= deadline {
-			return errs
+		if c.elapsed()-began+pause >= releasePatience || c.clock()+pause >= deadline {
+			return
 		}
 		time.Sleep(pause)
 		at = again
@@ -96,7 +116,9 @@ func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
 	go func() {
 		defer c.work.Done()
 		c.chase(q, asked)
+		c.mu.Lock()
 		c.nudgeHead(q.Resource)
+		c.mu.Unlock()
 		// For as long as an attempt takes, a refusal because of it may yet arrive.
 		time.AfterFunc(attemptTimeout(MaxTTL), func() {
 			c.mu.Lock()
