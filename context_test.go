@@ -1,0 +1,76 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A hold's context is made when somebody asks for it. Who asks only after the end
+// finds it ended, by the same cause as who asked before.
+func TestContextAskedForLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error
+		want error
+	}{
+		"unlocked": {func(ctx context.Context, _ *holdfast.Client, h *holdfast.Hold) error {
+			return h.Unlock(ctx)
+		}, holdfast.ErrReleased},
+		"released by its lock ID": {func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
+			_, err := c.ReleaseID(ctx, h.LockID())
+			return err
+		}, holdfast.ErrReleased},
+		"released by force": {func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
+			_, err := c.ForceRelease(ctx, h.Resource(), h.ID())
+			return err
+		}, holdfast.ErrForced},
+		"expired": {func(context.Context, *holdfast.Client, *holdfast.Hold) error {
+			time.Sleep(holdfast.DefaultTTL)
+			return nil
+		}, holdfast.ErrExpired},
+		"closed": {func(_ context.Context, c *holdfast.Client, _ *holdfast.Hold) error {
+			return c.Close()
+		}, holdfast.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				type key struct{}
+				acquiring, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+				client := newClient(t, memlock.New(nil), nil)
+				options := &holdfast.LockOptions{NoKeepAlive: true}
+				early, err := client.Lock(acquiring, "early", options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				late, err := client.Lock(acquiring, "late", options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cancel()
+				before := early.Context()
+				if before.Err() != nil {
+					t.Fatalf("ended before its hold: %v", context.Cause(before))
+				}
+				for _, h := range []*holdfast.Hold{early, late} {
+					if err := c.end(t.Context(), client, h); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				for _, ctx := range []context.Context{before, early.Context(), late.Context()} {
+					if cause := context.Cause(ctx); ctx.Err() == nil || !errors.Is(cause, c.want) {
+						t.Errorf("the cause is %v, want %v", cause, c.want)
+					}
+					if ctx.Value(key{}) != "value" {
+						t.Error("the values of the acquire's ctx are gone")
+					}
+				}
+			})
+		})
+	}
+}
