@@ -71,6 +71,38 @@ func TestS36_invalid_arguments(t *testing.T) {
 	tryLock(t, c, long, &holdfast.LockOptions{LockID: long, Owner: long, Host: long, Comment: long})
 }
 
+// What is malformed in the Client's own options is refused with each lock, with
+// LockOptions or without.
+func TestS36_invalid_client_options(t *testing.T) {
+	for name, test := range map[string]struct {
+		options holdfast.Options
+		says    string
+	}{
+		"owner":  {holdfast.Options{Owner: "\xff"}, "owner"},
+		"host":   {holdfast.Options{Host: "a\x00b"}, "host"},
+		"TTL":    {holdfast.Options{TTL: time.Millisecond}, "TTL 1ms"},
+		"margin": {holdfast.Options{TTL: time.Second, Margin: 501 * time.Millisecond}, "margin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil))
+			c := newClient(t, f, &test.options)
+			for _, o := range []*holdfast.LockOptions{nil, {}, {LockID: "id"}} {
+				_, err := c.TryLock(t.Context(), "r", o)
+				if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), test.says) {
+					t.Errorf("options %+v: got error %v, want ErrInvalid that says %q", o, err, test.says)
+				}
+			}
+			if n := f.Calls(drivertest.Acquire); n != 0 {
+				t.Errorf("%d calls were made", n)
+			}
+		})
+	}
+	c := newClient(t, memlock.New(nil), nil)
+	if _, err := c.TryLock(t.Context(), "", nil); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("no resource, no options: got error %v", err)
+	}
+}
+
 // Any names: either they are refused and nothing is sent, or they are shown as
 // they were given.
 func FuzzLockNames(f *testing.F) {

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -76,6 +77,7 @@ type config struct {
 	log        *slog.Logger
 	trace      Trace
 	clock      func() time.Duration
+	invalid    error // what is wrong with a lock by these options alone
 }
 
 func newConfig(o *Options) config {
@@ -113,6 +115,10 @@ func newConfig(o *Options) config {
 	if cfg.clock == nil {
 		cfg.clock = newClock()
 	}
+	var q driver.AcquireRequest
+	if cfg.invalid = cfg.request(&q, "any", Exclusive, &LockOptions{}); cfg.invalid == nil {
+		cfg.ttl = q.TTL // in whole milliseconds
+	}
 	return cfg
 }
 
@@ -133,8 +139,7 @@ func userName() string {
 	return ""
 }
 
-// request makes the request of one lock, but for its hold ID. Its error wraps
-// ErrInvalid.
+// request fills in the request of one lock. Its error wraps ErrInvalid.
 func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode, o *LockOptions) (err error) {
 	q.Resource, q.Mode, q.TTL, q.Details = resource, mode, cfg.ttl, cfg.details
 	if o != nil {
@@ -155,6 +160,10 @@ func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode,
 	q.HoldID = driver.NewHoldID()
 	if q.LockID == "" {
 		q.LockID = q.HoldID.String() // as random as any
+	}
+	if o == nil {
+		// All but the resource is the Client's own, and was checked when it was made.
+		return cmp.Or(driver.ValidResource(resource), cfg.invalid)
 	}
 	if q.TTL, err = cfg.validTTL(q.TTL); err != nil {
 		return err
