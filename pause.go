@@ -35,3 +35,15 @@ const (
 )
 
 func retries() backoff { return backoff{retryFirst, retryLimit} }
+
+// step: a Client asks in vain, for what it is told of anyway, only at moments that
+// are so far apart. To wake up costs many times what asking costs, and so all that
+// is due by then shares it.
+const step = time.Second
+
+// inStep returns the pause made so much longer that it ends at such a moment. The
+// moments count from when the Client was made: others have others.
+func (c *Client) inStep(pause time.Duration) time.Duration {
+	now := c.clock()
+	return (now + pause).Truncate(step) + step - now
+}

@@ -54,7 +54,7 @@ func (a *asker) lead(ctx context.Context) (*Hold, error) {
 				continue
 			}
 			if watch.signal != nil {
-				pause = lulls.pause()
+				pause = c.inStep(lulls.pause())
 			} else {
 				pause = polls.pause()
 			}
