@@ -23,6 +23,7 @@ func thisSystem() system {
 	return system{
 		clockSource: clockSource{wall: time.Now, boot: bootID, uptime: uptime},
 		networkFS:   networkFS,
+		hints:       newHints,
 	}
 }
 

@@ -9,5 +9,6 @@ func thisSystem() system {
 	return system{
 		clockSource: clockSource{wall: time.Now, boot: func() (string, error) { return "", nil }},
 		networkFS:   networkFS,
+		hints:       newHints,
 	}
 }

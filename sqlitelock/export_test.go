@@ -2,6 +2,7 @@ package sqlitelock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -14,8 +15,9 @@ type Machine struct {
 	Uptime func() time.Duration
 	// NetworkFS is the type of the network file system that a path is on, or "".
 	NetworkFS func(path string) string
-	// At is called at each Point that a change reaches, in the goroutine that
-	// makes the change.
+	// NoHints: the system does not tell of writing to files.
+	NoHints bool
+	// At is called at each Point that is reached, in the goroutine that is there.
 	At func(Point)
 }
 
@@ -30,6 +32,7 @@ const (
 	PointCommit     = pointCommit
 	PointDone       = pointDone
 	PointCheckpoint = pointCheckpoint
+	PointRest       = pointRest
 )
 
 // OpenOn opens a store on a machine of the test's.
@@ -46,6 +49,9 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 	}
 	if m.NetworkFS != nil {
 		sys.networkFS = m.NetworkFS
+	}
+	if m.NoHints {
+		sys.hints = func(string) (*hints, error) { return nil, errors.ErrUnsupported }
 	}
 	sys.at = m.At
 	return open(ctx, path, opts, sys)

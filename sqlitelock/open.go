@@ -76,6 +76,8 @@ type system struct {
 	// without links is on, or "" if it is on none that is known. The path need not
 	// exist.
 	networkFS func(path string) string
+	// hints begins to listen to what is written to a file.
+	hints func(file string) (*hints, error)
 	// at is told how far a change has come; see point. Nil but in tests.
 	at func(point)
 }

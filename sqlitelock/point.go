@@ -15,6 +15,7 @@ const (
 	pointCommit     point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
 	pointDone       point = "after COMMIT"
 	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
+	pointRest       point = "at rest"         // not in a change: the watcher waits to be told of one
 )
 
 func (s *store) reach(p point) {

@@ -6,22 +6,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver/model"
 	"github.com/holdfast-go/holdfast/driver/wake"
-)
-
-// How often a watched file is looked at. A look at one that did not change costs
-// some 5 µs, but to wake up for it costs ten times that (measured): so the less
-// often, the longer nothing happened.
-const (
-	minLook = 5 * time.Millisecond
-	maxLook = 40 * time.Millisecond
-	slower  = 32 // each look that finds nothing new makes the next later by this part
-	share   = 20 // a file that changes all the time costs at most this part of the time
-	// retryAfter is how long to wait after the file could not be read.
-	retryAfter = time.Second
 )
 
 // watcher signals releases, also those of other processes. While anybody
@@ -49,6 +36,8 @@ type watcher struct {
 	// Of the goroutine, and of the next one when there is none.
 	conn    *conn // nil: not open
 	version int64 // of the data that was last looked at on conn
+	pace    pace
+	hints   *hints // nil: there are none; set with mu held, for close
 }
 
 const noVersion = -1
@@ -150,63 +139,6 @@ func (w *watcher) look(c *conn, names string) error {
 	}, names)
 }
 
-// run looks at the file until nobody watches.
-func (w *watcher) run() {
-	wait := minLook
-	next := time.NewTimer(wait)
-	defer next.Stop()
-	for {
-		select {
-		case <-w.stop:
-			return
-		case <-next.C:
-		}
-		if w.ends() {
-			return
-		}
-		start := time.Now()
-		changed, err := w.poll()
-		switch {
-		case err == nil && changed:
-			wait = max(minLook, share*time.Since(start))
-		case err == nil || busy(err):
-			wait = min(wait+wait/slower, maxLook)
-		default:
-			_ = w.hangUp() // what failed is tried anew, on a new connection
-			wait = retryAfter
-		}
-		next.Reset(wait)
-	}
-}
-
-// poll looks at the resources if the data changed since the last time.
-func (w *watcher) poll() (changed bool, err error) {
-	if w.conn == nil {
-		if w.conn, err = w.dial(); err != nil {
-			return false, err
-		}
-		w.version = noVersion
-	}
-	version, err := w.conn.integer(dataVersionSQL)
-	if err != nil || version == w.version {
-		return false, err
-	}
-	if err := w.look(w.conn, w.watchedNames()); err != nil {
-		return false, err
-	}
-	w.version = version
-	return true, nil
-}
-
-func (w *watcher) hangUp() error {
-	if w.conn == nil {
-		return nil
-	}
-	c := w.conn
-	w.conn = nil
-	return c.close()
-}
-
 // ends reports that nobody watches, and then takes note that the goroutine ends.
 func (w *watcher) ends() bool {
 	w.mu.Lock()
@@ -229,8 +161,11 @@ func (w *watcher) watchedNames() string {
 func (w *watcher) close() error {
 	w.mu.Lock()
 	w.closed = true
-	w.mu.Unlock()
 	close(w.stop)
+	if w.hints != nil {
+		_ = w.hints.interrupt() // it fails if nobody can be waiting
+	}
+	w.mu.Unlock()
 	w.done.Wait()
 	w.hub.Close()
 	return w.hangUp()

@@ -1,0 +1,120 @@
+package sqlitelock_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// resting opens the file so that rests tells of each time that its watcher has
+// stopped looking.
+func resting(t *testing.T, path string) (s driver.Store, rests <-chan struct{}) {
+	t.Helper()
+	ch := make(chan struct{}, 1)
+	s = openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
+		if p == sqlitelock.PointRest {
+			select {
+			case ch <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	return s, ch
+}
+
+// soon is much less than a watcher at rest would need by itself.
+const soon = time.Second
+
+// A release after a silence is signalled at once: the watcher has stopped looking,
+// and is told that something was written. With FULL the disk is waited for between
+// that and the moment at which the commit can be seen.
+func TestWatchAfterRest(t *testing.T) {
+	for name, opts := range map[string]*sqlitelock.Options{"normal": nil, "full": {FullSync: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newFile(t)
+			s, rests := resting(t, path)
+			other := openOn(t, path, opts, sqlitelock.Machine{})
+			for range 3 {
+				ref := mustAcquire(t, other, "r", "a", time.Hour)
+				signals, end := watch(t, s, "r")
+				await(t, rests, "rest")
+				began := time.Now()
+				mustRelease(t, other, ref)
+				await(t, signals, "release after a silence")
+				if took := time.Since(began); took > soon {
+					t.Errorf("signalled after %v", took)
+				}
+				end()
+			}
+		})
+	}
+}
+
+// Changes that are of no interest keep the watcher awake for a while, after which
+// it rests again and can still be woken.
+func TestWatchRestsAgain(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	s, rests := resting(t, path)
+	other := open(t, path)
+	ref := mustAcquire(t, other, "r", "a", time.Hour)
+	signals, _ := watch(t, s, "r")
+	for range 2 {
+		await(t, rests, "rest")
+		mustRelease(t, other, mustAcquire(t, other, "another", "a", time.Hour))
+	}
+	await(t, rests, "rest after strange changes")
+	began := time.Now()
+	mustRelease(t, other, ref)
+	await(t, signals, "release")
+	if took := time.Since(began); took > soon {
+		t.Errorf("signalled after %v", took)
+	}
+}
+
+// Close does not wait until the watcher would look again.
+func TestCloseAtRest(t *testing.T) {
+	t.Parallel()
+	s, rests := resting(t, newFile(t))
+	signals, _ := watch(t, s, "r")
+	await(t, rests, "rest")
+	began := time.Now()
+	check(t, s.Close())
+	if took := time.Since(began); took > soon {
+		t.Errorf("Close took %v", took)
+	}
+	if _, open := <-signals; open {
+		t.Error("a signal after Close")
+	}
+}
+
+// A system without hints is looked at all the time.
+func TestWatchWithoutHints(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	var rested atomic.Bool
+	s := openOn(t, path, nil, sqlitelock.Machine{NoHints: true, At: func(p sqlitelock.Point) {
+		if p == sqlitelock.PointRest {
+			rested.Store(true)
+		}
+	}})
+	told, rests := resting(t, path)
+	other := open(t, path)
+	ref := mustAcquire(t, other, "r", "a", time.Hour)
+	signals, _ := watch(t, s, "r")
+	_, _ = watch(t, told, "r")
+	await(t, rests, "rest of one that has hints") // the silence is long enough for that
+	began := time.Now()
+	mustRelease(t, other, ref)
+	await(t, signals, "release")
+	if took := time.Since(began); took > soon {
+		t.Errorf("signalled after %v", took)
+	}
+	if rested.Load() {
+		t.Error("it waited for hints")
+	}
+}
