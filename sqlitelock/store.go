@@ -108,7 +108,8 @@ func (s *store) write(ctx context.Context, f func(*conn) error) error {
 // ends. SQLite's own busy handler would sleep through the end of ctx.
 func (s *store) run(ctx context.Context, p *pool, c *conn, f func(*conn) error) error {
 	start := time.Now()
-	for wait := minWait; ; wait = min(2*wait, maxWait) {
+	wait := minWait
+	for try := 1; ; try++ {
 		var err error
 		if c == nil {
 			c, err = p.open() // reads the file, so it can find it busy
@@ -128,16 +129,22 @@ func (s *store) run(ctx context.Context, p *pool, c *conn, f func(*conn) error) 
 			p.put(c)
 			return fmt.Errorf("SQLite file %s: other processes kept it busy for %v: %w", s.file, s.opts.BusyTimeout, err)
 		}
+		if try < atOnce {
+			continue
+		}
 		if err := pause(ctx, p.closed, wait/2+rand.N(wait)); err != nil {
 			p.put(c)
 			return s.wrap(err)
 		}
+		wait = min(2*wait, maxWait)
 	}
 }
 
 // How long to wait before asking for the write lock again: a change takes some
-// 20 µs, a checkpoint some ms.
+// 20 µs, a checkpoint some ms. The first tries follow at once, for the shortest
+// sleep takes longer than a change: eight processes get a fifth more done so.
 const (
+	atOnce  = 4
 	minWait = 50 * time.Microsecond
 	maxWait = 2 * time.Millisecond
 )
