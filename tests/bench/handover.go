@@ -24,7 +24,7 @@ const (
 	// silentHandOvers times each after a silence.
 	silentPairs     = 10
 	silentHandOvers = 10
-	silence         = 2 * time.Second
+	silence         = 4 * time.Second // at most, and a quarter at least
 )
 
 // measureHandOver lets a process wait for what this one holds and measures how
@@ -44,7 +44,7 @@ func measureHandOver(ctx context.Context, dir string) ([]result, error) {
 	for i := range silentPairs {
 		pairs.Go(func() {
 			late[i], errs[i] = handOverTimes(ctx, filepath.Join(dir, fmt.Sprintf("late-%d.db", i)), silentHandOvers,
-				func() time.Duration { return silence + rand.N(silence/10) })
+				func() time.Duration { return silence/4 + rand.N(3*silence/4) })
 		})
 	}
 	pairs.Wait()
@@ -71,7 +71,7 @@ func measureHandOver(ctx context.Context, dir string) ([]result, error) {
 	}
 	return []result{
 		p99("SQLite, hand-over between processes, p99", soon),
-		p99(fmt.Sprintf("SQLite, hand-over between processes after %v of silence, p99", silence), afterSilence),
+		p99(fmt.Sprintf("SQLite, hand-over between processes after %v to %v of silence, p99", silence/4, silence), afterSilence),
 		{
 			What:   "SQLite, hand-overs missed",
 			Value:  float64(missed),
