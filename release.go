@@ -53,8 +53,7 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 				call = new(attempt)
 				left = max(releasePatience-(c.elapsed()-began), retryFirst)
 			}
-			call.parent, call.client, call.detached = ctx, c, true
-			call.timeout, call.by = left, deadline
+			*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
 			results, err := c.store.Release(call, part)
 			call.end()
 			call = nil
