@@ -72,8 +72,8 @@ var mutants = []mutant{
 	},
 	{
 		"Unlock tells the store before the holder", "hold.go",
-		"h.cancel(ErrReleased)\n\n\terrs := c.releaseAll(ctx, []driver.ReleaseRequest{{HoldRef: h.ref, After: after}}, deadline)",
-		"errs := c.releaseAll(ctx, []driver.ReleaseRequest{{HoldRef: h.ref, After: after}}, deadline)\n\th.cancel(ErrReleased)",
+		"cancel(h.ended)\n\n\terr := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)",
+		"err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)\n\tcancel(h.ended)",
 		"TestUnlockTellsTheHolderFirst",
 	},
 	{
