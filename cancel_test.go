@@ -231,9 +231,9 @@ func TestS13_unlock_with_dead_context(t *testing.T) {
 // that somebody else may be granted the resource.
 func TestUnlockTellsTheHolderFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var working context.Context // of the hold, taken before its end as by one who works under it
+		var ended func() error // asks the hold's context, taken before its end as by one who works under it
 		f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Release && working.Err() == nil {
+			if c.Op == drivertest.Release && ended() == nil {
 				t.Error("the store is told, and the holder's context is alive")
 			}
 			return drivertest.Fault{}
@@ -241,7 +241,7 @@ func TestUnlockTellsTheHolderFirst(t *testing.T) {
 		c := newClient(t, f, nil)
 		take := func() *holdfast.Hold {
 			h := lock(t, c, "r", nil)
-			working = h.Context()
+			ended = h.Context().Err
 			return h
 		}
 		h := take()
