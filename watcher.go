@@ -31,13 +31,12 @@ func (w *watcher) start(ctx context.Context) bool {
 		w.off = true
 		return false
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	stopLife := context.AfterFunc(w.c.life, cancel)
+	ctx, cancel := w.c.untilClose(ctx)
 	// The ctx is that of the subscription, which lasts. A store that does not
 	// answer must not hold up the asker for as long.
 	limit := time.AfterFunc(subscribeTimeout, cancel)
 	signal, err := store.Watch(ctx, w.resource)
-	w.cancel = func() { stopLife(); cancel() }
+	w.cancel = cancel
 	if !limit.Stop() && err == nil {
 		err = context.DeadlineExceeded
 	}
