@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,13 +17,11 @@ import (
 func (j *job) run(ctx context.Context) error {
 	signals, stop := process.Signals()
 	defer stop()
-	l, err := j.await(ctx, signals)
+	l, err := j.await(ctx, signals, nil)
 	if err != nil {
 		return err
 	}
-	if j.store.unasked && !j.quiet {
-		say("%s", j.notice())
-	}
+	j.notice()
 	p, err := process.Start(process.Spec{Path: j.path, Args: j.command, Env: j.environment(l.hold)})
 	if err != nil {
 		_ = l.release() // if it fails the lock ends by itself; nothing ran under it
@@ -97,17 +94,4 @@ func (j *job) loss(hold *holdfast.Hold, result process.Result) error {
 	}
 	return exitf(statusLost, "the lock of %q was lost while %q ran: %v. It has ended with status %d; %s",
 		j.resource, j.command[0], why, result.Status(), advice)
-}
-
-// notice says how far a lock reaches of which nobody said where to keep it.
-func (j *job) notice() string {
-	name := fmt.Sprintf("number %d", os.Getuid())
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "this one"
-	}
-	return fmt.Sprintf("this lock is for user %s on host %s only (%s)", name, host, j.store.file)
 }

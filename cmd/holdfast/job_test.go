@@ -49,7 +49,7 @@ func TestLossThatNobodyNoticedYet(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-p.Done()
-		j := job{ttl: holdfast.DefaultTTL}
+		j := job{acquisition: acquisition{ttl: holdfast.DefaultTTL}}
 		if _, lost := j.attend(p, hold, nil); lost != late {
 			t.Errorf("deadline passed: %v; lost: %v", late, lost)
 		}

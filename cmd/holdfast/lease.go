@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// lease is a lock of the job's, with the client that keeps it alive.
+// lease is a lock, with the client that keeps it alive.
 type lease struct {
 	client *holdfast.Client
 	hold   *holdfast.Hold
@@ -24,17 +24,17 @@ func (l lease) release() error {
 	return err
 }
 
-// once says that the job does not wait for its lock.
-func (j *job) once() bool { return !j.forever && j.wait == 0 }
+// once says that it is not waited for the lock.
+func (a *acquisition) once() bool { return !a.forever && a.wait == 0 }
 
-// await acquires the job's lock, until it has been waited long enough or a signal
-// comes.
-func (j *job) await(ctx context.Context, signals <-chan os.Signal) (lease, error) {
+// await acquires the lock with a client of those options, until it has been waited
+// long enough or a signal comes.
+func (a *acquisition) await(ctx context.Context, signals <-chan os.Signal, o *holdfast.Options) (lease, error) {
 	var cancel context.CancelFunc
-	if j.forever || j.once() {
+	if a.forever || a.once() {
 		ctx, cancel = context.WithCancel(ctx)
 	} else {
-		ctx, cancel = context.WithTimeout(ctx, j.wait)
+		ctx, cancel = context.WithTimeout(ctx, a.wait)
 	}
 	defer cancel()
 	type answer struct {
@@ -43,63 +43,63 @@ func (j *job) await(ctx context.Context, signals <-chan os.Signal) (lease, error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		l, err := j.acquire(ctx)
+		l, err := a.acquire(ctx, o)
 		answers <- answer{l, err}
 	}()
-	var a answer
-	var got os.Signal
+	var got answer
+	var sig os.Signal
 	select {
-	case a = <-answers:
+	case got = <-answers:
 		select {
-		case got = <-signals:
+		case sig = <-signals:
 		default:
 		}
-	case got = <-signals:
+	case sig = <-signals:
 		cancel()
-		a = <-answers
+		got = <-answers
 	}
-	if got == nil {
-		return a.lease, a.err
+	if sig == nil {
+		return got.lease, got.err
 	}
-	if a.err == nil {
-		_ = a.release() // if it fails the lock ends by itself; nothing ran under it
+	if got.err == nil {
+		_ = got.release() // if it fails the lock ends by itself; nothing ran under it
 	}
-	return lease{}, interrupted(got)
+	return lease{}, interrupted(sig)
 }
 
 // acquire asks the store for the lock.
-func (j *job) acquire(ctx context.Context) (lease, error) {
-	client, err := j.store.open(ctx)
+func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, error) {
+	client, err := holdfast.Open(ctx, a.store.url, o)
 	if err != nil {
-		return lease{}, err
+		return lease{}, a.store.failure(err)
 	}
 	lock := client.Lock
 	switch {
-	case j.once() && j.mode == holdfast.Shared:
+	case a.once() && a.mode == holdfast.Shared:
 		lock = client.TryRLock
-	case j.once():
+	case a.once():
 		lock = client.TryLock
-	case j.mode == holdfast.Shared:
+	case a.mode == holdfast.Shared:
 		lock = client.RLock
 	}
-	hold, err := lock(ctx, j.resource, &j.lock)
+	hold, err := lock(ctx, a.resource, &a.lock)
 	if err != nil {
 		_ = client.Close() // nothing is held
-		return lease{}, j.refusal(err)
+		return lease{}, a.refusal(err)
 	}
 	return lease{client, hold}, nil
 }
 
-// refusal is the exit of a job that did not get its lock.
-func (j *job) refusal(err error) error {
+// refusal is the exit if the lock was not acquired.
+func (a *acquisition) refusal(err error) error {
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	if !ok {
-		return j.store.failure(err)
+		return a.store.failure(err)
 	}
-	if j.once() {
+	if a.once() {
 		return exitf(statusNotAcquired, "%s. Try again later, or wait for it with --wait", describe(held))
 	}
-	return exitf(statusNotAcquired, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), j.wait)
+	return exitf(statusNotAcquired, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), a.wait)
 }
 
 // describe says who is in the way.

@@ -2,16 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os/exec"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 func newRun() *cobra.Command {
@@ -37,30 +34,25 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,
 	}
-	j := job{ttl: holdfast.DefaultTTL}
+	var j job
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
+	j.ttl = holdfast.DefaultTTL
 	flags.Func("ttl", "how long, as a `duration`, the lock outlives a holder that fell silent; the\n"+
 		"shorter, the sooner a hung store costs the lock (default 30s)", func(text string) (err error) {
+		if text == "forever" {
+			return errors.New("after a crash the lock would never be free again; " +
+				"any TTL is renewed for as long as the command runs")
+		}
 		j.ttl, err = parseTTL(text)
 		return err
 	})
-	flags.DurationVar(&j.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
-	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
-	shared := flags.Bool("shared", false, "share the resource with others who share it")
-	flags.IntVar(&j.lock.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
-	flags.StringVar(&j.lock.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
-	flags.StringVar(&j.lock.Comment, "comment", "", "a `text` to be shown to those who look or wait")
-	flags.BoolVar(&j.quiet, "quiet", false, "do not say how far a lock in the local store reaches")
+	finish := j.flags(cmd)
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *now && j.wait != 0 {
-			return usagef("-n means not to wait, and --wait %v to wait; give one of them", j.wait)
-		}
-		j.forever = !flags.Changed("wait") && !*now
-		if *shared {
-			j.mode = holdfast.Shared
+		if err := finish(); err != nil {
+			return err
 		}
 		if err := j.parse(args, cmd.ArgsLenAtDash()); err != nil {
 			return err
@@ -80,20 +72,12 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 
 // job is one run of a command under a lock.
 type job struct {
-	store    location
-	resource string
-	mode     holdfast.Mode
-	lock     holdfast.LockOptions
-	ttl      time.Duration
-	wait     time.Duration // unless forever; 0: ask once
-	forever  bool
-	quiet    bool
-	command  []string
-	path     string // of the command's file
+	acquisition
+	command []string
+	path    string // of the command's file
 }
 
-// parse reads the arguments, of which dash stood before the first --, and checks
-// all that can be checked without a store.
+// parse reads the arguments, of which dash stood before the first --.
 func (j *job) parse(args []string, dash int) error {
 	const form = "holdfast run RESOURCE -- COMMAND"
 	if dash == 0 && len(args) > 1 && args[1] == "--" {
@@ -111,41 +95,8 @@ func (j *job) parse(args []string, dash int) error {
 	case len(args) == 1:
 		return usagef("no command is given: %s", form)
 	}
-	j.resource, j.command = args[0], args[1:]
-	if err := driver.ValidResource(j.resource); err != nil {
-		return usagef("%v", err)
-	}
-	if err := (driver.Details{Owner: j.lock.Owner, Comment: j.lock.Comment}).Validate(); err != nil {
-		return usagef("%v", err)
-	}
-	switch {
-	case j.wait < 0:
-		return usagef("--wait %v is negative; 0 means not to wait", j.wait)
-	case j.lock.Limit < 0:
-		return usagef("--limit %d is negative", j.lock.Limit)
-	case j.lock.Limit > 0 && j.mode != holdfast.Shared:
-		return usagef("--limit %d needs --shared: an exclusive lock has one holder", j.lock.Limit)
-	}
-	j.lock.TTL = j.ttl
-	return nil
-}
-
-// parseTTL reads --ttl.
-func parseTTL(text string) (time.Duration, error) {
-	if text == "forever" {
-		return 0, errors.New("after a crash the lock would never be free again; " +
-			"any TTL is renewed for as long as the command runs")
-	}
-	ttl, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return 0, err
-	case ttl < holdfast.MinTTL:
-		return 0, fmt.Errorf("a TTL is at least %v", holdfast.MinTTL)
-	case ttl > holdfast.MaxTTL:
-		return 0, errors.New("a TTL is at most 100 years")
-	}
-	return ttl, nil
+	j.command = args[1:]
+	return j.name(args[0])
 }
 
 // find finds the command's file.

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// acquisition is what run and lock ask of a store, and how long they wait for it.
+type acquisition struct {
+	store    location
+	resource string
+	mode     holdfast.Mode
+	lock     holdfast.LockOptions
+	ttl      time.Duration
+	wait     time.Duration // unless forever; 0: ask once
+	forever  bool
+	quiet    bool
+}
+
+// flags declares the flags of the acquisition but for --store and --ttl, and
+// returns what checks them once they are parsed. The TTL must be set by then.
+func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
+	flags := cmd.Flags()
+	flags.DurationVar(&a.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
+	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
+	shared := flags.Bool("shared", false, "share the resource with others who share it")
+	flags.IntVar(&a.lock.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
+	flags.StringVar(&a.lock.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
+	flags.StringVar(&a.lock.Comment, "comment", "", "a `text` to be shown to those who look or wait")
+	flags.BoolVar(&a.quiet, "quiet", false, "do not say how far a lock in the local store reaches")
+
+	return func() error {
+		if *shared {
+			a.mode = holdfast.Shared
+		}
+		a.forever = !flags.Changed("wait") && !*now
+		a.lock.TTL = a.ttl
+		switch {
+		case *now && a.wait != 0:
+			return usagef("-n means not to wait, and --wait %v to wait; give one of them", a.wait)
+		case a.wait < 0:
+			return usagef("--wait %v is negative; 0 means not to wait", a.wait)
+		case a.lock.Limit < 0:
+			return usagef("--limit %d is negative", a.lock.Limit)
+		case a.lock.Limit > 0 && a.mode != holdfast.Shared:
+			return usagef("--limit %d needs --shared: an exclusive lock has one holder", a.lock.Limit)
+		}
+		if err := (driver.Details{Owner: a.lock.Owner, Comment: a.lock.Comment}).Validate(); err != nil {
+			return usagef("%v", err)
+		}
+		return nil
+	}
+}
+
+// name sets the resource.
+func (a *acquisition) name(resource string) error {
+	a.resource = resource
+	if err := driver.ValidResource(resource); err != nil {
+		return usagef("%v", err)
+	}
+	return nil
+}
+
+// parseTTL reads a TTL that ends.
+func parseTTL(text string) (time.Duration, error) {
+	ttl, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case ttl < holdfast.MinTTL:
+		return 0, fmt.Errorf("a TTL is at least %v", holdfast.MinTTL)
+	case ttl > holdfast.MaxTTL:
+		return 0, errors.New("a TTL is at most 100 years")
+	}
+	return ttl, nil
+}
+
+// notice says how far the lock reaches if nobody said where to keep it.
+func (a *acquisition) notice() {
+	if !a.store.unasked || a.quiet {
+		return
+	}
+	name := fmt.Sprintf("number %d", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this one"
+	}
+	say("this lock is for user %s on host %s only (%s)", name, host, a.store.file)
+}
