@@ -29,7 +29,7 @@ type Options struct {
 	TTL time.Duration
 	// Margin is how long before its end in the store a hold counts as lost, to
 	// cover the drift of clocks and the time that stopping takes. At most half
-	// the TTL. Default: TTL/16, at least 5 ms, at most 5 s.
+	// the TTL. Default: DefaultMargin.
 	Margin time.Duration
 	// Retention is how long Sweep keeps the records of idle resources. Default:
 	// 24 h. At least 1 min.
@@ -193,6 +193,12 @@ func (cfg *config) marginOf(ttl time.Duration) time.Duration {
 	if cfg.margin != 0 {
 		return cfg.margin
 	}
+	return DefaultMargin(ttl)
+}
+
+// DefaultMargin is the margin of a hold with that TTL unless Options.Margin says
+// else: TTL/16, at least 5 ms, at most 5 s.
+func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/16, 5*time.Millisecond), 5*time.Second)
 }
 

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	testscript.Main(m, map[string]func(){"holdfast": main})
+	testscript.Main(m, map[string]func(){"holdfast": main, "holdguard": main})
 }
 
 // patience is how long a script waits for anything.
@@ -73,19 +73,27 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits STATUS COMMAND... runs the command and wants the status.
+// exits STATUS COMMAND... runs the command and wants the status, 128 and n for a
+// death by signal n, as in a shell.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want := number(ts, args[0])
 	err := ts.Exec(args[1], args[2:]...)
 	got := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		got = exit.ExitCode()
+		got = status(exit.ProcessState)
 	} else {
 		ts.Check(err)
 	}
 	if got != want {
 		ts.Fatalf("status %d, want %d", got, want)
 	}
+}
+
+func status(state *os.ProcessState) int {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode()
 }
 
 // refused STATUS REGEXP COMMAND... wants the status and just one line of
@@ -152,6 +160,7 @@ func named(ts *testscript.TestScript, name string) *started {
 var signals = map[string]syscall.Signal{
 	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL,
 	"STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	"HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH,
 }
 
 // send SIGNAL NAME
@@ -163,8 +172,8 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(named(ts, args[1]).Process.Signal(sig))
 }
 
-// finish NAME STATUS waits for the end and wants the status, -1 for a death by a
-// signal. What was printed is then stdout and stderr.
+// finish NAME STATUS waits for the end and wants the status, as exits does. What
+// was printed is then stdout and stderr.
 func finish(ts *testscript.TestScript, _ bool, args []string) {
 	p := named(ts, args[0])
 	select {
@@ -173,7 +182,7 @@ func finish(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s is still running", args[0])
 	}
 	stdout, stderr := ts.ReadFile(p.stdout.Name()), ts.ReadFile(p.stderr.Name())
-	if got, want := p.ProcessState.ExitCode(), number(ts, args[1]); got != want {
+	if got, want := status(p.ProcessState), number(ts, args[1]); got != want {
 		ts.Fatalf("status %d, want %d\nstdout: %s\nstderr: %s", got, want, stdout, stderr)
 	}
 	_, err := ts.Stdout().Write([]byte(stdout))

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 // The exit statuses that are holdfast's own. All others of run are the
@@ -26,12 +29,21 @@ const (
 type exitError struct {
 	status int
 	text   string
+	// signal is what the program dies of, if it is not 0 and the program can; the
+	// status is for when it cannot.
+	signal syscall.Signal
 }
 
 func (e *exitError) Error() string { return e.text }
 
 func exitf(status int, format string, args ...any) error {
-	return &exitError{status, fmt.Sprintf(format, args...)}
+	return &exitError{status: status, text: fmt.Sprintf(format, args...)}
+}
+
+// killed is the end by a signal, as a shell sees it: a loop in a script ends with
+// an interrupted command only if it is seen to have died of it.
+func killed(sig syscall.Signal, text string) error {
+	return &exitError{status: statusSignal + int(sig), text: text, signal: sig}
 }
 
 // usagef is the error of a command line that cannot be meant.
@@ -56,3 +68,22 @@ func reason(err error) string {
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "holdfast: %s\n", printable(redact(fmt.Sprintf(format, args...))))
 }
+
+// exitStatus is a flag whose value is an exit status of the user's choice.
+type exitStatus int
+
+// String is the flag's value.
+func (s *exitStatus) String() string { return strconv.Itoa(int(*s)) }
+
+// Set reads the flag's value.
+func (s *exitStatus) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || n == 0 {
+		return errors.New("an exit status is a number from 1 to 255")
+	}
+	*s = exitStatus(n)
+	return nil
+}
+
+// Type is shown in a flag's help where it names no value.
+func (*exitStatus) Type() string { return "status" }

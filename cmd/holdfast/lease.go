@@ -127,8 +127,8 @@ func describe(e *holdfast.HeldError) string {
 	return b.String()
 }
 
-// interrupted is the exit of a job that a signal ended before its command ran.
+// interrupted is the end of a job that a signal ended before its command ran.
 func interrupted(sig os.Signal) error {
 	number, _ := sig.(syscall.Signal)
-	return exitf(statusSignal+int(number), "stopped by a signal (%v) before the lock was acquired; the command was not run", sig)
+	return killed(number, fmt.Sprintf("stopped by a signal (%v) before the lock was acquired; the command was not run", sig))
 }

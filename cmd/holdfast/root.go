@@ -4,9 +4,12 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
-// execute runs the command line and returns the exit status.
+// execute runs the command line and returns the exit status, or dies of the signal
+// that the command died of.
 func execute(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -18,10 +21,13 @@ func execute(args []string) int {
 	if !ok {
 		// All commands return an exitError, so this is from the parsing of flags
 		// and arguments.
-		exit = &exitError{statusUsage, err.Error() + "; see holdfast --help"}
+		exit = &exitError{status: statusUsage, text: err.Error() + "; see holdfast --help"}
 	}
 	if exit.text != "" {
 		say("%s", exit.text)
+	}
+	if exit.signal != 0 {
+		process.Die(exit.signal)
 	}
 	return exit.status
 }

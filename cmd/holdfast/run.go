@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"syscall"
 
@@ -48,10 +49,14 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		j.ttl, err = parseTTL(text)
 		return err
 	})
-	finish := j.flags(cmd)
+	finish := j.acquisition.flags(cmd)
+	j.policy.flags(cmd)
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := finish(); err != nil {
+			return err
+		}
+		if err := j.policy.check(j.ttl); err != nil {
 			return err
 		}
 		if err := j.parse(args, cmd.ArgsLenAtDash()); err != nil {
@@ -65,6 +70,9 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		if j.store, err = store(); err != nil {
 			return err
 		}
+		if err := j.notNested(os.Getenv(heldVariable)); err != nil {
+			return err
+		}
 		return j.run(cmd.Context())
 	}
 	return cmd
@@ -73,6 +81,7 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 // job is one run of a command under a lock.
 type job struct {
 	acquisition
+	policy
 	command []string
 	path    string // of the command's file
 }

@@ -3,32 +3,32 @@
 package process
 
 import (
-	"errors"
 	"os"
+	"os/signal"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+// Continue makes a process run on that was stopped.
+const Continue = syscall.SIGCONT
 
-func start(s Spec, attr *os.ProcAttr) (*os.Process, error) {
-	p, err := os.StartProcess(s.Path, s.Args, attr)
-	if errors.Is(err, syscall.ENOEXEC) {
-		// A script without a first line that names its interpreter.
-		const shell = "/bin/sh"
-		return os.StartProcess(shell, append([]string{shell, s.Path}, s.Args[1:]...), attr)
+var (
+	forwarded = []os.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	}
-	return p, err
-}
+	notices = []os.Signal{syscall.SIGWINCH, Continue}
+)
 
-func (p *Process) send(sig os.Signal) {
-	_ = p.os.Signal(sig) // fails only if the command has just ended
-}
-
-func (p *Process) ask() { p.send(syscall.SIGTERM) }
-
-func resultOf(state *os.ProcessState) Result {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return Result{Signal: status.Signal()}
+// Die ends this process by the signal, without a core: a shell that waits for it
+// sees what it would have seen of the command, and ends a loop on an interrupt. It
+// returns if the process cannot die of the signal, as the first of a container.
+func Die(sig syscall.Signal) {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	signal.Reset(sig)
+	toDefault(sig)
+	if syscall.Kill(os.Getpid(), sig) == nil {
+		time.Sleep(time.Second / 10) // it may be another thread that dies of it
 	}
-	return Result{Code: state.ExitCode()}
 }

@@ -1,0 +1,177 @@
+package guard
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// Called reports whether this process was started to be a guard: never here.
+func Called() bool { return false }
+
+// Main is not called here.
+func Main() {}
+
+var started = time.Now()
+
+// Now reads the clock of deadlines.
+func Now() time.Duration { return time.Since(started) }
+
+// Guard is a job object that holds this program and its command. The kernel ends
+// it with the program.
+type Guard struct {
+	job    windows.Handle
+	events chan Event
+	orders chan func(*schedule)
+	kept   chan struct{} // closed when the command has ended
+	once   sync.Once
+}
+
+// Start puts this program into a job object, which is to be done before a lock is
+// asked for: if it fails, nothing has been promised to anybody.
+func Start() (*Guard, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, os.NewSyscallError("CreateJobObject", err)
+	}
+	g := &Guard{job: job, events: make(chan Event), orders: make(chan func(*schedule)), kept: make(chan struct{})}
+	if err := g.killOnClose(true); err != nil {
+		_ = windows.CloseHandle(job)
+		return nil, err
+	}
+	if err := windows.AssignProcessToJobObject(job, windows.CurrentProcess()); err != nil {
+		_ = windows.CloseHandle(job)
+		return nil, os.NewSyscallError("AssignProcessToJobObject", err)
+	}
+	return g, nil
+}
+
+func (g *Guard) killOnClose(on bool) error {
+	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	if on {
+		info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	}
+	_, err := windows.SetInformationJobObject(g.job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return os.NewSyscallError("SetInformationJobObject", err)
+}
+
+// Run starts the command, once, in the job object.
+func (g *Guard) Run(c Command) error {
+	p, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Env: c.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return err
+	}
+	ended := make(chan int, 1)
+	go func() {
+		code := -1
+		if state, err := p.Wait(); err == nil {
+			code = state.ExitCode()
+		}
+		ended <- code
+	}()
+	s := &schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
+	if c.Lenient {
+		_ = g.killOnClose(false) // else the command would not outlive the program
+	}
+	go g.keep(s, ended)
+	return nil
+}
+
+// keep follows the schedule until the command has ended, and with it, if it was
+// made to, all others in the job.
+func (g *Guard) keep(s *schedule, ended <-chan int) {
+	defer close(g.kept)
+	for {
+		do, at := s.next(Now())
+		if do == kill || s.asked { // nothing here asks a program to end
+			g.killOthers()
+		}
+		wait := min(at-Now(), time.Second)
+		if s.asked {
+			wait = 10 * time.Millisecond
+		}
+		select {
+		case change := <-g.orders:
+			change(s)
+		case code := <-ended:
+			for s.asked && g.killOthers() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			g.events <- Event{Ended: &Result{Code: code, Cut: s.cut(Now())}}
+			return
+		case <-time.After(max(wait, 0)):
+		}
+	}
+}
+
+// killOthers ends all processes in the job but this one, and reports whether
+// there were any.
+func (g *Guard) killOthers() bool {
+	others := slices.DeleteFunc(g.members(), func(pid uint32) bool { return pid == windows.GetCurrentProcessId() })
+	for _, pid := range others {
+		if h, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, pid); err == nil {
+			_ = windows.TerminateProcess(h, 1) // fails if it has just ended
+			_ = windows.CloseHandle(h)
+		}
+	}
+	return len(others) > 0
+}
+
+func (g *Guard) members() []uint32 {
+	const most = 4096 // what is beyond comes with the next look
+	var list struct {
+		assigned, listed uint32
+		pids             [most]uintptr
+	}
+	const basicProcessIDList = 3 // JobObjectBasicProcessIdList of winnt.h
+	err := windows.QueryInformationJobObject(g.job, basicProcessIDList,
+		uintptr(unsafe.Pointer(&list)), uint32(unsafe.Sizeof(list)), nil)
+	if err != nil && err != windows.ERROR_MORE_DATA { //nolint:errorlint // an Errno as it is
+		return nil
+	}
+	pids := make([]uint32, 0, list.listed)
+	for _, pid := range list.pids[:min(list.listed, most)] {
+		pids = append(pids, uint32(pid))
+	}
+	return pids
+}
+
+// Group is the process group of the command: there is none here.
+func (g *Guard) Group() int { return 0 }
+
+// Events yields what happens to the command after Run. It has to be received:
+// nothing is dropped. It is never closed.
+func (g *Guard) Events() <-chan Event { return g.events }
+
+// Extend moves the deadline, on the clock of Now.
+func (g *Guard) Extend(deadline time.Duration) { g.order(func(s *schedule) { s.extend(deadline) }) }
+
+// End kills the command: there is no way to ask it.
+func (g *Guard) End() { g.order(func(s *schedule) { s.end(Now()) }) }
+
+// Kill ends the command and all its descendants now.
+func (g *Guard) Kill() { g.End() }
+
+// Signal passes the signal on as far as there is a way. The console tells the
+// command of an interrupt itself; any other ends it.
+func (g *Guard) Signal(sig os.Signal) {
+	if sig == syscall.SIGTERM {
+		g.Kill()
+	}
+}
+
+func (g *Guard) order(change func(*schedule)) {
+	select {
+	case g.orders <- change:
+	case <-g.kept:
+	}
+}
+
+// Close lets go of what the command has left behind: it may be a service.
+func (g *Guard) Close() { g.once.Do(func() { _ = g.killOnClose(false) }) }

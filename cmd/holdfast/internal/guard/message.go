@@ -1,0 +1,75 @@
+//go:build unix
+
+package guard
+
+import (
+	"encoding/json"
+	"io"
+	"syscall"
+	"time"
+)
+
+// order is what the wrapper sends to the guard.
+type order struct {
+	Run      *launch        `json:",omitempty"`
+	Deadline time.Duration  `json:",omitempty"` // the new one
+	End      bool           `json:",omitempty"` // ask the command to end
+	Kill     bool           `json:",omitempty"`
+	Signal   syscall.Signal `json:",omitempty"` // to the command's group
+}
+
+// launch is a Command as it travels: its strings need not be UTF-8, which in JSON
+// they would become.
+type launch struct {
+	Path       []byte
+	Args, Env  [][]byte
+	Deadline   time.Duration
+	KillAfter  time.Duration
+	Lenient    bool `json:",omitempty"`
+	Foreground bool `json:",omitempty"`
+}
+
+// report is what the guard sends to the wrapper.
+type report struct {
+	Started int            `json:",omitempty"` // the command's process ID
+	Failed  syscall.Errno  `json:",omitempty"` // why it could not be started
+	Stopped syscall.Signal `json:",omitempty"`
+	Ending  bool           `json:",omitempty"`
+	Ended   *Result        `json:",omitempty"`
+}
+
+func launchOf(c Command) *launch {
+	return &launch{
+		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
+		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
+	}
+}
+
+func bytesOf(texts []string) [][]byte {
+	bs := make([][]byte, len(texts))
+	for i, t := range texts {
+		bs[i] = []byte(t)
+	}
+	return bs
+}
+
+func stringsOf(bs [][]byte) []string {
+	texts := make([]string, len(bs))
+	for i, b := range bs {
+		texts[i] = string(b)
+	}
+	return texts
+}
+
+// receive sends what it decodes to the channel, which it closes when nothing more
+// will come: the other end was closed, or its process has died.
+func receive[T any](from io.Reader, to chan<- T) {
+	defer close(to)
+	for d := json.NewDecoder(from); ; {
+		var message T
+		if d.Decode(&message) != nil {
+			return
+		}
+		to <- message
+	}
+}

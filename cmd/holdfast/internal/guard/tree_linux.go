@@ -1,0 +1,42 @@
+package guard
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
+)
+
+// adoptOrphans makes this process the parent of whatever its descendants leave
+// behind, so that they stay its descendants.
+func adoptOrphans() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // since Linux 3.4
+}
+
+// rename changes the name that ps and pkill know this process by.
+func rename(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
+
+// dieWithParent has the kernel kill the process when its parent dies.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// signalTree sends the signal to the process group, and to those descendants of
+// this process that are not in it.
+func signalTree(group int, sig syscall.Signal) {
+	_ = syscall.Kill(-group, sig) // fails if the group has no member left
+	signalBelow(os.Getpid(), group, sig)
+}
+
+// signalBelow sends the signal to the descendants of the process that are not in
+// the group.
+func signalBelow(root, group int, sig syscall.Signal) {
+	for _, p := range proc.Descendants(root) {
+		if p.Group != group {
+			_ = syscall.Kill(p.PID, sig) // fails if it has just ended
+		}
+	}
+}
+
+// treeLives reports whether a descendant of this process is alive.
+func treeLives(int) bool { return len(proc.Descendants(os.Getpid())) > 0 }

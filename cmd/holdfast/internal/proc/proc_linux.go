@@ -1,0 +1,61 @@
+// Package proc reads what Linux tells of processes, in proc(5).
+package proc
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// Process is a process as it was when it was looked at.
+type Process struct {
+	PID, Parent, Group int
+	// Dead: it has ended, and its parent has not heard of it yet.
+	Dead bool
+}
+
+// Read reads of one process. It is not ok if there is none.
+func Read(pid int) (p Process, ok bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return p, false
+	}
+	// The second field, the name in parentheses, may hold anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 3 {
+		return p, false
+	}
+	p = Process{PID: pid, Dead: fields[0][0] == 'Z' || fields[0][0] == 'X'}
+	p.Parent, _ = strconv.Atoi(string(fields[1]))
+	p.Group, _ = strconv.Atoi(string(fields[2]))
+	return p, true
+}
+
+// Descendants returns those of the process that live. It is not a snapshot: one
+// that is just being started may be missing.
+func Descendants(root int) []Process {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	children := make(map[int][]Process)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue // not of a process
+		}
+		if p, ok := Read(pid); ok {
+			children[p.Parent] = append(children[p.Parent], p)
+		}
+	}
+	var found []Process
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, p := range children[next[0]] {
+			next = append(next, p.PID)
+			if !p.Dead {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package terminal
+
+func parent(int) int { return 0 }
