@@ -1,0 +1,85 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// signalGuard SIGNAL NAME sends the signal to the guard that the process has
+// started. It needs /proc.
+func signalGuard(ts *testscript.TestScript, _ bool, args []string) {
+	sig, ok := signals[args[0]]
+	if !ok {
+		ts.Fatalf("no signal %s", args[0])
+	}
+	pid := guardOf(ts, named(ts, args[1]).Process.Pid)
+	ts.Check(syscall.Kill(pid, sig))
+}
+
+func guardOf(ts *testscript.TestScript, parent int) int {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	ts.Check(err)
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for child := range strings.FieldsSeq(string(text)) {
+			if name, _ := os.ReadFile("/proc/" + child + "/comm"); string(name) == "holdguard\n" {
+				return number(ts, child)
+			}
+		}
+	}
+	ts.Fatalf("process %d has no guard", parent)
+	return 0
+}
+
+// waitstderr NAME REGEXP waits until what the process has written to stderr
+// matches.
+func waitstderr(ts *testscript.TestScript, _ bool, args []string) {
+	p, re := named(ts, args[0]), regexp.MustCompile(args[1])
+	until(ts, "no "+args[1], func() bool { return re.MatchString(ts.ReadFile(p.stderr.Name())) })
+}
+
+// die FILE... waits until each process whose number is in a file is no more.
+func die(ts *testscript.TestScript, _ bool, args []string) {
+	for _, file := range args {
+		pid := number(ts, strings.TrimSpace(ts.ReadFile(file)))
+		until(ts, file+" lives", func() bool { return !lives(pid) })
+	}
+}
+
+// live FILE... wants that each process whose number is in a file lives, and kills
+// it.
+func live(ts *testscript.TestScript, _ bool, args []string) {
+	for _, file := range args {
+		pid := number(ts, strings.TrimSpace(ts.ReadFile(file)))
+		if !lives(pid) {
+			ts.Fatalf("%s does not live", file)
+		}
+		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	}
+}
+
+// lives reports whether the process runs. One that nobody has waited for does not.
+func lives(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
