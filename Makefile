@@ -17,6 +17,7 @@ TESTED := $(filter-out tests/bench,$(MODULES))
 TESTFLAGS ?=
 FUZZTIME ?= 30s
 KILLS ?= 1000
+ROUNDS ?= 200
 VERSION ?=
 
 # $(call each,modules,command): the command in the folder of each module, all of
@@ -29,7 +30,7 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test fuzz crash bench
+.PHONY: test fuzz crash chaos bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
@@ -45,6 +46,9 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 
 crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 	cd sqlitelock && go test -count=1 -v -timeout 60m -run '^TestCrash$$' -args -crash.kills=$(KILLS)
+
+chaos: ## kills, stops and suspends the command holdfast while others wait, ROUNDS (200) times
+	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
 
 bench: ## measures, compares with the targets and keeps the result in docs
 	cd tests/bench && go run . -keep ../../docs/performance.json -doc ../../docs/performance.md

@@ -12,6 +12,8 @@ require (
 
 require golang.org/x/term v0.43.0
 
+require github.com/creack/pty v1.1.24
+
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+var rounds = flag.Int("chaos.rounds", 22, "how many rounds TestChaos has")
+
+const (
+	// chaosTTL is the TTL of the locks: what kills a wrapper keeps its followers
+	// waiting that long.
+	chaosTTL = 2 * time.Second
+	// chaosTogether is how many rounds there are at a time.
+	chaosTogether = 6
+)
+
+// fault is what happens to a command that holds a lock while others wait for it.
+type fault struct {
+	name string
+	// strike does it, and returns when a follower may have the lock before long.
+	strike func(r *chaosRound)
+	status []int // what the wrapper may end with
+	keys   bool  // on a terminal, below a shell with job control
+	alone  bool  // the command has no children
+}
+
+var faults = []fault{
+	{name: "KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) { r.signal(r.wrapper, syscall.SIGKILL) }},
+	{name: "KILL of the guard", status: []int{137}, strike: func(r *chaosRound) { r.signal(r.guard, syscall.SIGKILL) }},
+	// Of a tree that both leave behind the kernel ends the command itself.
+	{name: "KILL of both", status: []int{137}, alone: true, strike: func(r *chaosRound) {
+		both := []int{r.wrapper, r.guard}
+		for _, i := range rand.Perm(2) {
+			r.signal(both[i], syscall.SIGKILL)
+		}
+	}},
+	{name: "KILL of the command", status: []int{137}, alone: true, strike: func(r *chaosRound) { r.signal(r.command, syscall.SIGKILL) }},
+	{name: "STOP of the wrapper, CONT too late", status: []int{76}, strike: func(r *chaosRound) {
+		r.signal(r.wrapper, syscall.SIGSTOP)
+		r.follower() // which has the lock when its time is up
+		r.signal(r.wrapper, syscall.SIGCONT)
+	}},
+	{name: "STOP of the wrapper, then KILL", status: []int{137}, strike: func(r *chaosRound) {
+		r.signal(r.wrapper, syscall.SIGSTOP)
+		r.follower()
+		r.signal(r.wrapper, syscall.SIGKILL)
+	}},
+	{name: "STOP and CONT of the wrapper, again and again", status: []int{0, 76}, strike: func(r *chaosRound) {
+		for range 5 {
+			r.signal(r.wrapper, syscall.SIGSTOP)
+			r.idle(chaosTTL / 8)
+			r.signal(r.wrapper, syscall.SIGCONT)
+		}
+		r.finish()
+	}},
+	{name: "STOP of the guard", status: []int{0}, strike: func(r *chaosRound) {
+		r.signal(r.guard, syscall.SIGSTOP)
+		r.idle(chaosTTL / 2)
+		r.finish()
+	}},
+	{name: "STOP of the command, then KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
+		r.signal(r.command, syscall.SIGSTOP)
+		r.idle(chaosTTL / 4)
+		r.signal(r.wrapper, syscall.SIGKILL)
+	}},
+	{name: "Ctrl-Z, fg in time", status: []int{0}, keys: true, strike: func(r *chaosRound) {
+		r.key('Z' & 0x1f)
+		r.idle(chaosTTL / 8)
+		r.key('\n') // the shell's fg
+		r.finish()
+	}},
+	{name: "Ctrl-Z, fg too late", status: []int{76}, keys: true, strike: func(r *chaosRound) {
+		r.key('Z' & 0x1f)
+		r.follower()
+		r.key('\n')
+	}},
+}
+
+// TestChaos lets something happen to commands that hold a lock, while others wait
+// for it, and looks whether two of them are ever alive at once: all processes of
+// a command hold a lock of the kernel's on a file from beginning to end, which
+// the next command takes or finds taken.
+func TestChaos(t *testing.T) {
+	for _, tool := range []string{"flock", "setsid", "bash"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("needs", tool)
+		}
+	}
+	store := "sqlite://" + t.TempDir() + "/locks.db"
+	turns := make(chan int)
+	var wg sync.WaitGroup
+	for range chaosTogether {
+		wg.Go(func() {
+			for n := range turns {
+				f := faults[n%len(faults)]
+				t.Run(fmt.Sprintf("%03d %s", n, f.name), func(t *testing.T) { chaos(t, f, store, fmt.Sprint("r", n)) })
+			}
+		})
+	}
+	for n := range *rounds {
+		turns <- n
+	}
+	close(turns)
+	wg.Wait()
+	t.Logf("%d rounds", *rounds)
+}
+
+// chaosRound is one command, what happens to it, and those who wait for it.
+type chaosRound struct {
+	t         *testing.T
+	dir       string
+	keyboard  *os.File
+	gate      *os.File // each process of the command waits for a line from it
+	followers []*exec.Cmd
+
+	wrapper, guard, command int // process IDs
+}
+
+const witness = `exec 9>>witness
+flock -n 9 || echo "$0 found another alive" >>overlap
+if [ "$0" = follower ]; then
+	: >followed
+	exit 0
+fi
+trap '' TERM
+if [ "$0" = tree ]; then
+	sh -c 'trap "" TERM HUP; read x <gate' &
+	setsid sh -c 'trap "" TERM HUP; read x <gate' &
+	(setsid sh -c 'trap "" TERM HUP; : >forked; read x <gate; rm forked' &)
+	while ! [ -e forked ]; do sleep 0.01; done
+fi
+echo $$ >command.tmp
+mv command.tmp command
+read x <gate
+wait
+while [ -e forked ]; do sleep 0.01; done
+`
+
+func chaos(t *testing.T, f fault, store, resource string) {
+	r := &chaosRound{t: t, dir: t.TempDir()}
+	gate := filepath.Join(r.dir, "gate")
+	err := syscall.Mkfifo(gate, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.gate, err = os.OpenFile(gate, os.O_RDWR, 0); err != nil { // it opens without a reader
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.finish() // what should have been killed and was not
+		_ = r.gate.Close()
+	})
+	role := "tree"
+	if f.alone {
+		role = "alone"
+	}
+	victim := r.start(f.keys, store, resource, role)
+	r.command = r.number("command")
+	r.guard = parentOf(t, r.command)
+	r.wrapper = parentOf(t, r.guard)
+	for range 2 {
+		r.followers = append(r.followers, r.start(false, store, resource, "follower"))
+	}
+	f.strike(r)
+	r.await("a follower", "followed")
+	for _, follower := range r.followers {
+		if got := r.end(follower); got != 0 {
+			t.Errorf("a follower ended with status %d", got)
+		}
+	}
+	if got := r.end(victim); !slices.Contains(f.status, got) {
+		t.Errorf("the wrapper ended with status %d, want one of %v", got, f.status)
+	}
+	if found, err := os.ReadFile(filepath.Join(r.dir, "overlap")); err == nil {
+		t.Errorf("two were alive at once: %s", found)
+	}
+}
+
+// start starts a run of the role, on a terminal if there are to be keys.
+func (r *chaosRound) start(keys bool, store, resource, role string) *exec.Cmd {
+	run := []string{"holdfast", "run", "--store", store, "--ttl", chaosTTL.String(), resource, "--", "sh", "-c", witness, role}
+	if keys {
+		// The shell reports the status of what it has brought back to the front.
+		const shell = `set -m; "$@"; read line; fg >/dev/null`
+		run = append([]string{"bash", "-c", shell, "bash"}, run...)
+	}
+	cmd := exec.CommandContext(context.Background(), run[0], run[1:]...)
+	cmd.Dir = r.dir
+	var out bytes.Buffer
+	if keys {
+		master, err := pty.Start(cmd)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.keyboard = master
+		copied := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(&out, master) // ends with an error when the terminal hangs up
+			close(copied)
+		}()
+		r.t.Cleanup(func() {
+			_ = master.Close()
+			<-copied
+		})
+	} else {
+		cmd.Stdout, cmd.Stderr = &out, &out
+		cmd.WaitDelay = time.Second // what a KILL of both leaves behind may keep them open
+		if err := cmd.Start(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		if r.t.Failed() {
+			r.t.Logf("%s printed %s", role, out.String())
+		}
+	})
+	return cmd
+}
+
+// end waits for the end and returns the status as a shell counts.
+func (r *chaosRound) end(cmd *exec.Cmd) int {
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && !errors.Is(err, exec.ErrWaitDelay) {
+			r.t.Fatal(exit, err)
+		}
+		return status(cmd.ProcessState)
+	case <-time.After(patience):
+		r.t.Fatalf("%v is still running", cmd.Args)
+		return -1
+	}
+}
+
+func (r *chaosRound) signal(pid int, sig syscall.Signal) {
+	if err := syscall.Kill(pid, sig); err != nil {
+		r.t.Fatalf("%v to %d: %v", sig, pid, err)
+	}
+}
+
+// key types the character. One that stops the job has done so when this returns.
+func (r *chaosRound) key(char byte) {
+	if _, err := r.keyboard.Write([]byte{char}); err != nil {
+		r.t.Fatal(err)
+	}
+	if char == 'Z'&0x1f {
+		r.until("the wrapper has not stopped", func() bool { return stateOf(r.wrapper) == "T" })
+	} else {
+		r.until("the wrapper has not been continued", func() bool { return stateOf(r.wrapper) != "T" })
+	}
+}
+
+// follower returns when the next command has begun.
+func (r *chaosRound) follower() { r.await("a follower", "followed") }
+
+// finish lets the command end by itself, as it may have done already.
+func (r *chaosRound) finish() {
+	if _, err := r.gate.WriteString(strings.Repeat("\n", 8)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// idle lets time pass in which the fault has its effect.
+func (r *chaosRound) idle(d time.Duration) { <-time.After(d) }
+
+func (r *chaosRound) number(file string) int {
+	r.await("the command", file)
+	text, err := os.ReadFile(filepath.Join(r.dir, file))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(string(text), &n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func (r *chaosRound) await(what, file string) {
+	r.until(what+" has not begun", func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, file))
+		return err == nil
+	})
+}
+
+func (r *chaosRound) until(otherwise string, done func() bool) {
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s after %v", otherwise, patience)
+		}
+	}
+}
+
+// stateOf is the letter by which proc(5) says what a process does.
+func stateOf(pid int) string {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
+}
+
+func parentOf(t *testing.T, pid int) int {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parent int
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	if _, err := fmt.Sscanf(rest, "%s %d", new(string), &parent); err != nil {
+		t.Fatal(err)
+	}
+	return parent
+}
