@@ -22,6 +22,8 @@ type acquisition struct {
 	ttl      time.Duration
 	wait     time.Duration // unless forever; 0: ask once
 	forever  bool
+	conflict int // the exit status if others hold it for as long as that
+	verbose  bool
 	quiet    bool
 }
 
@@ -35,7 +37,14 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 	flags.IntVar(&a.lock.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
 	flags.StringVar(&a.lock.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
 	flags.StringVar(&a.lock.Comment, "comment", "", "a `text` to be shown to those who look or wait")
-	flags.BoolVar(&a.quiet, "quiet", false, "do not say how far a lock in the local store reaches")
+	flags.DurationVar(&a.lock.TakeoverDelay, "takeover-delay", 0,
+		"how long, as a `duration`, nobody else gets the lock after its holder fell\n"+
+			"silent and its time ran out (default none)")
+	flags.IntVarP(&a.conflict, "conflict-exit", "E", statusNotAcquired,
+		"the exit `status` if the lock was not acquired in time")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say when the lock was acquired")
+	flags.BoolVar(&a.quiet, "quiet", false, "do not say how far a lock in the local store reaches, nor, on a\n"+
+		"terminal, who is waited for")
 
 	return func() error {
 		if *shared {
@@ -52,6 +61,12 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 			return usagef("--limit %d is negative", a.lock.Limit)
 		case a.lock.Limit > 0 && a.mode != holdfast.Shared:
 			return usagef("--limit %d needs --shared: an exclusive lock has one holder", a.lock.Limit)
+		case a.lock.TakeoverDelay < 0:
+			return usagef("--takeover-delay %v is negative", a.lock.TakeoverDelay)
+		case a.lock.TakeoverDelay > holdfast.MaxTTL:
+			return usagef("--takeover-delay %v is more than 100 years", a.lock.TakeoverDelay)
+		case a.conflict < 1 || a.conflict > 255:
+			return usagef("--conflict-exit %d is not from 1 to 255", a.conflict)
 		}
 		if err := (driver.Details{Owner: a.lock.Owner, Comment: a.lock.Comment}).Validate(); err != nil {
 			return usagef("%v", err)
@@ -81,6 +96,21 @@ func parseTTL(text string) (time.Duration, error) {
 		return 0, errors.New("a TTL is at most 100 years")
 	}
 	return ttl, nil
+}
+
+// acquired says that the lock was acquired to whoever wants to know.
+func (a *acquisition) acquired(hold *holdfast.Hold, after time.Duration) {
+	if !a.verbose {
+		return
+	}
+	unit := time.Second
+	switch {
+	case after < time.Second:
+		unit = time.Millisecond
+	case after < time.Minute:
+		unit = 100 * time.Millisecond
+	}
+	say("acquired %q after %v, token %d", a.resource, after.Round(unit), hold.Token())
 }
 
 // notice says how far the lock reaches if nobody said where to keep it.

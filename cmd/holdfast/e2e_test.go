@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	testscript.Main(m, map[string]func(){"holdfast": main, "holdguard": main})
+	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "holdguard": main})
 }
 
 // patience is how long a script waits for anything.
@@ -58,21 +58,21 @@ func TestScripts(t *testing.T) {
 			return false, errors.New("unknown condition")
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":      exits,
-			"refused":    refused,
-			"start":      start,
-			"send":       send,
-			"finish":     finish,
-			"waitfile":   waitfile,
-			"opened":     opened,
-			"gone":       gone,
-			"force":      force,
-			"busy":       busy,
-			"sql":        execSQL,
-			"guard":      signalGuard,
-			"die":        die,
-			"live":       live,
-			"waitstderr": waitstderr,
+			"exits":    exits,
+			"refused":  refused,
+			"start":    start,
+			"send":     send,
+			"finish":   finish,
+			"waitfile": waitfile,
+			"opened":   opened,
+			"gone":     gone,
+			"force":    force,
+			"busy":     busy,
+			"sql":      execSQL,
+			"guard":    signalGuard,
+			"die":      die,
+			"live":     live,
+			"said":     said,
 		},
 	})
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/holdfast-go/holdfast"
@@ -67,64 +65,36 @@ func (a *acquisition) await(ctx context.Context, signals <-chan os.Signal, o *ho
 	return lease{}, interrupted(sig)
 }
 
-// acquire asks the store for the lock.
-func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, error) {
-	client, err := holdfast.Open(ctx, a.store.url, o)
-	if err != nil {
-		return lease{}, a.store.failure(err)
-	}
-	lock := client.Lock
-	switch {
-	case a.once() && a.mode == holdfast.Shared:
-		lock = client.TryRLock
-	case a.once():
-		lock = client.TryLock
-	case a.mode == holdfast.Shared:
-		lock = client.RLock
-	}
-	hold, err := lock(ctx, a.resource, &a.lock)
-	if err != nil {
-		_ = client.Close() // nothing is held
-		return lease{}, a.refusal(err)
-	}
-	return lease{client, hold}, nil
-}
-
-// refusal is the exit if the lock was not acquired.
-func (a *acquisition) refusal(err error) error {
-	held, ok := errors.AsType[*holdfast.HeldError](err)
-	if !ok {
-		return a.store.failure(err)
-	}
-	if a.once() {
-		return exitf(statusNotAcquired, "%s. Try again later, or wait for it with --wait", describe(held))
-	}
-	return exitf(statusNotAcquired, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), a.wait)
-}
-
 // describe says who is in the way.
 func describe(e *holdfast.HeldError) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q is held", e.Resource)
+	text := fmt.Sprintf("%q is held", e.Resource)
 	if len(e.Holders) == 0 {
-		return b.String()
+		return text
 	}
-	h := e.Holders[0]
+	text += " by " + holder(e.Holders[0])
+	if c := e.Holders[0].Comment; c != "" {
+		text += fmt.Sprintf(" (%s)", c)
+	}
+	return text + more(len(e.Holders)-1)
+}
+
+// holder says whose a hold is.
+func holder(s holdfast.Status) string {
 	switch {
-	case h.Owner != "" && h.Host != "":
-		fmt.Fprintf(&b, " by %s on %s", h.Owner, h.Host)
-	case h.Owner != "":
-		fmt.Fprintf(&b, " by %s", h.Owner)
-	default:
-		fmt.Fprintf(&b, " by lock ID %s", h.LockID)
+	case s.Owner != "" && s.Host != "":
+		return s.Owner + " on " + s.Host
+	case s.Owner != "":
+		return s.Owner
 	}
-	if h.Comment != "" {
-		fmt.Fprintf(&b, " (%s)", h.Comment)
+	return "lock ID " + s.LockID
+}
+
+// more says how many holders there are besides the one that is named.
+func more(n int) string {
+	if n == 0 {
+		return ""
 	}
-	if n := len(e.Holders) - 1; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
-	}
-	return b.String()
+	return fmt.Sprintf(" and %d more", n)
 }
 
 // interrupted is the end of a job that a signal ended before its command ran.

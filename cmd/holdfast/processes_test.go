@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,13 +41,6 @@ func guardOf(ts *testscript.TestScript, parent int) int {
 	}
 	ts.Fatalf("process %d has no guard", parent)
 	return 0
-}
-
-// waitstderr NAME REGEXP waits until what the process has written to stderr
-// matches.
-func waitstderr(ts *testscript.TestScript, _ bool, args []string) {
-	p, re := named(ts, args[0]), regexp.MustCompile(args[1])
-	until(ts, "no "+args[1], func() bool { return re.MatchString(ts.ReadFile(p.stderr.Name())) })
 }
 
 // die FILE... waits until each process whose number is in a file is no more.

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// How long to wait before a store that gave no answer is asked again.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 5 * time.Second
+)
+
+// asking is an acquisition under way.
+type asking struct {
+	*acquisition
+	client *holdfast.Client // nil: the store has not been opened yet
+	line   *waitLine
+	silent error // why the last request had no answer; nil: it had one
+	told   bool  // that the store gives no answer
+}
+
+// acquire asks the store for the lock, and goes on while it gives no answer: until
+// ctx ends, or once only.
+func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, error) {
+	k := &asking{acquisition: a}
+	if !a.quiet && !a.once() {
+		k.line = newWaitLine()
+	}
+	o = k.observed(ctx, o)
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		hold, err := k.ask(ctx, o)
+		if err == nil {
+			k.line.end()
+			a.acquired(hold, time.Since(began))
+			return lease{k.client, hold}, nil
+		}
+		if a.once() || errors.Is(err, holdfast.ErrHeld) || lasting(err) {
+			return lease{}, k.refusal(err)
+		}
+		k.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
+		select {
+		case <-ctx.Done():
+			return lease{}, k.refusal(err)
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// ask opens the store if it is not open, and asks for the lock.
+func (k *asking) ask(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
+	if k.client == nil {
+		client, err := holdfast.Open(ctx, k.store.url, o)
+		if err != nil {
+			return nil, err
+		}
+		k.client = client
+	}
+	lock := k.client.Lock
+	switch {
+	case k.once() && k.mode == holdfast.Shared:
+		lock = k.client.TryRLock
+	case k.once():
+		lock = k.client.TryLock
+	case k.mode == holdfast.Shared:
+		lock = k.client.RLock
+	}
+	return lock(ctx, k.resource, &k.lock)
+}
+
+// observed returns the options with a Trace that sees every answer. The Client
+// asks again by itself for a while, of which nobody else would hear.
+func (k *asking) observed(ctx context.Context, o *holdfast.Options) *holdfast.Options {
+	var opts holdfast.Options
+	if o != nil {
+		opts = *o
+	}
+	var trace holdfast.Trace
+	if opts.Trace != nil {
+		trace = *opts.Trace
+	}
+	also := trace.Attempt
+	trace.Attempt = func(i holdfast.AttemptInfo) {
+		if also != nil {
+			also(i)
+		}
+		if held, ok := errors.AsType[*holdfast.HeldError](i.Err); ok {
+			k.line.show(held)
+		}
+		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || lasting(i.Err) {
+			k.silent = nil
+			return
+		}
+		k.noAnswer(ctx, i.Err)
+	}
+	opts.Trace = &trace
+	return &opts
+}
+
+// noAnswer notes why the store gave none, and says so the first time.
+func (k *asking) noAnswer(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return // that is why
+	}
+	k.silent = err
+	k.line.hide()
+	if k.told || k.once() {
+		return
+	}
+	k.told = true
+	until := "it does"
+	if !k.forever {
+		until = "--wait " + k.wait.String() + " is over"
+	}
+	say("the store %s gave no answer: %s. Trying again until %s", k.store.name(), reason(err), until)
+}
+
+// refusal is the exit if the lock was not acquired.
+func (k *asking) refusal(err error) error {
+	k.line.end()
+	if k.client != nil {
+		_ = k.client.Close() // nothing is held
+	}
+	held, ok := errors.AsType[*holdfast.HeldError](err)
+	switch {
+	case ok && held.BySelf:
+		return exitf(k.conflict, "%q is held by the same lock ID already; renew or release that hold first", k.resource)
+	case ok && k.once():
+		return exitf(k.conflict, "%s. Try again later, or wait for it with --wait", describe(held))
+	case ok:
+		return exitf(k.conflict, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), k.wait)
+	case k.once() || lasting(err):
+		return k.store.failure(err)
+	}
+	why := ""
+	if k.silent != nil {
+		why = ": " + reason(k.silent)
+	}
+	return exitf(statusStore, "the store %s gave no answer%s; gave up after %v. Try again later, or wait longer with --wait",
+		k.store.name(), why, k.wait)
+}
+
+// lasting reports whether the store answered what it will answer again until
+// somebody mends something.
+func lasting(err error) bool {
+	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable) ||
+		errors.Is(err, holdfast.ErrUnsupported) || errors.Is(err, holdfast.ErrDamaged) ||
+		errors.Is(err, holdfast.ErrTTLTooShort)
+}

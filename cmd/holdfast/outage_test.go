@@ -1,0 +1,74 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"regexp"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// withOutages returns main for the command of scripts, which has one more kind of
+// store: outage:///PATH is the SQLite file, out of reach while PATH.down
+// exists. PATH.refused appears with the first refusal.
+func withOutages(main func()) func() {
+	return func() {
+		driver.Register("outage", func(ctx context.Context, u *url.URL) (driver.Store, error) {
+			if err := outage(u.Path); err != nil {
+				return nil, err
+			}
+			store, err := sqlitelock.Open(ctx, u.Path, nil)
+			return outages{store, u.Path}, err
+		})
+		main()
+	}
+}
+
+func outage(file string) error {
+	if _, err := os.Stat(file + ".down"); err == nil {
+		return errors.New("no route to host")
+	}
+	return nil
+}
+
+// outages hides that the store notifies.
+type outages struct {
+	driver.Store
+	file string
+}
+
+func (s outages) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if err := outage(s.file); err != nil {
+		return driver.Grant{}, err
+	}
+	g, err := s.Store.Acquire(ctx, q)
+	if errors.Is(err, driver.ErrHeld) {
+		if f, createErr := os.Create(s.file + ".refused"); createErr == nil {
+			_ = f.Close()
+		}
+	}
+	return g, err
+}
+
+func (s outages) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if err := outage(s.file); err != nil {
+		return nil, err
+	}
+	return s.Store.Release(ctx, qs)
+}
+
+// said NAME REGEXP waits until the process has printed that on stderr.
+func said(ts *testscript.TestScript, _ bool, args []string) {
+	p := named(ts, args[0])
+	want := regexp.MustCompile(args[1])
+	until(ts, args[0]+" has not said "+args[1], func() bool {
+		return want.MatchString(ts.ReadFile(p.stderr.Name()))
+	})
+}

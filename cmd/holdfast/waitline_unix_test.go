@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// screen is what a terminal shows.
+type screen struct {
+	*os.File // what is typed
+	mu       sync.Mutex
+	lines    []string
+	closed   chan struct{} // when nothing has the terminal open any more
+}
+
+// onScreen runs holdfast in a terminal with that many columns until it has ended.
+func onScreen(t *testing.T, columns uint16, command ...string) *screen {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "TERM=xterm")
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &screen{File: tty, lines: []string{""}, closed: make(chan struct{})}
+	go s.read()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = tty.Close()
+		<-s.closed
+	})
+	return s
+}
+
+// read obeys what holdfast writes to a terminal: text, CR, LF and the sequence that
+// erases to the end of the line.
+func (s *screen) read() {
+	defer close(s.closed)
+	in := bufio.NewReader(s.File)
+	for column := 0; ; {
+		r, _, err := in.ReadRune()
+		if err != nil {
+			return // all that has the terminal open has ended
+		}
+		s.mu.Lock()
+		line := []rune(s.lines[len(s.lines)-1])
+		switch r {
+		case '\r':
+			column = 0
+		case '\n':
+			s.lines = append(s.lines, "")
+			line = nil
+		case '\x1b':
+			rest := make([]byte, len(eraseLine)-1)
+			if _, err := io.ReadFull(in, rest); err == nil && string(rest) == eraseLine[1:] {
+				line = line[:column]
+			} else {
+				line = append(line, r)
+			}
+		default:
+			line = append(line[:column], append([]rune{r}, line[min(column+1, len(line)):]...)...)
+			column++
+		}
+		s.lines[len(s.lines)-1] = string(line)
+		s.mu.Unlock()
+	}
+}
+
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.lines, "\n")
+}
+
+// await waits until the screen matches and returns it.
+func (s *screen) await(t *testing.T, pattern string) string {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		text := s.text()
+		switch {
+		case want.MatchString(text):
+			return text
+		case time.Now().After(deadline):
+			t.Fatalf("the screen does not match %s:\n%s", pattern, text)
+		}
+	}
+}
+
+// ended waits until the terminal is left and returns what it shows.
+func (s *screen) ended(t *testing.T) string {
+	t.Helper()
+	select {
+	case <-s.closed:
+	case <-time.After(patience):
+		t.Fatalf("it still runs; the screen:\n%s", s.text())
+	}
+	return s.text()
+}
+
+// heldStore is a store in which the resource r is held for an hour.
+func heldStore(t *testing.T) (url string, hold *holdfast.Hold) {
+	t.Helper()
+	url = "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
+	client, err := holdfast.Open(t.Context(), url, &holdfast.Options{Owner: "ada", Host: "web1", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	hold, err = client.Lock(t.Context(), "r", &holdfast.LockOptions{Comment: "why\tnot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url, hold
+}
+
+func unlock(t *testing.T, hold *holdfast.Hold) {
+	t.Helper()
+	if err := hold.Unlock(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The line counts down in place, is erased when the wait ends, and what comes then
+// stands where it stood.
+func TestWaitLine(t *testing.T) {
+	t.Parallel()
+	url, hold := heldStore(t)
+	s := onScreen(t, 120, "holdfast", "run", "-v", "--store", url, "r", "--", "echo", "ran")
+	s.await(t, `\Aholdfast: waiting for "r", held by ada on web1 since \d\d:\d\d:\d\d, 59m5\ds left \(why\\tnot\)\z`)
+	first := s.text()
+	for deadline := time.Now().Add(patience); s.text() == first; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it was not drawn again")
+		}
+	}
+	s.await(t, `\Aholdfast: waiting for [^\n]+\z`)
+	unlock(t, hold)
+	if got := s.ended(t); !regexp.MustCompile(`\Aholdfast: acquired "r" after [0-9.]+m?s, token \d+\nran\n\z`).MatchString(got) {
+		t.Errorf("in the end the screen shows %q", got)
+	}
+}
+
+// It never takes more than a line.
+func TestWaitLineIsCut(t *testing.T) {
+	t.Parallel()
+	url, hold := heldStore(t)
+	s := onScreen(t, 40, "holdfast", "run", "--store", url, "r", "--", "true")
+	if got := s.await(t, `\.\.\.\z`); len(got) != 37 {
+		t.Errorf("it has %d characters: %q", len(got), got)
+	}
+	unlock(t, hold)
+	if got := s.ended(t); got != "" {
+		t.Errorf("in the end the screen shows %q", got)
+	}
+}
+
+// Ctrl-C ends the wait and leaves one line, that of the error.
+func TestWaitLineInterrupted(t *testing.T) {
+	t.Parallel()
+	url, _ := heldStore(t)
+	s := onScreen(t, 80, "holdfast", "run", "--store", url, "r", "--", "true")
+	s.await(t, `waiting for`)
+	if _, err := s.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.ended(t); !regexp.MustCompile(`\Aholdfast: stopped by a signal [^\n]+\n\z`).MatchString(got) {
+		t.Errorf("in the end the screen shows %q", got)
+	}
+}
+
+// The error of a wait that was too long stands alone, too.
+func TestWaitLineInVain(t *testing.T) {
+	t.Parallel()
+	url, _ := heldStore(t)
+	s := onScreen(t, 80, "holdfast", "run", "--store", url, "--wait", "1500ms", "r", "--", "true")
+	s.await(t, `waiting for`)
+	if got := s.ended(t); !regexp.MustCompile(`\Aholdfast: "r" is held by ada on web1 \(why\\tnot\); gave up [^\n]+\n\z`).MatchString(got) {
+		t.Errorf("in the end the screen shows %q", got)
+	}
+}
+
+// Who does not want it, cannot obey it or does not wait is spared it; and a job in
+// the background does not draw where somebody types.
+func TestNoWaitLine(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"quiet":      `holdfast run --quiet --wait 1200ms r -- true`,
+		"no wait":    `holdfast run -n r -- true`,
+		"dumb":       `TERM=dumb holdfast run --wait 1200ms r -- true`,
+		"pipe":       `holdfast run --wait 1200ms r -- true 2>&1 | cat >&2`,
+		"background": `set -m; holdfast run --wait 1200ms r -- true & wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, _ := heldStore(t)
+			s := onScreen(t, 120, "sh", "-c", "HOLDFAST_STORE='"+url+"'; export HOLDFAST_STORE; "+script)
+			got := s.ended(t)
+			if strings.Contains(got, "waiting") || !strings.Contains(got, "is held by ada") {
+				t.Errorf("the screen shows %q", got)
+			}
+		})
+	}
+}
