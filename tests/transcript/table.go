@@ -9,7 +9,8 @@ import (
 var (
 	tableHead = regexp.MustCompile(`^RESOURCE(  +[A-Z]+( [A-Z]+)*)+ *$`)
 	column    = regexp.MustCompile(`[^ ]+( [^ ]+)*`)
-	prompt    = regexp.MustCompile(`^[a-z0-9]*\$ `)
+	// afterTable is a prompt, or what holdfast says on stderr.
+	afterTable = regexp.MustCompile(`^([a-z0-9]*\$|holdfast:) `)
 )
 
 // realign passes every cell of the tables in text through cell and lays the
@@ -28,7 +29,7 @@ func realign(text string, cell func(column, value string) string) string {
 			table = tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 			writeRow(table, names)
 			continue
-		case head != nil && (line == "" || prompt.MatchString(line)):
+		case head != nil && (line == "" || afterTable.MatchString(line)):
 			table.Flush()
 			head = nil
 		}

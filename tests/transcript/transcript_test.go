@@ -13,6 +13,7 @@ func TestStable(t *testing.T) {
 RESOURCE        OWNER  HOST  LOCK ID                   LEFT  TOKEN             COMMENT
 nightly-report  ada    web1  29b79b9b5e75579a8aab237b  30s   1767225600000000  the report of root
 other           batch  web1                            30s   1767225602000000
+holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by ada on web1
 this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
@@ -27,6 +28,7 @@ this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
 RESOURCE        OWNER   HOST     LOCK ID                   LEFT   TOKEN             COMMENT
 nightly-report  root    build-7  aaaaaaaaaaaaaaaaaaaaaaaa  29.9s  1790000000000000  the report of root
 other           batch   build-7                            1m30s  1790000000000001
+holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by root on build-7
 this lock is for user root on host build-7 only (/tmp/x1/home/.local/state/holdfast/locks.db)
@@ -36,6 +38,7 @@ this lock is for user root on host build-7 only (/tmp/x1/home/.local/state/holdf
 RESOURCE        OWNER   HOST                        LOCK ID                   LEFT  TOKEN             COMMENT
 nightly-report  j       a-machine-with-a-long-name  bbbbbbbbbbbbbbbbbbbbbbbb  30s   1800000000000000  the report of root
 other           batch   a-machine-with-a-long-name                            28s   1900000000000001
+holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by j on a-machine-with-a-long-name
 this lock is for user j on host a-machine-with-a-long-name only (/tmp/y/home/.local/state/holdfast/locks.db)
