@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -129,25 +125,10 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// control are the control characters that JSON allows in a string as they are,
-// and that some terminals obey.
-var control = regexp.MustCompile("[\u007f-\u009f]")
-
 func writeJSON(out io.Writer, holds []holdfast.Status) error {
 	entries := make([]entry, len(holds)) // [] rather than null
 	for i, s := range holds {
 		entries[i] = entryOf(s)
 	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(entries); err != nil {
-		return err
-	}
-	_, err := out.Write(control.ReplaceAllFunc(text.Bytes(), func(char []byte) []byte {
-		r, _ := utf8.DecodeRune(char)
-		return fmt.Appendf(nil, `\u%04x`, r)
-	}))
-	return err
+	return encodeJSON(out, entries)
 }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"unicode/utf8"
+)
+
+// control are the control characters that JSON allows in a string as they are,
+// and that some terminals obey.
+var control = regexp.MustCompile("[\u007f-\u009f]")
+
+// encodeJSON prints a value that programs read, in many lines, with nothing in it
+// that a terminal would obey.
+func encodeJSON(out io.Writer, value any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(value); err != nil {
+		return err
+	}
+	_, err := out.Write(control.ReplaceAllFunc(text.Bytes(), func(char []byte) []byte {
+		r, _ := utf8.DecodeRune(char)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	}))
+	return err
+}
