@@ -33,12 +33,10 @@ func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, 
 		k.line = newWaitLine()
 	}
 	o = k.observed(ctx, o)
-	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		hold, err := k.ask(ctx, o)
 		if err == nil {
 			k.line.end()
-			a.acquired(hold, time.Since(began))
 			return lease{k.client, hold}, nil
 		}
 		if a.once() || errors.Is(err, holdfast.ErrHeld) || lasting(err) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -39,6 +40,7 @@ func (a *acquisition) await(ctx context.Context, signals <-chan os.Signal, o *ho
 		lease
 		err error
 	}
+	began := time.Now()
 	answers := make(chan answer, 1)
 	go func() {
 		l, err := a.acquire(ctx, o)
@@ -56,10 +58,13 @@ func (a *acquisition) await(ctx context.Context, signals <-chan os.Signal, o *ho
 		cancel()
 		got = <-answers
 	}
-	if sig == nil {
-		return got.lease, got.err
-	}
-	if got.err == nil {
+	switch {
+	case sig == nil && got.err == nil:
+		a.acquired(got.hold, time.Since(began))
+		return got.lease, nil
+	case sig == nil:
+		return lease{}, got.err
+	case got.err == nil:
 		_ = got.release() // if it fails the lock ends by itself; nothing ran under it
 	}
 	return lease{}, interrupted(sig)

@@ -64,11 +64,9 @@ func (s outages) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dri
 	return s.Store.Release(ctx, qs)
 }
 
-// said NAME REGEXP waits until the process has printed that on stderr.
-func said(ts *testscript.TestScript, _ bool, args []string) {
-	p := named(ts, args[0])
-	want := regexp.MustCompile(args[1])
-	until(ts, args[0]+" has not said "+args[1], func() bool {
-		return want.MatchString(ts.ReadFile(p.stderr.Name()))
-	})
+// waitstderr NAME REGEXP waits until what the process has written to stderr
+// matches.
+func waitstderr(ts *testscript.TestScript, _ bool, args []string) {
+	p, re := named(ts, args[0]), regexp.MustCompile(args[1])
+	until(ts, "no "+args[1], func() bool { return re.MatchString(ts.ReadFile(p.stderr.Name())) })
 }

@@ -51,7 +51,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion())
+	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(), newStatus(), newSweep(), newStores(), newVersion())
 	return root
 }
 

@@ -144,7 +144,7 @@ func (r *refusal) text(now time.Time) string {
 	h := r.Holders[0]
 	b.WriteString(", held by " + holder(h) + more(len(r.Holders)-1))
 	if !h.Created.IsZero() {
-		b.WriteString(" since " + clockTime(h.Created, now))
+		b.WriteString(" since " + timeOfDay(h.Created, now))
 	}
 	b.WriteString(", " + r.rest(h, now))
 	if h.Comment != "" {
@@ -171,9 +171,9 @@ func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 	return text
 }
 
-// clockTime is the time of day, with the date unless it is near now. How long ago
+// timeOfDay is the time of day, with the date unless it is near now. How long ago
 // that is cannot be told: the clock is the store's.
-func clockTime(t, now time.Time) string {
+func timeOfDay(t, now time.Time) string {
 	if now.Sub(t).Abs() < 12*time.Hour {
 		return t.Local().Format("15:04:05")
 	}

@@ -28,8 +28,8 @@ type screen struct {
 	closed   chan struct{} // when nothing has the terminal open any more
 }
 
-// onScreen runs holdfast in a terminal with that many columns until it has ended.
-func onScreen(t *testing.T, columns uint16, command ...string) *screen {
+// inTerminal runs holdfast in a terminal with that many columns until it has ended.
+func inTerminal(t *testing.T, columns uint16, command ...string) *screen {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "TERM=xterm")
@@ -130,7 +130,7 @@ func heldStore(t *testing.T) (url string, hold *holdfast.Hold) {
 	return url, hold
 }
 
-func unlock(t *testing.T, hold *holdfast.Hold) {
+func letGo(t *testing.T, hold *holdfast.Hold) {
 	t.Helper()
 	if err := hold.Unlock(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func unlock(t *testing.T, hold *holdfast.Hold) {
 func TestWaitLine(t *testing.T) {
 	t.Parallel()
 	url, hold := heldStore(t)
-	s := onScreen(t, 120, "holdfast", "run", "-v", "--store", url, "r", "--", "echo", "ran")
+	s := inTerminal(t, 120, "holdfast", "run", "-v", "--store", url, "r", "--", "echo", "ran")
 	s.await(t, `\Aholdfast: waiting for "r", held by ada on web1 since \d\d:\d\d:\d\d, 59m5\ds left \(why\\tnot\)\z`)
 	first := s.text()
 	for deadline := time.Now().Add(patience); s.text() == first; time.Sleep(5 * time.Millisecond) {
@@ -151,7 +151,7 @@ func TestWaitLine(t *testing.T) {
 		}
 	}
 	s.await(t, `\Aholdfast: waiting for [^\n]+\z`)
-	unlock(t, hold)
+	letGo(t, hold)
 	if got := s.ended(t); !regexp.MustCompile(`\Aholdfast: acquired "r" after [0-9.]+m?s, token \d+\nran\n\z`).MatchString(got) {
 		t.Errorf("in the end the screen shows %q", got)
 	}
@@ -161,11 +161,11 @@ func TestWaitLine(t *testing.T) {
 func TestWaitLineIsCut(t *testing.T) {
 	t.Parallel()
 	url, hold := heldStore(t)
-	s := onScreen(t, 40, "holdfast", "run", "--store", url, "r", "--", "true")
+	s := inTerminal(t, 40, "holdfast", "run", "--store", url, "r", "--", "true")
 	if got := s.await(t, `\.\.\.\z`); len(got) != 37 {
 		t.Errorf("it has %d characters: %q", len(got), got)
 	}
-	unlock(t, hold)
+	letGo(t, hold)
 	if got := s.ended(t); got != "" {
 		t.Errorf("in the end the screen shows %q", got)
 	}
@@ -175,7 +175,7 @@ func TestWaitLineIsCut(t *testing.T) {
 func TestWaitLineInterrupted(t *testing.T) {
 	t.Parallel()
 	url, _ := heldStore(t)
-	s := onScreen(t, 80, "holdfast", "run", "--store", url, "r", "--", "true")
+	s := inTerminal(t, 80, "holdfast", "run", "--store", url, "r", "--", "true")
 	s.await(t, `waiting for`)
 	if _, err := s.WriteString("\x03"); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestWaitLineInterrupted(t *testing.T) {
 func TestWaitLineInVain(t *testing.T) {
 	t.Parallel()
 	url, _ := heldStore(t)
-	s := onScreen(t, 80, "holdfast", "run", "--store", url, "--wait", "1500ms", "r", "--", "true")
+	s := inTerminal(t, 80, "holdfast", "run", "--store", url, "--wait", "1500ms", "r", "--", "true")
 	s.await(t, `waiting for`)
 	if got := s.ended(t); !regexp.MustCompile(`\Aholdfast: "r" is held by ada on web1 \(why\\tnot\); gave up [^\n]+\n\z`).MatchString(got) {
 		t.Errorf("in the end the screen shows %q", got)
@@ -210,7 +210,7 @@ func TestNoWaitLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := heldStore(t)
-			s := onScreen(t, 120, "sh", "-c", "HOLDFAST_STORE='"+url+"'; export HOLDFAST_STORE; "+script)
+			s := inTerminal(t, 120, "sh", "-c", "HOLDFAST_STORE='"+url+"'; export HOLDFAST_STORE; "+script)
 			got := s.ended(t)
 			if strings.Contains(got, "waiting") || !strings.Contains(got, "is held by ada") {
 				t.Errorf("the screen shows %q", got)

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// forced is one forced release.
+type forced struct {
+	store    location
+	resource string
+	hold     holdfast.HoldID // zero: all
+	sure     bool
+}
+
+// parse reads the arguments.
+func (f *forced) parse(args []string, one bool, hold string) error {
+	const form = "holdfast unlock --force RESOURCE"
+	switch {
+	case len(args) == 0:
+		return usagef("no resource is named: %s", form)
+	case len(args) > 1:
+		return usagef("there is more than one resource: %s", form)
+	case one && hold == "":
+		return usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
+	}
+	var err error
+	if f.hold, err = holdfast.ParseHoldID(hold); err != nil {
+		return usagef("%v", err)
+	}
+	f.resource = args[0]
+	if err := driver.ValidResource(f.resource); err != nil {
+		return usagef("%v", err)
+	}
+	if !f.sure && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
+		return usagef("nobody can be asked here, without a terminal; say --yes if it is to be done")
+	}
+	return nil
+}
+
+// run shows who holds the resource, asks, and releases just those.
+func (f *forced) run(ctx context.Context, out outcome) error {
+	nothing := fmt.Sprintf("%q is not held", f.resource)
+	if !f.hold.IsZero() {
+		nothing = fmt.Sprintf("%q has no hold %s", f.resource, f.hold)
+	}
+	if f.store.empty() {
+		return out.print(nil, nothing)
+	}
+	client, err := f.store.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var holds []holdfast.Status
+	for s, err := range client.Holds(ctx, holdfast.Filter{Resource: f.resource}) {
+		if err != nil {
+			return f.store.failure(err)
+		}
+		if f.hold.IsZero() || s.HoldID == f.hold {
+			holds = append(holds, s)
+		}
+	}
+	if len(holds) == 0 {
+		return out.print(nil, nothing)
+	}
+	if err := writeTable(os.Stderr, cutOff(holds)); err != nil {
+		return printed(err)
+	}
+	if !f.sure && !f.agreed(len(holds)) {
+		return exitf(statusFailed, "nothing was released")
+	}
+	var gone []holdfast.Status
+	for _, s := range holds {
+		// By hold ID, so that one that was granted meanwhile is not touched.
+		done, failed := client.ForceRelease(ctx, f.resource, s.HoldID)
+		if failed != nil {
+			err = f.store.failure(failed)
+			break
+		}
+		gone = append(gone, done...)
+	}
+	switch {
+	case out.json:
+		if unprinted := out.print(gone, ""); err == nil {
+			err = unprinted
+		}
+	case len(gone) > 0:
+		say("released by force: %d of %d", len(gone), len(holds))
+	case err == nil:
+		return out.print(nil, nothing+" any more")
+	}
+	return err
+}
+
+// agreed asks on the terminal.
+func (f *forced) agreed(n int) bool {
+	what := "this hold"
+	if n > 1 {
+		what = fmt.Sprintf("these %d holds", n)
+	}
+	fmt.Fprintf(os.Stderr, "Release %s by force? A holder that lives learns it only with its next renewal. [y/N] ", what)
+	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(os.Stderr) // what follows is not to stand behind the question
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return err == nil
+	}
+	return false
+}
+
+// cutOff is the table of who is cut off, with what --hold takes.
+func cutOff(holds []holdfast.Status) [][]string {
+	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "LEFT", "TOKEN", "HOLD ID", "COMMENT"}}
+	for _, s := range holds {
+		rows = append(rows, []string{
+			s.Resource, s.Mode.String(), s.Owner, s.Host, left(s.Left),
+			strconv.FormatUint(s.Token, 10), s.HoldID.String(), s.Comment,
+		})
+	}
+	return rows
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// What was shown is released after a yes, and nothing after any other answer.
+func TestForceAsks(t *testing.T) {
+	t.Parallel()
+	const question = `\ARESOURCE +MODE [^\n]+\nr +exclusive +ada +web1 [^\n]+ why\\tnot\n` +
+		`Release this hold by force\? [^\n]+ \[y/N\] `
+	const done, undone = "holdfast: released by force: 1 of 1\n", "holdfast: nothing was released\n"
+	for answer, want := range map[string]string{
+		"y\n":       "y\n" + done,
+		"YES\n":     "YES\n" + done,
+		"\n":        "\n" + undone,
+		"n\n":       "n\n" + undone,
+		"yep\n":     "yep\n" + undone,
+		"\x04":      "\n" + undone, // Ctrl-D
+		"y\x04\x04": "y\n" + undone,
+	} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			url, _ := heldStore(t)
+			s := inTerminal(t, 200, "holdfast", "unlock", "--store", url, "--force", "r")
+			s.await(t, question+`\z`)
+			if _, err := s.WriteString(answer); err != nil {
+				t.Fatal(err)
+			}
+			got := s.ended(t)
+			if !regexp.MustCompile(question + regexp.QuoteMeta(want) + `\z`).MatchString(got) {
+				t.Errorf("the screen shows %q, want the question and %q", got, want)
+			}
+			client, err := holdfast.Open(t.Context(), url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			_, err = client.TryLock(t.Context(), "r", nil)
+			if free := err == nil; free != strings.HasSuffix(want, done) {
+				t.Errorf("after the answer %q: %v", answer, err)
+			}
+		})
+	}
+}
+
+// A hold that was granted while somebody was thinking about the answer was not
+// shown, and stays.
+func TestForceReleasesWhatWasShown(t *testing.T) {
+	t.Parallel()
+	url, hold := heldStore(t)
+	s := inTerminal(t, 200, "holdfast", "unlock", "--store", url, "--force", "r")
+	s.await(t, `\[y/N\] \z`)
+	letGo(t, hold)
+	client, err := holdfast.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.TryLock(t.Context(), "r", &holdfast.LockOptions{LockID: "next"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.WriteString("y\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, `\nholdfast: "r" is not held any more\n`)
+	s.ended(t)
+	renewed, err := client.RenewID(t.Context(), "next", holdfast.DefaultTTL)
+	if err != nil || len(renewed) != 1 {
+		t.Errorf("the hold that was not shown: %v, %v", renewed, err)
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func newLock() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lock [flags] RESOURCE",
+		Short: "Acquire a lock and leave it, for scripts that release it themselves",
+		Long: `Waits until nobody else holds the resource, locks it, prints the lock ID and
+ends. The lock stays until holdfast unlock releases it or its TTL is over:
+nothing renews it but holdfast renew. Where a command can be run under the
+lock, holdfast run is safer: it renews the lock, and ends the command if the
+lock is lost.
+
+Locks with the same lock ID are released and renewed together. The exit status
+is
+
+  0   it is locked
+  1   the lock ID could not be printed; the lock was released again
+  64  the command line is wrong; nothing was done
+  69  the store cannot be used
+  75  the lock was not acquired in time`,
+		Example: `  id=$(holdfast lock --ttl 5m deploy) || exit
+  trap 'holdfast unlock "$id" >/dev/null' EXIT
+
+  # or several under one ID, which all commands take from the environment
+  export HOLDFAST_LOCK_ID="release-$VERSION"
+  holdfast lock --ttl 10m database
+  holdfast lock --ttl 10m website
+  holdfast unlock`,
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true,
+	}
+	var g grab
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	store := storeFlag(cmd)
+	flags.Func("ttl", "how long, as a `duration`, it stays locked unless it is renewed or released;\n"+
+		"or forever (required)", func(text string) (err error) {
+		g.ttl, err = parseTTLOrForever(text)
+		return err
+	})
+	finish := g.flags(cmd)
+	flags.StringVar(&g.lock.LockID, "lock-id", "", "the `ID` that is to hold the lock (default $HOLDFAST_LOCK_ID, else a\n"+
+		"random one)")
+	flags.BoolVar(&g.json, "json", false, "print one JSON object instead of the lock ID")
+
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		const form = "holdfast lock --ttl DURATION RESOURCE"
+		switch {
+		case len(args) == 0:
+			return usagef("no resource is named: %s", form)
+		case len(args) > 1:
+			return usagef("there is more than one resource: %s", form)
+		case !flags.Changed("ttl"):
+			return usagef("--ttl is needed, for nothing renews the lock: %s", form)
+		case flags.Changed("lock-id") && g.lock.LockID == "":
+			return usagef("the lock ID is empty; give one, or none for a random one")
+		}
+		if g.lock.LockID != "" {
+			if err := driver.ValidLockID(g.lock.LockID); err != nil {
+				return usagef("%v", err)
+			}
+		}
+		if err := g.name(args[0]); err != nil {
+			return err
+		}
+		err := finish()
+		if err != nil {
+			return err
+		}
+		if g.store, err = store(); err != nil {
+			return err
+		}
+		return g.run(cmd.Context())
+	}
+	return cmd
+}
+
+// parseTTLOrForever reads a TTL that need not end.
+func parseTTLOrForever(text string) (time.Duration, error) {
+	if text == "forever" {
+		return holdfast.Forever, nil
+	}
+	return parseTTL(text)
+}
+
+// grab is one acquisition of a lock that outlives this process.
+type grab struct {
+	acquisition
+	json bool
+}
+
+// run acquires the lock and says under which ID. If whoever asked may not have
+// learnt it, nobody could release the lock: it is given back.
+func (g *grab) run(ctx context.Context) error {
+	// A reader that has gone away is an error of the output, not the end.
+	signal.Ignore(syscall.SIGPIPE)
+	// To the very end, so that a signal finds the lock either printed or released.
+	signals, _ := process.Signals()
+	g.lock.NoKeepAlive = true
+	l, err := g.await(ctx, signals, &holdfast.Options{LeaveHolds: true})
+	if err != nil {
+		return err
+	}
+	g.notice()
+	return g.handOver(l, os.Stdout, signals)
+}
+
+// handOver prints the lock ID, and leaves the lock to whoever reads it.
+func (g *grab) handOver(l lease, out io.Writer, signals <-chan os.Signal) error {
+	if err := g.print(out, l.hold); err != nil {
+		return exitf(statusFailed, "the lock ID could not be printed: %v; %s", err, giveBack(l))
+	}
+	select {
+	case sig := <-signals:
+		err := interrupted(sig)
+		if exit, ok := errors.AsType[*exitError](err); ok {
+			exit.text = fmt.Sprintf("stopped by a signal (%v); %s", sig, giveBack(l))
+		}
+		return err
+	default:
+	}
+	_ = l.client.Close() // it leaves the hold, and there is nothing else
+	return nil
+}
+
+// giveBack releases the lock and says what became of it.
+func giveBack(l lease) string {
+	if err := l.release(); err != nil {
+		return fmt.Sprintf("the lock may be there yet: %s. Release it with holdfast unlock %q", reason(err), l.hold.LockID())
+	}
+	return "the lock was released again"
+}
+
+// grabbed is a lock in JSON. Scripts read it: a field may be added, none changed.
+type grabbed struct {
+	Resource string          `json:"resource"`
+	LockID   string          `json:"lockId"`
+	HoldID   holdfast.HoldID `json:"holdId"`
+	Mode     holdfast.Mode   `json:"mode"`
+	Token    uint64          `json:"token"`
+	TTLMs    int64           `json:"ttlMs"` // -1 without an end
+}
+
+// print prints the lock ID.
+func (g *grab) print(out io.Writer, hold *holdfast.Hold) error {
+	if !g.json {
+		_, err := fmt.Fprintln(out, hold.LockID())
+		return err
+	}
+	ttl := int64(-1)
+	if g.ttl != holdfast.Forever {
+		ttl = g.ttl.Milliseconds()
+	}
+	return encodeJSON(out, grabbed{
+		Resource: hold.Resource(), LockID: hold.LockID(), HoldID: hold.ID(),
+		Mode: hold.Mode(), Token: hold.Token(), TTLMs: ttl,
+	})
+}
