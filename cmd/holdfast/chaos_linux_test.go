@@ -24,11 +24,12 @@ import (
 var rounds = flag.Int("chaos.rounds", 22, "how many rounds TestChaos has")
 
 const (
-	// chaosTTL is the TTL of the locks: what kills a wrapper keeps its followers
-	// waiting that long.
-	chaosTTL = 2 * time.Second
+	// chaosTTL is the TTL of the locks. What kills a wrapper keeps its followers
+	// waiting that long; and a sixteenth of it is what the kernel has, on a machine
+	// that is busy with other rounds, for the processes of a command to end.
+	chaosTTL = 4 * time.Second
 	// chaosTogether is how many rounds there are at a time.
-	chaosTogether = 6
+	chaosTogether = 8
 )
 
 // fault is what happens to a command that holds a lock while others wait for it.
@@ -143,7 +144,7 @@ trap '' TERM
 if [ "$0" = tree ]; then
 	sh -c 'trap "" TERM HUP; read x <gate' &
 	setsid sh -c 'trap "" TERM HUP; read x <gate' &
-	(setsid sh -c 'trap "" TERM HUP; : >forked; read x <gate; rm forked' &)
+	(setsid sh -c 'trap "" TERM HUP; : >forked; read x <gate; exec 9>&-; rm forked' &)
 	while ! [ -e forked ]; do sleep 0.01; done
 fi
 echo $$ >command.tmp

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 	// A shell's background job ignores interrupts, and so would what it starts.
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	// Scripts wait more than they work.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "holdguard": main})
 }

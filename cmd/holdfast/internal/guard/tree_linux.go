@@ -9,6 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
+// adopting: what descendants leave behind can be kept.
+const adopting = true
+
 // adoptOrphans makes this process the parent of whatever its descendants leave
 // behind, so that they stay its descendants.
 func adoptOrphans() {

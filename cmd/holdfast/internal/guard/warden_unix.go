@@ -67,13 +67,15 @@ type warden struct {
 	killed   bool
 	pause    time.Duration // between looks at what is left of the tree
 	ended    *Result       // how the command ended; others of its tree may live
+	alone    bool          // this process has no children any more
 	orphaned bool          // there is nobody to report to
 }
 
-// state is news from the kernel about the command.
+// state is news from the kernel: the command was stopped or has ended, or there
+// are no children any more.
 type state struct {
-	stopped syscall.Signal // or it has ended:
-	status  syscall.WaitStatus
+	stopped syscall.Signal
+	ended   *syscall.WaitStatus
 }
 
 func (w *warden) serve() {
@@ -172,23 +174,32 @@ func (w *warden) kill() {
 // command ended. What a command that ended by itself leaves behind may live on:
 // it may have started a service. What one leaves that was made to end may not.
 func (w *warden) finished() bool {
-	if w.ended == nil || w.schedule.asked && treeLives(w.group) {
+	if w.ended == nil || w.schedule.asked && w.treeLives() {
 		return false
 	}
 	w.report(report{Ended: w.ended})
 	return true
 }
 
-func (w *warden) note(s state) {
-	if s.stopped != 0 {
-		w.report(report{Stopped: s.stopped})
-		return
+// treeLives reports whether a process of the command is alive. Where orphans are
+// adopted, each has an ancestor among this process's children.
+func (w *warden) treeLives() bool {
+	if adopting {
+		return !w.alone
 	}
-	w.ended = &Result{Cut: w.schedule.cut(Now())}
-	if s.status.Signaled() {
-		w.ended.Signal = s.status.Signal()
-	} else {
-		w.ended.Code = s.status.ExitStatus()
+	return treeLives(w.group)
+}
+
+func (w *warden) note(s state) {
+	switch {
+	case s.stopped != 0:
+		w.report(report{Stopped: s.stopped})
+	case s.ended == nil:
+		w.alone = true
+	case s.ended.Signaled():
+		w.ended = &Result{Signal: s.ended.Signal(), Cut: w.schedule.cut(Now())}
+	default:
+		w.ended = &Result{Code: s.ended.ExitStatus(), Cut: w.schedule.cut(Now())}
 	}
 }
 
@@ -249,12 +260,13 @@ func (w *warden) reap() {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return // no children are left
+			w.states <- state{}
+			return
 		case pid != w.group:
 		case status.Stopped():
 			w.states <- state{stopped: status.StopSignal()}
 		default:
-			w.states <- state{status: status}
+			w.states <- state{ended: &status}
 		}
 	}
 }

@@ -34,6 +34,45 @@ func Read(pid int) (p Process, ok bool) {
 // Descendants returns those of the process that live. It is not a snapshot: one
 // that is just being started may be missing.
 func Descendants(root int) []Process {
+	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
+		return search(root)
+	}
+	var found []Process
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, pid := range children(next[0]) {
+			next = append(next, pid)
+			if p, ok := Read(pid); ok && !p.Dead {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// children returns those of all threads of the process.
+func children(pid int) (pids []int) {
+	folder := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, err := os.ReadDir(folder)
+	if err != nil {
+		return nil // it has ended
+	}
+	for _, thread := range threads {
+		list, err := os.ReadFile(folder + thread.Name() + "/children")
+		if err != nil {
+			continue // the thread has ended
+		}
+		for text := range bytes.FieldsSeq(list) {
+			if pid, err := strconv.Atoi(string(text)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// search is Descendants for kernels that do not list children, by a look at all
+// processes.
+func search(root int) []Process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil

@@ -38,12 +38,14 @@ func TestDescendants(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := Process{PID: cmd.Process.Pid, Parent: os.Getpid(), Group: cmd.Process.Pid}
-	found := Descendants(os.Getpid())
-	if !slices.Contains(found, shell) {
-		t.Errorf("%+v is not in %+v", shell, found)
-	}
-	if !slices.ContainsFunc(found, func(p Process) bool { return p.Parent == shell.PID }) {
-		t.Errorf("no child of %d in %+v", shell.PID, found)
+	for _, find := range []func(int) []Process{Descendants, search} {
+		found := find(os.Getpid())
+		if !slices.Contains(found, shell) {
+			t.Errorf("%+v is not in %+v", shell, found)
+		}
+		if !slices.ContainsFunc(found, func(p Process) bool { return p.Parent == shell.PID }) {
+			t.Errorf("no child of %d in %+v", shell.PID, found)
+		}
 	}
 	if err := syscall.Kill(-shell.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -52,8 +54,10 @@ func TestDescendants(t *testing.T) {
 	// end is not told but by waiting, so look until it shows.
 	for p, _ := Read(shell.PID); !p.Dead; p, _ = Read(shell.PID) {
 	}
-	if slices.ContainsFunc(Descendants(os.Getpid()), func(p Process) bool { return p.PID == shell.PID }) {
-		t.Error("a dead process is among the descendants")
+	for _, find := range []func(int) []Process{Descendants, search} {
+		if slices.ContainsFunc(find(os.Getpid()), func(p Process) bool { return p.PID == shell.PID }) {
+			t.Error("a dead process is among the descendants")
+		}
 	}
 	_ = stdin.Close()
 	_ = cmd.Wait()
