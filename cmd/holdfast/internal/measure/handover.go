@@ -1,0 +1,112 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Open makes a Client with those options, on a connection of its own.
+type Open func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error)
+
+// HandOvers lets two Clients pass one resource to and fro for as long as more,
+// which gets the time spent so far, wants it, at least once, and records how long
+// each hand-over takes: from before the release to the grant to the one who waits.
+// The Clients share nothing but the store.
+//
+// Nothing is held when it returns, unless the store does not answer.
+func HandOvers(ctx context.Context, open Open, resource string, more func(n int64, spent time.Duration) bool) (*Samples, error) {
+	holder, err := newPeer(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	defer holder.client.Close()
+	waiter, err := newPeer(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	defer waiter.client.Close()
+
+	hold, err := holder.client.Lock(ctx, resource, nil)
+	if err != nil {
+		return nil, err
+	}
+	took := NewSamples()
+	for began := time.Now(); took.Count() == 0 || more(took.Count(), time.Since(began)); {
+		var d time.Duration
+		if d, hold, err = handOver(ctx, hold, waiter); err != nil {
+			return took, err
+		}
+		took.Add(d)
+		holder, waiter = waiter, holder
+	}
+	return took, hold.Unlock(ctx)
+}
+
+// peer is one of two Clients.
+type peer struct {
+	client *holdfast.Client
+	// waits gets a value when the peer has come to wait for the store's news.
+	waits    chan struct{}
+	refusals int // of the lock under way
+	enough   int // of them to be waiting
+}
+
+func newPeer(ctx context.Context, open Open) (*peer, error) {
+	p := &peer{waits: make(chan struct{}, 1)}
+	var err error
+	p.client, err = open(ctx, &holdfast.Options{Trace: &holdfast.Trace{Attempt: p.attempted}})
+	if err != nil {
+		return nil, err
+	}
+	p.enough = 1
+	if p.client.Traits().Notifies {
+		p.enough = 2 // the second comes when the subscription is effective
+	}
+	return p, nil
+}
+
+func (p *peer) attempted(a holdfast.AttemptInfo) {
+	if !errors.Is(a.Err, holdfast.ErrHeld) {
+		return
+	}
+	if p.refusals++; p.refusals == p.enough {
+		p.waits <- struct{}{}
+	}
+}
+
+var errEarly = fmt.Errorf("%w: it grants a lock before that is released", holdfast.ErrUnusable)
+
+// handOver returns the hold of the waiter, and how long it was on its way.
+func handOver(ctx context.Context, hold *holdfast.Hold, to *peer) (time.Duration, *holdfast.Hold, error) {
+	type answer struct {
+		hold *holdfast.Hold
+		at   time.Time
+		err  error
+	}
+	answers := make(chan answer, 1) // of a lock that the Client's Close ends, if not before
+	to.refusals = 0
+	go func() {
+		h, err := to.client.Lock(ctx, hold.Resource(), nil)
+		answers <- answer{h, time.Now(), err}
+	}()
+	select {
+	case <-to.waits:
+	case a := <-answers:
+		if a.err != nil {
+			return 0, nil, a.err
+		}
+		// Or the hold was lost, while this process stood still.
+		return 0, nil, fmt.Errorf("hand over %q: %w", hold.Resource(), cmp.Or(hold.Unlock(ctx), errEarly))
+	}
+	released := time.Now()
+	if err := hold.Unlock(ctx); err != nil {
+		return 0, nil, err
+	}
+	a := <-answers
+	return a.at.Sub(released), a.hold, a.err
+}
