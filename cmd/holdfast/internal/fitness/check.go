@@ -1,0 +1,193 @@
+package fitness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// stepTime is how long the store may take for one thing that is tried.
+const stepTime = 15 * time.Second
+
+// check is one check of a store under way.
+type check struct {
+	Report
+	open     measure.Open
+	resource string
+	// mine and other are two Clients with connections of their own.
+	mine, other *holdfast.Client
+	token       uint64 // of the first lock
+}
+
+// Check tries the store that open makes Clients of. It takes a few seconds unless
+// the store is slow, touches nothing that others have locked, and leaves of its own
+// what a Sweep removes: the record of an idle resource.
+func Check(ctx context.Context, open measure.Open) Report {
+	c := &check{open: open, resource: "holdfast check " + driver.NewHoldID().String()}
+	c.run(ctx)
+	return c.Report
+}
+
+// run takes the steps until one fails that the next ones need.
+func (c *check) run(ctx context.Context) {
+	began := time.Now()
+	for _, client := range []**holdfast.Client{&c.mine, &c.other} {
+		var err error
+		if *client, err = within(ctx, func(ctx context.Context) (*holdfast.Client, error) { return c.open(ctx, nil) }); err != nil {
+			c.failed("open", "it cannot be opened", err)
+			return
+		}
+		defer (*client).Close() // releases what a failed step left held
+		if client == &c.mine {
+			c.say("open", OK, "reachable, and its schema is in order (took %v)", measure.Round(time.Since(began)))
+		}
+	}
+	c.Traits = c.mine.Traits()
+	for _, step := range []func(context.Context) bool{c.rights, c.again, c.roundTrips, c.wakeUps, c.cleanUp} {
+		if !step(ctx) {
+			return
+		}
+	}
+	c.Findings = append(c.Findings, promises(c.Traits)...)
+}
+
+// say adds a finding. It returns false for a failure.
+func (c *check) say(check string, result Verdict, format string, args ...any) bool {
+	c.Findings = append(c.Findings, Finding{Check: check, Result: result, Text: fmt.Sprintf(format, args...)})
+	return result != Fail
+}
+
+// failed adds the finding that the store did not do something, and returns false.
+func (c *check) failed(check, what string, err error) bool {
+	c.Findings = append(c.Findings, Finding{Check: check, Result: Fail, Text: what, Err: err})
+	return false
+}
+
+// within calls what may take no longer than a step.
+func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	return f(ctx)
+}
+
+func (c *check) acquire(ctx context.Context, client *holdfast.Client) (*holdfast.Hold, error) {
+	return within(ctx, func(ctx context.Context) (*holdfast.Hold, error) {
+		return client.TryLock(ctx, c.resource, nil)
+	})
+}
+
+func (c *check) renew(ctx context.Context, hold *holdfast.Hold) error {
+	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, hold.Renew(ctx, 0) })
+	return err
+}
+
+func (c *check) list(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
+	return within(ctx, func(ctx context.Context) (holds []holdfast.Status, err error) {
+		for s, err := range c.mine.Holds(ctx, f) {
+			if err != nil {
+				return nil, err
+			}
+			holds = append(holds, s)
+		}
+		return holds, nil
+	})
+}
+
+// find returns the hold as the store lists it.
+func find(holds []holdfast.Status, h *holdfast.Hold) (s holdfast.Status, found bool) {
+	i := slices.IndexFunc(holds, func(s holdfast.Status) bool { return s.HoldID == h.ID() })
+	if i < 0 {
+		return s, false
+	}
+	return holds[i], true
+}
+
+// rights tries everything that holders, those who wait, and operators do. What
+// does not keep the others from being tried does not end it.
+func (c *check) rights(ctx context.Context) bool {
+	hold, err := c.acquire(ctx, c.mine)
+	if err != nil {
+		return c.failed("acquire", "no lock can be acquired", err)
+	}
+	c.token = hold.Token()
+	c.say("acquire", OK, "a lock is granted: records may be made")
+
+	_, err = c.acquire(ctx, c.other)
+	switch {
+	case err == nil:
+		return c.say("refuse", Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
+	case !errors.Is(err, holdfast.ErrHeld):
+		return c.failed("refuse", "who asks for a held lock gets no answer", err)
+	}
+	c.say("refuse", OK, "a second asker is refused: others see what is held")
+
+	fine := true
+	if err := c.renew(ctx, hold); err != nil {
+		fine = c.failed("renew", "a lock cannot be renewed", err)
+	} else {
+		c.say("renew", OK, "the lock is renewed: records may be changed")
+	}
+
+	holds, err := c.list(ctx, holdfast.Filter{})
+	if err != nil {
+		fine = c.failed("list", "holds cannot be listed", err)
+	} else if _, found := find(holds, hold); !found {
+		fine = c.say("list", Fail, "what is held is not listed: status cannot be relied on")
+	} else {
+		c.say("list", OK, "the lock is listed, and %d more: all records may be read", len(holds)-1)
+	}
+
+	if err := hold.Unlock(ctx); err != nil {
+		return c.failed("release", "a lock cannot be released", err)
+	}
+	c.say("release", OK, "the lock is released: records may be emptied")
+	return fine
+}
+
+// again acquires the lock a second time, to see that it is free and that its token
+// is higher, and looks at the store's clock.
+func (c *check) again(ctx context.Context) bool {
+	before := time.Now()
+	hold, err := c.acquire(ctx, c.other)
+	after := time.Now()
+	if err != nil {
+		return c.failed("tokens", "what was released cannot be acquired again", err)
+	}
+	fine := true
+	switch token := hold.Token(); {
+	case c.Traits.Fencing == driver.FencingNone:
+		c.say("tokens", Warn, "this store has none")
+	case token > c.token:
+		c.say("tokens", OK, "they rise: %d, then %d", c.token, token)
+	default:
+		fine = c.say("tokens", Fail, "they do not rise: %d, then %d. Do not use them to fence anything off", c.token, token)
+	}
+	holds, err := c.list(ctx, holdfast.Filter{Resource: c.resource})
+	if err != nil {
+		return c.failed("list", "holds cannot be listed", err)
+	}
+	s, _ := find(holds, hold)
+	c.clock(s.Created, before, after)
+	if err := hold.Unlock(ctx); err != nil {
+		return c.failed("release", "a lock cannot be released", err)
+	}
+	return fine
+}
+
+// cleanUp makes sure that nothing is left held.
+func (c *check) cleanUp(ctx context.Context) bool {
+	holds, err := c.list(ctx, holdfast.Filter{Resource: c.resource, Expired: true})
+	switch {
+	case err != nil:
+		return c.failed("clean-up", "holds cannot be listed", err)
+	case len(holds) > 0:
+		return c.say("clean-up", Fail, "what was released is still listed: %d holds of %q", len(holds), c.resource)
+	}
+	return c.say("clean-up", OK, "nothing of this check is held; sweep removes its idle record in a day")
+}

@@ -1,0 +1,376 @@
+package fitness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// faulty is a store in memory whose calls decide disturbs.
+func faulty(t *testing.T, decide func(drivertest.Call) drivertest.Fault) *drivertest.FaultStore {
+	f := drivertest.NewFaultStore(memlock.New(nil), decide)
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func sound(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
+
+// opens makes Clients of one store.
+func opens(s driver.Store) measure.Open {
+	return func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+		return holdfast.New(s, opts), nil
+	}
+}
+
+// mustFind fails unless the check has that result and the words are in its text
+// or its error.
+func mustFind(t *testing.T, r Report, check string, result Verdict, words ...string) {
+	t.Helper()
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == check })
+	if i < 0 {
+		t.Errorf("%s was not checked: %+v", check, r.Findings)
+		return
+	}
+	f := r.Findings[i]
+	text := fmt.Sprint(f.Text, " ", f.Err)
+	for _, word := range words {
+		if f.Result != result || !strings.Contains(text, word) {
+			t.Errorf("%s: %s: %s; want %s with %q", check, f.Result, text, result, word)
+		}
+	}
+}
+
+// mustBeFree fails if anything is held.
+func mustBeFree(t *testing.T, s driver.Store) {
+	t.Helper()
+	for s, err := range s.List(context.Background(), driver.Filter{}) {
+		t.Errorf("%q is held (error %v)", s.Resource, err)
+	}
+}
+
+func TestSound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, sound)
+		client := holdfast.New(f, nil)
+		for _, resource := range []string{"theirs", "theirs too"} {
+			if _, err := client.Lock(t.Context(), resource, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := Check(t.Context(), opens(f))
+		if f := r.Failed(); f != nil {
+			t.Fatalf("%+v", f)
+		}
+		var checks []string
+		for _, f := range r.Findings {
+			checks = append(checks, fmt.Sprintf("%s %s", f.Result, f.Check))
+		}
+		want := []string{
+			"ok open", "ok acquire", "ok refuse", "ok renew", "ok list", "ok release", "ok tokens", "ok offset",
+			"ok round-trip", "ok ttl", "ok wake-ups", "ok clean-up",
+			"warn reach", "note clock", "warn durable", "note shared", "note fencing", // a store in memory
+		}
+		if !slices.Equal(checks, want) {
+			t.Errorf("got  %q\nwant %q", checks, want)
+		}
+		mustFind(t, r, "list", OK, "and 2 more")
+		mustFind(t, r, "ttl", OK, "1s")
+		if r.Pair.Count() != pairs || r.Renewal.Count() != pairs || r.HandOver.Count() != handOvers {
+			t.Errorf("%d pairs, %d renewals, %d hand-overs", r.Pair.Count(), r.Renewal.Count(), r.HandOver.Count())
+		}
+		if r.TTL != time.Second || *r.Clock != (Offset{}) || r.Traits != f.Traits() {
+			t.Errorf("%v, %+v, %+v", r.TTL, r.Clock, r.Traits)
+		}
+		// What others hold is left alone.
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		mustBeFree(t, f)
+		if n := f.Calls(drivertest.Sweep); n != 0 {
+			t.Errorf("%d sweeps", n)
+		}
+	})
+}
+
+// Each right that is missing is named by the step that needs it.
+func TestMissingRights(t *testing.T) {
+	refused := fmt.Errorf("%w: permission denied", driver.ErrUnusable)
+	for check, c := range map[string]struct {
+		op   drivertest.Op
+		from int
+		also string // a step after it that is taken all the same
+	}{
+		"acquire":    {drivertest.Acquire, 1, ""},
+		"refuse":     {drivertest.Acquire, 2, ""},
+		"renew":      {drivertest.Renew, 1, "release"},
+		"list":       {drivertest.List, 1, "release"},
+		"release":    {drivertest.Release, 1, ""},
+		"tokens":     {drivertest.Acquire, 3, ""},
+		"round-trip": {drivertest.Renew, 2, ""},
+		"wake-ups":   {drivertest.Acquire, 3 + pairs + 1, ""},
+		"clean-up":   {drivertest.List, 3, ""},
+	} {
+		t.Run(check, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mended atomic.Bool
+				f := faulty(t, func(call drivertest.Call) drivertest.Fault {
+					return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !mended.Load(), Err: refused}
+				})
+				r := Check(t.Context(), opens(f))
+				mustFind(t, r, check, Fail, "permission denied")
+				if failed := r.Failed(); failed == nil || failed.Check != check {
+					t.Errorf("failed is %+v", failed)
+				}
+				if c.also != "" {
+					mustFind(t, r, c.also, OK, "")
+				}
+				if last := r.Findings[len(r.Findings)-1]; last.Check == "fencing" {
+					t.Error("it went on to the end")
+				}
+				mended.Store(true)
+				if check != "release" { // else it cannot but leave it to its TTL
+					mustBeFree(t, f)
+				}
+			})
+		})
+	}
+	t.Run("open", func(t *testing.T) {
+		r := Check(t.Context(), func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, refused })
+		mustFind(t, r, "open", Fail, "permission denied")
+	})
+	t.Run("open twice", func(t *testing.T) {
+		f, n := faulty(t, sound), 0
+		r := Check(t.Context(), func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+			if n++; n == 2 {
+				return nil, refused
+			}
+			return opens(f)(ctx, opts)
+		})
+		if failed := r.Failed(); failed == nil || !errors.Is(failed.Err, refused) {
+			t.Errorf("failed is %+v", failed)
+		}
+	})
+}
+
+// Two who do not exclude one another, as with a file that each machine has its own
+// copy of.
+func TestNoExclusion(t *testing.T) {
+	r := Check(t.Context(), func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+		return holdfast.New(memlock.New(nil), opts), nil
+	})
+	mustFind(t, r, "refuse", Fail, "Do not use")
+}
+
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, func(drivertest.Call) drivertest.Fault {
+			arrives := make(chan struct{})
+			time.AfterFunc(1500*time.Millisecond, func() { close(arrives) })
+			return drivertest.Fault{HoldRequest: arrives}
+		})
+		r := Check(t.Context(), opens(f))
+		mustFind(t, r, "round-trip", OK, "take 3s, a renewal 1.5s")
+		mustFind(t, r, "ttl", Warn, "--ttl 1m0s or more")
+		mustFind(t, r, "wake-ups", OK, "after 3s")
+		if r.Pair.Count() != minPairs || r.TTL != time.Minute {
+			t.Errorf("%d pairs, TTL %v", r.Pair.Count(), r.TTL)
+		}
+		if want := (Offset{Ahead: 750 * time.Millisecond, GiveOrTake: 750 * time.Millisecond}); *r.Clock != want {
+			t.Errorf("clock %+v, want %+v", *r.Clock, want)
+		}
+		mustBeFree(t, f)
+	})
+}
+
+// other is a store with another clock, other traits or other tokens, or one that
+// does not release what it says it has released.
+type other struct {
+	*drivertest.FaultStore
+	traits  func(*driver.Traits)
+	list    func(*driver.Status)
+	grant   func(*driver.Grant)
+	swallow func() bool
+}
+
+func (o other) Traits() driver.Traits {
+	t := o.FaultStore.Traits()
+	if o.traits != nil {
+		o.traits(&t)
+	}
+	return t
+}
+
+func (o other) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	g, err := o.FaultStore.Acquire(ctx, q)
+	if o.grant != nil {
+		o.grant(&g)
+	}
+	return g, err
+}
+
+func (o other) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if o.grant != nil {
+		for i := range qs {
+			qs[i].Token = 0 // the true one was never told
+		}
+	}
+	return o.FaultStore.Renew(ctx, qs)
+}
+
+func (o other) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if o.swallow != nil && o.swallow() {
+		return make([]driver.ReleaseResult, len(qs)), nil
+	}
+	if o.grant != nil {
+		for i := range qs {
+			qs[i].Token = 0
+		}
+	}
+	return o.FaultStore.Release(ctx, qs)
+}
+
+func (o other) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		for s, err := range o.FaultStore.List(ctx, f) {
+			if o.list != nil {
+				o.list(&s)
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestClocks(t *testing.T) {
+	for _, c := range []struct {
+		ahead  time.Duration
+		result Verdict
+		says   string
+	}{
+		{999 * time.Millisecond, OK, "999ms ahead of"},
+		{-time.Second, OK, "1s behind"},
+		{1001 * time.Millisecond, Warn, "1s ahead of this machine's, give or take 0s. No lock depends on it"},
+		{-time.Hour, Warn, "1h0m0s behind"},
+	} {
+		t.Run(c.ahead.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
+				r := Check(t.Context(), opens(s))
+				mustFind(t, r, "offset", c.result, c.says)
+				if r.Clock.Ahead != c.ahead {
+					t.Errorf("ahead by %v, want %v", r.Clock.Ahead, c.ahead)
+				}
+			})
+		})
+	}
+	t.Run("each client's", func(t *testing.T) {
+		s := other{FaultStore: faulty(t, sound), traits: func(t *driver.Traits) { t.ServerClock = false }}
+		r := Check(t.Context(), opens(s))
+		mustFind(t, r, "offset", Note, "no clock")
+		mustFind(t, r, "clock", Warn, "each client's")
+	})
+	t.Run("not told", func(t *testing.T) {
+		s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
+		mustFind(t, Check(t.Context(), opens(s)), "offset", Note, "does not tell")
+	})
+}
+
+func TestOffset(t *testing.T) {
+	noon := time.Date(2031, 5, 6, 12, 0, 0, 0, time.UTC)
+	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+	for _, c := range []struct {
+		store, after int
+		want         Offset
+	}{
+		{0, 0, Offset{}},
+		{5, 10, Offset{0, 5 * time.Millisecond}},
+		{0, 10, Offset{-5 * time.Millisecond, 5 * time.Millisecond}},
+		{2000, 10, Offset{1995 * time.Millisecond, 5 * time.Millisecond}},
+	} {
+		if got := offset(at(c.store), noon, at(c.after)); got != c.want {
+			t.Errorf("the store at %d ms, after %d ms: %+v, want %+v", c.store, c.after, got, c.want)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	s := other{FaultStore: faulty(t, sound), grant: func(g *driver.Grant) { g.Token = min(g.Token, 7) }}
+	mustFind(t, Check(t.Context(), opens(s)), "tokens", Fail, "do not rise: 7, then 7")
+
+	s = other{FaultStore: faulty(t, sound), grant: func(g *driver.Grant) { g.Token = 0 },
+		traits: func(t *driver.Traits) { t.Fencing = driver.FencingNone }}
+	r := Check(t.Context(), opens(s))
+	mustFind(t, r, "tokens", Warn, "none")
+	mustFind(t, r, "fencing", Warn, "no tokens")
+}
+
+func TestWakeUps(t *testing.T) {
+	silent := func(c drivertest.Call) drivertest.Fault {
+		if c.Op == drivertest.Watch {
+			return drivertest.Fault{HoldSignals: make(chan struct{})}
+		}
+		return drivertest.Fault{}
+	}
+	t.Run("promised, but none comes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := Check(t.Context(), opens(faulty(t, silent)))
+			mustFind(t, r, "wake-ups", Warn, "none came")
+			if r.Failed() != nil || r.HandOver.Count() != 1 {
+				t.Errorf("%+v, %d hand-overs", r.Failed(), r.HandOver.Count())
+			}
+		})
+	})
+	t.Run("not promised", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			unsupported := func(c drivertest.Call) drivertest.Fault {
+				return drivertest.Fault{LoseRequest: c.Op == drivertest.Watch, Err: driver.ErrUnsupported}
+			}
+			s := other{FaultStore: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
+			r := Check(t.Context(), opens(s))
+			mustFind(t, r, "wake-ups", Note, "there are none")
+			mustFind(t, r, "notifies", Note, "again and again")
+		})
+	})
+	t.Run("never granted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := other{FaultStore: faulty(t, sound)}
+			s.swallow = func() bool { return s.Calls(drivertest.Release) >= pairs+2 }
+			r := Check(t.Context(), opens(s))
+			mustFind(t, r, "wake-ups", Fail, "is not granted within 15s")
+		})
+	})
+}
+
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Renew {
+				cancel()
+			}
+			return drivertest.Fault{}
+		})
+		if r := Check(ctx, opens(f)); r.Failed() == nil {
+			t.Errorf("%+v", r.Findings)
+		}
+		mustBeFree(t, f)
+	})
+}

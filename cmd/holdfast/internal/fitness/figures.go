@@ -1,0 +1,125 @@
+package fitness
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+)
+
+const (
+	// pairs are measured, or as many as fit into measureTime, but minPairs at
+	// least. With hand-overs it is the same.
+	pairs, minPairs = 20, 3
+	handOvers       = 5
+	measureTime     = 2 * time.Second
+	// unaided is how long a hand-over takes at least that no wake-up shortened: a
+	// Client that expects one looks for itself only after 2.5 s.
+	unaided = 2 * time.Second
+	// farOff is by how much clocks may differ before it is worth a warning.
+	farOff = time.Second
+)
+
+// Offset is how far a store's clock is ahead of this machine's, give or take half
+// the round trip in which it was read. It is negative if it is behind.
+type Offset struct {
+	Ahead, GiveOrTake time.Duration
+}
+
+// offset compares a moment on the store's clock with the two on this machine's
+// between which it lies.
+func offset(store, before, after time.Time) Offset {
+	half := after.Sub(before) / 2
+	return Offset{Ahead: store.Sub(before) - half, GiveOrTake: half}
+}
+
+// clock says how far the store's clock is off, by when it says that a hold was
+// granted.
+func (c *check) clock(created, before, after time.Time) {
+	if !c.Traits.ServerClock || created.IsZero() {
+		c.say("offset", Note, "the store has no clock, or does not tell")
+		return
+	}
+	o := offset(created, before, after)
+	c.Clock = &o
+	ahead, direction := o.Ahead, "ahead of"
+	if ahead < 0 {
+		ahead, direction = -ahead, "behind"
+	}
+	const text = "the store's clock is %v %s this machine's, give or take %v"
+	if ahead-o.GiveOrTake <= farOff {
+		c.say("offset", OK, text, measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
+		return
+	}
+	c.say("offset", Warn, text+". No lock depends on it, but the dates that status shows do; set whichever is wrong",
+		measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
+}
+
+// roundTrips measures what a lock costs, and says which TTLs that allows.
+func (c *check) roundTrips(ctx context.Context) bool {
+	pair, renewal := measure.NewSamples(), measure.NewSamples()
+	var slowest time.Duration
+	timed := func(f func() error) (time.Duration, error) {
+		began := time.Now()
+		err := f()
+		took := time.Since(began)
+		slowest = max(slowest, took)
+		return took, err
+	}
+	began := time.Now()
+	for n := range pairs {
+		if n >= minPairs && time.Since(began) > measureTime {
+			break
+		}
+		var hold *holdfast.Hold
+		acquired, err := timed(func() (err error) { hold, err = c.acquire(ctx, c.mine); return err })
+		if err != nil {
+			return c.failed("round-trip", "no lock can be acquired", err)
+		}
+		renewed, err := timed(func() error { return c.renew(ctx, hold) })
+		if err != nil {
+			return c.failed("round-trip", "a lock cannot be renewed", err)
+		}
+		released, err := timed(func() error { return hold.Unlock(ctx) })
+		if err != nil {
+			return c.failed("round-trip", "a lock cannot be released", err)
+		}
+		pair.Add(acquired + released)
+		renewal.Add(renewed)
+	}
+	c.Pair, c.Renewal, c.TTL = pair, renewal, sensibleTTL(slowest)
+	c.say("round-trip", OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
+		median(pair), median(renewal), measure.Round(pair.Max()), measure.Round(renewal.Max()), pair.Count())
+	if c.TTL > holdfast.DefaultTTL {
+		return c.say("ttl", Warn, "the store is slow: give --ttl %v or more, for the default of %v is too short", c.TTL, holdfast.DefaultTTL)
+	}
+	return c.say("ttl", OK, "the shortest --ttl that makes sense is %v", c.TTL)
+}
+
+func median(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(0.5)) }
+
+// wakeUps measures how soon those who wait get what was released.
+func (c *check) wakeUps(ctx context.Context) bool {
+	took, err := within(ctx, func(ctx context.Context) (*measure.Samples, error) {
+		return measure.HandOvers(ctx, c.open, c.resource, func(n int64, spent time.Duration) bool {
+			return n < handOvers && spent < measureTime
+		})
+	})
+	if err != nil && !errors.Is(err, holdfast.ErrHeld) {
+		return c.failed("wake-ups", "a lock cannot be handed over", err)
+	}
+	if err != nil {
+		return c.say("wake-ups", Fail, "who waits is not granted within %v what was released", stepTime)
+	}
+	c.HandOver = took
+	handedOver := median(took)
+	switch {
+	case !c.Traits.Notifies:
+		return c.say("wake-ups", Note, "there are none; who waits has a released lock after %v", handedOver)
+	case took.Quantile(0.5)-c.Pair.Max() >= unaided: // a slow store is another matter
+		return c.say("wake-ups", Warn, "none came: who waits found out for itself, after %v, that the lock was released", handedOver)
+	}
+	return c.say("wake-ups", OK, "who waits has a released lock after %v", handedOver)
+}

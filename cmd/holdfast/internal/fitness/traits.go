@@ -1,0 +1,49 @@
+package fitness
+
+import (
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// promises says what a store's traits mean for its users.
+func promises(t holdfast.Traits) []Finding {
+	var fs []Finding
+	say := func(check string, result Verdict, text string) {
+		fs = append(fs, Finding{Check: check, Result: result, Text: text})
+	}
+	switch t.Reach {
+	case driver.Network:
+		say("reach", Note, "excludes everybody who uses this store, on whatever machine")
+	case driver.Host:
+		say("reach", Note, "excludes the processes of this host only; for jobs on several machines, name a store that they share")
+	default:
+		say("reach", Warn, "excludes nobody outside of one process")
+	}
+	if t.ServerClock {
+		say("clock", Note, "the store's clock decides alone when a lock ends; no machine's wall clock does")
+	} else {
+		say("clock", Warn, "each client's clock decides when a lock ends; keep those of all machines in step, and TTLs long against their differences")
+	}
+	if !t.Notifies {
+		say("notifies", Note, "waiters ask again and again, at least every second, instead of being told of a release")
+	}
+	if t.Durable {
+		say("durable", Note, "locks and tokens outlive a restart of the store")
+	} else {
+		say("durable", Warn, "a restart of the store forgets all locks, and their resources can be granted anew while the holders still work")
+	}
+	if t.Shared {
+		say("shared", Note, "--shared and --limit can be used")
+	} else {
+		say("shared", Note, "exclusive locks only; --shared is refused")
+	}
+	switch t.Fencing {
+	case driver.FencingStrict:
+		say("fencing", Note, "tokens always rise: what is written to under a lock can refuse a holder who comes too late, by $HOLDFAST_TOKEN")
+	case driver.FencingClock:
+		say("fencing", Note, "tokens rise by the store's clock: two locks within one tick of it may have the same, and a clock that is set back repeats some")
+	default:
+		say("fencing", Warn, "there are no tokens: what is written to under a lock cannot refuse a holder who comes too late")
+	}
+	return fs
+}
