@@ -52,6 +52,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 		},
 	}
 	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(), newStatus(), newSweep(), newStores(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion(), newCheck())
 	return root
 }
 

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+)
+
+func newCheck() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [flags]",
+		Short: "Find out whether a store is fit to lock on",
+		Long: `Tries on a resource of its own all that locking needs of the store, measures how
+long it takes, compares the clocks, and says what the store promises and what that
+means. It touches nothing that others have locked. What it locked is released; of
+its own resource a record remains, which sweep removes when it is a day old.
+
+RESULT is ok; note, for something to know; warn, for something that the store is
+not good for as it is; or fail. The exit status is 69 if something failed, else 0.`,
+		Example: `  holdfast check
+  holdfast check --store sqlite:///var/lib/jobs/locks.db
+  holdfast check --json | jq .figures.shortestTtlMs`,
+		Args:                  noArgs,
+		DisableFlagsInUseLine: true,
+	}
+	store := storeFlag(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print one JSON object")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := store()
+		if err != nil {
+			return err
+		}
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		report, err := check(ctx, where)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			err = encodeJSON(os.Stdout, checkedOf(where, report))
+		} else {
+			err = writeFindings(os.Stdout, report.Findings)
+		}
+		if err != nil {
+			return printed(err)
+		}
+		if f := report.Failed(); f != nil {
+			return exitf(statusStore, "the store %s is not fit to lock on: %s", where.name(), f.Text)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// check checks the store. One that is a file which nobody has made yet is not made
+// by that: another beside it is checked in its place.
+func check(ctx context.Context, where location) (fitness.Report, error) {
+	store := fitness.Finding{Check: "store", Result: fitness.Note, Text: where.name()}
+	if where.unasked {
+		store.Text += ", this user's on this host, since none is named"
+	}
+	checked := where
+	if where.unmade() {
+		trial, err := where.trial()
+		if err != nil {
+			return fitness.Report{Findings: []fitness.Finding{store, {
+				Check: "open", Result: fitness.Fail,
+				Text: "it is not made yet, and cannot be: " + reason(err) + ". Mend that, or name another store with --store",
+			}}}, nil
+		}
+		defer os.RemoveAll(filepath.Dir(trial.file))
+		store.Text += ". It is not made yet; the first lock makes it. What follows was tried with another file in the same place, now removed"
+		checked = trial
+	}
+	report := fitness.Check(ctx, checked.client)
+	if err := tidiedUp(ctx); err != nil {
+		return report, err
+	}
+	for i, f := range report.Findings {
+		if f.Err != nil {
+			report.Findings[i].Text += ": " + checked.failure(f.Err).Error()
+		}
+	}
+	report.Findings = append([]fitness.Finding{store}, report.Findings...)
+	return report, nil
+}
+
+// client is what the packages that measure open clients with.
+func (l location) client(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+	return holdfast.Open(ctx, l.url, opts)
+}
+
+// unmade is empty, but for a link to what is not there: that is in the way of
+// making it.
+func (l location) unmade() bool {
+	_, err := os.Lstat(l.file)
+	return err != nil && l.empty()
+}
+
+// trial is a file like the one that nobody has made yet, in a new folder in the
+// place where that, or the first of its folders, is going to be.
+func (l location) trial() (location, error) {
+	file, err := filepath.Abs(l.file)
+	if err != nil {
+		return location{}, err
+	}
+	place := filepath.Dir(file)
+	for {
+		if _, err := os.Lstat(place); err == nil || filepath.Dir(place) == place {
+			break
+		}
+		place = filepath.Dir(place)
+	}
+	folder, err := os.MkdirTemp(place, "holdfast-check-*")
+	if err != nil {
+		return location{}, err
+	}
+	u, err := url.Parse(l.url)
+	if err != nil {
+		return location{}, err
+	}
+	t := location{file: filepath.Join(folder, "locks.db")}
+	u.Opaque, u.RawPath, u.Path = "", "", filepath.ToSlash(t.file)
+	if !strings.HasPrefix(u.Path, "/") {
+		u.Path = "/" + u.Path // C:/Users/ada/...
+	}
+	t.url = u.String()
+	return t, nil
+}
+
+func writeFindings(out io.Writer, findings []fitness.Finding) error {
+	rows := [][]string{{"RESULT", "CHECK", "FINDING"}}
+	for _, f := range findings {
+		rows = append(rows, []string{string(f.Result), f.Check, f.Text})
+	}
+	return writeTable(out, rows)
+}
+
+// checked is a report in JSON. Scripts read it: a field may be added, none changed.
+type checked struct {
+	Store    string    `json:"store"`
+	Fit      bool      `json:"fit"`
+	Findings []finding `json:"findings"`
+	Traits   *traits   `json:"traits"`
+	Figures  figures   `json:"figures"`
+}
+
+type finding struct {
+	Check  string          `json:"check"`
+	Result fitness.Verdict `json:"result"`
+	Text   string          `json:"text"`
+}
+
+type traits struct {
+	Name        string `json:"name"`
+	Reach       string `json:"reach"`
+	ServerClock bool   `json:"serverClock"`
+	Notifies    bool   `json:"notifies"`
+	Durable     bool   `json:"durable"`
+	Shared      bool   `json:"shared"`
+	Fencing     string `json:"fencing"`
+}
+
+// figures are null as far as they were not measured.
+type figures struct {
+	Pair               *times   `json:"acquireAndRelease"`
+	Renewal            *times   `json:"renewal"`
+	HandOver           *times   `json:"handOver"`
+	ClockAheadMs       *float64 `json:"clockAheadMs"`
+	ClockUncertaintyMs *float64 `json:"clockUncertaintyMs"`
+	ShortestTTLMs      *int64   `json:"shortestTtlMs"`
+}
+
+func checkedOf(where location, r fitness.Report) checked {
+	c := checked{Store: where.name(), Fit: r.Failed() == nil, Figures: figures{
+		Pair: timesOf(r.Pair), Renewal: timesOf(r.Renewal), HandOver: timesOf(r.HandOver),
+	}}
+	for _, f := range r.Findings {
+		c.Findings = append(c.Findings, finding{f.Check, f.Result, f.Text})
+	}
+	if t := r.Traits; t.Name != "" {
+		c.Traits = &traits{
+			Name: t.Name, Reach: string(t.Reach), ServerClock: t.ServerClock, Notifies: t.Notifies,
+			Durable: t.Durable, Shared: t.Shared, Fencing: string(t.Fencing),
+		}
+	}
+	if r.Clock != nil {
+		c.Figures.ClockAheadMs, c.Figures.ClockUncertaintyMs = new(milliseconds(r.Clock.Ahead)), new(milliseconds(r.Clock.GiveOrTake))
+	}
+	if r.TTL != 0 {
+		c.Figures.ShortestTTLMs = new(r.TTL.Milliseconds())
+	}
+	return c
+}
+
+// times are samples in JSON.
+type times struct {
+	Count int64   `json:"count"`
+	P50Ms float64 `json:"p50Ms"`
+	P90Ms float64 `json:"p90Ms"`
+	P99Ms float64 `json:"p99Ms"`
+	MaxMs float64 `json:"maxMs"`
+}
+
+// timesOf is nil, which is null in JSON, for what was not measured.
+func timesOf(s *measure.Samples) *times {
+	if s == nil {
+		return nil
+	}
+	return &times{
+		Count: s.Count(), P50Ms: milliseconds(s.Quantile(0.5)), P90Ms: milliseconds(s.Quantile(0.9)),
+		P99Ms: milliseconds(s.Quantile(0.99)), MaxMs: milliseconds(s.Max()),
+	}
+}
+
+// milliseconds has as many digits as are meant.
+func milliseconds(d time.Duration) float64 {
+	return float64(measure.Round(d)) / float64(time.Millisecond)
+}
