@@ -53,6 +53,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 	}
 	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(), newStatus(), newSweep(), newStores(), newVersion())
 	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion(), newCheck())
+	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion(), newCheck(), newBench())
 	return root
 }
 

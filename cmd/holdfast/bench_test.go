@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+)
+
+var benched = benchResult{
+	load: measure.LoadResult{
+		Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
+	},
+	handOver: samples(10, 20000),
+}
+
+func TestBenchTable(t *testing.T) {
+	var b strings.Builder
+	if err := benched.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `WHAT                 COUNT  PER SECOND  P50   P90  P99  MAX
+acquire and release  3      2           3ms   4ms  4ms  4ms
+acquire              3                  2ms   3ms  3ms  3ms
+release              3                  1ms   1ms  1ms  1ms
+hand-over            2                  10ms  20s  20s  20s
+`
+	if b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestBenchJSON(t *testing.T) {
+	bench := bench{store: location{file: "locks.db"}, clients: 3, contend: true}
+	var b strings.Builder
+	if err := encodeJSON(&b, bench.measuredOf(benched)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+  "store": "locks.db",
+  "clients": 3,
+  "contend": true,
+  "perSecond": 1.5,
+  "acquireAndRelease": {
+    "count": 3,
+    "p50Ms": 3,
+    "p90Ms": 4,
+    "p99Ms": 4,
+    "maxMs": 4
+  },
+  "acquire": {
+    "count": 3,
+    "p50Ms": 2,
+    "p90Ms": 3,
+    "p99Ms": 3,
+    "maxMs": 3
+  },
+  "release": {
+    "count": 3,
+    "p50Ms": 1,
+    "p90Ms": 1,
+    "p99Ms": 1,
+    "maxMs": 1
+  },
+  "handOver": {
+    "count": 2,
+    "p50Ms": 10,
+    "p90Ms": 20000,
+    "p99Ms": 20000,
+    "maxMs": 20000
+  }
+}
+`
+	if b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
+}

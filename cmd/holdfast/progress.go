@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// showProgress shows on stderr, if that is a terminal, how much of a time has
+// passed. What it returns takes that away again.
+func showProgress(lasts time.Duration) (stop func()) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return func() {}
+	}
+	const steps = 1000
+	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetWidth(40),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish())
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for began := time.Now(); ; {
+			select {
+			case <-tick.C:
+				// One short of the end, which would take the bar away.
+				_ = bar.Set(min(int(steps*time.Since(began)/lasts), steps-1))
+			case <-done:
+				_ = bar.Clear()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-gone
+	}
+}
