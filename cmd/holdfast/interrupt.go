@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -47,5 +48,5 @@ func tidiedUp(ctx context.Context) error {
 		return nil
 	}
 	number, _ := i.signal.(syscall.Signal)
-	return exitf(statusSignal+int(number), "stopped by a signal (%v); what was locked is released, or ends by itself within %v", i.signal, holdfast.DefaultTTL)
+	return killed(number, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v", i.signal, holdfast.DefaultTTL))
 }

@@ -51,9 +51,8 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(), newStatus(), newSweep(), newStores(), newVersion())
-	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion(), newCheck())
-	root.AddCommand(newRun(), newStatus(), newSweep(), newStores(), newVersion(), newCheck(), newBench())
+	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
+		newStatus(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
 	return root
 }
 

@@ -102,16 +102,18 @@ func median(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(
 
 // wakeUps measures how soon those who wait get what was released.
 func (c *check) wakeUps(ctx context.Context) bool {
-	took, err := within(ctx, func(ctx context.Context) (*measure.Samples, error) {
-		return measure.HandOvers(ctx, c.open, c.resource, func(n int64, spent time.Duration) bool {
-			return n < handOvers && spent < measureTime
-		})
+	// It takes several round trips before the waiter waits, and two after.
+	limit := stepTime + 10*c.Pair.Max()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	took, err := measure.HandOvers(ctx, c.open, c.resource, func(n int64, spent time.Duration) bool {
+		return n < handOvers && spent < measureTime
 	})
 	if err != nil && !errors.Is(err, holdfast.ErrHeld) {
 		return c.failed("wake-ups", "a lock cannot be handed over", err)
 	}
 	if err != nil {
-		return c.say("wake-ups", Fail, "who waits is not granted within %v what was released", stepTime)
+		return c.say("wake-ups", Fail, "who waits is not granted within %v what was released", measure.Round(limit))
 	}
 	c.HandOver = took
 	handedOver := median(took)
