@@ -38,7 +38,7 @@ is
 		Example: `  id=$(holdfast lock --ttl 5m deploy) || exit
   trap 'holdfast unlock "$id" >/dev/null' EXIT
 
-  # or several under one ID, which all commands take from the environment
+  # or several under one ID, taken from the environment
   export HOLDFAST_LOCK_ID="release-$VERSION"
   holdfast lock --ttl 10m database
   holdfast lock --ttl 10m website

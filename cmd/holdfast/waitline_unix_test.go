@@ -218,3 +218,24 @@ func TestNoWaitLine(t *testing.T) {
 		})
 	}
 }
+
+// While the store gives no answer nobody knows who holds the lock.
+func TestWaitLineInAnOutage(t *testing.T) {
+	t.Parallel()
+	url, hold := heldStore(t)
+	file := strings.TrimPrefix(url, "sqlite://")
+	s := inTerminal(t, 200, "holdfast", "run", "--store", "outage://"+file, "r", "--", "true")
+	s.await(t, `\Aholdfast: waiting for [^\n]+\z`)
+	if err := os.WriteFile(file+".down", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, `\Aholdfast: the store [^\n]+ Trying again until it does\n\z`)
+	if err := os.Remove(file + ".down"); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, `\Aholdfast: the store [^\n]+ Trying again until it does\nholdfast: waiting for [^\n]+\z`)
+	letGo(t, hold)
+	if got := s.ended(t); strings.Contains(got, "waiting") {
+		t.Errorf("in the end the screen shows %q", got)
+	}
+}
