@@ -189,7 +189,7 @@ func TestWaitLineInterrupted(t *testing.T) {
 func TestWaitLineInVain(t *testing.T) {
 	t.Parallel()
 	url, _ := heldStore(t)
-	s := inTerminal(t, 80, "holdfast", "run", "--store", url, "--wait", "1500ms", "r", "--", "true")
+	s := inTerminal(t, 80, "holdfast", "run", "--store", url, "--wait", "3s", "r", "--", "true")
 	s.await(t, `waiting for`)
 	if got := s.ended(t); !regexp.MustCompile(`\Aholdfast: "r" is held by ada on web1 \(why\\tnot\); gave up [^\n]+\n\z`).MatchString(got) {
 		t.Errorf("in the end the screen shows %q", got)
@@ -201,11 +201,11 @@ func TestWaitLineInVain(t *testing.T) {
 func TestNoWaitLine(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
-		"quiet":      `holdfast run --quiet --wait 1200ms r -- true`,
+		"quiet":      `holdfast run --quiet --wait 2s r -- true`,
 		"no wait":    `holdfast run -n r -- true`,
-		"dumb":       `TERM=dumb holdfast run --wait 1200ms r -- true`,
-		"pipe":       `holdfast run --wait 1200ms r -- true 2>&1 | cat >&2`,
-		"background": `set -m; holdfast run --wait 1200ms r -- true & wait`,
+		"dumb":       `TERM=dumb holdfast run --wait 2s r -- true`,
+		"pipe":       `holdfast run --wait 2s r -- true 2>&1 | cat >&2`,
+		"background": `set -m; holdfast run --wait 2s r -- true & wait`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
