@@ -44,7 +44,10 @@ type Store interface {
 	// with a new token. Finds another live hold ID of its own, or its own hold
 	// already given up by a release with a delay: held, and HeldError.BySelf.
 	//
-	// A refusal changes nothing that another asker could be woken by.
+	// A refusal changes nothing that another asker could be woken by. With
+	// Traits.Waiters it may leave a note of who waits, see
+	// AcquireRequest.Waiting, which is a courtesy: a note that cannot be written
+	// is left out, and the answer is the refusal all the same.
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 
 	// Renew extends each hold to now + TTL and never moves an end backwards
@@ -132,6 +135,8 @@ type Traits struct {
 	ServerClock bool
 	// Notifies: the store is a Watcher and Watch works.
 	Notifies bool
+	// Waiters: the store notes that somebody waits, and Status.Waited says when.
+	Waiters bool
 	// Durable: holds and tokens outlive a restart of the store.
 	Durable bool
 	// Shared: shared holds and limits are supported. A store without them

@@ -28,7 +28,8 @@ var (
 // HeldError says who is in the way of an acquire. It is ErrHeld.
 type HeldError struct {
 	Resource string
-	// Holders are the holds that block, as far as the store told.
+	// Holders are the holds that block, as far as the store told. Their Waited may
+	// or may not tell of the refusal itself.
 	Holders []Status
 	// RetryAfter is when asking again is worth while even if nobody releases:
 	// Forever if a hold without an end is in the way, Unknown if the store could

@@ -142,6 +142,10 @@ type Status struct {
 	// hold that was never renewed.
 	Created time.Time
 	Renewed time.Time
+	// Waited is the store's clock when the store last noted that somebody who
+	// waits was refused because of this hold: see AcquireRequest.Waiting. Zero if
+	// nobody was, or if the store notes nothing. It stays when the waiter goes.
+	Waited time.Time
 	// Left is how long until the end: 0 past it, Forever without one, Unknown
 	// where the store could not tell.
 	Left time.Duration

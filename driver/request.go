@@ -18,10 +18,19 @@ type AcquireRequest struct {
 	// it was released: whole milliseconds.
 	TakeoverDelay time.Duration
 	Details       Details
-	// Waiting says that the asker will wait if it is refused. A store may note
-	// that, seldom, so as to notify only where somebody waits.
+	// Waiting says that the asker will wait if it is refused. A store with
+	// Traits.Waiters notes that, seldom, for people to see: if one of the holds
+	// in the way is at least NoteAfter old and has no note younger than
+	// NoteEvery, all that are in the way get one. Any other refusal writes nothing.
 	Waiting bool
 }
+
+// When a store notes that somebody waits. Short holds are never noted, and a
+// resource that many wait for costs no more writes than one that one waits for.
+const (
+	NoteAfter = 5 * time.Second
+	NoteEvery = 10 * time.Minute
+)
 
 // Grant is a hold granted, or found granted by an earlier try of the request.
 type Grant struct {

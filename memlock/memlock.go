@@ -56,7 +56,7 @@ func newBackend(opts *Options) *backend {
 // Traits of every store in memory.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name: "memory", Reach: driver.Process, ServerClock: true, Notifies: true,
+		Name: "memory", Reach: driver.Process, ServerClock: true, Notifies: true, Waiters: true,
 		Shared: true, Fencing: driver.FencingStrict,
 	}
 }

@@ -37,7 +37,7 @@ func init() {
 // Traits of every store in a SQLite file.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true,
+		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Waiters: true,
 		Durable: true, Shared: true, Fencing: driver.FencingStrict,
 	}
 }

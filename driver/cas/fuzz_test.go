@@ -19,6 +19,8 @@ import (
 func FuzzModelAgainstCAS(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 0x10, 0, 0x21, 7, 0x12, 0x33, 4, 0x10, 9, 9, 9, 9, 9, 0x55, 3, 0x80, 1, 2, 0x44, 4})
+	// A hold for ever, 5 s, one who waits and meets a conflict, another, a list.
+	f.Add([]byte{1, 0, 0, 0, 0, 99, 0, 0, 0, 0, 6, 254, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 2, 2, 1, 0, 0, 1, 0, 4, 0, 0})
 	f.Add([]byte("acquire, renew, release, list, sweep; acquire, renew, release, list, sweep"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 600 {
@@ -35,6 +37,7 @@ func FuzzModelAgainstCAS(f *testing.F) {
 			if what := mishap(r.next(12)); what <= failsAfter && what != nothing {
 				// In a batch others were applied before the one that fails.
 				r.repeated = r.repeated || what == failsAfter || what == failsBefore
+				r.undone = r.undone || what == conflict || what == failsBefore
 				return what
 			}
 			return nothing
@@ -55,6 +58,7 @@ type replay struct {
 	records  map[string]model.Record
 	refs     []driver.HoldRef
 	repeated bool // the step's requests may have been applied without an answer
+	undone   bool // a change of the step was not made
 }
 
 // next reads a number below n; 0 when the script is at its end.
@@ -68,7 +72,7 @@ func (r *replay) next(n int) int {
 }
 
 func (r *replay) step() {
-	r.repeated = false
+	r.repeated, r.undone = false, false
 	switch r.next(7) {
 	case 0, 1:
 		r.acquire()
@@ -81,7 +85,14 @@ func (r *replay) step() {
 	case 5:
 		r.sweep()
 	case 6:
-		r.backend.now += model.Time(r.next(250)) * 500
+		switch n := r.next(256); n {
+		case 255:
+			r.backend.now += model.Time(driver.NoteEvery / time.Microsecond)
+		case 254:
+			r.backend.now += model.Time(driver.NoteAfter / time.Microsecond)
+		default:
+			r.backend.now += model.Time(n) * 500
+		}
 	}
 }
 
@@ -107,11 +118,13 @@ func (r *replay) acquire() {
 	if r.next(3) > 0 {
 		q.Mode, q.Limit = driver.Shared, r.next(4)
 	}
+	q.Waiting = r.next(2) == 1
 	rec, want, changed, refused := model.Acquire(r.record(q.Resource), r.backend.now, q)
-	if changed {
+	got, err := r.store.Acquire(r.t.Context(), q)
+	// A note is not made again.
+	if changed && (err == nil || !r.undone) {
 		r.records[q.Resource] = rec
 	}
-	got, err := r.store.Acquire(r.t.Context(), q)
 	if !reflect.DeepEqual(err, refused) || got != want {
 		r.t.Fatalf("%+v:\nstore says %+v, %v\nmodel says %+v, %v", q, got, err, want, refused)
 	}

@@ -47,10 +47,18 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (g driver.
 		return driver.Grant{}, fmt.Errorf("shared lock of %q: %w", q.Resource, driver.ErrUnsupported)
 	}
 	var refused error
+	var note Change // that the refusal leaves, if it names a resource
 	err = s.change(ctx, q.Resource, func(e Entry) (c Change, changed bool) {
 		c.New, g, changed, refused = model.Acquire(e.Record, e.Now, q)
+		if changed && refused != nil {
+			note = Change{Old: e.Version, New: c.New}
+			return c, false
+		}
 		return c, changed
 	})
+	if note.New.Resource != "" {
+		s.leave(ctx, note)
+	}
 	if err == nil {
 		err = refused
 	}
@@ -58,6 +66,18 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (g driver.
 		return driver.Grant{}, err
 	}
 	return g, nil
+}
+
+// noteTimeout is for how long a note may keep the refusal from its asker.
+const noteTimeout = time.Second
+
+// leave makes a change that is a courtesy. The request is decided: a swap that
+// fails, comes too late or gets no answer alters nothing about that, and is not
+// made again, for the next refusal will leave the note.
+func (s *Store) leave(ctx context.Context, note Change) {
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+	defer cancel()
+	_, _ = s.backend.Swap(ctx, note)
 }
 
 // change loads the record, lets decide make the change, and swaps, until no

@@ -22,9 +22,9 @@ var histories = []subtest{
 // Random requests, many of them repeated or about holds long gone, are answered
 // as package model answers them, and as Judge finds right.
 func randomHistories(b *bench) {
-	seeds := []uint64{1, 2, 3, rand.Uint64()}
+	seeds := []uint64{1, 2, 3, 4, 5, rand.Uint64()}
 	if b.Advance == nil {
-		seeds = seeds[2:] // time has to pass in it
+		seeds = seeds[4:] // time has to pass in it
 	}
 	for _, seed := range seeds {
 		b.t.Run(fmt.Sprintf("seed_%#x", seed), func(t *testing.T) {
@@ -111,7 +111,7 @@ func (h *history) step() {
 	case n < 78 && len(h.refs) > 0:
 		h.releaseSome()
 	case n < 88:
-		h.compareList()
+		h.compareList(h.someFilter())
 	case n < 92:
 		h.sweepAll()
 	default:
@@ -145,13 +145,17 @@ func (h *history) someTTL() time.Duration {
 
 func (h *history) acquire(q driver.AcquireRequest) {
 	h.last = fmt.Sprintf("acquire %+v", q)
-	want, grant, _, refused := model.Acquire(h.record(q.Resource), h.time(), q)
+	asked := q
+	asked.Waiting = q.Waiting && h.Store.Traits().Waiters
+	want, grant, changed, refused := model.Acquire(h.record(q.Resource), h.time(), asked)
 	got, err := h.store.Acquire(h.t.Context(), q)
 	if (err == nil) != (refused == nil) {
 		h.t.Fatalf("store says %v, model says %v\n%s", err, refused, h.last)
 	}
 	if err != nil {
-		h.compareRefusals(err, refused)
+		if h.compareRefusals(err, refused); changed {
+			h.records[q.Resource] = want
+		}
 		return
 	}
 	h.left("grant", got.Left, grant.Left)
@@ -179,8 +183,17 @@ func (h *history) compareRefusals(err, refused error) {
 	}
 	h.left("ask again", got.RetryAfter, want.RetryAfter)
 	if h.Now != nil && len(got.Holders) > 0 {
-		h.compareStatuses(got.Holders, want.Holders)
+		h.compareStatuses(withoutNotes(got.Holders), withoutNotes(want.Holders))
 	}
+}
+
+// withoutNotes leaves out what a refusal need not tell of itself.
+func withoutNotes(ss []driver.Status) []driver.Status {
+	ss = slices.Clone(ss)
+	for i := range ss {
+		ss[i].Waited = time.Time{}
+	}
+	return ss
 }
 
 // someRefs are as they are, or lack what may be left out, or are wrong.
@@ -278,13 +291,17 @@ func (h *history) releaseSome() {
 	}
 }
 
-func (h *history) compareList() {
+func (h *history) someFilter() driver.Filter {
 	f := driver.Filter{Resource: pick(h, append(h.resources, "")...), LockID: pick(h, "", "", "a", "A")}
 	if h.Now != nil {
 		f.Expired = pick(h, true, false)
 		f.LeftBelow = pick(h, 0, 0, h.short)
 		f.LeftAtLeast = pick(h, 0, 0, h.short)
 	}
+	return f
+}
+
+func (h *history) compareList(f driver.Filter) {
 	h.last = fmt.Sprintf("list %+v", f)
 	var got, want []driver.Status
 	for s, err := range h.store.List(h.t.Context(), f) {
@@ -310,9 +327,9 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 		ss = slices.CompactFunc(ss, func(a, b driver.Status) bool { return a.Ref() == b.Ref() })
 		for i := range ss {
 			s := &ss[i]
-			s.Created, s.Renewed = s.Created.UTC(), s.Renewed.UTC()
+			s.Created, s.Renewed, s.Waited = s.Created.UTC(), s.Renewed.UTC(), s.Waited.UTC()
 			if h.Now == nil { // all that depends on when exactly it came to the store
-				s.Created, s.Renewed, s.Left = time.Time{}, time.Time{}, 0
+				s.Created, s.Renewed, s.Waited, s.Left = time.Time{}, time.Time{}, time.Time{}, 0
 			}
 		}
 		return ss
@@ -348,9 +365,11 @@ func (h *history) sweepAll() {
 
 func (h *history) letPass() {
 	if h.Advance != nil {
-		d := pick(h, time.Microsecond, time.Millisecond, h.short/2, h.short, h.short-time.Millisecond, 2*h.short)
-		h.last = fmt.Sprint("pass ", d)
+		d := pick(h, time.Microsecond, time.Millisecond, h.short/2, h.short, h.short-time.Millisecond, 2*h.short,
+			driver.NoteEvery)
 		h.Advance(d)
+		h.compareList(driver.Filter{}) // nobody is told what time alone changes
+		h.last = fmt.Sprintf("pass %v and list", d)
 		return
 	}
 	// A hold for a moment, then time for it to end, for store and model alike.

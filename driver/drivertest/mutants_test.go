@@ -14,12 +14,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// mutants are stores that break one rule. Each must fail the subtest that is
-// there for it, and the comparison of random histories with the model.
-var mutants = map[string]struct {
+// mutant is a store that breaks one rule.
+type mutant struct {
 	breaks func(*rules)
 	caught string // by this subtest
-}{
+}
+
+// mutants break the rules of who holds what. Each must fail the subtest that is
+// there for it, and the comparison of random histories with the model.
+var mutants = map[string]mutant{
 	"shared limit off by one": {
 		func(r *rules) {
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
@@ -258,7 +261,10 @@ var mutants = map[string]struct {
 		func(r *rules) { r.traits.Shared, r.grantsAnyMode = false, true }, "shared_not_supported",
 	},
 	"watches without saying so": {
-		func(r *rules) { r.traits.Notifies = true }, "traits",
+		func(r *rules) { r.traits.Notifies = false }, "traits",
+	},
+	"says that it watches": {
+		func(r *rules) { r.watches = false }, "traits",
 	},
 	"names are compared without case": {
 		func(r *rules) {
@@ -302,6 +308,8 @@ const inRealTime = " in real time"
 // sounds are stores that must pass, so that mutants fail for what they break.
 var sounds = map[string]func(*rules){
 	"sound":           func(*rules) {},
+	"without signals": func(r *rules) { r.watches, r.traits.Notifies = false, false },
+	"without notes":   func(r *rules) { r.acquire, r.traits.Waiters = noteless, false },
 	"exclusive only":  func(r *rules) { r.traits.Shared = false },
 	"without fencing": func(r *rules) { r.acquire, r.traits.Fencing = tokenless, driver.FencingNone },
 }
@@ -324,11 +332,13 @@ func TestSuite(t *testing.T) {
 		t.Skip("run by TestMutants")
 	}
 	r := sound()
-	if breaks, ok := sounds[name]; ok {
-		breaks(r)
-	} else {
-		mutants[name].breaks(r)
+	breaks := sounds[name]
+	for _, m := range []mutant{mutants[name], courtesyMutants[name]} {
+		if m.breaks != nil {
+			breaks = m.breaks
+		}
 	}
+	breaks(r)
 	drivertest.Run(t, func(*testing.T) *drivertest.Harness {
 		s := newRuled(r)
 		if s.real = real; real {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
 // rules are what a store decides by. Those of package model are right; a mutant
@@ -19,6 +21,10 @@ type rules struct {
 	statuses func(model.Record, model.Time, driver.Filter) []driver.Status
 	sweep    func(model.Record, model.Time, time.Duration) (model.Record, int, bool)
 	traits   driver.Traits
+	// wakes: a change of this Op, by a refusal or not, is signalled.
+	wakes func(op drivertest.Op, refused bool) bool
+	// watches is what Traits.Notifies should say.
+	watches bool
 	// grantsAnyMode: also those that the traits rule out.
 	grantsAnyMode bool
 }
@@ -26,7 +32,12 @@ type rules struct {
 func sound() *rules {
 	return &rules{
 		acquire: model.Acquire, renew: model.Renew, release: model.Release, statuses: model.Statuses, sweep: model.Sweep,
-		traits: driver.Traits{Name: "ruled", Reach: driver.Process, ServerClock: true, Shared: true, Fencing: driver.FencingStrict},
+		traits: driver.Traits{
+			Name: "ruled", Reach: driver.Process, ServerClock: true, Notifies: true, Waiters: true,
+			Shared: true, Fencing: driver.FencingStrict,
+		},
+		wakes:   func(op drivertest.Op, _ bool) bool { return op == drivertest.Release || op == drivertest.Sweep },
+		watches: true,
 	}
 }
 
@@ -34,6 +45,7 @@ func sound() *rules {
 type ruled struct {
 	rules *rules
 	real  bool
+	hub   wake.Hub
 
 	mu      sync.Mutex
 	now     time.Time
@@ -85,9 +97,17 @@ func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	defer s.mu.Unlock()
 	r, g, changed, err := s.rules.acquire(s.record(q.Resource), now, q)
 	if changed {
-		s.records[q.Resource] = r
+		s.change(drivertest.Acquire, r, err != nil)
 	}
 	return g, err
+}
+
+// change stores a record, and signals as the rules say.
+func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) {
+	s.records[r.Resource] = r
+	if s.rules.wakes(op, refused) {
+		s.hub.Signal(r.Resource)
+	}
 }
 
 func (s *ruled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
@@ -100,7 +120,7 @@ func (s *ruled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	for i, q := range qs {
 		var r model.Record
 		if r, results[i] = s.rules.renew(s.record(q.Resource), now, q); results[i].Err == nil {
-			s.records[q.Resource] = r
+			s.change(drivertest.Renew, r, false)
 		}
 	}
 	return results, nil
@@ -116,7 +136,7 @@ func (s *ruled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	for i, q := range qs {
 		var r model.Record
 		if r, results[i].Found = s.rules.release(s.record(q.Resource), now, q); results[i].Found {
-			s.records[q.Resource] = r
+			s.change(drivertest.Release, r, false)
 		}
 	}
 	return results, nil
@@ -153,6 +173,9 @@ func (s *ruled) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 	for name, r := range s.records {
 		r, dropped, remove := s.rules.sweep(r, now, idle)
 		s.records[name] = r
+		if dropped > 0 {
+			s.change(drivertest.Sweep, r, false)
+		}
 		total.Holds += dropped
 		if remove {
 			delete(s.records, name)
@@ -162,6 +185,16 @@ func (s *ruled) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 	return total, nil
 }
 
+func (s *ruled) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if !s.rules.watches {
+		return nil, driver.ErrUnsupported
+	}
+	return s.hub.Subscribe(ctx, resource), ctx.Err()
+}
+
 func (s *ruled) Traits() driver.Traits { return s.rules.traits }
 
-func (s *ruled) Close() error { return nil }
+func (s *ruled) Close() error {
+	s.hub.Close()
+	return nil
+}

@@ -10,7 +10,8 @@ import (
 
 // Acquire decides the request. changed says that the returned record is to be
 // stored; a repeat of a grant leaves the record as it is. A refusal is a
-// *driver.HeldError and changes nothing.
+// *driver.HeldError about the record as it was; what it changes is a note that
+// somebody waits, which may be left out and is nothing to wake anybody for.
 func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Grant, changed bool, err error) {
 	for _, h := range r.Holds {
 		if h.LockID == q.LockID && h.HoldID == q.HoldID && h.live(now) && !h.Released {
@@ -18,7 +19,11 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 		}
 	}
 	if inTheWay(r, now, q) {
-		return r, driver.Grant{}, false, held(r, now, q)
+		refused := held(r, now, q)
+		if q.Waiting {
+			r, changed = noted(r, now, &q)
+		}
+		return r, driver.Grant{}, changed, refused
 	}
 	token, err := nextToken(r, now)
 	if err != nil {
@@ -46,13 +51,18 @@ func inTheWay(r Record, now Time, q driver.AcquireRequest) bool {
 		h := &r.Holds[i]
 		switch {
 		case !h.blocks(now):
-		case h.LockID == q.LockID, h.Mode == driver.Exclusive, q.Mode == driver.Exclusive:
+		case h.excludes(&q):
 			return true
 		default:
 			shared++
 		}
 	}
 	return q.Limit > 0 && shared >= q.Limit
+}
+
+// excludes: q is not granted beside h, whatever its limit.
+func (h *Hold) excludes(q *driver.AcquireRequest) bool {
+	return h.LockID == q.LockID || h.Mode == driver.Exclusive || q.Mode == driver.Exclusive
 }
 
 // nextToken keeps tokens rising even if the record was deleted in between,

@@ -20,6 +20,7 @@ type encodedHold struct {
 	Comment  string        `json:"comment,omitempty"`
 	Created  Time          `json:"created"`
 	Renewed  Time          `json:"renewed,omitempty"`
+	Waited   Time          `json:"waited,omitempty"`
 	End      *Time         `json:"end,omitempty"` // absent: forever
 	DelayMS  int64         `json:"takeoverDelayMs,omitempty"`
 	Released bool          `json:"released,omitempty"`
@@ -33,7 +34,7 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 		out[i] = encodedHold{
 			LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Token: h.Token,
 			Owner: h.Details.Owner, Host: h.Details.Host, Comment: h.Details.Comment,
-			Created: h.Created, Renewed: h.Renewed,
+			Created: h.Created, Renewed: h.Renewed, Waited: h.Waited,
 			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released,
 		}
 		if h.End != NoEnd {
@@ -59,7 +60,7 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 		h := Hold{
 			LockID: e.LockID, HoldID: e.HoldID, Mode: e.Mode, Token: e.Token,
 			Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
-			Created: e.Created, Renewed: e.Renewed, End: NoEnd,
+			Created: e.Created, Renewed: e.Renewed, Waited: e.Waited, End: NoEnd,
 			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released,
 		}
 		if e.End != nil {
@@ -97,7 +98,7 @@ func (h Hold) check() error {
 		return fmt.Errorf("no hold ID")
 	case h.Token == 0 || h.Token > driver.MaxToken:
 		return fmt.Errorf("token %d", h.Token)
-	case h.End <= 0 || h.Created < 0 || h.Renewed < 0:
+	case h.End <= 0 || h.Created < 0 || h.Renewed < 0 || h.Waited < 0:
 		return fmt.Errorf("a time before 1970")
 	case h.End > lastEnd && h.End != NoEnd:
 		return fmt.Errorf("end %d", h.End)

@@ -41,6 +41,10 @@ func TestRecordsAreValues(t *testing.T) {
 			q := driver.AcquireRequest{
 				Resource: "r", LockID: string("abcdef"[rnd.IntN(6)]), HoldID: driver.HoldID{byte(rnd.IntN(5) + 1)},
 				Mode: driver.Mode(rnd.IntN(2)), TTL: time.Duration(rnd.IntN(20)+1) * time.Millisecond,
+				Waiting: rnd.IntN(2) == 0,
+			}
+			if rnd.IntN(20) == 0 {
+				q.TTL = driver.MaxTTL // for a note to be due on it
 			}
 			r, _, changed, _ = Acquire(given, now, q)
 		case 2:
@@ -58,6 +62,9 @@ func TestRecordsAreValues(t *testing.T) {
 			changed = dropped > 0
 		case 5:
 			now += Time(rnd.IntN(8000))
+			if rnd.IntN(10) == 0 {
+				now += Time(driver.NoteEvery / time.Microsecond)
+			}
 		}
 		if !reflect.DeepEqual(given, before) {
 			t.Fatalf("step %d: %s changed the record it was given from\n%+v to\n%+v", step, what, before, given)

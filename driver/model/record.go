@@ -74,6 +74,7 @@ type Hold struct {
 	Details       driver.Details
 	Created       Time
 	Renewed       Time // 0: never
+	Waited        Time // when somebody was last noted to wait for it; 0: never
 	End           Time
 	TakeoverDelay time.Duration
 	Released      bool // by a release with a delay
@@ -103,7 +104,7 @@ func (h Hold) status(resource string, now Time) driver.Status {
 	return driver.Status{
 		Resource: resource, LockID: h.LockID, HoldID: h.HoldID,
 		Mode: h.Mode, Token: h.Token, Details: h.Details,
-		Created: h.Created.Std(), Renewed: h.Renewed.Std(),
+		Created: h.Created.Std(), Renewed: h.Renewed.Std(), Waited: h.Waited.Std(),
 		Left: h.End.until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released,
 	}
 }

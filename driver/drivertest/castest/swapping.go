@@ -33,6 +33,9 @@ func swapStores(b *bench) {
 	e := empty
 	for i := range 20 {
 		c := b.granted(e, fmt.Sprint("holder ", i))
+		if h := &c.New.Holds[i]; i%2 == 0 { // what comes later to a hold
+			h.Renewed, h.Waited, h.Released = h.Created+1, h.Created+2, true
+		}
 		e = b.must(c)
 		if e.Version == 0 || !reflect.DeepEqual(e.Record, c.New) {
 			b.t.Fatalf("swapped in\n%+v, loaded version %d\n%+v", c.New, e.Version, e.Record)
