@@ -78,6 +78,7 @@ func TestScripts(t *testing.T) {
 			"die":        die,
 			"live":       live,
 			"waitstderr": waitstderr,
+			"prints":     prints,
 		},
 	})
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,58 +19,106 @@ import (
 
 func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status [flags]",
+		Use:   "status [flags] [RESOURCE]",
 		Short: "Show who holds what",
 		Long: `Shows the holds that block others. LEFT is the time until a hold ends unless its
-holder renews it.`,
-		Args:                  noArgs,
+holder renews it. With a RESOURCE the exit status is 0 if it is held and 1 if it
+is free.
+
+With --watch it looks again and again, until it is interrupted: on a terminal
+it draws the table anew, elsewhere it prints it again when it has changed.`,
+		Example: `  holdfast status
+  holdfast status backup >/dev/null && echo "still running"
+  holdfast status --owner ada --created-before 12h
+  holdfast status --watch --json | while read -r holds; do ...; done`,
 		DisableFlagsInUseLine: true,
 	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef("status takes one resource, but got %q as well", args[1])
+		}
+		return nil
+	}
+	var v view
+	flags := cmd.Flags()
+	flags.SortFlags = false
 	store := storeFlag(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print one JSON array, [] if nothing is held")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		where, err := store()
+	filterFlags(flags, &v.filter)
+	flags.BoolVar(&v.json, "json", false, "print one JSON array, [] if there is nothing; with --watch one in each line")
+	watch := flags.Bool("watch", false, "look again and again, until interrupted")
+	interval := intervalFlag(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			if err := driver.ValidResource(args[0]); err != nil {
+				return usagef("%v", err)
+			}
+			v.filter.chosen.Resource = args[0]
+		}
+		err := errors.Join(v.filter.validate(), validInterval(*interval))
 		if err != nil {
 			return err
 		}
-		holds, err := listHolds(cmd.Context(), where)
-		if err != nil {
+		if v.where, err = store(); err != nil {
 			return err
 		}
-		if *asJSON {
-			return printed(writeJSON(os.Stdout, holds))
+		if *watch {
+			return v.watch(cmd.Context(), *interval)
 		}
-		if len(holds) == 0 {
-			// Not on stdout, where a script looks for rows.
-			_, err := fmt.Fprintln(os.Stderr, "nothing is held")
-			return printed(err)
-		}
-		return printed(writeTable(os.Stdout, table(holds)))
+		return v.show(cmd.Context())
 	}
 	return cmd
 }
 
-// listHolds returns the holds by resource and by when they were granted.
-func listHolds(ctx context.Context, where location) ([]holdfast.Status, error) {
-	if where.empty() {
-		return nil, nil
+// view is what status shows, and how.
+type view struct {
+	where  location
+	filter filter
+	json   bool
+}
+
+// show shows it once.
+func (v *view) show(ctx context.Context) error {
+	l := looker{where: v.where}
+	defer l.close()
+	f := v.filter.at(time.Now())
+	holds, err := l.holds(ctx, f)
+	blocking := len(holds)
+	if f.Expired && f.Resource != "" && err == nil {
+		// Whether it is held does not depend on what is shown.
+		f.Expired = false
+		var others []holdfast.Status
+		others, err = l.holds(ctx, f)
+		blocking = len(others)
 	}
-	client, err := where.open(ctx)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return v.where.failure(err)
+	case v.json:
+		err = writeJSON(os.Stdout, holds)
+	case len(holds) > 0:
+		err = writeTable(os.Stdout, table(holds))
+	case f.Resource == "":
+		// Not on stdout, where a script looks for rows.
+		_, err = fmt.Fprintln(os.Stderr, v.nothing())
 	}
-	defer client.Close()
-	var holds []holdfast.Status
-	for s, err := range client.Holds(ctx, holdfast.Filter{}) {
-		if err != nil {
-			return nil, where.failure(err)
-		}
-		holds = append(holds, s)
+	if err == nil && f.Resource != "" && blocking == 0 {
+		return exitf(statusFailed, "%s", v.nothing())
 	}
-	slices.SortFunc(holds, func(a, b holdfast.Status) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token))
-	})
-	return holds, nil
+	return printed(err)
+}
+
+// nothing says that nothing is held, or that nothing of it matches.
+func (v *view) nothing() string {
+	resource := v.filter.chosen.Resource
+	switch {
+	case v.filter.narrow && resource != "":
+		return fmt.Sprintf("no hold of %q matches", resource)
+	case v.filter.narrow:
+		return "no hold matches"
+	case resource != "":
+		return fmt.Sprintf("%q is free", resource)
+	}
+	return "nothing is held"
 }
 
 func table(holds []holdfast.Status) [][]string {
@@ -98,6 +147,7 @@ type entry struct {
 	CreatedAt       *time.Time `json:"createdAt"`
 	RenewedAt       *time.Time `json:"renewedAt"`
 	TakeoverDelayMs int64      `json:"takeoverDelayMs"`
+	Released        bool       `json:"released"`
 }
 
 func entryOf(s holdfast.Status) entry {
@@ -105,7 +155,7 @@ func entryOf(s holdfast.Status) entry {
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Mode: s.Mode,
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
-		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(),
+		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
 	}
 	switch s.Left {
 	case driver.Unknown:
@@ -125,10 +175,24 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
+// writeJSON prints an array in many lines.
 func writeJSON(out io.Writer, holds []holdfast.Status) error {
 	entries := make([]entry, len(holds)) // [] rather than null
 	for i, s := range holds {
 		entries[i] = entryOf(s)
 	}
 	return encodeJSON(out, entries)
+}
+
+// writeJSONLine prints an array in one line.
+func writeJSONLine(out io.Writer, holds []holdfast.Status) error {
+	var lines, line bytes.Buffer
+	if err := writeJSON(&lines, holds); err != nil {
+		return err
+	}
+	if err := json.Compact(&line, lines.Bytes()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, line.String())
+	return err
 }

@@ -20,6 +20,7 @@ func TestJSON(t *testing.T) {
 		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Token: driver.MaxToken,
 		Details: driver.Details{Owner: "ada", Host: "web1", Comment: `"why"`},
 		Created: created, Renewed: created.Add(time.Second), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
+		Released: true,
 	}, {
 		Resource: "endless", Left: holdfast.Forever,
 	}, {
@@ -42,7 +43,8 @@ func TestJSON(t *testing.T) {
     "ttlMs": 1,
     "createdAt": "2026-11-21T09:30:00.123456Z",
     "renewedAt": "2026-11-21T09:30:01.123456Z",
-    "takeoverDelayMs": 60000
+    "takeoverDelayMs": 60000,
+    "released": true
   },
   {
     "resource": "endless",
@@ -56,7 +58,8 @@ func TestJSON(t *testing.T) {
     "ttlMs": -1,
     "createdAt": null,
     "renewedAt": null,
-    "takeoverDelayMs": 0
+    "takeoverDelayMs": 0,
+    "released": false
   },
   {
     "resource": "unknown",
@@ -70,7 +73,8 @@ func TestJSON(t *testing.T) {
     "ttlMs": null,
     "createdAt": null,
     "renewedAt": null,
-    "takeoverDelayMs": 0
+    "takeoverDelayMs": 0,
+    "released": false
   }
 ]
 `

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// patient is how long one look at a store may take while somebody watches: then
+// it is said that there is no answer.
+const patient = 30 * time.Second
+
+// looker looks at a store again and again, with one client for as long as that
+// gets answers. It is for one goroutine.
+type looker struct {
+	where  location
+	client *holdfast.Client // nil until there is something to look at
+	file   fs.FileInfo      // of the client, if the store is a file
+}
+
+// holds returns the holds that the filter chooses, by resource and by when they
+// were granted. A file that nobody has made yet is not made.
+func (l *looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
+	if there, err := l.open(ctx); !there || err != nil {
+		return nil, err
+	}
+	var holds []holdfast.Status
+	for s, err := range l.client.Holds(ctx, f) {
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		holds = append(holds, s)
+	}
+	slices.SortFunc(holds, func(a, b holdfast.Status) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token))
+	})
+	return holds, nil
+}
+
+// open reports whether there is a store, which then has a client. A file that was
+// put in the place of another is another store.
+func (l *looker) open(ctx context.Context) (bool, error) {
+	var file fs.FileInfo
+	if l.where.file != "" {
+		var err error
+		if file, err = os.Stat(l.where.file); errors.Is(err, fs.ErrNotExist) {
+			l.close()
+			return false, nil
+		}
+		if l.client != nil && !os.SameFile(file, l.file) {
+			l.close()
+		}
+	}
+	if l.client == nil {
+		client, err := holdfast.Open(ctx, l.where.url, nil)
+		if err != nil {
+			return false, err
+		}
+		l.client, l.file = client, file
+	}
+	return true, nil
+}
+
+func (l *looker) close() {
+	if l.client != nil {
+		_ = l.client.Close() // it has nothing to release
+		l.client = nil
+	}
+}
+
+// sight is what one look at a store showed.
+type sight struct {
+	holds []holdfast.Status // nil with an error
+	err   error
+	begun time.Time     // before the store was asked
+	pause time.Duration // until the next look
+	took  time.Duration
+	panic any // of the looker, with its stack
+}
+
+// rhythm says when to look.
+type rhythm struct {
+	interval time.Duration
+	// sparing: looking takes at most a fiftieth of the time, if need be with
+	// longer intervals, up to half a minute.
+	sparing bool
+	// now asks for a look at once.
+	now <-chan struct{}
+}
+
+// watch looks until ctx has ended, and then closes the looker and the channel.
+func (l *looker) watch(ctx context.Context, filter func() holdfast.Filter, r rhythm) <-chan sight {
+	sights := make(chan sight)
+	go func() {
+		defer close(sights)
+		defer l.close()
+		defer func() {
+			if p := recover(); p != nil { // for who has a terminal to put in order
+				select {
+				case sights <- sight{panic: fmt.Sprintf("%v\n\n%s", p, debug.Stack())}:
+				case <-ctx.Done():
+				}
+			}
+		}()
+		var before time.Duration // what the last look with an answer took
+		for {
+			s := l.look(ctx, filter())
+			s.pause = r.interval
+			if s.err == nil {
+				if r.sparing && before > 0 {
+					// One look that was held up is no reason to look seldom.
+					s.pause = max(s.pause, min(50*min(before, s.took), 30*time.Second))
+				}
+				before = s.took
+			}
+			select {
+			case sights <- s:
+			case <-ctx.Done():
+				return
+			}
+			pause := time.NewTimer(s.pause)
+			select {
+			case <-pause.C:
+			case <-r.now:
+				pause.Stop()
+			case <-ctx.Done():
+				pause.Stop()
+				return
+			}
+		}
+	}()
+	return sights
+}
+
+// look looks once.
+func (l *looker) look(ctx context.Context, f holdfast.Filter) sight {
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	s := sight{begun: time.Now()}
+	s.holds, s.err = l.holds(ctx, f)
+	s.took = time.Since(s.begun)
+	return s
+}
+
+// hopeless reports that a store will not answer before somebody has mended
+// something.
+func hopeless(err error) bool {
+	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable)
+}
+
+// silence says in a line, to somebody who watches, that there was no answer.
+func silence(err error) string {
+	return "no answer, trying again: " + reason(cmp.Or(errors.Unwrap(err), err))
+}
