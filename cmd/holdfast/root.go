@@ -52,7 +52,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 		},
 	}
 	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
-		newStatus(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
+		newStatus(), newTop(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
 	return root
 }
 

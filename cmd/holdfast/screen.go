@@ -15,6 +15,7 @@ import (
 var (
 	alarming = tcell.StyleDefault.Foreground(color.Red).Bold(true)
 	strong   = tcell.StyleDefault.Bold(true)
+	marked   = tcell.StyleDefault.Reverse(true)
 )
 
 // isTerminal reports that the file is a terminal on which a screen can be drawn.

@@ -146,6 +146,7 @@ type entry struct {
 	TTLMs           *int64     `json:"ttlMs"`
 	CreatedAt       *time.Time `json:"createdAt"`
 	RenewedAt       *time.Time `json:"renewedAt"`
+	WaitedAt        *time.Time `json:"waitedAt"`
 	TakeoverDelayMs int64      `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
 }
@@ -154,7 +155,7 @@ func entryOf(s holdfast.Status) entry {
 	e := entry{
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Mode: s.Mode,
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
-		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
+		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed), WaitedAt: moment(s.Waited),
 		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
 	}
 	switch s.Left {

@@ -19,7 +19,7 @@ func TestJSON(t *testing.T) {
 	holds := []holdfast.Status{{
 		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Token: driver.MaxToken,
 		Details: driver.Details{Owner: "ada", Host: "web1", Comment: `"why"`},
-		Created: created, Renewed: created.Add(time.Second), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
+		Created: created, Renewed: created.Add(time.Second), Waited: created.Add(time.Minute), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
 		Released: true,
 	}, {
 		Resource: "endless", Left: holdfast.Forever,
@@ -43,6 +43,7 @@ func TestJSON(t *testing.T) {
     "ttlMs": 1,
     "createdAt": "2026-11-21T09:30:00.123456Z",
     "renewedAt": "2026-11-21T09:30:01.123456Z",
+    "waitedAt": "2026-11-21T09:31:00.123456Z",
     "takeoverDelayMs": 60000,
     "released": true
   },
@@ -58,6 +59,7 @@ func TestJSON(t *testing.T) {
     "ttlMs": -1,
     "createdAt": null,
     "renewedAt": null,
+    "waitedAt": null,
     "takeoverDelayMs": 0,
     "released": false
   },
@@ -73,6 +75,7 @@ func TestJSON(t *testing.T) {
     "ttlMs": null,
     "createdAt": null,
     "renewedAt": null,
+    "waitedAt": null,
     "takeoverDelayMs": 0,
     "released": false
   }

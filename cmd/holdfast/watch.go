@@ -113,7 +113,7 @@ func (v *view) lines(holds []holdfast.Status, most int) []string {
 	_ = writeTable(&b, table(holds)) // to memory
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
+		lines = append(lines, fmt.Sprintf("and %d more; holdfast top shows all", more))
 	}
 	return lines
 }
@@ -177,6 +177,7 @@ type mark struct {
 	mode          holdfast.Mode
 	takeoverDelay time.Duration
 	released      bool
+	waited        bool // when it was last is no change
 	end           string
 }
 
@@ -185,7 +186,7 @@ func marks(holds []holdfast.Status) []mark {
 	for i, s := range holds {
 		ms[i] = mark{
 			HoldRef: s.Ref(), Details: s.Details, mode: s.Mode,
-			takeoverDelay: s.TakeoverDelay, released: s.Released,
+			takeoverDelay: s.TakeoverDelay, released: s.Released, waited: !s.Waited.IsZero(),
 		}
 		switch s.Left {
 		case 0:

@@ -1,0 +1,195 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/gdamore/tcell/v3/vt"
+	"golang.org/x/term"
+)
+
+// display is a pty with an emulator behind it and a command on it, which is the
+// leader of the terminal's session.
+type display struct {
+	t      *testing.T
+	master *os.File
+	slave  *os.File
+	before *term.State // of the terminal
+	screen vt.MockTerm
+	cmd    *exec.Cmd
+	ended  chan struct{}
+
+	mu   sync.Mutex
+	read bytes.Buffer // all that was written to the terminal
+}
+
+// Write takes what the command writes to the terminal.
+func (c *display) Write(data []byte) (int, error) {
+	c.mu.Lock()
+	c.read.Write(data)
+	c.mu.Unlock()
+	return c.screen.Write(data)
+}
+
+// onTerminal starts a command of the test binary's on a terminal of that size.
+func onTerminal(t *testing.T, columns, lines int, name string, args ...string) *display {
+	t.Helper()
+	c := &display{t: t, ended: make(chan struct{})}
+	var err error
+	if c.master, c.slave, err = pty.Open(); err != nil {
+		t.Fatal(err)
+	}
+	c.screen = vt.NewMockTerm()
+	if err := c.screen.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.resize(columns, lines)
+	if c.before, err = term.GetState(int(c.slave.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	c.cmd = exec.CommandContext(t.Context(), name, args...)
+	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "GORACE=atexit_sleep_ms=0", "HOME="+t.TempDir())
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = c.slave, c.slave, c.slave
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.cmd.Wait() // quits looks at the status
+		close(c.ended)
+	}()
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		data := make([]byte, 4096)
+		for {
+			n, err := c.master.Read(data)
+			if n > 0 {
+				_, _ = c.Write(data[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+		_ = c.slave.Close() // ends the reading of the master
+		<-copied
+		_ = c.master.Close()
+		_ = c.screen.Stop()
+	})
+	return c
+}
+
+func (c *display) resize(columns, lines int) {
+	c.t.Helper()
+	c.screen.SetSize(vt.Coord{X: vt.Col(columns), Y: vt.Row(lines)})
+	if err := pty.Setsize(c.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// send types.
+func (c *display) send(keys string) {
+	c.t.Helper()
+	if _, err := c.master.WriteString(keys); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// lines is what is on the screen, without spaces at the ends.
+func (c *display) lines() []string {
+	size := c.screen.Backend().GetSize()
+	lines := make([]string, size.Y)
+	for y := range lines {
+		var b strings.Builder
+		for x := vt.Col(0); x < size.X; x++ {
+			cell := c.screen.GetCell(vt.Coord{X: x, Y: vt.Row(y)})
+			if cell.C == "" {
+				cell.C = " "
+			}
+			b.WriteString(cell.C)
+		}
+		lines[y] = strings.TrimRight(b.String(), " ")
+	}
+	return lines
+}
+
+// text is what is on the screen.
+func (c *display) text() string { return strings.Join(c.lines(), "\n") }
+
+// await waits until the screen is as wanted.
+func (c *display) await(what string, wanted func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(patience); !wanted(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%s: not within %v; the screen is\n%s", what, patience, c.text())
+		}
+	}
+}
+
+// shows waits until all the texts are on the screen.
+func (c *display) shows(texts ...string) {
+	c.t.Helper()
+	for _, text := range texts {
+		c.await("to show "+text, func() bool { return strings.Contains(c.text(), text) })
+	}
+}
+
+// hides waits until the text is not on the screen.
+func (c *display) hides(text string) {
+	c.t.Helper()
+	c.await("to hide "+text, func() bool { return !strings.Contains(c.text(), text) })
+}
+
+// quits waits for the end with that status, and wants the terminal as it was.
+func (c *display) quits(status int) {
+	c.t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(patience):
+		c.t.Fatalf("it is still running; the screen is\n%s", c.text())
+	}
+	if got := c.cmd.ProcessState.ExitCode(); got != status {
+		c.t.Errorf("status %d, want %d; the screen is\n%s", got, status, c.text())
+	}
+	c.restored()
+}
+
+// restored wants the terminal as it was before the command.
+func (c *display) restored() {
+	c.t.Helper()
+	after, err := term.GetState(int(c.slave.Fd()))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(after, c.before) {
+		c.t.Errorf("the terminal's modes were %+v, and are %+v", c.before, after)
+	}
+	// Of each pair the second must be the last that was written.
+	for on, off := range map[string]string{
+		"\x1b[?1049h": "\x1b[?1049l", // the other screen
+		"\x1b[?25l":   "\x1b[?25h",   // the cursor
+		"\x1b[?7l":    "\x1b[?7h",    // no line breaks
+		"\x1b[?1h":    "\x1b[?1l",    // keys
+	} {
+		c.await("to take back "+on[1:], func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			text := c.read.String()
+			return strings.LastIndex(text, off) > strings.LastIndex(text, on)
+		})
+	}
+}
