@@ -34,6 +34,7 @@ var measures = []measure{
 	{"idle", measureIdle},
 	{"file-size", measureFileSize},
 	{"run", measureRun},
+	{"top", measureTop},
 }
 
 // workers are what this program does when it was started by itself.

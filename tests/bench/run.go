@@ -9,13 +9,22 @@ import (
 	"time"
 )
 
-// measureRun compares a command run under a lock by holdfast with one run by
-// flock, from start to end.
-func measureRun(ctx context.Context, dir string) ([]result, error) {
+// buildCommand builds the command holdfast and returns its file.
+func buildCommand(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "holdfast")
 	build := exec.CommandContext(ctx, "go", "build", "-C", "../../cmd/holdfast", "-o", binary, ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// measureRun compares a command run under a lock by holdfast with one run by
+// flock, from start to end.
+func measureRun(ctx context.Context, dir string) ([]result, error) {
+	binary, err := buildCommand(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
 	const rounds = 50
 	var ours, flocks []time.Duration
@@ -33,7 +42,7 @@ func measureRun(ctx context.Context, dir string) ([]result, error) {
 			return nil
 		}
 	}
-	err := inTurns(rounds,
+	err = inTurns(rounds,
 		timed(&ours, binary, "run", "resource", "--", "true"),
 		timed(&flocks, "flock", filepath.Join(dir, "flock"), "true"))
 	if err != nil {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+const (
+	topHolds   = 10_000
+	topSettles = 3 * time.Second // the first looks at the store, and the first screen
+	topFor     = 30 * time.Second
+)
+
+// measureTop tells what it costs to leave holdfast top running, in a large window
+// and at its own interval, on a store in which nothing changes but the time left.
+func measureTop(ctx context.Context, dir string) (_ []result, err error) {
+	binary, err := buildCommand(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "locks.db")
+	if err := hold(ctx, file, topHolds); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, binary, "top", "--store", "sqlite://"+file)
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 200, Rows: 50})
+	if err != nil {
+		return nil, err
+	}
+	defer terminal.Close()
+	shown := &shown{wanted: strconv.AppendInt(nil, topHolds, 10), found: make(chan struct{})}
+	go func() { _, _ = terminal.WriteTo(shown) }() // to the end of top, which is an error on Linux
+	select {
+	case <-shown.found:
+	case <-time.After(topFor):
+		return nil, errors.Join(fmt.Errorf("top did not show %d holds within %v", topHolds, topFor), cmd.Process.Kill())
+	}
+	time.Sleep(topSettles)
+
+	start, drawn := time.Now(), shown.size()
+	before, err := processorTimeOf(cmd.Process.Pid)
+	if err != nil {
+		return nil, errors.Join(err, cmd.Process.Kill())
+	}
+	time.Sleep(topFor)
+	after, err := processorTimeOf(cmd.Process.Pid)
+	took, drawn := time.Since(start), shown.size()-drawn
+	if err != nil {
+		return nil, errors.Join(err, cmd.Process.Kill())
+	}
+	if _, err := terminal.WriteString("q"); err != nil {
+		return nil, err
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("top: %w", err)
+	}
+	busy := after - before
+	return []result{{
+		What:  "top, 10,000 holds, share of a core",
+		Value: 100 * busy.Seconds() / took.Seconds(),
+		Unit:  "%",
+		Limit: 5,
+		Detail: fmt.Sprintf("user and system time of the process: %v in %.1f s, with the interval it chose; 200 by 50 characters, of which it wrote %.1f kB",
+			busy, took.Seconds(), float64(drawn)/1000),
+	}}, nil
+}
+
+// hold leaves so many holds in the file.
+func hold(ctx context.Context, file string, n int) (err error) {
+	store, err := sqlitelock.Open(ctx, file, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	client := holdfast.New(store, &holdfast.Options{LeaveHolds: true})
+	defer func() { err = errors.Join(err, client.Close()) }()
+	for i := range n {
+		_, err := client.TryLock(ctx, fmt.Sprintf("service/%05d/nightly", i),
+			&holdfast.LockOptions{TTL: time.Hour, NoKeepAlive: true, Comment: "made for a measurement"})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shown looks for a text in what is written to a terminal.
+type shown struct {
+	wanted []byte
+	found  chan struct{} // closed when it was
+
+	mu      sync.Mutex
+	written int
+	text    []byte // until it was found
+}
+
+func (s *shown) Write(data []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written += len(data)
+	if s.wanted != nil {
+		s.text = append(s.text, data...)
+		if bytes.Contains(s.text, s.wanted) {
+			s.wanted, s.text = nil, nil
+			close(s.found)
+		}
+	}
+	return len(data), nil
+}
+
+func (s *shown) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written
+}
