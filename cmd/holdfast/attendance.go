@@ -45,9 +45,7 @@ func (a *attendance) start() error {
 }
 
 // attend returns when the command has ended.
-func (a *attendance) attend(signals <-chan os.Signal) guard.Result {
-	notices, stop := process.Notices()
-	defer stop()
+func (a *attendance) attend(signals, notices <-chan os.Signal) guard.Result {
 	a.asking = make(chan bool, 1)
 	lost := a.hold.Context().Done()
 	for {
