@@ -31,25 +31,23 @@ type location struct {
 // storeFlag adds the flag --store and returns what finds out, once the flags are
 // parsed, where the locks are.
 func storeFlag(cmd *cobra.Command) func() (location, error) {
-	named := cmd.Flags().String("store", "",
+	cmd.Flags().String("store", "",
 		"where the locks are: a `URL` (holdfast stores lists the forms), or local for\n"+
-			"this user's file on this host (default $HOLDFAST_STORE, else local)")
+			"this user's file on this host (default local)")
 	return func() (location, error) {
-		if cmd.Flags().Changed("store") {
-			if *named == "" {
-				return location{}, usagef("--store is empty; give a URL, or local")
-			}
-			return locate(*named)
+		flag := cmd.Flags().Lookup("store")
+		named := flag.Value.String()
+		switch {
+		case !flag.Changed:
+			l, err := locate(local)
+			l.unasked = true
+			return l, err
+		case named == "" && byVariable(flag):
+			return location{}, usagef("%s is empty; unset it, or set it to a URL or to local", given(flag))
+		case named == "":
+			return location{}, usagef("--store is empty; give a URL, or local")
 		}
-		if fromEnv, ok := os.LookupEnv("HOLDFAST_STORE"); ok {
-			if fromEnv == "" {
-				return location{}, usagef("HOLDFAST_STORE is empty; unset it, or set it to a URL or to local")
-			}
-			return locate(fromEnv)
-		}
-		l, err := locate(local)
-		l.unasked = true
-		return l, err
+		return locate(named)
 	}
 }
 

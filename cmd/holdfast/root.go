@@ -13,7 +13,7 @@ import (
 func execute(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return 0
 	}
@@ -24,7 +24,11 @@ func execute(args []string) int {
 		exit = &exitError{status: statusUsage, text: err.Error() + "; see holdfast --help"}
 	}
 	if exit.text != "" {
-		say("%s", exit.text)
+		text := exit.text
+		if exit.status == statusUsage {
+			text = blame(cmd, text)
+		}
+		say("%s", text)
 	}
 	if exit.signal != 0 {
 		process.Die(exit.signal)
@@ -44,6 +48,12 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := takeVariables(cmd); err != nil {
+				return err
+			}
+			return checkRivals(cmd)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("there is no command %q; holdfast --help lists them", args[0])

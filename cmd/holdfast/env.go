@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// fromVariable annotates a flag with the variable that gave it.
+const fromVariable = "holdfast_from_variable"
+
+// mutuallyExclusive is how cobra annotates what MarkFlagsMutuallyExclusive is
+// told: with a list of names for each group.
+const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
+
+// everywhere are the flags that mean the same to all commands that have them.
+var everywhere = []string{"store"}
+
+// told are the variables that run sets for its command. They are about the lock
+// around that command, and no flags of a run within.
+var told = []struct{ name, meaning string }{
+	{"HOLDFAST_RESOURCE", "the resource"},
+	{"HOLDFAST_LOCK_ID", "the lock ID that holds it"},
+	{"HOLDFAST_TOKEN", "the fencing token; what is written to can refuse lower ones"},
+}
+
+// variable is the name of the variable that a flag of the command may be given
+// as, "" if there is none. run and lock share theirs; the flags of others have
+// the command's name in it, for what is meant for run --owner must not filter
+// status.
+func variable(cmd *cobra.Command, flag *pflag.Flag) string {
+	if flag.Name == "help" || flag.Hidden || cmd.Hidden {
+		return ""
+	}
+	words := strings.Fields(cmd.CommandPath())
+	if takes := cmd.Name() == "run" || cmd.Name() == "lock"; takes || slices.Contains(everywhere, flag.Name) {
+		words = words[:1]
+	}
+	name := strings.ToUpper(strings.ReplaceAll(strings.Join(append(words, flag.Name), "_"), "-", "_"))
+	if cmd.Name() != "lock" { // whose lock may join the one around it
+		for _, v := range told {
+			if v.name == name {
+				return ""
+			}
+		}
+	}
+	return name
+}
+
+// takeVariables gives the command's flags that are not on the command line the
+// values of their variables. A flag on the command line also silences the
+// variables of those that it excludes.
+func takeVariables(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	var invalid error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		name := variable(cmd, flag)
+		if name == "" || flag.Changed || invalid != nil {
+			return
+		}
+		text, set := os.LookupEnv(name)
+		if !set {
+			return
+		}
+		if slices.ContainsFunc(rivals(flags, flag), func(r *pflag.Flag) bool { return r.Changed && !byVariable(r) }) {
+			return
+		}
+		if no, err := strconv.ParseBool(text); err == nil && !no && flag.Value.Type() == "bool" && flag.DefValue == "false" {
+			return // and so excludes no other
+		}
+		if err := flags.Set(flag.Name, text); err != nil {
+			invalid = usagef("%s cannot be %q: %v", name, text, cause(err))
+			return
+		}
+		invalid = flags.SetAnnotation(flag.Name, fromVariable, []string{name})
+	})
+	return invalid
+}
+
+// cause is what is wrong with the value of a flag.
+func cause(err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		err = wrong.Unwrap()
+	}
+	if wrong, ok := errors.AsType[*strconv.NumError](err); ok {
+		err = wrong.Err // without the value and the function's name
+	}
+	return err
+}
+
+// byVariable reports that the flag was given as a variable.
+func byVariable(flag *pflag.Flag) bool { return flag.Annotations[fromVariable] != nil }
+
+// given is what a flag was given as: its variable's name, or its own.
+func given(flag *pflag.Flag) string {
+	if byVariable(flag) {
+		return flag.Annotations[fromVariable][0]
+	}
+	return "--" + flag.Name
+}
+
+// rivals are the flags that cannot be given together with the flag.
+func rivals(flags *pflag.FlagSet, flag *pflag.Flag) []*pflag.Flag {
+	var others []*pflag.Flag
+	for _, group := range flag.Annotations[mutuallyExclusive] {
+		for name := range strings.FieldsSeq(group) {
+			if name != flag.Name {
+				others = append(others, flags.Lookup(name))
+			}
+		}
+	}
+	return others
+}
+
+// checkRivals says in plain words what cobra would say of flags that exclude each
+// other.
+func checkRivals(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		for _, r := range rivals(cmd.Flags(), flag) {
+			if r.Changed && err == nil {
+				err = usagef("%s and %s exclude each other; give one of them", given(flag), given(r))
+			}
+		}
+	})
+	return err
+}
+
+// blame adds to the text of a usage error which variables gave the flags that it
+// is about: who typed no flag cannot find the mistake on the command line.
+func blame(cmd *cobra.Command, text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r != '-' && (r < 'a' || r > 'z')
+	})
+	var names []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		about := slices.Contains(words, "--"+flag.Name) || slices.Contains(words, flag.Name)
+		if name := given(flag); byVariable(flag) && about && !strings.Contains(text, name) {
+			names = append(names, name)
+		}
+	})
+	if len(names) > 0 {
+		text += " (from " + strings.Join(names, ", ") + ")"
+	}
+	return text
+}
+
+// variables lists the variables of all commands below root, each with the flags
+// that it gives.
+func variables(root *cobra.Command) [][]string {
+	var names []string
+	gives := make(map[string][]string)
+	walk(root, func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			name := variable(cmd, flag)
+			if name == "" {
+				return
+			}
+			if gives[name] == nil {
+				names = append(names, name)
+			}
+			command := strings.Join(strings.Fields(cmd.CommandPath())[1:], " ")
+			if slices.Contains(everywhere, flag.Name) {
+				gives[name] = []string{"--" + flag.Name + " of all commands"}
+			} else {
+				gives[name] = append(gives[name], command+" --"+flag.Name)
+			}
+		})
+	})
+	rows := make([][]string, len(names))
+	for i, name := range names {
+		rows[i] = []string{name, strings.Join(gives[name], ", ")}
+	}
+	return rows
+}
+
+// walk calls visit with the command and all below it that are not hidden.
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			walk(c, visit)
+		}
+	}
+}
