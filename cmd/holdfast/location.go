@@ -31,9 +31,8 @@ type location struct {
 // storeFlag adds the flag --store and returns what finds out, once the flags are
 // parsed, where the locks are.
 func storeFlag(cmd *cobra.Command) func() (location, error) {
-	cmd.Flags().String("store", "",
-		"where the locks are: a `URL` (holdfast stores lists the forms), or local for\n"+
-			"this user's file on this host (default local)")
+	cmd.Flags().String("store", "", "where the locks are: a `URL` (holdfast stores lists the forms), local for this user's file "+
+		"on this host, or env:NAME or file:PATH if the URL is in a variable or a file (default local)")
 	return func() (location, error) {
 		flag := cmd.Flags().Lookup("store")
 		named := flag.Value.String()
@@ -47,7 +46,16 @@ func storeFlag(cmd *cobra.Command) func() (location, error) {
 		case named == "":
 			return location{}, usagef("--store is empty; give a URL, or local")
 		}
-		return locate(named)
+		storeURL, err := dereference(named)
+		if err != nil {
+			return location{}, err
+		}
+		l, err := locate(storeURL)
+		if err == nil && storeURL == named && !byVariable(flag) && hasPassword(named) {
+			say("others on this machine can see a password on the command line; name the store with HOLDFAST_STORE, " +
+				"--store env:NAME or --store file:PATH")
+		}
+		return l, err
 	}
 }
 
@@ -67,14 +75,26 @@ func locate(named string) (location, error) {
 	u, err := url.Parse(named)
 	switch {
 	case err != nil: // which would repeat the URL
-		return l, exitf(statusStore, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
+		return location{}, exitf(statusStore, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
+	case lateAt(named):
+		return location{}, exitf(statusStore, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
+			"elsewhere @ as %%40")
 	case reachOf(u.Scheme) == driver.Process:
-		return l, usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
+		return location{}, usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
 		l.file = sqliteFile(u)
 	}
 	return l, nil
+}
+
+// lateAt reports that an @ comes after the host of the URL. It may end a password
+// with a character that ended the host too early, so that the password's first
+// part would pass for the store's name.
+func lateAt(storeURL string) bool {
+	_, rest, _ := strings.Cut(storeURL, "://")
+	end := strings.IndexAny(rest, "/?#")
+	return end > 0 && strings.Contains(rest[end:], "@")
 }
 
 // localFile is where the XDG base directory specification wants state to be.
@@ -121,7 +141,21 @@ func (l location) name() string {
 	if err != nil {
 		return ""
 	}
-	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
+	if strings.Contains(u.Path, "@") { // which may end a password with a / too few before it
+		u.Path = ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// hide takes the passwords out of what a store said, although no store should
+// repeat one. What is shorter cannot be told from other text.
+func (l location) hide(text string) string {
+	for _, p := range passwords(l.url) {
+		if len(p) >= 4 {
+			text = strings.ReplaceAll(text, p, "***")
+		}
+	}
+	return text
 }
 
 // open returns a client of the store.
@@ -136,7 +170,7 @@ func (l location) open(ctx context.Context) (*holdfast.Client, error) {
 // failure is the exit of a command whose store was asked and did not do it.
 func (l location) failure(err error) error {
 	// The client says what was asked of the store; what the store said is enough.
-	text := reason(cmp.Or(errors.Unwrap(err), err))
+	text := l.hide(reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
 		return exitf(statusStore, "%s. Mend that, or name another store with --store", text)

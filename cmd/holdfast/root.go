@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ func execute(args []string) int {
 	if !ok {
 		// All commands return an exitError, so this is from the parsing of flags
 		// and arguments.
-		exit = &exitError{status: statusUsage, text: err.Error() + "; see holdfast --help"}
+		exit = &exitError{status: statusUsage, text: withoutURLs.ReplaceAllString(err.Error(), "://***@") + "; see holdfast --help"}
 	}
 	if exit.text != "" {
 		text := exit.text
@@ -35,6 +36,10 @@ func execute(args []string) int {
 	}
 	return exit.status
 }
+
+// withoutURLs takes user and password out of a text about one argument, of which
+// nobody knows where it ends.
+var withoutURLs = regexp.MustCompile(`(?s)://.*@`)
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{

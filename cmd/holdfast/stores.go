@@ -35,7 +35,16 @@ func newStores() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stores",
 		Short: "List the kinds of store, what they promise and how their URLs are written",
-		Args:  noArgs,
+		Long: `Lists the kinds of store, what they promise and how their URLs are written.
+--store and HOLDFAST_STORE take such a URL, or
+
+  local      a SQLite file of this user's on this host
+  env:NAME   the URL is in the variable NAME
+  file:PATH  the URL is the one line of the file
+
+Others on the machine can see a password on the command line, but not one in a
+variable or a file of yours.`,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return printed(writeTable(os.Stdout, storesTable()))
 		},

@@ -32,12 +32,18 @@ func printable(text string) string {
 	return b.String()
 }
 
-// userInfo is what stands before the @ of a URL.
-var userInfo = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
+// userInfo is what stands before the @ of a URL: to the end of the word, or of the
+// string in quotation marks.
+var userInfo = regexp.MustCompile(`("[A-Za-z][A-Za-z0-9+.-]*://)(?:[^"\\]|\\.)*@|([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
+
+// secretPair is a parameter of a URL that may be a password.
+var secretPair = regexp.MustCompile(`([?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=)[^&\s"']+`)
 
 // redact takes passwords out of the URLs in a text. Stores never put theirs into
 // an error; but a URL in the wrong place of the command line would be repeated.
-func redact(text string) string { return userInfo.ReplaceAllString(text, "${1}***@") }
+func redact(text string) string {
+	return secretPair.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}${2}***@"), "${1}***")
+}
 
 // writeTable prints rows of cells below a line of titles. No line ends in spaces.
 func writeTable(out io.Writer, rows [][]string) error {

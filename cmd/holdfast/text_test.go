@@ -38,6 +38,10 @@ func TestRedact(t *testing.T) {
 		`got "etcd+tls://u:secret@a,b"`:            `got "etcd+tls://***@a,b"`,
 		"sqlite:///var/lib/a.db and mail a@host":   "sqlite:///var/lib/a.db and mail a@host",
 		"redis://host/0, redis://u:secret@other/0": "redis://host/0, redis://***@other/0",
+		`got "redis://u:my secret@host/0" of a@b`:  `got "redis://***@host/0" of a@b`,
+		`got "redis://u:\"secret@h", twice`:        `got "redis://***@h", twice`,
+		"postgres://h/d?user=u&sslPassword=secret": "postgres://h/d?user=u&sslPassword=***",
+		`got "https://h/?api_key=secret&x=y"`:      `got "https://h/?api_key=***&x=y"`,
 	} {
 		if got := redact(text); got != want {
 			t.Errorf("redact(%q) = %s, want %s", text, got, want)
