@@ -43,16 +43,23 @@ var withoutURLs = regexp.MustCompile(`(?s)://.*@`)
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "holdfast",
+		Use:   "holdfast COMMAND",
 		Short: "Run commands under a lock, one at a time",
 		Long: `Holdfast runs a command while it holds a lock, so that a job runs once at a
 time: on this machine without any set-up, or wherever a store is shared.`,
-		Example: `  holdfast run nightly-report -- ./report.sh
-  holdfast status`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs,
+		Example: `  # In a crontab: skip the report while one is still being made.
+  */5 * * * * holdfast run --no-wait report -- ./report.sh
+
+  # In a deploy script: wait for a deploy that runs, and say what this one is.
+  holdfast run --wait 10m --comment "$USER deploys $REV" deploy -- ./deploy.sh
+
+  # As a semaphore: at most three at a time.
+  holdfast run --shared --limit 3 crawl -- ./crawl.sh`,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := takeVariables(cmd); err != nil {
 				return err
@@ -68,6 +75,12 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 	}
 	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
 		newStatus(), newTop(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
+	root.AddGroup(&cobra.Group{ID: additional})
+	help := newHelp()
+	root.SetHelpCommand(help)
+	root.AddCommand(help)
+	root.AddCommand(newTopics()...)
+	root.SetUsageFunc(usage)
 	return root
 }
 
