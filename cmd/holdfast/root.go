@@ -57,10 +57,13 @@ time: on this machine without any set-up, or wherever a store is shared.`,
   holdfast run --shared --limit 3 crawl -- ./crawl.sh`,
 		SilenceErrors:         true,
 		SilenceUsage:          true,
-		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() == cobra.ShellCompRequestCmd {
+				explainFlags(cmd.Root())
+				return nil
+			}
 			if err := takeVariables(cmd); err != nil {
 				return err
 			}
@@ -78,9 +81,10 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()
 	root.SetHelpCommand(help)
-	root.AddCommand(help)
+	root.AddCommand(help, newCompletion())
 	root.AddCommand(newTopics()...)
 	root.SetUsageFunc(usage)
+	complete(root)
 	return root
 }
 
