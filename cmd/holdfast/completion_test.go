@@ -32,6 +32,7 @@ var offers = []struct {
 	{"holdfast run r ", "", "", false},
 	{"holdfast run --ttl ", "", "", false},
 	{"holdfast status ", "", "", false},
+	{"holdfast man ", "", "folders", false},
 	{"holdfast run r -- hfcomm", "hfcommand", "files", true},
 	{"holdfast run r -- ", "", "files", false},
 	{"holdfast run r -- ./rep", "", "files", false},

@@ -18,11 +18,11 @@ const additional = "additional"
 // topics are what help knows beside commands. Their texts are made of the
 // commands when they are asked for.
 var topics = []struct {
-	name, short string
-	text        func(root *cobra.Command) string
+	name, title, short string
+	text               func(root *cobra.Command) string
 }{
-	{"exit-codes", "What each exit status means, and what to do then", exitCodes},
-	{"environment", "The variables that are read and set", environment},
+	{"exit-codes", "exit status", "What each exit status means, and what to do then", exitCodes},
+	{"environment", "environment", "The variables that are read and set", environment},
 }
 
 // newTopics are the topics as cobra has them: commands that do not run.

@@ -81,7 +81,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()
 	root.SetHelpCommand(help)
-	root.AddCommand(help, newCompletion())
+	root.AddCommand(help, newCompletion(), newMan())
 	root.AddCommand(newTopics()...)
 	root.SetUsageFunc(usage)
 	complete(root)

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func TestPages(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "man1")
+	if err := writePages(newRoot(), dir); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	walk(newRoot(), func(cmd *cobra.Command) {
+		if !cmd.Runnable() {
+			return
+		}
+		file := filepath.Join(dir, pageName(cmd)+".1")
+		files = append(files, file)
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if !flag.Hidden && !bytes.Contains(page, []byte("\n\\fB"+roff("--"+flag.Name))) &&
+				!bytes.Contains(page, []byte(", \\fB"+roff("--"+flag.Name))) {
+				t.Errorf("%s does not have --%s", file, flag.Name)
+			}
+		})
+	})
+	// The same again, whatever the time is.
+	t.Setenv("SOURCE_DATE_EPOCH", "1")
+	again := t.TempDir()
+	if err := writePages(newRoot(), again); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		one, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := os.ReadFile(filepath.Join(again, filepath.Base(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(one, two) {
+			t.Errorf("%s is not the same twice", file)
+		}
+	}
+	for _, checker := range [][]string{
+		{"groff", "-man", "-ww", "-z", "-Tutf8"},
+		{"mandoc", "-T", "lint", "-W", "error"},
+	} {
+		t.Run(checker[0], func(t *testing.T) {
+			path, err := exec.LookPath(checker[0])
+			if err != nil {
+				t.Skip("it is not installed:", err)
+			}
+			for _, file := range files {
+				out, err := exec.CommandContext(t.Context(), path, append(checker[1:], file)...).CombinedOutput()
+				if err != nil || len(out) > 0 {
+					t.Errorf("%s: %v\n%s", file, err, out)
+				}
+			}
+		})
+	}
+}
+
+func TestRoff(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":       "plain",
+		".TH x":       `\&.TH x`,
+		"'x'":         `\(aqx\(aq`,
+		`a\b "c"`:     `a\eb \(dqc\(dq`,
+		"--store=~/^": `\-\-store=\(ti/\(ha`,
+	} {
+		if got := roff(text); got != want {
+			t.Errorf("%s is set as %s, want %s", text, got, want)
+		}
+	}
+	got := paragraphs("One\ntwo.\n\n  as\n  it is\n\nThree.\n")
+	if want := "One\ntwo.\n.PP\n.EX\n  as\n  it is\n.EE\n.PP\nThree.\n"; got != want {
+		t.Errorf("got %s, want %s", strings.TrimSpace(got), want)
+	}
+}
