@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// crontab is when a line of a crontab is due.
-var crontab = regexp.MustCompile(`^\s*([0-9*/,-]+\s+){5}`)
+// crontab is the time in a line of a crontab.
+var crontab = regexp.MustCompile(`(?m)^\s*([0-9*/,-]+\s+){5}`)
+
+// call is where an example calls holdfast.
+var call = regexp.MustCompile(`(?m)^[^#\n]*\bholdfast [a-z]`)
 
 // What the examples call is what there is. A shell reads them, in which holdfast
 // is a function that notes its arguments and nothing else can be called.
@@ -25,27 +28,28 @@ func TestExamples(t *testing.T) {
 		t.Skip("needs sh:", err)
 	}
 	walk(newRoot(), func(cmd *cobra.Command) {
-		for line := range strings.Lines(cmd.Example) {
-			line = strings.TrimSpace(crontab.ReplaceAllString(line, ""))
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			noted := filepath.Join(t.TempDir(), "noted")
-			shell := exec.CommandContext(t.Context(), sh, "-c",
-				`PATH= USER=ada REV=f00 ID=0123; holdfast() { printf '%s\0' "$@" >>"$NOTED"; printf '\n\0' >>"$NOTED"; }; `+line)
-			shell.Dir = t.TempDir()
-			shell.Env = append(os.Environ(), "NOTED="+noted)
-			_ = shell.Run() // what else the line calls is not there
-			calls, err := os.ReadFile(noted)
-			if err != nil {
-				t.Errorf("%q does not call holdfast", line)
-				continue
-			}
-			for call := range bytes.SplitSeq(bytes.TrimSuffix(calls, []byte("\n\x00")), []byte("\n\x00")) {
-				args := strings.Split(strings.TrimSuffix(string(call), "\x00"), "\x00")
-				if err := accepts(args); err != nil {
-					t.Errorf("%q: %v", line, err)
-				}
+		if !cmd.HasExample() {
+			return
+		}
+		noted := filepath.Join(t.TempDir(), "noted")
+		shell := exec.CommandContext(t.Context(), sh, "-c",
+			`PATH=; holdfast() { printf '%s\0' "$@" >>"$NOTED"; printf '\n\0' >>"$NOTED"; }`+"\n"+crontab.ReplaceAllString(cmd.Example, ""))
+		shell.Dir = t.TempDir()
+		shell.Env = append(os.Environ(), "NOTED="+noted, "USER=ada", "REV=f00")
+		_ = shell.Run() // what else the example calls is not there
+		text, err := os.ReadFile(noted)
+		if err != nil {
+			t.Errorf("the example of %s does not call holdfast", cmd.CommandPath())
+			return
+		}
+		calls := bytes.Split(bytes.TrimSuffix(text, []byte("\n\x00")), []byte("\n\x00"))
+		if want := len(call.FindAllString(cmd.Example, -1)); len(calls) < want {
+			t.Errorf("the example of %s calls holdfast %d times, want %d", cmd.CommandPath(), len(calls), want)
+		}
+		for _, c := range calls {
+			args := strings.Split(strings.TrimSuffix(string(c), "\x00"), "\x00")
+			if err := accepts(args); err != nil {
+				t.Errorf("the example of %s calls holdfast %q: %v", cmd.CommandPath(), args, err)
 			}
 		}
 	})
