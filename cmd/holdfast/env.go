@@ -137,9 +137,10 @@ func blame(cmd *cobra.Command, text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return r != '-' && (r < 'a' || r > 'z')
 	})
+	prose := " " + strings.Join(words, " ") + " "
 	var names []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		about := slices.Contains(words, "--"+flag.Name) || slices.Contains(words, flag.Name)
+		about := slices.Contains(words, "--"+flag.Name) || strings.Contains(prose, " "+strings.ReplaceAll(flag.Name, "-", " ")+" ")
 		if name := given(flag); byVariable(flag) && about && !strings.Contains(text, name) {
 			names = append(names, name)
 		}

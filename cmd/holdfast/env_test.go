@@ -43,6 +43,9 @@ func tree() (root *cobra.Command, took map[string]string) {
 			if *comment == "bad" {
 				return usagef("comment is not valid")
 			}
+			if *lockID == "bad" {
+				return usagef("the lock ID is not valid")
+			}
 			return nil
 		}
 		root.AddCommand(cmd)
@@ -94,6 +97,7 @@ func TestTakeVariables(t *testing.T) {
 		// What the command itself finds wrong.
 		{"LIMIT=-1", "run", "--limit -1 is negative (from HOLDFAST_LIMIT)"},
 		{"COMMENT=bad", "run", "comment is not valid (from HOLDFAST_COMMENT)"},
+		{"LOCK_ID=bad", "lock", "the lock ID is not valid (from HOLDFAST_LOCK_ID)"},
 		{"LIMIT=-1 COMMENT=x", "run --wait 1s", "--limit -1 is negative (from HOLDFAST_LIMIT)"},
 		{"COMMENT=x", "run --limit -1", "--limit -1 is negative"},
 	} {
