@@ -33,6 +33,7 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 	flags := cmd.Flags()
 	flags.DurationVar(&a.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
 	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
+	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	shared := flags.Bool("shared", false, "share the resource with others who share it")
 	flags.IntVar(&a.lock.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
 	flags.StringVar(&a.lock.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
@@ -53,8 +54,6 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 		a.forever = !flags.Changed("wait") && !*now
 		a.lock.TTL = a.ttl
 		switch {
-		case *now && a.wait != 0:
-			return usagef("-n means not to wait, and --wait %v to wait; give one of them", a.wait)
 		case a.wait < 0:
 			return usagef("--wait %v is negative; 0 means not to wait", a.wait)
 		case a.lock.Limit < 0:

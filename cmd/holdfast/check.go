@@ -21,12 +21,14 @@ func newCheck() *cobra.Command {
 		Use:   "check [flags]",
 		Short: "Find out whether a store is fit to lock on",
 		Long: `Tries on a resource of its own all that locking needs of the store, measures how
-long it takes, compares the clocks, and says what the store promises and what that
-means. It touches nothing that others have locked. What it locked is released; of
-its own resource a record remains, which sweep removes when it is a day old.
+long it takes, compares the clocks, and says what the store promises and what
+that means. It touches nothing that others have locked. What it locked is
+released; of its own resource a record remains, which sweep removes when it is a
+day old.
 
 RESULT is ok; note, for something to know; warn, for something that the store is
-not good for as it is; or fail. The exit status is 69 if something failed, else 0.`,
+not good for as it is; or fail. The exit status is 69 if something failed, and
+else 0.`,
 		Example: `  holdfast check
   holdfast check --store sqlite:///var/lib/jobs/locks.db
   holdfast check --json | jq .figures.shortestTtlMs`,

@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each holdfast takes a second more
 			e.Setenv("STORE", "sqlite://"+e.WorkDir+"/locks.db")
 			e.Values[running{}] = make(map[string]*started)
 			return os.Mkdir(home, 0o700)
@@ -135,7 +136,7 @@ type started struct {
 func start(ts *testscript.TestScript, _ bool, args []string) {
 	p := &started{Cmd: exec.CommandContext(context.Background(), args[1], args[2:]...), done: make(chan struct{})}
 	p.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "STORE", "GOCOVERDIR"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "STORE", "GOCOVERDIR", "GORACE"} {
 		p.Env = append(p.Env, name+"="+ts.Getenv(name))
 	}
 	p.stdout, p.stderr = output(ts, args[0]), output(ts, args[0])

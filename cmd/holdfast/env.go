@@ -27,6 +27,7 @@ var told = []struct{ name, meaning string }{
 	{"HOLDFAST_RESOURCE", "the resource"},
 	{"HOLDFAST_LOCK_ID", "the lock ID that holds it"},
 	{"HOLDFAST_TOKEN", "the fencing token; what is written to can refuse lower ones"},
+	{heldVariable, "what this run and those around it have locked, so that none waits for itself"},
 }
 
 // variable is the name of the variable that a flag of the command may be given

@@ -48,7 +48,7 @@ func newRoot() *cobra.Command {
 		Long: `Holdfast runs a command while it holds a lock, so that a job runs once at a
 time: on this machine without any set-up, or wherever a store is shared.`,
 		Example: `  # In a crontab: skip the report while one is still being made.
-  */5 * * * * holdfast run --no-wait report -- ./report.sh
+  */5 * * * * holdfast run --no-wait --at-least 4m report -- ./report.sh
 
   # In a deploy script: wait for a deploy that runs, and say what this one is.
   holdfast run --wait 10m --comment "$USER deploys $REV" deploy -- ./deploy.sh

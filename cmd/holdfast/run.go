@@ -19,14 +19,7 @@ func newRun() *cobra.Command {
 		Long: `Waits until nobody else holds the resource, runs the command, and gives the lock
 back when the command has ended. The exit status is the command's, or
 
-  64   the command line is wrong; nothing was done
-  69   the store cannot be used
-  75   the lock was not acquired in time; the command was not run
-  76   the lock was lost; the command was ended
-  126  the command cannot be run
-  127  there is no such command
-  128  and n: the command died of signal n
-
+` + runStatuses() + `
 The command gets stdin, stdout and stderr as they are, and in its environment
 HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		Example: `  holdfast run nightly-report -- ./report.sh

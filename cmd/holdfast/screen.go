@@ -43,11 +43,12 @@ func onScreen(use func(tcell.Screen) error) error {
 // answer, and answers that come after the end would be typed into the shell.
 func newScreen() (tcell.Screen, error) {
 	quiet := tcell.OptNegotiation(false)
-	tty, err := tcell.NewDevTty()
+	if tty, err := newDevTty(); err == nil {
+		return tcell.NewTerminfoScreenFromTty(tty, quiet)
+	}
+	tty, err := tcell.NewStdIoTty()
 	if err != nil {
-		if tty, err = tcell.NewStdIoTty(); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	return tcell.NewTerminfoScreenFromTty(tty, quiet)
 }

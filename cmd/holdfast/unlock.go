@@ -13,9 +13,9 @@ func newUnlock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unlock [flags] [LOCK-ID | --force RESOURCE]",
 		Short: "Release locks by their lock ID, or somebody's by force",
-		Long: `Releases all that the lock ID holds and shows what that was. Without a LOCK-ID it
-takes $HOLDFAST_LOCK_ID. If there is nothing to release that is no error: it is
-as it should be.
+		Long: `Releases all that the lock ID holds and shows what that was. Without a LOCK-ID
+it takes $HOLDFAST_LOCK_ID. If there is nothing to release that is no error: it
+is as it should be.
 
 With --force it takes the RESOURCE away from whoever holds it: for a holder that
 cannot be ended otherwise. It shows who is cut off and asks first; where nobody
@@ -48,7 +48,7 @@ status is
 		out := outcome{*asJSON}
 		if !*force {
 			for _, name := range []string{"hold", "yes"} {
-				if flags.Changed(name) {
+				if flags.Changed(name) && !byVariable(flags.Lookup(name)) {
 					return usagef("--%s needs --force", name)
 				}
 			}

@@ -196,10 +196,17 @@ func (w *warden) note(s state) {
 		w.report(report{Stopped: s.stopped})
 	case s.ended == nil:
 		w.alone = true
-	case s.ended.Signaled():
-		w.ended = &Result{Signal: s.ended.Signal(), Cut: w.schedule.cut(Now())}
 	default:
-		w.ended = &Result{Code: s.ended.ExitStatus(), Cut: w.schedule.cut(Now())}
+		w.ended = &Result{Cut: w.schedule.cut(Now())}
+		if s.ended.Signaled() {
+			w.ended.Signal = s.ended.Signal()
+		} else {
+			w.ended.Code = s.ended.ExitStatus()
+		}
+		if w.ended.Cut && !w.schedule.asked {
+			// It is past the deadline, and this process has stood still till now.
+			w.kill()
+		}
 	}
 }
 
