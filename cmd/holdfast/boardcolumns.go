@@ -35,7 +35,12 @@ type column struct {
 	name   int // which one of those that vary
 	// rank: where there is no room, columns of the highest rank are left out.
 	rank int
+	// spare: it gives way to others that have not enough.
+	spare bool
 }
+
+// enough is how wide a column is at least before others have to give way to it.
+const enough = 30
 
 func fixed(title string, width, rank int, text func(b *board, s *holdfast.Status, now time.Time) string) column {
 	return column{title: title, width: width, rank: rank, text: text}
@@ -47,15 +52,17 @@ func varying(title string, name, least, rank int) column {
 }
 
 func boardColumns() []column {
+	token := fixed("TOKEN", 16, 0, func(_ *board, s *holdfast.Status, _ time.Time) string { return strconv.FormatUint(s.Token, 10) })
+	token.spare = true
 	return []column{
 		varying("RESOURCE", resourceColumn, 12, 0),
-		fixed("LEFT", 11, 0, func(b *board, s *holdfast.Status, now time.Time) string { return b.leftOf(s, now) }),
+		fixed("LEFT", 10, 0, func(b *board, s *holdfast.Status, now time.Time) string { return b.leftOf(s, now) }),
 		varying("OWNER", ownerColumn, 8, 1),
 		varying("HOST", hostColumn, 8, 6),
 		fixed("MODE", 9, 5, func(_ *board, s *holdfast.Status, _ time.Time) string { return s.Mode.String() }),
 		fixed("HELD SINCE", 12, 2, func(_ *board, s *holdfast.Status, now time.Time) string { return clockTime(s.Created, now) }),
 		fixed("WAITER SEEN", 12, 3, func(_ *board, s *holdfast.Status, now time.Time) string { return clockTime(s.Waited, now) }),
-		fixed("TOKEN", 16, 7, func(_ *board, s *holdfast.Status, _ time.Time) string { return strconv.FormatUint(s.Token, 10) }),
+		token,
 		varying("COMMENT", commentColumn, 10, 4),
 	}
 }
@@ -64,11 +71,18 @@ func boardColumns() []column {
 func (b *board) fit(width int) []column {
 	all := boardColumns()
 	need := make([]int, columns) // of those that vary
+	comfortable := -columnGap    // with so many columns nobody misses anything
 	for i := range all {
-		if c := &all[i]; c.varies {
+		c := &all[i]
+		comfortable += columnGap + c.width
+		if c.varies {
 			need[c.name] = max(b.widths[c.name], len(c.title))
+			comfortable += min(need[c.name], enough) - c.width
 			c.width = min(c.width, need[c.name])
 		}
+	}
+	if comfortable > width {
+		all = slices.DeleteFunc(all, func(c column) bool { return c.spare })
 	}
 	room := func() int {
 		room := width + columnGap

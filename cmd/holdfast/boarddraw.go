@@ -119,14 +119,20 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	if !hold.Waited.IsZero() {
 		more += "; waiter seen " + hold.Waited.Local().Format(time.DateTime)
 	}
+	unlock, target := "holdfast unlock --force", "--hold "+hold.HoldID.String()+" "+argument(hold.Resource)
+	if flag := b.where.flag(); flag != "" {
+		unlock, target = unlock+flag+` \`, "  "+target // there may be no room for all in one line
+	} else {
+		unlock, target = unlock+" "+target, ""
+	}
 	return [...]string{
 		fmt.Sprintf("%s  %v, token %d", hold.Resource, hold.Mode, hold.Token),
 		fmt.Sprintf("lock ID %s  hold ID %v", hold.LockID, hold.HoldID),
 		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
 			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
-		"to take it away: holdfast unlock --force" + b.where.flag() + ` \`,
-		"  --hold " + hold.HoldID.String() + " " + argument(hold.Resource),
+		"to take it away: " + unlock,
+		target,
 	}
 }
 

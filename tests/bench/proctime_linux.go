@@ -17,13 +17,13 @@ func processorTimeOf(pid int) (time.Duration, error) {
 	// What comes after the name, which may have spaces, begins with the third
 	// field; the 14th and 15th are the times in user and in system mode.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	var ticks time.Duration
+	ticks := 0
 	for _, field := range fields[14-3 : 15-3+1] {
 		n, err := strconv.Atoi(string(field))
 		if err != nil {
 			return 0, err
 		}
-		ticks += time.Duration(n)
+		ticks += n
 	}
-	return ticks * time.Second / 100, nil
+	return time.Duration(ticks) * (time.Second / 100), nil
 }
