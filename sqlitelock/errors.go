@@ -33,6 +33,13 @@ func busy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_PROTOCOL
 }
 
+// refused reports that SQLite did not accept a statement. The statements do not
+// change, so it is the schema that did.
+func refused(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR // with its extended codes it passes by itself
+}
+
 // cause returns what SQLite said, without what was added to it.
 func cause(err error) error {
 	var e *sqlite.Error
@@ -50,6 +57,9 @@ func (s *store) wrap(err error) error {
 	}
 	if what, ok := causes[code(err)]; ok {
 		return unusable(s.file, what, err)
+	}
+	if refused(err) {
+		return unusable(s.file, "is not as Holdfast made it: a table or a column is missing", err)
 	}
 	return fmt.Errorf("SQLite file %s: %w", s.file, err)
 }

@@ -41,7 +41,8 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 	flags.DurationVar(&a.lock.TakeoverDelay, "takeover-delay", 0,
 		"how long, as a `duration`, nobody else gets the lock after its holder fell\n"+
 			"silent and its time ran out (default none)")
-	flags.IntVarP(&a.conflict, "conflict-exit", "E", statusNotAcquired,
+	a.conflict = statusNotAcquired
+	flags.VarP((*exitStatus)(&a.conflict), "conflict-exit", "E",
 		"the exit `status` if the lock was not acquired in time")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say when the lock was acquired")
 	flags.BoolVar(&a.quiet, "quiet", false, "do not say how far a lock in the local store reaches, nor, on a\n"+
@@ -64,8 +65,6 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 			return usagef("--takeover-delay %v is negative", a.lock.TakeoverDelay)
 		case a.lock.TakeoverDelay > holdfast.MaxTTL:
 			return usagef("--takeover-delay %v is more than 100 years", a.lock.TakeoverDelay)
-		case a.conflict < 1 || a.conflict > 255:
-			return usagef("--conflict-exit %d is not from 1 to 255", a.conflict)
 		}
 		if err := (driver.Details{Owner: a.lock.Owner, Comment: a.lock.Comment}).Validate(); err != nil {
 			return usagef("%v", err)

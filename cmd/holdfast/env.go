@@ -25,7 +25,7 @@ var everywhere = []string{"store"}
 // around that command, and no flags of a run within.
 var told = []struct{ name, meaning string }{
 	{"HOLDFAST_RESOURCE", "the resource"},
-	{"HOLDFAST_LOCK_ID", "the lock ID that holds it"},
+	{lockIDVariable, "the lock ID that holds it"},
 	{"HOLDFAST_TOKEN", "the fencing token; what is written to can refuse lower ones"},
 	{heldVariable, "what this run and those around it have locked, so that none waits for itself"},
 }
@@ -65,7 +65,7 @@ func takeVariables(cmd *cobra.Command) error {
 			return
 		}
 		text, set := os.LookupEnv(name)
-		if !set {
+		if !set || name == lockIDVariable && isAround(text) {
 			return
 		}
 		if slices.ContainsFunc(rivals(flags, flag), func(r *pflag.Flag) bool { return r.Changed && !byVariable(r) }) {

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,12 +28,25 @@ func (j *job) notNested(held string) error {
 }
 
 // held is the value of heldVariable for the command.
-func (j *job) held(outer string) string {
-	exclusive, shared := j.marks()
+func (j *job) held(outer, lockID string) string {
+	mark, shared := j.marks()
 	if j.mode == holdfast.Shared {
-		return strings.TrimSpace(outer + " " + shared)
+		mark = shared
 	}
-	return strings.TrimSpace(outer + " " + exclusive)
+	return strings.TrimSpace(outer + " " + mark + " " + lockIDMark(lockID))
+}
+
+// isAround reports that the lock ID is that of a run around this process. What
+// that locked is for that run alone to release.
+func isAround(lockID string) bool {
+	return slices.Contains(strings.Fields(os.Getenv(heldVariable)), lockIDMark(lockID))
+}
+
+func lockIDMark(lockID string) string { return "i" + shortHash(lockID) }
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // marks stand for the resource in its store, locked in either mode. A hash keeps
@@ -44,7 +58,6 @@ func (j *job) marks() (exclusive, shared string) {
 			store = file
 		}
 	}
-	sum := sha256.Sum256([]byte(store + "\x00" + j.resource))
-	mark := hex.EncodeToString(sum[:8])
+	mark := shortHash(store + "\x00" + j.resource)
 	return "x" + mark, "s" + mark
 }

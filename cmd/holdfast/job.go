@@ -119,7 +119,7 @@ func (j *job) environment(hold *holdfast.Hold) []string {
 		"HOLDFAST_RESOURCE="+j.resource,
 		"HOLDFAST_LOCK_ID="+hold.LockID(),
 		fmt.Sprintf("HOLDFAST_TOKEN=%d", hold.Token()),
-		heldVariable+"="+j.held(os.Getenv(heldVariable)))
+		heldVariable+"="+j.held(os.Getenv(heldVariable), hold.LockID()))
 }
 
 // notStarted is the exit of a command that was found but could not be started.

@@ -151,12 +151,6 @@ func (l *looker) look(ctx context.Context, f holdfast.Filter) sight {
 	return s
 }
 
-// hopeless reports that a store will not answer before somebody has mended
-// something.
-func hopeless(err error) bool {
-	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable)
-}
-
 // silence says in a line, to somebody who watches, that there was no answer.
 func silence(err error) string {
 	return "no answer, trying again: " + reason(cmp.Or(errors.Unwrap(err), err))

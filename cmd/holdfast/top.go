@@ -67,7 +67,7 @@ func top(ctx context.Context, where location, interval time.Duration) error {
 					return nil
 				case seen.panic != nil:
 					panic(seen.panic)
-				case !b.begun && seen.err != nil && hopeless(seen.err):
+				case !b.begun && seen.err != nil && lasting(seen.err):
 					return where.failure(seen.err)
 				}
 				b.see(seen)

@@ -56,6 +56,9 @@ status is
 			if err != nil {
 				return err
 			}
+			if len(args) == 0 && isAround(id) {
+				return usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to mean it all the same", lockIDVariable)
+			}
 			where, err := store()
 			if err != nil {
 				return err

@@ -37,7 +37,7 @@ type refusal struct {
 
 // newWaitLine returns the line on stderr.
 func newWaitLine() *waitLine {
-	if !term.IsTerminal(int(os.Stderr.Fd())) || os.Getenv("TERM") == "dumb" {
+	if !isTerminal(os.Stderr) {
 		return nil
 	}
 	return &waitLine{terminal: os.Stderr, news: make(chan struct{}, 1), quit: make(chan struct{})}

@@ -56,7 +56,7 @@ func (v *view) follow(sights <-chan sight) error {
 			panic(s.panic)
 		}
 		if s.err != nil {
-			if !begun && hopeless(s.err) {
+			if !begun && lasting(s.err) {
 				return v.where.failure(s.err)
 			}
 			begun = true
@@ -133,7 +133,7 @@ func (v *view) redraw(ctx context.Context, s tcell.Screen, sights <-chan sight) 
 				panic(seen.panic)
 			case seen.err == nil:
 				last, trouble = seen, ""
-			case !begun && hopeless(seen.err):
+			case !begun && lasting(seen.err):
 				return v.where.failure(seen.err)
 			default:
 				trouble = silence(seen.err)
