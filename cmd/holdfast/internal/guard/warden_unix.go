@@ -42,8 +42,9 @@ func Main() {
 }
 
 // deafen makes signals have no effect on the guard: it ends when its command has.
-// One that is ignored already stays so, for the command too; one that is heard
-// is at its default in the command.
+// One that is ignored already stays so, for the command too, if it is HUP or INT:
+// of others the runtime of Go forgets that. One that is heard is at its default in
+// the command.
 func deafen() {
 	unheard := make(chan os.Signal, 1) // what nobody receives is dropped
 	for n := syscall.Signal(1); n < 32; n++ {
