@@ -44,7 +44,7 @@ func (j *job) run(ctx context.Context) error {
 	a := attendance{job: j, guard: g, tty: tty, hold: l.hold}
 	if err := a.start(); err != nil {
 		_ = l.release() // if it fails the lock ends by itself; nothing ran under it
-		return j.notStarted(err)
+		return j.notStarted(l.hold, err)
 	}
 	result := a.attend(signals, notices)
 	if a.lost && !j.lenient {
@@ -122,9 +122,14 @@ func (j *job) environment(hold *holdfast.Hold) []string {
 		heldVariable+"="+j.held(os.Getenv(heldVariable), hold.LockID()))
 }
 
-// notStarted is the exit of a command that was found but could not be started.
-func (j *job) notStarted(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+// notStarted is the exit of a command that was found but was not started.
+func (j *job) notStarted(hold *holdfast.Hold, err error) error {
+	switch {
+	case errors.Is(err, guard.ErrLate):
+		return exitf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", j.resource, j.command[0], lossOf(hold))
+	case errors.Is(err, guard.ErrFell):
+		return exitf(statusFailed, "the process that was to guard %q was killed, so the command was not run; run it again", j.command[0])
+	case errors.Is(err, fs.ErrNotExist):
 		return exitf(statusNotFound, "%q cannot be run: the interpreter that its first line names is not there", j.command[0])
 	}
 	return cannotRun(j.command[0], err)

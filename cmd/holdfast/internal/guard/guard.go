@@ -17,6 +17,7 @@
 package guard
 
 import (
+	"errors"
 	"syscall"
 	"time"
 )
@@ -43,6 +44,14 @@ type Command struct {
 	// before the command begins.
 	Foreground bool
 }
+
+// ErrLate is the error of a command that was not started because its deadline had
+// passed.
+var ErrLate = errors.New("the deadline has passed")
+
+// ErrFell is the error of a command that was not started because the guard was
+// killed before.
+var ErrFell = errors.New("the guard was killed")
 
 // Event is news of the command. Just one of its fields is set.
 type Event struct {

@@ -110,14 +110,16 @@ func (g *Guard) keepAwake() {
 	}
 }
 
-// Run starts the command, once. Its error is a syscall.Errno.
+// Run starts the command, once. Its error is ErrLate, ErrFell or a syscall.Errno.
 func (g *Guard) Run(c Command) error {
 	g.lenient, g.deadline = c.Lenient, c.Deadline
 	g.order(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
 	case !open:
-		return fmt.Errorf("the guard of the command was killed: %w", syscall.ECHILD)
+		return ErrFell
+	case r.Late:
+		return ErrLate
 	case r.Failed != 0:
 		return r.Failed
 	}

@@ -61,8 +61,13 @@ func (g *Guard) killOnClose(on bool) error {
 	return os.NewSyscallError("SetInformationJobObject", err)
 }
 
-// Run starts the command, once, in the job object.
+// Run starts the command, once, in the job object. Its error is ErrLate or that of
+// the system.
 func (g *Guard) Run(c Command) error {
+	s := &schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
+	if s.cut(Now()) {
+		return ErrLate
+	}
 	p, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Env: c.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return err
@@ -75,7 +80,6 @@ func (g *Guard) Run(c Command) error {
 		}
 		ended <- code
 	}()
-	s := &schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
 	if c.Lenient {
 		_ = g.killOnClose(false) // else the command would not outlive the program
 	}

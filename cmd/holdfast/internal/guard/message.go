@@ -33,6 +33,7 @@ type launch struct {
 type report struct {
 	Started int            `json:",omitempty"` // the command's process ID
 	Failed  syscall.Errno  `json:",omitempty"` // why it could not be started
+	Late    bool           `json:",omitempty"` // it was not started: its deadline had passed
 	Stopped syscall.Signal `json:",omitempty"`
 	Ending  bool           `json:",omitempty"`
 	Ended   *Result        `json:",omitempty"`

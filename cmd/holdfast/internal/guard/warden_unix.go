@@ -219,6 +219,11 @@ func (w *warden) report(r report) {
 
 func (w *warden) launch(l *launch) {
 	w.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
+	if w.schedule.cut(Now()) {
+		// Who sent this may have stood still since its lock was granted.
+		w.report(report{Late: true})
+		return
+	}
 	pid, err := start(l)
 	if err != nil {
 		errno, ok := errors.AsType[syscall.Errno](err)
