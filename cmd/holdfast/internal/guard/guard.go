@@ -57,6 +57,8 @@ var ErrFell = errors.New("the guard was killed")
 type Event struct {
 	// Stopped by this signal. It is nobody's until someone continues it.
 	Stopped syscall.Signal
+	// Continued, by whomever.
+	Continued bool
 	// Ending: the command was asked to end because its deadline is near.
 	Ending bool
 	// Ended is the last event.

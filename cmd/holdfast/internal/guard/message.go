@@ -31,12 +31,13 @@ type launch struct {
 
 // report is what the guard sends to the wrapper.
 type report struct {
-	Started int            `json:",omitempty"` // the command's process ID
-	Failed  syscall.Errno  `json:",omitempty"` // why it could not be started
-	Late    bool           `json:",omitempty"` // it was not started: its deadline had passed
-	Stopped syscall.Signal `json:",omitempty"`
-	Ending  bool           `json:",omitempty"`
-	Ended   *Result        `json:",omitempty"`
+	Started   int            `json:",omitempty"` // the command's process ID
+	Failed    syscall.Errno  `json:",omitempty"` // why it could not be started
+	Late      bool           `json:",omitempty"` // it was not started: its deadline had passed
+	Stopped   syscall.Signal `json:",omitempty"`
+	Continued bool           `json:",omitempty"`
+	Ending    bool           `json:",omitempty"`
+	Ended     *Result        `json:",omitempty"`
 }
 
 func launchOf(c Command) *launch {

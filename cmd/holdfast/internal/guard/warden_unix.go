@@ -72,11 +72,12 @@ type warden struct {
 	orphaned bool          // there is nobody to report to
 }
 
-// state is news from the kernel: the command was stopped or has ended, or there
-// are no children any more.
+// state is news from the kernel: the command was stopped, was continued or has
+// ended, or there are no children any more.
 type state struct {
-	stopped syscall.Signal
-	ended   *syscall.WaitStatus
+	stopped   syscall.Signal
+	continued bool
+	ended     *syscall.WaitStatus
 }
 
 func (w *warden) serve() {
@@ -193,8 +194,8 @@ func (w *warden) treeLives() bool {
 
 func (w *warden) note(s state) {
 	switch {
-	case s.stopped != 0:
-		w.report(report{Stopped: s.stopped})
+	case s.stopped != 0 || s.continued:
+		w.report(report{Stopped: s.stopped, Continued: s.continued})
 	case s.ended == nil:
 		w.alone = true
 	default:
@@ -269,7 +270,7 @@ func start(l *launch) (pid int, err error) {
 func (w *warden) reap() {
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED|syscall.WCONTINUED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
@@ -278,6 +279,8 @@ func (w *warden) reap() {
 		case pid != w.group:
 		case status.Stopped():
 			w.states <- state{stopped: status.StopSignal()}
+		case status.Continued():
+			w.states <- state{continued: true}
 		default:
 			w.states <- state{ended: &status}
 		}
