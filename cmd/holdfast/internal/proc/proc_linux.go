@@ -73,19 +73,9 @@ func children(pid int) (pids []int) {
 // search is Descendants for kernels that do not list children, by a look at all
 // processes.
 func search(root int) []Process {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
 	children := make(map[int][]Process)
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue // not of a process
-		}
-		if p, ok := Read(pid); ok {
-			children[p.Parent] = append(children[p.Parent], p)
-		}
+	for p := range all {
+		children[p.Parent] = append(children[p.Parent], p)
 	}
 	var found []Process
 	for next := []int{root}; len(next) > 0; next = next[1:] {
@@ -97,4 +87,31 @@ func search(root int) []Process {
 		}
 	}
 	return found
+}
+
+// Members returns those of the group that live, as Descendants does.
+func Members(group int) []Process {
+	var found []Process
+	for p := range all {
+		if p.Group == group && !p.Dead {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func all(yield func(Process) bool) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue // not of a process
+		}
+		if p, ok := Read(pid); ok && !yield(p) {
+			return
+		}
+	}
 }

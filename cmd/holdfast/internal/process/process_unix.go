@@ -27,7 +27,8 @@ var (
 func Die(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	signal.Reset(sig)
-	toDefault(sig)
+	noCore()
+	Unhear(sig)
 	if syscall.Kill(os.Getpid(), sig) == nil {
 		time.Sleep(time.Second / 10) // it may be another thread that dies of it
 	}
