@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
 // The exit statuses that are holdfast's own. All others of run are the
@@ -66,7 +68,8 @@ func reason(err error) string {
 
 // say prints one line of holdfast's own on stderr.
 func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "holdfast: %s\n", printable(redact(fmt.Sprintf(format, args...))))
+	line := printable(redact(fmt.Sprintf(format, args...)))
+	terminal.Quietly(func() { fmt.Fprintf(os.Stderr, "holdfast: %s\n", line) })
 }
 
 // exitStatus is a flag whose value is an exit status of the user's choice.

@@ -39,14 +39,12 @@ func (j *job) run(ctx context.Context) error {
 
 	tty := terminal.Open()
 	defer tty.Close()
-	notices, stopNotices := process.Notices() // before the command could send one itself
-	defer stopNotices()
 	a := attendance{job: j, guard: g, tty: tty, hold: l.hold}
 	if err := a.start(); err != nil {
 		_ = l.release() // if it fails the lock ends by itself; nothing ran under it
 		return j.notStarted(l.hold, err)
 	}
-	result := a.attend(signals, notices)
+	result := a.attend(signals)
 	if a.lost && !j.lenient {
 		_ = l.release() // it may be there yet: the command was ended before its time
 		return j.loss(l.hold, result)

@@ -2,7 +2,10 @@
 
 package terminal
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // Terminal is none: here commands share the console with who starts them.
 type Terminal struct{}
@@ -13,11 +16,23 @@ func Open() *Terminal { return nil }
 // Close does nothing.
 func (*Terminal) Close() {}
 
+// Stops delivers nothing.
+func (*Terminal) Stops() <-chan os.Signal { return nil }
+
 // Foreground is false.
 func (*Terminal) Foreground() bool { return false }
 
+// IsFront is false.
+func (*Terminal) IsFront(int) bool { return false }
+
+// Alone is false.
+func (*Terminal) Alone() bool { return false }
+
 // Gone is false.
 func (*Terminal) Gone() bool { return false }
+
+// IsLeader is false.
+func (*Terminal) IsLeader() bool { return false }
 
 // Lend does nothing.
 func (*Terminal) Lend(int) {}
@@ -38,10 +53,22 @@ func (*Terminal) Restore() {}
 func (*Terminal) CanSuspend() bool { return false }
 
 // Suspend does nothing.
-func (*Terminal) Suspend(syscall.Signal) {}
+func (*Terminal) Suspend(syscall.Signal, bool) {}
 
-// IsKey is false.
-func IsKey(syscall.Signal) bool { return false }
+// Wake does nothing.
+func (*Terminal) Wake() {}
+
+// Interrupt does nothing.
+func (*Terminal) Interrupt(syscall.Signal) {}
+
+// Quietly does just what it is given.
+func Quietly(do func()) { do() }
+
+// Key is no signal: nothing is stopped here.
+const Key = syscall.Signal(-2)
 
 // IsWanted is false.
 func IsWanted(syscall.Signal) bool { return false }
+
+// IsInterrupt is false.
+func IsInterrupt(syscall.Signal) bool { return false }
