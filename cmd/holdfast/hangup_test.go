@@ -1,0 +1,119 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestHangUp(t *testing.T) {
+	const script = `trap 'n=$((n+1)); echo $n >>hups' HUP
+n=0
+: >runs
+` + pause + "\n: >done\n"
+	told := func(c *console, pid, wrapper int) {
+		c.until("told", func() bool { return c.exists("hups") })
+		<-c.ended // by then all have told
+		c.goOn(1)
+		c.dead(wrapper)
+		hups, err := os.ReadFile(filepath.Join(c.dir, "hups"))
+		c.check(err)
+		if string(hups) != "1\n" {
+			c.Errorf("the command was told %q", hups)
+		}
+		if !c.exists("done") {
+			c.Error("the command did not run to its end")
+		}
+		c.free("r")
+	}
+	for name, line := range map[string]string{
+		"foreground":        "holdfast run r -- %s",
+		"background":        "holdfast run r -- %s &",
+		"script":            "sh -c 'holdfast run r -- %s; :'",
+		"pipeline":          "holdfast run r -- %s | sleep 100",
+		"that left the tty": "holdfast run r -- %s </dev/null >/dev/null 2>&1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShells(t, func(c *console) {
+				c.enter(fmt.Sprintf(line, c.command("echo $$ >pid;"+script)))
+				c.until("running", func() bool { return c.exists("runs") })
+				text, err := os.ReadFile(filepath.Join(c.dir, "pid"))
+				c.check(err)
+				var pid int
+				_, err = fmt.Sscan(string(text), &pid)
+				c.check(err)
+				wrapper := c.wrapper(pid)
+				c.hangUp()
+				if name == "background" && strings.HasPrefix(filepath.Base(c.program.Path), "dash") {
+					// It leaves its background jobs alone when it dies of the hang-up.
+					<-c.ended
+					c.goOn(1)
+					c.dead(wrapper)
+					c.free("r")
+					return
+				}
+				told(c, pid, wrapper)
+			})
+		})
+	}
+	t.Run("without a shell", func(t *testing.T) {
+		c := open(t, "holdfast", "run", "r", "--", "sh", "-c", "echo pid $$.;"+script)
+		pid := c.pid()
+		wrapper := c.wrapper(pid)
+		c.until("running", func() bool { return c.exists("runs") })
+		c.hangUp()
+		c.until("told", func() bool { return c.exists("hups") })
+		c.goOn(1)
+		told(c, pid, wrapper)
+	})
+	t.Run("fatal", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command("exec sleep 100"))
+			pid := c.pid()
+			wrapper := c.wrapper(pid)
+			c.hangUp()
+			c.dead(pid)
+			c.dead(wrapper)
+			c.free("r")
+		})
+	})
+	t.Run("while stopped", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command("exec sleep 100"))
+			pid := c.pid()
+			wrapper := c.wrapper(pid)
+			c.press(ctrlZ)
+			c.expect(prompt)
+			c.stopped(wrapper)
+			c.hangUp()
+			c.dead(pid)
+			c.dead(wrapper)
+			c.free("r")
+		})
+	})
+	t.Run("nohup", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("nohup holdfast run r -- sh -c 'echo $$ >pid; : >runs; " + pause + "; : >done' >out 2>&1")
+			c.until("running", func() bool { return c.exists("runs") })
+			text, err := os.ReadFile(filepath.Join(c.dir, "pid"))
+			c.check(err)
+			var pid int
+			_, err = fmt.Sscan(string(text), &pid)
+			c.check(err)
+			wrapper := c.wrapper(pid)
+			c.hangUp()
+			<-c.ended
+			c.held("r")
+			c.goOn(1)
+			c.dead(wrapper)
+			if !c.exists("done") {
+				c.Error("the command did not run to its end")
+			}
+			c.free("r")
+		})
+	})
+}

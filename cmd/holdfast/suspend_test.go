@@ -1,0 +1,447 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
+	"golang.org/x/sys/unix"
+)
+
+func TestSuspend(t *testing.T) {
+	const script = "read x; echo got $x; read x; echo got $x; exit 3"
+	t.Run("fg", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			shell := c.front()
+			c.enter("holdfast run r -- " + c.command(script))
+			pid := c.pid()
+			c.enter("one")
+			c.expectLine("got one")
+			token := c.token("r")
+			c.press(ctrlZ)
+			c.expect(prompt)
+			if c.front() != shell {
+				c.Error("the shell is not in front")
+			}
+			c.stopped(pid)
+			c.stopped(c.wrapper(pid))
+			c.held("r")
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == pid })
+			c.enter("two")
+			c.expectLine("got two")
+			c.expect(prompt)
+			c.status(3)
+			if token == 0 || c.token("r") != 0 {
+				c.Errorf("token %d, then %d", token, c.token("r"))
+			}
+			c.free("r")
+		})
+	})
+	t.Run("bg, which reads", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command(pause+"; echo went; "+script))
+			pid := c.pid()
+			token := c.token("r")
+			c.press(ctrlZ)
+			c.expect(prompt)
+			c.stopped(pid)
+			wrapper := c.wrapper(pid)
+			c.stopped(wrapper)
+			c.enter("bg")
+			c.expect(prompt)
+			c.goOn(1)
+			c.expectLine("went")
+			// Now it wants to read.
+			c.stopped(pid)
+			c.stopped(wrapper)
+			c.enter("jobs")
+			c.expect("(?i)stopped")
+			c.expect(prompt)
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == pid })
+			if c.token("r") != token {
+				c.Errorf("token %d, then %d", token, c.token("r"))
+			}
+			c.enter("one")
+			c.expectLine("got one")
+			c.enter("two")
+			c.expectLine("got two")
+			c.expect(prompt)
+			c.status(3)
+			c.free("r")
+		})
+	})
+	t.Run("twice", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command(script))
+			pid := c.pid()
+			for range 2 {
+				c.press(ctrlZ)
+				c.expect(prompt)
+				c.stopped(pid)
+				c.stopped(c.wrapper(pid))
+				c.enter("fg")
+				c.until("in front", func() bool { return c.front() == pid && state(pid) != "T" })
+			}
+			c.enter("one")
+			c.expectLine("got one")
+			c.press(ctrlC)
+			c.expect(prompt)
+			c.status(130)
+			c.free("r")
+		})
+	})
+	t.Run("killed", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command(script))
+			pid := c.pid()
+			c.press(ctrlZ)
+			c.expect(prompt)
+			c.stopped(c.wrapper(pid))
+			c.enter("kill %1; kill -CONT %1; wait %1")
+			c.expect(prompt)
+			c.dead(pid)
+			c.free("r")
+		})
+	})
+}
+
+// The lock goes to another while the command is stopped: it must never run again.
+func TestSuspendBeyondTTL(t *testing.T) {
+	inShells(t, func(c *console) {
+		shell, modes := c.front(), c.modes()
+		c.enter("holdfast run --ttl 1s r -- " + c.command("stty raw; while :; do echo x >>log; done"))
+		pid := c.pid()
+		c.until("raw and busy", func() bool { return c.modes() != modes && c.exists("log") })
+		c.check(syscall.Kill(pid, syscall.SIGTSTP)) // the keys are but bytes to it
+		c.expect(prompt)
+		c.stopped(pid)
+		wrapper := c.wrapper(pid)
+		c.stopped(wrapper)
+		size := func() int64 {
+			info, err := os.Stat(filepath.Join(c.dir, "log"))
+			c.check(err)
+			return info.Size()
+		}
+		before := size()
+		c.another(func(ctx context.Context, client *holdfast.Client) {
+			hold, err := client.Lock(ctx, "r", nil)
+			c.check(err)
+			c.dead(pid)
+			c.enter("fg")
+			c.expectLine(`holdfast: the lock of "r" was lost while "sh" ran: .* run it again.*`)
+			c.expect(prompt)
+			c.check(hold.Unlock(ctx))
+		})
+		c.status(76)
+		if after := size(); after != before {
+			c.Errorf("the command ran again: it wrote %d bytes", after-before)
+		}
+		if c.front() != shell {
+			c.Error("the shell is not in front")
+		}
+		if c.modes() != modes {
+			c.Error("the modes of the terminal are not restored")
+		}
+		c.free("r")
+	})
+}
+
+// Nobody could continue what the key stops.
+func TestSuspendWithoutShell(t *testing.T) {
+	for name, program := range map[string][]string{
+		"alone":     {"holdfast", "run", "--ttl", "2s", "r", "--", "sh", "command"},
+		"in script": {"sh", "-c", "holdfast run --ttl 2s r -- sh command; exit $?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			program[len(program)-1] = strings.Replace(program[len(program)-1], "command", filepath.Join(dir, "command"), 1)
+			script := "echo pid $$.; read x; echo got $x; read x; echo got $x; exit 3\n"
+			if err := os.WriteFile(filepath.Join(dir, "command"), []byte(script), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := open(t, program...)
+			c.pid()
+			c.enter("one")
+			c.expectLine("got one")
+			token := c.token("r")
+			c.press(ctrlZ)
+			c.enter("two")
+			c.expectLine("got two")
+			if token == 0 {
+				c.Error("it holds nothing")
+			}
+			c.exit(3)
+			c.free("r")
+		})
+	}
+}
+
+func TestBackground(t *testing.T) {
+	t.Run("reads", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command("read x; echo got $x; exit 3") + " &")
+			pid := c.pid()
+			wrapper := c.wrapper(pid)
+			c.stopped(pid)
+			c.stopped(wrapper)
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == pid })
+			c.enter("hello")
+			c.expectLine("got hello")
+			c.expect(prompt)
+			c.status(3)
+			c.free("r")
+		})
+	})
+	// A shell that brings what runs to the front need not tell it.
+	t.Run("brought to the front before it reads", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command(pause+"; read x; echo got $x; exit 3") + " &")
+			pid := c.pid()
+			group, err := unix.Getpgid(c.wrapper(pid))
+			c.check(err)
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == group || c.front() == pid })
+			c.goOn(1)
+			c.enter("hello")
+			c.expectLine("got hello")
+			c.expect(prompt)
+			c.status(3)
+			c.free("r")
+		})
+	})
+	t.Run("interrupted in front", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command(counting("INT")) + " &")
+			pid := c.pid()
+			group, err := unix.Getpgid(c.wrapper(pid))
+			c.check(err)
+			c.expectLine("counting")
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == group || c.front() == pid })
+			c.press(ctrlC)
+			c.expectLine("got INT 1")
+			c.goOn(1)
+			c.expectLine("total INT 1")
+			c.expect(prompt)
+			c.status(7)
+		})
+	})
+	// The modes that stty sets are for whoever is in front.
+	t.Run("suspended in front", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("holdfast run r -- " + c.command("echo runs; exec sleep 100") + " &")
+			pid := c.pid()
+			c.expectLine("runs")
+			wrapper := c.wrapper(pid)
+			group, err := unix.Getpgid(wrapper)
+			c.check(err)
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == group || c.front() == pid })
+			c.press(ctrlZ)
+			c.expect(prompt)
+			c.stopped(pid)
+			c.stopped(wrapper)
+			c.enter("fg")
+			c.until("running", func() bool { return state(pid) == "S" && state(wrapper) == "S" })
+			c.press(ctrlC)
+			c.expect(prompt)
+			c.status(130)
+			c.free("r")
+		})
+	})
+}
+
+// What the shell takes for its job is the script, with all that it started.
+func TestScript(t *testing.T) {
+	inShells(t, func(c *console) {
+		shell := c.front()
+		c.file("script", "holdfast run r -- "+c.command("read x; echo got $x; read x; echo got $x")+"\nread x\necho after $x\n")
+		c.enter("sh script")
+		pid := c.pid()
+		c.enter("one")
+		c.expectLine("got one")
+		wrapper := c.wrapper(pid)
+		p, _ := proc.Read(wrapper)
+		token := c.token("r")
+		for range 2 {
+			c.press(ctrlZ)
+			c.expect(prompt)
+			if c.front() != shell {
+				c.Error("the shell is not in front")
+			}
+			for _, pid := range []int{pid, wrapper, p.Parent} {
+				c.stopped(pid)
+			}
+			c.held("r")
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == pid && state(pid) != "T" })
+		}
+		if c.token("r") != token {
+			c.Error("it is another hold now")
+		}
+		c.enter("two")
+		c.expectLine("got two")
+		c.enter("three")
+		c.expectLine("after three")
+		c.expect(prompt)
+		c.status(0)
+		c.free("r")
+	})
+}
+
+// Whoever stops a command from elsewhere does not give up its lock.
+func TestStopFromElsewhere(t *testing.T) {
+	for name, line := range map[string]string{
+		"no terminal": "setsid holdfast run --ttl 1s r -- %s &",
+		"background":  "holdfast run --ttl 1s r -- %s &",
+		"script":      "sh -c 'holdfast run --ttl 1s r -- %s; :'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath("setsid"); err != nil && name == "no terminal" {
+				t.Skip(err)
+			}
+			inShells(t, func(c *console) {
+				c.enter(fmt.Sprintf(line, c.command(pause+"; echo went")))
+				pid := c.pid()
+				token := c.token("r")
+				wrapper := c.wrapper(pid)
+				c.check(syscall.Kill(pid, syscall.SIGSTOP))
+				c.stopped(pid)
+				c.renewed("r", 3)
+				if s := state(wrapper); s == "T" {
+					c.Error("the wrapper is stopped")
+				}
+				if state(pid) != "T" || c.token("r") != token {
+					c.Errorf("state %s, token %d, then %d", state(pid), token, c.token("r"))
+				}
+				c.goOn(1)
+				c.check(syscall.Kill(pid, syscall.SIGCONT))
+				c.expectLine("went")
+				c.dead(wrapper)
+				c.free("r")
+			})
+		})
+	}
+}
+
+// A command that is stopped hears nothing, and yet it is to end.
+func TestStoppedCommandIsEnded(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			inShells(t, func(c *console) {
+				c.enter("holdfast run r -- " + c.command("exec sleep 100") + " &")
+				pid := c.pid()
+				wrapper := c.wrapper(pid)
+				c.check(syscall.Kill(pid, syscall.SIGSTOP))
+				c.stopped(pid)
+				// Its wrapper hears of the stop some time after it.
+				c.until("ended", func() bool {
+					_ = syscall.Kill(wrapper, sig)
+					return !runs(wrapper)
+				})
+				c.dead(pid)
+				c.free("r")
+			})
+		})
+	}
+}
+
+// Nobody can bring to the front what a shell without job control has left behind.
+// As such a process may not read the terminal, one that is stopped for it is hung
+// up on.
+func TestAbandonedReader(t *testing.T) {
+	t.Run("told", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("(holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &)")
+			pid := c.pid()
+			c.dead(pid)
+			c.free("r")
+			c.never("unreached")
+		})
+	})
+	t.Run("deaf", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("(holdfast run r -- " + c.command("trap '' HUP; read x </dev/tty; echo unreached") + " &)")
+			pid := c.pid()
+			wrapper := c.number(`holdfast: "sh" is stopped because it wants to use the terminal .* kill (\d+)`)
+			c.stopped(pid)
+			c.held("r")
+			c.check(syscall.Kill(wrapper, syscall.SIGTERM))
+			c.dead(pid)
+			c.free("r")
+			c.never("unreached")
+		})
+	})
+}
+
+// The shell has taken the terminal, which is not to be taken from it.
+func TestShellKeepsTerminal(t *testing.T) {
+	inShells(t, func(c *console) {
+		shell := c.front()
+		c.enter("holdfast run r -- " + c.command(pause+"; echo went"))
+		pid := c.pid()
+		wrapper := c.wrapper(pid)
+		c.check(syscall.Kill(wrapper, syscall.SIGSTOP))
+		c.expect(prompt)
+		if c.front() != shell {
+			c.Error("the shell is not in front")
+		}
+		c.check(syscall.Kill(wrapper, syscall.SIGCONT))
+		c.goOn(1)
+		c.expectLine("went")
+		c.dead(wrapper)
+		if c.front() != shell {
+			c.Error("the terminal was taken from the shell")
+		}
+		c.enter("read x; echo got $x")
+		c.enter("hello")
+		c.expectLine("got hello")
+		c.free("r")
+	})
+}
+
+// One run inside another is to it what a shell's job is to the shell.
+func TestNested(t *testing.T) {
+	for name, line := range map[string]string{
+		"typed":  "holdfast run r -- holdfast run q -- %s",
+		"script": "sh -c 'holdfast run r -- holdfast run q -- %s; exit $?'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inShells(t, func(c *console) {
+				c.enter(fmt.Sprintf(line, c.command("read x; echo got $x; read x; echo got $x; exit 3")))
+				pid := c.pid()
+				inner := c.wrapper(pid)
+				outer := c.wrapper(inner)
+				c.enter("one")
+				c.expectLine("got one")
+				c.press(ctrlZ)
+				c.expect(prompt)
+				for _, pid := range []int{pid, inner, outer} {
+					c.stopped(pid)
+				}
+				c.held("r")
+				c.held("q")
+				c.enter("fg")
+				c.until("in front", func() bool { return c.front() == pid })
+				c.enter("two")
+				c.expectLine("got two")
+				c.expect(prompt)
+				c.status(3)
+				c.free("r")
+				c.free("q")
+			})
+		})
+	}
+}
