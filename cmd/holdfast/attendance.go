@@ -27,16 +27,18 @@ type attendance struct {
 	guard     *guard.Guard
 	tty       *terminal.Terminal // nil: there is none
 	hold      *holdfast.Hold
+	signals   <-chan os.Signal
 	notices   <-chan os.Signal
 	unnoticed func()         // ends the notices
 	front     bool           // the command is to have the terminal when run is in front
 	stopped   bool           // the command is
 	following syscall.Signal // run stops with this one when the command has stopped
-	asking    chan bool      // whether the lock is held; nil: that is not being asked
-	passed    bool           // the command was sent an interrupt that is not the terminal's
-	hungUp    bool           // the command was told that the terminal is gone
-	hinted    bool           // the command was told that nobody can bring it to the front
-	lost      bool           // to somebody's force, or the guard had to end the command
+	late      <-chan time.Time
+	asking    chan bool // whether the lock is held; nil: that is not being asked
+	passed    bool      // the command was sent an interrupt that is not the terminal's
+	hungUp    bool      // the command was told that the terminal is gone
+	hinted    bool      // the command was told that nobody can bring it to the front
+	lost      bool      // to somebody's force, or the guard had to end the command
 }
 
 // start starts the command, in the terminal's foreground if run is there.
@@ -61,20 +63,26 @@ func (a *attendance) start() error {
 
 // attend returns when the command has ended.
 func (a *attendance) attend(signals <-chan os.Signal) guard.Result {
+	a.signals = signals
 	defer a.unnoticed()
 	lost := a.hold.Context().Done()
 	for {
 		select {
-		case sig := <-signals:
+		case sig := <-a.signals:
 			a.pass(sig)
 		case sig := <-a.notices:
 			if sig == process.Continue {
+				a.passAll() // a shell that ends what is stopped sends a signal before
 				a.continued()
 			} else {
 				a.guard.Signal(sig)
 			}
 		case sig := <-a.tty.Stops():
 			a.stop(sig)
+		case <-a.late:
+			if a.stopped {
+				a.continued()
+			}
 		case held := <-a.asking:
 			a.resumed(held)
 		case <-lost:
@@ -112,6 +120,18 @@ func (a *attendance) pass(sig os.Signal) {
 	a.guard.Signal(sig)
 	if a.stopped && (sig == syscall.SIGTERM || sig == syscall.SIGHUP) {
 		a.continued() // or it would not learn that it is to end
+	}
+}
+
+// passAll passes on what has come already.
+func (a *attendance) passAll() {
+	for {
+		select {
+		case sig := <-a.signals:
+			a.pass(sig)
+		default:
+			return
+		}
 	}
 }
 
@@ -193,8 +213,14 @@ func (a *attendance) cont() {
 // continues it.
 func (a *attendance) suspend(sig syscall.Signal, all bool) {
 	a.following, a.asking = 0, nil
+	a.passAll()
+	if a.asking != nil {
+		return // the command is to end
+	}
 	a.tty.Suspend(sig, all)
-	a.continued()
+	// If the shell has ended just now, the kernel does not stop what nobody could
+	// continue.
+	a.late = time.After(time.Second)
 }
 
 // hint is for a command that wants the terminal when nobody can bring it to the
