@@ -98,7 +98,7 @@ func open(t *testing.T, program ...string) *console {
 func (c *console) check(err error) {
 	c.Helper()
 	if err != nil {
-		c.Fatal(err)
+		c.Fatalf("%v\n%s", err, c.processes())
 	}
 }
 
@@ -196,16 +196,20 @@ func (c *console) until(what string, done func() bool) {
 	c.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.Fatalf("not %s after %v; printed: %q\n%s", what, patience, c.screen, c.processes())
+			c.Fatalf("not %s after %v\n%s", what, patience, c.processes())
 		}
 	}
 }
 
-// processes lists who lives, for a failure's message.
+// processes tells for a failure's message what was printed and who lives.
 func (c *console) processes() string {
+	if c.program.Process == nil {
+		return "nothing runs"
+	}
 	var b strings.Builder
+	c.mu.Lock()
+	fmt.Fprintf(&b, "printed: %q\n", c.screen)
+	c.mu.Unlock()
 	for _, p := range proc.Descendants(c.program.Process.Pid) {
 		line, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
 		b.WriteString(strconv.Itoa(p.PID) + " parent " + strconv.Itoa(p.Parent) + " group " + strconv.Itoa(p.Group) +
@@ -318,9 +322,7 @@ func (c *console) free(resource string) {
 	c.Helper()
 	c.another(func(ctx context.Context, client *holdfast.Client) {
 		hold, err := client.Lock(ctx, resource, nil)
-		if err != nil {
-			c.Fatalf("%v; printed: %q\n%s", err, c.screen, c.processes())
-		}
+		c.check(err)
 		c.check(hold.Unlock(ctx))
 	})
 }
@@ -344,7 +346,7 @@ func (c *console) exit(want int) {
 		c.Fatalf("it runs on\n%s", c.processes())
 	}
 	if got := status(c.program.ProcessState); got != want {
-		c.Fatalf("status %d, want %d; printed: %q", got, want, c.screen)
+		c.Fatalf("status %d, want %d\n%s", got, want, c.processes())
 	}
 }
 
@@ -408,7 +410,7 @@ func (c *console) status(want int) {
 	c.Helper()
 	c.enter("echo status $?.")
 	if got := c.number(`status (\d+)\.`); got != want {
-		c.Fatalf("status %d, want %d; printed: %q", got, want, c.screen)
+		c.Fatalf("status %d, want %d\n%s", got, want, c.processes())
 	}
 	c.expect(prompt)
 }

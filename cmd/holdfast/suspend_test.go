@@ -120,7 +120,7 @@ func TestSuspend(t *testing.T) {
 func TestSuspendBeyondTTL(t *testing.T) {
 	inShells(t, func(c *console) {
 		shell, modes := c.front(), c.modes()
-		c.enter("holdfast run --ttl 1s r -- " + c.command("stty raw; while :; do echo x >>log; done"))
+		c.enter("holdfast run --ttl 2s r -- " + c.command("stty raw; while :; do echo x >>log; done"))
 		pid := c.pid()
 		c.until("raw and busy", func() bool { return c.modes() != modes && c.exists("log") })
 		c.check(syscall.Kill(pid, syscall.SIGTSTP)) // the keys are but bytes to it
@@ -160,8 +160,8 @@ func TestSuspendBeyondTTL(t *testing.T) {
 // Nobody could continue what the key stops.
 func TestSuspendWithoutShell(t *testing.T) {
 	for name, program := range map[string][]string{
-		"alone":     {"holdfast", "run", "--ttl", "2s", "r", "--", "sh", "command"},
-		"in script": {"sh", "-c", "holdfast run --ttl 2s r -- sh command; exit $?"},
+		"alone":     {"holdfast", "run", "r", "--", "sh", "command"},
+		"in script": {"sh", "-c", "holdfast run r -- sh command; exit $?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -304,9 +304,9 @@ func TestScript(t *testing.T) {
 // Whoever stops a command from elsewhere does not give up its lock.
 func TestStopFromElsewhere(t *testing.T) {
 	for name, line := range map[string]string{
-		"no terminal": "setsid holdfast run --ttl 1s r -- %s &",
-		"background":  "holdfast run --ttl 1s r -- %s &",
-		"script":      "sh -c 'holdfast run --ttl 1s r -- %s; :'",
+		"no terminal": "setsid holdfast run --ttl 3s r -- %s &",
+		"background":  "holdfast run --ttl 3s r -- %s &",
+		"script":      "sh -c 'holdfast run --ttl 3s r -- %s; :'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := exec.LookPath("setsid"); err != nil && name == "no terminal" {
@@ -319,7 +319,7 @@ func TestStopFromElsewhere(t *testing.T) {
 				wrapper := c.wrapper(pid)
 				c.check(syscall.Kill(pid, syscall.SIGSTOP))
 				c.stopped(pid)
-				c.renewed("r", 3)
+				c.renewed("r", 2)
 				if s := state(wrapper); s == "T" {
 					c.Error("the wrapper is stopped")
 				}

@@ -63,7 +63,7 @@ func TestModes(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				inShells(t, func(c *console) {
 					modes := c.modes()
-					c.enter("holdfast run --ttl 1s r -- " + c.command(script))
+					c.enter("holdfast run --ttl 3s r -- " + c.command(script))
 					c.expect("raw")
 					c.force("r")
 					c.expect("holdfast: the lock of \"r\" was lost .*force")
@@ -165,7 +165,7 @@ func TestWindowSize(t *testing.T) {
 // A terminal may stop whoever writes to it from the background.
 func TestTOSTOP(t *testing.T) {
 	inShells(t, func(c *console) {
-		c.enter("stty tostop; unset HOLDFAST_STORE; holdfast run --ttl 1s --on-loss warn r -- " + c.command("echo $$ >pid; "+pause+"; exit 3") + " >out &")
+		c.enter("stty tostop; unset HOLDFAST_STORE; holdfast run --ttl 3s --on-loss warn r -- " + c.command("echo $$ >pid; "+pause+"; exit 3") + " >out &")
 		c.expect("holdfast: this lock is for .*\n")
 		c.until("running", func() bool { return c.exists("pid") })
 		c.store = "sqlite://" + filepath.Join(c.dir, ".local/state/holdfast/holdfast.db")
@@ -179,7 +179,7 @@ func TestTOSTOP(t *testing.T) {
 	})
 	t.Run("in front", func(t *testing.T) {
 		inShells(t, func(c *console) {
-			c.enter("stty tostop; holdfast run --ttl 1s --on-loss warn r -- " + c.command(pause+"; exit 3"))
+			c.enter("stty tostop; holdfast run --ttl 3s --on-loss warn r -- " + c.command(pause+"; exit 3"))
 			c.pid()
 			c.force("r")
 			c.expect("holdfast: the lock of \"r\" was lost while \"sh\" runs.*\n")
