@@ -381,14 +381,19 @@ func (c *console) pid() int {
 	return c.number(`pid (\d+)\.`)
 }
 
-// pause waits for goOn, however many signals come. No process is started for it: a
-// shell cannot be stopped while it starts one with vfork.
-const pause = "until read go <go; do :; done"
+const (
+	// pause waits for goOn. No process is started for it: a shell cannot be stopped
+	// while it starts one with vfork.
+	pause = "read go <go"
+	// listen does so for commands with traps, which a shell that reads may run late.
+	listen = "until [ -e on ]; do sleep 0.02; done"
+)
 
-// goOn lets as many commands go on that pause.
-func (c *console) goOn(commands int) {
+// goOn lets a command go on that pauses, and all that listen.
+func (c *console) goOn() {
 	c.Helper()
-	_, err := c.gate.WriteString(strings.Repeat("\n", commands))
+	c.file("on", "")
+	_, err := c.gate.WriteString("\n")
 	c.check(err)
 }
 
@@ -398,7 +403,7 @@ func counting(signals ...string) string {
 	for _, s := range signals {
 		fmt.Fprintf(&b, "%s=0; trap '%s=$((%s+1)); echo got %s $%s' %s\n", s, s, s, s, s, s)
 	}
-	b.WriteString("echo counting\n" + pause + "\n")
+	b.WriteString("echo counting\n" + listen + "\n")
 	for _, s := range signals {
 		fmt.Fprintf(&b, "echo total %s $%s\n", s, s)
 	}
@@ -474,4 +479,18 @@ func (c *console) renewed(resource string, times int) {
 			return times < 0
 		})
 	})
+}
+
+// suspended waits until the shell knows that its job in the background is stopped,
+// which it does some time after it is.
+func (c *console) suspended() {
+	c.Helper()
+	c.until("suspended", func() bool {
+		c.enter("jobs")
+		state := c.expect("(?i)(running|stopped)")[1]
+		return strings.EqualFold(state, "stopped")
+	})
+	c.enter("echo seen")
+	c.expectLine("seen")
+	c.expect(prompt)
 }

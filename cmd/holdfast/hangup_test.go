@@ -14,11 +14,11 @@ func TestHangUp(t *testing.T) {
 	const script = `trap 'n=$((n+1)); echo $n >>hups' HUP
 n=0
 : >runs
-` + pause + "\n: >done\n"
+` + listen + "\n: >done\n"
 	told := func(c *console, pid, wrapper int) {
 		c.until("told", func() bool { return c.exists("hups") })
 		<-c.ended // by then all have told
-		c.goOn(1)
+		c.goOn()
 		c.dead(wrapper)
 		hups, err := os.ReadFile(filepath.Join(c.dir, "hups"))
 		c.check(err)
@@ -51,7 +51,7 @@ n=0
 				if name == "background" && strings.HasPrefix(filepath.Base(c.program.Path), "dash") {
 					// It leaves its background jobs alone when it dies of the hang-up.
 					<-c.ended
-					c.goOn(1)
+					c.goOn()
 					c.dead(wrapper)
 					c.free("r")
 					return
@@ -67,7 +67,7 @@ n=0
 		c.until("running", func() bool { return c.exists("runs") })
 		c.hangUp()
 		c.until("told", func() bool { return c.exists("hups") })
-		c.goOn(1)
+		c.goOn()
 		told(c, pid, wrapper)
 	})
 	t.Run("fatal", func(t *testing.T) {
@@ -108,7 +108,7 @@ n=0
 			c.hangUp()
 			<-c.ended
 			c.held("r")
-			c.goOn(1)
+			c.goOn()
 			c.dead(wrapper)
 			if !c.exists("done") {
 				c.Error("the command did not run to its end")

@@ -24,7 +24,7 @@ func TestTerminalKeys(t *testing.T) {
 					c.press(key.key)
 					c.expectLine("got " + key.name + " 1")
 					c.held("r")
-					c.goOn(1)
+					c.goOn()
 					c.expectLine("total " + key.name + " 1")
 					c.expect(prompt)
 					c.status(7)

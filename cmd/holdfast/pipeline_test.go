@@ -74,7 +74,7 @@ func TestPipeline(t *testing.T) {
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		inShells(t, func(c *console) {
-			c.file("member", "trap 'echo INT >>'$1 INT\n: >$1\n"+pause+"\n")
+			c.file("member", "trap 'echo INT >>'$1 INT\n: >$1\n"+listen+"\n")
 			c.enter("sh member a | holdfast run r -- sh member b | sh member c")
 			told := func(want string) func() bool {
 				return func() bool {
@@ -89,7 +89,7 @@ func TestPipeline(t *testing.T) {
 			c.until("running", told(""))
 			c.press(ctrlC)
 			c.until("interrupted", told("INT\n"))
-			c.goOn(3)
+			c.goOn()
 			c.expect(prompt)
 			c.status(0)
 			if !told("INT\n")() {

@@ -59,14 +59,12 @@ func TestSuspend(t *testing.T) {
 			c.stopped(wrapper)
 			c.enter("bg")
 			c.expect(prompt)
-			c.goOn(1)
+			c.goOn()
 			c.expectLine("went")
 			// Now it wants to read.
+			c.suspended()
 			c.stopped(pid)
 			c.stopped(wrapper)
-			c.enter("jobs")
-			c.expect("(?i)stopped")
-			c.expect(prompt)
 			c.enter("fg")
 			c.until("in front", func() bool { return c.front() == pid })
 			if c.token("r") != token {
@@ -193,6 +191,7 @@ func TestBackground(t *testing.T) {
 			c.enter("holdfast run r -- " + c.command("read x; echo got $x; exit 3") + " &")
 			pid := c.pid()
 			wrapper := c.wrapper(pid)
+			c.suspended()
 			c.stopped(pid)
 			c.stopped(wrapper)
 			c.enter("fg")
@@ -213,7 +212,7 @@ func TestBackground(t *testing.T) {
 			c.check(err)
 			c.enter("fg")
 			c.until("in front", func() bool { return c.front() == group || c.front() == pid })
-			c.goOn(1)
+			c.goOn()
 			c.enter("hello")
 			c.expectLine("got hello")
 			c.expect(prompt)
@@ -232,7 +231,7 @@ func TestBackground(t *testing.T) {
 			c.until("in front", func() bool { return c.front() == group || c.front() == pid })
 			c.press(ctrlC)
 			c.expectLine("got INT 1")
-			c.goOn(1)
+			c.goOn()
 			c.expectLine("total INT 1")
 			c.expect(prompt)
 			c.status(7)
@@ -326,7 +325,7 @@ func TestStopFromElsewhere(t *testing.T) {
 				if state(pid) != "T" || c.token("r") != token {
 					c.Errorf("state %s, token %d, then %d", state(pid), token, c.token("r"))
 				}
-				c.goOn(1)
+				c.goOn()
 				c.check(syscall.Kill(pid, syscall.SIGCONT))
 				c.expectLine("went")
 				c.dead(wrapper)
@@ -399,7 +398,7 @@ func TestShellKeepsTerminal(t *testing.T) {
 			c.Error("the shell is not in front")
 		}
 		c.check(syscall.Kill(wrapper, syscall.SIGCONT))
-		c.goOn(1)
+		c.goOn()
 		c.expectLine("went")
 		c.dead(wrapper)
 		if c.front() != shell {

@@ -58,7 +58,7 @@ func TestModes(t *testing.T) {
 	t.Run("restored after a kill", func(t *testing.T) {
 		for name, script := range map[string]string{
 			"dies of it": "stty raw -echo; echo raw; exec sleep 100",
-			"handles it": "trap 'exit 5' TERM; stty raw -echo; echo raw; " + pause,
+			"handles it": "trap 'exit 5' TERM; stty raw -echo; echo raw; " + listen,
 		} {
 			t.Run(name, func(t *testing.T) {
 				inShells(t, func(c *console) {
@@ -153,7 +153,7 @@ func TestWindowSize(t *testing.T) {
 				c.expectLine("got WINCH 1")
 				c.check(syscall.Kill(c.wrapper(pid), syscall.SIGWINCH))
 				c.expectLine("got WINCH 2")
-				c.goOn(1)
+				c.goOn()
 				c.expectLine("total WINCH 2")
 				c.expect(prompt)
 				c.status(7)
@@ -171,7 +171,7 @@ func TestTOSTOP(t *testing.T) {
 		c.store = "sqlite://" + filepath.Join(c.dir, ".local/state/holdfast/holdfast.db")
 		c.force("r")
 		c.expect("holdfast: the lock of \"r\" was lost while \"sh\" runs.*\n")
-		c.goOn(1)
+		c.goOn()
 		c.enter("wait $!; echo status $?.")
 		if got := c.number(`status (\d+)\.`); got != 3 {
 			c.Errorf("status %d, want 3", got)
@@ -183,7 +183,7 @@ func TestTOSTOP(t *testing.T) {
 			c.pid()
 			c.force("r")
 			c.expect("holdfast: the lock of \"r\" was lost while \"sh\" runs.*\n")
-			c.goOn(1)
+			c.goOn()
 			c.expect(prompt)
 			c.status(3)
 		})
