@@ -491,6 +491,6 @@ func (c *console) suspended() {
 		return strings.EqualFold(state, "stopped")
 	})
 	c.enter("echo seen")
-	c.expectLine("seen")
+	c.expect("seen\r?\n")
 	c.expect(prompt)
 }
