@@ -29,16 +29,16 @@ type attendance struct {
 	hold      *holdfast.Hold
 	signals   <-chan os.Signal
 	notices   <-chan os.Signal
-	unnoticed func()         // ends the notices
-	front     bool           // the command is to have the terminal when run is in front
-	stopped   bool           // the command is
-	following syscall.Signal // run stops with this one when the command has stopped
-	late      <-chan time.Time
-	asking    chan bool // whether the lock is held; nil: that is not being asked
-	passed    bool      // the command was sent an interrupt that is not the terminal's
-	hungUp    bool      // the command was told that the terminal is gone
-	hinted    bool      // the command was told that nobody can bring it to the front
-	lost      bool      // to somebody's force, or the guard had to end the command
+	unnoticed func()           // ends the notices
+	front     bool             // the command is to have the terminal when run is in front
+	stopped   bool             // the command is
+	following syscall.Signal   // run stops with this one when the command has stopped
+	late      <-chan time.Time // by then run has stopped, or never will
+	asking    chan bool        // whether the lock is held; nil: that is not being asked
+	passed    bool             // the command was sent an interrupt that is not the terminal's
+	hungUp    bool             // the command was told that the terminal is gone
+	hinted    bool             // the command was told that nobody can bring it to the front
+	lost      bool             // to somebody's force, or the guard had to end the command
 }
 
 // start starts the command, in the terminal's foreground if run is there.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
 var rounds = flag.Int("chaos.rounds", 22, "how many rounds TestChaos has")
@@ -264,9 +266,9 @@ func (r *chaosRound) key(char byte) {
 		r.t.Fatal(err)
 	}
 	if char == 'Z'&0x1f {
-		r.until("the wrapper has not stopped", func() bool { return stateOf(r.wrapper) == "T" })
+		r.until("the wrapper has not stopped", func() bool { return state(r.wrapper) == "T" })
 	} else {
-		r.until("the wrapper has not been continued", func() bool { return stateOf(r.wrapper) != "T" })
+		r.until("the wrapper has not been continued", func() bool { return state(r.wrapper) != "T" })
 	}
 }
 
@@ -311,23 +313,10 @@ func (r *chaosRound) until(otherwise string, done func() bool) {
 	}
 }
 
-// stateOf is the letter by which proc(5) says what a process does.
-func stateOf(pid int) string {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	state, _, _ := strings.Cut(rest, " ")
-	return state
-}
-
 func parentOf(t *testing.T, pid int) int {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
+	p, ok := proc.Read(pid)
+	if !ok {
+		t.Fatalf("process %d is no more", pid)
 	}
-	var parent int
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	if _, err := fmt.Sscanf(rest, "%s %d", new(string), &parent); err != nil {
-		t.Fatal(err)
-	}
-	return parent
+	return p.Parent
 }

@@ -44,8 +44,9 @@ func exitf(status int, format string, args ...any) error {
 
 // killed is the end by a signal, as a shell sees it: a loop in a script ends with
 // an interrupted command only if it is seen to have died of it.
-func killed(sig syscall.Signal, text string) error {
-	return &exitError{status: statusSignal + int(sig), text: text, signal: sig}
+func killed(sig os.Signal, text string) error {
+	number, _ := sig.(syscall.Signal) // as all of them are
+	return &exitError{status: statusSignal + int(number), text: text, signal: number}
 }
 
 // usagef is the error of a command line that cannot be meant.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -122,12 +121,5 @@ func (f *forced) agreed(n int) bool {
 
 // cutOff is the table of who is cut off, with what --hold takes.
 func cutOff(holds []holdfast.Status) [][]string {
-	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "LEFT", "TOKEN", "HOLD ID", "COMMENT"}}
-	for _, s := range holds {
-		rows = append(rows, []string{
-			s.Resource, s.Mode.String(), s.Owner, s.Host, left(s.Left),
-			strconv.FormatUint(s.Token, 10), s.HoldID.String(), s.Comment,
-		})
-	}
-	return rows
+	return tableBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
 }

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 // interruption is why a context ended that a signal ended.
@@ -21,12 +20,7 @@ func (i interruption) Error() string { return i.signal.String() }
 // cut that off: timeout(1), for one, sends its signal twice.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // as under nohup
-			signal.Notify(signals, sig)
-		}
-	}
+	signals, stop := process.Ends()
 	go func() {
 		select {
 		case sig := <-signals:
@@ -35,7 +29,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(signals)
+		stop()
 		cancel(nil)
 	}
 }
@@ -47,6 +41,5 @@ func tidiedUp(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	number, _ := i.signal.(syscall.Signal)
-	return killed(number, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v", i.signal, holdfast.DefaultTTL))
+	return killed(i.signal, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v", i.signal, holdfast.DefaultTTL))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -104,6 +103,5 @@ func more(n int) string {
 
 // interrupted is the end of a job that a signal ended before its command ran.
 func interrupted(sig os.Signal) error {
-	number, _ := sig.(syscall.Signal)
-	return killed(number, fmt.Sprintf("stopped by a signal (%v) before the lock was acquired; nothing was run under it", sig))
+	return killed(sig, fmt.Sprintf("stopped by a signal (%v) before the lock was acquired; nothing was run under it", sig))
 }

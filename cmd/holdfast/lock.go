@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -129,11 +128,7 @@ func (g *grab) handOver(l lease, out io.Writer, signals <-chan os.Signal) error 
 	}
 	select {
 	case sig := <-signals:
-		err := interrupted(sig)
-		if exit, ok := errors.AsType[*exitError](err); ok {
-			exit.text = fmt.Sprintf("stopped by a signal (%v); %s", sig, giveBack(l))
-		}
-		return err
+		return killed(sig, fmt.Sprintf("stopped by a signal (%v); %s", sig, giveBack(l)))
 	default:
 	}
 	_ = l.client.Close() // it leaves the hold, and there is nothing else

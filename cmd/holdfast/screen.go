@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/color"
 	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 var (
@@ -83,19 +83,14 @@ func putWithin(s tcell.Screen, x, y, width int, text string, style tcell.Style) 
 // A second signal then ends it by force.
 func untilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
-	received := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // as nohup and a shell's background jobs want it
-			signal.Notify(received, sig)
-		}
-	}
+	received, stop := process.Ends()
 	go func() {
 		select {
 		case <-received:
 			cancel()
 		case <-ctx.Done():
 		}
-		signal.Stop(received)
+		stop()
 	}()
 	return ctx, cancel
 }

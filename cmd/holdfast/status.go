@@ -122,11 +122,16 @@ func (v *view) nothing() string {
 }
 
 func table(holds []holdfast.Status) [][]string {
-	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "LEFT", "TOKEN", "LOCK ID", "COMMENT"}}
+	return tableBy("LOCK ID", holds, func(s holdfast.Status) string { return s.LockID })
+}
+
+// tableBy is the table with that ID of each hold.
+func tableBy(title string, holds []holdfast.Status, id func(holdfast.Status) string) [][]string {
+	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "LEFT", "TOKEN", title, "COMMENT"}}
 	for _, s := range holds {
 		rows = append(rows, []string{
 			s.Resource, s.Mode.String(), s.Owner, s.Host, left(s.Left),
-			strconv.FormatUint(s.Token, 10), s.LockID, s.Comment,
+			strconv.FormatUint(s.Token, 10), id(s), s.Comment,
 		})
 	}
 	return rows

@@ -59,8 +59,6 @@ type Event struct {
 	Stopped syscall.Signal
 	// Continued, by whomever.
 	Continued bool
-	// Ending: the command was asked to end because its deadline is near.
-	Ending bool
 	// Ended is the last event.
 	Ended *Result
 }

@@ -181,7 +181,7 @@ func (g *Guard) watch() {
 				g.events <- Event{Ended: g.clear()}
 				return
 			}
-			g.events <- Event{Stopped: r.Stopped, Continued: r.Continued, Ending: r.Ending, Ended: r.Ended}
+			g.events <- Event{Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
 			if r.Ended != nil {
 				return
 			}

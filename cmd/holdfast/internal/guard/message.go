@@ -36,7 +36,6 @@ type report struct {
 	Late      bool           `json:",omitempty"` // it was not started: its deadline had passed
 	Stopped   syscall.Signal `json:",omitempty"`
 	Continued bool           `json:",omitempty"`
-	Ending    bool           `json:",omitempty"`
 	Ended     *Result        `json:",omitempty"`
 }
 

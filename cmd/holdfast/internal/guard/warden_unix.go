@@ -144,7 +144,6 @@ func (w *warden) act() time.Duration {
 	switch do {
 	case ask:
 		signalTree(w.group, syscall.SIGTERM)
-		w.report(report{Ending: true})
 	case kill:
 		w.kill()
 	}

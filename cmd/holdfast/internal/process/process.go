@@ -5,6 +5,7 @@ package process
 import (
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 // Signals delivers what a command is to be told of, until stop is called. A
@@ -15,6 +16,11 @@ func Signals() (received <-chan os.Signal, stop func()) { return listen(forwarde
 // Notices delivers what concerns a command that runs, but ends no wait for one: a
 // new size of the window, and that this process was continued.
 func Notices() (received <-chan os.Signal, stop func()) { return listen(notices) }
+
+// Ends delivers what is to end a program that runs no command.
+func Ends() (received <-chan os.Signal, stop func()) { return listen(ends) }
+
+var ends = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 func listen(to []os.Signal) (received <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)
