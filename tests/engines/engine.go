@@ -1,0 +1,96 @@
+// Package engines gives tests the servers that stores need. A server is started
+// when a test of the process first asks for it, is shared by the tests of that
+// process, and ends with it, however the process ends.
+//
+// For each kind of server there are two variables. HOLDFAST_TEST_NAME_URL is the
+// URL of a server to use instead, so that the same tests run on a real one.
+// HOLDFAST_REQUIRE, a list with commas, has the names of those that must be
+// there: a test that cannot have its server is skipped, and fails where it is
+// named. The names are: mongodb.
+package engines
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Engine is a running server.
+type Engine struct {
+	// URL is what a client connects to.
+	URL string
+	// Emulated says that the server only speaks the protocol of the real one. What
+	// it cannot show is in docs/testing.md.
+	Emulated bool
+}
+
+// kind is one kind of server.
+type kind struct {
+	name     string // in HOLDFAST_REQUIRE, and in capitals in the name of the variable
+	start    func(ctx context.Context) (*process, error)
+	emulated func(url string) bool
+
+	once    sync.Once
+	process *process // kept for as long as this process lives
+	err     error
+}
+
+var kinds = []*kind{mongoDB}
+
+// missing is an error that says what this machine lacks, and how to get it.
+type missing struct{ what string }
+
+func (m missing) Error() string { return m.what }
+
+func (k *kind) variable() string { return "HOLDFAST_TEST_" + strings.ToUpper(k.name) + "_URL" }
+
+// shared returns the server of this process.
+func (k *kind) shared(t testing.TB) Engine {
+	t.Helper()
+	if u := os.Getenv(k.variable()); u != "" {
+		return Engine{URL: u, Emulated: k.emulated(u)}
+	}
+	k.once.Do(func() { k.process, k.err = k.start(context.WithoutCancel(t.Context())) })
+	k.need(t, k.err)
+	return Engine{URL: k.process.url, Emulated: k.emulated(k.process.url)}
+}
+
+// need ends the test if the server cannot be had.
+func (k *kind) need(t testing.TB, err error) {
+	t.Helper()
+	_, lacking := errors.AsType[missing](err)
+	required := slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), k.name)
+	switch {
+	case err == nil:
+	case lacking && !required:
+		t.Skipf("%v; or set %s to the URL of a server", err, k.variable())
+	default:
+		t.Fatalf("%s: %v", k.name, err)
+	}
+}
+
+// Name returns a name that nothing on a server has yet, for a database, a
+// collection, an index or a prefix of keys.
+func Name() string { return "holdfast_test_" + strings.ToLower(rand.Text()[:16]) }
+
+// Run starts one server of each kind that this machine can have, and calls
+// started with what each is called and how it is reached. It returns when ctx is
+// done, and the servers end.
+func Run(ctx context.Context, started func(name, variable string, e Engine)) error {
+	for _, k := range kinds {
+		p, err := k.start(context.WithoutCancel(ctx))
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+		defer p.stop()
+		started(k.name, k.variable(), Engine{URL: p.url, Emulated: k.emulated(p.url)})
+	}
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,74 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// outcome is a test that notes how it would have ended.
+type outcome struct {
+	testing.TB
+	said string
+}
+
+func (o *outcome) Helper()                        {}
+func (o *outcome) Skipf(format string, v ...any)  { o.said = "SKIP " + fmt.Sprintf(format, v...) }
+func (o *outcome) Fatalf(format string, v ...any) { o.said = "FAIL " + fmt.Sprintf(format, v...) }
+
+func TestMissingTools(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := startMongoDB(t.Context(), 0)
+	for required, want := range map[string]string{
+		"":             "SKIP java is missing; on Debian: apt-get install default-jdk-headless maven; or set HOLDFAST_TEST_MONGODB_URL to the URL of a server",
+		"race,mongo":   "SKIP ",
+		"race,mongodb": "FAIL mongodb: java is missing",
+	} {
+		t.Setenv("HOLDFAST_REQUIRE", required)
+		o := &outcome{TB: t}
+		mongoDB.need(o, err)
+		if !strings.HasPrefix(o.said, want) {
+			t.Errorf("HOLDFAST_REQUIRE=%s: %q, want %q", required, o.said, want)
+		}
+	}
+}
+
+// What is not for want of something is never skipped.
+func TestOtherErrorsFail(t *testing.T) {
+	t.Setenv("HOLDFAST_REQUIRE", "")
+	o := &outcome{TB: t}
+	mongoDB.need(o, errors.New("it broke"))
+	if o.said != "FAIL mongodb: it broke" {
+		t.Errorf("got %q", o.said)
+	}
+}
+
+func TestOwnServerIsUsed(t *testing.T) {
+	for url, emulated := range map[string]bool{
+		"mongodb://h/?replicaSet=rs":                                   false,
+		"mongodb://h/?directConnection=true&appName=holdfast-emulator": true,
+	} {
+		t.Setenv("HOLDFAST_TEST_MONGODB_URL", url)
+		if got, want := MongoDB(t), (Engine{URL: url, Emulated: emulated}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestHashChangesWithTheSources(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, project := range []fstest.MapFS{
+		{"a": {Data: []byte("1")}, "b": {Data: []byte("2")}},
+		{"a": {Data: []byte("1")}, "b": {Data: []byte("3")}},
+		{"a": {Data: []byte("1")}, "c": {Data: []byte("2")}},
+		{"a": {Data: []byte("1b 1\n2")}},
+	} {
+		sum, err := hash(project)
+		if err != nil || seen[sum] {
+			t.Errorf("%q again (%v)", sum, err)
+		}
+		seen[sum] = true
+	}
+}

@@ -1,0 +1,154 @@
+package engine;
+
+import de.bwaldvogel.mongo.backend.Missing;
+import de.bwaldvogel.mongo.backend.aggregation.stage.ProjectStage;
+import de.bwaldvogel.mongo.bson.Document;
+import de.bwaldvogel.mongo.exception.MongoServerError;
+import java.time.Instant;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/** An update written as an aggregation pipeline. */
+final class Pipeline {
+  private final List<?> stages;
+  private final Instant now;
+
+  Pipeline(List<?> stages, Instant now) {
+    this.stages = stages;
+    this.now = now;
+  }
+
+  /** Returns what becomes of the document, which is left as it is. */
+  Document apply(Document document) {
+    Document result = document.cloneDeeply();
+    for (Object each : stages) {
+      Document stage = (Document) each;
+      if (stage.size() != 1) {
+        throw new MongoServerError(40323, "A pipeline stage specification object must contain exactly one field.");
+      }
+      String name = stage.keySet().iterator().next();
+      result = apply(name, stage.get(name), result);
+    }
+    return result.cloneDeeply();
+  }
+
+  private Document apply(String name, Object what, Document document) {
+    switch (name) {
+      case "$set":
+      case "$addFields":
+        Document changed = document.cloneDeeply();
+        set(changed, (Document) what, new Expression(document, now));
+        return changed;
+      case "$unset":
+        Document rest = document.cloneDeeply();
+        for (Object path : what instanceof List<?> paths ? paths : List.of(what)) {
+          assign(rest, path((String) path), Missing.getInstance());
+        }
+        return rest;
+      case "$project":
+        return new ProjectStage(Now.put(what, now)).apply(Stream.of(document)).findFirst().orElseThrow();
+      case "$replaceRoot":
+        return root(((Document) what).get("newRoot"), document);
+      case "$replaceWith":
+        return root(what, document);
+      default:
+        throw new MongoServerError(40324, name + " is not allowed to be used within an update");
+    }
+  }
+
+  private Document root(Object expression, Document document) {
+    Object root = new Expression(document, now).evaluate(expression);
+    if (!(root instanceof Document)) {
+      throw new MongoServerError(40228, "'newRoot' expression must evaluate to an object");
+    }
+    return (Document) root;
+  }
+
+  /** Does what $set does. All expressions see the document as it was before. */
+  static void set(Document target, Document fields, Expression expression) {
+    Map<String, Object> values = new LinkedHashMap<>();
+    evaluate("", fields, expression, values);
+    values.forEach((path, value) -> assign(target, path(path), value));
+  }
+
+  /** A document without operators names fields within a field, and leaves its other fields alone. */
+  private static void evaluate(String prefix, Document fields, Expression expression, Map<String, Object> values) {
+    fields.forEach(
+        (name, value) -> {
+          if (value instanceof Document inner && inner.isEmpty()) {
+            throw new MongoServerError(
+                40180, "an empty object is not a valid value. Found empty object at path " + prefix + name);
+          }
+          if (value instanceof Document inner && !Expression.isOperator(inner)) {
+            evaluate(prefix + name + ".", inner, expression, values);
+          } else {
+            values.put(prefix + name, expression.evaluate(value));
+          }
+        });
+  }
+
+  private static List<String> path(String dotted) {
+    return Arrays.asList(dotted.split("\\."));
+  }
+
+  /** Sets or, with Missing, removes a field; of each element where there is an array on the way. */
+  private static void assign(Document in, List<String> path, Object value) {
+    String name = path.get(0);
+    if (path.size() == 1) {
+      if (value instanceof Missing) {
+        in.remove(name);
+      } else {
+        in.put(name, value);
+      }
+      return;
+    }
+    Object inner = within(in.get(name), path.subList(1, path.size()), value);
+    if (!(inner instanceof Missing)) {
+      in.put(name, inner);
+    }
+  }
+
+  /** Returns what a field becomes in which another one is set or removed, or Missing if nothing is to be done. */
+  private static Object within(Object old, List<String> path, Object value) {
+    if (old instanceof Document document) {
+      assign(document, path, value);
+      return document;
+    }
+    if (old instanceof List<?> list) {
+      return list.stream()
+          .map(
+              element -> {
+                Object changed = within(element, path, value);
+                return changed instanceof Missing ? element : changed;
+              })
+          .toList();
+    }
+    if (value instanceof Missing) {
+      return value;
+    }
+    Document created = new Document();
+    assign(created, path, value);
+    return created;
+  }
+
+  /** What an upsert starts from that finds nothing: the fields that the filter says are equal to something. */
+  static Document seed(Document filter) {
+    Document document = new Document();
+    filter.forEach(
+        (name, value) -> {
+          if (name.equals("$and")) {
+            ((List<?>) value).forEach(part -> document.putAll(seed((Document) part)));
+          } else if (!name.startsWith("$")) {
+            boolean compares = value instanceof Document operators && Expression.isOperator(operators);
+            Object equal = compares ? ((Document) value).getOrMissing("$eq") : value;
+            if (!(equal instanceof Missing)) {
+              assign(document, path(name), equal);
+            }
+          }
+        });
+    return document;
+  }
+}

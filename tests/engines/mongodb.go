@@ -1,0 +1,137 @@
+package engines
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+//go:embed mongo/pom.xml mongo/src
+var mongoProject embed.FS
+
+// emulator is the application name in the URL of the emulator. A server does not
+// care for it, and a test sees by it what it talks to.
+const emulator = "appName=holdfast-emulator"
+
+var mongoDB = &kind{
+	name:     "mongodb",
+	start:    func(ctx context.Context) (*process, error) { return startMongoDB(ctx, 0) },
+	emulated: func(url string) bool { return strings.Contains(url, emulator) },
+}
+
+func startMongoDB(ctx context.Context, port int) (*process, error) {
+	project, err := fs.Sub(mongoProject, "mongo")
+	if err != nil {
+		return nil, err
+	}
+	java, err := find("java")
+	if err != nil {
+		return nil, err
+	}
+	classPath, err := build(ctx, "mongo", project)
+	if err != nil {
+		return nil, err
+	}
+	return launch(ctx, java, "-Xms32m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-cp", classPath, "engine.Main", strconv.Itoa(port))
+}
+
+// MongoDB returns a server of MongoDB's protocol that all tests of this process
+// share: an emulator, or what HOLDFAST_TEST_MONGODB_URL names.
+func MongoDB(t testing.TB) Engine {
+	t.Helper()
+	return mongoDB.shared(t)
+}
+
+// MongoDatabase returns a database of the test's own on MongoDB(t), through a
+// client of its own. At the end of the test it is dropped.
+func MongoDatabase(t testing.TB) *mongo.Database {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(MongoDB(t).URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := client.Database(Name())
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := db.Drop(ctx); err != nil {
+			t.Errorf("dropping database %s: %v", db.Name(), err)
+		}
+		if err := client.Disconnect(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// MongoURL returns the URL of a database on a server; parameters are added to
+// those it has ("collection=locks").
+func MongoURL(e Engine, database, parameters string) string {
+	scheme, rest, _ := strings.Cut(e.URL, "://")
+	address, query, _ := strings.Cut(rest, "?")
+	host, _, _ := strings.Cut(address, "/")
+	if query != "" && parameters != "" {
+		query += "&"
+	}
+	return scheme + "://" + host + "/" + database + "?" + query + parameters
+}
+
+// SetMongoClock sets the emulator's clock ($$NOW) for all that is done in one
+// database. It stands still there until it is set again.
+func SetMongoClock(ctx context.Context, db *mongo.Database, now time.Time) error {
+	return db.RunCommand(ctx, bson.D{{Key: "holdfastClock", Value: 1}, {Key: "now", Value: now}}).Err()
+}
+
+// MongoServer is an emulator that belongs to one test, which may stop it.
+type MongoServer struct {
+	Engine
+	process *process
+}
+
+// NewMongoServer starts an emulator, even where HOLDFAST_TEST_MONGODB_URL names a
+// server. It ends with the test.
+func NewMongoServer(t testing.TB) *MongoServer {
+	t.Helper()
+	s := &MongoServer{}
+	s.launch(t, 0)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func (s *MongoServer) launch(t testing.TB, port int) {
+	t.Helper()
+	p, err := startMongoDB(context.WithoutCancel(t.Context()), port)
+	mongoDB.need(t, err)
+	s.process, s.Engine = p, Engine{URL: p.url, Emulated: true}
+}
+
+// Stop ends the server at once; its connections are cut.
+func (s *MongoServer) Stop() {
+	if s.process != nil {
+		s.process.stop()
+		s.process = nil
+	}
+}
+
+// Restart stops the server and starts another one at the same address. It has no
+// data: the emulator keeps them in memory.
+func (s *MongoServer) Restart(t testing.TB) {
+	t.Helper()
+	s.Stop()
+	_, address, _ := strings.Cut(s.URL, "127.0.0.1:")
+	digits, _, _ := strings.Cut(address, "/")
+	port, err := strconv.Atoi(digits)
+	if err != nil {
+		t.Fatalf("no port in %s: %v", s.URL, err)
+	}
+	s.launch(t, port)
+}

@@ -1,0 +1,79 @@
+package engines
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// startup is the longest that a server may take until it says where it is.
+const startup = 2 * time.Minute
+
+// process is a server that was started by this process. It writes its URL as the
+// first line, and ends when its standard input does: the system closes that when
+// this process ends, even if it was killed. No goroutine looks after it.
+type process struct {
+	url   string
+	cmd   *exec.Cmd
+	alive *os.File // the writing end of its standard input
+}
+
+// launch starts a command that is such a server.
+func launch(ctx context.Context, name string, args ...string) (_ *process, err error) {
+	stdin, alive, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	output, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	defer output.Close()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stdout
+	err = cmd.Start()
+	stdout.Close()
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	p := &process{cmd: cmd, alive: alive}
+	if p.url, err = readURL(output); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("%s did not start: %w", name, err)
+	}
+	return p, nil
+}
+
+// readURL reads until a line is a URL. What else was written is in the error.
+func readURL(output *os.File) (string, error) {
+	if err := output.SetReadDeadline(time.Now().Add(startup)); err != nil {
+		return "", err
+	}
+	var said []byte
+	part := make([]byte, 4096)
+	for {
+		n, err := output.Read(part)
+		said = append(said, part[:n]...)
+		for line := range bytes.Lines(said) {
+			if bytes.Contains(line, []byte("://")) && bytes.HasSuffix(line, []byte("\n")) {
+				return strings.TrimSpace(string(line)), nil
+			}
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w; it wrote: %s", err, bytes.TrimSpace(said))
+		}
+	}
+}
+
+// stop ends the server at once, as a crash would.
+func (p *process) stop() {
+	p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+	p.cmd.Wait()         //nolint:errcheck // killed, which is what was wanted
+	p.alive.Close()
+}
