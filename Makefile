@@ -30,7 +30,7 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test fuzz crash chaos bench
+.PHONY: test fuzz crash chaos engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
@@ -49,6 +49,9 @@ crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 
 chaos: ## kills, stops and suspends the command holdfast while others wait, ROUNDS (200) times
 	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
+
+engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
+	@go -C tests run ./engines/up
 
 bench: ## measures, compares with the targets and keeps the result in docs
 	cd tests/bench && go run . -keep ../../docs/performance.json -doc ../../docs/performance.md

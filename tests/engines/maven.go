@@ -18,8 +18,14 @@ import (
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
-// unreachable is what Maven says when it gets no answer.
-var unreachable = regexp.MustCompile(`(?i)unknown host|could not transfer|offline mode|connection (refused|timed out|reset)|connect timed out`)
+// What Maven says when this machine lacks something; whatever else fails is
+// broken.
+var (
+	unreachable = regexp.MustCompile(`(?i)unknown host|could not transfer|offline mode|connection (refused|timed out|reset)|connect timed out`)
+	noCompiler  = regexp.MustCompile(`(?i)no compiler is provided|release version \d+ not supported|invalid target release`)
+)
+
+const howToGet = "on Debian: apt-get install default-jdk-headless maven"
 
 // build compiles a Maven project with Java and its dependencies, and returns the
 // class path. The result stays in .cache until the sources change: only the
@@ -75,8 +81,11 @@ func maven(ctx context.Context, cache string, project fs.FS, built string) error
 	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "compile", "dependency:copy-dependencies")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		if line := unreachable.Find(out); line != nil {
-			return missing{fmt.Sprintf("Maven cannot download what it needs (%s)", line)}
+		if words := unreachable.Find(out); words != nil {
+			return missing{fmt.Sprintf("Maven cannot download what it needs (%s)", words)}
+		}
+		if noCompiler.Match(out) {
+			return missing{"Maven finds no JDK of Java 17 or newer; " + howToGet}
 		}
 		return fmt.Errorf("mvn: %w\n%s", err, out)
 	}
@@ -87,7 +96,7 @@ func maven(ctx context.Context, cache string, project fs.FS, built string) error
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", missing{program + " is missing; on Debian: apt-get install default-jdk-headless maven"}
+		return "", missing{program + " is missing; " + howToGet}
 	}
 	return path, err
 }
