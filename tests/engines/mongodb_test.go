@@ -147,24 +147,65 @@ func TestSetStage(t *testing.T) {
 	got := modify(t, c, "r", d("_id", 0, "resource", 0), d("$set", d("a", 2, "b", "$a", "in", d("y", 2), "in.z", 3,
 		"gone", "$$REMOVE", "list.seen", true, "ks", "$list.k")))
 	want := `{"a":2,"in":{"x":1,"y":2,"z":3},"list":[{"k":1,"seen":true},{"k":2,"seen":true}],"b":1,"ks":[1,2]}`
+	same(t, "stored", got, want)
+}
+
+// same compares a document with JSON.
+func same(t *testing.T, what string, got any, want string) {
+	t.Helper()
 	text, err := bson.MarshalExtJSON(got, false, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !sameJSON(t, string(text), want) {
-		t.Errorf("got  %s\nwant %s", text, want)
-	}
-}
-
-func sameJSON(t *testing.T, a, b string) bool {
-	t.Helper()
 	var values [2]any
-	for i, text := range []string{a, b} {
+	for i, text := range []string{string(text), want} {
 		if err := json.Unmarshal([]byte(text), &values[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return reflect.DeepEqual(values[0], values[1])
+	if !reflect.DeepEqual(values[0], values[1]) {
+		t.Errorf("%s\ngot  %s\nwant %s", what, text, want)
+	}
+}
+
+func TestProjections(t *testing.T) {
+	c := locks(t)
+	modify(t, c, "r", nil, d("$set", d("a", 1, "in", d("x", 1, "y", 2), "list", bson.A{d("k", 1, "v", 1), d("k", 2), 3})),
+		d("$set", d("_id", 7)))
+	for _, tc := range []struct {
+		fields bson.D
+		want   string
+	}{
+		{d("a", 1), `{"_id":7,"a":1}`},
+		{d("a", 0, "list", false), `{"_id":7,"resource":"r","in":{"x":1,"y":2}}`},
+		{d("_id", 0), `{"resource":"r","a":1,"in":{"x":1,"y":2},"list":[{"k":1,"v":1},{"k":2},3]}`},
+		{d("_id", 0, "in.y", 1, "list.k", 1), `{"in":{"y":2},"list":[{"k":1},{"k":2}]}`},
+		{d("_id", 0, "in", d("x", 0), "list.k", 0), `{"resource":"r","a":1,"in":{"y":2},"list":[{"v":1},{},3]}`},
+		{d("_id", 0, "in.x", 1, "in.z", d("$add", bson.A{"$a", 1})), `{"in":{"x":1,"z":2}}`},
+		{d("_id", 0, "list", d("$filter", d("input", "$list", "as", "e", "cond", d("$eq", bson.A{"$$e.k", 2})))), `{"list":[{"k":2}]}`},
+		{d("a", 1, "none", "$nothing"), `{"_id":7,"a":1}`},
+	} {
+		what := fmt.Sprint(tc.fields)
+		var found, modified bson.D
+		if err := c.FindOne(t.Context(), bson.D{}, options.FindOne().SetProjection(tc.fields)).Decode(&found); err != nil {
+			t.Fatal(what, err)
+		}
+		same(t, "find "+what, found, tc.want)
+		err := c.FindOneAndUpdate(t.Context(), bson.D{}, d("$set", d("a", 1)), options.FindOneAndUpdate().SetProjection(tc.fields)).Decode(&modified)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		same(t, "findAndModify "+what, modified, tc.want)
+		cursor, err := c.Aggregate(t.Context(), bson.A{d("$match", d("a", 1)), d("$project", tc.fields)})
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		var all []bson.D
+		if err := cursor.All(t.Context(), &all); err != nil || len(all) != 1 {
+			t.Fatal(what, len(all), err)
+		}
+		same(t, "$project "+what, all[0], tc.want)
+	}
 }
 
 // An upsert whose filter has $expr could not say what to insert.

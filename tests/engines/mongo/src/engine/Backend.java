@@ -73,7 +73,10 @@ final class Backend extends MemoryBackend {
       case "update":
         return update(channel, database, query);
       case "aggregate":
-        return withResumeToken(super.handleCommand(channel, database, command, Now.put(query, clock.now())));
+        if (!Aggregate.watches(query)) {
+          return Aggregate.run(query, (Database) resolveDatabase(database), this::resolveDatabase, clock.now());
+        }
+        return withResumeToken(super.handleCommand(channel, database, command, query));
       case "findAndModify":
         query.computeIfPresent("update", (key, update) -> Update.prepare(update, clock.now()));
         query.computeIfPresent("query", (key, filter) -> Now.putInExpr(filter, clock.now()));

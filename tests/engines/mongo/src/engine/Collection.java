@@ -97,8 +97,11 @@ final class Collection extends MemoryCollection {
   public Document findAndModify(Document query) {
     Document filter = query.get("query") instanceof Document given ? given : new Document();
     refuseExprInUpsert(filter, Utils.isTrue(query.get("upsert")));
+    Document fields = query.get("fields") instanceof Document given ? given : new Document();
     Document plain = query.clone();
-    plain.remove("fields");
+    if (!Projection.ofFind(fields)) {
+      plain.remove("fields");
+    }
     Document reply;
     Document update = (Document) query.get("update");
     if (update != null && Update.pipeline(update) != null) {
@@ -107,7 +110,7 @@ final class Collection extends MemoryCollection {
       kind = update != null && Update.replaces(update) ? Changes.Kind.DOCUMENT : Changes.Kind.OPERATORS;
       reply = super.findAndModify(plain);
     }
-    if (reply.get("value") instanceof Document value && query.get("fields") instanceof Document fields) {
+    if (reply.get("value") instanceof Document value && !fields.isEmpty() && !plain.containsKey("fields")) {
       reply.put("value", project(Stream.of(value), fields).get(0));
     }
     return reply;
@@ -187,22 +190,14 @@ final class Collection extends MemoryCollection {
       int batch,
       Comparator<Document> order,
       Document fields) {
-    if (fields == null || fields.isEmpty()) {
-      return super.matchDocumentsFromStream(filter, documents, skip, limit, batch, order, null);
+    if (fields == null || fields.isEmpty() || Projection.ofFind(fields)) {
+      return super.matchDocumentsFromStream(filter, documents, skip, limit, batch, order, fields);
     }
     QueryResult all = super.matchDocumentsFromStream(filter, documents, skip, limit, 0, order, null);
     return createQueryResult(project(all.collectDocuments().stream(), fields), batch);
   }
 
   private List<Document> project(Stream<Document> documents, Document fields) {
-    Projection projection = new Projection(fields, database.clock().now());
-    return documents.map(document -> projection.apply(document, this::projectStored)).toList();
-  }
-
-  /** What the library knows of projections: fields to show or to leave out, $slice, $elemMatch. */
-  private Document projectStored(Document document, Document fields) {
-    return super.matchDocumentsFromStream(new Document(), Stream.of(document), 0, 0, 0, null, fields)
-        .collectDocuments()
-        .get(0);
+    return documents.map(new Projection(fields, database.clock().now())::apply).toList();
   }
 }

@@ -1,7 +1,6 @@
 package engine;
 
 import de.bwaldvogel.mongo.backend.Missing;
-import de.bwaldvogel.mongo.backend.aggregation.stage.ProjectStage;
 import de.bwaldvogel.mongo.bson.Document;
 import de.bwaldvogel.mongo.exception.MongoServerError;
 import java.time.Instant;
@@ -9,16 +8,24 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
+import java.util.Set;
 
-/** An update written as an aggregation pipeline. */
+/** An update written as an aggregation pipeline, or the stages of another pipeline that may stand in one. */
 final class Pipeline {
+  private static final Set<String> STAGES =
+      Set.of("$set", "$addFields", "$unset", "$project", "$replaceRoot", "$replaceWith");
+
   private final List<?> stages;
   private final Instant now;
 
   Pipeline(List<?> stages, Instant now) {
     this.stages = stages;
     this.now = now;
+  }
+
+  /** Reports whether the stage makes one document of one. */
+  static boolean knows(Document stage) {
+    return stage.size() == 1 && STAGES.containsAll(stage.keySet());
   }
 
   /** Returns what becomes of the document, which is left as it is. */
@@ -45,11 +52,11 @@ final class Pipeline {
       case "$unset":
         Document rest = document.cloneDeeply();
         for (Object path : what instanceof List<?> paths ? paths : List.of(what)) {
-          assign(rest, path((String) path), Missing.getInstance());
+          assign(rest, (String) path, Missing.getInstance());
         }
         return rest;
       case "$project":
-        return new ProjectStage(Now.put(what, now)).apply(Stream.of(document)).findFirst().orElseThrow();
+        return new Projection((Document) what, now).apply(document);
       case "$replaceRoot":
         return root(((Document) what).get("newRoot"), document);
       case "$replaceWith":
@@ -71,7 +78,7 @@ final class Pipeline {
   static void set(Document target, Document fields, Expression expression) {
     Map<String, Object> values = new LinkedHashMap<>();
     evaluate("", fields, expression, values);
-    values.forEach((path, value) -> assign(target, path(path), value));
+    values.forEach((path, value) -> assign(target, path, value));
   }
 
   /** A document without operators names fields within a field, and leaves its other fields alone. */
@@ -90,11 +97,11 @@ final class Pipeline {
         });
   }
 
-  private static List<String> path(String dotted) {
-    return Arrays.asList(dotted.split("\\."));
+  /** Sets or, with Missing, removes a field; of each element where there is an array on the way. */
+  static void assign(Document in, String path, Object value) {
+    assign(in, Arrays.asList(path.split("\\.")), value);
   }
 
-  /** Sets or, with Missing, removes a field; of each element where there is an array on the way. */
   private static void assign(Document in, List<String> path, Object value) {
     String name = path.get(0);
     if (path.size() == 1) {
@@ -145,7 +152,7 @@ final class Pipeline {
             boolean compares = value instanceof Document operators && Expression.isOperator(operators);
             Object equal = compares ? ((Document) value).getOrMissing("$eq") : value;
             if (!(equal instanceof Missing)) {
-              assign(document, path(name), equal);
+              assign(document, name, equal);
             }
           }
         });
