@@ -2,7 +2,6 @@ package engine;
 
 import de.bwaldvogel.mongo.backend.Missing;
 import de.bwaldvogel.mongo.backend.Utils;
-import de.bwaldvogel.mongo.backend.ValueComparator;
 import de.bwaldvogel.mongo.bson.Document;
 import de.bwaldvogel.mongo.exception.MongoServerError;
 import java.time.Instant;
@@ -141,7 +140,23 @@ final class Expression {
       case "$last":
         return element(argument, -1);
       case "$type":
-        return type(evaluate(single(argument)));
+        return Order.type(evaluate(single(argument)));
+      case "$isNumber":
+        return evaluate(single(argument)) instanceof Number;
+      case "$cmp":
+        return compare(argument);
+      case "$eq":
+        return compare(argument) == 0;
+      case "$ne":
+        return compare(argument) != 0;
+      case "$lt":
+        return compare(argument) < 0;
+      case "$lte":
+        return compare(argument) <= 0;
+      case "$gt":
+        return compare(argument) > 0;
+      case "$gte":
+        return compare(argument) >= 0;
       case "$arrayToObject":
         return object(evaluate(single(argument)));
       default:
@@ -280,13 +295,18 @@ final class Expression {
     return out;
   }
 
+  private int compare(Object argument) {
+    Document sides = named(values(argument), "left", "right");
+    return Order.compare(sides.getOrMissing("left"), sides.getOrMissing("right"));
+  }
+
   private static Object in(List<Object> values) {
     Document parts = named(values, "value", "array");
     if (!(parts.get("array") instanceof java.util.Collection<?> array)) {
       throw new MongoServerError(40081, "$in requires an array as a second argument");
     }
     Object value = parts.get("value");
-    return array.stream().anyMatch(each -> ValueComparator.ascWithoutListHandling().compare(each, value) == 0);
+    return array.stream().anyMatch(each -> Order.compare(each, value) == 0);
   }
 
   private Object element(Object argument, int index) {
@@ -298,13 +318,6 @@ final class Expression {
       throw new MongoServerError(28689, "the argument must be an array, but is " + Utils.describeType(value));
     }
     return list.isEmpty() ? NONE : list.get(index < 0 ? list.size() + index : index);
-  }
-
-  private static String type(Object value) {
-    if (value instanceof Missing) {
-      return "missing";
-    }
-    return value instanceof java.util.Collection<?> ? "array" : Utils.describeType(value);
   }
 
   private static Object object(Object pairs) {
