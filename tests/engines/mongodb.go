@@ -91,6 +91,13 @@ func SetMongoClock(ctx context.Context, db *mongo.Database, now time.Time) error
 	return db.RunCommand(ctx, bson.D{{Key: "holdfastClock", Value: 1}, {Key: "now", Value: now}}).Err()
 }
 
+// SetMongoChangeStreams says whether the emulator has change streams in one
+// database. Off is as a server that stands alone: those that are open end, and
+// nobody can open one.
+func SetMongoChangeStreams(ctx context.Context, db *mongo.Database, on bool) error {
+	return db.RunCommand(ctx, bson.D{{Key: "holdfastChangeStreams", Value: 1}, {Key: "on", Value: on}}).Err()
+}
+
 // MongoServer is an emulator that belongs to one test, which may stop it.
 type MongoServer struct {
 	Engine

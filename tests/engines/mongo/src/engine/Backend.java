@@ -70,6 +70,8 @@ final class Backend extends MemoryBackend {
         return super.handleCommand(channel, database, "ismaster", query).append("isWritablePrimary", true);
       case "holdfastClock":
         return clock.set(database, (Instant) query.get("now"));
+      case "holdfastChangeStreams":
+        return changes.allow(database, Utils.isTrue(query.get("on")));
       case "update":
         return update(channel, database, query);
       case "aggregate":

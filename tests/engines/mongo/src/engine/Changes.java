@@ -7,14 +7,17 @@ import de.bwaldvogel.mongo.backend.Utils;
 import de.bwaldvogel.mongo.backend.aggregation.Aggregation;
 import de.bwaldvogel.mongo.bson.BsonTimestamp;
 import de.bwaldvogel.mongo.bson.Document;
+import de.bwaldvogel.mongo.exception.CursorNotFoundException;
 import de.bwaldvogel.mongo.exception.MongoServerError;
 import de.bwaldvogel.mongo.oplog.Oplog;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 
 /**
  * What has changed, for change streams on a collection. {@link Collection} reports every change; what the library's commands
@@ -36,6 +39,7 @@ final class Changes implements Oplog {
   private final Object running;
   private final CursorRegistry cursors;
   private final Deque<Event> events = new ArrayDeque<>();
+  private final Set<String> without = new HashSet<>();
   private long kept;
   private long last;
 
@@ -136,6 +140,23 @@ final class Changes implements Oplog {
 
   // Streams.
 
+  /** Ends the streams of a database and lets nobody open one, as a server that stands alone; or lets them again. */
+  Document allow(String database, boolean allowed) {
+    if (allowed) {
+      without.remove(database);
+    } else {
+      without.add(database);
+    }
+    running.notifyAll();
+    Document reply = new Document();
+    Utils.markOkay(reply);
+    return reply;
+  }
+
+  private boolean refuses(String namespace) {
+    return without.contains(Utils.getDatabaseNameFromFullName(namespace));
+  }
+
   private static Document token(long number) {
     return new Document("_data", String.format("%016X", number));
   }
@@ -150,6 +171,9 @@ final class Changes implements Oplog {
 
   @Override
   public Cursor createCursor(Document options, String namespace, Aggregation rest) {
+    if (refuses(namespace)) {
+      throw new MongoServerError(40573, "The $changeStream stage is only supported on replica sets");
+    }
     long after = last;
     BsonTimestamp from = null;
     if (options.get("startAfter") instanceof Document token) {
@@ -188,6 +212,10 @@ final class Changes implements Oplog {
 
     /** Reports whether there is something to take. */
     boolean ready() {
+      if (refuses(namespace)) {
+        cursors.remove(this);
+        throw new CursorNotFoundException(getId());
+      }
       if (seen < last - events.size()) {
         throw new MongoServerError(286, "ChangeStreamHistoryLost", "the stream has fallen behind the history");
       }
