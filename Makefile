@@ -51,7 +51,7 @@ chaos: ## kills, stops and suspends the command holdfast while others wait, ROUN
 	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
 
 engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
-	@go -C tests run ./engines/up
+	@go -C tests build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
 
 bench: ## measures, compares with the targets and keeps the result in docs
 	cd tests/bench && go run . -keep ../../docs/performance.json -doc ../../docs/performance.md

@@ -6,6 +6,8 @@ import de.bwaldvogel.mongo.wire.MongoWireMessageEncoder;
 import de.bwaldvogel.mongo.wire.MongoWireProtocolHandler;
 import de.bwaldvogel.mongo.wire.MongoWireReplyEncoder;
 import io.netty.bootstrap.ServerBootstrap;
+import io.netty.channel.ChannelHandlerAdapter;
+import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.group.ChannelGroup;
@@ -41,16 +43,29 @@ final class Server {
                   @Override
                   protected void initChannel(SocketChannel channel) {
                     EventExecutorGroup own = new DefaultEventExecutorGroup(1);
-                    channel.closeFuture().addListener(closed -> own.shutdownGracefully(0, 0, TimeUnit.SECONDS));
                     channel.pipeline().addLast(
                         new MongoWireReplyEncoder(), new MongoWireMessageEncoder(), new MongoWireProtocolHandler());
                     channel.pipeline().addLast(
-                        own, new MongoDatabaseHandler(backend, channels), new MongoExceptionHandler());
+                        own, new Last(own), new MongoDatabaseHandler(backend, channels), new MongoExceptionHandler());
                   }
                 })
             .bind("127.0.0.1", port)
             .syncUninterruptibly()
             .channel()
             .localAddress();
+  }
+
+  /** Ends a connection's thread. As the first of its handlers it is the last one removed. */
+  private static final class Last extends ChannelHandlerAdapter {
+    private final EventExecutorGroup own;
+
+    private Last(EventExecutorGroup own) {
+      this.own = own;
+    }
+
+    @Override
+    public void handlerRemoved(ChannelHandlerContext context) {
+      own.shutdownGracefully(0, 0, TimeUnit.SECONDS);
+    }
   }
 }
