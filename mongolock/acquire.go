@@ -1,0 +1,160 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// maxTries bounds how often a statement is sent that the server did not decide,
+// because another came in between.
+const maxTries = 12
+
+// Acquire implements driver.Store.
+//
+// One statement decides; it is safe to repeat, for it changes nothing where it
+// finds the hold. Driver and server may thus repeat it, too.
+func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	statement, exclusive := acquireExclusive, q.Mode == driver.Exclusive
+	limit := int64(q.Limit)
+	if !exclusive {
+		statement = acquireShared
+	}
+	if limit == 0 {
+		limit = math.MaxInt32 // more than a document has room for
+	}
+	pipeline := statement.of(obj(
+		"ttl", millis(q.TTL), "limit", limit,
+		"lock", obj(
+			"_id", bson.NewObjectID(), "lockId", q.LockID,
+			"owner", q.Details.Owner, "host", q.Details.Host, "comment", q.Details.Comment,
+			"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", true,
+			"holdId", q.HoldID.String(), "token", nil, "end", nil,
+			"takeoverDelay", q.TakeoverDelay.Milliseconds(), "blocksUntil", nil,
+		),
+	))
+	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
+		SetProjection(seen).SetCollation(exactly)
+	var raw bson.Raw
+	err := s.decided(ctx, func() (err error) {
+		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts).Raw()
+		return err
+	})
+	if err != nil {
+		return driver.Grant{}, s.blame(ctx, q.Resource, err)
+	}
+	d, err := decode(raw)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return d.answer(q)
+}
+
+// answer reads off the document what the server decided. Whoever was granted the
+// resource has its hold there, since when ever.
+func (d document) answer(q driver.AcquireRequest) (driver.Grant, error) {
+	if !d.timed {
+		return d.guess(q)
+	}
+	q.Waiting = false // nothing is noted here
+	_, g, changed, err := model.Acquire(d.record, d.now, q)
+	if changed {
+		return driver.Grant{}, fmt.Errorf("the server neither granted %q nor is a hold in the way", q.Resource)
+	}
+	return g, err
+}
+
+// guess is answer where the server did not tell the time. A hold of the asker's
+// that is past its end is taken for live: it is there only in its takeover delay,
+// and the asker knows that its time has passed.
+func (d document) guess(q driver.AcquireRequest) (driver.Grant, error) {
+	held := &driver.HeldError{Resource: q.Resource, RetryAfter: driver.Unknown}
+	for _, h := range d.record.Holds {
+		if h.LockID == q.LockID {
+			if h.HoldID == q.HoldID && !h.Released {
+				return driver.Grant{Token: h.Token, Left: driver.Unknown}, nil
+			}
+			held.BySelf = true
+		}
+	}
+	held.Holders = model.Statuses(d.record, 0, driver.Filter{})
+	for i := range held.Holders {
+		held.Holders[i].Left = driver.Unknown
+	}
+	return driver.Grant{}, held
+}
+
+// decided sends a statement until the server decides it. A duplicate key means
+// that the document was made by another in the same moment; a write conflict,
+// which servers of the protocol other than MongoDB report, much the same.
+func (s *Store) decided(ctx context.Context, send func() error) error {
+	var err error
+	for try := range maxTries {
+		if try > 0 {
+			if ended := backOff(ctx, try); ended != nil {
+				return ended
+			}
+		}
+		err = send()
+		var server mongo.ServerError
+		if !errors.As(err, &server) || !mongo.IsDuplicateKeyError(err) && !server.HasErrorCode(codeWriteConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("the server did not decide in %d tries: %w", maxTries, err)
+}
+
+// backOff waits before a statement is sent again.
+func backOff(ctx context.Context, try int) error {
+	return pause(ctx, rand.N(time.Millisecond<<min(try, 6)))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// exactly compares texts byte by byte, whatever the collection's own collation.
+var exactly = &options.Collation{Locale: "simple"}
+
+func named(resource string) bson.D { return obj(resourceField, resource) }
+
+// millis is a duration for the server: null is without end.
+func millis(d time.Duration) any {
+	if d == driver.Forever {
+		return nil
+	}
+	return d.Milliseconds()
+}
+
+// blame looks whether a statement failed because the document is damaged.
+func (s *Store) blame(ctx context.Context, resource string, err error) error {
+	var command mongo.CommandError
+	if !errors.As(err, &command) || command.HasErrorLabel("RetryableWriteError") {
+		return s.wrap(err)
+	}
+	docs, lookErr := s.look(ctx, []string{resource})
+	if lookErr == nil && errors.Is(docs[resource].err, driver.ErrDamaged) {
+		return docs[resource].err
+	}
+	return s.wrap(err)
+}

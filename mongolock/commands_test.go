@@ -1,0 +1,113 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// commands are the names of what was sent.
+type commands struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (c *commands) monitor() *event.CommandMonitor {
+	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.names = append(c.names, e.CommandName)
+	}}
+}
+
+// of does something and returns what it sent.
+func (c *commands) of(do func()) []string {
+	c.mu.Lock()
+	c.names = nil
+	c.mu.Unlock()
+	do()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.names)
+}
+
+// One command for each operation, and a second one only where the first found
+// less than it was asked for.
+func TestCommandsPerOperation(t *testing.T) {
+	var sent commands
+	s := newStore(t, newCollection(t, connect(t, sent.monitor())))
+	check := func(what string, want []string, do func()) {
+		t.Helper()
+		if got := sent.of(do); !slices.Equal(got, want) {
+			t.Errorf("%s sent %q, want %q", what, got, want)
+		}
+	}
+	one := []string{"findAndModify"}
+	var ref driver.HoldRef
+	check("acquire of a new resource", one, func() { ref = mustAcquire(t, s, request("r", "a")) })
+	check("refusal", one, func() {
+		if _, err := s.Acquire(t.Context(), request("r", "b")); !errors.Is(err, driver.ErrHeld) {
+			t.Error(err)
+		}
+	})
+	check("release", []string{"update"}, func() { release(t, s, true, ref) })
+	check("release of nothing", []string{"update", "find"}, func() { release(t, s, false, ref) })
+	check("acquire", one, func() { mustAcquire(t, s, request("r", "a")) })
+	check("shared acquire", one, func() { mustAcquire(t, s, shared(request("s", "a"), 2)) })
+	check("shared refusal", one, func() {
+		if _, err := s.Acquire(t.Context(), shared(request("s", "b"), 1)); !errors.Is(err, driver.ErrHeld) {
+			t.Error(err)
+		}
+	})
+
+	renewals := make([]driver.RenewRequest, 500)
+	refs := make([]driver.HoldRef, len(renewals))
+	for i := range renewals {
+		refs[i] = mustAcquire(t, s, request(fmt.Sprint("job ", i), "a"))
+		renewals[i] = driver.RenewRequest{HoldRef: refs[i], TTL: driver.Forever}
+	}
+	check("500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
+	renewals[7].Token++
+	check("500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
+	got := sent.of(func() { release(t, s, true, refs...) })
+	if slices.Compact(got)[0] != "find" || got[len(got)-1] != "update" || slices.Contains(got[:len(got)-1], "update") {
+		t.Errorf("500 releases sent %q, want one update after what was read", got)
+	}
+}
+
+func release(t testing.TB, s driver.Store, found bool, refs ...driver.HoldRef) {
+	t.Helper()
+	qs := make([]driver.ReleaseRequest, len(refs))
+	for i, ref := range refs {
+		qs[i].HoldRef = ref
+	}
+	rs, err := s.Release(t.Context(), qs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rs {
+		if r.Err != nil || r.Found != found {
+			t.Errorf("release %d: found %v, error %v", i, r.Found, r.Err)
+		}
+	}
+}
+
+func renew(t testing.TB, s driver.Store, qs []driver.RenewRequest, lost int) {
+	t.Helper()
+	rs, err := s.Renew(t.Context(), qs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rs {
+		if errors.Is(r.Err, driver.ErrLost) != (i == lost) || i != lost && r.Err != nil {
+			t.Errorf("renewal %d: %v", i, r.Err)
+		}
+	}
+}

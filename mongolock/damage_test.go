@@ -1,0 +1,120 @@
+package mongolock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A document that cannot be understood is a named error, whoever asks for it, and
+// stays as it is to the byte.
+func TestDamage(t *testing.T) {
+	coll := newCollection(t, connect(t, nil))
+	s := newStore(t, coll)
+	past := time.Now().Add(-time.Hour)
+	for name, damage := range map[string]bson.D{
+		"exclusive is a text":           obj("exclusive", "free"),
+		"exclusive is an array":         obj("exclusive", bson.A{}),
+		"acquired is a text":            obj("exclusive.acquired", "yes"),
+		"acquired is a number":          obj("exclusive.acquired", 1),
+		"lockId is a number":            obj("exclusive.lockId", 5),
+		"lockId is empty":               obj("exclusive.lockId", ""),
+		"lockId is null":                obj("exclusive.lockId", nil),
+		"expiresAt is a text":           obj("exclusive.expiresAt", "soon"),
+		"expiresAt is a number":         obj("exclusive.expiresAt", 1),
+		"expiresAt is before 1970":      obj("exclusive.expiresAt", bson.DateTime(-1)),
+		"shared is a text":              obj("shared", "none"),
+		"locks is a document":           obj("shared.locks", obj("a", 1)),
+		"locks is a text":               obj("shared.locks", "none"),
+		"a lock is a text":              obj("shared.locks", bson.A{"lock"}),
+		"a lock without lockId":         obj("shared.locks", bson.A{obj("expiresAt", past)}),
+		"an expired one without lockId": obj("exclusive.lockId", 7, "exclusive.expiresAt", past),
+		"fence is a text":               obj("fence", "7"),
+		"fence is an array":             obj("fence", bson.A{7}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := mustAcquire(t, s, request(name, "a"))
+			if _, err := coll.UpdateOne(t.Context(), named(name), obj("$set", damage)); err != nil {
+				t.Fatal(err)
+			}
+			before := raw(t, s, name)
+			damaged := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, driver.ErrDamaged) {
+					t.Errorf("%s: error %v, want ErrDamaged", what, err)
+				}
+			}
+			_, err := s.Acquire(t.Context(), request(name, "b"))
+			damaged("exclusive acquire", err)
+			_, err = s.Acquire(t.Context(), shared(request(name, "b"), 5))
+			damaged("shared acquire", err)
+			renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged("renew", renewed[0].Err)
+			released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged("release", released[0].Err)
+			for _, err := range s.List(t.Context(), driver.Filter{Resource: name}) {
+				damaged("list", err)
+			}
+			if _, err := s.Sweep(t.Context(), 0); err != nil {
+				t.Errorf("sweep: %v", err)
+			}
+			if after := raw(t, s, name); after.String() != before.String() {
+				t.Errorf("the document was\n%v\nand is\n%v", before, after)
+			}
+		})
+	}
+}
+
+// What can be understood is: old documents have less, others more than ours.
+func TestUnderstood(t *testing.T) {
+	coll := newCollection(t, connect(t, nil))
+	s := newStore(t, coll)
+	for name, doc := range map[string]bson.D{
+		"nothing":            {},
+		"free":               obj("exclusive", obj("acquired", false)),
+		"free, all null":     obj("exclusive", nobody, "shared", obj("count", 0, "locks", bson.A{})),
+		"nulls":              obj("exclusive", nil, "shared", nil, "fence", nil, "touched", nil),
+		"count too high":     obj("exclusive", nobody, "shared", obj("count", 3, "locks", bson.A{})),
+		"count is a text":    obj("exclusive", nobody, "shared", obj("count", "3", "locks", nil)),
+		"fence in a shell":   obj("fence", 7.0, "touched", 7.0),
+		"expired, of others": obj("exclusive", obj("lockId", "old", "acquired", true, "expiresAt", bson.DateTime(1000))),
+		"odd details": obj("exclusive", obj(
+			"lockId", "old", "owner", 7, "createdAt", "once", "acquired", true, "expiresAt", bson.DateTime(1000))),
+		"more": obj("note", "mine", "shared", obj("count", 0, "locks", bson.A{}, "note", "mine")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := coll.InsertOne(t.Context(), append(named(name), doc...)); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, true, mustAcquire(t, s, shared(request(name, "a"), 0)))
+			ref := mustAcquire(t, s, request(name, "a"))
+			got := raw(t, s, name)
+			if n, ok := got.Lookup("shared", "count").AsInt64OK(); !ok || n != 0 {
+				t.Errorf("count is %v", got.Lookup("shared", "count"))
+			}
+			if name == "more" && (got.Lookup("note").StringValue() != "mine" || got.Lookup("shared", "note").StringValue() != "mine") {
+				t.Errorf("the fields of others are gone: %v", got)
+			}
+			release(t, s, true, ref)
+		})
+	}
+}
+
+func raw(t testing.TB, s *Store, resource string) bson.Raw {
+	t.Helper()
+	doc, err := s.coll.FindOne(t.Context(), named(resource)).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}

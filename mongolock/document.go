@@ -1,0 +1,213 @@
+package mongolock
+
+import (
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// nowField is what projections name the server's clock.
+const nowField = "now"
+
+// seen are the fields of a document that are read, and the server's clock when
+// the command began. Servers before 4.4 do not compute it; it is absent then.
+var seen = obj(
+	"_id", 0, resourceField, 1, "exclusive", 1, "shared", 1, fenceField, 1, touchedField, 1, nowField, "$$NOW",
+)
+
+// document is that of a resource as a reply has it.
+type document struct {
+	record model.Record
+	now    model.Time
+	timed  bool // now is known
+}
+
+// decode understands a document, or says driver.ErrDamaged. Only what decides
+// must be as it should: a wrong owner or date of creation is left out, and the
+// count of shared locks is the length of the array whatever it says.
+func decode(raw bson.Raw) (d document, err error) {
+	var resource string
+	if resource, err = text(raw.Lookup(resourceField)); err != nil || resource == "" {
+		return d, fmt.Errorf("%w: a document whose resource is no name", driver.ErrDamaged)
+	}
+	d.record.Resource = resource
+	if now, ok := raw.Lookup(nowField).DateTimeOK(); ok {
+		d.now, d.timed = model.Time(now)*1000, true
+	}
+	if err = d.decode(raw); err != nil {
+		return document{record: model.Record{Resource: resource}}, fmt.Errorf("%w: %q: %v", driver.ErrDamaged, resource, err)
+	}
+	return d, nil
+}
+
+func (d *document) decode(raw bson.Raw) error {
+	fence, err := number(raw.Lookup(fenceField))
+	if err != nil || fence < 0 || fence > driver.MaxToken {
+		return fmt.Errorf("field %s is not a token", fenceField)
+	}
+	touched, err := number(raw.Lookup(touchedField))
+	if err != nil {
+		return fmt.Errorf("field %s is not a number", touchedField)
+	}
+	d.record.Token, d.record.Touched = uint64(fence), model.Time(touched)
+	exclusive, err := object(raw.Lookup("exclusive"))
+	if err != nil {
+		return fmt.Errorf("field exclusive %v", err)
+	}
+	if acquired := exclusive.Lookup("acquired"); !absent(acquired) {
+		held, ok := acquired.BooleanOK()
+		if !ok {
+			return fmt.Errorf("field exclusive.acquired is not true or false")
+		}
+		if held {
+			if err := d.add(exclusive, driver.Exclusive); err != nil {
+				return fmt.Errorf("field exclusive: %v", err)
+			}
+		}
+	}
+	shared, err := object(raw.Lookup("shared"))
+	if err != nil {
+		return fmt.Errorf("field shared %v", err)
+	}
+	locks := shared.Lookup("locks")
+	if absent(locks) {
+		return nil
+	}
+	array, ok := locks.ArrayOK()
+	if !ok {
+		return fmt.Errorf("field shared.locks is not an array")
+	}
+	values, err := array.Values()
+	if err != nil {
+		return fmt.Errorf("field shared.locks: %v", err)
+	}
+	for i, v := range values {
+		lock, ok := v.DocumentOK()
+		if !ok {
+			return fmt.Errorf("field shared.locks.%d is not a document", i)
+		}
+		if err := d.add(lock, driver.Shared); err != nil {
+			return fmt.Errorf("field shared.locks.%d: %v", i, err)
+		}
+	}
+	return nil
+}
+
+// add understands one lock.
+func (d *document) add(lock bson.Raw, mode driver.Mode) error {
+	h := model.Hold{Mode: mode, Created: moment(lock.Lookup("createdAt")), Renewed: moment(lock.Lookup("renewedAt"))}
+	var err error
+	if h.LockID, err = text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
+		return fmt.Errorf("its lockId is no name")
+	}
+	h.Details.Owner, _ = text(lock.Lookup("owner"))
+	h.Details.Host, _ = text(lock.Lookup("host"))
+	h.Details.Comment, _ = text(lock.Lookup("comment"))
+	if h.End, err = endOf(lock.Lookup("expiresAt")); err != nil {
+		return fmt.Errorf("its expiresAt %v", err)
+	}
+	end, err := endOf(lock.Lookup("end"))
+	if err != nil {
+		return fmt.Errorf("its end %v", err)
+	}
+	until, err := endOf(lock.Lookup("blocksUntil"))
+	if err == nil && until == h.End && !absent(lock.Lookup("holdId")) {
+		h.End = end
+		err = added(lock, &h)
+	}
+	if err == nil {
+		d.record.Holds = append(d.record.Holds, h)
+	}
+	return err
+}
+
+// added understands what Holdfast added to a lock.
+func added(lock bson.Raw, h *model.Hold) error {
+	id, err := text(lock.Lookup("holdId"))
+	if err == nil {
+		h.HoldID, err = driver.ParseHoldID(id)
+	}
+	if err != nil || h.HoldID.IsZero() {
+		return fmt.Errorf("its holdId is not 24 hex digits")
+	}
+	token, err := number(lock.Lookup("token"))
+	if err != nil || token <= 0 || token > driver.MaxToken {
+		return fmt.Errorf("its token is none")
+	}
+	h.Token = uint64(token)
+	delay, err := number(lock.Lookup("takeoverDelay"))
+	if err != nil || delay < 0 || delay > driver.MaxTTL.Milliseconds() {
+		return fmt.Errorf("its takeoverDelay is not a number of milliseconds")
+	}
+	h.TakeoverDelay = time.Duration(delay) * time.Millisecond
+	if released := lock.Lookup("released"); !absent(released) {
+		var ok bool
+		if h.Released, ok = released.BooleanOK(); !ok {
+			return fmt.Errorf("its released is not true or false")
+		}
+	}
+	return nil
+}
+
+func absent(v bson.RawValue) bool {
+	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
+}
+
+func text(v bson.RawValue) (string, error) {
+	if absent(v) {
+		return "", nil
+	}
+	s, ok := v.StringValueOK()
+	if !ok {
+		return "", fmt.Errorf("is not a text")
+	}
+	return s, nil
+}
+
+// number reads integers of all kinds, and 0 where there is none: a shell writes
+// them as floating point.
+func number(v bson.RawValue) (int64, error) {
+	if absent(v) {
+		return 0, nil
+	}
+	n, ok := v.AsInt64OK()
+	if f, isFloat := v.DoubleOK(); !ok || isFloat && f != float64(n) {
+		return 0, fmt.Errorf("is not a whole number")
+	}
+	return n, nil
+}
+
+func object(v bson.RawValue) (bson.Raw, error) {
+	if absent(v) {
+		return nil, nil
+	}
+	o, ok := v.DocumentOK()
+	if !ok {
+		return nil, fmt.Errorf("is not a document")
+	}
+	return o, nil
+}
+
+func moment(v bson.RawValue) model.Time {
+	t, ok := v.DateTimeOK()
+	if !ok || t < 0 {
+		return 0
+	}
+	return model.Time(t) * 1000
+}
+
+// endOf reads an end. null is none.
+func endOf(v bson.RawValue) (model.Time, error) {
+	if absent(v) {
+		return model.NoEnd, nil
+	}
+	t, ok := v.DateTimeOK()
+	if !ok || t < int64(firstEnd) || t > int64(lastEnd) {
+		return 0, fmt.Errorf("is not a date that an end can be")
+	}
+	return model.Time(t) * 1000, nil
+}

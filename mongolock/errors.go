@@ -1,0 +1,71 @@
+package mongolock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The server's error codes that are understood.
+const (
+	codeUnauthorized          = 13
+	codeAuthenticationFailed  = 18
+	codeNamespaceNotFound     = 26
+	codeIndexOptionsConflict  = 85
+	codeIndexKeySpecsConflict = 86
+	codeWriteConflict         = 112
+	codeAtlas                 = 8000
+	codeUnknownStage          = 40324
+)
+
+// lasting are codes of what does not go away by asking again, and was not done.
+var lasting = map[int]string{
+	codeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
+	codeAuthenticationFailed: "the server refuses user or password",
+	codeAtlas:                "the server refuses user or password",
+	codeUnknownStage:         "the server is too old: MongoDB 4.4 is needed",
+}
+
+const tellsNoTime = "the server does not tell the time in a projection: MongoDB 4.4 is needed"
+
+// wrap names the collection. What lasts until somebody mends it becomes
+// driver.ErrUnusable; all else stays of unknown outcome.
+func (s *Store) wrap(err error) error {
+	if err == nil || errors.Is(err, driver.ErrDamaged) || errors.Is(err, driver.ErrUnusable) {
+		return err
+	}
+	if why := why(err); why != "" {
+		return s.unusable(why, err)
+	}
+	return fmt.Errorf("MongoDB collection %s: %w", s.name(), err)
+}
+
+func (s *Store) unusable(why string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: MongoDB collection %s: %s", driver.ErrUnusable, s.name(), why)
+	}
+	return fmt.Errorf("%w: MongoDB collection %s: %s: %w", driver.ErrUnusable, s.name(), why, err)
+}
+
+func why(err error) string {
+	var server mongo.ServerError
+	if errors.As(err, &server) {
+		for _, code := range server.ErrorCodes() {
+			if why := lasting[code]; why != "" {
+				return why
+			}
+		}
+		return ""
+	}
+	// A connection that could not be made hides the server's code in its text.
+	if text := err.Error(); strings.Contains(text, "AuthenticationFailed") || strings.Contains(text, "auth error") {
+		return lasting[codeAuthenticationFailed]
+	}
+	return ""
+}
+
+func (s *Store) name() string { return s.coll.Database().Name() + "." + s.coll.Name() }

@@ -1,0 +1,50 @@
+package mongolock
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// The document of a resource, as mongo-lock has it:
+//
+//	{ resource: "r1",
+//	  exclusive: { _id, lockId, owner, host, comment, createdAt, renewedAt, expiresAt, acquired },
+//	  shared: { count: n, locks: [ { the same fields } ] } }
+//
+// and what Holdfast adds, which mongo-lock leaves alone or drops:
+//
+//	  fence:   the last token granted
+//	  touched: when Holdfast last changed the document, in µs; rises with every change
+//	  freed:   touched, of the last change that released or swept a hold
+//
+//	and in each lock
+//	  holdId, token
+//	  end:           when the hold ends, null for never
+//	  takeoverDelay: in ms
+//	  released:      true after a release with a delay
+//	  blocksUntil:   what Holdfast wrote as expiresAt
+//
+// expiresAt is when the lock stops to block: the end, and the takeover delay
+// unless it was released. An old client writes it, too, and nothing else of
+// these. A lock whose expiresAt is not its blocksUntil is thus a new hold of an
+// old client: it has no hold ID, no token and no takeover delay, whatever else is
+// left in it.
+const (
+	resourceField = "resource"
+	fenceField    = "fence"
+	touchedField  = "touched"
+	freedField    = "freed"
+)
+
+// An end is a date between these, or null. Anything else is damage.
+var (
+	firstEnd = bson.DateTime(0)
+	lastEnd  = bson.NewDateTimeFromTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+)
+
+// nobody is the exclusive lock of a resource that nobody holds.
+var nobody = obj(
+	"_id", nil, "lockId", nil, "owner", nil, "host", nil, "comment", nil,
+	"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", false,
+)

@@ -1,0 +1,122 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// indexes are those of mongo-lock. Only the first one decides: without it, two
+// documents of one resource could be made at once, and two could hold it.
+func indexes() []mongo.IndexModel {
+	models := []mongo.IndexModel{{
+		Keys: obj(resourceField, 1), Options: options.Index().SetUnique(true).SetSparse(true),
+	}}
+	for _, key := range []string{
+		"exclusive.lockId", "exclusive.expiresAt", "shared.locks.lockId", "shared.locks.expiresAt",
+	} {
+		models = append(models, mongo.IndexModel{Keys: obj(key, 1)})
+	}
+	return models
+}
+
+// Init implements driver.Initializer. It makes the indexes that are missing, and
+// finds out whether the deployment has change streams.
+func (s *Store) Init(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.ensureIndexes(ctx); err != nil {
+		return err
+	}
+	return s.chooseWakeUps(ctx)
+}
+
+func (s *Store) ensureIndexes(ctx context.Context) error {
+	specs, err := s.coll.Indexes().ListSpecifications(ctx)
+	if err != nil && !hasCode(err, codeNamespaceNotFound) {
+		return s.wrap(err)
+	}
+	var missing []mongo.IndexModel
+	for _, model := range indexes() {
+		key := model.Keys.(bson.D)[0].Key
+		i := slices.IndexFunc(specs, func(spec mongo.IndexSpecification) bool { return isOn(spec, key) })
+		switch {
+		case i < 0:
+			missing = append(missing, model)
+		case key == resourceField && (specs[i].Unique == nil || !*specs[i].Unique):
+			return s.unusable(fmt.Sprintf("its index %q on resource is not unique: drop it, and the store makes one that is",
+				specs[i].Name), nil)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = s.coll.Indexes().CreateMany(ctx, missing)
+	switch {
+	case err == nil:
+		return nil
+	case mongo.IsDuplicateKeyError(err):
+		return s.duplicates(ctx)
+	case hasCode(err, codeUnauthorized):
+		return s.unusable("it lacks the unique index on resource, and the user may not make it: "+
+			"let somebody who may run createIndex({resource: 1}, {unique: true, sparse: true})", err)
+	case hasCode(err, codeIndexOptionsConflict), hasCode(err, codeIndexKeySpecsConflict):
+		return s.unusable("the unique index on resource cannot be made beside one that is there: drop that", err)
+	}
+	return s.wrap(err)
+}
+
+// isOn: the index is on just this key, upwards, for all documents that have it.
+func isOn(spec mongo.IndexSpecification, key string) bool {
+	elements, err := spec.KeysDocument.Elements()
+	return err == nil && len(elements) == 1 && elements[0].Key() == key
+}
+
+// maxShown is how many duplicates an error lists.
+const maxShown = 10
+
+// duplicates says which resources have more than one document.
+func (s *Store) duplicates(ctx context.Context) error {
+	cursor, err := s.coll.Aggregate(ctx, mongo.Pipeline{
+		obj("$match", obj(resourceField, obj("$exists", true))),
+		obj("$group", obj("_id", "$"+resourceField, "n", obj("$sum", 1))),
+		obj("$match", obj("n", obj("$gt", 1))),
+		obj("$limit", maxShown+1),
+	}, options.Aggregate().SetCollation(exactly))
+	if err != nil {
+		return s.wrap(err)
+	}
+	var groups []struct {
+		Resource any `bson:"_id"`
+		N        int `bson:"n"`
+	}
+	if err := cursor.All(ctx, &groups); err != nil {
+		return s.wrap(err)
+	}
+	shown := make([]string, 0, len(groups))
+	for i, g := range groups {
+		if i == maxShown {
+			shown = append(shown, "and more")
+			break
+		}
+		shown = append(shown, fmt.Sprintf("%#v (%d)", g.Resource, g.N))
+	}
+	return s.unusable("the unique index on resource cannot be made, for these have more than one document: "+
+		strings.Join(shown, ", ")+": delete all but one of each", nil)
+}
+
+func hasCode(err error, code int) bool {
+	var server mongo.ServerError
+	return errors.As(err, &server) && server.HasErrorCode(code)
+}
+
+var _ driver.Initializer = (*Store)(nil)

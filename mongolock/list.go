@@ -1,0 +1,98 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// List implements driver.Store. The holds come by a cursor, as the query finds
+// them by its indexes: that on the resource or those on the lock ID. A document
+// whose locks have no lock ID is found by its resource alone.
+func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		for d, err := range s.scan(ctx, query(f)) {
+			if err != nil {
+				yield(driver.Status{}, err)
+				return
+			}
+			for _, status := range model.Statuses(d.record, d.now, f) {
+				if !yield(status, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scan yields the documents that match. It ends after the first error.
+func (s *Store) scan(ctx context.Context, query bson.D) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(document{}, err)
+			return
+		}
+		cursor, err := s.coll.Find(ctx, query, options.Find().SetProjection(seen).SetCollation(exactly))
+		if err != nil {
+			yield(document{}, s.wrap(err))
+			return
+		}
+		defer cursor.Close(context.WithoutCancel(ctx))
+		for cursor.Next(ctx) {
+			d, err := decode(cursor.Current)
+			if err == nil && !d.timed {
+				err = s.unusable(tellsNoTime, nil)
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+		if err := cursor.Err(); err != nil {
+			yield(document{}, s.wrap(errors.Join(err, ctx.Err())))
+		}
+	}
+}
+
+// query finds all documents with holds that the filter may choose, and chooses by
+// what does not depend on the time.
+func query(f driver.Filter) bson.D {
+	var q, fields bson.D // of a document, and of each lock
+	if f.Resource != "" {
+		q = named(f.Resource)
+	} else {
+		// Whatever has a lock ID is held: the index on it has all of them.
+		fields = obj("lockId", obj("$gt", ""))
+	}
+	if f.LockID != "" {
+		fields = obj("lockId", f.LockID)
+	}
+	if f.Owner != "" {
+		fields = append(fields, obj("owner", f.Owner)...)
+	}
+	created := bson.D{}
+	if !f.CreatedBefore.IsZero() {
+		created = append(created, obj("$lt", f.CreatedBefore)...)
+	}
+	if !f.CreatedAfter.IsZero() {
+		created = append(created, obj("$gte", f.CreatedAfter)...) // of the same ms: Filter.Match knows
+	}
+	if len(created) > 0 {
+		fields = append(fields, obj("createdAt", created)...)
+	}
+	if len(fields) == 0 {
+		return q
+	}
+	exclusive := bson.D{}
+	for _, field := range fields {
+		exclusive = append(exclusive, obj("exclusive."+field.Key, field.Value)...)
+	}
+	return append(q, obj("$or", bson.A{
+		exclusive, obj("shared.locks", obj("$elemMatch", fields)),
+	})...)
+}

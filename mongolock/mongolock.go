@@ -1,0 +1,130 @@
+// Package mongolock keeps locks in a MongoDB collection, for any number of
+// programs on any number of machines.
+//
+// Importing it registers the URL schemes "mongodb" and "mongodb+srv":
+//
+//	mongodb://user:password@db1,db2,db3/app?replicaSet=rs0&collection=locks
+//
+// The documents are those of the Go package mongo-lock, with some fields more:
+// programs that use that package and programs that use Holdfast exclude one
+// another on one collection, as far as the clocks of the former are right. See
+// fields.go for the layout.
+//
+// All is decided by the server, on its clock, in one statement on one document.
+// Writes are acknowledged by the majority and journaled, whatever the collection
+// was opened with. On a sharded cluster the clock is that of the router which
+// got the statement: keep the clocks of the routers together, and give holds a
+// takeover delay where that is not certain.
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Traits of every store on a deployment that has change streams: a replica set
+// or a sharded cluster. On others Notifies is false.
+func Traits() driver.Traits {
+	return driver.Traits{
+		Name: "mongodb", Reach: driver.Network, ServerClock: true, Notifies: true,
+		Durable: true, Shared: true, Fencing: driver.FencingStrict,
+	}
+}
+
+// Options change what New does. The zero value is the default.
+type Options struct {
+	// Poll makes the store do without a change stream, which takes one of the
+	// client's connections once somebody waits. Waiters then ask from time to time.
+	Poll bool
+	// Logger gets a line that says whether there are wake-ups, and warnings of a
+	// stream that fails. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Store is a driver.Store in a collection. Any number of clients may use it.
+type Store struct {
+	coll    *mongo.Collection
+	log     *slog.Logger
+	polls   atomic.Bool // there are no wake-ups
+	watcher *watcher
+
+	client  *mongo.Client // to be disconnected by Close, or nil
+	closing sync.Once
+	err     error
+}
+
+var (
+	_ driver.Store       = (*Store)(nil)
+	_ driver.Watcher     = (*Store)(nil)
+	_ driver.Initializer = (*Store)(nil)
+)
+
+// New keeps locks in the collection, which is used for nothing else. It sends
+// nothing; the Client that gets the store calls Init before its first request.
+// Close does not disconnect the collection's client.
+func New(coll *mongo.Collection, opts *Options) *Store {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	journal := true
+	ours := options.Collection().
+		SetReadPreference(readpref.Primary()).
+		SetReadConcern(readconcern.Local()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journal}).
+		SetRegistry(bson.NewRegistry()).
+		SetBSONOptions(&options.BSONOptions{})
+	s := &Store{coll: coll.Clone(ours), log: o.Logger.With("collection", coll.Database().Name()+"."+coll.Name())}
+	s.polls.Store(o.Poll)
+	// A change stream has no other read concern.
+	s.watcher = newWatcher(s.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())), s.log)
+	return s
+}
+
+// Traits implements driver.Store. Whether there are wake-ups is known after Init.
+func (s *Store) Traits() driver.Traits {
+	t := Traits()
+	t.Notifies = !s.polls.Load()
+	return t
+}
+
+// Watch implements driver.Watcher.
+func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.polls.Load() {
+		return nil, driver.ErrUnsupported
+	}
+	ch, err := s.watcher.watch(ctx, resource)
+	return ch, s.wrap(err)
+}
+
+// Close implements driver.Store.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.watcher.close()
+		if s.client != nil {
+			s.err = s.wrap(s.client.Disconnect(context.Background()))
+			if errors.Is(s.err, mongo.ErrClientDisconnected) {
+				s.err = nil
+			}
+		}
+	})
+	return s.err
+}

@@ -1,0 +1,229 @@
+package mongolock
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A statement is an update of one document by a pipeline:
+//
+//  1. the server's clock and what is asked for are put into a field, scratch;
+//  2. so are the locks: what is held exclusively, as an array of none or one, and
+//     what is held shared. The update fails if they are not where they belong;
+//  3. it is decided, in scratch, what is to change. Nothing is, if a lock is not
+//     sound: what the statement cannot understand it does not overwrite;
+//  4. the fields are set: to what they were, unless something changes;
+//  5. scratch is removed.
+//
+// A document that comes out as it went in is not written: the server compares.
+//
+// $$NOW stands in a nested $set alone, and expressions read it from there: some
+// servers of the protocol refuse it inside the objects that operators build.
+const scratch = "_holdfast"
+
+// tmp is a field of scratch, ask one of what is asked for.
+func tmp(name string) string { return "$" + scratch + "." + name }
+func ask(name string) string { return tmp("ask." + name) }
+
+// begin is stage 1. What callers chose is in the literal.
+func begin(ask bson.D) bson.D {
+	return obj("$set", obj(scratch, obj("now", "$$NOW", "ask", obj("$literal", ask))))
+}
+
+// set is a stage that sets fields of scratch.
+func set(pairs ...any) bson.D {
+	for i := 0; i < len(pairs); i += 2 {
+		pairs[i] = scratch + "." + pairs[i].(string)
+	}
+	return obj("$set", obj(pairs...))
+}
+
+// locks is stage 2. A document that was damaged or lacks what others have: an
+// operator gets what it does not take, and the statement fails; or the locks are
+// not sound.
+var locks = mongo.Pipeline{
+	set(
+		"exclusive", filter(bson.A{"$exclusive"}, ne(orElse(lock("acquired"), false), false)),
+		"shared", orElse("$shared.locks", bson.A{}),
+		"objects", merge("$exclusive", "$shared"),
+	),
+	set(
+		"sound", not(or(
+			some(filter(concat(tmp("exclusive"), tmp("shared")), not(sound))),
+			some(filter(tmp("exclusive"), ne(lock("acquired"), true))),
+		)),
+		"micros", op("$multiply", op("$subtract", tmp("now"), firstEnd), int64(1000)),
+	),
+	set("token", next(fenceField), "touched", next(touchedField)),
+}
+
+// next is a number that is larger than the field, and not behind the clock.
+func next(field string) bson.D {
+	return larger(add(orElse("$"+field, int64(0)), int64(1)), tmp("micros"))
+}
+
+// What is known of a lock.
+var (
+	sound = and(
+		gt(lock("lockId"), ""), lt(lock("lockId"), obj("$literal", bson.D{})), // a text that is not empty
+		endSound("expiresAt"), endSound("end"),
+	)
+	// expired: past its end and its takeover delay.
+	expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
+	// ours: the end is what Holdfast wrote.
+	ours  = eq(orElse(lock("expiresAt"), nil), orElse(lock("blocksUntil"), nil))
+	end   = orElse(cond(ours, lock("end"), lock("expiresAt")), nil)
+	live  = or(eq(end, nil), gt(end, tmp("now")))
+	delay = cond(ours, orElse(lock("takeoverDelay"), int64(0)), int64(0))
+	// meant: the lock is that of the ref which is asked for, see driver.HoldRef.
+	meant = and(eq(lock("lockId"), ask("lockId")), or(
+		and(eq(ask("holdId"), ""), eq(ask("token"), 0)),
+		and(
+			ours,
+			or(eq(ask("holdId"), ""), eq(lock("holdId"), ask("holdId"))),
+			or(eq(ask("token"), 0), eq(lock("token"), ask("token"))),
+		),
+	))
+)
+
+func endSound(field string) bson.D {
+	return or(eq(orElse(lock(field), nil), nil), and(gte(lock(field), firstEnd), lte(lock(field), lastEnd)))
+}
+
+// finish are stages 4 and 5: what is set if the change takes place.
+func finish(change any, pairs ...any) mongo.Pipeline {
+	for i := 1; i < len(pairs); i += 2 {
+		pairs[i] = cond(change, pairs[i], "$"+pairs[i-1].(string))
+	}
+	return mongo.Pipeline{obj("$set", obj(pairs...)), obj("$unset", scratch)}
+}
+
+// sharedAs keeps count and array together, for old clients go by the count.
+func sharedAs(locks any) bson.D {
+	return merge("$shared", obj("count", size(locks), "locks", locks))
+}
+
+// statement is all stages but the first, encoded: a batch has hundreds of them.
+type statement []bson.Raw
+
+func newStatement(parts ...mongo.Pipeline) statement {
+	var s statement
+	for _, stage := range slices.Concat(append([]mongo.Pipeline{locks}, parts...)...) {
+		raw, err := bson.Marshal(stage)
+		if err != nil {
+			panic(err) // a mistake in this file
+		}
+		s = append(s, raw)
+	}
+	return s
+}
+
+// of completes the statement by what is asked for.
+func (s statement) of(ask bson.D) bson.A {
+	pipeline := make(bson.A, 0, len(s)+1)
+	pipeline = append(pipeline, begin(ask))
+	for _, stage := range s {
+		pipeline = append(pipeline, stage)
+	}
+	return pipeline
+}
+
+// An acquire is refused by whatever blocks, the asker's own hold too: a repeat
+// finds that in the document and is granted what it has.
+var (
+	acquireExclusive = acquire(
+		and(not(some(tmp("exclusive"))), not(some(tmp("shared")))),
+		tmp("lock"), bson.A{})
+	acquireShared = acquire(
+		and(
+			not(some(tmp("exclusive"))),
+			lt(size(tmp("shared")), ask("limit")),
+			not(op("$in", ask("lock.lockId"), tmp("shared.lockId"))),
+		),
+		obj("$literal", nobody), concat(tmp("shared"), bson.A{tmp("lock")}))
+)
+
+func acquire(room, exclusive, shared any) statement {
+	return newStatement(
+		mongo.Pipeline{
+			set(
+				"exclusive", filter(tmp("exclusive"), not(expired)),
+				"shared", filter(tmp("shared"), not(expired)),
+				"end", add(tmp("now"), ask("ttl")),
+			),
+			set("until", add(tmp("end"), ask("lock.takeoverDelay"))),
+			set(
+				"granted", and(tmp("sound"), lte(tmp("token"), int64(driver.MaxToken)), room),
+				"lock", merge(ask("lock"), obj(
+					"createdAt", tmp("now"), "expiresAt", tmp("until"),
+					"token", tmp("token"), "end", tmp("end"), "blocksUntil", tmp("until"),
+				)),
+			),
+		},
+		finish(tmp("granted"),
+			"exclusive", exclusive, "shared", sharedAs(shared),
+			fenceField, tmp("token"), touchedField, tmp("touched"),
+		),
+	)
+}
+
+// renewOne extends a hold. The document changes if, and only if, it is extended.
+var renewOne = func() statement {
+	hit := and(meant, live, not(and(ours, eq(lock("released"), true))))
+	keeps := and(not(ask("exact")), or(eq(end, nil), gt(end, tmp("end"))))
+	newEnd := cond(and(keeps, ne(tmp("end"), nil)), end, tmp("end"))
+	return change(hit, false,
+		mongo.Pipeline{set("end", add(tmp("now"), ask("ttl")))},
+		rewritten(newEnd, add(newEnd, delay), "renewedAt", tmp("now")))
+}()
+
+// releaseOne ends a hold, now or after a delay.
+var releaseOne = change(meant, or(eq(ask("after"), int64(0)), not(live)),
+	mongo.Pipeline{set("end", add(tmp("now"), ask("after")))},
+	func() bson.D {
+		newEnd := cond(or(eq(end, nil), gt(end, tmp("end"))), tmp("end"), end)
+		return rewritten(newEnd, newEnd, "released", true)
+	}())
+
+// pruneOne drops what no longer blocks.
+var pruneOne = change(expired, true, nil, "$$l")
+
+// rewritten is a lock with another end. What an old client's lock has left of a
+// hold before goes, or the refs to that would be good again.
+func rewritten(end, until any, more ...any) bson.D {
+	return merge("$$l", obj(append([]any{
+		"expiresAt", until, "end", end, "blocksUntil", until, "takeoverDelay", delay,
+		"holdId", cond(ours, lock("holdId"), nil), "token", cond(ours, lock("token"), nil),
+	}, more...)...))
+}
+
+// change drops, of the locks that are hit, those that are to go, and rewrites the
+// others.
+func change(hit, goes any, prepare mongo.Pipeline, becomes any) statement {
+	exclusive := cond(goes, obj("$literal", nobody), becomes)
+	left := each(filter(tmp("shared"), not(and(hit, goes))), cond(hit, becomes, "$$l"))
+	pairs := []any{touchedField, tmp("touched")}
+	if goes != false {
+		pairs = append(pairs, freedField, tmp("touched"))
+	}
+	return newStatement(
+		prepare,
+		mongo.Pipeline{
+			set("hitExclusive", some(filter(tmp("exclusive"), hit)), "hitShared", some(filter(tmp("shared"), hit))),
+			set(
+				"hitExclusive", and(tmp("sound"), tmp("hitExclusive")),
+				"hitShared", and(tmp("sound"), tmp("hitShared")),
+				"left", left,
+			),
+		},
+		mongo.Pipeline{obj("$set", obj(
+			"exclusive", cond(tmp("hitExclusive"), with("$exclusive", exclusive), "$exclusive"),
+			"shared", cond(tmp("hitShared"), sharedAs(tmp("left")), "$shared"),
+		))},
+		finish(or(tmp("hitExclusive"), tmp("hitShared")), pairs...),
+	)
+}

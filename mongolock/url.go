@@ -1,0 +1,132 @@
+package mongolock
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// defaultCollection is where locks are if the URL does not say.
+const defaultCollection = "locks"
+
+func init() {
+	for _, scheme := range []string{"mongodb", "mongodb+srv"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) { return open(ctx, u) })
+	}
+}
+
+func open(ctx context.Context, u *url.URL) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	opts := options.Client().ApplyURI(t.uri) // asks the DNS for mongodb+srv
+	if err := opts.Validate(); err != nil {
+		return nil, t.refused(err)
+	}
+	if opts.AppName == nil {
+		opts.SetAppName("holdfast")
+	}
+	client, err := mongo.Connect(opts)
+	if err != nil {
+		return nil, t.refused(err)
+	}
+	s := New(client.Database(t.database).Collection(t.collection), nil)
+	s.client = client
+	return s, nil
+}
+
+// target is what a URL says.
+type target struct {
+	uri                  string // for the driver
+	database, collection string
+	secrets              []string // that no error may repeat
+}
+
+// refused is the error of a URL that the driver does not take.
+func (t target) refused(err error) error {
+	text := err.Error()
+	for _, secret := range t.secrets {
+		text = strings.ReplaceAll(text, secret, "xxxxx")
+	}
+	return fmt.Errorf("%w: mongodb URL: %s", driver.ErrInvalid, text)
+}
+
+// parseURL takes the collection out of the URL and leaves all else to the driver.
+func parseURL(u *url.URL) (t target, err error) {
+	fail := func(format string, args ...any) (target, error) {
+		return target{}, fmt.Errorf("%w: mongodb URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
+	}
+	t.database = strings.TrimPrefix(u.Path, "/")
+	switch {
+	case u.Host == "":
+		return fail("it names no server: write mongodb://HOST/DATABASE?collection=NAME")
+	case t.database == "":
+		return fail("it names no database: write mongodb://HOST/DATABASE?collection=NAME")
+	case u.Fragment != "":
+		return fail("a # is written %%23")
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return fail("the parameters are not properly escaped")
+	}
+	t.collection = defaultCollection
+	if named, ok := values["collection"]; ok {
+		if len(named) != 1 || named[0] == "" {
+			return fail("parameter \"collection\" must name one collection")
+		}
+		t.collection = named[0]
+	}
+	t.secrets = secrets(u, values)
+	rest := *u
+	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
+		return pair == "" || strings.HasPrefix(pair, "collection=")
+	}), "&")
+	t.uri = rest.String()
+	// What it does not know the driver would leave out of account.
+	rest.Scheme = "mongodb" // the DNS is not asked now
+	parsed, err := connstring.Parse(rest.String())
+	if err != nil {
+		return target{}, t.refused(err)
+	}
+	for name := range parsed.UnknownOptions {
+		return fail("unknown parameter %q", name)
+	}
+	return t, nil
+}
+
+// secrets are the parts of a URL that nobody may read, as they are written and as
+// they are meant. Of parameters these are all values of those that are about
+// authentication, keys or proxies.
+func secrets(u *url.URL, values url.Values) (all []string) {
+	add := func(s string) {
+		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
+			if form != "" && !slices.Contains(all, form) {
+				all = append(all, form)
+			}
+		}
+	}
+	if password, ok := u.User.Password(); ok {
+		add(password)
+	}
+	for name, vs := range values {
+		lower := strings.ToLower(name)
+		if strings.Contains(lower, "password") || strings.Contains(lower, "authmechanismproperties") {
+			for _, v := range vs {
+				add(v)
+			}
+		}
+	}
+	return all
+}
