@@ -47,10 +47,9 @@ func Schemes() []string {
 // Open makes the store that the URL names. Its errors never repeat the URL,
 // which may hold a password.
 func Open(ctx context.Context, storeURL string) (Store, error) {
-	u, err := url.Parse(storeURL)
+	u, err := ParseURL(storeURL)
 	if err != nil {
-		// url.Error repeats the whole text.
-		return nil, fmt.Errorf("%w: store URL cannot be parsed", ErrInvalid)
+		return nil, err
 	}
 	schemes.RLock()
 	open := schemes.openers[u.Scheme]
@@ -60,4 +59,39 @@ func Open(ctx context.Context, storeURL string) (Store, error) {
 			ErrInvalid, u.Scheme, strings.Join(Schemes(), ", "))
 	}
 	return open(ctx, u)
+}
+
+// ParseURL is url.Parse, but also takes a list of servers as the URLs of some
+// databases have it, host1:port1,host2:port2: the list is then the URL's Host. Its
+// error, which wraps ErrInvalid, does not repeat the URL.
+func ParseURL(storeURL string) (*url.URL, error) {
+	u, err := parse(storeURL)
+	if err != nil {
+		// url.Error repeats the whole text.
+		return nil, fmt.Errorf("%w: store URL cannot be parsed", ErrInvalid)
+	}
+	return u, nil
+}
+
+func parse(storeURL string) (*url.URL, error) {
+	scheme, rest, _ := strings.Cut(storeURL, "://")
+	end := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		end = i
+	}
+	user := strings.LastIndexByte(rest[:end], '@') + 1
+	list := rest[user:end]
+	if !strings.Contains(list, ",") {
+		return url.Parse(storeURL)
+	}
+	for server := range strings.SplitSeq(list, ",") {
+		if u, err := url.Parse("scheme://" + server); err != nil || u.Host == "" {
+			return nil, ErrInvalid
+		}
+	}
+	u, err := url.Parse(scheme + "://" + rest[:user] + "servers" + rest[end:])
+	if err == nil {
+		u.Host = list
+	}
+	return u, err
 }

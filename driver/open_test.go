@@ -41,6 +41,32 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+func TestParseURL(t *testing.T) {
+	for text, host := range map[string]string{
+		"s://h/p":                      "h",
+		"s://u:p@h1:1,h2:2,h3/p?a=b,c": "h1:1,h2:2,h3",
+		"s://u:p,q@[::1]:1,h2?a=b":     "[::1]:1,h2",
+		"s://h1:27017,h2:27018":        "h1:27017,h2:27018",
+		"s:///p,q":                     "",
+		"s:opaque,x":                   "",
+		"s://u:p@h1,h2:x/p":            "error",
+		"s://u:p@h1,/p":                "error",
+		"s://u:p%zz@h1,h2/p":           "error",
+		"://h1,h2":                     "error",
+		"s://u:p@h1,h2/p%zz":           "error",
+	} {
+		u, err := ParseURL(text)
+		switch {
+		case err != nil:
+			if host != "error" || !errors.Is(err, ErrInvalid) || strings.Contains(err.Error(), "h1") {
+				t.Errorf("%s: error %v", text, err)
+			}
+		case u.Host != host || u.String() != text:
+			t.Errorf("%s: %v with host %q, want %q", text, u, u.Host, host)
+		}
+	}
+}
+
 func TestRegister(t *testing.T) {
 	if got := Schemes(); !slices.Equal(got, []string{"drivertest", "drivertest-other"}) {
 		t.Errorf("schemes are %q", got)
