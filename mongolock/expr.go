@@ -46,8 +46,10 @@ func each(in, becomes any) bson.D {
 	return obj("$map", obj("input", in, "as", "l", "in", becomes))
 }
 
-// with looks at one.
-func with(l, in any) bson.D { return obj("$let", obj("vars", obj("l", l), "in", in)) }
+// first is the first element, null if there is none.
+func first(of any) bson.D {
+	return obj("$reduce", obj("input", of, "initialValue", nil, "in", orElse("$$value", "$$this")))
+}
 
-// lock is a field of the lock that filter, each and with look at.
+// lock is a field of the lock that filter and each look at.
 func lock(field string) string { return "$$l." + field }

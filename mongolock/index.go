@@ -10,8 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // indexes are those of mongo-lock. Only the first one decides: without it, two
@@ -41,20 +39,20 @@ func (s *Store) Init(ctx context.Context) error {
 }
 
 func (s *Store) ensureIndexes(ctx context.Context) error {
-	specs, err := s.coll.Indexes().ListSpecifications(ctx)
-	if err != nil && !hasCode(err, codeNamespaceNotFound) {
-		return s.wrap(err)
+	there, err := s.listIndexes(ctx)
+	if err != nil {
+		return err
 	}
 	var missing []mongo.IndexModel
 	for _, model := range indexes() {
 		key := model.Keys.(bson.D)[0].Key
-		i := slices.IndexFunc(specs, func(spec mongo.IndexSpecification) bool { return isOn(spec, key) })
+		i := slices.IndexFunc(there, func(index indexThere) bool { return index.isOn(key) })
 		switch {
 		case i < 0:
 			missing = append(missing, model)
-		case key == resourceField && (specs[i].Unique == nil || !*specs[i].Unique):
-			return s.unusable(fmt.Sprintf("its index %q on resource is not unique: drop it, and the store makes one that is",
-				specs[i].Name), nil)
+		case key == resourceField && !there[i].guards():
+			return s.unusable(fmt.Sprintf("its index %q is not unique for all documents with a resource, text compared byte by byte: "+
+				"drop it, and the store makes one that is", there[i].Name), nil)
 		}
 	}
 	if len(missing) == 0 {
@@ -75,11 +73,35 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	return s.wrap(err)
 }
 
-// isOn: the index is on just this key, upwards, for all documents that have it.
-func isOn(spec mongo.IndexSpecification, key string) bool {
-	elements, err := spec.KeysDocument.Elements()
+// indexThere is an index as the server lists it.
+type indexThere struct {
+	Name      string   `bson:"name"`
+	Key       bson.Raw `bson:"key"`
+	Unique    bool     `bson:"unique"`
+	Partial   bson.Raw `bson:"partialFilterExpression"`
+	Collation bson.Raw `bson:"collation"`
+}
+
+func (s *Store) listIndexes(ctx context.Context) ([]indexThere, error) {
+	cursor, err := s.coll.Indexes().List(ctx)
+	if hasCode(err, codeNamespaceNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	var all []indexThere
+	err = cursor.All(ctx, &all)
+	return all, s.wrap(err)
+}
+
+func (i indexThere) isOn(key string) bool {
+	elements, err := i.Key.Elements()
 	return err == nil && len(elements) == 1 && elements[0].Key() == key
 }
+
+// guards: no resource can have a second document. A sparse index does that, too.
+func (i indexThere) guards() bool { return i.Unique && len(i.Partial) == 0 && len(i.Collation) == 0 }
 
 // maxShown is how many duplicates an error lists.
 const maxShown = 10
@@ -118,5 +140,3 @@ func hasCode(err error, code int) bool {
 	var server mongo.ServerError
 	return errors.As(err, &server) && server.HasErrorCode(code)
 }
-
-var _ driver.Initializer = (*Store)(nil)

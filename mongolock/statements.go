@@ -74,21 +74,21 @@ var (
 	)
 	// expired: past its end and its takeover delay.
 	expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
-	// ours: the end is what Holdfast wrote.
-	ours  = eq(orElse(lock("expiresAt"), nil), orElse(lock("blocksUntil"), nil))
-	end   = orElse(cond(ours, lock("end"), lock("expiresAt")), nil)
-	live  = or(eq(end, nil), gt(end, tmp("now")))
-	delay = cond(ours, orElse(lock("takeoverDelay"), int64(0)), int64(0))
 	// meant: the lock is that of the ref which is asked for, see driver.HoldRef.
 	meant = and(eq(lock("lockId"), ask("lockId")), or(
 		and(eq(ask("holdId"), ""), eq(ask("token"), 0)),
 		and(
-			ours,
+			ours(lock),
 			or(eq(ask("holdId"), ""), eq(lock("holdId"), ask("holdId"))),
 			or(eq(ask("token"), 0), eq(lock("token"), ask("token"))),
 		),
 	))
 )
+
+// ours: the end is what Holdfast wrote.
+func ours(field func(string) string) bson.D {
+	return eq(orElse(field("expiresAt"), nil), orElse(field("blocksUntil"), nil))
+}
 
 func endSound(field string) bson.D {
 	return or(eq(orElse(lock(field), nil), nil), and(gte(lock(field), firstEnd), lte(lock(field), lastEnd)))
@@ -171,59 +171,99 @@ func acquire(room, exclusive, shared any) statement {
 	)
 }
 
+// hit are the stages that find the lock that is meant, of which there is at most
+// one, and what is known of it.
+var hit = mongo.Pipeline{
+	set("hit", first(filter(concat(tmp("exclusive"), tmp("shared")), meant))),
+	set("ours", ours(ofHit)),
+	set(
+		"end", orElse(cond(tmp("ours"), ofHit("end"), ofHit("expiresAt")), nil),
+		"delay", cond(tmp("ours"), orElse(ofHit("takeoverDelay"), int64(0)), int64(0)),
+		"released", and(tmp("ours"), eq(ofHit("released"), true)),
+	),
+	set("live", or(eq(tmp("end"), nil), gt(tmp("end"), tmp("now")))),
+}
+
+func ofHit(field string) string { return tmp("hit." + field) }
+
 // renewOne extends a hold. The document changes if, and only if, it is extended.
-var renewOne = func() statement {
-	hit := and(meant, live, not(and(ours, eq(lock("released"), true))))
-	keeps := and(not(ask("exact")), or(eq(end, nil), gt(end, tmp("end"))))
-	newEnd := cond(and(keeps, ne(tmp("end"), nil)), end, tmp("end"))
-	return change(hit, false,
-		mongo.Pipeline{set("end", add(tmp("now"), ask("ttl")))},
-		rewritten(newEnd, add(newEnd, delay), "renewedAt", tmp("now")))
-}()
+var renewOne = newStatement(
+	hit,
+	mongo.Pipeline{
+		set("asked", add(tmp("now"), ask("ttl"))),
+		set("becomes", cond(
+			and(ne(tmp("asked"), nil), not(ask("exact")), or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked")))),
+			tmp("end"), tmp("asked"),
+		)),
+		set(
+			"changes", and(tmp("live"), not(tmp("released"))),
+			"hitBecomes", rewritten(add(tmp("becomes"), tmp("delay")), "renewedAt", tmp("now")),
+		),
+	},
+	changeHit(false),
+)
 
 // releaseOne ends a hold, now or after a delay.
-var releaseOne = change(meant, or(eq(ask("after"), int64(0)), not(live)),
-	mongo.Pipeline{set("end", add(tmp("now"), ask("after")))},
-	func() bson.D {
-		newEnd := cond(or(eq(end, nil), gt(end, tmp("end"))), tmp("end"), end)
-		return rewritten(newEnd, newEnd, "released", true)
-	}())
+var releaseOne = newStatement(
+	hit,
+	mongo.Pipeline{
+		set("asked", add(tmp("now"), ask("after"))),
+		set("becomes", cond(or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked"))), tmp("asked"), tmp("end"))),
+		set(
+			"changes", true,
+			"goes", or(eq(ask("after"), 0), not(tmp("live"))),
+			"hitBecomes", rewritten(tmp("becomes"), "released", true),
+		),
+	},
+	changeHit(true),
+)
 
-// pruneOne drops what no longer blocks.
-var pruneOne = change(expired, true, nil, "$$l")
-
-// rewritten is a lock with another end. What an old client's lock has left of a
+// rewritten is the hit with another end. What an old client's lock has left of a
 // hold before goes, or the refs to that would be good again.
-func rewritten(end, until any, more ...any) bson.D {
-	return merge("$$l", obj(append([]any{
-		"expiresAt", until, "end", end, "blocksUntil", until, "takeoverDelay", delay,
-		"holdId", cond(ours, lock("holdId"), nil), "token", cond(ours, lock("token"), nil),
+func rewritten(until any, more ...any) bson.D {
+	return merge(tmp("hit"), obj(append([]any{
+		"expiresAt", until, "end", tmp("becomes"), "blocksUntil", until, "takeoverDelay", tmp("delay"),
+		"holdId", cond(tmp("ours"), ofHit("holdId"), nil), "token", cond(tmp("ours"), ofHit("token"), nil),
 	}, more...)...))
 }
 
-// change drops, of the locks that are hit, those that are to go, and rewrites the
-// others.
-func change(hit, goes any, prepare mongo.Pipeline, becomes any) statement {
-	exclusive := cond(goes, obj("$literal", nobody), becomes)
-	left := each(filter(tmp("shared"), not(and(hit, goes))), cond(hit, becomes, "$$l"))
+// changeHit puts what the hit becomes in its place, or nothing if it goes.
+func changeHit(frees bool) mongo.Pipeline {
+	changes := and(tmp("sound"), ne(tmp("hit"), nil), tmp("changes"))
+	isHit := eq("$$l", tmp("hit"))
 	pairs := []any{touchedField, tmp("touched")}
-	if goes != false {
+	if frees {
 		pairs = append(pairs, freedField, tmp("touched"))
 	}
-	return newStatement(
-		prepare,
-		mongo.Pipeline{
-			set("hitExclusive", some(filter(tmp("exclusive"), hit)), "hitShared", some(filter(tmp("shared"), hit))),
-			set(
-				"hitExclusive", and(tmp("sound"), tmp("hitExclusive")),
-				"hitShared", and(tmp("sound"), tmp("hitShared")),
-				"left", left,
-			),
-		},
-		mongo.Pipeline{obj("$set", obj(
-			"exclusive", cond(tmp("hitExclusive"), with("$exclusive", exclusive), "$exclusive"),
-			"shared", cond(tmp("hitShared"), sharedAs(tmp("left")), "$shared"),
-		))},
-		finish(or(tmp("hitExclusive"), tmp("hitShared")), pairs...),
-	)
+	return append(mongo.Pipeline{
+		set("changes", changes),
+		set("inExclusive", and(tmp("changes"), eq("$exclusive", tmp("hit")))),
+		set("inShared", and(tmp("changes"), not(tmp("inExclusive")))),
+		set("shared", each(
+			filter(tmp("shared"), not(and(tmp("goes"), isHit))),
+			cond(isHit, tmp("hitBecomes"), "$$l"),
+		)),
+		obj("$set", obj(
+			"exclusive", cond(tmp("inExclusive"),
+				cond(tmp("goes"), obj("$literal", nobody), tmp("hitBecomes")), "$exclusive"),
+			"shared", cond(tmp("inShared"), sharedAs(tmp("shared")), "$shared"),
+		)),
+	}, finish(tmp("changes"), pairs...)...)
 }
+
+// pruneOne drops what no longer blocks.
+var pruneOne = newStatement(
+	mongo.Pipeline{
+		set(
+			"noExclusive", some(filter(tmp("exclusive"), expired)),
+			"left", filter(tmp("shared"), not(expired)),
+		),
+		set("changes", and(tmp("sound"), or(
+			tmp("noExclusive"), lt(size(tmp("left")), size(tmp("shared"))),
+		))),
+	},
+	finish(tmp("changes"),
+		"exclusive", cond(tmp("noExclusive"), obj("$literal", nobody), "$exclusive"), "shared", sharedAs(tmp("left")),
+		touchedField, tmp("touched"), freedField, tmp("touched"),
+	),
+)

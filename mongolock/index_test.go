@@ -1,0 +1,79 @@
+package mongolock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestIndexesAreMade(t *testing.T) {
+	s := newStore(t, newCollection(t, connect(t, nil)))
+	if err := s.Init(t.Context()); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+	specs, err := s.coll.Indexes().ListSpecifications(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(indexes()) + 1; len(specs) != want {
+		t.Errorf("there are %d indexes, want %d", len(specs), want)
+	}
+	twice := []any{named("r"), named("r")}
+	if _, err := s.coll.InsertMany(t.Context(), twice); !mongo.IsDuplicateKeyError(err) {
+		t.Errorf("a second document of a resource: error %v", err)
+	}
+}
+
+func TestDuplicatesAreListed(t *testing.T) {
+	coll := newCollection(t, connect(t, nil))
+	var docs []any
+	for i := range 12 {
+		docs = append(docs, named(fmt.Sprint("twice ", i)), named(fmt.Sprint("twice ", i)))
+	}
+	if _, err := coll.InsertMany(t.Context(), append(docs, named("once"))); err != nil {
+		t.Fatal(err)
+	}
+	s := New(coll, nil)
+	err := s.Init(t.Context())
+	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), `"twice `) ||
+		!strings.Contains(err.Error(), "and more") || strings.Contains(err.Error(), "once") {
+		t.Errorf("error %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIndexThatIsNotUnique(t *testing.T) {
+	coll := newCollection(t, connect(t, nil))
+	_, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "resource", Value: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(coll, nil)
+	if err := s.Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "resource_1") {
+		t.Errorf("error %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The index that mongo-lock makes will do, and so does one that is not sparse.
+func TestIndexOfOthers(t *testing.T) {
+	coll := newCollection(t, connect(t, nil))
+	_, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
+		Keys: obj("resource", 1), Options: options.Index().SetUnique(true).SetName("theirs"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newStore(t, coll)
+}

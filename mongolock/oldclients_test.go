@@ -1,0 +1,178 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// old does what programs with mongo-lock do.
+func old(t testing.TB, s *Store, filter, update bson.D) (done bool) {
+	t.Helper()
+	res, err := s.coll.UpdateOne(t.Context(), filter, update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.ModifiedCount == 1
+}
+
+func oldLock(lockID string, expires any) bson.D {
+	return obj(
+		"_id", bson.NewObjectID(), "lockId", lockID, "owner", "ann", "host", "h1", "comment", "c",
+		"createdAt", time.Now(), "renewedAt", nil, "expiresAt", expires, "acquired", true,
+	)
+}
+
+// oldXLock takes what is free, or expired on this machine's clock.
+func oldXLock(t testing.TB, s *Store, resource, lockID string, expires any) bool {
+	t.Helper()
+	return old(t, s, obj(resourceField, resource, "shared.count", 0, "$or", bson.A{
+		obj("exclusive.acquired", false), obj("exclusive.expiresAt", obj("$lte", time.Now())),
+	}), obj("$set", obj("exclusive", oldLock(lockID, expires), "shared", obj("count", 0, "locks", bson.A{}))))
+}
+
+func oldSLock(t testing.TB, s *Store, resource, lockID string, expires any) bool {
+	t.Helper()
+	return old(t, s, obj(resourceField, resource, "exclusive.acquired", false),
+		obj("$inc", obj("shared.count", 1), "$push", obj("shared.locks", oldLock(lockID, expires))))
+}
+
+func TestOldClientsAreExcluded(t *testing.T) {
+	s := newStore(t, newCollection(t, connect(t, nil)))
+	soon := time.Now().Add(time.Hour)
+	x := mustAcquire(t, s, request("r", "a"))
+	if oldXLock(t, s, "r", "old", soon) || oldSLock(t, s, "r", "old", soon) {
+		t.Fatal("an old client was granted what is held exclusively")
+	}
+	release(t, s, true, x)
+	sh := mustAcquire(t, s, shared(request("r", "a"), 0))
+	if oldXLock(t, s, "r", "old", soon) {
+		t.Fatal("an old client was granted exclusively what is shared")
+	}
+	if !oldSLock(t, s, "r", "old", soon) {
+		t.Fatal("an old client was refused to share")
+	}
+	if _, err := s.Acquire(t.Context(), shared(request("r", "b"), 2)); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("two hold it, one of them old: error %v for limit 2", err)
+	}
+	release(t, s, true, sh)
+	release(t, s, true, driver.HoldRef{Resource: "r", LockID: "old"})
+	if !oldXLock(t, s, "r", "old", soon) {
+		t.Fatal("an old client was refused what is free")
+	}
+	var held *driver.HeldError
+	if _, err := s.Acquire(t.Context(), request("r", "b")); !errors.As(err, &held) || len(held.Holders) != 1 {
+		t.Fatalf("held by an old client: error %v", err)
+	}
+	if h := held.Holders[0]; h.LockID != "old" || h.Owner != "ann" || !h.HoldID.IsZero() || h.Token != 0 || h.Left <= 0 {
+		t.Errorf("held by %+v", h)
+	}
+}
+
+// A takeover delay counts for old clients too: they go by expiresAt.
+func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
+	s := newStore(t, newCollection(t, connect(t, nil)))
+	q := request("r", "a")
+	q.TTL, q.TakeoverDelay = time.Millisecond, time.Hour
+	ref := mustAcquire(t, s, q)
+	for {
+		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Millisecond}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errors.Is(rs[0].Err, driver.ErrLost) {
+			break
+		}
+	}
+	if oldXLock(t, s, "r", "old", nil) {
+		t.Error("an old client was granted it in its takeover delay")
+	}
+}
+
+// An end that Holdfast did not write is that of a new hold: what was known of the
+// old one is good for nothing, and does not become good again.
+func TestForeignEnd(t *testing.T) {
+	s := newStore(t, newCollection(t, connect(t, nil)))
+	for _, mode := range []string{"exclusive", "shared"} {
+		t.Run(mode, func(t *testing.T) {
+			q, field := request(mode, "a"), "exclusive.expiresAt"
+			if mode == "shared" {
+				q, field = shared(q, 0), "shared.locks.0.expiresAt"
+			}
+			ref := mustAcquire(t, s, q)
+			old(t, s, named(mode), obj("$set", obj(field, time.Now().Add(2*time.Hour))))
+			check := func() {
+				t.Helper()
+				renew(t, s, []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}, 0)
+				release(t, s, false, ref)
+				var held *driver.HeldError
+				if _, err := s.Acquire(t.Context(), q); !errors.As(err, &held) || !held.BySelf {
+					t.Errorf("repeat of the acquire: error %v, want held by itself", err)
+				}
+			}
+			check()
+			any := driver.HoldRef{Resource: mode, LockID: "a"}
+			renew(t, s, []driver.RenewRequest{{HoldRef: any, TTL: 3 * time.Hour}}, -1)
+			check()
+			for st, err := range s.List(t.Context(), driver.Filter{LockID: "a", Resource: mode}) {
+				if err != nil || !st.HoldID.IsZero() || st.Left <= 2*time.Hour {
+					t.Errorf("list shows %+v, error %v", st, err)
+				}
+			}
+			release(t, s, true, any)
+			mustAcquire(t, s, request(mode, "b"))
+		})
+	}
+}
+
+// Expired locks of old clients block nobody and are swept; the count is right.
+func TestOldClientsExpire(t *testing.T) {
+	s := newStore(t, newCollection(t, connect(t, nil)))
+	past := time.Now().Add(-time.Hour)
+	for _, r := range []string{"x", "s"} {
+		release(t, s, true, mustAcquire(t, s, request(r, "a")))
+	}
+	oldXLock(t, s, "x", "old", past)
+	release(t, s, true, mustAcquire(t, s, shared(request("x", "a"), 1)))
+	if !oldSLock(t, s, "x", "old", past) || !oldSLock(t, s, "s", "old", past) || !oldSLock(t, s, "s", "old too", past) {
+		t.Fatal("an old client was refused to share what is free")
+	}
+	ref := mustAcquire(t, s, shared(request("s", "a"), 1))
+	if n := raw(t, s, "s").Lookup("shared", "count").AsInt64(); n != 1 {
+		t.Errorf("count is %d", n)
+	}
+	release(t, s, true, ref)
+	if got, err := s.Sweep(t.Context(), time.Hour); err != nil || got != (driver.SweepResult{Holds: 1}) {
+		t.Errorf("sweep: %+v, error %v", got, err)
+	}
+	if !oldXLock(t, s, "x", "old", nil) || !oldXLock(t, s, "s", "old", nil) {
+		t.Error("an old client was refused what was swept")
+	}
+}
+
+// What old clients give up wakes those who wait, too.
+func TestOldReleaseWakes(t *testing.T) {
+	s := newStore(t, newCollection(t, connect(t, nil)))
+	if !s.Traits().Notifies {
+		t.Skip("this deployment has no change streams")
+	}
+	release(t, s, true, mustAcquire(t, s, request("r", "a")))
+	oldXLock(t, s, "r", "old", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	signals, err := s.Watch(ctx, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old(t, s, named("r"), obj("$set", obj("exclusive", nobody)))
+	select {
+	case <-signals:
+	case <-ctx.Done():
+		t.Error("no signal came")
+	}
+}
