@@ -142,8 +142,9 @@ func (c *Client) own(ss []Status) []*Hold {
 
 // RenewID extends all live holds of the lock ID to ttl from now, or Forever; none
 // ends earlier than it would have. It returns those that were renewed, with the
-// time they have left, and an error that is ErrLost if there was none to renew.
-// It is not atomic over resources. With another error, some may not be renewed.
+// time that they have left (at least, where the store cannot tell in the same
+// round trip), and an error that is ErrLost if there was none to renew. It is not
+// atomic over resources. With another error, some may not be renewed.
 func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, wrap("renew", lockID, err)
@@ -152,6 +153,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 	if err != nil {
 		return nil, wrap("renew", lockID, err)
 	}
+	listed := c.clock()
 	ss, err := c.list(ctx, Filter{LockID: lockID})
 	if err != nil {
 		return nil, err
@@ -183,7 +185,13 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 				errs = append(errs, wrap("renew", s.Resource, err))
 				continue
 			}
-			s.Left = results[i].Left
+			if left := results[i].Left; left != driver.Unknown {
+				s.Left = left
+			} else {
+				// At least that: a renewal never shortens a hold.
+				now := c.clock()
+				s.Left = max(lessElapsed(s.Left, now-listed), lessElapsed(ttl, now-sent))
+			}
 			renewed = append(renewed, s)
 		}
 	}
@@ -191,6 +199,14 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		errs = append(errs, fmt.Errorf("holdfast: no hold of lock ID %q to renew: %w", lockID, ErrLost))
 	}
 	return renewed, errors.Join(errs...)
+}
+
+// lessElapsed is what remains of a time left after some time, at least 0.
+func lessElapsed(left, elapsed time.Duration) time.Duration {
+	if left == Forever {
+		return Forever
+	}
+	return max(left-elapsed, 0)
 }
 
 // Sweep drops expired holds and deletes the records of resources that have been

@@ -179,6 +179,27 @@ func TestS27_groups(t *testing.T) {
 			}
 		})
 	})
+	t.Run("renew where the store does not say what is left", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, untelling{store}, nil)
+			group(t, c, "g", "a")
+			lock(t, c, "x", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: 2 * time.Hour})
+			lock(t, c, "y", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: holdfast.Forever})
+			for _, ttl := range []time.Duration{time.Hour, holdfast.Forever} {
+				time.Sleep(time.Second)
+				ss, err := c.RenewID(t.Context(), "g", ttl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range ss {
+					if want := holdsIn(t, store, s.Resource)[0].Left; s.Left > want || s.Left < want-3*time.Second {
+						t.Errorf("%q has %v left, want %v", s.Resource, s.Left, want)
+					}
+				}
+			}
+		})
+	})
 	t.Run("renew what is lost in part, or not answered in part", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
@@ -365,6 +386,30 @@ func TestHolds(t *testing.T) {
 			break
 		}
 	})
+}
+
+// untelling is a store that cannot tell what is left of a hold that it renews, and
+// takes a second for each answer.
+type untelling struct{ driver.Store }
+
+func (s untelling) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		for st, err := range s.Store.List(ctx, f) {
+			if !yield(st, err) {
+				return
+			}
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (s untelling) Renew(ctx context.Context, rs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	results, err := s.Store.Renew(ctx, rs)
+	for i := range results {
+		results[i].Left = driver.Unknown
+	}
+	time.Sleep(time.Second)
+	return results, err
 }
 
 // sweeping notes what a store is asked to sweep.
