@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -41,7 +43,35 @@ func (s *Store) wrap(err error) error {
 	if why := why(err); why != "" {
 		return s.unusable(why, err)
 	}
+	var selection topology.ServerSelectionError
+	if errors.As(err, &selection) {
+		err = unreached{selection}
+	}
 	return fmt.Errorf("MongoDB collection %s: %w", s.name(), err)
+}
+
+// unreached is that no primary was found in time. It tells what the driver knows
+// of each server, for people.
+type unreached struct{ topology.ServerSelectionError }
+
+func (u unreached) Unwrap() error { return u.ServerSelectionError }
+
+func (u unreached) Error() string {
+	var servers []string
+	for _, s := range u.Desc.Servers {
+		switch {
+		case s.LastError != nil:
+			servers = append(servers, fmt.Sprintf("%s: %v", s.Addr, s.LastError))
+		case s.Kind == description.Unknown:
+			servers = append(servers, fmt.Sprintf("%s: no answer yet", s.Addr))
+		default:
+			servers = append(servers, fmt.Sprintf("%s is %s", s.Addr, s.Kind))
+		}
+	}
+	if len(servers) == 0 {
+		return "no primary can be reached: " + u.ServerSelectionError.Error()
+	}
+	return "no primary can be reached: " + strings.Join(servers, "; ")
 }
 
 func (s *Store) unusable(why string, err error) error {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -16,6 +17,10 @@ import (
 
 // defaultCollection is where locks are if the URL does not say.
 const defaultCollection = "locks"
+
+// serverSelection is how long an operation looks for a primary if the URL does
+// not say: about what an election takes. The driver's default is 30 s.
+const serverSelection = 10 * time.Second
 
 func init() {
 	for _, scheme := range []string{"mongodb", "mongodb+srv"} {
@@ -34,6 +39,9 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	opts := options.Client().ApplyURI(t.uri) // asks the DNS for mongodb+srv
 	if err := opts.Validate(); err != nil {
 		return nil, t.refused(err)
+	}
+	if opts.ServerSelectionTimeout == nil {
+		opts.SetServerSelectionTimeout(serverSelection)
 	}
 	if opts.AppName == nil {
 		opts.SetAppName("holdfast")

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func newCheck() *cobra.Command {
@@ -127,7 +127,7 @@ func (l location) trial() (location, error) {
 	if err != nil {
 		return location{}, err
 	}
-	u, err := url.Parse(l.url)
+	u, err := driver.ParseURL(l.url)
 	if err != nil {
 		return location{}, err
 	}

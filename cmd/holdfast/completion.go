@@ -112,7 +112,9 @@ func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 	}
 	for _, s := range linked {
 		if s.traits.Reach != driver.Process {
-			forms = append(forms, s.scheme+":\t"+s.form)
+			for _, scheme := range s.schemes {
+				forms = append(forms, scheme+":\t"+s.form)
+			}
 		}
 	}
 	if name, ok := strings.CutPrefix(prefix, "env:"); ok {

@@ -72,7 +72,7 @@ func locate(named string) (location, error) {
 		return location{url: (&url.URL{Scheme: "sqlite", Path: path}).String(), file: file}, nil
 	}
 	l := location{url: named}
-	u, err := url.Parse(named)
+	u, err := driver.ParseURL(named)
 	switch {
 	case err != nil: // which would repeat the URL
 		return location{}, exitf(statusStore, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
@@ -137,7 +137,7 @@ func (l location) name() string {
 	if l.file != "" {
 		return l.file
 	}
-	u, err := url.Parse(l.url)
+	u, err := driver.ParseURL(l.url)
 	if err != nil {
 		return ""
 	}

@@ -57,6 +57,7 @@ func TestNameHasNoSecret(t *testing.T) {
 		"postgres://host/db?password=secret&x=y#secret":  "postgres://host/db",
 		"sqlite:///var/lib/a.db?synchronous=full":        "/var/lib/a.db",
 		"mongodb://:secret@one,two/db?replicaSet=secret": "mongodb://one,two/db",
+		"mongodb://u:secret@one:27017,two:27018/db?w=1":  "mongodb://one:27017,two:27018/db",
 	} {
 		l, err := locate(url)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // dereference returns what the value of --store stands for: itself, or with
@@ -85,8 +87,9 @@ func final(text, where string) (string, error) {
 	return text, nil
 }
 
-// secretWords are in the names of parameters that may be a password.
-const secretWords = "pass|pwd|secret|token|api_?key"
+// secretWords are in the names of parameters that may be a password. MongoDB's
+// authMechanismProperties may have a session token.
+const secretWords = "pass|pwd|secret|token|api_?key|mechanismproperties"
 
 var secretKey = regexp.MustCompile("(?i)" + secretWords)
 
@@ -95,7 +98,7 @@ func hasPassword(storeURL string) bool { return len(passwords(storeURL)) > 0 }
 
 // passwords are those in the URL, as they are and as the URL has them.
 func passwords(storeURL string) []string {
-	u, err := url.Parse(storeURL)
+	u, err := driver.ParseURL(storeURL)
 	if err != nil {
 		return nil // no store is opened with it either
 	}

@@ -91,18 +91,20 @@ func TestDereference(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	for storeURL, want := range map[string]string{
-		"local":                                    "",
-		"sqlite:///a/b.db?synchronous=full":        "",
-		"redis://host/0":                           "",
-		"redis://user@host/0":                      "",
-		"redis://user:@host/0":                     "",
-		"redis://user:hunter2@host/0":              "hunter2 hunter2",
-		"redis://:p%2Fq@host/0":                    "p/q p%2Fq",
-		"mongodb://u:pw@one,two/db":                "pw pw",
-		"postgres://host/db?PASSWORD=a%20b&x=y":    "a%20b a b",
-		"postgres://host/db?sslpassword=&user=ada": "",
-		"https://host/?apikey=k&auth_token=t":      "k k t t",
-		"redis://user:pass@host:port/0":            "", // cannot be parsed
+		"local":                                 "",
+		"sqlite:///a/b.db?synchronous=full":     "",
+		"redis://host/0":                        "",
+		"redis://user@host/0":                   "",
+		"redis://user:@host/0":                  "",
+		"redis://user:hunter2@host/0":           "hunter2 hunter2",
+		"redis://:p%2Fq@host/0":                 "p/q p%2Fq",
+		"mongodb://u:pw@one,two/db":             "pw pw",
+		"mongodb://u:pw@one:27017,two:27018/db": "pw pw",
+		"mongodb://h/db?authMechanismProperties=AWS_SESSION_TOKEN:a%2Fb": "AWS_SESSION_TOKEN:a%2Fb AWS_SESSION_TOKEN:a/b",
+		"postgres://host/db?PASSWORD=a%20b&x=y":                          "a%20b a b",
+		"postgres://host/db?sslpassword=&user=ada":                       "",
+		"https://host/?apikey=k&auth_token=t":                            "k k t t",
+		"redis://user:pass@host:port/0":                                  "", // cannot be parsed
 	} {
 		if got := strings.Join(passwords(storeURL), " "); got != want {
 			t.Errorf("%s: got %q, want %q", storeURL, got, want)

@@ -2,29 +2,32 @@ package main
 
 import (
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 // linked are the stores that this program contains. What is not to be read off
 // a store's traits is how its URL is written.
 var linked = []struct {
-	scheme string
-	form   string
-	traits driver.Traits
+	schemes []string
+	form    string
+	traits  driver.Traits
 }{
-	{"sqlite", "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
-	{"memory", "memory: in Go programs only, ends with the process", memlock.Traits()},
+	{[]string{"sqlite"}, "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
+	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
+	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 
 // reachOf is how far the stores of the scheme reach, "" for an unknown scheme.
 func reachOf(scheme string) driver.Reach {
 	for _, s := range linked {
-		if s.scheme == scheme {
+		if slices.Contains(s.schemes, scheme) {
 			return s.traits.Reach
 		}
 	}
