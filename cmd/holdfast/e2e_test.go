@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"flag"
@@ -20,8 +21,11 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func TestMain(m *testing.M) {
@@ -40,13 +44,60 @@ func TestMain(m *testing.M) {
 const patience = 20 * time.Second
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	p := scripts(t, func(dir string) string { return "sqlite://" + dir + "/locks.db" })
+	p.Dir = "testdata/script"
+	testscript.Run(t, p)
+}
+
+// The same is true on a server, as far as no script looks into the file of locks
+// or makes it fail.
+func TestScriptsOnMongoDB(t *testing.T) {
+	const variable = "HOLDFAST_TEST_MONGODB_URL"
+	server, err := driver.ParseURL(os.Getenv(variable))
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	if server.Host == "" {
+		if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), "mongodb") {
+			t.Fatalf("%s is not set, but HOLDFAST_REQUIRE has mongodb", variable)
+		}
+		t.Skipf("%s is not set; make test sets it, or make engines says how to", variable)
+	}
+	database := "holdfast_test_" + strings.ToLower(rand.Text())
+	client, err := mongo.Connect(options.Client().ApplyURI(server.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(client.Database(database).Drop(ctx), client.Disconnect(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	server.Path = "/" + database
+	p := scripts(t, func(dir string) string {
+		store := *server
+		query := store.Query()
+		query.Set("collection", filepath.Base(dir))
+		store.RawQuery = query.Encode()
+		return store.String()
+	})
+	for _, name := range []string{
+		"acquire", "command", "environment", "filter", "force", "guard", "others", "renew", "run", "status", "wait",
+	} {
+		p.Files = append(p.Files, filepath.Join("testdata", "script", name+".txtar"))
+	}
+	testscript.Run(t, p)
+}
+
+// scripts are to be run with the store of that URL in each script's folder.
+func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
+	return testscript.Params{
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each holdfast takes a second more
-			e.Setenv("STORE", "sqlite://"+e.WorkDir+"/locks.db")
+			e.Setenv("STORE", storeURL(e.WorkDir))
 			e.Values[running{}] = make(map[string]*started)
 			return os.Mkdir(home, 0o700)
 		},
@@ -81,7 +132,7 @@ func TestScripts(t *testing.T) {
 			"waitstderr": waitstderr,
 			"prints":     prints,
 		},
-	})
+	}
 }
 
 // exits STATUS COMMAND... runs the command and wants the status, 128 and n for a

@@ -79,18 +79,28 @@ func (k *kind) need(t testing.TB, err error) {
 // collection, an index or a prefix of keys.
 func Name() string { return "holdfast_test_" + strings.ToLower(rand.Text()[:16]) }
 
-// Run starts one server of each kind that this machine can have, and calls
-// started with what each is called and how it is reached. It returns when ctx is
-// done, and the servers end.
-func Run(ctx context.Context, started func(name, variable string, e Engine)) error {
+// Run starts one server of each kind, unless the variable of that names one, and
+// calls started with how each is reached, or lacks with why this machine cannot
+// have it. Then it calls ready, and returns when ctx is done; the servers that it
+// started end.
+func Run(ctx context.Context, started func(name, variable string, e Engine), lacks func(name string, why error), ready func()) error {
 	for _, k := range kinds {
-		p, err := k.start(context.WithoutCancel(ctx))
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
+		url := os.Getenv(k.variable())
+		if url == "" {
+			p, err := k.start(context.WithoutCancel(ctx))
+			if _, lacking := errors.AsType[missing](err); lacking {
+				lacks(k.name, err)
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", k.name, err)
+			}
+			defer p.stop()
+			url = p.url
 		}
-		defer p.stop()
-		started(k.name, k.variable(), Engine{URL: p.url, Emulated: k.emulated(p.url)})
+		started(k.name, k.variable(), Engine{URL: url, Emulated: k.emulated(url)})
 	}
+	ready()
 	<-ctx.Done()
 	return nil
 }

@@ -6,6 +6,8 @@
 // is also the only one. HOLDFAST_REQUIRE, a list with commas, turns what would
 // be skipped into a failure: "race" (the race detector) and "modules" (the
 // modules' dependencies) are its words; the tests of stores know more.
+//
+// The servers that tests need are started once, for all modules.
 package main
 
 import (
@@ -48,6 +50,11 @@ func run(ctx context.Context, args []string) error {
 	} else if err := skip(r, "race", "the race detector: "+err.Error()); err != nil {
 		return err
 	}
+	stop, err := startServers(ctx, root)
+	if err != nil {
+		return fmt.Errorf("starting servers: %w", err)
+	}
+	defer stop()
 	for _, m := range all {
 		if m.Dir == modules.Bench {
 			continue
