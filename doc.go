@@ -9,7 +9,7 @@
 //	})
 //
 // Importing a store's package makes its URLs known to Open: sqlitelock
-// ("sqlite:"), memlock ("memory:").
+// ("sqlite:"), mongolock ("mongodb:", "mongodb+srv:"), memlock ("memory:").
 //
 // # What is guaranteed
 //
@@ -31,7 +31,8 @@
 //
 //   - Work that heeds neither the context nor the token. A process can be stopped
 //     at any instruction, wake after its lease, and write; only the place that it
-//     writes to can refuse that, by the token (see Hold.Token).
+//     writes to can refuse that, by the token (see Hold.Token; mongolock/fence
+//     does it for MongoDB documents).
 //   - Fairness between Clients. Those who wait in one Client are served in order.
 //   - Stores whose replication can forget what they confirmed, or whose clock
 //     steps: see each store's package.

@@ -69,6 +69,9 @@ var (
 	ErrUnusable = driver.ErrUnusable
 	// ErrDamaged: a record in the store cannot be understood; it was left alone.
 	ErrDamaged = driver.ErrDamaged
+	// ErrStale: a place that fencing tokens protect has seen a larger one, and
+	// refused. Helpers for such places return it.
+	ErrStale = errors.New("stale fencing token")
 	// ErrTTLTooShort: three grants in a row came too late to be of use.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )

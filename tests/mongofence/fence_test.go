@@ -1,0 +1,252 @@
+// Package mongofence tests mongolock/fence on a server.
+package mongofence
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/mongolock/fence"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var one = bson.D{{Key: "_id", Value: "one"}}
+
+func set(key string, value any) bson.D {
+	return bson.D{{Key: "$set", Value: bson.D{{Key: key, Value: value}}}}
+}
+
+// documents has one document with what is given.
+func documents(t *testing.T, more ...bson.E) *mongo.Collection {
+	t.Helper()
+	coll := engines.MongoDatabase(t).Collection("documents")
+	if _, err := coll.InsertOne(t.Context(), append(bson.D{{Key: "_id", Value: "one"}, {Key: "n", Value: 1}}, more...)); err != nil {
+		t.Fatal(err)
+	}
+	return coll
+}
+
+func read(t *testing.T, coll *mongo.Collection) bson.M {
+	t.Helper()
+	var got bson.M
+	if err := coll.FindOne(t.Context(), one).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestUpdateOne(t *testing.T) {
+	field := func(v any) []bson.E { return []bson.E{{Key: fence.Field, Value: v}} }
+	for name, c := range map[string]struct {
+		there  []bson.E
+		update any
+		token  uint64
+		want   error
+		n      any
+		seen   any
+	}{
+		"the first":        {nil, set("n", 2), 5, nil, int32(2), int64(5)},
+		"null":             {field(nil), set("n", 2), 5, nil, int32(2), int64(5)},
+		"larger":           {field(4), set("n", 2), 5, nil, int32(2), int64(5)},
+		"equal":            {field(int64(5)), set("n", 2), 5, nil, int32(2), int64(5)},
+		"smaller":          {field(6), set("n", 2), 5, holdfast.ErrStale, int32(1), int32(6)},
+		"by a shell":       {field(6.0), set("n", 2), 5, holdfast.ErrStale, int32(1), 6.0},
+		"the largest":      {field(int64(driver.MaxToken) - 1), set("n", 2), driver.MaxToken, nil, int32(2), int64(driver.MaxToken)},
+		"damaged":          {field("7"), set("n", 2), 5, holdfast.ErrDamaged, int32(1), "7"},
+		"another maximum":  {field(4), bson.M{"$max": bson.M{"n": 9}}, 5, nil, int32(9), int64(5)},
+		"a pipeline":       {field(4), mongo.Pipeline{set("n", 3)}, 5, nil, int32(3), int64(5)},
+		"a stale pipeline": {field(6), bson.A{set("n", 3)}, 5, holdfast.ErrStale, int32(1), int32(6)},
+		"a list of stages": {field(4), []bson.D{set("n", 3)}, 5, nil, int32(3), int64(5)},
+		"a struct": {nil, struct {
+			Set bson.D `bson:"$set"`
+		}{bson.D{{Key: "n", Value: 4}}}, 5, nil, int32(4), int64(5)},
+		"no token":               {nil, set("n", 2), 0, holdfast.ErrInvalid, int32(1), nil},
+		"no token at all":        {nil, set("n", 2), driver.MaxToken + 1, holdfast.ErrInvalid, int32(1), nil},
+		"a replacement":          {nil, bson.D{{Key: "n", Value: 2}}, 5, holdfast.ErrInvalid, int32(1), nil},
+		"the token's field":      {nil, set(fence.Field, 9), 5, holdfast.ErrInvalid, int32(1), nil},
+		"nothing":                {nil, nil, 5, holdfast.ErrInvalid, int32(1), nil},
+		"what is no document":    {nil, 17, 5, holdfast.ErrInvalid, int32(1), nil},
+		"an operator's nonsense": {nil, bson.D{{Key: "$set", Value: 1}}, 5, holdfast.ErrInvalid, int32(1), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			coll := documents(t, c.there...)
+			for range 2 { // a repeat is the same again
+				if _, err := fence.UpdateOne(t.Context(), coll, one, c.update, c.token); !errors.Is(err, c.want) {
+					t.Fatalf("error %v, want %v", err, c.want)
+				}
+			}
+			got := read(t, coll)
+			if got["n"] != c.n || got[fence.Field] != c.seen {
+				t.Errorf("the document is %v; want n %v, %s %v", got, c.n, fence.Field, c.seen)
+			}
+		})
+	}
+}
+
+func TestNoDocument(t *testing.T) {
+	coll := documents(t)
+	two := bson.D{{Key: "_id", Value: "two"}}
+	if err := fence.Claim(t.Context(), coll, two, 5); !errors.Is(err, mongo.ErrNoDocuments) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := fence.UpdateOne(t.Context(), coll, nil, set("n", 2), 5); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("no filter: error %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := fence.Claim(ctx, coll, one, 5)
+	if err == nil || errors.Is(err, holdfast.ErrStale) || errors.Is(err, mongo.ErrNoDocuments) {
+		t.Errorf("with a dead ctx: error %v", err)
+	}
+}
+
+func TestUpsert(t *testing.T) {
+	coll := documents(t)
+	upsert := options.UpdateOne().SetUpsert(true)
+	for _, filter := range []bson.D{
+		{{Key: "n", Value: 1}},
+		{{Key: "_id", Value: bson.D{{Key: "$gt", Value: ""}}}},
+		{{Key: "_id", Value: bson.Regex{Pattern: "^o"}}},
+	} {
+		if _, err := fence.UpdateOne(t.Context(), coll, filter, set("n", 2), 5, upsert); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%v: error %v", filter, err)
+		}
+	}
+	two := bson.D{{Key: "_id", Value: "two"}}
+	for _, step := range []struct {
+		token uint64
+		want  error
+	}{{5, nil}, {4, holdfast.ErrStale}, {6, nil}, {5, holdfast.ErrStale}} {
+		if _, err := fence.UpdateOne(t.Context(), coll, two, set("n", 2), step.token, upsert); !errors.Is(err, step.want) {
+			t.Errorf("token %d: error %v, want %v", step.token, err, step.want)
+		}
+	}
+	if n, err := coll.CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
+		t.Errorf("%d documents, error %v", n, err)
+	}
+	// Another unique index that is in the way is not staleness.
+	if _, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
+		Keys: bson.D{{Key: "n", Value: 1}}, Options: options.Index().SetUnique(true),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	three := bson.D{{Key: "_id", Value: "three"}}
+	if _, err := fence.UpdateOne(t.Context(), coll, three, set("n", 2), 5, upsert); !mongo.IsDuplicateKeyError(err) {
+		t.Errorf("error %v, want that of the index", err)
+	}
+}
+
+// Writes that arrive in any order leave the largest token and what came with it.
+func TestS10_outOfOrder(t *testing.T) {
+	coll := documents(t)
+	const writers = 100
+	tokens := rand.Perm(writers)
+	var all sync.WaitGroup
+	for part := range 4 {
+		all.Go(func() {
+			for i := part; i < writers; i += 4 {
+				token := uint64(tokens[i] + 1)
+				_, err := fence.UpdateOne(t.Context(), coll, one, set("n", int64(token)), token)
+				if err != nil && !errors.Is(err, holdfast.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := read(t, coll); got["n"] != int64(writers) || got[fence.Field] != int64(writers) {
+		t.Errorf("the document is %v", got)
+	}
+}
+
+// It is one statement, and one more only to say why nothing was changed.
+func TestCommands(t *testing.T) {
+	var mu sync.Mutex
+	var commands []string
+	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(t).URL).SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			commands = append(commands, e.CommandName)
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	coll := documents(t)
+	coll = client.Database(coll.Database().Name()).Collection(coll.Name())
+	defer func() {
+		if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	sent := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		n := len(commands)
+		commands = nil
+		return n
+	}
+	if err := fence.Claim(t.Context(), coll, one, 7); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent(); n != 1 {
+		t.Errorf("%d commands, want 1", n)
+	}
+	if err := fence.Claim(t.Context(), coll, one, 6); !errors.Is(err, holdfast.ErrStale) {
+		t.Fatal(err)
+	}
+	if n := sent(); n != 2 {
+		t.Errorf("%d commands to be refused, want 2", n)
+	}
+	if _, err := fence.UpdateOne(t.Context(), coll, one, nil, 9); err == nil || sent() != 0 {
+		t.Errorf("an invalid update was sent, error %v", err)
+	}
+}
+
+// The holder that was stopped past its TTL writes too late.
+func TestS2_stopped(t *testing.T) {
+	documents := documents(t)
+	db := engines.MongoDatabase(t)
+	client := holdfast.New(mongolock.New(db.Collection("locks"), nil), nil)
+	defer client.Close()
+	lock := func() *holdfast.Hold {
+		h, err := client.TryLock(t.Context(), "one", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fence.Claim(h.Context(), documents, one, h.Token()); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	stopped := lock()
+	if _, err := client.ForceRelease(t.Context(), "one", stopped.ID()); err != nil {
+		t.Fatal(err)
+	}
+	successor := lock()
+	_, err := fence.UpdateOne(t.Context(), documents, one, set("n", 666), stopped.Token())
+	if !errors.Is(err, holdfast.ErrStale) {
+		t.Errorf("a write that came too late: error %v", err)
+	}
+	if _, err := fence.UpdateOne(t.Context(), documents, one, set("n", 2), successor.Token()); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, documents); got["n"] != int32(2) {
+		t.Errorf("the document is %v", got)
+	}
+}
