@@ -5,20 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
-
-// maxTries bounds how often a statement is sent that the server did not decide,
-// because another came in between.
-const maxTries = 12
 
 // Acquire implements driver.Store.
 //
@@ -37,7 +31,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		limit = math.MaxInt32 // more than a document has room for
 	}
 	pipeline := statement.of(obj(
-		"ttl", millis(q.TTL), "limit", limit,
+		"ttl", mongokit.Millis(q.TTL), "limit", limit,
 		"lock", obj(
 			"_id", bson.NewObjectID(), "lockId", q.LockID,
 			"owner", q.Details.Owner, "host", q.Details.Host, "comment", q.Details.Comment,
@@ -49,7 +43,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
 		SetProjection(seen).SetCollation(exactly)
 	var raw bson.Raw
-	err := s.decided(ctx, func() (err error) {
+	err := mongokit.Decided(ctx, func() (err error) {
 		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts).Raw()
 		return err
 	})
@@ -97,64 +91,19 @@ func (d document) guess(q driver.AcquireRequest) (driver.Grant, error) {
 	return driver.Grant{}, held
 }
 
-// decided sends a statement until the server decides it. A duplicate key means
-// that the document was made by another in the same moment; a write conflict,
-// which servers of the protocol other than MongoDB report, much the same.
-func (s *Store) decided(ctx context.Context, send func() error) error {
-	var err error
-	for try := range maxTries {
-		if try > 0 {
-			if ended := backOff(ctx, try); ended != nil {
-				return ended
-			}
-		}
-		err = send()
-		var server mongo.ServerError
-		if !errors.As(err, &server) || !mongo.IsDuplicateKeyError(err) && !server.HasErrorCode(codeWriteConflict) {
-			return err
-		}
-	}
-	return fmt.Errorf("the server did not decide in %d tries: %w", maxTries, err)
-}
-
-// backOff waits before a statement is sent again.
-func backOff(ctx context.Context, try int) error {
-	return pause(ctx, rand.N(time.Millisecond<<min(try, 6)))
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // exactly compares texts byte by byte, whatever the collection's own collation.
 var exactly = &options.Collation{Locale: "simple"}
 
 func named(resource string) bson.D { return obj(resourceField, resource) }
 
-// millis is a duration for the server: null is without end.
-func millis(d time.Duration) any {
-	if d == driver.Forever {
-		return nil
-	}
-	return d.Milliseconds()
-}
-
 // blame looks whether a statement failed because the document is damaged.
 func (s *Store) blame(ctx context.Context, resource string, err error) error {
-	var command mongo.CommandError
-	if !errors.As(err, &command) || command.HasErrorLabel("RetryableWriteError") {
-		return s.wrap(err)
+	if !mongokit.Evaluates(err) {
+		return s.coll.Wrap(err)
 	}
 	docs, lookErr := s.look(ctx, []string{resource})
-	if lookErr == nil && errors.Is(docs[resource].err, driver.ErrDamaged) {
-		return docs[resource].err
+	if lookErr == nil && errors.Is(docs[resource].Err, driver.ErrDamaged) {
+		return docs[resource].Err
 	}
-	return s.wrap(err)
+	return s.coll.Wrap(err)
 }

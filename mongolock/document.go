@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // nowField is what projections name the server's clock.
@@ -31,7 +32,7 @@ type document struct {
 // count of shared locks is the length of the array whatever it says.
 func decode(raw bson.Raw) (d document, err error) {
 	var resource string
-	if resource, err = text(raw.Lookup(resourceField)); err != nil || resource == "" {
+	if resource, err = mongokit.Text(raw.Lookup(resourceField)); err != nil || resource == "" {
 		return d, fmt.Errorf("%w: a document whose resource is no name", driver.ErrDamaged)
 	}
 	d.record.Resource = resource
@@ -45,20 +46,20 @@ func decode(raw bson.Raw) (d document, err error) {
 }
 
 func (d *document) decode(raw bson.Raw) error {
-	fence, err := number(raw.Lookup(fenceField))
+	fence, err := mongokit.Number(raw.Lookup(fenceField))
 	if err != nil || fence < 0 || fence > driver.MaxToken {
 		return fmt.Errorf("field %s is not a token", fenceField)
 	}
-	touched, err := number(raw.Lookup(touchedField))
+	touched, err := mongokit.Number(raw.Lookup(touchedField))
 	if err != nil {
 		return fmt.Errorf("field %s is not a number", touchedField)
 	}
 	d.record.Token, d.record.Touched = uint64(fence), model.Time(touched)
-	exclusive, err := object(raw.Lookup("exclusive"))
+	exclusive, err := mongokit.Object(raw.Lookup("exclusive"))
 	if err != nil {
 		return fmt.Errorf("field exclusive %v", err)
 	}
-	if acquired := exclusive.Lookup("acquired"); !absent(acquired) {
+	if acquired := exclusive.Lookup("acquired"); !mongokit.Absent(acquired) {
 		held, ok := acquired.BooleanOK()
 		if !ok {
 			return fmt.Errorf("field exclusive.acquired is not true or false")
@@ -69,12 +70,12 @@ func (d *document) decode(raw bson.Raw) error {
 			}
 		}
 	}
-	shared, err := object(raw.Lookup("shared"))
+	shared, err := mongokit.Object(raw.Lookup("shared"))
 	if err != nil {
 		return fmt.Errorf("field shared %v", err)
 	}
 	locks := shared.Lookup("locks")
-	if absent(locks) {
+	if mongokit.Absent(locks) {
 		return nil
 	}
 	array, ok := locks.ArrayOK()
@@ -99,14 +100,14 @@ func (d *document) decode(raw bson.Raw) error {
 
 // add understands one lock.
 func (d *document) add(lock bson.Raw, mode driver.Mode) error {
-	h := model.Hold{Mode: mode, Created: moment(lock.Lookup("createdAt")), Renewed: moment(lock.Lookup("renewedAt"))}
+	h := model.Hold{Mode: mode, Created: mongokit.Moment(lock.Lookup("createdAt")), Renewed: mongokit.Moment(lock.Lookup("renewedAt"))}
 	var err error
-	if h.LockID, err = text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
+	if h.LockID, err = mongokit.Text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
 		return fmt.Errorf("its lockId is no name")
 	}
-	h.Details.Owner, _ = text(lock.Lookup("owner"))
-	h.Details.Host, _ = text(lock.Lookup("host"))
-	h.Details.Comment, _ = text(lock.Lookup("comment"))
+	h.Details.Owner, _ = mongokit.Text(lock.Lookup("owner"))
+	h.Details.Host, _ = mongokit.Text(lock.Lookup("host"))
+	h.Details.Comment, _ = mongokit.Text(lock.Lookup("comment"))
 	if h.End, err = endOf(lock.Lookup("expiresAt")); err != nil {
 		return fmt.Errorf("its expiresAt %v", err)
 	}
@@ -115,7 +116,7 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 		return fmt.Errorf("its end %v", err)
 	}
 	until, err := endOf(lock.Lookup("blocksUntil"))
-	if err == nil && until == h.End && !absent(lock.Lookup("holdId")) {
+	if err == nil && until == h.End && !mongokit.Absent(lock.Lookup("holdId")) {
 		h.End = end
 		err = added(lock, &h)
 	}
@@ -127,24 +128,24 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 
 // added understands what Holdfast added to a lock.
 func added(lock bson.Raw, h *model.Hold) error {
-	id, err := text(lock.Lookup("holdId"))
+	id, err := mongokit.Text(lock.Lookup("holdId"))
 	if err == nil {
 		h.HoldID, err = driver.ParseHoldID(id)
 	}
 	if err != nil || h.HoldID.IsZero() {
 		return fmt.Errorf("its holdId is not 24 hex digits")
 	}
-	token, err := number(lock.Lookup("token"))
+	token, err := mongokit.Number(lock.Lookup("token"))
 	if err != nil || token <= 0 || token > driver.MaxToken {
 		return fmt.Errorf("its token is none")
 	}
 	h.Token = uint64(token)
-	delay, err := number(lock.Lookup("takeoverDelay"))
+	delay, err := mongokit.Number(lock.Lookup("takeoverDelay"))
 	if err != nil || delay < 0 || delay > driver.MaxTTL.Milliseconds() {
 		return fmt.Errorf("its takeoverDelay is not a number of milliseconds")
 	}
 	h.TakeoverDelay = time.Duration(delay) * time.Millisecond
-	if released := lock.Lookup("released"); !absent(released) {
+	if released := lock.Lookup("released"); !mongokit.Absent(released) {
 		var ok bool
 		if h.Released, ok = released.BooleanOK(); !ok {
 			return fmt.Errorf("its released is not true or false")
@@ -153,56 +154,9 @@ func added(lock bson.Raw, h *model.Hold) error {
 	return nil
 }
 
-func absent(v bson.RawValue) bool {
-	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
-}
-
-func text(v bson.RawValue) (string, error) {
-	if absent(v) {
-		return "", nil
-	}
-	s, ok := v.StringValueOK()
-	if !ok {
-		return "", fmt.Errorf("is not a text")
-	}
-	return s, nil
-}
-
-// number reads integers of all kinds, and 0 where there is none: a shell writes
-// them as floating point.
-func number(v bson.RawValue) (int64, error) {
-	if absent(v) {
-		return 0, nil
-	}
-	n, ok := v.AsInt64OK()
-	if f, isFloat := v.DoubleOK(); !ok || isFloat && f != float64(n) {
-		return 0, fmt.Errorf("is not a whole number")
-	}
-	return n, nil
-}
-
-func object(v bson.RawValue) (bson.Raw, error) {
-	if absent(v) {
-		return nil, nil
-	}
-	o, ok := v.DocumentOK()
-	if !ok {
-		return nil, fmt.Errorf("is not a document")
-	}
-	return o, nil
-}
-
-func moment(v bson.RawValue) model.Time {
-	t, ok := v.DateTimeOK()
-	if !ok || t < 0 {
-		return 0
-	}
-	return model.Time(t) * 1000
-}
-
 // endOf reads an end. null is none.
 func endOf(v bson.RawValue) (model.Time, error) {
-	if absent(v) {
+	if mongokit.Absent(v) {
 		return model.NoEnd, nil
 	}
 	t, ok := v.DateTimeOK()

@@ -2,7 +2,10 @@ module github.com/holdfast-go/holdfast/mongolock
 
 go 1.25.0
 
-require github.com/holdfast-go/holdfast v0.0.0
+require (
+	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0
+)
 
 require go.uber.org/goleak v1.3.0
 
@@ -19,3 +22,5 @@ require (
 )
 
 replace github.com/holdfast-go/holdfast => ../
+
+replace github.com/holdfast-go/holdfast/internal/mongokit => ../internal/mongokit

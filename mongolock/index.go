@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // indexes are those of mongo-lock. Only the first one decides: without it, two
@@ -39,19 +40,19 @@ func (s *Store) Init(ctx context.Context) error {
 }
 
 func (s *Store) ensureIndexes(ctx context.Context) error {
-	there, err := s.listIndexes(ctx)
+	there, err := s.coll.ListIndexes(ctx)
 	if err != nil {
 		return err
 	}
 	var missing []mongo.IndexModel
 	for _, model := range indexes() {
 		key := model.Keys.(bson.D)[0].Key
-		i := slices.IndexFunc(there, func(index indexThere) bool { return index.isOn(key) })
+		i := slices.IndexFunc(there, func(index mongokit.Index) bool { return index.IsOn(key) })
 		switch {
 		case i < 0:
 			missing = append(missing, model)
-		case key == resourceField && !there[i].guards():
-			return s.unusable(fmt.Sprintf("its index %q is not unique for all documents with a resource, text compared byte by byte: "+
+		case key == resourceField && !guards(there[i]):
+			return s.coll.Unusable(fmt.Sprintf("its index %q is not unique for all documents with a resource, text compared byte by byte: "+
 				"drop it, and the store makes one that is", there[i].Name), nil)
 		}
 	}
@@ -64,44 +65,17 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 		return nil
 	case mongo.IsDuplicateKeyError(err):
 		return s.duplicates(ctx)
-	case hasCode(err, codeUnauthorized):
-		return s.unusable("it lacks the unique index on resource, and the user may not make it: "+
+	case mongokit.HasCode(err, mongokit.CodeUnauthorized):
+		return s.coll.Unusable("it lacks the unique index on resource, and the user may not make it: "+
 			"let somebody who may run createIndex({resource: 1}, {unique: true, sparse: true})", err)
-	case hasCode(err, codeIndexOptionsConflict), hasCode(err, codeIndexKeySpecsConflict):
-		return s.unusable("the unique index on resource cannot be made beside one that is there: drop that", err)
+	case mongokit.HasCode(err, mongokit.CodeIndexOptionsConflict), mongokit.HasCode(err, mongokit.CodeIndexKeySpecsConflict):
+		return s.coll.Unusable("the unique index on resource cannot be made beside one that is there: drop that", err)
 	}
-	return s.wrap(err)
-}
-
-// indexThere is an index as the server lists it.
-type indexThere struct {
-	Name      string   `bson:"name"`
-	Key       bson.Raw `bson:"key"`
-	Unique    bool     `bson:"unique"`
-	Partial   bson.Raw `bson:"partialFilterExpression"`
-	Collation bson.Raw `bson:"collation"`
-}
-
-func (s *Store) listIndexes(ctx context.Context) ([]indexThere, error) {
-	cursor, err := s.coll.Indexes().List(ctx)
-	if hasCode(err, codeNamespaceNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, s.wrap(err)
-	}
-	var all []indexThere
-	err = cursor.All(ctx, &all)
-	return all, s.wrap(err)
-}
-
-func (i indexThere) isOn(key string) bool {
-	elements, err := i.Key.Elements()
-	return err == nil && len(elements) == 1 && elements[0].Key() == key
+	return s.coll.Wrap(err)
 }
 
 // guards: no resource can have a second document. A sparse index does that, too.
-func (i indexThere) guards() bool { return i.Unique && len(i.Partial) == 0 && len(i.Collation) == 0 }
+func guards(i mongokit.Index) bool { return i.Unique && len(i.Partial) == 0 && len(i.Collation) == 0 }
 
 // maxShown is how many duplicates an error lists.
 const maxShown = 10
@@ -115,14 +89,14 @@ func (s *Store) duplicates(ctx context.Context) error {
 		obj("$limit", maxShown+1),
 	}, options.Aggregate().SetCollation(exactly))
 	if err != nil {
-		return s.wrap(err)
+		return s.coll.Wrap(err)
 	}
 	var groups []struct {
 		Resource any `bson:"_id"`
 		N        int `bson:"n"`
 	}
 	if err := cursor.All(ctx, &groups); err != nil {
-		return s.wrap(err)
+		return s.coll.Wrap(err)
 	}
 	shown := make([]string, 0, len(groups))
 	for i, g := range groups {
@@ -132,11 +106,6 @@ func (s *Store) duplicates(ctx context.Context) error {
 		}
 		shown = append(shown, fmt.Sprintf("%#v (%d)", g.Resource, g.N))
 	}
-	return s.unusable("the unique index on resource cannot be made, for these have more than one document: "+
+	return s.coll.Unusable("the unique index on resource cannot be made, for these have more than one document: "+
 		strings.Join(shown, ", ")+": delete all but one of each", nil)
-}
-
-func hasCode(err error, code int) bool {
-	var server mongo.ServerError
-	return errors.As(err, &server) && server.HasErrorCode(code)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // List implements driver.Store. The holds come by a cursor, as the query finds
@@ -40,21 +41,21 @@ func (s *Store) scan(ctx context.Context, query bson.D) iter.Seq2[document, erro
 		}
 		cursor, err := s.coll.Find(ctx, query, options.Find().SetProjection(seen).SetCollation(exactly))
 		if err != nil {
-			yield(document{}, s.wrap(err))
+			yield(document{}, s.coll.Wrap(err))
 			return
 		}
 		defer cursor.Close(context.WithoutCancel(ctx))
 		for cursor.Next(ctx) {
 			d, err := decode(cursor.Current)
 			if err == nil && !d.timed {
-				err = s.unusable(tellsNoTime, nil)
+				err = s.coll.Unusable(mongokit.TellsNoTime, nil)
 			}
 			if !yield(d, err) || err != nil {
 				return
 			}
 		}
 		if err := cursor.Err(); err != nil {
-			yield(document{}, s.wrap(errors.Join(err, ctx.Err())))
+			yield(document{}, s.coll.Wrap(errors.Join(err, ctx.Err())))
 		}
 	}
 }

@@ -24,14 +24,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // Traits of every store on a deployment that has change streams: a replica set
@@ -55,7 +53,7 @@ type Options struct {
 
 // Store is a driver.Store in a collection. Any number of clients may use it.
 type Store struct {
-	coll    *mongo.Collection
+	coll    *mongokit.Collection
 	log     *slog.Logger
 	polls   atomic.Bool // there are no wake-ups
 	watcher *watcher
@@ -82,14 +80,7 @@ func New(coll *mongo.Collection, opts *Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	journal := true
-	ours := options.Collection().
-		SetReadPreference(readpref.Primary()).
-		SetReadConcern(readconcern.Local()).
-		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journal}).
-		SetRegistry(bson.NewRegistry()).
-		SetBSONOptions(&options.BSONOptions{})
-	s := &Store{coll: coll.Clone(ours), log: o.Logger.With("collection", coll.Database().Name()+"."+coll.Name())}
+	s := &Store{coll: mongokit.New(coll), log: o.Logger.With("collection", coll.Database().Name()+"."+coll.Name())}
 	s.polls.Store(o.Poll)
 	// A change stream has no other read concern.
 	s.watcher = newWatcher(s.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())), s.log)
@@ -112,7 +103,7 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 		return nil, driver.ErrUnsupported
 	}
 	ch, err := s.watcher.watch(ctx, resource)
-	return ch, s.wrap(err)
+	return ch, s.coll.Wrap(err)
 }
 
 // Close implements driver.Store.
@@ -120,7 +111,7 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.watcher.close()
 		if s.client != nil {
-			s.err = s.wrap(s.client.Disconnect(context.Background()))
+			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
 			if errors.Is(s.err, mongo.ErrClientDisconnected) {
 				s.err = nil
 			}

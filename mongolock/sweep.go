@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // chunk is how many documents a sweep changes in one round trip.
@@ -45,11 +46,11 @@ func (s *Store) clock(ctx context.Context) (now model.Time, any bool, err error)
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, s.wrap(err)
+		return 0, false, s.coll.Wrap(err)
 	}
 	t, ok := reply.Lookup(nowField).DateTimeOK()
 	if !ok {
-		return 0, false, s.unusable(tellsNoTime, nil)
+		return 0, false, s.coll.Unusable(mongokit.TellsNoTime, nil)
 	}
 	return model.Time(t) * 1000, true, nil
 }
@@ -64,7 +65,7 @@ func (s *Store) deleteIdle(ctx context.Context, limit model.Time) (int, error) {
 		touchedField, last, fenceField, last,
 	), options.DeleteMany().SetCollation(exactly))
 	if err != nil {
-		return 0, s.wrap(err)
+		return 0, s.coll.Wrap(err)
 	}
 	return int(res.DeletedCount), nil
 }
@@ -75,11 +76,11 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err
 	var resources []string
 	counts := 0
 	flush := func() error {
-		asks := make([]bson.D, len(resources))
-		for i := range asks {
-			asks[i] = obj("sweep", true)
+		writes := make([]mongo.WriteModel, len(resources))
+		for i, resource := range resources {
+			writes[i] = pruneOne.on(resource, obj("sweep", true))
 		}
-		changed, _, err := s.apply(ctx, pruneOne, resources, asks)
+		changed, _, err := s.coll.Apply(ctx, writes)
 		if changed < len(resources) {
 			counts = changed
 		}
@@ -89,7 +90,7 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err
 	}
 	cursor, err := s.coll.Find(ctx, expired, options.Find().SetProjection(seen).SetCollation(exactly))
 	if err != nil {
-		return 0, s.wrap(err)
+		return 0, s.coll.Wrap(err)
 	}
 	defer cursor.Close(context.WithoutCancel(ctx))
 	for cursor.Next(ctx) {
@@ -109,7 +110,7 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err
 		}
 	}
 	if err := cursor.Err(); err != nil {
-		return holds, s.wrap(err)
+		return holds, s.coll.Wrap(err)
 	}
 	return holds, flush()
 }

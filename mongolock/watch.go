@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver/wake"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // How long to wait before a stream that failed is opened again.
@@ -117,7 +118,7 @@ func (w *watcher) run() {
 		w.mu.Lock()
 		w.opening = &opening{over: make(chan struct{})}
 		w.mu.Unlock()
-		if pause(w.ctx, wait/2+rand.N(wait)) != nil {
+		if mongokit.Pause(w.ctx, wait/2+rand.N(wait)) != nil {
 			w.opened(w.ctx.Err())
 			return
 		}
@@ -170,11 +171,11 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 	stream, err := s.watcher.open(ctx)
 	if err == nil {
 		s.log.Info("holdfast: waiters are woken by a change stream")
-		return s.wrap(stream.Close(context.WithoutCancel(ctx)))
+		return s.coll.Wrap(stream.Close(context.WithoutCancel(ctx)))
 	}
 	var refused mongo.CommandError
-	if !errors.As(err, &refused) || refused.HasErrorLabel("NetworkError") || hasCode(err, codeAuthenticationFailed) {
-		return s.wrap(err)
+	if !errors.As(err, &refused) || refused.HasErrorLabel("NetworkError") || mongokit.HasCode(err, mongokit.CodeAuthenticationFailed) {
+		return s.coll.Wrap(err)
 	}
 	s.polls.Store(true)
 	s.log.Info("holdfast: waiters poll, for there are no change streams", "error", err)

@@ -8,6 +8,8 @@ replace github.com/holdfast-go/holdfast/sqlitelock => ../sqlitelock
 
 replace github.com/holdfast-go/holdfast/mongolock => ../mongolock
 
+replace github.com/holdfast-go/holdfast/internal/mongokit => ../internal/mongokit
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/holdfast-go/holdfast v0.0.0
@@ -20,7 +22,6 @@ require (
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
-	github.com/holdfast-go/holdfast/mongolock v0.0.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect

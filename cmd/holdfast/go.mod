@@ -25,6 +25,7 @@ require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/gdamore/encoding v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
@@ -48,6 +49,8 @@ require (
 )
 
 replace github.com/holdfast-go/holdfast => ../../
+
+replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit
 
 replace github.com/holdfast-go/holdfast/mongolock => ../../mongolock
 

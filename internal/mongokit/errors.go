@@ -1,4 +1,4 @@
-package mongolock
+package mongokit
 
 import (
 	"errors"
@@ -14,40 +14,41 @@ import (
 
 // The server's error codes that are understood.
 const (
-	codeUnauthorized          = 13
-	codeAuthenticationFailed  = 18
-	codeNamespaceNotFound     = 26
-	codeIndexOptionsConflict  = 85
-	codeIndexKeySpecsConflict = 86
-	codeWriteConflict         = 112
+	CodeUnauthorized          = 13
+	CodeAuthenticationFailed  = 18
+	CodeNamespaceNotFound     = 26
+	CodeIndexOptionsConflict  = 85
+	CodeIndexKeySpecsConflict = 86
+	CodeWriteConflict         = 112
 	codeAtlas                 = 8000
 	codeUnknownStage          = 40324
 )
 
 // lasting are codes of what does not go away by asking again, and was not done.
 var lasting = map[int]string{
-	codeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
-	codeAuthenticationFailed: "the server refuses user or password",
+	CodeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
+	CodeAuthenticationFailed: "the server refuses user or password",
 	codeAtlas:                "the server refuses user or password",
 	codeUnknownStage:         "the server is too old: MongoDB 4.4 is needed",
 }
 
-const tellsNoTime = "the server does not tell the time in a projection: MongoDB 4.4 is needed"
+// TellsNoTime is why a server before MongoDB 4.4 cannot be used.
+const TellsNoTime = "the server does not tell the time in a projection: MongoDB 4.4 is needed"
 
-// wrap names the collection. What lasts until somebody mends it becomes
+// Wrap names the collection. What lasts until somebody mends it becomes
 // driver.ErrUnusable; all else stays of unknown outcome.
-func (s *Store) wrap(err error) error {
+func (c *Collection) Wrap(err error) error {
 	if err == nil || errors.Is(err, driver.ErrDamaged) || errors.Is(err, driver.ErrUnusable) {
 		return err
 	}
 	if why := why(err); why != "" {
-		return s.unusable(why, err)
+		return c.Unusable(why, err)
 	}
 	var selection topology.ServerSelectionError
 	if errors.As(err, &selection) {
 		err = unreached{selection}
 	}
-	return fmt.Errorf("MongoDB collection %s: %w", s.name(), err)
+	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
 
 // unreached is that no primary was found in time. It tells what the driver knows
@@ -74,11 +75,12 @@ func (u unreached) Error() string {
 	return "no primary can be reached: " + strings.Join(servers, "; ")
 }
 
-func (s *Store) unusable(why string, err error) error {
+// Unusable says why the collection cannot be used, and wraps err if there is one.
+func (c *Collection) Unusable(why string, err error) error {
 	if err == nil {
-		return fmt.Errorf("%w: MongoDB collection %s: %s", driver.ErrUnusable, s.name(), why)
+		return fmt.Errorf("%w: MongoDB collection %s: %s", driver.ErrUnusable, c.FullName(), why)
 	}
-	return fmt.Errorf("%w: MongoDB collection %s: %s: %w", driver.ErrUnusable, s.name(), why, err)
+	return fmt.Errorf("%w: MongoDB collection %s: %s: %w", driver.ErrUnusable, c.FullName(), why, err)
 }
 
 func why(err error) string {
@@ -93,9 +95,20 @@ func why(err error) string {
 	}
 	// A connection that could not be made hides the server's code in its text.
 	if text := err.Error(); strings.Contains(text, "AuthenticationFailed") || strings.Contains(text, "auth error") {
-		return lasting[codeAuthenticationFailed]
+		return lasting[CodeAuthenticationFailed]
 	}
 	return ""
 }
 
-func (s *Store) name() string { return s.coll.Database().Name() + "." + s.coll.Name() }
+// HasCode reports whether the server answered with the code.
+func HasCode(err error, code int) bool {
+	var server mongo.ServerError
+	return errors.As(err, &server) && server.HasErrorCode(code)
+}
+
+// Evaluates reports whether the server may have failed to evaluate a statement,
+// as it does on a document that is not as it should be.
+func Evaluates(err error) bool {
+	var command mongo.CommandError
+	return errors.As(err, &command) && !command.HasErrorLabel("RetryableWriteError")
+}

@@ -1,0 +1,161 @@
+package mongokit
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// Found is a document that was looked for, or why it cannot be understood.
+type Found struct {
+	Record model.Record
+	Now    model.Time
+	Err    error
+}
+
+// Batch renews and releases holds, each by a write that the server decides: the
+// document changes if, and only if, the hold is renewed or released.
+type Batch struct {
+	Collection *Collection
+	// Look reads the documents of resources. Those that are not there are left out.
+	Look    func(ctx context.Context, resources []string) (map[string]Found, error)
+	Renewal func(driver.RenewRequest) mongo.WriteModel
+	Ending  func(driver.ReleaseRequest) mongo.WriteModel
+}
+
+// Renew is that of a driver.Store.
+//
+// It takes one round trip if all are renewed, which a hold's document shows by
+// changing. Else the documents are read, which takes another: a hold that is
+// live then was live before, for no hold comes back to life, and so its renewal
+// took place, unless the server says that it failed.
+func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if err := ctx.Err(); err != nil || len(qs) == 0 {
+		return nil, err
+	}
+	writes, resources := make([]mongo.WriteModel, len(qs)), make([]string, len(qs))
+	for i, q := range qs {
+		writes[i], resources[i] = b.Renewal(q), q.Resource
+	}
+	changed, failed, err := b.Collection.Apply(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]driver.RenewResult, len(qs))
+	for i := range results {
+		results[i].Left = driver.Unknown
+	}
+	if changed == len(qs) {
+		return results, nil
+	}
+	docs, err := b.Look(ctx, resources)
+	if err != nil {
+		return nil, err
+	}
+	for i, q := range qs {
+		results[i] = renewed(docs[q.Resource], q, failed[i])
+	}
+	return results, nil
+}
+
+// renewed is what the document says of a renewal.
+func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
+	unknown := driver.RenewResult{Left: driver.Unknown, Err: f.Err}
+	if f.Err != nil {
+		return unknown
+	}
+	// To renew it for a moment, exactly, would succeed: it is live and not given up.
+	moment := driver.RenewRequest{HoldRef: q.HoldRef, TTL: 1}
+	if _, r := model.Renew(f.Record, f.Now, moment); r.Err != nil || failed == nil {
+		return r
+	}
+	unknown.Err = fmt.Errorf("renewal of %q: %w", q.Resource, failed)
+	return unknown
+}
+
+// Release is that of a driver.Store.
+//
+// One release takes one round trip if the hold was there, which its document
+// shows by changing. For more than one the documents are read first, for the
+// reply does not say which of them changed; only what is there is released.
+func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if err := ctx.Err(); err != nil || len(qs) == 0 {
+		return nil, err
+	}
+	results := make([]driver.ReleaseResult, len(qs))
+	send, at := qs, []int{0} // send[i] is qs[at[i]]
+	if len(qs) > 1 {
+		docs, err := b.Look(ctx, resourcesOf(qs))
+		if err != nil {
+			return nil, err
+		}
+		send, at = there(docs, qs, results)
+	}
+	if len(send) == 0 {
+		return results, nil
+	}
+	writes := make([]mongo.WriteModel, len(send))
+	for i, q := range send {
+		writes[i] = b.Ending(q)
+	}
+	changed, failed, err := b.Collection.Apply(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	if changed == len(send) {
+		for _, i := range at {
+			results[i].Found = true
+		}
+		return results, nil
+	}
+	docs, err := b.Look(ctx, resourcesOf(send))
+	if err != nil {
+		return nil, err
+	}
+	for i, q := range send {
+		results[at[i]].Found = len(qs) > 1 // it was when the documents were read
+		results[at[i]].Err = remains(docs[q.Resource], q, failed[i])
+	}
+	return results, nil
+}
+
+// there chooses the holds that are there, and where they are among the requests.
+// Of damaged documents it notes the error.
+func there(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.ReleaseResult) (send []driver.ReleaseRequest, at []int) {
+	for i, q := range qs {
+		f := docs[q.Resource]
+		if results[i].Err = f.Err; f.Err != nil {
+			continue
+		}
+		var is bool
+		if f.Record, is = model.Release(f.Record, f.Now, q); is {
+			docs[q.Resource] = f // so that a hold that comes twice is found once
+			send, at = append(send, q), append(at, i)
+		}
+	}
+	return send, at
+}
+
+// remains is the error of a release that may have changed nothing. A hold that
+// came in between is no error: it was not there when the release was.
+func remains(f Found, q driver.ReleaseRequest, failed error) error {
+	if f.Err != nil || failed == nil {
+		return f.Err
+	}
+	if _, is := model.Release(f.Record, f.Now, q); is {
+		return fmt.Errorf("release of %q: %w", q.Resource, failed)
+	}
+	return nil
+}
+
+func resourcesOf(qs []driver.ReleaseRequest) []string {
+	names := make([]string, len(qs))
+	for i, q := range qs {
+		names[i] = q.Resource
+	}
+	return names
+}

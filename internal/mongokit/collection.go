@@ -1,0 +1,132 @@
+// Package mongokit is what Holdfast's stores in MongoDB have in common: how a
+// statement is written, sent until the server has decided it, and what is to be
+// thought of its errors. It knows nothing of what the documents look like.
+package mongokit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// maxTries bounds how often a statement is sent that the server did not decide,
+// because another came in between.
+const maxTries = 12
+
+// Collection is one in which locks are.
+type Collection struct{ *mongo.Collection }
+
+// New returns the collection with the settings that locks need, whatever it was
+// opened with: it is read on the primary, writes are acknowledged by the majority
+// and journaled, and values are encoded as the driver does by default.
+func New(coll *mongo.Collection) *Collection {
+	journal := true
+	return &Collection{coll.Clone(options.Collection().
+		SetReadPreference(readpref.Primary()).
+		SetReadConcern(readconcern.Local()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journal}).
+		SetRegistry(bson.NewRegistry()).
+		SetBSONOptions(&options.BSONOptions{}))}
+}
+
+// FullName is the name of the database, a dot and that of the collection.
+func (c *Collection) FullName() string { return c.Database().Name() + "." + c.Name() }
+
+// Decided sends a statement until the server decides it, a bounded number of
+// times. A duplicate key means that the document was made by another in the same
+// moment; a write conflict, which servers of the protocol other than MongoDB
+// report, much the same.
+func Decided(ctx context.Context, send func() error) error {
+	var err error
+	for try := range maxTries {
+		if try > 0 {
+			if ended := backOff(ctx, try); ended != nil {
+				return ended
+			}
+		}
+		err = send()
+		if !mongo.IsDuplicateKeyError(err) && !HasCode(err, CodeWriteConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("the server did not decide in %d tries: %w", maxTries, err)
+}
+
+// backOff waits before a statement is sent again.
+func backOff(ctx context.Context, try int) error {
+	return Pause(ctx, rand.N(time.Millisecond<<min(try, 6)))
+}
+
+// Pause waits, or returns the error of a ctx that ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Apply sends writes that insert nothing in one bulk write, and returns how many
+// of them changed or deleted a document. The reply does not say which. failed are
+// those that the server could not evaluate. What it did not decide is sent again.
+func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (changed int, failed map[int]error, err error) {
+	open := make([]int, len(writes))
+	for i := range open {
+		open[i] = i
+	}
+	failed = make(map[int]error)
+	for try := 0; len(open) > 0; try++ {
+		if try > 0 {
+			if err := backOff(ctx, try); err != nil {
+				return 0, nil, err
+			}
+		}
+		models := make([]mongo.WriteModel, len(open))
+		for i, at := range open {
+			models[i] = writes[at]
+		}
+		res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
+		var bulk mongo.BulkWriteException
+		if err != nil && (!errors.As(err, &bulk) || bulk.WriteConcernError != nil || res == nil) {
+			return 0, nil, c.Wrap(err)
+		}
+		changed += int(res.ModifiedCount + res.DeletedCount)
+		open = undecided(open, bulk.WriteErrors, try < maxTries, failed)
+	}
+	return changed, failed, nil
+}
+
+// undecided are those of the open writes that are to be sent again. The others
+// that have an error failed, some of them perhaps in an earlier try.
+func undecided(open []int, errs []mongo.BulkWriteError, patient bool, failed map[int]error) (again []int) {
+	for _, e := range errs {
+		if at := open[e.Index]; e.Code == CodeWriteConflict && patient {
+			again = append(again, at)
+		} else {
+			failed[at] = e
+		}
+	}
+	return again
+}
+
+// Millis is a duration for the server: null is without end.
+func Millis(d time.Duration) any {
+	if d == driver.Forever {
+		return nil
+	}
+	return d.Milliseconds()
+}

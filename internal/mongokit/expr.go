@@ -1,0 +1,75 @@
+package mongokit
+
+import "go.mongodb.org/mongo-driver/v2/bson"
+
+// Statements are built of these, once, when a store is made. What a caller chose
+// never is a part of an expression: it comes in by the first stage of a
+// statement, inside $literal, and expressions read it from there.
+
+// Obj makes a document of pairs of key and value.
+func Obj(pairs ...any) bson.D {
+	d := make(bson.D, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return d
+}
+
+// Op is an operator of any number of arguments.
+func Op(name string, args ...any) bson.D { return Obj(name, bson.A(args)) }
+
+// And is $and.
+func And(args ...any) bson.D { return Op("$and", args...) }
+
+// Or is $or.
+func Or(args ...any) bson.D { return Op("$or", args...) }
+
+// Not is $not.
+func Not(arg any) bson.D { return Op("$not", arg) }
+
+// Eq is $eq.
+func Eq(a, b any) bson.D { return Op("$eq", a, b) }
+
+// Ne is $ne.
+func Ne(a, b any) bson.D { return Op("$ne", a, b) }
+
+// Gt is $gt.
+func Gt(a, b any) bson.D { return Op("$gt", a, b) }
+
+// Gte is $gte.
+func Gte(a, b any) bson.D { return Op("$gte", a, b) }
+
+// Lt is $lt.
+func Lt(a, b any) bson.D { return Op("$lt", a, b) }
+
+// Lte is $lte.
+func Lte(a, b any) bson.D { return Op("$lte", a, b) }
+
+// Add is $add. What is added to null is null.
+func Add(a, b any) bson.D { return Op("$add", a, b) }
+
+// Cond is $cond.
+func Cond(is, then, no any) bson.D { return Op("$cond", is, then, no) }
+
+// OrElse is b where a is null or missing.
+func OrElse(a, b any) bson.D { return Op("$ifNull", a, b) }
+
+// Merge is one document of all fields of several, the last of a name.
+func Merge(args ...any) bson.D { return Op("$mergeObjects", args...) }
+
+// Concat is one array of several.
+func Concat(args ...any) bson.D { return Op("$concatArrays", args...) }
+
+// Size is how many elements an array has.
+func Size(of any) bson.D { return Op("$size", of) }
+
+// Some reports whether an array has elements.
+func Some(of any) bson.D { return Gt(Size(of), 0) }
+
+// Larger is the larger of two numbers.
+func Larger(a, b any) bson.D { return Cond(Gt(a, b), a, b) }
+
+// First is the first element of an array, null if there is none.
+func First(of any) bson.D {
+	return Obj("$reduce", Obj("input", of, "initialValue", nil, "in", OrElse("$$value", "$$this")))
+}
