@@ -157,6 +157,9 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%v from now is %v away", c.d, got)
 		}
 	}
+	if got := TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)).until(TimeOf(at)); got != driver.Forever {
+		t.Errorf("the year 9999 is %v away", got)
+	}
 	if got := fmt.Sprint(Time(5).until(6)); got != "0s" {
 		t.Errorf("what is past is %s away", got)
 	}

@@ -42,10 +42,11 @@ func (t Time) plus(d time.Duration) Time {
 	return t + Time(d/time.Microsecond)
 }
 
-// until returns how long after now t is; 0 if it is not after now.
+// until returns how long after now t is; 0 if it is not after now, and Forever if
+// it is more than a duration can be: others may write any end into a store.
 func (t Time) until(now Time) time.Duration {
 	switch {
-	case t == NoEnd:
+	case t == NoEnd, t-now > NoEnd/1000:
 		return driver.Forever
 	case t <= now:
 		return 0
