@@ -51,7 +51,14 @@ func concurrentHistory(b *bench) {
 		})
 	}
 	all.Wait()
-	for _, wrong := range Judge(recorder.Events()) {
+	events := recorder.Events()
+	if b.Store.Traits().Fencing == driver.FencingClock {
+		// Two of one millisecond may be the same. Hold IDs tell the holds apart.
+		for i := range events {
+			events[i].Ref.Token = 0
+		}
+	}
+	for _, wrong := range Judge(events) {
 		b.t.Error(wrong)
 	}
 }
