@@ -35,10 +35,10 @@ func (s *Store) batch() *mongokit.Batch {
 		Collection: s.coll,
 		Look:       s.look,
 		Renewal: func(q driver.RenewRequest) mongo.WriteModel {
-			return renewOne.on(q.Resource, append(refAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
+			return on(renewOne, q.Resource, append(refAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
 		},
 		Ending: func(q driver.ReleaseRequest) mongo.WriteModel {
-			return releaseOne.on(q.Resource, append(refAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
+			return on(releaseOne, q.Resource, append(refAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
 		},
 	}
 }
@@ -54,8 +54,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 }
 
 // on makes of the statement a write about one resource.
-func (s statement) on(resource string, ask bson.D) mongo.WriteModel {
-	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.of(ask)).SetCollation(exactly)
+func on(s statement, resource string, ask bson.D) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask)).SetCollation(exactly)
 }
 
 func refAsk(ref driver.HoldRef) bson.D {

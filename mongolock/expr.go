@@ -8,6 +8,7 @@ import (
 
 // The statements are built of these, once, when the program starts.
 var (
+	tmp, ask, set, finish     = mongokit.Tmp, mongokit.Ask, mongokit.Set, mongokit.Finish
 	obj, op                   = mongokit.Obj, mongokit.Op
 	and, or, not              = mongokit.And, mongokit.Or, mongokit.Not
 	eq, ne, gt, gte, lt, lte  = mongokit.Eq, mongokit.Ne, mongokit.Gt, mongokit.Gte, mongokit.Lt, mongokit.Lte

@@ -1,45 +1,27 @@
 package mongolock
 
 import (
-	"slices"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// A statement is an update of one document by a pipeline:
+// statement is an update of one document by a pipeline:
 //
-//  1. the server's clock and what is asked for are put into a field, scratch;
+//  1. the server's clock and what is asked for are put into a field, mongokit.Scratch;
 //  2. so are the locks: what is held exclusively, as an array of none or one, and
 //     what is held shared. The update fails if they are not where they belong;
-//  3. it is decided, in scratch, what is to change. Nothing is, if a lock is not
+//  3. it is decided, in that field, what is to change. Nothing is, if a lock is not
 //     sound: what the statement cannot understand it does not overwrite;
 //  4. the fields are set: to what they were, unless something changes;
-//  5. scratch is removed.
-//
-// A document that comes out as it went in is not written: the server compares.
-//
-// $$NOW stands in a nested $set alone, and expressions read it from there: some
-// servers of the protocol refuse it inside the objects that operators build.
-const scratch = "_holdfast"
+//  5. that field is removed.
+type statement = mongokit.Statement
 
-// tmp is a field of scratch, ask one of what is asked for.
-func tmp(name string) string { return "$" + scratch + "." + name }
-func ask(name string) string { return tmp("ask." + name) }
-
-// begin is stage 1. What callers chose is in the literal.
-func begin(ask bson.D) bson.D {
-	return obj("$set", obj(scratch, obj("now", "$$NOW", "ask", obj("$literal", ask))))
-}
-
-// set is a stage that sets fields of scratch.
-func set(pairs ...any) bson.D {
-	for i := 0; i < len(pairs); i += 2 {
-		pairs[i] = scratch + "." + pairs[i].(string)
-	}
-	return obj("$set", obj(pairs...))
+// newStatement begins with stage 2, for the first one is what is asked for.
+func newStatement(parts ...mongo.Pipeline) statement {
+	return mongokit.NewStatement(append([]mongo.Pipeline{locks}, parts...)...)
 }
 
 // locks is stage 2. A document that was damaged or lacks what others have: an
@@ -94,42 +76,9 @@ func endSound(field string) bson.D {
 	return or(eq(orElse(lock(field), nil), nil), and(gte(lock(field), firstEnd), lte(lock(field), lastEnd)))
 }
 
-// finish are stages 4 and 5: what is set if the change takes place.
-func finish(change any, pairs ...any) mongo.Pipeline {
-	for i := 1; i < len(pairs); i += 2 {
-		pairs[i] = cond(change, pairs[i], "$"+pairs[i-1].(string))
-	}
-	return mongo.Pipeline{obj("$set", obj(pairs...)), obj("$unset", scratch)}
-}
-
 // sharedAs keeps count and array together, for old clients go by the count.
 func sharedAs(locks any) bson.D {
 	return merge("$shared", obj("count", size(locks), "locks", locks))
-}
-
-// statement is all stages but the first, encoded: a batch has hundreds of them.
-type statement []bson.Raw
-
-func newStatement(parts ...mongo.Pipeline) statement {
-	var s statement
-	for _, stage := range slices.Concat(append([]mongo.Pipeline{locks}, parts...)...) {
-		raw, err := bson.Marshal(stage)
-		if err != nil {
-			panic(err) // a mistake in this file
-		}
-		s = append(s, raw)
-	}
-	return s
-}
-
-// of completes the statement by what is asked for.
-func (s statement) of(ask bson.D) bson.A {
-	pipeline := make(bson.A, 0, len(s)+1)
-	pipeline = append(pipeline, begin(ask))
-	for _, stage := range s {
-		pipeline = append(pipeline, stage)
-	}
-	return pipeline
 }
 
 // An acquire is refused by whatever blocks, the asker's own hold too: a repeat
