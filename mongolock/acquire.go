@@ -2,8 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -48,7 +46,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		return err
 	})
 	if err != nil {
-		return driver.Grant{}, s.blame(ctx, q.Resource, err)
+		return driver.Grant{}, s.batch().Blame(ctx, q.Resource, err)
 	}
 	d, err := decode(raw)
 	if err != nil {
@@ -63,12 +61,7 @@ func (d document) answer(q driver.AcquireRequest) (driver.Grant, error) {
 	if !d.timed {
 		return d.guess(q)
 	}
-	q.Waiting = false // nothing is noted here
-	_, g, changed, err := model.Acquire(d.record, d.now, q)
-	if changed {
-		return driver.Grant{}, fmt.Errorf("the server neither granted %q nor is a hold in the way", q.Resource)
-	}
-	return g, err
+	return mongokit.Answer(mongokit.Found{Record: d.record, Now: d.now}, q)
 }
 
 // guess is answer where the server did not tell the time. A hold of the asker's
@@ -95,15 +88,3 @@ func (d document) guess(q driver.AcquireRequest) (driver.Grant, error) {
 var exactly = &options.Collation{Locale: "simple"}
 
 func named(resource string) bson.D { return obj(resourceField, resource) }
-
-// blame looks whether a statement failed because the document is damaged.
-func (s *Store) blame(ctx context.Context, resource string, err error) error {
-	if !mongokit.Evaluates(err) {
-		return s.coll.Wrap(err)
-	}
-	docs, lookErr := s.look(ctx, []string{resource})
-	if lookErr == nil && errors.Is(docs[resource].Err, driver.ErrDamaged) {
-		return docs[resource].Err
-	}
-	return s.coll.Wrap(err)
-}

@@ -5,7 +5,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
@@ -13,21 +12,14 @@ import (
 
 // look reads the documents of resources.
 func (s *Store) look(ctx context.Context, resources []string) (map[string]mongokit.Found, error) {
-	cursor, err := s.coll.Find(ctx, obj(resourceField, obj("$in", resources)),
-		options.Find().SetProjection(seen).SetCollation(exactly))
-	if err != nil {
-		return nil, s.coll.Wrap(err)
-	}
-	defer cursor.Close(context.WithoutCancel(ctx))
 	docs := make(map[string]mongokit.Found, len(resources))
-	for cursor.Next(ctx) {
-		d, err := decode(cursor.Current)
-		if err == nil && !d.timed {
-			err = s.coll.Unusable(mongokit.TellsNoTime, nil)
+	for d, err := range s.scan(ctx, obj(resourceField, obj("$in", resources))) {
+		if err != nil && d.record.Resource == "" {
+			return nil, err
 		}
 		docs[d.record.Resource] = mongokit.Found{Record: d.record, Now: d.now, Err: err}
 	}
-	return docs, s.coll.Wrap(cursor.Err())
+	return docs, nil
 }
 
 func (s *Store) batch() *mongokit.Batch {

@@ -11,13 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// nowField is what projections name the server's clock.
-const nowField = "now"
-
 // seen are the fields of a document that are read, and the server's clock when
 // the command began. Servers before 4.4 do not compute it; it is absent then.
 var seen = obj(
-	"_id", 0, resourceField, 1, "exclusive", 1, "shared", 1, fenceField, 1, touchedField, 1, nowField, "$$NOW",
+	"_id", 0, resourceField, 1, "exclusive", 1, "shared", 1, fenceField, 1, touchedField, 1, mongokit.NowField, "$$NOW",
 )
 
 // document is that of a resource as a reply has it.
@@ -36,7 +33,7 @@ func decode(raw bson.Raw) (d document, err error) {
 		return d, fmt.Errorf("%w: a document whose resource is no name", driver.ErrDamaged)
 	}
 	d.record.Resource = resource
-	if now, ok := raw.Lookup(nowField).DateTimeOK(); ok {
+	if now, ok := raw.Lookup(mongokit.NowField).DateTimeOK(); ok {
 		d.now, d.timed = model.Time(now)*1000, true
 	}
 	if err = d.decode(raw); err != nil {

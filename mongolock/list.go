@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
-	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // List implements driver.Store. The holds come by a cursor, as the query finds
@@ -32,30 +30,20 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// scan yields the documents that match. It ends after the first error.
+// scan yields the documents that match, damaged ones with an error and their
+// resource. It ends after any other error.
 func (s *Store) scan(ctx context.Context, query bson.D) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(document{}, err)
-			return
-		}
-		cursor, err := s.coll.Find(ctx, query, options.Find().SetProjection(seen).SetCollation(exactly))
-		if err != nil {
-			yield(document{}, s.coll.Wrap(err))
-			return
-		}
-		defer cursor.Close(context.WithoutCancel(ctx))
-		for cursor.Next(ctx) {
-			d, err := decode(cursor.Current)
-			if err == nil && !d.timed {
-				err = s.coll.Unusable(mongokit.TellsNoTime, nil)
+		for raw, err := range s.coll.Scan(ctx, query, options.Find().SetProjection(seen).SetCollation(exactly)) {
+			var d document
+			if err == nil {
+				if d, err = decode(raw); err == nil && !d.timed {
+					_, err = s.coll.Now(raw)
+				}
 			}
-			if !yield(d, err) || err != nil {
+			if !yield(d, err) {
 				return
 			}
-		}
-		if err := cursor.Err(); err != nil {
-			yield(document{}, s.coll.Wrap(errors.Join(err, ctx.Err())))
 		}
 	}
 }

@@ -41,18 +41,15 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 
 // clock asks for the server's time, by any document; any says that there is one.
 func (s *Store) clock(ctx context.Context) (now model.Time, any bool, err error) {
-	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(obj("_id", 0, nowField, "$$NOW"))).Raw()
+	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(obj("_id", 0, mongokit.NowField, "$$NOW"))).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return 0, false, nil
 	}
 	if err != nil {
 		return 0, false, s.coll.Wrap(err)
 	}
-	t, ok := reply.Lookup(nowField).DateTimeOK()
-	if !ok {
-		return 0, false, s.coll.Unusable(mongokit.TellsNoTime, nil)
-	}
-	return model.Time(t) * 1000, true, nil
+	now, err = s.coll.Now(reply)
+	return now, err == nil, err
 }
 
 func (s *Store) deleteIdle(ctx context.Context, limit model.Time) (int, error) {
@@ -88,15 +85,12 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err
 		resources, counts = resources[:0], 0
 		return err
 	}
-	cursor, err := s.coll.Find(ctx, expired, options.Find().SetProjection(seen).SetCollation(exactly))
-	if err != nil {
-		return 0, s.coll.Wrap(err)
-	}
-	defer cursor.Close(context.WithoutCancel(ctx))
-	for cursor.Next(ctx) {
-		d, err := decode(cursor.Current)
-		if err != nil {
+	for d, err := range s.scan(ctx, expired) {
+		if errors.Is(err, driver.ErrDamaged) {
 			continue // whoever asks for it is told that it is damaged
+		}
+		if err != nil {
+			return holds, err
 		}
 		_, dropped, _ := model.Sweep(d.record, d.now, 0)
 		if dropped == 0 {
@@ -108,9 +102,6 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err
 				return holds, err
 			}
 		}
-	}
-	if err := cursor.Err(); err != nil {
-		return holds, s.coll.Wrap(err)
 	}
 	return holds, flush()
 }

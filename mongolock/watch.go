@@ -173,8 +173,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		s.log.Info("holdfast: waiters are woken by a change stream")
 		return s.coll.Wrap(stream.Close(context.WithoutCancel(ctx)))
 	}
-	var refused mongo.CommandError
-	if !errors.As(err, &refused) || refused.HasErrorLabel("NetworkError") || mongokit.HasCode(err, mongokit.CodeAuthenticationFailed) {
+	if mongokit.Passes(err) || mongokit.HasCode(err, mongokit.CodeAuthenticationFailed) {
 		return s.coll.Wrap(err)
 	}
 	s.polls.Store(true)

@@ -2,6 +2,7 @@ package mongokit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -150,6 +151,20 @@ func remains(f Found, q driver.ReleaseRequest, failed error) error {
 		return fmt.Errorf("release of %q: %w", q.Resource, failed)
 	}
 	return nil
+}
+
+// Blame looks whether a statement failed because the resource's document is
+// damaged.
+func (b *Batch) Blame(ctx context.Context, resource string, err error) error {
+	var command mongo.CommandError
+	if Passes(err) || !errors.As(err, &command) {
+		return b.Collection.Wrap(err)
+	}
+	docs, lookErr := b.Look(ctx, []string{resource})
+	if lookErr == nil && errors.Is(docs[resource].Err, driver.ErrDamaged) {
+		return docs[resource].Err
+	}
+	return b.Collection.Wrap(err)
 }
 
 func resourcesOf(qs []driver.ReleaseRequest) []string {

@@ -3,6 +3,7 @@ package mongokit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -21,6 +22,9 @@ const (
 	CodeIndexKeySpecsConflict = 86
 	CodeWriteConflict         = 112
 	codeAtlas                 = 8000
+	codeTooLarge              = 10334
+	codeUpdateTooLarge        = 17419
+	codeUpsertTooLarge        = 17420
 	codeUnknownStage          = 40324
 )
 
@@ -29,11 +33,30 @@ var lasting = map[int]string{
 	CodeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
 	CodeAuthenticationFailed: "the server refuses user or password",
 	codeAtlas:                "the server refuses user or password",
+	codeTooLarge:             tooLarge,
+	codeUpdateTooLarge:       tooLarge,
+	codeUpsertTooLarge:       tooLarge,
 	codeUnknownStage:         "the server is too old: MongoDB 4.4 is needed",
 }
 
-// TellsNoTime is why a server before MongoDB 4.4 cannot be used.
-const TellsNoTime = "the server does not tell the time in a projection: MongoDB 4.4 is needed"
+const tooLarge = "the document of the resource has no room for another hold: MongoDB takes 16 MB"
+
+// passing are codes of a server that goes, is not the primary, or could not do
+// its part in time: what was asked has nothing to do with it.
+var passing = []int{
+	6, 7, 9001, 89, 202, // other servers cannot be reached
+	91, 189, 10107, 11600, 11602, 13435, 13436, // shutdown and step-down
+	50, 134, 262, // too late
+	63, 133, 150, 234, 13388, // shards move
+}
+
+// Passes reports whether the error is of the connection or of the server as it is
+// just now, and tells nothing about documents or what the server can do.
+func Passes(err error) bool {
+	var server mongo.ServerError
+	return !errors.As(err, &server) || mongo.IsNetworkError(err) || mongo.IsTimeout(err) ||
+		slices.ContainsFunc(server.ErrorCodes(), func(code int) bool { return slices.Contains(passing, code) })
+}
 
 // Wrap names the collection. What lasts until somebody mends it becomes
 // driver.ErrUnusable; all else stays of unknown outcome.
@@ -104,11 +127,4 @@ func why(err error) string {
 func HasCode(err error, code int) bool {
 	var server mongo.ServerError
 	return errors.As(err, &server) && server.HasErrorCode(code)
-}
-
-// Evaluates reports whether the server may have failed to evaluate a statement,
-// as it does on a document that is not as it should be.
-func Evaluates(err error) bool {
-	var command mongo.CommandError
-	return errors.As(err, &command) && !command.HasErrorLabel("RetryableWriteError")
 }

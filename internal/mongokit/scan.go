@@ -1,0 +1,64 @@
+package mongokit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// NowField is what projections name the server's clock when the command began,
+// $$NOW.
+const NowField = "now"
+
+// Now reads the server's clock off a reply. A server before MongoDB 4.4 did not
+// compute it.
+func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
+	t, ok := reply.Lookup(NowField).DateTimeOK()
+	if !ok {
+		return 0, c.Unusable("the server does not tell the time in a projection: MongoDB 4.4 is needed", nil)
+	}
+	return model.Time(t) * 1000, nil
+}
+
+// Scan yields the documents that match, by a cursor. A document is good until the
+// next one is asked for. It ends after the first error.
+func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindOptionsBuilder) iter.Seq2[bson.Raw, error] {
+	return func(yield func(bson.Raw, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(nil, err)
+			return
+		}
+		cursor, err := c.Find(ctx, query, opts)
+		if err != nil {
+			yield(nil, c.Wrap(err))
+			return
+		}
+		defer cursor.Close(context.WithoutCancel(ctx))
+		for cursor.Next(ctx) {
+			if !yield(cursor.Current, nil) {
+				return
+			}
+		}
+		if err := cursor.Err(); err != nil {
+			yield(nil, c.Wrap(errors.Join(err, ctx.Err())))
+		}
+	}
+}
+
+// Answer reads off a document what the server decided about a request. Whoever
+// was granted the resource has its hold there, since when ever.
+func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
+	q.Waiting = false // nothing is noted
+	_, g, changed, err := model.Acquire(f.Record, f.Now, q)
+	if changed {
+		return driver.Grant{}, fmt.Errorf("the server neither granted %q nor is a hold in the way", q.Resource)
+	}
+	return g, err
+}
