@@ -10,9 +10,12 @@ replace github.com/holdfast-go/holdfast/mongolock => ../mongolock
 
 replace github.com/holdfast-go/holdfast/internal/mongokit => ../internal/mongokit
 
+replace github.com/holdfast-go/holdfast/compat/mongodoc => ../compat/mongodoc
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
@@ -22,6 +25,7 @@ require (
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect

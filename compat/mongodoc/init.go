@@ -1,0 +1,89 @@
+package mongodoc
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/internal/mongokit"
+)
+
+// Init implements driver.Initializer. It looks at the indexes of the collection,
+// and makes the TTL index if it is to.
+func (s *Store) Init(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	indexes, err := s.coll.ListIndexes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		if index.IsOn("_id") && len(index.Collation) != 0 {
+			return s.coll.Unusable("its collation takes different names for the same: "+
+				"keep locks in a collection that has none", nil)
+		}
+	}
+	l, err := s.prepare(ctx, s.coll, indexes)
+	if err != nil {
+		return err
+	}
+	s.ready.Store(newStatements(l))
+	return nil
+}
+
+// prepare finds or makes the index, and the timeout with it.
+func (o TTLOptions) prepare(ctx context.Context, coll *mongokit.Collection, indexes []mongokit.Index) (*layout, error) {
+	if err := validTimeout(o.Timeout, time.Second); err != nil {
+		return nil, err
+	}
+	for _, index := range indexes {
+		if !index.IsOn("lockedAt") {
+			continue
+		}
+		seconds, err := mongokit.Number(index.Expire)
+		switch {
+		case mongokit.Absent(index.Expire):
+			return nil, coll.Unusable(fmt.Sprintf("its index %q on lockedAt removes nothing: drop it, or give it "+
+				"expireAfterSeconds", index.Name), nil)
+		case err != nil || seconds < 0 || time.Duration(seconds) > maxTimeout/time.Second:
+			return nil, coll.Unusable(fmt.Sprintf("the expireAfterSeconds of its index %q is no number of seconds", index.Name), nil)
+		case len(index.Partial) != 0:
+			return nil, coll.Unusable(fmt.Sprintf("its index %q does not remove all documents: drop it, "+
+				"and make one without partialFilterExpression", index.Name), nil)
+		}
+		timeout := time.Duration(seconds) * time.Second
+		if o.Timeout != 0 && o.Timeout != timeout {
+			return nil, coll.Unusable(fmt.Sprintf("its index %q removes documents after %v, the timeout that was set is %v: "+
+				"one must be changed", index.Name, timeout, o.Timeout), nil)
+		}
+		return ttlLayout(timeout, true), nil
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.MakeIndex {
+		if err := makeIndex(ctx, coll, o.Timeout); err != nil {
+			return nil, err
+		}
+	}
+	return ttlLayout(o.Timeout, o.MakeIndex), nil
+}
+
+func makeIndex(ctx context.Context, coll *mongokit.Collection, timeout time.Duration) error {
+	seconds := int32(timeout / time.Second)
+	_, err := coll.Indexes().CreateOne(ctx, mongo.IndexModel{
+		Keys: obj("lockedAt", 1), Options: options.Index().SetExpireAfterSeconds(seconds),
+	})
+	switch {
+	case mongokit.HasCode(err, mongokit.CodeUnauthorized):
+		return coll.Unusable(fmt.Sprintf("it lacks the TTL index, and the user may not make it: let somebody who may run "+
+			"createIndex({lockedAt: 1}, {expireAfterSeconds: %d})", seconds), err)
+	case mongokit.HasCode(err, mongokit.CodeIndexOptionsConflict), mongokit.HasCode(err, mongokit.CodeIndexKeySpecsConflict):
+		return coll.Unusable("somebody made another index on lockedAt in the same moment: start again", err)
+	}
+	return coll.Wrap(err)
+}

@@ -1,0 +1,113 @@
+package mongodoc
+
+import (
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
+)
+
+// The document of a resource has its name as _id, the fields of the layout, which
+// old programs read and write, and one field that they leave alone:
+//
+//	holdfast: {
+//	  token:   the last one granted
+//	  touched: when Holdfast last changed the document, in µs; rises with every change
+//	  shown:   the fields of the layout, as Holdfast last wrote them
+//
+// and of a hold
+//
+//	  lockId, holdId, owner, host, comment, createdAt, renewedAt
+//	  end:           when it ends, null for never
+//	  takeoverDelay: in ms
+//	  released:      true after a release with a delay
+//	}
+//
+// Old programs are shown that the resource is held until the hold no longer
+// blocks: its end, and the takeover delay unless it was released. Where the
+// fields of the layout are not those in shown, an old program wrote them since.
+// They are then all that is known of its hold, but for the token of the last one
+// of Holdfast's, whatever else is left in this field.
+const added = "holdfast"
+
+// OldLockID is the lock ID of what an old program holds in a layout that has no
+// place for one. No hold of Holdfast's can have it there.
+const OldLockID = "old program"
+
+// shown is a field of the layout as Holdfast last wrote it.
+func shown(field string) string { return added + ".shown." + field }
+
+// layout is how a document tells old programs that its resource is held.
+type layout struct {
+	fields []string
+	// lockID is the field that has the lock ID, if the layout has one.
+	lockID string
+	// insertsMarked: a document without the fields of the layout is a hold, so
+	// that a statement must know whether it is making the document.
+	insertsMarked bool
+	// removes: a release deletes the document.
+	removes bool
+	// keeps: no document is ever deleted, for old programs do not make them.
+	keeps bool
+
+	// Expressions on a document: whether its fields are sound, whether they show
+	// a hold, be it expired, and when it ends and since when it is held if an old
+	// program wrote them.
+	sound, taken, oldEnd, oldSince any
+	// held are the fields that show a hold of the lock ID in tmp("lockId") until
+	// tmp("until"), which is null for never; free are those that show none.
+	held, free bson.D
+
+	// read does the same as the expressions.
+	read func(bson.Raw) (old, error)
+	// maybe is a query for the documents that may show a hold, expired one for those
+	// whose hold may have expired by now.
+	maybe   bson.D
+	expired func(now bson.DateTime) bson.D
+}
+
+// old is what the fields of the layout say.
+type old struct {
+	taken  bool
+	lockID string
+	since  model.Time
+	end    model.Time
+}
+
+// A date is one that every program can read, and longAgo one that is expired for
+// all of them.
+var (
+	firstDate = bson.NewDateTimeFromTime(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
+	longAgo   = bson.DateTime(0)
+	farOff    = bson.NewDateTimeFromTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+	lastDate  = bson.NewDateTimeFromTime(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
+)
+
+// isDate and dateOrNone are expressions; so is missing.
+func isDate(field any) bson.D { return and(gte(field, firstDate), lte(field, lastDate)) }
+
+func dateOrNone(field any) bson.D { return or(missing(field), isDate(field)) }
+
+func missing(field any) bson.D { return eq(orElse(field, nil), nil) }
+
+func isText(field any) bson.D {
+	return and(gt(field, ""), lt(field, obj("$literal", bson.D{})))
+}
+
+// dateOf reads a date; where there is none, is is false.
+func dateOf(doc bson.Raw, field string) (t model.Time, is bool, err error) {
+	v := doc.Lookup(field)
+	if mongokit.Absent(v) {
+		return 0, false, nil
+	}
+	ms, ok := v.DateTimeOK()
+	if !ok || ms < int64(firstDate) || ms > int64(lastDate) {
+		return 0, false, fmt.Errorf("field %s is not a date between the years 1 and 9999", field)
+	}
+	return model.Time(ms) * 1000, true, nil
+}
+
+const millisecond = model.Time(time.Millisecond / time.Microsecond)

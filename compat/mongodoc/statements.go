@@ -1,0 +1,161 @@
+package mongodoc
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
+)
+
+// statements are updates of one document by a pipeline each, see package mongokit:
+//
+//  1. the server's clock and what is asked for are put into a field, mongokit.Scratch;
+//  2. so is the hold that the document shows, be it an old program's. A document
+//     that cannot be understood makes the update fail, or is not sound;
+//  3. it is decided what is to change. Nothing is, if the document is not sound;
+//  4. the fields of the layout and Holdfast's own are set, or stay what they were.
+type statements struct {
+	*layout
+	acquire, renew, release, prune mongokit.Statement
+}
+
+func newStatements(l *layout) *statements {
+	hold := l.hold()
+	return &statements{
+		layout:  l,
+		acquire: mongokit.NewStatement(hold, l.grant()),
+		renew:   mongokit.NewStatement(hold, l.extend()),
+		release: mongokit.NewStatement(hold, l.end()),
+		prune:   mongokit.NewStatement(hold, l.drop()),
+	}
+}
+
+// ours is a field of what Holdfast added to the document.
+func ours(field string) string { return "$" + added + "." + field }
+
+// fresh is whether the statement makes the document. It does if the marker is
+// there, which the filter of an upsert leaves in new documents alone.
+var fresh = eq(op("$type", "$"+mongokit.Scratch), "null")
+
+// hold is stage 2. own says that Holdfast wrote what the layout shows.
+func (l *layout) hold() mongo.Pipeline {
+	own := bson.A{not(missing(ours("shown")))}
+	for _, field := range l.fields {
+		own = append(own, eq(orElse("$"+shown(field), nil), orElse("$"+field, nil)))
+	}
+	var oldID any = obj("$literal", OldLockID)
+	if l.lockID != "" {
+		oldID = "$" + l.lockID
+	}
+	ofOwn := func(field string, otherwise any) bson.D {
+		return cond(tmp("own"), orElse(ours(field), otherwise), otherwise)
+	}
+	return mongo.Pipeline{
+		set(
+			"own", obj("$and", own),
+			"object", merge("$"+added),
+			"micros", op("$multiply", op("$subtract", tmp("now"), bson.DateTime(0)), int64(1000)),
+		),
+		set(
+			"held", and(not(tmp("fresh")), l.taken, not(and(tmp("own"), missing(ours("lockId"))))),
+			"lockId", cond(tmp("own"), ours("lockId"), oldID),
+			"end", cond(tmp("own"), orElse(ours("end"), nil), orElse(l.oldEnd, nil)),
+			"holdId", ofOwn("holdId", ""),
+			"delay", ofOwn("takeoverDelay", int64(0)),
+			"released", and(tmp("own"), eq(ours("released"), true)),
+			"last", orElse(ours("token"), int64(0)),
+			"touched", larger(add(orElse(ours("touched"), int64(0)), int64(1)), tmp("micros")),
+		),
+		set(
+			"sound", and(l.sound, or(not(tmp("held")), and(isText(tmp("lockId")), or(not(tmp("own")), dateOrNone(tmp("end")))))),
+			"until", cond(tmp("released"), tmp("end"), add(tmp("end"), tmp("delay"))),
+			"live", or(eq(tmp("end"), nil), gt(tmp("end"), tmp("now"))),
+			"next", larger(add(tmp("last"), int64(1)), tmp("micros")),
+		),
+	}
+}
+
+// expired: the hold no longer blocks.
+var expired = and(ne(tmp("until"), nil), lte(tmp("until"), tmp("now")))
+
+// grant are the stages of an acquire. It is refused by whatever blocks, the
+// asker's own hold too: a repeat finds that in the document and is granted what it
+// has.
+func (l *layout) grant() mongo.Pipeline {
+	return append(mongo.Pipeline{
+		set("newEnd", add(tmp("now"), ask("ttl")), "newLockId", ask("hold.lockId")),
+		set("newUntil", add(tmp("newEnd"), ask("hold.takeoverDelay"))),
+		set(
+			"changes", and(tmp("sound"), lte(tmp("next"), int64(driver.MaxToken)), or(not(tmp("held")), expired)),
+			"show", l.held,
+		),
+	}, l.change(tmp("show"), merge(ask("hold"), obj(
+		"token", tmp("next"), "touched", tmp("touched"), "createdAt", tmp("now"), "end", tmp("newEnd"), "shown", tmp("show"),
+	)))...)
+}
+
+// meant: the hold is that of the ref which is asked for, see driver.HoldRef.
+var meant = and(tmp("held"), eq(tmp("lockId"), ask("lockId")), or(
+	and(eq(ask("holdId"), ""), eq(ask("token"), 0)),
+	and(
+		ne(tmp("holdId"), ""),
+		or(eq(ask("holdId"), ""), eq(tmp("holdId"), ask("holdId"))),
+		or(eq(ask("token"), 0), eq(tmp("last"), ask("token"))),
+	),
+))
+
+// rewritten is Holdfast's field when a hold changes. Of a hold that an old program
+// wrote it has no hold ID, so that refs to a former one stay lost.
+func (l *layout) rewritten(more ...any) bson.D {
+	return merge(
+		cond(tmp("own"), "$"+added, obj("lockId", tmp("lockId"), "token", tmp("last"), "createdAt", orElse(l.oldSince, nil))),
+		obj(append(more, "touched", tmp("touched"), "end", tmp("newEnd"), "shown", tmp("show"))...),
+	)
+}
+
+// extend are the stages of a renewal. The document changes if, and only if, the
+// hold is extended.
+func (l *layout) extend() mongo.Pipeline {
+	return append(mongo.Pipeline{
+		set("asked", add(tmp("now"), ask("ttl")), "newLockId", tmp("lockId")),
+		set("newEnd", cond(
+			and(ne(tmp("asked"), nil), not(ask("exact")), or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked")))),
+			tmp("end"), tmp("asked"),
+		)),
+		set("newUntil", add(tmp("newEnd"), tmp("delay"))),
+		set("changes", and(tmp("sound"), meant, tmp("live"), not(tmp("released"))), "show", l.held),
+	}, l.change(tmp("show"), l.rewritten("renewedAt", tmp("now")))...)
+}
+
+// end are the stages of a release, now or after a delay.
+func (l *layout) end() mongo.Pipeline {
+	return append(mongo.Pipeline{
+		set("asked", add(tmp("now"), ask("after")), "newLockId", tmp("lockId")),
+		set("newEnd", cond(or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked"))), tmp("asked"), tmp("end"))),
+		set("newUntil", tmp("newEnd"), "goes", or(eq(ask("after"), 0), not(tmp("live")))),
+		set("changes", and(tmp("sound"), meant), "show", l.held, "freed", l.free),
+	}, l.change(
+		cond(tmp("goes"), tmp("freed"), tmp("show")),
+		cond(tmp("goes"), nobody, l.rewritten("released", true)),
+	)...)
+}
+
+// drop are the stages that free a resource whose hold no longer blocks.
+func (l *layout) drop() mongo.Pipeline {
+	return append(mongo.Pipeline{
+		set("changes", and(tmp("sound"), tmp("held"), expired), "freed", l.free),
+	}, l.change(tmp("freed"), nobody)...)
+}
+
+// nobody is Holdfast's field when nobody holds the resource.
+var nobody = obj("token", tmp("last"), "touched", tmp("touched"), "shown", tmp("freed"))
+
+// change is stage 4.
+func (l *layout) change(fields, own any) mongo.Pipeline {
+	pairs := []any{added, own}
+	for _, field := range l.fields {
+		pairs = append(pairs, field, "$"+mongokit.Scratch+".fields."+field)
+	}
+	return append(mongo.Pipeline{set("fields", fields)}, finish(tmp("changes"), pairs...)...)
+}

@@ -1,0 +1,193 @@
+package mongodoc
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
+)
+
+// Store is a driver.Store in a collection. Any number of clients may use it, each
+// after a call of Init.
+type Store struct {
+	coll    *mongokit.Collection
+	traits  driver.Traits
+	prepare func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error)
+	ready   atomic.Pointer[statements] // by Init
+}
+
+var (
+	_ driver.Store       = (*Store)(nil)
+	_ driver.Initializer = (*Store)(nil)
+)
+
+func newStore(
+	coll *mongo.Collection, name string, fencing driver.Fencing,
+	prepare func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error),
+) *Store {
+	return &Store{
+		coll: mongokit.New(coll), prepare: prepare,
+		traits: driver.Traits{
+			Name: name, Reach: driver.Network, ServerClock: true, Durable: true, Fencing: fencing,
+		},
+	}
+}
+
+// Traits implements driver.Store.
+func (s *Store) Traits() driver.Traits { return s.traits }
+
+// Close implements driver.Store. There is nothing to free.
+func (s *Store) Close() error { return nil }
+
+// begin returns the statements, for a call whose ctx is alive.
+func (s *Store) begin(ctx context.Context) (*statements, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	st := s.ready.Load()
+	if st == nil {
+		return nil, fmt.Errorf("%w: MongoDB collection %s: Init comes first", driver.ErrUnusable, s.coll.FullName())
+	}
+	return st, nil
+}
+
+// Acquire implements driver.Store.
+//
+// One statement decides; it is safe to repeat, for it changes nothing where it
+// finds the hold. Driver and server may thus repeat it, too.
+func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	st, err := s.begin(ctx)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if q.Mode != driver.Exclusive {
+		return driver.Grant{}, fmt.Errorf("%w: the layout of %s has no shared locks", driver.ErrUnsupported, s.coll.FullName())
+	}
+	if st.lockID == "" && q.LockID == OldLockID {
+		return driver.Grant{}, fmt.Errorf("%w: lock ID %q stands for old programs", driver.ErrInvalid, OldLockID)
+	}
+	blocks := q.TTL
+	if blocks != driver.Forever {
+		blocks += q.TakeoverDelay
+	}
+	pipeline := st.acquire.Of(obj(
+		"ttl", mongokit.Millis(q.TTL), "seconds", wholeSeconds(blocks),
+		"hold", obj(
+			"lockId", q.LockID, "holdId", q.HoldID.String(),
+			"owner", q.Details.Owner, "host", q.Details.Host, "comment", q.Details.Comment,
+			"takeoverDelay", q.TakeoverDelay.Milliseconds(),
+		),
+	), "fresh", fresh)
+	filter := named(q.Resource)
+	if st.insertsMarked {
+		filter = append(filter, bson.E{Key: mongokit.Scratch, Value: nil})
+	}
+	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(st.seen())
+	var raw bson.Raw
+	err = mongokit.Decided(ctx, func() (err error) {
+		raw, err = s.coll.FindOneAndUpdate(ctx, filter, pipeline, opts).Raw()
+		return err
+	})
+	if err != nil {
+		return driver.Grant{}, s.batch(st).Blame(ctx, q.Resource, err)
+	}
+	f := s.decode(st, raw)
+	if f.Err != nil {
+		return driver.Grant{}, f.Err
+	}
+	return mongokit.Answer(f, q)
+}
+
+func named(resource string) bson.D { return obj("_id", resource) }
+
+// Renew implements driver.Store.
+func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	st, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.batch(st).Renew(ctx, qs)
+}
+
+// Release implements driver.Store.
+func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	st, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.batch(st).Release(ctx, qs)
+}
+
+func (s *Store) batch(st *statements) *mongokit.Batch {
+	return &mongokit.Batch{
+		Collection: s.coll,
+		Look: func(ctx context.Context, resources []string) (map[string]mongokit.Found, error) {
+			docs := make(map[string]mongokit.Found, len(resources))
+			query := obj("_id", obj("$in", resources))
+			for raw, err := range s.coll.Scan(ctx, query, options.Find().SetProjection(st.seen())) {
+				if err != nil {
+					return nil, err
+				}
+				f := s.decode(st, raw)
+				docs[f.Record.Resource] = f
+			}
+			return docs, nil
+		},
+		Renewal: st.renewal,
+		Ending:  st.ending,
+	}
+}
+
+func (st *statements) renewal(q driver.RenewRequest) mongo.WriteModel {
+	return on(st.renew, q.Resource, append(refAsk(q.HoldRef), obj(
+		"ttl", mongokit.Millis(q.TTL), "seconds", wholeSeconds(q.TTL), "exact", q.Exact)...))
+}
+
+func (st *statements) ending(q driver.ReleaseRequest) mongo.WriteModel {
+	if st.removes && q.After == 0 {
+		return mongo.NewDeleteOneModel().SetFilter(removal(q.HoldRef))
+	}
+	return on(st.release, q.Resource, append(refAsk(q.HoldRef), obj(
+		"after", q.After.Milliseconds(), "seconds", wholeSeconds(q.After))...))
+}
+
+// on makes of the statement a write about one resource.
+func on(s mongokit.Statement, resource string, ask bson.D) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask, "fresh", false))
+}
+
+func refAsk(ref driver.HoldRef) bson.D {
+	return obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
+}
+
+// removal matches the document of the TTL layout if the hold is there, as
+// statements find it: the server decides by it what it deletes. What is damaged
+// it does not match.
+func removal(ref driver.HoldRef) bson.D {
+	filter := named(ref.Resource)
+	own := obj("$expr", eq(orElse("$"+shown("lockedAt"), 0), orElse("$lockedAt", nil)))
+	if ref.LockID == OldLockID {
+		// It has a hold ID if it is what an old program left of one of Holdfast's.
+		return append(filter, obj(
+			"$and", bson.A{
+				obj("$or", bson.A{obj("lockedAt", nil), obj("lockedAt", obj("$type", "date"))}),
+				obj("$or", bson.A{obj("$nor", bson.A{own}), obj(added+".lockId", OldLockID)}),
+			})...)
+	}
+	filter = append(filter, obj(
+		"lockedAt", obj("$type", "date"), added+".end", obj("$type", bson.A{"date", "null"}), added+".lockId", ref.LockID,
+	)...)
+	if !ref.HoldID.IsZero() {
+		filter = append(filter, obj(added+".holdId", ref.HoldID.String())...)
+	}
+	if ref.Token != 0 {
+		filter = append(filter, obj(added+".token", int64(ref.Token))...)
+	}
+	return append(filter, own...)
+}

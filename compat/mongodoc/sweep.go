@@ -1,0 +1,114 @@
+package mongodoc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// chunk is how many documents a sweep changes in one round trip.
+const chunk = 500
+
+// Sweep implements driver.Store. It drops old programs' holds, too, when they have
+// expired. In a layout where a document is a hold, it deletes the document; where
+// old programs do not make documents, it deletes none.
+func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+	st, err := s.begin(ctx)
+	if err != nil {
+		return total, err
+	}
+	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(st.seen())).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return total, nil
+	}
+	if err != nil {
+		return total, s.coll.Wrap(err)
+	}
+	now, err := s.coll.Now(reply)
+	if err != nil {
+		return total, err
+	}
+	// What is idle is deleted first: what loses a hold now is not idle.
+	if !st.keeps {
+		if total.Records, err = s.deleteIdle(ctx, now-model.Time(idle/time.Microsecond)); err != nil {
+			return total, err
+		}
+	}
+	var holds, marks []mongo.WriteModel
+	flush := func() error {
+		for _, part := range []struct {
+			writes *[]mongo.WriteModel
+			count  *int
+		}{{&holds, &total.Holds}, {&marks, &total.Records}} {
+			n, _, err := s.coll.Apply(ctx, *part.writes)
+			if *part.count += n; err != nil {
+				return err
+			}
+			*part.writes = (*part.writes)[:0]
+		}
+		return nil
+	}
+	for raw, err := range s.coll.Scan(ctx, st.expired(bson.DateTime(now/millisecond)), options.Find().SetProjection(st.seen())) {
+		if err != nil {
+			return total, err
+		}
+		f := s.decode(st, raw)
+		if f.Err != nil {
+			continue // whoever asks for it is told that it is damaged
+		}
+		_, dropped, _ := model.Sweep(f.Record, f.Now, 0)
+		switch {
+		case dropped > 0:
+			holds = append(holds, st.sweeping(f.Record.Resource, raw))
+		case st.removes && len(f.Record.Holds) == 0:
+			marks = append(marks, st.sweeping(f.Record.Resource, raw))
+		}
+		if len(holds)+len(marks) == chunk {
+			if err := flush(); err != nil {
+				return total, err
+			}
+		}
+	}
+	return total, flush()
+}
+
+// sweeping drops the hold that has expired. Where that deletes the document, it
+// must be as it was found: what has expired stays so unless the document changes.
+func (st *statements) sweeping(resource string, found bson.Raw) mongo.WriteModel {
+	if !st.removes {
+		return on(st.prune, resource, obj("sweep", true))
+	}
+	filter := append(named(resource), obj("lockedAt", nil, added+".touched", nil)...)
+	for i, path := range [][]string{{"lockedAt"}, {added, "touched"}} {
+		if v, err := found.LookupErr(path...); err == nil {
+			v.Value = slices.Clone(v.Value) // the cursor will reuse it
+			filter[i+1].Value = v
+		}
+	}
+	return mongo.NewDeleteOneModel().SetFilter(filter)
+}
+
+// deleteIdle deletes the records of resources that nobody holds. An old program
+// that takes one of them changes obtained_at.
+func (s *Store) deleteIdle(ctx context.Context, limit model.Time) (int, error) {
+	if limit < 0 {
+		return 0, nil
+	}
+	last := obj("$lte", int64(limit))
+	res, err := s.coll.DeleteMany(ctx, obj(
+		"obtained_at", longAgo, added+".shown.obtained_at", longAgo, added+".lockId", nil,
+		added+".touched", last, added+".token", last,
+	))
+	if err != nil {
+		return 0, s.coll.Wrap(err)
+	}
+	return int(res.DeletedCount), nil
+}

@@ -1,0 +1,69 @@
+package mongodoc
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// DefaultTimeout is how long an old program's hold lives in the layouts that do
+// not write that down.
+const DefaultTimeout = 30 * time.Second
+
+// TTLOptions change what NewTTL does. The zero value is the default.
+type TTLOptions struct {
+	// Timeout is after how long the collection's TTL index on lockedAt removes a
+	// document: whole seconds, at most 2^31-1. Init refuses a collection whose
+	// index says otherwise. 0: whatever the index says, and DefaultTimeout if there
+	// is none.
+	Timeout time.Duration
+	// MakeIndex makes Init create the index if there is none. Without the index old
+	// programs' holds have no end, and what has expired is in their way until
+	// somebody sweeps.
+	MakeIndex bool
+}
+
+// NewTTL keeps locks as documents {_id: name, lockedAt: date}: the resource is
+// held while its document exists, and a TTL index removes it some time after
+// lockedAt. It sends nothing; the Client that gets the store calls Init before its
+// first request. Close does not disconnect the collection's client.
+func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
+	var o TTLOptions
+	if opts != nil {
+		o = *opts
+	}
+	return newStore(coll, "mongodb-ttl", driver.FencingClock, o.prepare)
+}
+
+// ttlLayout is that of a collection whose documents are removed after timeout, or
+// never if it is not indexed.
+func ttlLayout(timeout time.Duration, indexed bool) *layout {
+	ms := timeout.Milliseconds()
+	l := &layout{
+		fields: []string{"lockedAt"}, insertsMarked: true, removes: true, keeps: true,
+		sound: dateOrNone("$lockedAt"), taken: true,
+		oldEnd: nil, oldSince: "$lockedAt",
+		held: obj("lockedAt", cond(
+			eq(tmp("newUntil"), nil), farOff, op("$subtract", tmp("newUntil"), ms))),
+		free: obj("lockedAt", longAgo),
+		expired: func(now bson.DateTime) bson.D {
+			return obj("lockedAt", obj("$lte", now-bson.DateTime(ms)))
+		},
+	}
+	if indexed {
+		l.oldEnd = add("$lockedAt", ms) // the moment from which on the index removes it
+	}
+	l.read = func(doc bson.Raw) (old, error) {
+		at, is, err := dateOf(doc, "lockedAt")
+		o := old{taken: true, lockID: OldLockID, since: at, end: model.NoEnd}
+		if is && indexed {
+			o.end = at + model.Time(ms)*millisecond
+		}
+		return o, err
+	}
+	return l
+}

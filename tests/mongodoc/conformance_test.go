@@ -1,0 +1,47 @@
+package mongodoc_test
+
+import (
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+func (l layout) inRealTime(t *testing.T) *drivertest.Harness {
+	return l.harness(newCollection(t))
+}
+
+func (l layout) harness(coll *mongo.Collection) *drivertest.Harness {
+	return &drivertest.Harness{
+		Store:     l.open(coll),
+		Reopen:    func(*testing.T) driver.Store { return l.open(coll) },
+		Uncounted: l.uncounted,
+		Damage: func(t *testing.T, resource string) {
+			if _, err := coll.UpdateOne(t.Context(), named(resource), obj("$set", l.damage)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+func (l layout) onSetClock(t *testing.T) *drivertest.Harness {
+	coll := newCollection(t)
+	c := newSetClock(t, coll.Database())
+	h := l.harness(coll)
+	h.Now, h.Advance, h.Untold = c.time, c.advance, true
+	return h
+}
+
+func TestConformance(t *testing.T) {
+	each(t, func(t *testing.T, l layout) { drivertest.Run(t, l.onSetClock) })
+}
+
+func TestConformanceInRealTime(t *testing.T) {
+	each(t, func(t *testing.T, l layout) { drivertest.Run(t, l.inRealTime) })
+}
+
+func TestConformanceBehindFaults(t *testing.T) {
+	each(t, func(t *testing.T, l layout) { drivertest.Run(t, drivertest.WithFaults(l.onSetClock)) })
+}

@@ -1,0 +1,124 @@
+// Package mongodoc_test holds the tests of package mongodoc that need a server.
+package mongodoc_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/compat/mongodoc"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// layout is one of the three.
+type layout struct {
+	name string
+	open func(*mongo.Collection) *mongodoc.Store
+	// damage makes a document unreadable.
+	damage bson.D
+	// uncounted, see drivertest.Harness.
+	uncounted bool
+}
+
+var layouts = []layout{
+	{"TTL", newTTL, obj("lockedAt", "nonsense"), true},
+	{"flag", newFlag, obj("lockedAt", "nonsense"), true},
+	{"value", mongodoc.NewValue, obj("obtained_at", "nonsense"), false},
+}
+
+func newTTL(coll *mongo.Collection) *mongodoc.Store {
+	return mongodoc.NewTTL(coll, &mongodoc.TTLOptions{MakeIndex: true})
+}
+
+func newFlag(coll *mongo.Collection) *mongodoc.Store { return mongodoc.NewFlag(coll, nil) }
+
+// each runs a test on each layout.
+func each(t *testing.T, test func(t *testing.T, l layout)) {
+	for _, l := range layouts {
+		t.Run(l.name, func(t *testing.T) { test(t, l) })
+	}
+}
+
+// newCollection is empty, in a database of its own.
+func newCollection(t testing.TB) *mongo.Collection {
+	t.Helper()
+	return engines.MongoDatabase(t).Collection("locks")
+}
+
+func start(t testing.TB, s *mongodoc.Store) *mongodoc.Store {
+	t.Helper()
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// setClock is the clock of a database of the emulator. It stands still until it is
+// moved, and is in whole milliseconds for the server.
+type setClock struct {
+	t   testing.TB
+	db  *mongo.Database
+	now time.Time
+}
+
+func newSetClock(t testing.TB, db *mongo.Database) *setClock {
+	t.Helper()
+	c := &setClock{t: t, db: db, now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
+	if err := engines.SetMongoClock(t.Context(), db, c.now); err != nil {
+		t.Skip("the server's clock cannot be set: ", err)
+	}
+	return c
+}
+
+func (c *setClock) time() time.Time { return c.now.Truncate(time.Millisecond) }
+
+func (c *setClock) advance(d time.Duration) {
+	c.now = c.now.Add(d)
+	if err := engines.SetMongoClock(context.WithoutCancel(c.t.Context()), c.db, c.now); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// obj makes a document of pairs of key and value.
+func obj(pairs ...any) bson.D {
+	d := make(bson.D, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return d
+}
+
+func named(resource string) bson.D { return obj("_id", resource) }
+
+// raw is the document of a resource, or nil.
+func raw(t testing.TB, coll *mongo.Collection, resource string) bson.Raw {
+	t.Helper()
+	doc, err := coll.FindOne(t.Context(), named(resource)).Raw()
+	if err == mongo.ErrNoDocuments { //nolint:errorlint // as the driver documents it
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func request(resource, lockID string) driver.AcquireRequest {
+	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
+}
+
+func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
+	}
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+}
