@@ -2,11 +2,13 @@ package mongodoc_test
 
 import (
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
 func (l layout) inRealTime(t *testing.T) *drivertest.Harness {
@@ -28,9 +30,17 @@ func (l layout) harness(coll *mongo.Collection) *drivertest.Harness {
 
 func (l layout) onSetClock(t *testing.T) *drivertest.Harness {
 	coll := newCollection(t)
-	c := newSetClock(t, coll.Database())
+	c := engines.NewMongoClock(t, coll.Database())
+	if !c.Set() {
+		t.Skip("the clock of a real server cannot be set")
+	}
 	h := l.harness(coll)
-	h.Now, h.Advance, h.Untold = c.time, c.advance, true
+	h.Now, h.Untold = func() time.Time { return c.Now().Truncate(time.Millisecond) }, true
+	h.Advance = func(d time.Duration) {
+		if err := c.Pass(t.Context(), d); err != nil {
+			t.Error(err)
+		}
+	}
 	return h
 }
 

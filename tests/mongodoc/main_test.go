@@ -2,7 +2,6 @@
 package mongodoc_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -58,32 +57,6 @@ func start(t testing.TB, s *mongodoc.Store) *mongodoc.Store {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// setClock is the clock of a database of the emulator. It stands still until it is
-// moved, and is in whole milliseconds for the server.
-type setClock struct {
-	t   testing.TB
-	db  *mongo.Database
-	now time.Time
-}
-
-func newSetClock(t testing.TB, db *mongo.Database) *setClock {
-	t.Helper()
-	c := &setClock{t: t, db: db, now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
-	if err := engines.SetMongoClock(t.Context(), db, c.now); err != nil {
-		t.Skip("the server's clock cannot be set: ", err)
-	}
-	return c
-}
-
-func (c *setClock) time() time.Time { return c.now.Truncate(time.Millisecond) }
-
-func (c *setClock) advance(d time.Duration) {
-	c.now = c.now.Add(d)
-	if err := engines.SetMongoClock(context.WithoutCancel(c.t.Context()), c.db, c.now); err != nil {
-		c.t.Error(err)
-	}
 }
 
 // obj makes a document of pairs of key and value.

@@ -1,0 +1,85 @@
+package engines
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)
+
+// MongoClock is the server's clock in one database: set by hand on the emulator,
+// and that of the machine on a real server, where time passes as it does.
+type MongoClock struct {
+	db *mongo.Database
+	mu sync.Mutex
+	at time.Time // zero: real
+}
+
+// NewMongoClock returns the clock of the database. On the emulator it stands still
+// until time is made to pass.
+func NewMongoClock(t testing.TB, db *mongo.Database) *MongoClock {
+	t.Helper()
+	c := &MongoClock{db: db}
+	if MongoDB(t).Emulated {
+		c.at = time.Now().Truncate(time.Millisecond)
+		if err := SetMongoClock(t.Context(), db, c.at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// Set reports whether the clock is set by hand.
+func (c *MongoClock) Set() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.at.IsZero()
+}
+
+// Now is the time, for clients whose clock is right.
+func (c *MongoClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return time.Now()
+	}
+	return c.at
+}
+
+// Pass returns when that much time has passed.
+func (c *MongoClock) Pass(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() {
+		c.at = c.at.Add(d)
+		return SetMongoClock(ctx, c.db, c.at)
+	}
+	began, err := c.serverTime(ctx)
+	if err != nil {
+		return err
+	}
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		now, err := c.serverTime(ctx)
+		if err != nil || now.Sub(began) > d {
+			return err
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (c *MongoClock) serverTime(ctx context.Context) (time.Time, error) {
+	var hello struct {
+		LocalTime time.Time `bson:"localTime"`
+	}
+	err := c.db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello)
+	return hello.LocalTime, err
+}
