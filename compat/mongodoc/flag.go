@@ -60,10 +60,7 @@ func flagLayout(timeout time.Duration) *layout {
 	ms := timeout.Milliseconds()
 	return &layout{
 		fields: []string{"locked", "lockedAt"}, keeps: true,
-		sound: and(
-			or(missing("$locked"), eq("$locked", false), eq("$locked", true)),
-			dateOrNone("$lockedAt"),
-		),
+		sound:    and(boolOrNone("$locked"), dateOrNone("$lockedAt")),
 		taken:    eq("$locked", true),
 		oldEnd:   add("$lockedAt", ms+1), // it is taken when it is older than the timeout, not before
 		oldSince: "$lockedAt",

@@ -86,17 +86,6 @@ var (
 	lastDate  = bson.NewDateTimeFromTime(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
 )
 
-// isDate and dateOrNone are expressions; so is missing.
-func isDate(field any) bson.D { return and(gte(field, firstDate), lte(field, lastDate)) }
-
-func dateOrNone(field any) bson.D { return or(missing(field), isDate(field)) }
-
-func missing(field any) bson.D { return eq(orElse(field, nil), nil) }
-
-func isText(field any) bson.D {
-	return and(gt(field, ""), lt(field, obj("$literal", bson.D{})))
-}
-
 // dateOf reads a date; where there is none, is is false.
 func dateOf(doc bson.Raw, field string) (t model.Time, is bool, err error) {
 	v := doc.Lookup(field)

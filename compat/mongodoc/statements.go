@@ -54,7 +54,6 @@ func (l *layout) hold() mongo.Pipeline {
 	return mongo.Pipeline{
 		set(
 			"own", obj("$and", own),
-			"object", merge("$"+added),
 			"micros", op("$multiply", op("$subtract", tmp("now"), bson.DateTime(0)), int64(1000)),
 		),
 		set(
@@ -68,7 +67,7 @@ func (l *layout) hold() mongo.Pipeline {
 			"touched", larger(add(orElse(ours("touched"), int64(0)), int64(1)), tmp("micros")),
 		),
 		set(
-			"sound", and(l.sound, or(not(tmp("held")), and(isText(tmp("lockId")), or(not(tmp("own")), dateOrNone(tmp("end")))))),
+			"sound", and(l.sound, addedSound, or(not(and(tmp("held"), tmp("own"))), and(holdSound, namesSound))),
 			"until", cond(tmp("released"), tmp("end"), add(tmp("end"), tmp("delay"))),
 			"live", or(eq(tmp("end"), nil), gt(tmp("end"), tmp("now"))),
 			"next", larger(add(tmp("last"), int64(1)), tmp("micros")),

@@ -166,28 +166,27 @@ func refAsk(ref driver.HoldRef) bson.D {
 	return obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }
 
-// removal matches the document of the TTL layout if the hold is there, as
-// statements find it: the server decides by it what it deletes. What is damaged
-// it does not match.
+// removal matches the document of the TTL layout if the hold is there and sound, as
+// statements find it: the server decides by it what it deletes.
 func removal(ref driver.HoldRef) bson.D {
-	filter := named(ref.Resource)
-	own := obj("$expr", eq(orElse("$"+shown("lockedAt"), 0), orElse("$lockedAt", nil)))
+	same := eq(orElse("$"+shown("lockedAt"), 0), orElse("$lockedAt", nil))
 	if ref.LockID == OldLockID {
-		// It has a hold ID if it is what an old program left of one of Holdfast's.
-		return append(filter, obj(
-			"$and", bson.A{
-				obj("$or", bson.A{obj("lockedAt", nil), obj("lockedAt", obj("$type", "date"))}),
-				obj("$or", bson.A{obj("$nor", bson.A{own}), obj(added+".lockId", OldLockID)}),
-			})...)
+		// Of what an old program wrote, or what Holdfast made of that later.
+		return append(named(ref.Resource), obj(
+			"$expr", and(dateOrNone("$lockedAt"), addedSound),
+			"$or", bson.A{obj("$expr", not(same)), obj("$expr", holdSound, added+".lockId", OldLockID)},
+		)...)
 	}
-	filter = append(filter, obj(
-		"lockedAt", obj("$type", "date"), added+".end", obj("$type", bson.A{"date", "null"}), added+".lockId", ref.LockID,
+	filter := append(named(ref.Resource), obj(
+		"$expr", and(dateOrNone("$lockedAt"), addedSound, same, holdSound), added+".lockId", ref.LockID,
 	)...)
-	if !ref.HoldID.IsZero() {
+	if ref.HoldID.IsZero() {
+		filter = append(filter, obj("$or", bson.A{obj(added+".holdId", nil), obj(added+".holdId", obj("$type", "string"))})...)
+	} else {
 		filter = append(filter, obj(added+".holdId", ref.HoldID.String())...)
 	}
 	if ref.Token != 0 {
 		filter = append(filter, obj(added+".token", int64(ref.Token))...)
 	}
-	return append(filter, own...)
+	return filter
 }

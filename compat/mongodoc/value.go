@@ -41,7 +41,7 @@ var valueLayout = &layout{
 		and(missing("$ttl"), missing("$obtained_at")),
 		and(
 			isText("$value"), dateOrNone("$obtained_at"),
-			or(missing("$ttl"), and(op("$isNumber", "$ttl"), gte("$ttl", -maxSeconds), lte("$ttl", maxSeconds))),
+			numberOrNone("$ttl", -maxSeconds, maxSeconds),
 		),
 	),
 	taken: not(missing("$value")),

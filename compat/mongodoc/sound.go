@@ -1,0 +1,58 @@
+package mongodoc
+
+import (
+	"math"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// What the server is to understand of a document must be sound, or it changes
+// nothing. These expressions say of fields what decode says of them.
+
+func missing(field any) bson.D { return eq(orElse(field, nil), nil) }
+
+func dateOrNone(field any) bson.D {
+	return or(missing(field), and(gte(field, firstDate), lte(field, lastDate)))
+}
+
+func boolOrNone(field any) bson.D {
+	return or(missing(field), eq(field, false), eq(field, true))
+}
+
+// Values of all types have one order on the server, so that bounds say what type a
+// value is of.
+var (
+	leastObject = obj("$literal", bson.D{})
+	leastArray  = obj("$literal", bson.A{})
+)
+
+func isText(field any) bson.D { return and(gt(field, ""), lt(field, leastObject)) }
+
+func numberOrNone(field any, least, most int64) bson.D {
+	return or(missing(field), and(gte(field, least), lte(field, most)))
+}
+
+func wholeOrNone(field any, least, most int64) bson.D {
+	return or(missing(field), cond(
+		and(gte(field, least), lte(field, most)),
+		eq(field, obj("$toLong", field)), false, // it would fail for what is no number
+	))
+}
+
+var (
+	// addedSound is about what is known of a resource, be it held or not.
+	addedSound = and(
+		or(missing("$"+added), and(gte("$"+added, leastObject), lt("$"+added, leastArray))),
+		wholeOrNone(ours("token"), 0, driver.MaxToken),
+		wholeOrNone(ours("touched"), math.MinInt64, math.MaxInt64),
+	)
+	// holdSound is about a hold that Holdfast wrote, its names apart.
+	holdSound = and(
+		dateOrNone(ours("end")),
+		wholeOrNone(ours("takeoverDelay"), 0, driver.MaxTTL.Milliseconds()),
+		boolOrNone(ours("released")),
+	)
+	namesSound = and(isText(ours("lockId")), or(missing(ours("holdId")), isText(ours("holdId"))))
+)

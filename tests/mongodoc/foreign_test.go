@@ -1,0 +1,205 @@
+package mongodoc_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/compat/mongodoc"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func renew(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration) error {
+	t.Helper()
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rs[0].Err
+}
+
+func release(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Duration) (found bool) {
+	t.Helper()
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, After: after}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+	return rs[0].Found
+}
+
+func list(t testing.TB, s driver.Store, f driver.Filter) (all []driver.Status) {
+	t.Helper()
+	for st, err := range s.List(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, st)
+	}
+	return all
+}
+
+func update(t testing.TB, coll *mongo.Collection, resource string, fields bson.D) {
+	t.Helper()
+	if res, err := coll.UpdateByID(t.Context(), resource, obj("$set", fields)); err != nil || res.ModifiedCount != 1 {
+		t.Fatal(err, res)
+	}
+}
+
+// foreign are what an old program writes over a hold of lock ID "a", with the lock
+// ID that it has then, and how long it lives.
+var foreign = map[string]struct {
+	fields bson.D
+	lockID string
+	live   time.Duration
+}{
+	"TTL":   {obj("lockedAt", time.Now().Add(time.Hour)), mongodoc.OldLockID, time.Hour + mongodoc.DefaultTimeout},
+	"flag":  {obj("locked", true, "lockedAt", time.Now().Add(time.Hour)), mongodoc.OldLockID, time.Hour + mongodoc.DefaultTimeout},
+	"value": {obj("value", "a", "ttl", 3630, "obtained_at", time.Now()), "a", time.Hour + 30*time.Second},
+}
+
+// What an old program wrote is a new hold: what was known of the former one is good
+// for nothing, and does not become good again.
+func TestForeignFields(t *testing.T) {
+	each(t, func(t *testing.T, l layout) {
+		coll := newCollection(t)
+		s := start(t, l.open(coll))
+		f := foreign[l.name]
+		q := request("r", "a")
+		ref := mustAcquire(t, s, q)
+		update(t, coll, "r", f.fields)
+		check := func(least, most time.Duration) {
+			t.Helper()
+			if err := renew(t, s, ref, time.Hour); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("renewal of the former hold: error %v, want ErrLost", err)
+			}
+			if release(t, s, ref, 0) || release(t, s, ref, time.Second) {
+				t.Error("a release found the former hold")
+			}
+			var held *driver.HeldError
+			_, err := s.Acquire(t.Context(), q)
+			if !errors.As(err, &held) || held.BySelf != (f.lockID == "a") {
+				t.Errorf("repeat of the acquire: error %v", err)
+			}
+			all := list(t, s, driver.Filter{LockID: f.lockID})
+			if len(all) != 1 || !all[0].HoldID.IsZero() || all[0].Token != 0 || all[0].Left < least || all[0].Left > most || all[0].Owner != "" {
+				t.Errorf("list shows %+v, want a hold without ID and %v to %v left", all, least, most)
+			}
+		}
+		check(f.live-time.Minute, f.live+time.Minute)
+		anyHold := driver.HoldRef{Resource: "r", LockID: f.lockID}
+		if release(t, s, driver.HoldRef{Resource: "r", LockID: "another"}, 0) {
+			t.Error("a release by another lock ID found it")
+		}
+		if err := renew(t, s, anyHold, 3*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		check(3*time.Hour-time.Minute, 3*time.Hour)
+		if !release(t, s, anyHold, time.Minute) {
+			t.Error("a release with a delay did not find it")
+		}
+		check(time.Second, time.Minute)
+		if err := renew(t, s, anyHold, time.Hour); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("renewal of what was given up: %v, want ErrLost", err)
+		}
+		if !release(t, s, anyHold, 0) || release(t, s, anyHold, 0) {
+			t.Error("a release did not find it, or twice")
+		}
+		next := mustAcquire(t, s, request("r", "b"))
+		if next.Token <= ref.Token {
+			t.Errorf("token %d follows %d", next.Token, ref.Token)
+		}
+	})
+}
+
+// An old program that gives up what it does not hold ends Holdfast's hold.
+func TestReleaseByName(t *testing.T) {
+	each(t, func(t *testing.T, l layout) {
+		coll := newCollection(t)
+		s := start(t, l.open(coll))
+		ref := mustAcquire(t, s, request("r", "a"))
+		if l.name == "flag" {
+			update(t, coll, "r", obj("locked", false))
+		} else if _, err := coll.DeleteOne(t.Context(), named("r")); err != nil {
+			t.Fatal(err)
+		}
+		if err := renew(t, s, ref, time.Hour); !errors.Is(err, driver.ErrLost) {
+			t.Errorf("renewal: %v, want ErrLost", err)
+		}
+		if n := len(list(t, s, driver.Filter{Expired: true})); n != 0 {
+			t.Errorf("list shows %d holds", n)
+		}
+		next := mustAcquire(t, s, request("r", "b"))
+		if release(t, s, ref, 0) || next.Token <= ref.Token {
+			t.Errorf("the successor has token %d after %d, or was released", next.Token, ref.Token)
+		}
+	})
+}
+
+// Documents that have more or less than ours are understood, and keep what others
+// put into them.
+func TestUnderstood(t *testing.T) {
+	long := time.Now().Add(-time.Hour)
+	for name, c := range map[string]struct {
+		layout string
+		doc    bson.D
+		free   bool
+	}{
+		"TTL, without a date":             {"TTL", obj("note", "mine"), false},
+		"TTL, date is null":               {"TTL", obj("lockedAt", nil), false},
+		"TTL, of the year 1":              {"TTL", obj("lockedAt", time.Time{}), true},
+		"TTL, of the year 9999":           {"TTL", obj("lockedAt", time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)), false},
+		"TTL, expired":                    {"TTL", obj("lockedAt", long, "note", "mine"), true},
+		"TTL, what Holdfast had is gone":  {"TTL", obj("lockedAt", long, "holdfast", nil), true},
+		"flag, nothing":                   {"flag", obj("note", "mine"), true},
+		"flag, free":                      {"flag", obj("locked", false), true},
+		"flag, free, nulls":               {"flag", obj("locked", nil, "lockedAt", nil), true},
+		"flag, without a date":            {"flag", obj("locked", true), false},
+		"flag, expired":                   {"flag", obj("locked", true, "lockedAt", long, "note", "mine"), true},
+		"flag, held":                      {"flag", obj("locked", true, "lockedAt", time.Now()), false},
+		"value, nothing":                  {"value", obj("note", "mine"), true},
+		"value, expired":                  {"value", obj("value", "v", "ttl", 10, "obtained_at", long), true},
+		"value, expired, part of seconds": {"value", obj("value", "v", "ttl", 10.5, "obtained_at", long), true},
+		"value, never was":                {"value", obj("value", "v", "ttl", -10, "obtained_at", time.Now()), true},
+		"value, without ttl":              {"value", obj("value", "v", "obtained_at", long), false},
+		"value, without a date":           {"value", obj("value", "v", "ttl", 10), false},
+		"value, text like an expression":  {"value", obj("value", "$value", "ttl", int64(7200), "obtained_at", long), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coll := newCollection(t)
+			if _, err := coll.InsertOne(t.Context(), append(named("r"), c.doc...)); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range layouts {
+				if l.name != c.layout {
+					continue
+				}
+				s := start(t, l.open(coll))
+				_, err := s.Acquire(t.Context(), request("r", "a"))
+				if c.free && err != nil || !c.free && !errors.Is(err, driver.ErrHeld) {
+					t.Errorf("acquire: error %v; free: %v", err, c.free)
+				}
+				all := list(t, s, driver.Filter{})
+				if len(all) != 1 || all[0].HoldID.IsZero() == c.free {
+					t.Errorf("list shows %+v", all)
+				}
+				note, _ := raw(t, coll, "r").Lookup("note").StringValueOK()
+				want, _ := bson.Raw(mustMarshal(t, c.doc)).Lookup("note").StringValueOK()
+				if note != want {
+					t.Error("what others put into the document is gone")
+				}
+			}
+		})
+	}
+}
+
+func mustMarshal(t testing.TB, doc bson.D) []byte {
+	t.Helper()
+	b, err := bson.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
