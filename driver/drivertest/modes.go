@@ -124,7 +124,7 @@ func takeoverDelay(b *bench) {
 	givenUp := b.acquire(b.request("given up", "a").ttl(b.long).delay(b.long))
 	b.release(givenUp.HoldRef, b.short)
 
-	b.left("before the end", b.refusal(b.request("delayed", "b")).RetryAfter, 2*b.short)
+	b.left("before the end", b.refusal(b.request("for hours", "b")).RetryAfter, b.short+b.long)
 	b.pass(b.short)
 	b.acquire(b.request("given up", "b"))
 	b.lost(forHours.HoldRef)
