@@ -45,10 +45,13 @@ func ExampleNewFlag() {
 
 	hold, err := client.TryLock(context.Background(), "nightly-report", nil)
 	if err != nil {
-		log.Fatal(err) // a *holdfast.HeldError if an old program is at it
+		log.Print(err) // a *holdfast.HeldError if an old program is at it
+		return
 	}
-	defer hold.Unlock(context.Background())
 	fmt.Println("locked: true")
+	if err := hold.Unlock(context.Background()); err != nil {
+		log.Print(err)
+	}
 }
 
 // Old programs use distributed-locks-mongodb. The lock ID is their lock value.
@@ -59,7 +62,8 @@ func ExampleNewValue() {
 
 	for status, err := range client.Holds(ctx, holdfast.Filter{}) {
 		if err != nil {
-			log.Fatal(err)
+			log.Print(err)
+			return
 		}
 		fmt.Println(status.Resource, "is held by", status.LockID, "for", status.Left)
 	}
@@ -73,7 +77,7 @@ func ExampleStore() {
 
 	ended, err := client.ForceRelease(ctx, "nightly-report", holdfast.HoldID{})
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
 	}
 	for _, status := range ended {
 		if status.LockID == mongodoc.OldLockID {
