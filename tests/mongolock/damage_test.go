@@ -1,4 +1,4 @@
-package mongolock
+package mongolock_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // A document that cannot be understood is a named error, whoever asks for it, and
 // stays as it is to the byte.
 func TestDamage(t *testing.T) {
-	coll := newCollection(t, connect(t, nil))
+	coll := newCollection(t)
 	s := newStore(t, coll)
 	past := time.Now().Add(-time.Hour)
 	for name, damage := range map[string]bson.D{
@@ -41,7 +41,7 @@ func TestDamage(t *testing.T) {
 			if _, err := coll.UpdateOne(t.Context(), named(name), obj("$set", damage)); err != nil {
 				t.Fatal(err)
 			}
-			before := raw(t, s, name)
+			before := raw(t, coll, name)
 			damaged := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, driver.ErrDamaged) {
@@ -68,7 +68,7 @@ func TestDamage(t *testing.T) {
 			if _, err := s.Sweep(t.Context(), 0); err != nil {
 				t.Errorf("sweep: %v", err)
 			}
-			if after := raw(t, s, name); after.String() != before.String() {
+			if after := raw(t, coll, name); after.String() != before.String() {
 				t.Errorf("the document was\n%v\nand is\n%v", before, after)
 			}
 		})
@@ -77,7 +77,7 @@ func TestDamage(t *testing.T) {
 
 // What can be understood is: old documents have less, others more than ours.
 func TestUnderstood(t *testing.T) {
-	coll := newCollection(t, connect(t, nil))
+	coll := newCollection(t)
 	s := newStore(t, coll)
 	for name, doc := range map[string]bson.D{
 		"nothing":            {},
@@ -98,7 +98,7 @@ func TestUnderstood(t *testing.T) {
 			}
 			release(t, s, true, mustAcquire(t, s, shared(request(name, "a"), 0)))
 			ref := mustAcquire(t, s, request(name, "a"))
-			got := raw(t, s, name)
+			got := raw(t, coll, name)
 			if n, ok := got.Lookup("shared", "count").AsInt64OK(); !ok || n != 0 {
 				t.Errorf("count is %v", got.Lookup("shared", "count"))
 			}
@@ -108,13 +108,4 @@ func TestUnderstood(t *testing.T) {
 			release(t, s, true, ref)
 		})
 	}
-}
-
-func raw(t testing.TB, s *Store, resource string) bson.Raw {
-	t.Helper()
-	doc, err := s.coll.FindOne(t.Context(), named(resource)).Raw()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc
 }

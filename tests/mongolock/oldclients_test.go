@@ -1,4 +1,4 @@
-package mongolock
+package mongolock_test
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // old does what programs with mongo-lock do.
-func old(t testing.TB, s *Store, filter, update bson.D) (done bool) {
+func old(t testing.TB, coll *mongo.Collection, filter, update bson.D) (done bool) {
 	t.Helper()
-	res, err := s.coll.UpdateOne(t.Context(), filter, update)
+	res, err := coll.UpdateOne(t.Context(), filter, update)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,32 +30,33 @@ func oldLock(lockID string, expires any) bson.D {
 }
 
 // oldXLock takes what is free, or expired on this machine's clock.
-func oldXLock(t testing.TB, s *Store, resource, lockID string, expires any) bool {
+func oldXLock(t testing.TB, coll *mongo.Collection, resource, lockID string, expires any) bool {
 	t.Helper()
-	return old(t, s, obj(resourceField, resource, "shared.count", 0, "$or", bson.A{
+	return old(t, coll, obj("resource", resource, "shared.count", 0, "$or", bson.A{
 		obj("exclusive.acquired", false), obj("exclusive.expiresAt", obj("$lte", time.Now())),
 	}), obj("$set", obj("exclusive", oldLock(lockID, expires), "shared", obj("count", 0, "locks", bson.A{}))))
 }
 
-func oldSLock(t testing.TB, s *Store, resource, lockID string, expires any) bool {
+func oldSLock(t testing.TB, coll *mongo.Collection, resource, lockID string, expires any) bool {
 	t.Helper()
-	return old(t, s, obj(resourceField, resource, "exclusive.acquired", false),
+	return old(t, coll, obj("resource", resource, "exclusive.acquired", false),
 		obj("$inc", obj("shared.count", 1), "$push", obj("shared.locks", oldLock(lockID, expires))))
 }
 
 func TestOldClientsAreExcluded(t *testing.T) {
-	s := newStore(t, newCollection(t, connect(t, nil)))
+	coll := newCollection(t)
+	s := newStore(t, coll)
 	soon := time.Now().Add(time.Hour)
 	x := mustAcquire(t, s, request("r", "a"))
-	if oldXLock(t, s, "r", "old", soon) || oldSLock(t, s, "r", "old", soon) {
+	if oldXLock(t, coll, "r", "old", soon) || oldSLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was granted what is held exclusively")
 	}
 	release(t, s, true, x)
 	sh := mustAcquire(t, s, shared(request("r", "a"), 0))
-	if oldXLock(t, s, "r", "old", soon) {
+	if oldXLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was granted exclusively what is shared")
 	}
-	if !oldSLock(t, s, "r", "old", soon) {
+	if !oldSLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was refused to share")
 	}
 	if _, err := s.Acquire(t.Context(), shared(request("r", "b"), 2)); !errors.Is(err, driver.ErrHeld) {
@@ -62,7 +64,7 @@ func TestOldClientsAreExcluded(t *testing.T) {
 	}
 	release(t, s, true, sh)
 	release(t, s, true, driver.HoldRef{Resource: "r", LockID: "old"})
-	if !oldXLock(t, s, "r", "old", soon) {
+	if !oldXLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was refused what is free")
 	}
 	var held *driver.HeldError
@@ -76,7 +78,8 @@ func TestOldClientsAreExcluded(t *testing.T) {
 
 // A takeover delay counts for old clients too: they go by expiresAt.
 func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
-	s := newStore(t, newCollection(t, connect(t, nil)))
+	coll := newCollection(t)
+	s := newStore(t, coll)
 	q := request("r", "a")
 	q.TTL, q.TakeoverDelay = time.Millisecond, time.Hour
 	ref := mustAcquire(t, s, q)
@@ -89,7 +92,7 @@ func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
 			break
 		}
 	}
-	if oldXLock(t, s, "r", "old", nil) {
+	if oldXLock(t, coll, "r", "old", nil) {
 		t.Error("an old client was granted it in its takeover delay")
 	}
 }
@@ -97,7 +100,8 @@ func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
 // An end that Holdfast did not write is that of a new hold: what was known of the
 // old one is good for nothing, and does not become good again.
 func TestForeignEnd(t *testing.T) {
-	s := newStore(t, newCollection(t, connect(t, nil)))
+	coll := newCollection(t)
+	s := newStore(t, coll)
 	for _, mode := range []string{"exclusive", "shared"} {
 		t.Run(mode, func(t *testing.T) {
 			q, field := request(mode, "a"), "exclusive.expiresAt"
@@ -105,7 +109,7 @@ func TestForeignEnd(t *testing.T) {
 				q, field = shared(q, 0), "shared.locks.0.expiresAt"
 			}
 			ref := mustAcquire(t, s, q)
-			old(t, s, named(mode), obj("$set", obj(field, time.Now().Add(2*time.Hour))))
+			old(t, coll, named(mode), obj("$set", obj(field, time.Now().Add(2*time.Hour))))
 			check := func() {
 				t.Helper()
 				renew(t, s, []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}, 0)
@@ -132,44 +136,46 @@ func TestForeignEnd(t *testing.T) {
 
 // Expired locks of old clients block nobody and are swept; the count is right.
 func TestOldClientsExpire(t *testing.T) {
-	s := newStore(t, newCollection(t, connect(t, nil)))
+	coll := newCollection(t)
+	s := newStore(t, coll)
 	past := time.Now().Add(-time.Hour)
 	for _, r := range []string{"x", "s"} {
 		release(t, s, true, mustAcquire(t, s, request(r, "a")))
 	}
-	oldXLock(t, s, "x", "old", past)
+	oldXLock(t, coll, "x", "old", past)
 	release(t, s, true, mustAcquire(t, s, shared(request("x", "a"), 1)))
-	if !oldSLock(t, s, "x", "old", past) || !oldSLock(t, s, "s", "old", past) || !oldSLock(t, s, "s", "old too", past) {
+	if !oldSLock(t, coll, "x", "old", past) || !oldSLock(t, coll, "s", "old", past) || !oldSLock(t, coll, "s", "old too", past) {
 		t.Fatal("an old client was refused to share what is free")
 	}
 	ref := mustAcquire(t, s, shared(request("s", "a"), 1))
-	if n := raw(t, s, "s").Lookup("shared", "count").AsInt64(); n != 1 {
+	if n := raw(t, coll, "s").Lookup("shared", "count").AsInt64(); n != 1 {
 		t.Errorf("count is %d", n)
 	}
 	release(t, s, true, ref)
 	if got, err := s.Sweep(t.Context(), time.Hour); err != nil || got != (driver.SweepResult{Holds: 1}) {
 		t.Errorf("sweep: %+v, error %v", got, err)
 	}
-	if !oldXLock(t, s, "x", "old", nil) || !oldXLock(t, s, "s", "old", nil) {
+	if !oldXLock(t, coll, "x", "old", nil) || !oldXLock(t, coll, "s", "old", nil) {
 		t.Error("an old client was refused what was swept")
 	}
 }
 
 // What old clients give up wakes those who wait, too.
 func TestOldReleaseWakes(t *testing.T) {
-	s := newStore(t, newCollection(t, connect(t, nil)))
+	coll := newCollection(t)
+	s := newStore(t, coll)
 	if !s.Traits().Notifies {
 		t.Skip("this deployment has no change streams")
 	}
 	release(t, s, true, mustAcquire(t, s, request("r", "a")))
-	oldXLock(t, s, "r", "old", nil)
+	oldXLock(t, coll, "r", "old", nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	signals, err := s.Watch(ctx, "r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	old(t, s, named("r"), obj("$set", obj("exclusive", nobody)))
+	old(t, coll, named("r"), obj("$set", obj("exclusive", nobody)))
 	select {
 	case <-signals:
 	case <-ctx.Done():

@@ -1,4 +1,4 @@
-package mongolock
+package mongolock_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -42,7 +43,7 @@ func (c *commands) of(do func()) []string {
 // less than it was asked for.
 func TestCommandsPerOperation(t *testing.T) {
 	var sent commands
-	s := newStore(t, newCollection(t, connect(t, sent.monitor())))
+	s := newStore(t, through(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
 	check := func(what string, want []string, do func()) {
 		t.Helper()
 		if got := sent.of(do); !slices.Equal(got, want) {

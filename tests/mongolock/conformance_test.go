@@ -1,27 +1,26 @@
-package mongolock
+package mongolock_test
 
 import (
 	"sync"
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
-func inRealTime(t *testing.T) *drivertest.Harness {
-	return harness(newCollection(t, connect(t, nil)))
-}
+func inRealTime(t *testing.T) *drivertest.Harness { return harness(newCollection(t)) }
 
 func harness(coll *mongo.Collection) *drivertest.Harness {
 	return &drivertest.Harness{
-		Store:  New(coll, nil),
-		Reopen: func(*testing.T) driver.Store { return New(coll, nil) },
+		Store:  mongolock.New(coll, nil),
+		Reopen: func(*testing.T) driver.Store { return mongolock.New(coll, nil) },
 		Damage: func(t *testing.T, resource string) {
-			if _, err := coll.UpdateOne(t.Context(), obj("resource", resource),
+			if _, err := coll.UpdateOne(t.Context(), named(resource),
 				obj("$set", obj("exclusive.expiresAt", "nonsense"))); err != nil {
 				t.Fatal(err)
 			}
@@ -32,11 +31,12 @@ func harness(coll *mongo.Collection) *drivertest.Harness {
 // onSetClock opens stores in a database whose clock stands still until it is
 // moved, which the emulator has. It moves in whole milliseconds.
 func onSetClock(t *testing.T) *drivertest.Harness {
-	coll := newCollection(t, connect(t, nil))
-	c := &setClock{t: t, db: coll.Database(), now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
-	if err := c.set(); err != nil {
-		t.Skip("the server's clock cannot be set: ", err)
+	if !engines.MongoDB(t).Emulated {
+		t.Skip("the clock of a real server cannot be set")
 	}
+	coll := newCollection(t)
+	c := &setClock{t: t, db: coll.Database(), now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
+	c.set()
 	h := harness(coll)
 	h.Now, h.Advance, h.Untold = c.time, c.advance, true
 	return h
@@ -49,8 +49,10 @@ type setClock struct {
 	now time.Time
 }
 
-func (c *setClock) set() error {
-	return c.db.RunCommand(c.t.Context(), obj("holdfastClock", 1, "now", bson.NewDateTimeFromTime(c.now))).Err()
+func (c *setClock) set() {
+	if err := engines.SetMongoClock(c.t.Context(), c.db, c.now); err != nil {
+		c.t.Error(err)
+	}
 }
 
 // time is the server's, in whole milliseconds.
@@ -64,9 +66,7 @@ func (c *setClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-	if err := c.set(); err != nil {
-		c.t.Error(err)
-	}
+	c.set()
 }
 
 func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }

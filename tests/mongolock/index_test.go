@@ -1,4 +1,4 @@
-package mongolock
+package mongolock_test
 
 import (
 	"errors"
@@ -11,28 +11,30 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
 )
 
 func TestIndexesAreMade(t *testing.T) {
-	s := newStore(t, newCollection(t, connect(t, nil)))
+	coll := newCollection(t)
+	s := newStore(t, coll)
 	if err := s.Init(t.Context()); err != nil {
 		t.Errorf("the second time: %v", err)
 	}
-	specs, err := s.coll.Indexes().ListSpecifications(t.Context())
+	specs, err := coll.Indexes().ListSpecifications(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(indexes()) + 1; len(specs) != want {
+	if want := 5 + 1; len(specs) != want { // those of mongo-lock, and that on _id
 		t.Errorf("there are %d indexes, want %d", len(specs), want)
 	}
 	twice := []any{named("r"), named("r")}
-	if _, err := s.coll.InsertMany(t.Context(), twice); !mongo.IsDuplicateKeyError(err) {
+	if _, err := coll.InsertMany(t.Context(), twice); !mongo.IsDuplicateKeyError(err) {
 		t.Errorf("a second document of a resource: error %v", err)
 	}
 }
 
 func TestDuplicatesAreListed(t *testing.T) {
-	coll := newCollection(t, connect(t, nil))
+	coll := newCollection(t)
 	var docs []any
 	for i := range 12 {
 		docs = append(docs, named(fmt.Sprint("twice ", i)), named(fmt.Sprint("twice ", i)))
@@ -40,35 +42,31 @@ func TestDuplicatesAreListed(t *testing.T) {
 	if _, err := coll.InsertMany(t.Context(), append(docs, named("once"))); err != nil {
 		t.Fatal(err)
 	}
-	s := New(coll, nil)
+	s := mongolock.New(coll, nil)
 	err := s.Init(t.Context())
 	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), `"twice `) ||
 		!strings.Contains(err.Error(), "and more") || strings.Contains(err.Error(), "once") {
 		t.Errorf("error %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	closeStore(t, s)
 }
 
 func TestIndexThatIsNotUnique(t *testing.T) {
-	coll := newCollection(t, connect(t, nil))
+	coll := newCollection(t)
 	_, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "resource", Value: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(coll, nil)
+	s := mongolock.New(coll, nil)
 	if err := s.Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "resource_1") {
 		t.Errorf("error %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	closeStore(t, s)
 }
 
 // The index that mongo-lock makes will do, and so does one that is not sparse.
 func TestIndexOfOthers(t *testing.T) {
-	coll := newCollection(t, connect(t, nil))
+	coll := newCollection(t)
 	_, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
 		Keys: obj("resource", 1), Options: options.Index().SetUnique(true).SetName("theirs"),
 	})

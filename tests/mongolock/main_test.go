@@ -1,0 +1,103 @@
+// Package mongolock_test holds the tests of package mongolock that need a server.
+package mongolock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newCollection is empty, in a database of its own.
+func newCollection(t testing.TB) *mongo.Collection {
+	t.Helper()
+	return engines.MongoDatabase(t).Collection("locks")
+}
+
+// through is the same collection by a client of its own.
+func through(t testing.TB, coll *mongo.Collection, opts *options.ClientOptions) *mongo.Collection {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(t).URL), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return client.Database(coll.Database().Name()).Collection(coll.Name())
+}
+
+// newStore is ready, and closed in the end.
+func newStore(t testing.TB, coll *mongo.Collection) *mongolock.Store {
+	t.Helper()
+	s := mongolock.New(coll, nil)
+	t.Cleanup(func() { closeStore(t, s) })
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closeStore(t testing.TB, s driver.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// obj makes a document of pairs of key and value.
+func obj(pairs ...any) bson.D {
+	d := make(bson.D, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return d
+}
+
+func named(resource string) bson.D { return obj("resource", resource) }
+
+// nobody is the exclusive lock of a resource that nobody holds.
+var nobody = obj(
+	"_id", nil, "lockId", nil, "owner", nil, "host", nil, "comment", nil,
+	"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", false,
+)
+
+// raw is the document of a resource.
+func raw(t testing.TB, coll *mongo.Collection, resource string) bson.Raw {
+	t.Helper()
+	doc, err := coll.FindOne(t.Context(), named(resource)).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func request(resource, lockID string) driver.AcquireRequest {
+	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
+}
+
+func shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
+	q.Mode, q.Limit = driver.Shared, limit
+	return q
+}
+
+func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
+	}
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+}
