@@ -95,7 +95,7 @@ func batchOf500(b *bench) {
 		case there(i) && r.Err != nil:
 			b.t.Errorf("renewal %d: %v", i, r.Err)
 		case there(i):
-			b.left(fmt.Sprint("renewal ", i), r.Left, renewals[i].TTL)
+			b.renewed(fmt.Sprint("renewal ", i), renewals[i].HoldRef, r, renewals[i].TTL)
 		case !errors.Is(r.Err, driver.ErrLost):
 			b.t.Errorf("renewal %d: error %v, want ErrLost", i, r.Err)
 		}

@@ -251,7 +251,7 @@ func (h *history) renewSome() {
 		case want.Err == nil && got[i].Err != nil, want.Err != nil && !errors.Is(got[i].Err, driver.ErrLost):
 			h.t.Errorf("renewal %d: store says %v, model says %v", i, got[i].Err, want.Err)
 		case want.Err == nil:
-			h.left(fmt.Sprint("renewal ", i), got[i].Left, want.Left)
+			h.renewed(fmt.Sprint("renewal ", i), q.HoldRef, got[i], want.Left)
 		}
 	}
 }

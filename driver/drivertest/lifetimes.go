@@ -21,7 +21,8 @@ func ttls(b *bench) {
 		r := ttl.String()
 		h := b.acquire(b.request(r, "a").ttl(ttl))
 		b.left("granted for "+r, h.Left, ttl)
-		b.left("renewed for "+r, b.renew(b.acquire(b.request("renewed "+r, "a")).HoldRef, max(ttl, b.long)).Left, max(ttl, b.long))
+		other := b.acquire(b.request("renewed "+r, "a")).HoldRef
+		b.renewed("renewed for "+r, other, b.renew(other, max(ttl, b.long)), max(ttl, b.long))
 		if ttl < time.Hour {
 			continue
 		}
@@ -37,8 +38,8 @@ func ttls(b *bench) {
 // A hold without an end stays so, whatever is renewed, until it is released.
 func forever(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.short))
-	b.left("renewed to Forever", b.renew(h.HoldRef, driver.Forever).Left, driver.Forever)
-	b.left("renewed for less", b.renew(h.HoldRef, b.short).Left, driver.Forever)
+	b.renewed("renewed to Forever", h.HoldRef, b.renew(h.HoldRef, driver.Forever), driver.Forever)
+	b.renewed("renewed for less", h.HoldRef, b.renew(h.HoldRef, b.short), driver.Forever)
 	b.pass(b.short)
 	b.left("listed", b.live(h).Left, driver.Forever)
 	delayed := b.acquire(b.request("delayed", "a").ttl(driver.Forever).delay(b.long))
@@ -59,7 +60,7 @@ func endIsExclusive(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.short))
 	b.Advance(b.short - time.Millisecond)
 	b.refused(b.request("r", "b"))
-	b.left("just before the end", b.renew(h.HoldRef, time.Millisecond).Left, time.Millisecond)
+	b.renewed("just before the end", h.HoldRef, b.renew(h.HoldRef, time.Millisecond), time.Millisecond)
 	b.Advance(time.Millisecond)
 	b.lost(h.HoldRef)
 	b.acquire(b.request("r", "b"))
@@ -102,12 +103,12 @@ func (b *bench) listed(h hold) driver.Status {
 // A renewal moves the end backwards only if it is Exact.
 func exactRenewal(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(3 * b.long))
-	b.left("renewed", b.renew(h.HoldRef, b.long).Left, 3*b.long)
+	b.renewed("renewed", h.HoldRef, b.renew(h.HoldRef, b.long), 3*b.long)
 	exact := driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long, Exact: true}
 	if r := b.renewRequest(exact); r.Err != nil {
 		b.t.Fatal(r.Err)
 	} else {
-		b.left("renewed exactly", r.Left, b.long)
+		b.renewed("renewed exactly", h.HoldRef, r, b.long)
 	}
 	b.left("listed", b.live(h).Left, b.long)
 	exact.TTL = b.short

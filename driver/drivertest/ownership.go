@@ -91,8 +91,8 @@ func replyLost(b *bench) {
 // A renewal that is repeated does what it did the first time.
 func renewalRepeated(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.long))
-	b.left("first", b.renew(h.HoldRef, 2*b.long).Left, 2*b.long)
-	b.left("second", b.renew(h.HoldRef, 2*b.long).Left, 2*b.long)
+	b.renewed("first", h.HoldRef, b.renew(h.HoldRef, 2*b.long), 2*b.long)
+	b.renewed("second", h.HoldRef, b.renew(h.HoldRef, 2*b.long), 2*b.long)
 	if s := b.live(h); s.Renewed.IsZero() || s.Renewed.Before(s.Created) {
 		b.t.Errorf("created %v, renewed %v", s.Created, s.Renewed)
 	}
@@ -114,8 +114,8 @@ func renewalAfterExpiry(b *bench) {
 // never shorten a lease.
 func lateRequests(b *bench) {
 	h := b.acquire(b.request("r", "a").ttl(b.short))
-	b.left("renewed", b.renew(h.HoldRef, b.long).Left, b.long)
-	b.left("renewed for less", b.renew(h.HoldRef, b.short).Left, b.long)
+	b.renewed("renewed", h.HoldRef, b.renew(h.HoldRef, b.long), b.long)
+	b.renewed("renewed for less", h.HoldRef, b.renew(h.HoldRef, b.short), b.long)
 	b.left("repeat", b.acquire(request(h.request)).Left, b.long)
 	b.pass(b.short)
 	b.live(h)

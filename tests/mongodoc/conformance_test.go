@@ -35,7 +35,7 @@ func (l layout) onSetClock(t *testing.T) *drivertest.Harness {
 		t.Skip("the clock of a real server cannot be set")
 	}
 	h := l.harness(coll)
-	h.Now, h.Untold = func() time.Time { return c.Now().Truncate(time.Millisecond) }, true
+	h.Now, h.RenewalsUntold = func() time.Time { return c.Now().Truncate(time.Millisecond) }, true
 	h.Advance = func(d time.Duration) {
 		if err := c.Pass(t.Context(), d); err != nil {
 			t.Error(err)

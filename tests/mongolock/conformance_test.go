@@ -38,7 +38,7 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 	c := &setClock{t: t, db: coll.Database(), now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
 	c.set()
 	h := harness(coll)
-	h.Now, h.Advance, h.Untold = c.time, c.advance, true
+	h.Now, h.Advance, h.RenewalsUntold = c.time, c.advance, true
 	return h
 }
 
