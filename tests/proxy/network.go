@@ -1,0 +1,185 @@
+// Package proxy puts faults of a network between clients and servers in tests:
+// connections that are refused, cut, slow or half-open, and replies that are lost
+// after the server has acted. It works on bytes, whatever the protocol is.
+//
+// It is toxiproxy with a toxic of its own, see toxic.go. A client is given either
+// DialContext, and reaches each server through a proxy of its own, or the Address
+// of such a proxy.
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// Network is what lies between the clients of one test and their servers. All
+// methods may be called concurrently.
+type Network struct {
+	t      testing.TB
+	server *toxiproxy.ApiServer
+	id     int64         // by which toxics find it
+	over   chan struct{} // closed when the test ends
+	pipes  sync.WaitGroup
+
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	fault   Fault
+	spared  int
+	cuts    int           // how often all connections were cut
+	changed chan struct{} // closed, and made anew, when any of these changes
+	proxies map[string]*toxiproxy.Proxy
+}
+
+// New makes a network without faults. It ends with the test, and with it all its
+// connections.
+func New(t testing.TB) *Network {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("network: seed %#x", seed)
+	n := &Network{
+		t: t, server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
+		over: make(chan struct{}), changed: make(chan struct{}),
+		rnd: rand.New(rand.NewPCG(seed, 0)), proxies: make(map[string]*toxiproxy.Proxy),
+	}
+	n.register()
+	t.Cleanup(func() {
+		n.mu.Lock()
+		close(n.over)
+		n.mu.Unlock()
+		n.Refuse()
+		n.pipes.Wait()
+		n.unregister()
+	})
+	return n
+}
+
+// DialContext connects to the address through the network.
+func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	through, err := n.through(address)
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, through)
+}
+
+// Address is where the server at the address is reached through the network.
+func (n *Network) Address(server string) string {
+	n.t.Helper()
+	through, err := n.through(server)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return through
+}
+
+func (n *Network) through(server string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p, ok := n.proxies[server]
+	if !ok {
+		p = toxiproxy.NewProxy(n.server, server, "127.0.0.1:0", server)
+		for _, stream := range []string{"upstream", "downstream"} {
+			toxic := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {"network": %d, "replies": %t}}`,
+				toxicType, stream, n.id, stream == "downstream")
+			if _, err := p.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+				return "", err
+			}
+		}
+		if err := p.Start(); err != nil {
+			return "", err
+		}
+		n.proxies[server] = p
+	}
+	return p.Listen, nil
+}
+
+// Set replaces the fault for all connections, those that are open too. Where
+// something has vanished, the connection is cut; what is sent through it in that
+// moment may still arrive, without an answer.
+func (n *Network) Set(f Fault) {
+	n.change(func() { n.fault = f })
+}
+
+// Cut ends all connections that are open, in the same way. New ones can be made.
+func (n *Network) Cut() {
+	n.change(func() { n.cuts++ })
+}
+
+// Spare suspends the fault until the function it returns is called, for what must
+// not be disturbed. What is slow remains so.
+func (n *Network) Spare() (end func()) {
+	n.change(func() { n.spared++ })
+	return sync.OnceFunc(func() { n.change(func() { n.spared-- }) })
+}
+
+// Refuse ends all connections, and no new one can be made until Accept.
+func (n *Network) Refuse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.proxies {
+		p.Stop()
+	}
+}
+
+// Accept ends Refuse: servers are reached where they were before.
+func (n *Network) Accept() {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.proxies {
+		if err := p.Start(); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+func (n *Network) change(do func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	do()
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// enter counts a pipe, unless the test is over.
+func (n *Network) enter() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.over:
+		return false
+	default:
+		n.pipes.Add(1)
+		return true
+	}
+}
+
+// state is what a pipe must know before it waits.
+func (n *Network) state() (changed <-chan struct{}, cuts int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.changed, n.cuts
+}
+
+// fate is what becomes of a piece.
+func (n *Network) fate(reply bool) (e Effect, f Fault) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f = n.fault
+	if e = f.Requests; reply {
+		e = f.Replies
+	}
+	if n.spared > 0 || f.Percent > 0 && n.rnd.IntN(100) >= f.Percent {
+		e = Pass
+	}
+	return e, f
+}

@@ -1,0 +1,223 @@
+package proxy_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server answers each line with the same line, and counts them.
+type server struct {
+	address string
+	lines   atomic.Int64
+}
+
+func serve(t *testing.T) *server {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{address: l.Addr().String()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer conn.Close()
+				for in := bufio.NewReader(conn); ; {
+					line, err := in.ReadString('\n')
+					if err != nil {
+						return
+					}
+					s.lines.Add(1)
+					if _, err := io.WriteString(conn, line); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return s
+}
+
+// client asks one line after the other.
+type client struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func dial(t *testing.T, n *proxy.Network, s *server) *client {
+	t.Helper()
+	conn, err := n.DialContext(t.Context(), "tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &client{Conn: conn, in: bufio.NewReader(conn)}
+}
+
+func (c *client) ask(within time.Duration) error {
+	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, "hello\n"); err != nil {
+		return err
+	}
+	_, err := c.in.ReadString('\n')
+	return err
+}
+
+// ends asks until the connection is gone, which takes a moment.
+func (c *client) ends(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(long); time.Now().Before(deadline); {
+		if err := c.ask(time.Until(deadline)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
+	t.Error("the connection was not cut")
+}
+
+const (
+	long  = 30 * time.Second
+	short = 100 * time.Millisecond
+)
+
+func TestFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault   proxy.Fault
+		arrives bool
+		silent  bool // the client is not told
+	}{
+		"requests cut":    {proxy.CutRequests, false, false},
+		"replies cut":     {proxy.CutReplies, true, false},
+		"requests vanish": {proxy.VanishRequests, false, true},
+		"replies vanish":  {proxy.VanishReplies, true, true},
+		"silence":         {proxy.Silence, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			n := proxy.New(t)
+			conn, idle := dial(t, n, s), dial(t, n, s)
+			for _, c := range []*client{conn, idle} {
+				if err := c.ask(long); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.Set(c.fault)
+			wait := long
+			if c.silent {
+				wait = short
+			}
+			err := conn.ask(wait)
+			if err == nil || errors.Is(err, os.ErrDeadlineExceeded) != c.silent {
+				t.Errorf("the client got error %v", err)
+			}
+			want := int64(2)
+			if c.arrives {
+				want++
+			}
+			if got := s.lines.Load(); got != want {
+				t.Errorf("%d requests arrived, want %d", got, want)
+			}
+			n.Set(proxy.Fault{})
+			conn.ends(t)
+			if err := idle.ask(long); err != nil {
+				t.Errorf("a connection that lost nothing: %v", err)
+			}
+		})
+	}
+}
+
+func TestSlow(t *testing.T) {
+	n := proxy.New(t)
+	c := dial(t, n, serve(t))
+	n.Set(proxy.Slow(short))
+	began := time.Now()
+	if err := c.ask(long); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 2*short {
+		t.Errorf("took %v, want %v at least", took, 2*short)
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	s := serve(t)
+	n := proxy.New(t)
+	c := dial(t, n, s)
+	before := n.Address(s.address)
+	n.Refuse()
+	if err := c.ask(long); err == nil {
+		t.Error("a connection outlives the proxy")
+	}
+	if conn, err := n.DialContext(t.Context(), "tcp", s.address); err == nil {
+		conn.Close()
+		t.Error("connected to what refuses connections")
+	}
+	n.Accept()
+	if err := dial(t, n, s).ask(long); err != nil {
+		t.Error(err)
+	}
+	if after := n.Address(s.address); after != before {
+		t.Errorf("the server was at %s, and is at %s", before, after)
+	}
+}
+
+func TestCutAndSpare(t *testing.T) {
+	s := serve(t)
+	n := proxy.New(t)
+	c := dial(t, n, s)
+	if err := c.ask(long); err != nil {
+		t.Fatal(err)
+	}
+	n.Cut()
+	c.ends(t)
+	n.Set(proxy.CutReplies)
+	end := n.Spare()
+	c = dial(t, n, s)
+	if err := c.ask(long); err != nil {
+		t.Errorf("not spared: %v", err)
+	}
+	end()
+	if err := c.ask(long); err == nil {
+		t.Error("spared for too long")
+	}
+}
+
+// Some of many meet a fault that is rare, in both directions.
+func TestRarely(t *testing.T) {
+	s := serve(t)
+	n := proxy.New(t)
+	n.Set(proxy.Rarely(20))
+	failed := 0
+	const asked = 200
+	for range asked {
+		if err := dial(t, n, s).ask(long); err != nil {
+			failed++
+		}
+	}
+	if failed == 0 || failed == asked {
+		t.Errorf("%d of %d requests failed", failed, asked)
+	}
+	if got := s.lines.Load(); got == asked || got == asked-int64(failed) {
+		t.Errorf("%d of %d requests arrived, %d failed: only one direction has faults", got, asked, failed)
+	}
+}
