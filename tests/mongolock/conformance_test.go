@@ -11,16 +11,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
-func inRealTime(t *testing.T) *drivertest.Harness { return harness(newCollection(t)) }
+func inRealTime(t *testing.T) *drivertest.Harness {
+	coll := newCollection(t)
+	return harness(coll, coll)
+}
 
-func harness(coll *mongo.Collection) *drivertest.Harness {
+// harness opens stores in one collection, and looks after it in another way.
+func harness(coll, near *mongo.Collection) *drivertest.Harness {
 	return &drivertest.Harness{
 		Store:  mongolock.New(coll, nil),
 		Reopen: func(*testing.T) driver.Store { return mongolock.New(coll, nil) },
 		Damage: func(t *testing.T, resource string) {
-			if _, err := coll.UpdateOne(t.Context(), named(resource),
+			if _, err := near.UpdateOne(t.Context(), named(resource),
 				obj("$set", obj("exclusive.expiresAt", "nonsense"))); err != nil {
 				t.Fatal(err)
 			}
@@ -28,16 +33,24 @@ func harness(coll *mongo.Collection) *drivertest.Harness {
 	}
 }
 
-// onSetClock opens stores in a database whose clock stands still until it is
-// moved, which the emulator has. It moves in whole milliseconds.
 func onSetClock(t *testing.T) *drivertest.Harness {
+	coll := newCollection(t)
+	return withSetClock(t, harness(coll, coll), coll)
+}
+
+func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
+	near := newCollection(t)
+	return withSetClock(t, harness(behind(t, n, near), near), near)
+}
+
+// withSetClock lets the clock of the database stand still until it is moved, which
+// the emulator can do. It moves in whole milliseconds.
+func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *drivertest.Harness {
 	if !engines.MongoDB(t).Emulated {
 		t.Skip("the clock of a real server cannot be set")
 	}
-	coll := newCollection(t)
 	c := &setClock{t: t, db: coll.Database(), now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
 	c.set()
-	h := harness(coll)
 	h.Now, h.Advance, h.RenewalsUntold = c.time, c.advance, true
 	return h
 }
@@ -72,3 +85,8 @@ func (c *setClock) advance(d time.Duration) {
 func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
 func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, inRealTime) }
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(onSetClock)) }
+
+// Connections are cut now and then, before the server has acted or after.
+func TestConformanceBehindNetwork(t *testing.T) {
+	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))
+}

@@ -30,6 +30,8 @@ type Network struct {
 	pipes  sync.WaitGroup
 
 	mu      sync.Mutex
+	open    int // pipes
+	lost    int // pieces
 	rnd     *rand.Rand
 	fault   Fault
 	spared  int
@@ -57,6 +59,7 @@ func New(t testing.TB) *Network {
 		n.Refuse()
 		n.pipes.Wait()
 		n.unregister()
+		t.Logf("network: %d pieces of what was sent were lost", n.lost)
 	})
 	return n
 }
@@ -159,8 +162,23 @@ func (n *Network) enter() bool {
 		return false
 	default:
 		n.pipes.Add(1)
+		n.open++
 		return true
 	}
+}
+
+func (n *Network) leave() {
+	n.mu.Lock()
+	n.open--
+	n.mu.Unlock()
+	n.pipes.Done()
+}
+
+// Idle says that no connection is open.
+func (n *Network) Idle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.open == 0
 }
 
 // state is what a pipe must know before it waits.
@@ -180,6 +198,9 @@ func (n *Network) fate(reply bool) (e Effect, f Fault) {
 	}
 	if n.spared > 0 || f.Percent > 0 && n.rnd.IntN(100) >= f.Percent {
 		e = Pass
+	}
+	if e != Pass {
+		n.lost++
 	}
 	return e, f
 }

@@ -38,7 +38,7 @@ func (x *toxic) Pipe(stub *toxics.ToxicStub) {
 		return
 	}
 	n := found.(*Network)
-	defer n.pipes.Done()
+	defer n.leave()
 	lost := false
 	changed, cuts := n.state()
 	for {

@@ -1,0 +1,181 @@
+package mongolock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// operation makes in the store what one call of a store needs.
+type operation func(t *testing.T, s driver.Store, resource string) prepared
+
+// prepared is a call that is going to meet a fault.
+type prepared struct {
+	do func(context.Context, driver.Store) error
+	// done: the server has done it. nil: it changes nothing, or by several statements.
+	done func() bool
+	// check looks at what is in the store after the call was repeated until it
+	// succeeded.
+	check func()
+}
+
+var operations = map[string]operation{
+	"acquire": acquiring(request("", "a"), true, func(*testing.T, driver.Store, string) {}),
+	"acquire that is refused": acquiring(request("", "a"), false, func(t *testing.T, s driver.Store, resource string) {
+		mustAcquire(t, s, request(resource, "another"))
+	}),
+	"shared acquire": acquiring(shared(request("", "a"), 2), true, func(t *testing.T, s driver.Store, resource string) {
+		mustAcquire(t, s, shared(request(resource, "another"), 0))
+	}),
+	"renew":              renewing,
+	"release":            releasing(1),
+	"release of a batch": releasing(3),
+	"list": looking(func(ctx context.Context, s driver.Store) error {
+		for _, err := range s.List(ctx, driver.Filter{}) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}),
+	"sweep": looking(func(ctx context.Context, s driver.Store) error {
+		_, err := s.Sweep(ctx, time.Hour)
+		return err
+	}),
+	"init": looking(func(ctx context.Context, s driver.Store) error { return s.(driver.Initializer).Init(ctx) }),
+	"watch": looking(func(ctx context.Context, s driver.Store) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		_, err := s.(driver.Watcher).Watch(ctx, "r")
+		return err
+	}),
+}
+
+// listed is the hold of a lock ID.
+func listed(t *testing.T, s driver.Store, resource, lockID string) (found driver.Status) {
+	t.Helper()
+	for st, err := range s.List(t.Context(), driver.Filter{Resource: resource, LockID: lockID}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = st
+	}
+	return found
+}
+
+func acquiring(q driver.AcquireRequest, granted bool, prepare func(*testing.T, driver.Store, string)) operation {
+	return func(t *testing.T, s driver.Store, resource string) prepared {
+		q := q
+		q.Resource, q.HoldID = resource, driver.NewHoldID()
+		prepare(t, s, resource)
+		var got driver.Grant
+		return prepared{
+			do: func(ctx context.Context, s driver.Store) (err error) {
+				if got, err = s.Acquire(ctx, q); !granted && errors.Is(err, driver.ErrHeld) {
+					return nil
+				}
+				return err
+			},
+			done: func() bool { return !granted || listed(t, s, resource, "a").HoldID == q.HoldID },
+			check: func() {
+				if st := listed(t, s, resource, "a"); granted && (st.HoldID != q.HoldID || st.Token != got.Token) {
+					t.Errorf("granted %+v, the store has %+v", got, st)
+				}
+				again, err := s.Acquire(t.Context(), q)
+				if granted && (err != nil || again.Token != got.Token) || !granted && !errors.Is(err, driver.ErrHeld) {
+					t.Errorf("granted %+v, and then %+v with error %v", got, again, err)
+				}
+			},
+		}
+	}
+}
+
+// take acquires that many resources.
+func take(t *testing.T, s driver.Store, resource string, n int) (refs []driver.HoldRef) {
+	for range n {
+		refs = append(refs, mustAcquire(t, s, request(resource, "a")))
+		resource += " and another"
+	}
+	return refs
+}
+
+func renewing(t *testing.T, s driver.Store, resource string) prepared {
+	var qs []driver.RenewRequest
+	for _, ref := range take(t, s, resource, 3) {
+		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
+	}
+	renewed := func() bool {
+		for _, q := range qs {
+			if st := listed(t, s, q.Resource, "a"); st.Ref() != q.HoldRef || st.Left < 4*time.Hour {
+				return false
+			}
+		}
+		return true
+	}
+	return prepared{
+		do: func(ctx context.Context, s driver.Store) error {
+			rs, err := s.Renew(ctx, qs)
+			for _, r := range rs {
+				err = errors.Join(err, r.Err)
+			}
+			return err
+		},
+		done: renewed,
+		check: func() {
+			if !renewed() {
+				t.Error("the holds were not all renewed")
+			}
+		},
+	}
+}
+
+func releasing(n int) operation {
+	return func(t *testing.T, s driver.Store, resource string) prepared {
+		refs := take(t, s, resource, n)
+		qs := make([]driver.ReleaseRequest, len(refs))
+		for i, ref := range refs {
+			qs[i].HoldRef = ref
+		}
+		p := prepared{do: func(ctx context.Context, s driver.Store) error {
+			rs, err := s.Release(ctx, qs)
+			for _, r := range rs {
+				err = errors.Join(err, r.Err)
+			}
+			return err
+		}}
+		if n == 1 {
+			p.done = func() bool { return listed(t, s, resource, "a").HoldID.IsZero() }
+		}
+		p.check = func() {
+			// The successor has the same lock ID: hold ID and token alone tell.
+			var next []driver.HoldRef
+			for _, ref := range refs {
+				next = append(next, mustAcquire(t, s, request(ref.Resource, "a")))
+			}
+			if err := p.do(t.Context(), s); err != nil {
+				t.Errorf("repeated: %v", err)
+			}
+			for _, ref := range next {
+				if st := listed(t, s, ref.Resource, "a"); st.Ref() != ref {
+					t.Errorf("the successor is %+v, the store has %+v", ref, st)
+				}
+			}
+		}
+		return p
+	}
+}
+
+// looking calls what leaves live holds as they are.
+func looking(do func(context.Context, driver.Store) error) operation {
+	return func(t *testing.T, s driver.Store, resource string) prepared {
+		ref := mustAcquire(t, s, request(resource, "a"))
+		return prepared{do: do, check: func() {
+			if st := listed(t, s, resource, "a"); st.Ref() != ref {
+				t.Errorf("the store has %+v, want the hold %+v", st, ref)
+			}
+		}}
+	}
+}

@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// Disturbed opens the harnesses of a store for drivertest.Run, each behind a
+// network of its own that cuts connections at that percentage of requests and
+// replies. open lets the store connect through the network, and the harness's own
+// functions not. What gets no answer is repeated.
+func Disturbed(percent int, open func(t *testing.T, n *Network) *drivertest.Harness) func(t *testing.T) *drivertest.Harness {
+	return func(t *testing.T) *drivertest.Harness {
+		n := New(t)
+		h := *open(t, n)
+		n.Set(Rarely(percent))
+		disturbed := func(s driver.Store) driver.Store {
+			return drivertest.NewRepeater(&spared{Store: s, n: n})
+		}
+		h.Store = disturbed(h.Store)
+		if reopen := h.Reopen; reopen != nil {
+			h.Reopen = func(t *testing.T) driver.Store { return disturbed(reopen(t)) }
+		}
+		h.Repeats = true
+		return &h
+	}
+}
+
+// spared is a store that is not disturbed while it does what is not repeated.
+type spared struct {
+	driver.Store
+	n *Network
+}
+
+// Init implements driver.Initializer.
+func (s *spared) Init(ctx context.Context) error {
+	defer s.n.Spare()()
+	if i, ok := s.Store.(driver.Initializer); ok {
+		return i.Init(ctx)
+	}
+	return nil
+}
+
+// Watch implements driver.Watcher. A stream of signals that is cut gives a signal
+// when it is there again, which tests of who is not woken could not tell from
+// another: as long as somebody watches, nothing is cut.
+func (s *spared) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	w, ok := s.Store.(driver.Watcher)
+	if !ok {
+		return nil, driver.ErrUnsupported
+	}
+	context.AfterFunc(ctx, s.n.Spare())
+	return w.Watch(ctx, resource)
+}
+
+// Renew implements driver.Store. Whoever names no hold ID must not ask twice.
+func (s *spared) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	for _, q := range qs {
+		if q.HoldID.IsZero() {
+			defer s.n.Spare()()
+			break
+		}
+	}
+	return s.Store.Renew(ctx, qs)
+}
+
+// Release implements driver.Store, see Renew.
+func (s *spared) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	for _, q := range qs {
+		if q.HoldID.IsZero() {
+			defer s.n.Spare()()
+			break
+		}
+	}
+	return s.Store.Release(ctx, qs)
+}
