@@ -98,6 +98,42 @@ func SetMongoChangeStreams(ctx context.Context, db *mongo.Database, on bool) err
 	return db.RunCommand(ctx, bson.D{{Key: "holdfastChangeStreams", Value: 1}, {Key: "on", Value: on}}).Err()
 }
 
+// MongoFailure is an error that the emulator answers, because a test wants it.
+type MongoFailure struct {
+	// Command is the name of the commands that fail, Times how many of the next ones
+	// do, Code the error's code.
+	Command string
+	Times   int
+	Code    int
+	// Items of an update command fail, each with a code of its own; the others are
+	// done. Code is not used then.
+	Items map[int]int
+	// Written commands are done, and their write concern has the error.
+	Written bool
+	// Labels are those of the error.
+	Labels []string
+}
+
+// FailMongo lets commands in one database of the emulator fail. It replaces what
+// was said before of commands of that name.
+func FailMongo(ctx context.Context, db *mongo.Database, f MongoFailure) error {
+	command := bson.D{
+		{Key: "holdfastFail", Value: 1}, {Key: "command", Value: f.Command},
+		{Key: "times", Value: f.Times}, {Key: "code", Value: f.Code}, {Key: "written", Value: f.Written},
+	}
+	if f.Items != nil {
+		items := bson.D{}
+		for i, code := range f.Items {
+			items = append(items, bson.E{Key: strconv.Itoa(i), Value: code})
+		}
+		command = append(command, bson.E{Key: "items", Value: items})
+	}
+	if f.Labels != nil {
+		command = append(command, bson.E{Key: "labels", Value: f.Labels})
+	}
+	return db.RunCommand(ctx, command).Err()
+}
+
 // MongoServer is an emulator that belongs to one test, which may stop it.
 type MongoServer struct {
 	Engine

@@ -161,6 +161,62 @@ func TestClockOfADatabase(t *testing.T) {
 	}
 }
 
+func TestFailures(t *testing.T) {
+	if !engines.MongoDB(t).Emulated {
+		t.Skip("a real server fails by fail points of its own")
+	}
+	c := locks(t)
+	fail := func(f engines.MongoFailure) {
+		t.Helper()
+		if err := engines.FailMongo(t.Context(), c.Database(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(want int64) {
+		t.Helper()
+		if n, err := c.CountDocuments(t.Context(), d("done", true)); err != nil || n != want {
+			t.Errorf("%d documents are written, want %d; error %v", n, want, err)
+		}
+	}
+	update := func() (*mongo.BulkWriteResult, error) {
+		var models []mongo.WriteModel
+		for i := range 4 {
+			models = append(models, mongo.NewUpdateOneModel().SetFilter(d("resource", fmt.Sprint("r", i))).
+				SetUpdate(d("$set", d("done", true))).SetUpsert(true))
+		}
+		return c.BulkWrite(t.Context(), models, options.BulkWrite().SetOrdered(false))
+	}
+
+	fail(engines.MongoFailure{Command: "update", Times: 2, Code: 112, Labels: []string{"Later"}})
+	for range 2 {
+		_, err := update()
+		if e, ok := errors.AsType[mongo.ServerError](err); !ok || !e.HasErrorCode(112) || !e.HasErrorLabel("Later") {
+			t.Errorf("error %v, want code 112 and a label", err)
+		}
+	}
+	count(0)
+	fail(engines.MongoFailure{Command: "update", Times: 1, Items: map[int]int{0: 112, 2: 8}})
+	result, err := update()
+	failed, ok := errors.AsType[mongo.BulkWriteException](err)
+	if !ok || len(failed.WriteErrors) != 2 || failed.WriteErrors[0].Index != 0 || failed.WriteErrors[1].Index != 2 ||
+		failed.WriteErrors[0].Code != 112 || failed.WriteErrors[1].Code != 8 {
+		t.Errorf("error %v, want those of two items", err)
+	}
+	if result.UpsertedCount != 2 || result.UpsertedIDs[1] == nil || result.UpsertedIDs[3] == nil {
+		t.Errorf("result %+v", result)
+	}
+	count(2)
+	fail(engines.MongoFailure{Command: "update", Times: 1, Code: 64, Written: true})
+	_, err = update()
+	if failed, ok := errors.AsType[mongo.BulkWriteException](err); !ok || failed.WriteConcernError == nil || failed.WriteConcernError.Code != 64 {
+		t.Errorf("error %v, want one of the write concern", err)
+	}
+	count(4)
+	if _, err := update(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRestart(t *testing.T) {
 	s := engines.NewMongoServer(t)
 	client, err := mongo.Connect(options.Client().ApplyURI(s.URL).SetServerSelectionTimeout(200 * time.Millisecond))

@@ -25,6 +25,7 @@ final class Backend extends MemoryBackend {
 
   private final Clock clock = new Clock();
   private final Changes changes = new Changes(running, getCursorRegistry());
+  private final Failures failures = new Failures();
 
   Backend() {
     version(
@@ -58,7 +59,7 @@ final class Backend extends MemoryBackend {
     Instant now = clock.read(database);
     synchronized (running) {
       clock.begin(now);
-      Document reply = run(channel, database, command, query);
+      Document reply = failures.run(database, command, query, asked -> run(channel, database, command, asked));
       // A reply may hold stored documents, which the next command changes while this one is being sent.
       return reply == null ? null : reply.cloneDeeply();
     }
@@ -70,6 +71,8 @@ final class Backend extends MemoryBackend {
         return super.handleCommand(channel, database, "ismaster", query).append("isWritablePrimary", true);
       case "holdfastClock":
         return clock.set(database, (Instant) query.get("now"));
+      case "holdfastFail":
+        return failures.set(database, query);
       case "holdfastChangeStreams":
         return changes.allow(database, Utils.isTrue(query.get("on")));
       case "update":
