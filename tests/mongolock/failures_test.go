@@ -1,0 +1,178 @@
+package mongolock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// Codes of servers.
+const (
+	badValue          = 2
+	unauthorized      = 13
+	writeTimeout      = 64
+	writeConflict     = 112
+	notPrimary        = 10107
+	duplicateKey      = 11000
+	shutdown          = 11600
+	documentTooLarge  = 17419
+	onlyOnReplicaSets = 40573
+	unknownStage      = 40324
+	triesOfAStatement = 12
+)
+
+// failing is a collection on the emulator, and how to make its commands fail.
+func failing(t *testing.T) (*mongo.Collection, func(engines.MongoFailure)) {
+	t.Helper()
+	if !engines.MongoDB(t).Emulated {
+		t.Skip("a real server does not fail as a test wants")
+	}
+	coll := newCollection(t)
+	return coll, func(f engines.MongoFailure) {
+		t.Helper()
+		if err := engines.FailMongo(t.Context(), coll.Database(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What the server did not decide is asked again, a bounded number of times, and
+// never reported as held.
+func TestUndecidedAcquire(t *testing.T) {
+	coll, fail := failing(t)
+	var sent commands
+	s := newStore(t, through(t, coll, options.Client().SetMonitor(sent.monitor())))
+	for name, code := range map[string]int{"write conflict": writeConflict, "duplicate key": duplicateKey} {
+		fail(engines.MongoFailure{Command: "findAndModify", Times: 3, Code: code})
+		mustAcquire(t, s, request(name, "a"))
+		fail(engines.MongoFailure{Command: "findAndModify", Times: 100, Code: code})
+		got := sent.of(func() {
+			_, err := s.Acquire(t.Context(), request(name, "b"))
+			mustBeUnknown(t, err)
+		})
+		if n := slices.Index(append(got, ""), ""); n < triesOfAStatement || got[triesOfAStatement-1] != "findAndModify" ||
+			slices.Contains(got[triesOfAStatement:], "findAndModify") {
+			t.Errorf("%s: %d commands were sent: %q", name, n, got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Acquire(ctx, request(name, "b")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		fail(engines.MongoFailure{Command: "findAndModify"})
+	}
+}
+
+// A write that did not reach a majority may still be undone, or not.
+func TestWriteConcernErrorIsUnknown(t *testing.T) {
+	coll, fail := failing(t)
+	s := newStore(t, coll)
+	for name, prepare := range operations {
+		p := prepare(t, s, name)
+		for _, command := range []string{"findAndModify", "update", "delete"} {
+			fail(engines.MongoFailure{Command: command, Times: 1, Code: writeTimeout, Written: true})
+		}
+		switch err := p.do(t.Context(), s); name {
+		case "list", "init", "watch": // they write nothing
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		default:
+			mustBeUnknown(t, err)
+		}
+		for _, command := range []string{"findAndModify", "update", "delete"} {
+			fail(engines.MongoFailure{Command: command})
+		}
+		if err := p.do(t.Context(), s); err != nil {
+			t.Errorf("%s, repeated: %v", name, err)
+		}
+		p.check()
+	}
+}
+
+// renewals are those of that many holds, for longer than they have.
+func renewals(t *testing.T, s driver.Store, name string, n int) (qs []driver.RenewRequest) {
+	for _, ref := range take(t, s, name, n) {
+		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
+	}
+	return qs
+}
+
+// Of a batch, what the server did not decide is asked again, and what failed is
+// not taken for done, whichever comes first.
+func TestItemsThatFail(t *testing.T) {
+	coll, fail := failing(t)
+	s := newStore(t, coll)
+	for name, c := range map[string]struct {
+		items  map[int]int
+		failed []int
+	}{
+		"conflicts":                {map[int]int{0: writeConflict, 2: writeConflict}, nil},
+		"conflicts of all":         {map[int]int{0: writeConflict, 1: writeConflict, 2: writeConflict}, nil},
+		"one fails":                {map[int]int{1: badValue}, []int{1}},
+		"one fails, one conflicts": {map[int]int{0: badValue, 2: writeConflict}, []int{0}},
+		"all fail":                 {map[int]int{0: badValue, 1: badValue, 2: badValue}, []int{0, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			qs := renewals(t, s, name, 3)
+			fail(engines.MongoFailure{Command: "update", Times: 1, Items: c.items})
+			renewed, err := s.Renew(t.Context(), qs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			releases := make([]driver.ReleaseRequest, len(qs))
+			for i, r := range renewed {
+				releases[i].HoldRef = qs[i].HoldRef
+				wrong := slices.Contains(c.failed, i)
+				if wrong {
+					mustBeUnknown(t, r.Err)
+				} else if r.Err != nil {
+					t.Errorf("renewal %d: %v", i, r.Err)
+				}
+				if st := listed(t, s, qs[i].Resource, "a"); wrong != (st.Left < 2*time.Hour) {
+					t.Errorf("renewal %d fails: %v, the store has %+v", i, wrong, st)
+				}
+			}
+			fail(engines.MongoFailure{Command: "update", Times: 1, Items: c.items})
+			released, err := s.Release(t.Context(), releases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range released {
+				wrong := slices.Contains(c.failed, i)
+				if wrong {
+					mustBeUnknown(t, r.Err)
+				} else if r.Err != nil || !r.Found {
+					t.Errorf("release %d: found %v, error %v", i, r.Found, r.Err)
+				}
+				if there := listed(t, s, qs[i].Resource, "a") != (driver.Status{}); there != wrong {
+					t.Errorf("release %d fails: %v, the hold is there: %v", i, wrong, there)
+				}
+			}
+		})
+	}
+}
+
+// A batch that the server never decides ends.
+func TestItemsNeverDecided(t *testing.T) {
+	coll, fail := failing(t)
+	s := newStore(t, coll)
+	qs := renewals(t, s, "r", 2)
+	fail(engines.MongoFailure{Command: "update", Times: 100, Items: map[int]int{0: writeConflict}})
+	renewed, err := s.Renew(t.Context(), qs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeUnknown(t, renewed[0].Err)
+	if renewed[1].Err != nil {
+		t.Error(renewed[1].Err)
+	}
+}
