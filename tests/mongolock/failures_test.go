@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -174,5 +175,48 @@ func TestItemsNeverDecided(t *testing.T) {
 	mustBeUnknown(t, renewed[0].Err)
 	if renewed[1].Err != nil {
 		t.Error(renewed[1].Err)
+	}
+}
+
+// A server that is about to go, or of which another is the primary now, has not
+// said that it has no change streams.
+func TestNoStreamsForNow(t *testing.T) {
+	coll, fail := failing(t)
+	for _, code := range []int{shutdown, notPrimary} {
+		s := mongolock.New(coll, nil)
+		fail(engines.MongoFailure{Command: "aggregate", Times: 10, Code: code})
+		mustBeUnknown(t, s.Init(t.Context()))
+		if !s.Traits().Notifies {
+			t.Errorf("code %d: the store polls from now on", code)
+		}
+		fail(engines.MongoFailure{Command: "aggregate"})
+		eventually(t, "the server is asked again", func() bool { return s.Init(t.Context()) == nil })
+		if !s.Traits().Notifies {
+			t.Errorf("code %d: the store polls from now on", code)
+		}
+		closeStore(t, s)
+	}
+	for _, code := range []int{onlyOnReplicaSets, unauthorized, unknownStage} {
+		s := mongolock.New(coll, nil)
+		fail(engines.MongoFailure{Command: "aggregate", Times: 1, Code: code})
+		if err := s.Init(t.Context()); err != nil || s.Traits().Notifies {
+			t.Errorf("code %d: error %v, notifies: %v", code, err, s.Traits().Notifies)
+		}
+		closeStore(t, s)
+	}
+}
+
+// After a connection was lost, nothing is asked that needs another one.
+func TestNetworkErrorEndsAcquire(t *testing.T) {
+	coll, fail := failing(t)
+	var sent commands
+	s := newStore(t, through(t, coll, options.Client().SetMonitor(sent.monitor())))
+	fail(engines.MongoFailure{Command: "findAndModify", Times: 1, Code: notPrimary})
+	got := sent.of(func() {
+		_, err := s.Acquire(t.Context(), request("r", "a"))
+		mustBeUnknown(t, err)
+	})
+	if !slices.Equal(got, []string{"findAndModify"}) {
+		t.Errorf("sent %q", got)
 	}
 }
