@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +204,21 @@ func TestNoStreamsForNow(t *testing.T) {
 			t.Errorf("code %d: error %v, notifies: %v", code, err, s.Traits().Notifies)
 		}
 		closeStore(t, s)
+	}
+}
+
+// What does not pass by itself says what is to be done.
+func TestLastingFailures(t *testing.T) {
+	coll, fail := failing(t)
+	s := newStore(t, coll)
+	for code, says := range map[int]string{
+		unauthorized: "readWrite", documentTooLarge: "16 MB",
+	} {
+		fail(engines.MongoFailure{Command: "findAndModify", Times: 1, Code: code})
+		_, err := s.Acquire(t.Context(), request("r", "a"))
+		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), says) {
+			t.Errorf("code %d: %v, want ErrUnusable that says %q", code, err, says)
+		}
 	}
 }
 
