@@ -3,6 +3,7 @@ package mongolock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
 // Codes of servers.
@@ -58,7 +60,7 @@ func TestUndecidedAcquire(t *testing.T) {
 		fail(engines.MongoFailure{Command: "findAndModify", Times: 100, Code: code})
 		got := sent.of(func() {
 			_, err := s.Acquire(t.Context(), request(name, "b"))
-			mustBeUnknown(t, err)
+			faults.MustBeUnknown(t, err)
 		})
 		if n := slices.Index(append(got, ""), ""); n < triesOfAStatement || got[triesOfAStatement-1] != "findAndModify" ||
 			slices.Contains(got[triesOfAStatement:], "findAndModify") {
@@ -77,35 +79,48 @@ func TestUndecidedAcquire(t *testing.T) {
 func TestWriteConcernErrorIsUnknown(t *testing.T) {
 	coll, fail := failing(t)
 	s := newStore(t, coll)
-	for name, prepare := range operations {
+	for name, prepare := range faults.Operations {
 		p := prepare(t, s, name)
 		for _, command := range []string{"findAndModify", "update", "delete"} {
 			fail(engines.MongoFailure{Command: command, Times: 1, Code: writeTimeout, Written: true})
 		}
-		switch err := p.do(t.Context(), s); name {
+		switch err := p.Do(t.Context(), s); name {
 		case "list", "init", "watch": // they write nothing
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		default:
-			mustBeUnknown(t, err)
+			faults.MustBeUnknown(t, err)
 		}
 		for _, command := range []string{"findAndModify", "update", "delete"} {
 			fail(engines.MongoFailure{Command: command})
 		}
-		if err := p.do(t.Context(), s); err != nil {
+		if err := p.Do(t.Context(), s); err != nil {
 			t.Errorf("%s, repeated: %v", name, err)
 		}
-		p.check()
+		p.Check()
 	}
 }
 
 // renewals are those of that many holds, for longer than they have.
 func renewals(t *testing.T, s driver.Store, name string, n int) (qs []driver.RenewRequest) {
-	for _, ref := range take(t, s, name, n) {
+	for i := range n {
+		ref := mustAcquire(t, s, request(fmt.Sprint(name, " ", i), "a"))
 		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
 	}
 	return qs
+}
+
+// listed is the hold of a resource.
+func listed(t *testing.T, s driver.Store, resource string) (found driver.Status) {
+	t.Helper()
+	for st, err := range s.List(t.Context(), driver.Filter{Resource: resource}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = st
+	}
+	return found
 }
 
 // Of a batch, what the server did not decide is asked again, and what failed is
@@ -135,11 +150,11 @@ func TestItemsThatFail(t *testing.T) {
 				releases[i].HoldRef = qs[i].HoldRef
 				wrong := slices.Contains(c.failed, i)
 				if wrong {
-					mustBeUnknown(t, r.Err)
+					faults.MustBeUnknown(t, r.Err)
 				} else if r.Err != nil {
 					t.Errorf("renewal %d: %v", i, r.Err)
 				}
-				if st := listed(t, s, qs[i].Resource, "a"); wrong != (st.Left < 2*time.Hour) {
+				if st := listed(t, s, qs[i].Resource); wrong != (st.Left < 2*time.Hour) {
 					t.Errorf("renewal %d fails: %v, the store has %+v", i, wrong, st)
 				}
 			}
@@ -151,11 +166,11 @@ func TestItemsThatFail(t *testing.T) {
 			for i, r := range released {
 				wrong := slices.Contains(c.failed, i)
 				if wrong {
-					mustBeUnknown(t, r.Err)
+					faults.MustBeUnknown(t, r.Err)
 				} else if r.Err != nil || !r.Found {
 					t.Errorf("release %d: found %v, error %v", i, r.Found, r.Err)
 				}
-				if there := listed(t, s, qs[i].Resource, "a") != (driver.Status{}); there != wrong {
+				if there := listed(t, s, qs[i].Resource) != (driver.Status{}); there != wrong {
 					t.Errorf("release %d fails: %v, the hold is there: %v", i, wrong, there)
 				}
 			}
@@ -173,7 +188,7 @@ func TestItemsNeverDecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBeUnknown(t, renewed[0].Err)
+	faults.MustBeUnknown(t, renewed[0].Err)
 	if renewed[1].Err != nil {
 		t.Error(renewed[1].Err)
 	}
@@ -186,7 +201,7 @@ func TestNoStreamsForNow(t *testing.T) {
 	for _, code := range []int{shutdown, notPrimary} {
 		s := mongolock.New(coll, nil)
 		fail(engines.MongoFailure{Command: "aggregate", Times: 10, Code: code})
-		mustBeUnknown(t, s.Init(t.Context()))
+		faults.MustBeUnknown(t, s.Init(t.Context()))
 		if !s.Traits().Notifies {
 			t.Errorf("code %d: the store polls from now on", code)
 		}
@@ -230,7 +245,7 @@ func TestNetworkErrorEndsAcquire(t *testing.T) {
 	fail(engines.MongoFailure{Command: "findAndModify", Times: 1, Code: notPrimary})
 	got := sent.of(func() {
 		_, err := s.Acquire(t.Context(), request("r", "a"))
-		mustBeUnknown(t, err)
+		faults.MustBeUnknown(t, err)
 	})
 	if !slices.Equal(got, []string{"findAndModify"}) {
 		t.Errorf("sent %q", got)

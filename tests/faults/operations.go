@@ -1,4 +1,4 @@
-package mongolock_test
+package faults
 
 import (
 	"context"
@@ -9,20 +9,40 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// operation makes in the store what one call of a store needs.
-type operation func(t *testing.T, s driver.Store, resource string) prepared
-
-// prepared is a call that is going to meet a fault.
-type prepared struct {
-	do func(context.Context, driver.Store) error
-	// done: the server has done it. nil: it changes nothing, or by several statements.
-	done func() bool
-	// check looks at what is in the store after the call was repeated until it
-	// succeeded.
-	check func()
+func request(resource, lockID string) driver.AcquireRequest {
+	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
 }
 
-var operations = map[string]operation{
+func shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
+	q.Mode, q.Limit = driver.Shared, limit
+	return q
+}
+
+func mustAcquire(t *testing.T, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
+	}
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+}
+
+// Operation makes in the store what one call of a store needs.
+type Operation func(t *testing.T, s driver.Store, resource string) Prepared
+
+// Prepared is a call that is going to meet a fault.
+type Prepared struct {
+	// Do makes the call.
+	Do func(context.Context, driver.Store) error
+	// Done: the server has done it. nil: it changes nothing, or by several statements.
+	Done func() bool
+	// Check looks at what is in the store after the call was repeated until it
+	// succeeded.
+	Check func()
+}
+
+// Operations are those of a store, by name.
+var Operations = map[string]Operation{
 	"acquire": acquiring(request("", "a"), true, func(*testing.T, driver.Store, string) {}),
 	"acquire that is refused": acquiring(request("", "a"), false, func(t *testing.T, s driver.Store, resource string) {
 		mustAcquire(t, s, request(resource, "another"))
@@ -54,6 +74,26 @@ var operations = map[string]operation{
 	}),
 }
 
+func initialize(ctx context.Context, s driver.Store) error {
+	if i, ok := s.(driver.Initializer); ok {
+		return i.Init(ctx)
+	}
+	return nil
+}
+
+// can says whether the store has the operation.
+func can(s driver.Store, name string) bool {
+	switch _, initializes := s.(driver.Initializer); name {
+	case "shared acquire":
+		return s.Traits().Shared
+	case "init":
+		return initializes
+	case "watch":
+		return s.Traits().Notifies
+	}
+	return true
+}
+
 // listed is the hold of a lock ID.
 func listed(t *testing.T, s driver.Store, resource, lockID string) (found driver.Status) {
 	t.Helper()
@@ -66,21 +106,21 @@ func listed(t *testing.T, s driver.Store, resource, lockID string) (found driver
 	return found
 }
 
-func acquiring(q driver.AcquireRequest, granted bool, prepare func(*testing.T, driver.Store, string)) operation {
-	return func(t *testing.T, s driver.Store, resource string) prepared {
+func acquiring(q driver.AcquireRequest, granted bool, prepare func(*testing.T, driver.Store, string)) Operation {
+	return func(t *testing.T, s driver.Store, resource string) Prepared {
 		q := q
 		q.Resource, q.HoldID = resource, driver.NewHoldID()
 		prepare(t, s, resource)
 		var got driver.Grant
-		return prepared{
-			do: func(ctx context.Context, s driver.Store) (err error) {
+		return Prepared{
+			Do: func(ctx context.Context, s driver.Store) (err error) {
 				if got, err = s.Acquire(ctx, q); !granted && errors.Is(err, driver.ErrHeld) {
 					return nil
 				}
 				return err
 			},
-			done: func() bool { return !granted || listed(t, s, resource, "a").HoldID == q.HoldID },
-			check: func() {
+			Done: func() bool { return !granted || listed(t, s, resource, "a").HoldID == q.HoldID },
+			Check: func() {
 				if st := listed(t, s, resource, "a"); granted && (st.HoldID != q.HoldID || st.Token != got.Token) {
 					t.Errorf("granted %+v, the store has %+v", got, st)
 				}
@@ -102,7 +142,7 @@ func take(t *testing.T, s driver.Store, resource string, n int) (refs []driver.H
 	return refs
 }
 
-func renewing(t *testing.T, s driver.Store, resource string) prepared {
+func renewing(t *testing.T, s driver.Store, resource string) Prepared {
 	var qs []driver.RenewRequest
 	for _, ref := range take(t, s, resource, 3) {
 		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
@@ -115,16 +155,16 @@ func renewing(t *testing.T, s driver.Store, resource string) prepared {
 		}
 		return true
 	}
-	return prepared{
-		do: func(ctx context.Context, s driver.Store) error {
+	return Prepared{
+		Do: func(ctx context.Context, s driver.Store) error {
 			rs, err := s.Renew(ctx, qs)
 			for _, r := range rs {
 				err = errors.Join(err, r.Err)
 			}
 			return err
 		},
-		done: renewed,
-		check: func() {
+		Done: renewed,
+		Check: func() {
 			if !renewed() {
 				t.Error("the holds were not all renewed")
 			}
@@ -132,14 +172,14 @@ func renewing(t *testing.T, s driver.Store, resource string) prepared {
 	}
 }
 
-func releasing(n int) operation {
-	return func(t *testing.T, s driver.Store, resource string) prepared {
+func releasing(n int) Operation {
+	return func(t *testing.T, s driver.Store, resource string) Prepared {
 		refs := take(t, s, resource, n)
 		qs := make([]driver.ReleaseRequest, len(refs))
 		for i, ref := range refs {
 			qs[i].HoldRef = ref
 		}
-		p := prepared{do: func(ctx context.Context, s driver.Store) error {
+		p := Prepared{Do: func(ctx context.Context, s driver.Store) error {
 			rs, err := s.Release(ctx, qs)
 			for _, r := range rs {
 				err = errors.Join(err, r.Err)
@@ -147,15 +187,15 @@ func releasing(n int) operation {
 			return err
 		}}
 		if n == 1 {
-			p.done = func() bool { return listed(t, s, resource, "a").HoldID.IsZero() }
+			p.Done = func() bool { return listed(t, s, resource, "a").HoldID.IsZero() }
 		}
-		p.check = func() {
+		p.Check = func() {
 			// The successor has the same lock ID: hold ID and token alone tell.
 			var next []driver.HoldRef
 			for _, ref := range refs {
 				next = append(next, mustAcquire(t, s, request(ref.Resource, "a")))
 			}
-			if err := p.do(t.Context(), s); err != nil {
+			if err := p.Do(t.Context(), s); err != nil {
 				t.Errorf("repeated: %v", err)
 			}
 			for _, ref := range next {
@@ -169,10 +209,10 @@ func releasing(n int) operation {
 }
 
 // looking calls what leaves live holds as they are.
-func looking(do func(context.Context, driver.Store) error) operation {
-	return func(t *testing.T, s driver.Store, resource string) prepared {
+func looking(do func(context.Context, driver.Store) error) Operation {
+	return func(t *testing.T, s driver.Store, resource string) Prepared {
 		ref := mustAcquire(t, s, request(resource, "a"))
-		return prepared{do: do, check: func() {
+		return Prepared{Do: do, Check: func() {
 			if st := listed(t, s, resource, "a"); st.Ref() != ref {
 				t.Errorf("the store has %+v, want the hold %+v", st, ref)
 			}
