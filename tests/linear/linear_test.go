@@ -1,16 +1,24 @@
 package linear
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,6 +40,68 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 		}
 		return both
 	},
+	"mongodb": func(t *testing.T) [2]driver.Store {
+		db := engines.MongoDatabase(t)
+		return openMongo(t, db, db)
+	},
+	"mongodb, connections cut": func(t *testing.T) [2]driver.Store {
+		db, n := engines.MongoDatabase(t), proxy.New(t)
+		client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(t).URL).SetDialer(n).
+			SetHeartbeatInterval(500 * time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			n.Set(proxy.Fault{})
+			if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+		both := openMongo(t, db, client.Database(db.Name()))
+		n.Set(proxy.Rarely(1))
+		for i, s := range both {
+			both[i] = settled{s}
+		}
+		return both
+	},
+}
+
+// openMongo opens a store in each of the two, which are the same database.
+func openMongo(t *testing.T, near, far *mongo.Database) (both [2]driver.Store) {
+	for i, db := range []*mongo.Database{near, far} {
+		s := mongolock.New(db.Collection("locks"), &mongolock.Options{Poll: true})
+		if err := s.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		both[i] = s
+	}
+	return both
+}
+
+// settled is a store behind a network that cuts connections. What has no answer
+// has been done by then, or was lost on the way.
+type settled struct{ driver.Store }
+
+func settle(err error) error {
+	if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) {
+		return err
+	}
+	return errors.Join(errSettled, err)
+}
+
+func (s settled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, q)
+	return g, settle(err)
+}
+
+func (s settled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	rs, err := s.Store.Renew(ctx, qs)
+	return rs, settle(err)
+}
+
+func (s settled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	rs, err := s.Store.Release(ctx, qs)
+	return rs, settle(err)
 }
 
 // Whatever happens to requests and replies, the answers are those of some order

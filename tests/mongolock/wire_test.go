@@ -1,0 +1,87 @@
+package mongolock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/faults"
+)
+
+// Whatever the collection was opened with, writes reach the majority's journals
+// before they are answered, and the primary alone is read.
+func TestWriteConcernAndReadPreference(t *testing.T) {
+	var mu sync.Mutex
+	var sent []bson.Raw
+	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, append(bson.Raw(nil), e.Command...))
+	}}
+	journal := false
+	careless := options.Client().SetMonitor(monitor).
+		SetReadPreference(readpref.SecondaryPreferred()).SetReadConcern(readconcern.Linearizable()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: 1, Journal: &journal})
+	coll := through(t, newCollection(t), careless)
+	s := mongolock.New(coll.Clone(options.Collection().SetWriteConcern(writeconcern.Unacknowledged())), nil)
+	defer closeStore(t, s)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, prepare := range faults.Operations {
+		p := prepare(t, s, name)
+		if err := p.Do(t.Context(), s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		p.Check()
+	}
+
+	mu.Lock()
+	defer mu.Unlock()
+	count := make(map[string]int)
+	for _, command := range sent {
+		first, err := command.IndexErr(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := first.Key()
+		count[name]++
+		concern, _ := command.Lookup("writeConcern").DocumentOK()
+		switch name {
+		case "findAndModify", "update", "delete", "createIndexes":
+			w, _ := concern.Lookup("w").StringValueOK()
+			j, _ := concern.Lookup("j").BooleanOK()
+			if w != "majority" || !j {
+				t.Errorf("%s has write concern %v", name, concern)
+			}
+		case "find", "aggregate", "getMore", "listIndexes":
+			level, _ := command.Lookup("readConcern", "level").StringValueOK()
+			if level != "" && level != "local" && (name != "aggregate" || level != "majority") {
+				t.Errorf("%s has read concern %q", name, level)
+			}
+		case "killCursors":
+		default:
+			t.Errorf("an unexpected command: %v", command)
+		}
+		// To a server that is asked directly the driver says that it may be a secondary,
+		// which could not do any of the writes.
+		switch mode, _ := command.Lookup("$readPreference", "mode").StringValueOK(); mode {
+		case "", "primary", "primaryPreferred":
+		default:
+			t.Errorf("%s has read preference %q", name, mode)
+		}
+	}
+	for _, name := range []string{"findAndModify", "update", "delete", "createIndexes", "find", "aggregate"} {
+		if count[name] == 0 {
+			t.Errorf("no %s was sent: %v", name, count)
+		}
+	}
+}
