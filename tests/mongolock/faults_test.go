@@ -14,12 +14,13 @@ import (
 )
 
 // behind is a collection that is reached through the network. Its client looks
-// for lost servers as often as it may, and leaves no connection open.
+// for a lost server as often as it may, does not wait long for it, and leaves no
+// connection open.
 func behind(t testing.TB, n *proxy.Network, coll *mongo.Collection) *mongo.Collection {
 	t.Helper()
 	t.Cleanup(func() { eventually(t, "all connections are closed", n.Idle) })
 	return through(t, coll, options.Client().SetDialer(n).
-		SetHeartbeatInterval(500*time.Millisecond).SetConnectTimeout(2*time.Second))
+		SetHeartbeatInterval(500*time.Millisecond).SetConnectTimeout(2*time.Second).SetServerSelectionTimeout(2*time.Second))
 }
 
 func TestFaults(t *testing.T) {
@@ -51,3 +52,6 @@ func eventually(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+// patience is how long a call may take that gets no answer.
+const patience = 300 * time.Millisecond

@@ -1,0 +1,148 @@
+package mongolock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+// journal is a log that a test reads while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) has(text string) bool { return strings.Contains(j.String(), text) }
+
+func (j *journal) options() *mongolock.Options {
+	return &mongolock.Options{Logger: slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+}
+
+// The stream ends and cannot be opened for a while: those who watch get a signal
+// when it is there again, for nobody knows what they missed, and then every
+// release.
+func TestStreamIsReopened(t *testing.T) {
+	if !engines.MongoDB(t).Emulated {
+		t.Skip("the change streams of a real server cannot be taken away")
+	}
+	coll := newCollection(t)
+	near := newStore(t, coll)
+	for name, c := range map[string]struct{ away, back func(n *proxy.Network) error }{
+		"taken away": {
+			func(*proxy.Network) error { return engines.SetMongoChangeStreams(t.Context(), coll.Database(), false) },
+			func(*proxy.Network) error { return engines.SetMongoChangeStreams(t.Context(), coll.Database(), true) },
+		},
+		"connections cut": {
+			func(n *proxy.Network) error { n.Refuse(); return nil },
+			func(n *proxy.Network) error { n.Accept(); return nil },
+		},
+		// The driver's monitor finds out, by its own connection.
+		"half-open": {
+			func(n *proxy.Network) error { n.Set(proxy.Silence); return nil },
+			func(n *proxy.Network) error { n.Set(proxy.Fault{}); return nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := proxy.New(t)
+			var log journal
+			s := mongolock.New(behind(t, n, coll), log.options())
+			defer closeStore(t, s)
+			if err := s.Init(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !log.has("woken by a change stream") {
+				t.Errorf("the log does not say how waiters are woken: %s", &log)
+			}
+			ref := mustAcquire(t, near, request(name, "a"))
+			signals, err := s.Watch(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.away(n); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the loss is noticed", func() bool { return log.has("change stream failed") })
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			if _, err := s.Watch(ctx, "another"); err == nil {
+				t.Error("Watch returned without a stream")
+			}
+			cancel()
+			release(t, near, true, ref) // nobody hears of it
+			if err := c.back(n); err != nil {
+				t.Fatal(err)
+			}
+			wake(t, signals, "the stream is there again")
+			eventually(t, "the log says so", func() bool { return log.has("open again") })
+			release(t, near, true, mustAcquire(t, near, request(name, "b")))
+			wake(t, signals, "a release")
+			if !s.Traits().Notifies {
+				t.Error("the store has given up its stream for good")
+			}
+		})
+	}
+}
+
+func wake(t *testing.T, signals <-chan struct{}, why string) {
+	t.Helper()
+	came := false
+	eventually(t, "there is a signal: "+why, func() bool {
+		select {
+		case _, open := <-signals:
+			came = open
+		default:
+		}
+		return came
+	})
+}
+
+// A deployment without change streams, or a caller who wants none: the store says
+// so, in its traits and in the log, and works.
+func TestNoStreams(t *testing.T) {
+	if !engines.MongoDB(t).Emulated {
+		t.Skip("the change streams of a real server cannot be taken away")
+	}
+	coll := newCollection(t)
+	if err := engines.SetMongoChangeStreams(t.Context(), coll.Database(), false); err != nil {
+		t.Fatal(err)
+	}
+	for says, poll := range map[string]bool{"there are no change streams": false, "as configured": true} {
+		var log journal
+		opts := log.options()
+		opts.Poll = poll
+		s := mongolock.New(through(t, coll, options.Client()), opts)
+		if err := s.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !log.has(says) || s.Traits().Notifies {
+			t.Errorf("notifies: %v, log: %s, want %q in it", s.Traits().Notifies, &log, says)
+		}
+		if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {
+			t.Errorf("Watch: %v", err)
+		}
+		release(t, s, true, mustAcquire(t, s, request("r", "a")))
+		closeStore(t, s)
+	}
+}
