@@ -2,7 +2,9 @@ package mongolock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -62,11 +64,16 @@ type target struct {
 	secrets              []string // that no error may repeat
 }
 
-// refused is the error of a URL that the driver does not take.
+// refused is the error of a URL that the driver does not take. A DNS that does not
+// know a name now may know it later.
 func (t target) refused(err error) error {
 	text := err.Error()
 	for _, secret := range t.secrets {
 		text = strings.ReplaceAll(text, secret, "xxxxx")
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return fmt.Errorf("mongodb URL: %s", text)
 	}
 	return fmt.Errorf("%w: mongodb URL: %s", driver.ErrInvalid, text)
 }

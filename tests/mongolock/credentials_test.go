@@ -1,0 +1,172 @@
+package mongolock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+// The secrets of these tests, with all that is escaped in some way somewhere.
+const (
+	password = `pa$$ w/rd:+&=%@"é`
+	session  = `to/ken+of=aws é`
+)
+
+// forms are those in which a secret could be repeated.
+func forms(secret string) []string {
+	return []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:],
+		strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"), strings.ReplaceAll(secret, `"`, `\"`),
+	}
+}
+
+func mustKeepSecret(t *testing.T, what, text string) {
+	t.Helper()
+	for _, secret := range []string{password, session} {
+		for _, form := range forms(secret) {
+			if strings.Contains(text, form) {
+				t.Errorf("%s repeats a secret as %s: %s", what, form, text)
+			}
+		}
+	}
+}
+
+// strange is a server of no protocol: answer gets a connection and closes it.
+func strange(t *testing.T, answer func(net.Conn)) (address string) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer conn.Close()
+				answer(conn)
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return l.Addr().String()
+}
+
+// Whatever is wrong with a server or its URL, no error and no log repeats what the
+// URL has of secrets.
+func TestSecretsStaySecret(t *testing.T) {
+	if !engines.MongoDB(t).Emulated {
+		t.Skip("a real server may know the user")
+	}
+	emulator, err := url.Parse(engines.MongoDB(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := strange(t, func(net.Conn) {})
+	n := proxy.New(t)
+	n.Set(proxy.CutReplies)
+	user := url.UserPassword("user", password).String()
+	aws := "authMechanism=MONGODB-AWS&authSource=%24external&authMechanismProperties=" + url.QueryEscape("AWS_SESSION_TOKEN:"+session)
+	for name, address := range map[string]string{ // parameters are added
+		"closed at once":   "mongodb://" + user + "@" + closed + "/db?w=1",
+		"port closed":      "mongodb://" + user + "@127.0.0.1:1/db?w=1",
+		"another protocol": "mongodb://" + user + "@" + strange(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/db?w=1",
+		"echo":             "mongodb://" + user + "@" + strange(t, func(c net.Conn) { io.Copy(c, c) }) + "/db?authMechanism=PLAIN&authSource=%24external",
+		"replies cut":      "mongodb://" + user + "@" + n.Address(emulator.Host) + "/db?w=1",
+		"no passwords":     "mongodb://" + user + "@" + emulator.Host + "/db?w=1",
+		"plain password":   "mongodb://" + user + "@" + emulator.Host + "/db?authMechanism=PLAIN&authSource=%24external",
+		"aws":              "mongodb://" + user + "@" + emulator.Host + "/db?" + aws,
+		"aws, port closed": "mongodb://" + user + "@127.0.0.1:1/db?" + aws,
+		"no such host":     "mongodb://" + user + "@holdfast.invalid/db?w=1",
+		"no such cluster":  "mongodb+srv://" + user + "@cluster.holdfast.invalid/db?" + aws,
+		"not escaped":      "mongodb://user:" + password + "@" + emulator.Host + "/db?w=1",
+		"badly escaped":    "mongodb://user:%zz" + url.PathEscape(password) + "@" + emulator.Host + "/db?w=1",
+		"no path":          "mongodb://" + user + "@" + emulator.Host + "/?w=1",
+		"bad port":         "mongodb://" + user + "@h:x/db?w=1",
+		"bad number":       "mongodb://" + user + "@h/db?maxPoolSize=many",
+		"bad mechanism":    "mongodb://" + user + "@h/db?authMechanism=NONE",
+		"bad properties":   "mongodb://" + user + "@h/db?authMechanismProperties=" + url.QueryEscape(session),
+		"odd properties":   "mongodb://" + user + "@h/db?authMechanism=MONGODB-AWS&authMechanismProperties=" + url.QueryEscape("TOKEN:"+session),
+		"proxy password":   "mongodb://" + user + "@h/db?proxyHost=127.0.0.1&proxyPort=1&proxyPassword=" + url.QueryEscape(session),
+		"key password":     "mongodb://" + user + "@h/db?tls=true&tlsCertificateKeyFile=nowhere&tlsCertificateKeyFilePassword=" + url.QueryEscape(session),
+	} {
+		t.Run(name, func(t *testing.T) {
+			address += "&serverSelectionTimeoutMS=1000"
+			var log journal
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			c, err := holdfast.Open(ctx, address, &holdfast.Options{
+				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			})
+			if err == nil {
+				t.Fatal("opened", c.Close())
+			}
+			mustKeepSecret(t, "the error", err.Error())
+			mustKeepSecret(t, "the log", log.String())
+			if name == "no such cluster" {
+				faults.MustBeUnknown(t, err) // the DNS may know it later
+			}
+		})
+	}
+}
+
+// A password that the server refuses is to be mended. A connection that is lost
+// while the server looks at it is not.
+func TestPasswordRefused(t *testing.T) {
+	coll, fail := failing(t)
+	fail(engines.MongoFailure{Command: "saslStart", Times: 1000, Code: 18})
+	server, err := url.Parse(engines.MongoDB(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := proxy.New(t)
+	address := fmt.Sprintf("mongodb://%s@%s/%s?directConnection=true&connectTimeoutMS=1000",
+		url.UserPassword("user", password), n.Address(server.Host), coll.Database().Name())
+	open := func() error {
+		c, err := holdfast.Open(t.Context(), address, nil)
+		if err == nil {
+			t.Fatal("opened", c.Close())
+		}
+		mustKeepSecret(t, "the error", err.Error())
+		return err
+	}
+	if err := open(); !errors.Is(err, holdfast.ErrUnusable) || !strings.Contains(err.Error(), "refuses user or password") {
+		t.Errorf("error %v", err)
+	}
+	// So slow that a connection is given up after hello, before it is authenticated.
+	n.Set(proxy.Slow(300 * time.Millisecond))
+	for range 3 {
+		faults.MustBeUnknown(t, open())
+	}
+	n.Set(proxy.Rarely(25))
+	lost := 0
+	for lost < 3 {
+		err := open()
+		if errors.Is(err, holdfast.ErrUnusable) {
+			if !strings.Contains(err.Error(), "a test wants it") {
+				t.Errorf("the server was not asked: %v", err)
+			}
+			continue
+		}
+		faults.MustBeUnknown(t, err)
+		if strings.Contains(err.Error(), "auth error") {
+			lost++
+		}
+	}
+}
