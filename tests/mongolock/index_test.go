@@ -10,8 +10,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
 func TestIndexesAreMade(t *testing.T) {
@@ -74,4 +76,46 @@ func TestIndexOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	newStore(t, coll)
+}
+
+// A user who may not make the index that is missing, or may not look for it, is
+// told what to do; the store works for him once it is there.
+func TestNoRightToIndexes(t *testing.T) {
+	coll, fail := failing(t)
+	for command, says := range map[string]string{"createIndexes": "createIndex({resource: 1}", "listIndexes": "readWrite"} {
+		fail(engines.MongoFailure{Command: command, Times: 1, Code: unauthorized})
+		s := mongolock.New(coll, nil)
+		if err := s.Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s is refused: %v, want ErrUnusable that says %q", command, err, says)
+		}
+		closeStore(t, s)
+	}
+	newStore(t, coll)
+	fail(engines.MongoFailure{Command: "createIndexes", Times: 1, Code: unauthorized})
+	newStore(t, coll)
+}
+
+// A Client refuses to lock as long as the index cannot be made, and locks when
+// somebody has mended that.
+func TestClientRefusesWithoutIndex(t *testing.T) {
+	coll := newCollection(t)
+	if _, err := coll.InsertMany(t.Context(), []any{named("r"), named("r")}); err != nil {
+		t.Fatal(err)
+	}
+	s := mongolock.New(coll, nil)
+	defer closeStore(t, s)
+	c := holdfast.New(s, nil)
+	defer c.Close()
+	if _, err := c.TryLock(t.Context(), "another", nil); !errors.Is(err, holdfast.ErrUnusable) {
+		t.Errorf("error %v, want ErrUnusable", err)
+	}
+	if n, err := coll.CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
+		t.Errorf("%d documents (error %v), want the two that were there", n, err)
+	}
+	if _, err := coll.DeleteOne(t.Context(), named("r")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.TryLock(t.Context(), "r", nil); err != nil {
+		t.Error(err)
+	}
 }
