@@ -79,6 +79,8 @@ func TestSecretsStaySecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := strange(t, func(net.Conn) {})
+	http := strange(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	echo := strange(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
 	n := proxy.New(t)
 	n.Set(proxy.CutReplies)
 	user := url.UserPassword("user", password).String()
@@ -86,8 +88,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	for name, address := range map[string]string{ // parameters are added
 		"closed at once":   "mongodb://" + user + "@" + closed + "/db?w=1",
 		"port closed":      "mongodb://" + user + "@127.0.0.1:1/db?w=1",
-		"another protocol": "mongodb://" + user + "@" + strange(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/db?w=1",
-		"echo":             "mongodb://" + user + "@" + strange(t, func(c net.Conn) { io.Copy(c, c) }) + "/db?authMechanism=PLAIN&authSource=%24external",
+		"another protocol": "mongodb://" + user + "@" + http + "/db?w=1",
+		"echo":             "mongodb://" + user + "@" + echo + "/db?authMechanism=PLAIN&authSource=%24external",
 		"replies cut":      "mongodb://" + user + "@" + n.Address(emulator.Host) + "/db?w=1",
 		"no passwords":     "mongodb://" + user + "@" + emulator.Host + "/db?w=1",
 		"plain password":   "mongodb://" + user + "@" + emulator.Host + "/db?authMechanism=PLAIN&authSource=%24external",
