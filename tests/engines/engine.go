@@ -50,15 +50,24 @@ func (m missing) Error() string { return m.what }
 
 func (k *kind) variable() string { return "HOLDFAST_TEST_" + strings.ToUpper(k.name) + "_URL" }
 
-// shared returns the server of this process.
+// get returns the server of this process.
+func (k *kind) get(ctx context.Context) (Engine, error) {
+	if u := os.Getenv(k.variable()); u != "" {
+		return Engine{URL: u, Emulated: k.emulated(u)}, nil
+	}
+	k.once.Do(func() { k.process, k.err = k.start(context.WithoutCancel(ctx)) })
+	if k.err != nil {
+		return Engine{}, k.err
+	}
+	return Engine{URL: k.process.url, Emulated: k.emulated(k.process.url)}, nil
+}
+
+// shared is get for a test, which ends if the server cannot be had.
 func (k *kind) shared(t testing.TB) Engine {
 	t.Helper()
-	if u := os.Getenv(k.variable()); u != "" {
-		return Engine{URL: u, Emulated: k.emulated(u)}
-	}
-	k.once.Do(func() { k.process, k.err = k.start(context.WithoutCancel(t.Context())) })
-	k.need(t, k.err)
-	return Engine{URL: k.process.url, Emulated: k.emulated(k.process.url)}
+	e, err := k.get(t.Context())
+	k.need(t, err)
+	return e
 }
 
 // need ends the test if the server cannot be had.

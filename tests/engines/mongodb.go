@@ -51,6 +51,10 @@ func MongoDB(t testing.TB) Engine {
 	return mongoDB.shared(t)
 }
 
+// StartMongoDB is MongoDB for a program that is no test. What this machine lacks
+// is an error that says how to get it.
+func StartMongoDB(ctx context.Context) (Engine, error) { return mongoDB.get(ctx) }
+
 // MongoDatabase returns a database of the test's own on MongoDB(t), through a
 // client of its own. At the end of the test it is dropped.
 func MongoDatabase(t testing.TB) *mongo.Database {
