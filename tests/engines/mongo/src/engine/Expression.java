@@ -6,7 +6,6 @@ import de.bwaldvogel.mongo.bson.Document;
 import de.bwaldvogel.mongo.exception.MongoServerError;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -19,24 +18,33 @@ import java.util.function.Function;
 final class Expression {
   private static final Object NONE = Missing.getInstance();
 
-  private final Map<String, Object> variables;
+  private final Document root;
+  private final Instant now;
+  private final Variable variables; // the innermost first
 
-  Expression(Document document, Instant now) {
-    this(Map.of("ROOT", document, "CURRENT", document, "NOW", now, "REMOVE", NONE));
+  private record Variable(String name, Object value, Variable outer) {}
+
+  Expression(Document root, Instant now) {
+    this(root, now, null);
   }
 
-  private Expression(Map<String, Object> variables) {
+  private Expression(Document root, Instant now, Variable variables) {
+    this.root = root;
+    this.now = now;
     this.variables = variables;
   }
 
   private Expression with(String name, Object value) {
-    Map<String, Object> more = new HashMap<>(variables);
-    more.put(name, value);
-    return new Expression(more);
+    return new Expression(root, now, new Variable(name, value, variables));
   }
 
   static boolean isOperator(Document document) {
-    return document.keySet().stream().anyMatch(key -> key.startsWith("$"));
+    for (String key : document.keySet()) {
+      if (key.startsWith("$")) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Returns the value; Missing if there is none. */
@@ -45,7 +53,7 @@ final class Expression {
       return variable(text.substring(2));
     }
     if (expression instanceof String text && text.startsWith("$")) {
-      return path(variables.get("CURRENT"), text.substring(1));
+      return path(root, text.substring(1));
     }
     if (expression instanceof List<?> list) {
       List<Object> values = new ArrayList<>();
@@ -80,11 +88,22 @@ final class Expression {
   private Object variable(String name) {
     int dot = name.indexOf('.');
     String variable = dot < 0 ? name : name.substring(0, dot);
-    if (!variables.containsKey(variable)) {
-      throw new MongoServerError(17276, "Use of undefined variable: " + variable);
-    }
-    Object value = variables.get(variable);
+    Object value = valueOf(variable);
     return dot < 0 ? value : path(value, name.substring(dot + 1));
+  }
+
+  private Object valueOf(String variable) {
+    for (Variable each = variables; each != null; each = each.outer()) {
+      if (each.name().equals(variable)) {
+        return each.value();
+      }
+    }
+    return switch (variable) {
+      case "ROOT", "CURRENT" -> root;
+      case "NOW" -> now;
+      case "REMOVE" -> NONE;
+      default -> throw new MongoServerError(17276, "Use of undefined variable: " + variable);
+    };
   }
 
   /** Follows a path of fields; an array on the way gives the array of what its elements have. */
@@ -296,8 +315,11 @@ final class Expression {
   }
 
   private int compare(Object argument) {
-    Document sides = named(values(argument), "left", "right");
-    return Order.compare(sides.getOrMissing("left"), sides.getOrMissing("right"));
+    List<?> sides = arguments(argument);
+    if (sides.size() != 2) {
+      throw new MongoServerError(16020, "wrong number of arguments: want 2, got " + sides.size());
+    }
+    return Order.compare(evaluate(sides.get(0)), evaluate(sides.get(1)));
   }
 
   private static Object in(List<Object> values) {

@@ -30,7 +30,7 @@ final class Pipeline {
 
   /** Returns what becomes of the document, which is left as it is. */
   Document apply(Document document) {
-    Document result = document.cloneDeeply();
+    Document result = document;
     for (Object each : stages) {
       Document stage = (Document) each;
       if (stage.size() != 1) {
@@ -46,11 +46,11 @@ final class Pipeline {
     switch (name) {
       case "$set":
       case "$addFields":
-        Document changed = document.cloneDeeply();
+        Document changed = document.clone();
         set(changed, (Document) what, new Expression(document, now));
         return changed;
       case "$unset":
-        Document rest = document.cloneDeeply();
+        Document rest = document.clone();
         for (Object path : what instanceof List<?> paths ? paths : List.of(what)) {
           assign(rest, (String) path, Missing.getInstance());
         }
@@ -97,7 +97,10 @@ final class Pipeline {
         });
   }
 
-  /** Sets or, with Missing, removes a field; of each element where there is an array on the way. */
+  /**
+   * Sets or, with Missing, removes a field; of each element where there is an array on the way. What is within the document
+   * is copied as far as it changes: others may have it, too.
+   */
   static void assign(Document in, String path, Object value) {
     assign(in, Arrays.asList(path.split("\\.")), value);
   }
@@ -121,8 +124,9 @@ final class Pipeline {
   /** Returns what a field becomes in which another one is set or removed, or Missing if nothing is to be done. */
   private static Object within(Object old, List<String> path, Object value) {
     if (old instanceof Document document) {
-      assign(document, path, value);
-      return document;
+      Document changed = document.clone();
+      assign(changed, path, value);
+      return changed;
     }
     if (old instanceof List<?> list) {
       return list.stream()
