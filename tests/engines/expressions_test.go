@@ -75,6 +75,10 @@ func TestExpressions(t *testing.T) {
 		{d("$ne", bson.A{d("a", 1), d("a", int64(1))}), `false`},
 		{d("$cmp", bson.A{"a", "b"}), `-1`},
 		{d("$in", bson.A{int64(2), bson.A{1, 2.0}}), `true`},
+		{d("$min", "$list"), `{"k":1}`}, // of an array, or of several
+		{d("$max", bson.A{"$none", nil, 2, 1.5}), `2`},
+		{d("$min", d("$concatArrays", bson.A{bson.A{"text", nil}, bson.A{true, 7}})), `7`}, // null does not count
+		{d("$max", d("$filter", d("input", "$list", "cond", false))), `null`},
 		{d("$type", "$none"), `"missing"`},
 		{d("$type", true), `"bool"`},
 		{d("$type", "$$NOW"), `"date"`},

@@ -158,6 +158,10 @@ final class Expression {
         return element(argument, 0);
       case "$last":
         return element(argument, -1);
+      case "$min":
+        return extreme(argument, -1);
+      case "$max":
+        return extreme(argument, 1);
       case "$type":
         return Order.type(evaluate(single(argument)));
       case "$isNumber":
@@ -340,6 +344,21 @@ final class Expression {
       throw new MongoServerError(28689, "the argument must be an array, but is " + Utils.describeType(value));
     }
     return list.isEmpty() ? NONE : list.get(index < 0 ? list.size() + index : index);
+  }
+
+  /** The least or the greatest of several values or of an array; null does not count. */
+  private Object extreme(Object argument, int sign) {
+    List<?> values = values(argument);
+    if (values.size() == 1 && values.get(0) instanceof List<?> list) {
+      values = list;
+    }
+    Object extreme = null;
+    for (Object each : values) {
+      if (!isNull(each) && (extreme == null || Order.compare(each, extreme) * sign > 0)) {
+        extreme = each;
+      }
+    }
+    return extreme;
   }
 
   private static Object object(Object pairs) {
