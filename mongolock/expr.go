@@ -17,6 +17,11 @@ var (
 	first                     = mongokit.First
 )
 
+// least and most are those of an array, of all types in their order, in which null
+// does not count. They are null if there is none.
+func least(of any) bson.D { return obj("$min", of) }
+func most(of any) bson.D  { return obj("$max", of) }
+
 // filter and each bind every element to l, see lock.
 func filter(in, when any) bson.D {
 	return obj("$filter", obj("input", in, "as", "l", "cond", when))

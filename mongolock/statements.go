@@ -19,28 +19,35 @@ import (
 //  5. that field is removed.
 type statement = mongokit.Statement
 
-// newStatement begins with stage 2, for the first one is what is asked for.
-func newStatement(parts ...mongo.Pipeline) statement {
-	return mongokit.NewStatement(append([]mongo.Pipeline{locks}, parts...)...)
+// newStatement begins with stage 2, for the first one is what is asked for. The
+// pairs are set beside sound, which completes that stage.
+func newStatement(pairs []any, parts ...mongo.Pipeline) statement {
+	return mongokit.NewStatement(append([]mongo.Pipeline{
+		locks, {set(append([]any{"sound", sound}, pairs...)...)},
+	}, parts...)...)
 }
 
 // locks is stage 2. A document that was damaged or lacks what others have: an
 // operator gets what it does not take, and the statement fails; or the locks are
-// not sound.
+// not sound. That is read off all of them at once, for there may be a thousand:
+// to look at one after another takes a server far longer.
 var locks = mongo.Pipeline{
 	set(
 		"exclusive", filter(bson.A{"$exclusive"}, ne(orElse(lock("acquired"), false), false)),
 		"shared", orElse("$shared.locks", bson.A{}),
 		"objects", merge("$exclusive", "$shared"),
-	),
-	set(
-		"sound", not(or(
-			some(filter(concat(tmp("exclusive"), tmp("shared")), not(sound))),
-			some(filter(tmp("exclusive"), ne(lock("acquired"), true))),
-		)),
 		"micros", op("$multiply", op("$subtract", tmp("now"), firstEnd), int64(1000)),
 	),
-	set("token", next(fenceField), "touched", next(touchedField)),
+	set(
+		"ids", all("lockId"),
+		"ends", concat(all("expiresAt"), all("end")),
+		"token", next(fenceField), "touched", next(touchedField),
+	),
+}
+
+// all are the values of a field of the locks that have it.
+func all(field string) bson.D {
+	return concat(tmp("exclusive."+field), tmp("shared."+field))
 }
 
 // next is a number that is larger than the field, and not behind the clock.
@@ -48,12 +55,20 @@ func next(field string) bson.D {
 	return larger(add(orElse("$"+field, int64(0)), int64(1)), tmp("micros"))
 }
 
+// sound: each lock has a lock ID, which is a text that is not empty, and ends that
+// are null or dates. Types have an order: what is between two texts is a text.
+var sound = and(
+	eq(size(tmp("ids")), add(size(tmp("exclusive")), size(tmp("shared")))),
+	not(op("$in", nil, tmp("ids"))),
+	gt(orElse(least(tmp("ids")), "none"), ""),
+	lt(orElse(most(tmp("ids")), "none"), obj("$literal", bson.D{})),
+	gte(orElse(least(tmp("ends")), firstEnd), firstEnd),
+	lte(orElse(most(tmp("ends")), firstEnd), lastEnd),
+	op("$in", orElse("$exclusive.acquired", false), bson.A{false, true}),
+)
+
 // What is known of a lock.
 var (
-	sound = and(
-		gt(lock("lockId"), ""), lt(lock("lockId"), obj("$literal", bson.D{})), // a text that is not empty
-		endSound("expiresAt"), endSound("end"),
-	)
 	// expired: past its end and its takeover delay.
 	expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
 	// meant: the lock is that of the ref which is asked for, see driver.HoldRef.
@@ -70,10 +85,6 @@ var (
 // ours: the end is what Holdfast wrote.
 func ours(field func(string) string) bson.D {
 	return eq(orElse(field("expiresAt"), nil), orElse(field("blocksUntil"), nil))
-}
-
-func endSound(field string) bson.D {
-	return or(eq(orElse(lock(field), nil), nil), and(gte(lock(field), firstEnd), lte(lock(field), lastEnd)))
 }
 
 // sharedAs keeps count and array together, for old clients go by the count.
@@ -98,21 +109,18 @@ var (
 
 func acquire(room, exclusive, shared any) statement {
 	return newStatement(
-		mongo.Pipeline{
-			set(
-				"exclusive", filter(tmp("exclusive"), not(expired)),
-				"shared", filter(tmp("shared"), not(expired)),
-				"end", add(tmp("now"), ask("ttl")),
-			),
-			set("until", add(tmp("end"), ask("lock.takeoverDelay"))),
-			set(
-				"granted", and(tmp("sound"), lte(tmp("token"), int64(driver.MaxToken)), room),
-				"lock", merge(ask("lock"), obj(
-					"createdAt", tmp("now"), "expiresAt", tmp("until"),
-					"token", tmp("token"), "end", tmp("end"), "blocksUntil", tmp("until"),
-				)),
-			),
+		[]any{
+			"exclusive", kept("exclusive"), "shared", kept("shared"),
+			"end", add(tmp("now"), ask("ttl")),
+			"until", op("$add", tmp("now"), ask("ttl"), ask("lock.takeoverDelay")),
 		},
+		mongo.Pipeline{set(
+			"granted", and(tmp("sound"), lte(tmp("token"), int64(driver.MaxToken)), room),
+			"lock", merge(ask("lock"), obj(
+				"createdAt", tmp("now"), "expiresAt", tmp("until"),
+				"token", tmp("token"), "end", tmp("end"), "blocksUntil", tmp("until"),
+			)),
+		)},
 		finish(tmp("granted"),
 			"exclusive", exclusive, "shared", sharedAs(shared),
 			fenceField, tmp("token"), touchedField, tmp("touched"),
@@ -120,51 +128,53 @@ func acquire(room, exclusive, shared any) statement {
 	)
 }
 
-// hit are the stages that find the lock that is meant, of which there is at most
-// one, and what is known of it.
-var hit = mongo.Pipeline{
-	set("hit", first(filter(concat(tmp("exclusive"), tmp("shared")), meant))),
-	set("ours", ours(ofHit)),
-	set(
-		"end", orElse(cond(tmp("ours"), ofHit("end"), ofHit("expiresAt")), nil),
-		"delay", cond(tmp("ours"), orElse(ofHit("takeoverDelay"), int64(0)), int64(0)),
-		"released", and(tmp("ours"), eq(ofHit("released"), true)),
-	),
-	set("live", or(eq(tmp("end"), nil), gt(tmp("end"), tmp("now")))),
+// kept are the locks that have not expired, which are mostly all.
+func kept(locks string) bson.D {
+	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired)), tmp(locks))
 }
 
-func ofHit(field string) string { return tmp("hit." + field) }
+// hit is the lock that is meant, of which there is at most one, null if there is
+// none. ofHit tells what is known of it.
+var hit = first(filter(concat(tmp("exclusive"), tmp("shared")), meant))
+
+var ofHit = mongo.Pipeline{
+	set("ours", ours(hitField)),
+	set(
+		"end", orElse(cond(tmp("ours"), hitField("end"), hitField("expiresAt")), nil),
+		"delay", cond(tmp("ours"), orElse(hitField("takeoverDelay"), int64(0)), int64(0)),
+		"released", and(tmp("ours"), eq(hitField("released"), true)),
+	),
+}
+
+func hitField(field string) string { return tmp("hit." + field) }
+
+// live: the hit is not past its end.
+var live = or(eq(tmp("end"), nil), gt(tmp("end"), tmp("now")))
 
 // renewOne extends a hold. The document changes if, and only if, it is extended.
 var renewOne = newStatement(
-	hit,
-	mongo.Pipeline{
-		set("asked", add(tmp("now"), ask("ttl"))),
-		set("becomes", cond(
+	[]any{"hit", hit, "asked", add(tmp("now"), ask("ttl"))},
+	ofHit,
+	mongo.Pipeline{set(
+		"becomes", cond(
 			and(ne(tmp("asked"), nil), not(ask("exact")), or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked")))),
 			tmp("end"), tmp("asked"),
-		)),
-		set(
-			"changes", and(tmp("live"), not(tmp("released"))),
-			"hitBecomes", rewritten(add(tmp("becomes"), tmp("delay")), "renewedAt", tmp("now")),
 		),
-	},
-	changeHit(false),
+		"changes", and(live, not(tmp("released"))),
+	)},
+	changeHit(false, rewritten(add(tmp("becomes"), tmp("delay")), "renewedAt", tmp("now"))),
 )
 
 // releaseOne ends a hold, now or after a delay.
 var releaseOne = newStatement(
-	hit,
-	mongo.Pipeline{
-		set("asked", add(tmp("now"), ask("after"))),
-		set("becomes", cond(or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked"))), tmp("asked"), tmp("end"))),
-		set(
-			"changes", true,
-			"goes", or(eq(ask("after"), 0), not(tmp("live"))),
-			"hitBecomes", rewritten(tmp("becomes"), "released", true),
-		),
-	},
-	changeHit(true),
+	[]any{"hit", hit, "asked", add(tmp("now"), ask("after"))},
+	ofHit,
+	mongo.Pipeline{set(
+		"becomes", cond(or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked"))), tmp("asked"), tmp("end")),
+		"changes", true,
+		"goes", or(eq(ask("after"), 0), not(live)),
+	)},
+	changeHit(true, rewritten(tmp("becomes"), "released", true)),
 )
 
 // rewritten is the hit with another end. What an old client's lock has left of a
@@ -172,45 +182,45 @@ var releaseOne = newStatement(
 func rewritten(until any, more ...any) bson.D {
 	return merge(tmp("hit"), obj(append([]any{
 		"expiresAt", until, "end", tmp("becomes"), "blocksUntil", until, "takeoverDelay", tmp("delay"),
-		"holdId", cond(tmp("ours"), ofHit("holdId"), nil), "token", cond(tmp("ours"), ofHit("token"), nil),
+		"holdId", cond(tmp("ours"), hitField("holdId"), nil), "token", cond(tmp("ours"), hitField("token"), nil),
 	}, more...)...))
 }
 
 // changeHit puts what the hit becomes in its place, or nothing if it goes.
-func changeHit(frees bool) mongo.Pipeline {
-	changes := and(tmp("sound"), ne(tmp("hit"), nil), tmp("changes"))
+func changeHit(frees bool, becomes any) mongo.Pipeline {
 	isHit := eq("$$l", tmp("hit"))
-	pairs := []any{touchedField, tmp("touched")}
+	shared, exclusive := any(each(tmp("shared"), cond(isHit, tmp("hitBecomes"), "$$l"))), any(tmp("hitBecomes"))
+	if frees {
+		shared = cond(tmp("goes"), filter(tmp("shared"), not(isHit)), shared)
+		exclusive = cond(tmp("goes"), obj("$literal", nobody), exclusive)
+	}
+	pairs := []any{
+		"exclusive", cond(tmp("inExclusive"), exclusive, "$exclusive"),
+		"shared", cond(tmp("inExclusive"), "$shared", sharedAs(tmp("shared"))),
+		touchedField, tmp("touched"),
+	}
 	if frees {
 		pairs = append(pairs, freedField, tmp("touched"))
 	}
 	return append(mongo.Pipeline{
-		set("changes", changes),
-		set("inExclusive", and(tmp("changes"), eq("$exclusive", tmp("hit")))),
-		set("inShared", and(tmp("changes"), not(tmp("inExclusive")))),
-		set("shared", each(
-			filter(tmp("shared"), not(and(tmp("goes"), isHit))),
-			cond(isHit, tmp("hitBecomes"), "$$l"),
-		)),
-		obj("$set", obj(
-			"exclusive", cond(tmp("inExclusive"),
-				cond(tmp("goes"), obj("$literal", nobody), tmp("hitBecomes")), "$exclusive"),
-			"shared", cond(tmp("inShared"), sharedAs(tmp("shared")), "$shared"),
-		)),
+		set(
+			"changes", and(tmp("sound"), ne(tmp("hit"), nil), tmp("changes")),
+			"inExclusive", eq("$exclusive", tmp("hit")),
+			"hitBecomes", becomes,
+		),
+		set("shared", cond(or(not(tmp("changes")), tmp("inExclusive")), tmp("shared"), shared)),
 	}, finish(tmp("changes"), pairs...)...)
 }
 
 // pruneOne drops what no longer blocks.
 var pruneOne = newStatement(
-	mongo.Pipeline{
-		set(
-			"noExclusive", some(filter(tmp("exclusive"), expired)),
-			"left", filter(tmp("shared"), not(expired)),
-		),
-		set("changes", and(tmp("sound"), or(
-			tmp("noExclusive"), lt(size(tmp("left")), size(tmp("shared"))),
-		))),
+	[]any{
+		"noExclusive", some(filter(tmp("exclusive"), expired)),
+		"left", kept("shared"),
 	},
+	mongo.Pipeline{set("changes", and(tmp("sound"), or(
+		tmp("noExclusive"), lt(size(tmp("left")), size(tmp("shared"))),
+	)))},
 	finish(tmp("changes"),
 		"exclusive", cond(tmp("noExclusive"), obj("$literal", nobody), "$exclusive"), "shared", sharedAs(tmp("left")),
 		touchedField, tmp("touched"), freedField, tmp("touched"),

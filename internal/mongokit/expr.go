@@ -67,7 +67,7 @@ func Size(of any) bson.D { return Op("$size", of) }
 func Some(of any) bson.D { return Gt(Size(of), 0) }
 
 // Larger is the larger of two numbers.
-func Larger(a, b any) bson.D { return Cond(Gt(a, b), a, b) }
+func Larger(a, b any) bson.D { return Op("$max", a, b) }
 
 // First is the first element of an array, null if there is none.
 func First(of any) bson.D {

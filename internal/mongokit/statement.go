@@ -1,6 +1,7 @@
 package mongokit
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -36,21 +37,18 @@ func Finish(change any, pairs ...any) mongo.Pipeline {
 }
 
 // Statement is an update of one document by a pipeline. It has all stages but the
-// first, encoded: a batch has hundreds of them.
-type Statement []bson.Raw
+// first, encoded: elements "1" and so on of an array. A batch has hundreds of them.
+type Statement []byte
 
 // NewStatement makes a statement of its stages. It panics if they cannot be
 // encoded.
 func NewStatement(parts ...mongo.Pipeline) Statement {
-	var s Statement
-	for _, stage := range slices.Concat(parts...) {
-		raw, err := bson.Marshal(stage)
-		if err != nil {
-			panic(err) // a mistake in the program
-		}
-		s = append(s, raw)
+	_, array, err := bson.MarshalValue(append(mongo.Pipeline{{}}, slices.Concat(parts...)...))
+	if err != nil {
+		panic(err) // a mistake in the program
 	}
-	return s
+	const head, empty, tail = 4, 3 + 5, 1 // length; first element, an empty document; the end
+	return array[head+empty : len(array)-tail]
 }
 
 // Of completes the statement by its first stage: the server's clock, what is
@@ -59,12 +57,26 @@ func NewStatement(parts ...mongo.Pipeline) Statement {
 // What callers chose is in the literal. $$NOW stands in a nested $set alone, and
 // expressions read it from there: some servers of the protocol refuse it inside
 // the objects that operators build.
-func (s Statement) Of(ask bson.D, more ...any) bson.A {
-	pipeline := make(bson.A, 0, len(s)+1)
+func (s Statement) Of(ask bson.D, more ...any) Pipeline {
 	known := append(Obj("now", "$$NOW", "ask", Obj("$literal", ask)), Obj(more...)...)
-	pipeline = append(pipeline, Obj("$set", Obj(Scratch, known)))
-	for _, stage := range s {
-		pipeline = append(pipeline, stage)
+	return Pipeline{Obj("$set", Obj(Scratch, known)), s}
+}
+
+// Pipeline is a statement with what is asked for. The driver takes it as an update.
+type Pipeline struct {
+	first bson.D
+	rest  Statement
+}
+
+// MarshalBSONValue implements bson.ValueMarshaler.
+func (p Pipeline) MarshalBSONValue() (byte, []byte, error) {
+	first, err := bson.Marshal(p.first)
+	if err != nil {
+		return 0, nil, err
 	}
-	return pipeline
+	n := 4 + 3 + len(first) + len(p.rest) + 1
+	array := binary.LittleEndian.AppendUint32(make([]byte, 0, n), uint32(n))
+	array = append(array, byte(bson.TypeEmbeddedDocument), '0', 0)
+	array = append(append(append(array, first...), p.rest...), 0)
+	return byte(bson.TypeArray), array, nil
 }
