@@ -20,10 +20,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	statement, exclusive := acquireExclusive, q.Mode == driver.Exclusive
-	limit := int64(q.Limit)
-	if !exclusive {
-		statement = acquireShared
+	statement, fields, limit := acquireExclusive, seen, int64(q.Limit)
+	if q.Mode == driver.Shared {
+		statement, fields = acquireShared, seenBy(&q)
 	}
 	if limit == 0 {
 		limit = math.MaxInt32 // more than a document has room for
@@ -39,7 +38,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		),
 	))
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
-		SetProjection(seen).SetCollation(exactly)
+		SetProjection(fields).SetCollation(exactly)
 	var raw bson.Raw
 	err := mongokit.Decided(ctx, func() (err error) {
 		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts).Raw()

@@ -2,6 +2,7 @@ package mongolock
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,9 +14,28 @@ import (
 
 // seen are the fields of a document that are read, and the server's clock when
 // the command began. Servers before 4.4 do not compute it; it is absent then.
-var seen = obj(
-	"_id", 0, resourceField, 1, "exclusive", 1, "shared", 1, fenceField, 1, touchedField, 1, mongokit.NowField, "$$NOW",
+var (
+	seen          = append(seenButShared, bson.E{Key: "shared", Value: 1})
+	seenButShared = slices.Clip(obj(
+		"_id", 0, resourceField, 1, "exclusive", 1, fenceField, 1, touchedField, 1, mongokit.NowField, "$$NOW",
+	))
 )
+
+// seenBy are the fields that an acquire of a shared hold reads: of the locks only
+// the hold that it was granted, which may stand beside a thousand; all, if there is
+// none.
+func seenBy(q *driver.AcquireRequest) bson.D {
+	granted := filter(orElse("$shared.locks", bson.A{}), and(
+		eq(lock("holdId"), q.HoldID.String()),
+		eq(lock("lockId"), obj("$literal", q.LockID)),
+		ours(lock), ne(lock("released"), true),
+		or(eq(orElse(lock("end"), nil), nil), gt(lock("end"), "$$NOW")),
+	))
+	return append(seenButShared, bson.E{Key: "shared.locks", Value: obj("$let", obj(
+		"vars", obj("granted", granted),
+		"in", cond(some("$$granted"), "$$granted", "$shared.locks"),
+	))})
+}
 
 // document is that of a resource as a reply has it.
 type document struct {

@@ -1,6 +1,7 @@
 package mongolock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -110,5 +112,34 @@ func renew(t testing.TB, s driver.Store, qs []driver.RenewRequest, lost int) {
 		if errors.Is(r.Err, driver.ErrLost) != (i == lost) || i != lost && r.Err != nil {
 			t.Errorf("renewal %d: %v", i, r.Err)
 		}
+	}
+}
+
+// A thousand may share a resource: whoever is granted it is not sent all of them,
+// and whoever is refused is.
+func TestHoldersInReplies(t *testing.T) {
+	var last bson.Raw
+	s := newStore(t, newCollection(t, connect(t, &event.CommandMonitor{
+		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { last = bytes.Clone(e.Reply) },
+	})))
+	holders := func() int {
+		t.Helper()
+		locks, err := last.Lookup("value", "shared", "locks").Array().Values()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(locks)
+	}
+	q := shared(request("r", "a"), 3)
+	for _, q := range []driver.AcquireRequest{shared(request("r", "$a"), 3), q, shared(request("r", "c"), 3), q} {
+		mustAcquire(t, s, q)
+		if n := holders(); n != 1 {
+			t.Errorf("granted to %q: the reply has %d holders, want its own", q.LockID, n)
+		}
+	}
+	_, err := s.Acquire(t.Context(), shared(request("r", "d"), 3))
+	var held *driver.HeldError
+	if !errors.As(err, &held) || len(held.Holders) != 3 || holders() != 3 {
+		t.Errorf("refused with %v, and %d holders in the reply, want 3", err, holders())
 	}
 }
