@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// renewalsPerBatch is how many the Client sends at once.
+const renewalsPerBatch = 500
+
+// commands notes what was sent.
+type commands struct {
+	mu    sync.Mutex
+	names []string
+	bytes int
+}
+
+func (c *commands) monitor() *event.CommandMonitor {
+	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.names, c.bytes = append(c.names, e.CommandName), c.bytes+len(e.Command)
+	}}
+}
+
+// take returns what was sent since it was last called.
+func (c *commands) take() (names []string, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names, bytes = c.names, c.bytes
+	c.names, c.bytes = nil, 0
+	return names, bytes
+}
+
+// measureMongoCommands counts the commands that operations send.
+func measureMongoCommands(ctx context.Context, _ string) (_ []result, err error) {
+	var sent commands
+	db, err := openMongo(ctx, sent.monitor())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	client, store, closeLocks, err := db.lockIn(ctx, "locks")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeLocks()) }()
+
+	var results []result
+	count := func(what string, do func() error) error {
+		sent.take()
+		if err := do(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		names, bytes := sent.take()
+		slices.Sort(names)
+		results = append(results, result{
+			What:   "MongoDB, commands of " + what,
+			Value:  float64(len(names)),
+			Limit:  1,
+			Detail: fmt.Sprintf("%s, of %.1f kB together", strings.Join(slices.Compact(names), ", "), float64(bytes)/1000),
+		})
+		return nil
+	}
+	var h *holdfast.Hold
+	lock := func() error { h, err = client.Lock(ctx, "resource", nil); return err }
+	refused := func() error {
+		if _, err := client.TryLock(ctx, "resource", nil); !errors.Is(err, holdfast.ErrHeld) {
+			return fmt.Errorf("want a refusal: %w", err)
+		}
+		return nil
+	}
+	renewals, err := holdMany(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	renew := func() error {
+		results, err := store.Renew(ctx, renewals)
+		for _, r := range results {
+			err = errors.Join(err, r.Err)
+		}
+		return err
+	}
+	return results, errors.Join(
+		count("an acquire of a new resource", lock),
+		count("an acquire that is refused", refused),
+		count("a release", func() error { return h.Unlock(ctx) }),
+		count("an acquire", lock),
+		count(fmt.Sprintf("%d renewals", renewalsPerBatch), renew),
+	)
+}
+
+// holdMany takes what a batch of renewals is about.
+func holdMany(ctx context.Context, store driver.Store) ([]driver.RenewRequest, error) {
+	renewals := make([]driver.RenewRequest, renewalsPerBatch)
+	for i := range renewals {
+		q := driver.AcquireRequest{
+			Resource: fmt.Sprintf("batch-%d", i), LockID: driver.NewHoldID().String(), HoldID: driver.NewHoldID(), TTL: time.Hour,
+		}
+		g, err := store.Acquire(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		renewals[i] = driver.RenewRequest{TTL: time.Hour, HoldRef: driver.HoldRef{
+			Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token,
+		}}
+	}
+	return renewals, nil
+}
