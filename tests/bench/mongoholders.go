@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -14,91 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
-
-const manyDocuments = 100_000
-
-// measureMongoResources compares the time to lock and unlock a resource, chosen at
-// random, in a collection with many and in one with few.
-func measureMongoResources(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openMongo(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	var pairs [2]func() error
-	for i, size := range []int{1, manyDocuments} {
-		collection := fmt.Sprintf("locks-%d", size)
-		client, _, closeLocks, err := db.lockIn(ctx, collection)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, closeLocks()) }()
-		if err := copyDocument(ctx, db.Collection(collection), size); err != nil {
-			return nil, err
-		}
-		pairs[i] = func() error { return lockAndUnlock(ctx, client, resourceName(rand.N(size))) }
-	}
-	few, many, err := timesInTurns(1000, pairs[0], pairs[1])
-	if err != nil {
-		return nil, err
-	}
-	return []result{{
-		What:  "MongoDB, Lock and Unlock among 100,000 resources per that among 2",
-		Value: float64(median(many)) / float64(median(few)),
-		Limit: 1.2,
-		Detail: fmt.Sprintf("medians of %d in turns: %.2f ms and %.2f ms; p99 %.2f ms and %.2f ms on %s; resources at random, the documents copies of one that mongolock wrote",
-			len(many), milliseconds(median(many)), milliseconds(median(few)),
-			milliseconds(quantile(many, 0.99)), milliseconds(quantile(few, 0.99)), db.server),
-	}}, nil
-}
-
-// timesInTurns does both so often, in turns, and returns how long each took.
-func timesInTurns(rounds int, a, b func() error) (as, bs []time.Duration, err error) {
-	timed := func(do func() error, times *[]time.Duration) func(bool) error {
-		return func(counts bool) error {
-			start := time.Now()
-			err := do()
-			if counts {
-				*times = append(*times, time.Since(start))
-			}
-			return err
-		}
-	}
-	err = inTurns(rounds, timed(a, &as), timed(b, &bs))
-	return as, bs, err
-}
-
-// copyDocument makes that many documents of the one that is there.
-func copyDocument(ctx context.Context, coll *mongo.Collection, n int) error {
-	var doc bson.D
-	if err := coll.FindOne(ctx, bson.D{}).Decode(&doc); err != nil {
-		return err
-	}
-	const part = 1000
-	for i := 0; i < n; i += part {
-		var docs []any
-		for j := i; j < min(i+part, n); j++ {
-			docs = append(docs, with(doc, "_id", bson.NewObjectID(), "resource", resourceName(j)))
-		}
-		if _, err := coll.InsertMany(ctx, docs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// with is a copy of the document with other values of fields.
-func with(doc bson.D, pairs ...any) bson.D {
-	changed := append(bson.D(nil), doc...)
-	for i := range changed {
-		for j := 0; j < len(pairs); j += 2 {
-			if changed[i].Key == pairs[j] {
-				changed[i].Value = pairs[j+1]
-			}
-		}
-	}
-	return changed
-}
 
 // manyHolders is how many share a resource already.
 var manyHolders = []int{1, 100, 1000}
@@ -118,6 +32,7 @@ func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) 
 	defer func() { err = errors.Join(err, closeLocks()) }()
 	var results []result
 	var allocations []float64
+	var pairs, changes []time.Duration // medians
 	for _, n := range manyHolders {
 		resource := fmt.Sprintf("shared by %d", n)
 		if err := share(ctx, store, db.Collection("locks"), resource, n); err != nil {
@@ -129,7 +44,8 @@ func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) 
 		}
 		b = b.in(db.Collection("locks"))
 		pair := func() error { return shareAndUnlock(ctx, client, resource) }
-		ours, bare, err := timesInTurns(100, pair, func() error { return b.lockAndUnlock(ctx) })
+		rounds := min(400, 60_000/n) // a thousand take a while
+		ours, bare, err := timesInTurns(rounds, pair, func() error { return b.lockAndUnlock(ctx) })
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +54,12 @@ func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) 
 			return nil, err
 		}
 		allocations = append(allocations, made)
+		change := func() error { return pushAndPull(ctx, db.Collection("locks"), resource) }
+		again, least, err := timesInTurns(rounds, pair, change)
+		if err != nil {
+			return nil, err
+		}
+		pairs, changes = append(pairs, median(again)), append(changes, median(least))
 		results = append(results, result{
 			What:    fmt.Sprintf("MongoDB, RLock and Unlock beside %d holders per the same two statements sent bare", n),
 			Value:   float64(median(bare)) / float64(median(ours)),
@@ -146,11 +68,19 @@ func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) 
 				len(ours), milliseconds(median(ours)), milliseconds(median(bare)), db.server),
 		})
 	}
+	last := len(manyHolders) - 1
+	growth := func(of []time.Duration) float64 { return float64(of[last]) / float64(of[0]) }
 	return append(results, result{
+		What:  "MongoDB, growth of RLock and Unlock from 1 to 1,000 holders per that of $push and $pull",
+		Value: growth(pairs) / growth(changes),
+		Limit: 1,
+		Detail: fmt.Sprintf("from %.2f ms to %.2f ms, and from %.2f ms to %.2f ms: medians of rounds in turns on %s",
+			milliseconds(pairs[0]), milliseconds(pairs[last]), milliseconds(changes[0]), milliseconds(changes[last]), db.server),
+	}, result{
 		What:   "MongoDB, memory for RLock and Unlock beside 1,000 holders per that beside 1",
-		Value:  allocations[len(allocations)-1] / allocations[0],
+		Value:  allocations[last] / allocations[0],
 		Limit:  1.2,
-		Detail: fmt.Sprintf("%.1f kB and %.1f kB allocated by the process, replies included", allocations[len(allocations)-1]/1000, allocations[0]/1000),
+		Detail: fmt.Sprintf("%.1f kB and %.1f kB allocated by the process, replies included", allocations[last]/1000, allocations[0]/1000),
 	}), nil
 }
 
@@ -160,6 +90,19 @@ func shareAndUnlock(ctx context.Context, client *holdfast.Client, resource strin
 		return err
 	}
 	return h.Unlock(ctx)
+}
+
+// pushAndPull is the least that adds a lock to a document and takes it away: it
+// decides nothing.
+func pushAndPull(ctx context.Context, coll *mongo.Collection, resource string) error {
+	field := func(name string, value any) bson.D { return bson.D{{Key: name, Value: value}} }
+	lock := field("shared.locks", field("lockId", "another"))
+	for _, how := range []string{"$push", "$pull"} {
+		if _, err := coll.UpdateOne(ctx, field("resource", resource), field(how, lock)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // share gives the resource n holders: copies of one, but for the IDs.

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)
+
+const manyDocuments = 100_000
+
+// measureMongoResources compares the time to lock and unlock a resource, chosen at
+// random, in a collection with many and in one with few.
+func measureMongoResources(ctx context.Context, _ string) (_ []result, err error) {
+	db, err := openMongo(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	var pairs [2]func() error
+	for i, size := range []int{1, manyDocuments} {
+		collection := fmt.Sprintf("locks-%d", size)
+		client, _, closeLocks, err := db.lockIn(ctx, collection)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, closeLocks()) }()
+		if err := copyDocument(ctx, db.Collection(collection), size); err != nil {
+			return nil, err
+		}
+		pairs[i] = func() error { return lockAndUnlock(ctx, client, resourceName(rand.N(size))) }
+	}
+	few, many, err := timesInTurns(1000, pairs[0], pairs[1])
+	if err != nil {
+		return nil, err
+	}
+	return []result{{
+		What:  "MongoDB, Lock and Unlock among 100,000 resources per that among 2",
+		Value: float64(median(many)) / float64(median(few)),
+		Limit: 1.2,
+		Detail: fmt.Sprintf("medians of %d in turns: %.2f ms and %.2f ms; p99 %.2f ms and %.2f ms on %s; resources at random, the documents copies of one that mongolock wrote",
+			len(many), milliseconds(median(many)), milliseconds(median(few)),
+			milliseconds(quantile(many, 0.99)), milliseconds(quantile(few, 0.99)), db.server),
+	}}, nil
+}
+
+// timesInTurns does both so often, in turns, and returns how long each took.
+func timesInTurns(rounds int, a, b func() error) (as, bs []time.Duration, err error) {
+	timed := func(do func() error, times *[]time.Duration) func(bool) error {
+		return func(counts bool) error {
+			start := time.Now()
+			err := do()
+			if counts {
+				*times = append(*times, time.Since(start))
+			}
+			return err
+		}
+	}
+	err = inTurns(rounds, timed(a, &as), timed(b, &bs))
+	return as, bs, err
+}
+
+// copyDocument makes that many documents of the one that is there.
+func copyDocument(ctx context.Context, coll *mongo.Collection, n int) error {
+	var doc bson.D
+	if err := coll.FindOne(ctx, bson.D{}).Decode(&doc); err != nil {
+		return err
+	}
+	const part = 1000
+	for i := 0; i < n; i += part {
+		var docs []any
+		for j := i; j < min(i+part, n); j++ {
+			docs = append(docs, with(doc, "_id", bson.NewObjectID(), "resource", resourceName(j)))
+		}
+		if _, err := coll.InsertMany(ctx, docs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// with is a copy of the document with other values of fields.
+func with(doc bson.D, pairs ...any) bson.D {
+	changed := append(bson.D(nil), doc...)
+	for i := range changed {
+		for j := 0; j < len(pairs); j += 2 {
+			if changed[i].Key == pairs[j] {
+				changed[i].Value = pairs[j+1]
+			}
+		}
+	}
+	return changed
+}
