@@ -8,7 +8,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/model"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
@@ -47,40 +46,11 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if err != nil {
 		return driver.Grant{}, s.batch().Blame(ctx, q.Resource, err)
 	}
-	d, err := decode(raw)
+	d, err := s.decode(raw)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return d.answer(q)
-}
-
-// answer reads off the document what the server decided. Whoever was granted the
-// resource has its hold there, since when ever.
-func (d document) answer(q driver.AcquireRequest) (driver.Grant, error) {
-	if !d.timed {
-		return d.guess(q)
-	}
 	return mongokit.Answer(mongokit.Found{Record: d.record, Now: d.now}, q)
-}
-
-// guess is answer where the server did not tell the time. A hold of the asker's
-// that is past its end is taken for live: it is there only in its takeover delay,
-// and the asker knows that its time has passed.
-func (d document) guess(q driver.AcquireRequest) (driver.Grant, error) {
-	held := &driver.HeldError{Resource: q.Resource, RetryAfter: driver.Unknown}
-	for _, h := range d.record.Holds {
-		if h.LockID == q.LockID {
-			if h.HoldID == q.HoldID && !h.Released {
-				return driver.Grant{Token: h.Token, Left: driver.Unknown}, nil
-			}
-			held.BySelf = true
-		}
-	}
-	held.Holders = model.Statuses(d.record, 0, driver.Filter{})
-	for i := range held.Holders {
-		held.Holders[i].Left = driver.Unknown
-	}
-	return driver.Grant{}, held
 }
 
 // exactly compares texts byte by byte, whatever the collection's own collation.

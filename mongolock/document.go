@@ -13,7 +13,7 @@ import (
 )
 
 // seen are the fields of a document that are read, and the server's clock when
-// the command began. Servers before 4.4 do not compute it; it is absent then.
+// the command began.
 var (
 	seen          = append(seenButShared, bson.E{Key: "shared", Value: 1})
 	seenButShared = slices.Clip(obj(
@@ -41,7 +41,15 @@ func seenBy(q *driver.AcquireRequest) bson.D {
 type document struct {
 	record model.Record
 	now    model.Time
-	timed  bool // now is known
+}
+
+// decode understands a document and the time in a reply.
+func (s *Store) decode(raw bson.Raw) (document, error) {
+	d, err := decode(raw)
+	if err == nil {
+		d.now, err = s.coll.Now(raw)
+	}
+	return d, err
 }
 
 // decode understands a document, or says driver.ErrDamaged. Only what decides
@@ -53,9 +61,6 @@ func decode(raw bson.Raw) (d document, err error) {
 		return d, fmt.Errorf("%w: a document whose resource is no name", driver.ErrDamaged)
 	}
 	d.record.Resource = resource
-	if now, ok := raw.Lookup(mongokit.NowField).DateTimeOK(); ok {
-		d.now, d.timed = model.Time(now)*1000, true
-	}
 	if err = d.decode(raw); err != nil {
 		return document{record: model.Record{Resource: resource}}, fmt.Errorf("%w: %q: %v", driver.ErrDamaged, resource, err)
 	}

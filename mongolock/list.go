@@ -37,9 +37,7 @@ func (s *Store) scan(ctx context.Context, query bson.D) iter.Seq2[document, erro
 		for raw, err := range s.coll.Scan(ctx, query, options.Find().SetProjection(seen).SetCollation(exactly)) {
 			var d document
 			if err == nil {
-				if d, err = decode(raw); err == nil && !d.timed {
-					_, err = s.coll.Now(raw)
-				}
+				d, err = s.decode(raw)
 			}
 			if !yield(d, err) {
 				return
