@@ -270,3 +270,19 @@ func TestMongoURL(t *testing.T) {
 		}
 	}
 }
+
+func TestMongoClock(t *testing.T) {
+	c := locks(t)
+	clock := engines.NewMongoClock(t, c.Database())
+	var last time.Time
+	for _, pass := range []time.Duration{0, 20 * time.Millisecond, time.Millisecond} {
+		if err := clock.Pass(t.Context(), pass); err != nil {
+			t.Fatal(err)
+		}
+		now := modify(t, c, "r", d("now", "$$NOW"), d("$set", d("at", "$$NOW")))["now"].(bson.DateTime).Time()
+		if now.Before(last.Add(pass)) || clock.Set() && !now.Equal(clock.Now()) {
+			t.Errorf("%v after %v the server says %v", pass, last, now)
+		}
+		last = now
+	}
+}
