@@ -16,6 +16,7 @@ require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/compat/mongo-lock v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
@@ -59,3 +60,5 @@ require (
 	modernc.org/memory v1.11.0 // indirect
 	modernc.org/sqlite v1.55.0 // indirect
 )
+
+replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../compat/mongo-lock

@@ -1,0 +1,144 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
+)
+
+// Client locks in one collection. All methods may be called concurrently. It has
+// no goroutines and needs no closing.
+type Client struct {
+	store *mongolock.Store
+	ready atomic.Bool // the indexes were found in place
+}
+
+// NewClient returns a Client of the collection. Nothing is sent: the first use
+// makes the indexes that are missing, and fails if the unique one cannot be had.
+// Whatever concerns the collection was opened with, the server acknowledges what
+// is written when the majority has it.
+func NewClient(collection *mongo.Collection) *Client {
+	// Nobody waits here, so there is nothing to be woken by.
+	return &Client{store: mongolock.New(collection, &mongolock.Options{Poll: true})}
+}
+
+// CreateIndexes makes the indexes that are missing. An error that wraps
+// driver.ErrUnusable says what is in the way of the one on resource, without which
+// nothing can be locked.
+func (c *Client) CreateIndexes(ctx context.Context) error {
+	if err := c.store.Init(ctx); err != nil {
+		return wrap("create indexes", "", err)
+	}
+	c.ready.Store(true)
+	return nil
+}
+
+// check makes sure that the ctx is alive and, once, that the indexes are there.
+// To look twice at once does no harm; what failed is tried again by the next use.
+func (c *Client) check(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || c.ready.Load() {
+		return err
+	}
+	return c.CreateIndexes(ctx)
+}
+
+// XLock locks the resource exclusively for the lockId. It does not wait:
+// ErrAlreadyLocked says that there is a lock, be it of the same lockId. After
+// another error, which may come from a connection that failed, a lock that was
+// granted unheard is given back, if that is possible within five seconds; to be
+// sure, Unlock the lockId.
+func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
+	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
+}
+
+// SLock is XLock for a lock that others may share, as long as there are fewer than
+// maxConcurrent. A negative maxConcurrent is no limit; with 0 the answer is
+// ErrAlreadyLocked. A lockId has one lock of a resource at a time.
+func (c *Client) SLock(ctx context.Context, resource, lockId string, ld LockDetails, maxConcurrent int) error {
+	return c.lock(ctx, resource, lockId, ld, driver.Shared, maxConcurrent)
+}
+
+func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetails, mode driver.Mode, limit int) error {
+	q := driver.AcquireRequest{
+		Resource: resource, LockID: lockID, HoldID: newHoldID(), Mode: mode, Limit: max(limit, 0), TTL: driver.Forever,
+		Details: driver.Details{Owner: ld.Owner, Host: ld.Host, Comment: ld.Comment},
+	}
+	var err error
+	if ld.TTL != 0 {
+		q.TTL, err = seconds(ld.TTL)
+	}
+	if err == nil {
+		err = q.Validate()
+	}
+	if err == nil {
+		err = c.check(ctx)
+	}
+	if err != nil {
+		return wrap("lock", resource, err)
+	}
+	if mode == driver.Shared && limit == 0 {
+		return ErrAlreadyLocked
+	}
+	_, err = c.store.Acquire(ctx, q)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrHeld):
+		return ErrAlreadyLocked
+	case !definite(err):
+		c.giveBack(ctx, q)
+	}
+	return wrap("lock", resource, err)
+}
+
+// patience is how long giving back a lock may take.
+const patience = 5 * time.Second
+
+// giveBack releases what may have been granted unheard, or it would be in the way
+// of everybody, the caller's next try included. The hold ID is that of this try
+// alone: nothing else is released.
+func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID} // the token was never told
+	// What matters to the caller is why it was not granted.
+	_, _ = c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+}
+
+// newHoldID returns an ObjectID: it is unique, and larger than those that this
+// process made before.
+func newHoldID() driver.HoldID { return driver.HoldID(bson.NewObjectID()) }
+
+// seconds is a TTL.
+func seconds(n uint) (time.Duration, error) {
+	if uint64(n) > uint64(driver.MaxTTL/time.Second) {
+		return 0, fmt.Errorf("%w: TTL of %d s is above 100 years; 0 is without end", driver.ErrInvalid, n)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// definite reports whether err says that nothing was done.
+func definite(err error) bool {
+	for _, known := range []error{driver.ErrInvalid, driver.ErrUnsupported, driver.ErrUnusable, driver.ErrDamaged} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// wrap says what was being done, and to what.
+func wrap(what, name string, err error) error {
+	if name == "" {
+		return fmt.Errorf("mongo-lock: %s: %w", what, err)
+	}
+	return fmt.Errorf("mongo-lock: %s %q: %w", what, name, err)
+}

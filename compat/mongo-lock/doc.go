@@ -1,0 +1,63 @@
+// Package lock stands in for the Go package mongo-lock. A program that uses that
+// one gets distributed locks by Holdfast when it changes the import:
+//
+//	import lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+//
+// The collection comes from go.mongodb.org/mongo-driver/v2. Its documents are the
+// same: programs with either package, and with Holdfast's own Client on package
+// mongolock, exclude one another on one collection, so they can be replaced one
+// by one. As long as old ones run, their clocks decide for them, and somebody
+// must purge regularly, for they let expired locks block.
+//
+// What was promised is kept:
+//
+//	XLock, SLock   ErrAlreadyLocked also if the same lockId has the lock
+//	SLock          maxConcurrent: negative is no limit, 0 is never
+//	Unlock         all locks of the lockId, the newest first, one after the other;
+//	               it is no error if there are none
+//	Renew          all locks of the lockId, or ErrLockNotFound if there are none or
+//	               one has less than a second left; the TTL may be shorter than before
+//	Status         shows what has expired, too, with a TTL of 0, until it is gone
+//	Filter         fields that are zero are ignored; TTLlt and TTLgte leave out locks
+//	               without a TTL
+//	Purge          takes all locks of a lockId of which one has expired
+//	TTLs           are in whole seconds
+//	errors         ErrAlreadyLocked and ErrLockNotFound are returned as they are
+//	goroutines     there are none, and nothing needs to be closed
+//
+// What was wrong is not:
+//
+//	mongo-lock                                        this package
+//	----------                                        ------------
+//	an expired lock blocks others until it is         an expired lock blocks nobody and does not
+//	purged, and counts for maxConcurrent              count
+//	the client's clock decides                        the server's clock decides
+//	Unlock and Renew take a failed connection for     an error is what it is; ErrLockNotFound is
+//	ErrLockNotFound, and Unlock says it is done       said by the server alone
+//	the first shared locks of a resource, asked       all that there is room for are granted
+//	for at once: one is granted
+//	SLock with maxConcurrent 0 is granted if the      it is ErrAlreadyLocked
+//	resource was never locked
+//	Purge reads, then unlocks by lockId: also what    Purge looks again and takes the very locks
+//	was locked in between                             that it saw; of a lock of mongo-lock it
+//	                                                  knows resource and lockId only
+//	Status shows an exclusive lock that does not      Filter chooses locks, one by one, by all of
+//	match beside a shared one that does; of two       its fields
+//	limits of time one is forgotten
+//	Renew refuses locks without a TTL, although       Renew gives them one
+//	promised, and may renew some before it fails      it renews nothing if one has not a second
+//	                                                  left
+//	Unlock and Renew with an empty lockId take all    an empty lockId or resource is refused
+//	locks there are
+//	without the unique index two can hold a lock      the first use makes the index, or fails and
+//	                                                  says how to mend it
+//	a lock whose grant was not heard of stays         XLock and SLock give it back
+//
+// Names are 1 to 1024 bytes of UTF-8 without NUL, and so are owner, host and
+// comment, which may be empty. A TTL is at most 100 years. Whatever else is asked
+// for is an error that wraps driver.ErrInvalid, and nothing is sent.
+//
+// Whole seconds, no waiting, no word of a lost lock and no fencing: that is in the
+// nature of these functions. Package holdfast has what is missing, on the same
+// collection.
+package lock

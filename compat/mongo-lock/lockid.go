@@ -1,0 +1,180 @@
+package lock
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// leftToRenew is what a lock must have left to be renewed: whoever purges what
+	// has expired, by whatever clock, is not met.
+	leftToRenew = time.Second
+	// shortest is the shortest TTL there is.
+	shortest = time.Millisecond
+	// batch is how many locks are renewed in one round trip.
+	batch = 500
+)
+
+// Status returns the locks that the filter chooses, the newest first, those that
+// have expired and are still there included. It is not a snapshot of the
+// collection: each document is read in its turn.
+func (c *Client) Status(ctx context.Context, f Filter) ([]LockStatus, error) {
+	statuses := []LockStatus{}
+	err := f.validate()
+	if err == nil {
+		err = c.check(ctx)
+	}
+	if err != nil {
+		return statuses, wrap("status", "", err)
+	}
+	for s, err := range c.store.List(ctx, driver.Filter{
+		Resource: f.Resource, LockID: f.LockId, Owner: f.Owner,
+		CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter, Expired: true,
+	}) {
+		if err != nil {
+			return []LockStatus{}, wrap("status", "", err)
+		}
+		if ls := statusOf(s); f.matchTTL(ls.TTL) {
+			statuses = append(statuses, ls)
+		}
+	}
+	sort.Sort(LockStatusesByCreatedAtDesc(statuses))
+	return statuses, nil
+}
+
+func (f Filter) validate() (err error) {
+	if f.Resource != "" {
+		err = driver.ValidResource(f.Resource)
+	}
+	if f.LockId != "" {
+		err = cmp.Or(err, driver.ValidLockID(f.LockId))
+	}
+	return cmp.Or(err, driver.Details{Owner: f.Owner}.Validate())
+}
+
+// Unlock unlocks all locks of the lockId, the newest first, and returns them in
+// that order, each as it was before. Locks that are taken while it runs may stay.
+// It is no error if there is nothing to unlock.
+//
+// After an error the locks that it returns are unlocked, and others may be: call
+// it again.
+func (c *Client) Unlock(ctx context.Context, lockId string) ([]LockStatus, error) {
+	holds, err := c.holds(ctx, lockId)
+	if err != nil {
+		return []LockStatus{}, wrap("unlock", lockId, err)
+	}
+	unlocked, err := c.release(ctx, holds)
+	if err != nil {
+		err = wrap("unlock", lockId, err)
+	}
+	return unlocked, err
+}
+
+// Renew sets the TTL of all locks of the lockId, in seconds from now on, be it
+// less than they have left. A TTL of 0 ends them. It returns them with their new
+// TTL, the newest first, but for those that were unlocked meanwhile.
+//
+// ErrLockNotFound says that there are none, or that one has less than a second
+// left, in which case none is renewed, or was lost on the way. After any error
+// the caller should unlock the lockId, for some locks may not have been renewed.
+func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStatus, error) {
+	statuses := []LockStatus{}
+	d, err := seconds(ttl)
+	if err != nil {
+		return statuses, wrap("renew", lockId, err)
+	}
+	holds, err := c.holds(ctx, lockId)
+	if err != nil {
+		return statuses, wrap("renew", lockId, err)
+	}
+	tooLate := func(s driver.Status) bool { return s.Left < leftToRenew || s.Released }
+	if len(holds) == 0 || slices.ContainsFunc(holds, tooLate) {
+		return statuses, ErrLockNotFound
+	}
+	renewed, lost := make(map[driver.HoldRef]bool, len(holds)), false
+	for part := range slices.Chunk(holds, batch) {
+		qs := make([]driver.RenewRequest, len(part))
+		for i, s := range part {
+			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: max(d, shortest), Exact: true}
+		}
+		results, err := c.store.Renew(ctx, qs)
+		for i, r := range results {
+			switch {
+			case r.Err == nil:
+				renewed[part[i].Ref()] = true
+			case errors.Is(r.Err, driver.ErrLost):
+				lost = true
+			default:
+				err = cmp.Or(err, r.Err)
+			}
+		}
+		if err != nil {
+			return statuses, wrap("renew", lockId, err)
+		}
+	}
+	// The server knows when it was and what is left.
+	if holds, err = c.holds(ctx, lockId); err != nil {
+		return statuses, wrap("renew", lockId, err)
+	}
+	holds = slices.DeleteFunc(holds, func(s driver.Status) bool { return !renewed[s.Ref()] })
+	if lost {
+		err = ErrLockNotFound
+	}
+	for _, s := range holds {
+		statuses = append(statuses, statusOf(s))
+	}
+	return statuses, err
+}
+
+// holds lists all holds of the lock ID that are there, the newest first.
+func (c *Client) holds(ctx context.Context, lockID string) ([]driver.Status, error) {
+	if err := driver.ValidLockID(lockID); err != nil {
+		return nil, err
+	}
+	if err := c.check(ctx); err != nil {
+		return nil, err
+	}
+	holds, err := c.list(ctx, driver.Filter{LockID: lockID, Expired: true})
+	slices.SortFunc(holds, func(a, b driver.Status) int {
+		return cmp.Or(b.Created.Compare(a.Created), bytes.Compare(b.HoldID[:], a.HoldID[:]))
+	})
+	return holds, err
+}
+
+func (c *Client) list(ctx context.Context, f driver.Filter) (holds []driver.Status, err error) {
+	for s, err := range c.store.List(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		holds = append(holds, s)
+	}
+	return holds, nil
+}
+
+// release releases holds one after the other and returns those that were there.
+// It takes what was listed and no other, by hold ID and token. A lock of an old
+// client has neither: it is whatever the lock ID has on the resource, and asked for
+// once.
+func (c *Client) release(ctx context.Context, holds []driver.Status) ([]LockStatus, error) {
+	released := []LockStatus{}
+	for _, s := range holds {
+		results, err := c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: s.Ref()}})
+		if err == nil {
+			err = results[0].Err
+		}
+		if err != nil {
+			return released, err
+		}
+		if results[0].Found {
+			released = append(released, statusOf(s))
+		}
+	}
+	return released, nil
+}

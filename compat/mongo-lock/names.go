@@ -1,0 +1,105 @@
+package lock
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The types of locks, as LockStatus.Type has them.
+const (
+	LOCK_TYPE_EXCLUSIVE = "exclusive"
+	LOCK_TYPE_SHARED    = "shared"
+)
+
+// The outcomes that programs look for. They are returned unwrapped. Any other
+// error means that the outcome is not known, unless it wraps one of the errors of
+// package driver, such as ErrInvalid, ErrUnusable or ErrDamaged.
+var (
+	// ErrAlreadyLocked: a lock of somebody's, or one's own, is in the way.
+	ErrAlreadyLocked = errors.New("unable to acquire lock (resource is already locked)")
+	// ErrLockNotFound: there is no lock to renew, or not for a second more.
+	ErrLockNotFound = errors.New("unable to find lock")
+)
+
+// LockDetails are shown by Status. But for the TTL they decide nothing.
+type LockDetails struct { //nolint:revive // the name is that of mongo-lock
+	Owner   string // who locks
+	Host    string // where
+	Comment string // what for
+	TTL     uint   // how long the lock lives unless it is renewed, in seconds; 0: until it is unlocked
+}
+
+// LockStatus is a lock as it was when the server was asked.
+type LockStatus struct { //nolint:revive // the name is that of mongo-lock
+	Resource string
+	LockId   string
+	// Type is LOCK_TYPE_EXCLUSIVE or LOCK_TYPE_SHARED.
+	Type    string
+	Owner   string
+	Host    string
+	Comment string
+	// CreatedAt and RenewedAt are times of the server's clock; of the client's, if
+	// that has mongo-lock. RenewedAt is nil for a lock that was never renewed.
+	CreatedAt time.Time
+	RenewedAt *time.Time
+	// TTL is the time left in seconds, rounded down: 0 when it has passed,
+	// negative for a lock without a TTL.
+	TTL int64
+
+	holdID driver.HoldID // tells which of two is newer, see newHoldID
+}
+
+func statusOf(s driver.Status) LockStatus {
+	ls := LockStatus{
+		Resource: s.Resource, LockId: s.LockID, Type: s.Mode.String(),
+		Owner: s.Owner, Host: s.Host, Comment: s.Comment,
+		CreatedAt: s.Created, TTL: -1, holdID: s.HoldID,
+	}
+	if !s.Renewed.IsZero() {
+		ls.RenewedAt = &s.Renewed
+	}
+	if s.Left != driver.Forever {
+		ls.TTL = int64(s.Left / time.Second)
+	}
+	return ls
+}
+
+// LockStatusesByCreatedAtDesc sorts locks, the newest first.
+type LockStatusesByCreatedAtDesc []LockStatus //nolint:revive // the name is that of mongo-lock
+
+// Len implements sort.Interface.
+func (ls LockStatusesByCreatedAtDesc) Len() int { return len(ls) }
+
+// Less implements sort.Interface. Of locks of the same millisecond it knows the
+// order if one process took them by this package.
+func (ls LockStatusesByCreatedAtDesc) Less(i, j int) bool {
+	if c := ls[i].CreatedAt.Compare(ls[j].CreatedAt); c != 0 {
+		return c > 0
+	}
+	return string(ls[i].holdID[:]) > string(ls[j].holdID[:])
+}
+
+// Swap implements sort.Interface.
+func (ls LockStatusesByCreatedAtDesc) Swap(i, j int) { ls[i], ls[j] = ls[j], ls[i] }
+
+// Filter chooses locks. Fields that are zero are ignored; the others must all
+// match.
+type Filter struct {
+	CreatedBefore time.Time
+	CreatedAfter  time.Time
+	TTLlt         uint // TTL below, in seconds; no locks without a TTL
+	TTLgte        uint // TTL of at least, in seconds; no locks without a TTL
+	Resource      string
+	LockId        string
+	Owner         string
+}
+
+// matchTTL reports whether the filter chooses a lock by its TTL.
+func (f Filter) matchTTL(ttl int64) bool {
+	if f.TTLlt == 0 && f.TTLgte == 0 {
+		return true
+	}
+	return ttl >= 0 && (f.TTLlt == 0 || uint64(ttl) < uint64(f.TTLlt)) && uint64(ttl) >= uint64(f.TTLgte)
+}

@@ -1,0 +1,231 @@
+package mongolockcompat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// A server that is gone is no answer, whatever is asked.
+func TestServerGone(t *testing.T) {
+	server := engines.NewMongoServer(t)
+	client, err := mongo.Connect(options.Client().ApplyURI(server.URL).SetServerSelectionTimeout(200 * time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) }()
+	coll := client.Database("db").Collection("locks")
+	used, fresh := lock.NewClient(coll), lock.NewClient(coll)
+	if err := used.XLock(t.Context(), "r", "a", lock.LockDetails{}); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	for name, c := range map[string]*lock.Client{"that was used": used, "that is new": fresh} {
+		for what, err := range everything(t.Context(), c, "r", "a") {
+			failed(t, what+" by a client "+name, err)
+		}
+		failed(t, "CreateIndexes", c.CreateIndexes(t.Context()))
+		purged, err := lock.NewPurger(c).Purge(t.Context())
+		failed(t, "Purge", err)
+		want(t, purged)
+	}
+	// What failed is tried again, by each use.
+	server.Restart(t)
+	back, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for err = errors.New("not asked yet"); err != nil; {
+		if back.Err() != nil {
+			t.Fatalf("after the server came back: %v", err)
+		}
+		err = fresh.XLock(back, "r", "a", lock.LockDetails{})
+	}
+}
+
+// dropper loses the reply to the next command of a name, after the server has
+// carried it out.
+type dropper struct{ command atomic.Pointer[string] }
+
+func (d *dropper) drop(command string) { d.command.Store(&command) }
+
+// DialContext implements options.ContextDialer.
+func (d *dropper) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return &droppingConn{Conn: conn, d: d}, err
+}
+
+type droppingConn struct {
+	net.Conn
+	d    *dropper
+	lose atomic.Bool
+}
+
+func (c *droppingConn) Write(p []byte) (int, error) {
+	command := c.d.command.Load()
+	if command != nil && bytes.Contains(p, append([]byte(*command), 0)) && c.d.command.CompareAndSwap(command, nil) {
+		c.lose.Store(true)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *droppingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.lose.Load() && n > 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// A reply that was lost is an error, and leaves nothing behind that others would
+// have to wait for.
+func TestReplyLost(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	var d dropper
+	// Retryable writes would hide it, where the server has them.
+	c := lock.NewClient(f.through(options.Client().SetDialer(&d).SetRetryWrites(false).SetRetryReads(false)))
+	if err := c.CreateIndexes(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	d.drop("findAndModify")
+	failed(t, "XLock", c.XLock(ctx, "r", "a", lock.LockDetails{}))
+	want(t, f.status(lock.Filter{}))
+	d.drop("findAndModify")
+	failed(t, "SLock", c.SLock(ctx, "r", "a", lock.LockDetails{}, -1))
+	want(t, f.status(lock.Filter{}))
+
+	f.x("r1", "a", 100)
+	f.s("r2", "a", 100, -1)
+	d.drop("update")
+	renewed, err := c.Renew(ctx, "a", 200)
+	failed(t, "Renew", err)
+	want(t, renewed)
+	want(t, must[[]lock.LockStatus](t)(c.Renew(ctx, "a", 200)), "r2/a", "r1/a")
+
+	d.drop("find")
+	_, err = c.Unlock(ctx, "a")
+	failed(t, "Unlock that cannot read", err)
+	d.drop("update")
+	unlocked, err := c.Unlock(ctx, "a")
+	failed(t, "Unlock", err)
+	want(t, unlocked)
+	want(t, must[[]lock.LockStatus](t)(c.Unlock(ctx, "a")), "r1/a") // as the documentation says: call it again
+	want(t, f.status(lock.Filter{}))
+	d.drop("find")
+	_, err = c.Status(ctx, lock.Filter{})
+	failed(t, "Status", err)
+}
+
+// A context that ends while the server works leaves no lock behind.
+func TestCancelledLock(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d := &canceller{cancel: cancel}
+	c := lock.NewClient(f.through(options.Client().SetDialer(d)))
+	if err := c.CreateIndexes(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.armed.Store(true)
+	if err := c.XLock(ctx, "r", "a", lock.LockDetails{}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	want(t, f.status(lock.Filter{}))
+	f.x("r", "b", 0)
+}
+
+// canceller ends a context when the reply to a findAndModify has arrived, before
+// the caller reads it.
+type canceller struct {
+	cancel context.CancelFunc
+	armed  atomic.Bool
+}
+
+func (d *canceller) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return &cancellingConn{Conn: conn, d: d}, err
+}
+
+type cancellingConn struct {
+	net.Conn
+	d   *canceller
+	hit atomic.Bool
+}
+
+func (c *cancellingConn) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("findAndModify\x00")) && c.d.armed.CompareAndSwap(true, false) {
+		c.hit.Store(true)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *cancellingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.hit.CompareAndSwap(true, false) {
+		c.d.cancel()
+		return 0, context.Canceled
+	}
+	return n, err
+}
+
+// A document that cannot be understood is no answer either, and stays as it is.
+func TestDamage(t *testing.T) {
+	f := newFixture(t)
+	for name, damage := range map[string]bson.M{
+		"expiresAt is a text":   {"exclusive.expiresAt": "soon"},
+		"acquired is a number":  {"exclusive.acquired": 1},
+		"a lock is half a text": {"shared.locks": bson.A{bson.M{"lockId": "a", "expiresAt": "soon"}}},
+		"fence is a text":       {"fence": "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.x(name, name, 1)
+			// All by the lockId that is asked for, or it would not be found.
+			if locks, ok := damage["shared.locks"].(bson.A); ok {
+				locks[0].(bson.M)["lockId"] = name
+			}
+			if _, err := f.coll.UpdateOne(t.Context(), bson.M{"resource": name}, bson.M{"$set": damage}); err != nil {
+				t.Fatal(err)
+			}
+			before := f.raw(name)
+			errs := everything(t.Context(), f.Client, name, name)
+			_, errs["Purge"] = lock.NewPurger(f.Client).Purge(t.Context())
+			for what, err := range errs {
+				failed(t, what, err)
+				if !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: error %v, want ErrDamaged and the resource", what, err)
+				}
+			}
+			if after := f.raw(name); !bytes.Equal(after, before) {
+				t.Errorf("the document was\n%v\nand is\n%v", before, after)
+			}
+			if _, err := f.coll.DeleteOne(t.Context(), bson.M{"resource": name}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A count that is off is put right by whoever writes next.
+func TestCountOff(t *testing.T) {
+	f := newFixture(t)
+	f.s("r", "a", 0, -1)
+	if _, err := f.coll.UpdateOne(t.Context(), bson.M{}, bson.M{"$set": bson.M{"shared.count": 7}}); err != nil {
+		t.Fatal(err)
+	}
+	f.s("r", "b", 0, 2)
+	f.counted("r", 2)
+}

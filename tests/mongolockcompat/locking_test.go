@@ -1,0 +1,162 @@
+package mongolockcompat
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+)
+
+func TestXLock(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	f.x("r1", "a", 0)
+	f.x("r2", "a", 0)
+	refused(t, f.XLock(ctx, "r1", "a", lock.LockDetails{})) // its own
+	refused(t, f.XLock(ctx, "r1", "b", lock.LockDetails{}))
+	refused(t, f.SLock(ctx, "r1", "a", lock.LockDetails{}, -1))
+	refused(t, f.SLock(ctx, "r1", "b", lock.LockDetails{}, -1))
+	f.counted("r1", 0)
+	f.s("r3", "a", 0, -1)
+	refused(t, f.XLock(ctx, "r3", "a", lock.LockDetails{}))
+	refused(t, f.XLock(ctx, "r3", "b", lock.LockDetails{}))
+	f.counted("r3", 1)
+}
+
+func TestSLock(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	refused(t, f.SLock(ctx, "never locked", "a", lock.LockDetails{}, 0))
+	for i := range 5 {
+		f.s("r", fmt.Sprint("no limit ", i), 0, -1)
+	}
+	refused(t, f.SLock(ctx, "r", "a", lock.LockDetails{}, 0))
+	refused(t, f.SLock(ctx, "r", "a", lock.LockDetails{}, 4))
+	refused(t, f.SLock(ctx, "r", "a", lock.LockDetails{}, 5))
+	refused(t, f.SLock(ctx, "r", "no limit 2", lock.LockDetails{}, -1)) // has one
+	f.counted("r", 5)
+	f.s("r", "a", 0, 6)
+	f.s("r", "b", 0, -7)
+	f.counted("r", 7)
+	f.s("other", "a", 0, 1) // a lockId has one lock of each resource
+}
+
+// An expired lock neither blocks nor counts, though nobody purged it.
+func TestExpiredDoesNotBlock(t *testing.T) {
+	f := newFixture(t)
+	for _, r := range []string{"x then x", "x then s"} {
+		f.x(r, "a", 1)
+	}
+	for _, r := range []string{"s then x", "s then s"} {
+		f.s(r, "a", 1, -1)
+		f.s(r, "b", 1, -1)
+	}
+	f.s("one lives", "a", 1, -1)
+	f.s("one lives", "b", 100, -1)
+	f.pass(time.Second)
+	f.x("x then x", "a", 0) // the same lockId, too
+	f.s("x then s", "b", 0, 1)
+	f.x("s then x", "c", 0)
+	f.s("s then s", "a", 0, 1)
+	refused(t, f.SLock(t.Context(), "one lives", "c", lock.LockDetails{}, 1))
+	f.s("one lives", "c", 0, 2)
+	for r, n := range map[string]int{"x then x": 0, "x then s": 1, "s then x": 0, "s then s": 1, "one lives": 2} {
+		f.counted(r, n)
+	}
+}
+
+// A lock blocks to the last millisecond.
+func TestLiveBlocks(t *testing.T) {
+	f := newFixture(t)
+	if !f.clock.Set() {
+		t.Skip("the clock of a real server cannot be set")
+	}
+	f.x("x", "a", 2)
+	f.s("s", "a", 2, -1)
+	f.pass(2*time.Second - time.Millisecond)
+	refused(t, f.XLock(t.Context(), "x", "b", lock.LockDetails{}))
+	refused(t, f.SLock(t.Context(), "x", "b", lock.LockDetails{}, -1))
+	refused(t, f.XLock(t.Context(), "s", "b", lock.LockDetails{}))
+	refused(t, f.SLock(t.Context(), "s", "b", lock.LockDetails{}, 1))
+	f.pass(time.Millisecond)
+	f.x("x", "b", 0)
+	f.x("s", "b", 0)
+}
+
+// The server's clock decides, here one that is years ahead of the clients'.
+func TestServerClock(t *testing.T) {
+	f := newFixture(t)
+	if !f.clock.Set() {
+		t.Skip("the clock of a real server cannot be set")
+	}
+	f.pass(5 * 365 * 24 * time.Hour)
+	f.x("r", "a", 10)
+	refused(t, f.XLock(t.Context(), "r", "b", lock.LockDetails{}))
+	f.pass(9 * time.Second)
+	renewed := must[[]lock.LockStatus](t)(f.Renew(t.Context(), "a", 5))
+	if len(renewed) != 1 || renewed[0].TTL != 5 || !renewed[0].CreatedAt.Equal(f.clock.Now().Add(-9*time.Second)) ||
+		renewed[0].RenewedAt == nil || !renewed[0].RenewedAt.Equal(f.clock.Now()) {
+		t.Errorf("renewed %+v at %v", renewed, f.clock.Now())
+	}
+	f.pass(5 * time.Second)
+	f.x("r", "b", 0)
+}
+
+// The first shared locks of a resource are all granted, as far as there is room,
+// although the document is made by one of them.
+func TestFirstSharedLocks(t *testing.T) {
+	f := newFixture(t)
+	for round := range 20 {
+		const askers, most = 8, 5
+		resource := fmt.Sprint("new ", round)
+		var granted sync.Map
+		var wait sync.WaitGroup
+		for i := range askers {
+			limit := -1
+			if round%2 == 1 {
+				limit = most
+			}
+			wait.Go(func() {
+				id := fmt.Sprint("asker ", i)
+				err := f.SLock(t.Context(), resource, id, lock.LockDetails{TTL: 100}, limit)
+				switch {
+				case err == nil:
+					granted.Store(id, true)
+				case limit < 0:
+					t.Errorf("asker %d of a new resource without a limit: %v", i, err)
+				default:
+					refused(t, err)
+				}
+			})
+		}
+		wait.Wait()
+		n := 0
+		granted.Range(func(any, any) bool { n++; return true })
+		if round%2 == 1 && n != most {
+			t.Errorf("%d were granted with a limit of %d", n, most)
+		}
+		f.counted(resource, n)
+	}
+}
+
+// TTLs from one second to 100 years, and none.
+func TestTTLs(t *testing.T) {
+	f := newFixture(t)
+	const years = 100 * 365 * 86400
+	f.x("short", "a", 1)
+	f.x("long", "a", years)
+	f.x("none", "a", 0)
+	f.s("none shared", "a", 0, -1)
+	got := map[string]int64{}
+	for _, l := range f.status(lock.Filter{}) {
+		got[l.Resource] = l.TTL
+	}
+	if got["none"] >= 0 || got["none shared"] >= 0 || got["long"] < years-60 || got["long"] > years || got["short"] > 1 || got["short"] < 0 {
+		t.Errorf("TTLs %v", got)
+	}
+	f.pass(2 * time.Second)
+	f.x("short", "b", 0)
+	refused(t, f.XLock(t.Context(), "none", "b", lock.LockDetails{}))
+}

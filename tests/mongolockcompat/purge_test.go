@@ -1,0 +1,131 @@
+package mongolockcompat
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+func (f *fixture) purge(wanted ...string) []lock.LockStatus {
+	f.t.Helper()
+	purged := must[[]lock.LockStatus](f.t)(lock.NewPurger(f.Client).Purge(f.t.Context()))
+	want(f.t, purged, wanted...)
+	return purged
+}
+
+// All locks of a lockId of which one has expired go, and no others.
+func TestPurge(t *testing.T) {
+	f := newFixture(t)
+	f.purge()
+	f.x("r1", "a", 0)
+	f.x("r2", "b", 1)
+	f.s("r3", "c", 1, -1)
+	f.x("r4", "b", 0)
+	f.s("r3", "b", 30, -1)
+	f.s("r3", "d", 30, -1)
+	f.purge()
+	f.pass(time.Second)
+	purged := f.purge("r3/b", "r4/b", "r3/c", "r2/b")
+	for i, ttl := range []int64{29, -1, 0, 0} { // as they were before
+		if got := purged[i].TTL; got > ttl || got < min(ttl, 0) {
+			t.Errorf("%s had a TTL of %d, want %d", purged[i].Resource, got, ttl)
+		}
+	}
+	want(t, f.status(lock.Filter{}), "r3/d", "r1/a")
+	f.counted("r3", 1)
+	f.purge()
+}
+
+// What expired and is another's now is not purged for it.
+func TestPurgeAfterTakeover(t *testing.T) {
+	f := newFixture(t)
+	f.x("r1", "a", 1)
+	f.x("r2", "a", 100)
+	f.pass(time.Second)
+	f.x("r1", "b", 0)
+	f.purge()
+	want(t, f.status(lock.Filter{}), "r1/b", "r2/a")
+}
+
+// A hold in its takeover delay blocks, and has not expired for anybody.
+func TestPurgeWaitsForTakeoverDelay(t *testing.T) {
+	f := newFixture(t)
+	store := mongolock.New(f.coll, &mongolock.Options{Poll: true})
+	_, err := store.Acquire(t.Context(), driver.AcquireRequest{
+		Resource: "r1", LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Second, TakeoverDelay: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.pass(10 * time.Millisecond)
+	f.x("r2", "a", 100)
+	f.pass(time.Second)
+	f.purge()
+	refused(t, f.XLock(t.Context(), "r1", "b", lock.LockDetails{}))
+	f.pass(time.Second)
+	f.purge("r2/a", "r1/a")
+}
+
+// Between the moment that Purge saw something expired and that it unlocks, the
+// same lockId locks anew. The new locks stay, if they come before it looks again:
+// nothing is expired then; and if they come after: they are not what it saw.
+func TestPurgeLooksAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		find   int // the read after which it happens
+		purged []string
+		stay   []string
+	}{
+		"after the first look":  {1, nil, []string{"r1/a", "r2/a"}},
+		"after the second look": {2, []string{"r2/a"}, []string{"r1/a"}},
+		"after the last look":   {3, []string{"r2/a"}, []string{"r1/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.x("r2", "a", 100)
+			f.x("r1", "a", 1)
+			f.pass(time.Second)
+			found := 0
+			between := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+				if e.CommandName != "find" {
+					return
+				}
+				if found++; found == c.find {
+					f.x("r1", "a", 100) // the expired one is no obstacle
+				}
+			}}
+			watched := lock.NewClient(f.through(options.Client().SetMonitor(between)))
+			purged := must[[]lock.LockStatus](t)(lock.NewPurger(watched).Purge(t.Context()))
+			want(t, purged, c.purged...)
+			want(t, f.status(lock.Filter{}), c.stay...)
+			if found < c.find {
+				t.Errorf("it looked %d times", found)
+			}
+		})
+	}
+}
+
+// through is the fixture's collection by another client.
+func (f *fixture) through(opts *options.ClientOptions) *mongo.Collection {
+	f.t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(f.t).URL), opts)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		err := client.Disconnect(context.WithoutCancel(f.t.Context()))
+		if err != nil && !errors.Is(err, mongo.ErrClientDisconnected) {
+			f.t.Error(err)
+		}
+	})
+	return client.Database(f.coll.Database().Name()).Collection(f.coll.Name())
+}
