@@ -18,6 +18,7 @@ TESTFLAGS ?=
 FUZZTIME ?= 30s
 KILLS ?= 1000
 ROUNDS ?= 200
+RACES ?= 10000
 VERSION ?=
 
 # $(call each,modules,command): the command in the folder of each module, all of
@@ -30,7 +31,7 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test fuzz crash chaos engines bench
+.PHONY: test fuzz crash chaos interop engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
@@ -49,6 +50,9 @@ crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 
 chaos: ## kills, stops and suspends the command holdfast while others wait, ROUNDS (200) times
 	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
+
+interop: ## races old clients against new ones for one resource, RACES (10000) times
+	cd tests && go test -race -count=1 -v -timeout 60m -run '^TestRaces$$' ./interop/mongolock -args -interop.rounds=$(RACES)
 
 engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
 	@go -C tests build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
