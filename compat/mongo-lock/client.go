@@ -34,11 +34,18 @@ func NewClient(collection *mongo.Collection) *Client {
 // driver.ErrUnusable says what is in the way of the one on resource, without which
 // nothing can be locked.
 func (c *Client) CreateIndexes(ctx context.Context) error {
-	if err := c.store.Init(ctx); err != nil {
+	if err := c.init(ctx); err != nil {
 		return wrap("create indexes", "", err)
 	}
-	c.ready.Store(true)
 	return nil
+}
+
+func (c *Client) init(ctx context.Context) error {
+	err := c.store.Init(ctx)
+	if err == nil {
+		c.ready.Store(true)
+	}
+	return err
 }
 
 // check makes sure that the ctx is alive and, once, that the indexes are there.
@@ -47,7 +54,7 @@ func (c *Client) check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || c.ready.Load() {
 		return err
 	}
-	return c.CreateIndexes(ctx)
+	return c.init(ctx)
 }
 
 // XLock locks the resource exclusively for the lockId. It does not wait:

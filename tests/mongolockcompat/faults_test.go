@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -30,9 +32,7 @@ func TestServerGone(t *testing.T) {
 	defer func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) }()
 	coll := client.Database("db").Collection("locks")
 	used, fresh := lock.NewClient(coll), lock.NewClient(coll)
-	if err := used.XLock(t.Context(), "r", "a", lock.LockDetails{}); err != nil {
-		t.Fatal(err)
-	}
+	untilDone(t, func() error { return used.XLock(t.Context(), "r", "a", lock.LockDetails{}) })
 	server.Stop()
 	for name, c := range map[string]*lock.Client{"that was used": used, "that is new": fresh} {
 		for what, err := range everything(t.Context(), c, "r", "a") {
@@ -45,13 +45,17 @@ func TestServerGone(t *testing.T) {
 	}
 	// What failed is tried again, by each use.
 	server.Restart(t)
-	back, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for err = errors.New("not asked yet"); err != nil; {
-		if back.Err() != nil {
-			t.Fatalf("after the server came back: %v", err)
+	untilDone(t, func() error { return fresh.XLock(t.Context(), "r", "a", lock.LockDetails{}) })
+}
+
+// untilDone tries until a server that has just started answers.
+func untilDone(t *testing.T, try func() error) {
+	t.Helper()
+	late := time.Now().Add(time.Minute)
+	for err := try(); err != nil && !errors.Is(err, lock.ErrAlreadyLocked); err = try() {
+		if time.Now().After(late) {
+			t.Fatal(err)
 		}
-		err = fresh.XLock(back, "r", "a", lock.LockDetails{})
 	}
 }
 
@@ -216,6 +220,30 @@ func TestDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// Damage that comes between a look and the renewal is told, too.
+func TestDamageWhileRenewing(t *testing.T) {
+	f := newFixture(t)
+	f.x("r", "a", 100)
+	var once sync.Once
+	between := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+		if e.CommandName != "find" {
+			return
+		}
+		once.Do(func() {
+			damage := bson.M{"$set": bson.M{"exclusive.expiresAt": "soon"}}
+			if _, err := f.coll.UpdateOne(t.Context(), bson.M{"resource": "r"}, damage); err != nil {
+				t.Error(err)
+			}
+		})
+	}}
+	renewed, err := lock.NewClient(f.through(options.Client().SetMonitor(between))).Renew(t.Context(), "a", 200)
+	failed(t, "Renew", err)
+	want(t, renewed)
+	if !errors.Is(err, driver.ErrDamaged) {
+		t.Errorf("error %v, want ErrDamaged", err)
 	}
 }
 
