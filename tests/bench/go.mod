@@ -16,6 +16,7 @@ require (
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
@@ -40,3 +41,9 @@ replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 replace github.com/holdfast-go/holdfast/mongolock => ../../mongolock
 
 replace github.com/holdfast-go/holdfast/tests => ../
+
+replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit
+
+replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../../compat/mongo-lock
+
+replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc

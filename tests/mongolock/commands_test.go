@@ -119,7 +119,7 @@ func renew(t testing.TB, s driver.Store, qs []driver.RenewRequest, lost int) {
 // and whoever is refused is.
 func TestHoldersInReplies(t *testing.T) {
 	var last bson.Raw
-	s := newStore(t, newCollection(t, connect(t, &event.CommandMonitor{
+	s := newStore(t, through(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { last = bytes.Clone(e.Reply) },
 	})))
 	holders := func() int {

@@ -40,7 +40,7 @@ func TestDamage(t *testing.T) {
 		"an end is a text":              obj("shared.locks", bson.A{obj("lockId", "b", "end", "soon"), obj("lockId", "c", "end", past)}),
 		"an end is true":                obj("shared.locks", bson.A{obj("lockId", "b", "end", true), obj("lockId", "c", "end", past)}),
 		"an end is an array":            obj("shared.locks", bson.A{obj("lockId", "b", "end", bson.A{past})}),
-		"an end is beyond reach":        obj("shared.locks", bson.A{obj("lockId", "b", "end", lastEnd+1)}),
+		"an end is beyond reach":        obj("shared.locks", bson.A{obj("lockId", "b", "end", bson.DateTime(253_370_764_800_001))}),
 		"an expired one without lockId": obj("exclusive.lockId", 7, "exclusive.expiresAt", past),
 		"fence is a text":               obj("fence", "7"),
 		"fence is an array":             obj("fence", bson.A{7}),
