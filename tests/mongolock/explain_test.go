@@ -1,0 +1,96 @@
+package mongolock_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// Whatever looks for holds does so by an index, with or without a filter.
+func TestQueriesUseIndexes(t *testing.T) {
+	if engines.MongoDB(t).Emulated {
+		t.Skip("the emulator has no explain: set HOLDFAST_TEST_MONGODB_URL")
+	}
+	var mu sync.Mutex
+	var finds []bson.Raw
+	coll := through(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			if e.CommandName == "find" {
+				mu.Lock()
+				defer mu.Unlock()
+				finds = append(finds, append(bson.Raw(nil), e.Command...))
+			}
+		},
+	}))
+	s := newStore(t, coll)
+	mustAcquire(t, s, request("r", "a"))
+	mustAcquire(t, s, shared(request("q", "a"), 0))
+	now := time.Now()
+	for name, f := range map[string]driver.Filter{
+		"all":               {},
+		"a resource":        {Resource: "r"},
+		"a lock ID":         {LockID: "a"},
+		"an owner":          {Owner: "ann"},
+		"the time":          {CreatedAfter: now.Add(-time.Hour), CreatedBefore: now.Add(time.Hour)},
+		"what is left":      {LeftBelow: time.Hour},
+		"all of the filter": {Resource: "r", LockID: "a", Owner: "ann", CreatedAfter: now.Add(-time.Hour), Expired: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mu.Lock()
+			finds = nil
+			mu.Unlock()
+			for _, err := range s.List(t.Context(), f) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			explained(t, coll.Database().Name(), finds)
+		})
+	}
+	t.Run("what to sweep", func(t *testing.T) {
+		mu.Lock()
+		finds = nil
+		mu.Unlock()
+		if _, err := s.Sweep(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		var expired []bson.Raw
+		for _, find := range finds {
+			if strings.Contains(find.Lookup("filter").String(), "expiresAt") {
+				expired = append(expired, find)
+			}
+		}
+		explained(t, coll.Database().Name(), expired)
+	})
+}
+
+// explained asks the server how it would do the queries.
+func explained(t *testing.T, database string, finds []bson.Raw) {
+	t.Helper()
+	if len(finds) != 1 {
+		t.Fatalf("%d queries were sent, want 1", len(finds))
+	}
+	var query bson.D
+	for _, key := range []string{"find", "filter", "projection", "collation"} {
+		if v := finds[0].Lookup(key); v.Type != 0 {
+			query = append(query, bson.E{Key: key, Value: v})
+		}
+	}
+	plan, err := engines.MongoDatabase(t).Client().Database(database).
+		RunCommand(t.Context(), obj("explain", query, "verbosity", "queryPlanner")).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := plan.Lookup("queryPlanner").String(); strings.Contains(text, "COLLSCAN") || !strings.Contains(text, "IXSCAN") {
+		t.Errorf("the collection is scanned: %s", text)
+	}
+}
