@@ -26,7 +26,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if limit == 0 {
 		limit = math.MaxInt32 // more than a document has room for
 	}
-	pipeline := statement.Of(obj(
+	pipeline := statement().Of(obj(
 		"ttl", mongokit.Millis(q.TTL), "limit", limit,
 		"lock", obj(
 			"_id", bson.NewObjectID(), "lockId", q.LockID,

@@ -27,10 +27,10 @@ func (s *Store) batch() *mongokit.Batch {
 		Collection: s.coll,
 		Look:       s.look,
 		Renewal: func(q driver.RenewRequest) mongo.WriteModel {
-			return on(renewOne, q.Resource, append(refAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
+			return on(renewOne(), q.Resource, append(refAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
 		},
 		Ending: func(q driver.ReleaseRequest) mongo.WriteModel {
-			return on(releaseOne, q.Resource, append(refAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
+			return on(releaseOne(), q.Resource, append(refAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
 		},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// The statements are built of these, once, when the program starts.
+// The statements are built of these, once.
 var (
 	tmp, ask, set, finish     = mongokit.Tmp, mongokit.Ask, mongokit.Set, mongokit.Finish
 	obj, op                   = mongokit.Obj, mongokit.Op

@@ -1,6 +1,8 @@
 package mongolock
 
 import (
+	"sync"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
@@ -20,11 +22,14 @@ import (
 type statement = mongokit.Statement
 
 // newStatement begins with stage 2, for the first one is what is asked for. The
-// pairs are set beside sound, which completes that stage.
-func newStatement(pairs []any, parts ...mongo.Pipeline) statement {
-	return mongokit.NewStatement(append([]mongo.Pipeline{
-		locks, {set(append([]any{"sound", sound}, pairs...)...)},
-	}, parts...)...)
+// pairs are set beside sound, which completes that stage. It is built when it is
+// first used, for a program may have this package linked in and use another.
+func newStatement(pairs []any, parts ...mongo.Pipeline) func() statement {
+	return sync.OnceValue(func() statement {
+		return mongokit.NewStatement(append([]mongo.Pipeline{
+			locks, {set(append([]any{"sound", sound}, pairs...)...)},
+		}, parts...)...)
+	})
 }
 
 // locks is stage 2. A document that was damaged or lacks what others have: an
@@ -107,7 +112,7 @@ var (
 		obj("$literal", nobody), concat(tmp("shared"), bson.A{tmp("lock")}))
 )
 
-func acquire(room, exclusive, shared any) statement {
+func acquire(room, exclusive, shared any) func() statement {
 	return newStatement(
 		[]any{
 			"exclusive", kept("exclusive"), "shared", kept("shared"),

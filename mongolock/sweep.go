@@ -75,7 +75,7 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err
 	flush := func() error {
 		writes := make([]mongo.WriteModel, len(resources))
 		for i, resource := range resources {
-			writes[i] = on(pruneOne, resource, obj("sweep", true))
+			writes[i] = on(pruneOne(), resource, obj("sweep", true))
 		}
 		changed, _, err := s.coll.Apply(ctx, writes)
 		if changed < len(resources) {
