@@ -3,6 +3,7 @@ package mongolock_test
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -16,7 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Most of the time they wait, for a network or a clock.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // newCollection is empty, in a database of its own.
 func newCollection(t testing.TB) *mongo.Collection {
