@@ -98,6 +98,9 @@ func (c *Client) ready(ctx context.Context) error {
 		return c.whyEnded(err)
 	}
 	c.initDone.Store(true)
+	// Some stores know only now whether they can wake who waits.
+	t := c.store.Traits()
+	c.log.DebugContext(ctx, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
 	return nil
 }
 

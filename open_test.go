@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,6 +64,15 @@ func TestInit(t *testing.T) {
 		}
 		s.init = func(context.Context) error { return nil }
 		tryLock(t, c, "r", nil)
+	})
+	t.Run("is logged with what it found out", func(t *testing.T) {
+		var log strings.Builder
+		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
+		c := newClient(t, s, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		tryLock(t, c, "r", nil)
+		if want := "store=memory wakesWaiters=true"; strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log is\n%s, want %q in it once", &log, want)
+		}
 	})
 	t.Run("that hangs does not hold up others, nor Close", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
