@@ -219,7 +219,7 @@ func TestFailures(t *testing.T) {
 
 func TestRestart(t *testing.T) {
 	s := engines.NewMongoServer(t)
-	client, err := mongo.Connect(options.Client().ApplyURI(s.URL).SetServerSelectionTimeout(3*time.Second))
+	client, err := mongo.Connect(options.Client().ApplyURI(s.URL).SetServerSelectionTimeout(3 * time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
