@@ -18,6 +18,7 @@ func TestParseURL(t *testing.T) {
 			"mongodb://h/app?readPreferenceTags=a:b&readPreferenceTags=&readPreference=secondary", "app", "locks",
 		},
 		{"mongodb://u:p@h1:27017,h2:27018,h3/app?collection=x", "mongodb://u:p@h1:27017,h2:27018,h3/app", "app", "x"},
+		{"mongodb://h/a%40b?collection=c%40d", "mongodb://h/a%40b", "a@b", "c@d"},
 		{"mongodb+srv://u:p@cluster.example.com/app?collection=x", "mongodb+srv://u:p@cluster.example.com/app", "app", "x"},
 	} {
 		u, err := driver.ParseURL(c.url)
@@ -47,6 +48,10 @@ func TestOpenRefuses(t *testing.T) {
 		"mongodb://u:secret@h/app?connectTimeoutMS=secret":   "mongodb URL",
 		"mongodb://u:secret@h/app?authMechanism=secret":      "mongodb URL",
 		"mongodb://h/app?collection=%zz":                     "escaped",
+		"mongodb://u:7777/secret@h/app":                      "%2F",
+		"mongodb://u:7777?secret@h/app":                      "%3F",
+		"mongodb://u:7777/app?secret@h/app":                  "%40",
+		"mongodb://u:7777#secret@h/app":                      "%23",
 	} {
 		s, err := driver.Open(t.Context(), text)
 		if err == nil {
