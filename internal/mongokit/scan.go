@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -59,6 +60,13 @@ func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
 	_, g, changed, err := model.Acquire(f.Record, f.Now, q)
 	if changed {
 		return driver.Grant{}, fmt.Errorf("the server neither granted %q nor is a hold in the way", q.Resource)
+	}
+	for _, h := range f.Record.Holds {
+		if err == nil && h.HoldID == q.HoldID && h.End != model.NoEnd {
+			// The server told when the command began. It may then have waited for one
+			// that began later, which was the same request or a renewal.
+			g.Left = min(g.Left, time.Duration(h.End-max(h.Created, h.Renewed))*time.Microsecond)
+		}
 	}
 	return g, err
 }
