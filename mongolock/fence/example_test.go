@@ -16,28 +16,35 @@ import (
 // for longer than its lock lives, what it sends later is refused.
 func Example() {
 	var (
-		ctx      context.Context
 		client   *holdfast.Client
 		accounts *mongo.Collection
 	)
-	hold, err := client.Lock(ctx, "account-17", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer hold.Unlock(ctx)
+	settle := func(ctx context.Context) error {
+		hold, err := client.Lock(ctx, "account-17", nil)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err := hold.Unlock(ctx); err != nil {
+				log.Print(err)
+			}
+		}()
+		ctx = hold.Context() // ends when the lock is lost
 
-	// Before it is read: what others send late does not count any more.
-	account := bson.D{{Key: "_id", Value: 17}}
-	if err := fence.Claim(hold.Context(), accounts, account, hold.Token()); err != nil {
-		log.Fatal(err)
+		// Before it is read: what others send late does not count any more.
+		account := bson.D{{Key: "_id", Value: 17}}
+		if err := fence.Claim(ctx, accounts, account, hold.Token()); err != nil {
+			return err
+		}
+		var is struct{ Balance, Due int64 }
+		if err := accounts.FindOne(ctx, account).Decode(&is); err != nil {
+			return err
+		}
+		settled := bson.D{{Key: "$set", Value: bson.D{{Key: "balance", Value: is.Balance - is.Due}, {Key: "due", Value: 0}}}}
+		_, err = fence.UpdateOne(ctx, accounts, account, settled, hold.Token())
+		return err
 	}
-	var is struct{ Balance, Due int64 }
-	if err := accounts.FindOne(hold.Context(), account).Decode(&is); err != nil {
-		log.Fatal(err)
-	}
-	settle := bson.D{{Key: "$set", Value: bson.D{{Key: "balance", Value: is.Balance - is.Due}, {Key: "due", Value: 0}}}}
-	_, err = fence.UpdateOne(hold.Context(), accounts, account, settle, hold.Token())
-	if errors.Is(err, holdfast.ErrStale) {
-		log.Fatal("somebody else settles this account by now")
+	if err := settle(context.Background()); errors.Is(err, holdfast.ErrStale) {
+		log.Print("somebody else settles this account by now")
 	}
 }
