@@ -39,14 +39,15 @@ func (c *MongoClock) Set() bool {
 	return !c.at.IsZero()
 }
 
-// Now is the time, for clients whose clock is right.
+// Now is the time, for clients whose clock is right; one set by hand has whole
+// milliseconds, as a server does.
 func (c *MongoClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() {
 		return time.Now()
 	}
-	return c.at
+	return c.at.Truncate(time.Millisecond)
 }
 
 // Pass returns when that much time has passed.

@@ -77,6 +77,31 @@ func MongoDatabase(t testing.TB) *mongo.Database {
 	return db
 }
 
+// MongoThrough returns the same collection of MongoDB(t), reached by a client of
+// its own with these options. The client is disconnected at the end of the test.
+func MongoThrough(t testing.TB, coll *mongo.Collection, opts *options.ClientOptions) *mongo.Collection {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(MongoDB(t).URL), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return client.Database(coll.Database().Name()).Collection(coll.Name())
+}
+
+// MongoBehind is MongoThrough for a client that connects by a dialer which may
+// fail. It looks for a lost server as often as it may, and does not wait long for
+// it.
+func MongoBehind(t testing.TB, coll *mongo.Collection, dialer options.ContextDialer) *mongo.Collection {
+	t.Helper()
+	return MongoThrough(t, coll, options.Client().SetDialer(dialer).
+		SetHeartbeatInterval(500*time.Millisecond).SetConnectTimeout(2*time.Second).SetServerSelectionTimeout(2*time.Second))
+}
+
 // MongoURL returns the URL of a database on a server; parameters are added to
 // those it has ("collection=locks").
 func MongoURL(e Engine, database, parameters string) string {

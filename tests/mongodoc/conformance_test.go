@@ -9,19 +9,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
 func (l layout) inRealTime(t *testing.T) *drivertest.Harness {
-	return l.harness(newCollection(t))
+	coll := newCollection(t)
+	return l.harness(coll, coll)
 }
 
-func (l layout) harness(coll *mongo.Collection) *drivertest.Harness {
+// harness opens stores in one collection, and looks after it in another way.
+func (l layout) harness(coll, near *mongo.Collection) *drivertest.Harness {
 	return &drivertest.Harness{
 		Store:     l.open(coll),
 		Reopen:    func(*testing.T) driver.Store { return l.open(coll) },
 		Uncounted: l.uncounted,
 		Damage: func(t *testing.T, resource string) {
-			if _, err := coll.UpdateOne(t.Context(), named(resource), obj("$set", l.damage)); err != nil {
+			if _, err := near.UpdateOne(t.Context(), named(resource), obj("$set", l.damage)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -30,12 +33,21 @@ func (l layout) harness(coll *mongo.Collection) *drivertest.Harness {
 
 func (l layout) onSetClock(t *testing.T) *drivertest.Harness {
 	coll := newCollection(t)
+	return withSetClock(t, l.harness(coll, coll), coll)
+}
+
+func (l layout) behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
+	near := newCollection(t)
+	return withSetClock(t, l.harness(engines.MongoBehind(t, near, n), near), near)
+}
+
+// withSetClock lets the clock of the database stand still until it is moved.
+func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *drivertest.Harness {
 	c := engines.NewMongoClock(t, coll.Database())
 	if !c.Set() {
 		t.Skip("the clock of a real server cannot be set")
 	}
-	h := l.harness(coll)
-	h.Now, h.RenewalsUntold = func() time.Time { return c.Now().Truncate(time.Millisecond) }, true
+	h.Now, h.RenewalsUntold = c.Now, true
 	h.Advance = func(d time.Duration) {
 		if err := c.Pass(t.Context(), d); err != nil {
 			t.Error(err)
@@ -54,4 +66,9 @@ func TestConformanceInRealTime(t *testing.T) {
 
 func TestConformanceBehindFaults(t *testing.T) {
 	each(t, func(t *testing.T, l layout) { drivertest.Run(t, drivertest.WithFaults(l.onSetClock)) })
+}
+
+// Connections are cut now and then, before the server has acted or after.
+func TestConformanceBehindNetwork(t *testing.T) {
+	each(t, func(t *testing.T, l layout) { drivertest.Run(t, proxy.Disturbed(3, l.behindNetwork)) })
 }

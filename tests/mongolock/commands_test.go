@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
 // commands are the names of what was sent.
@@ -45,7 +46,7 @@ func (c *commands) of(do func()) []string {
 // less than it was asked for.
 func TestCommandsPerOperation(t *testing.T) {
 	var sent commands
-	s := newStore(t, through(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
+	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
 	check := func(what string, want []string, do func()) {
 		t.Helper()
 		if got := sent.of(do); !slices.Equal(got, want) {
@@ -119,7 +120,7 @@ func renew(t testing.TB, s driver.Store, qs []driver.RenewRequest, lost int) {
 // and whoever is refused is.
 func TestHoldersInReplies(t *testing.T) {
 	var last bson.Raw
-	s := newStore(t, through(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
+	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { last = bytes.Clone(e.Reply) },
 	})))
 	holders := func() int {

@@ -1,7 +1,6 @@
 package mongolock_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -43,43 +42,19 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	return withSetClock(t, harness(behind(t, n, near), near), near)
 }
 
-// withSetClock lets the clock of the database stand still until it is moved, which
-// the emulator can do. It moves in whole milliseconds.
+// withSetClock lets the clock of the database stand still until it is moved.
 func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *drivertest.Harness {
-	if !engines.MongoDB(t).Emulated {
+	c := engines.NewMongoClock(t, coll.Database())
+	if !c.Set() {
 		t.Skip("the clock of a real server cannot be set")
 	}
-	c := &setClock{t: t, db: coll.Database(), now: time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)}
-	c.set()
-	h.Now, h.Advance, h.RenewalsUntold = c.time, c.advance, true
-	return h
-}
-
-type setClock struct {
-	t   *testing.T
-	db  *mongo.Database
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *setClock) set() {
-	if err := engines.SetMongoClock(c.t.Context(), c.db, c.now); err != nil {
-		c.t.Error(err)
+	h.Now, h.RenewalsUntold = c.Now, true
+	h.Advance = func(d time.Duration) {
+		if err := c.Pass(t.Context(), d); err != nil {
+			t.Error(err)
+		}
 	}
-}
-
-// time is the server's, in whole milliseconds.
-func (c *setClock) time() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now.Truncate(time.Millisecond)
-}
-
-func (c *setClock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	c.set()
+	return h
 }
 
 func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }

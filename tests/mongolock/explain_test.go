@@ -22,7 +22,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var finds []bson.Raw
-	coll := through(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
+	coll := engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{
 		Started: func(_ context.Context, e *event.CommandStartedEvent) {
 			if e.CommandName == "find" {
 				mu.Lock()

@@ -53,7 +53,7 @@ func failing(t *testing.T) (*mongo.Collection, func(engines.MongoFailure)) {
 func TestUndecidedAcquire(t *testing.T) {
 	coll, fail := failing(t)
 	var sent commands
-	s := newStore(t, through(t, coll, options.Client().SetMonitor(sent.monitor())))
+	s := newStore(t, engines.MongoThrough(t, coll, options.Client().SetMonitor(sent.monitor())))
 	for name, code := range map[string]int{"write conflict": writeConflict, "duplicate key": duplicateKey} {
 		fail(engines.MongoFailure{Command: "findAndModify", Times: 3, Code: code})
 		mustAcquire(t, s, request(name, "a"))
@@ -241,7 +241,7 @@ func TestLastingFailures(t *testing.T) {
 func TestNetworkErrorEndsAcquire(t *testing.T) {
 	coll, fail := failing(t)
 	var sent commands
-	s := newStore(t, through(t, coll, options.Client().SetMonitor(sent.monitor())))
+	s := newStore(t, engines.MongoThrough(t, coll, options.Client().SetMonitor(sent.monitor())))
 	fail(engines.MongoFailure{Command: "findAndModify", Times: 1, Code: notPrimary})
 	got := sent.of(func() {
 		_, err := s.Acquire(t.Context(), request("r", "a"))

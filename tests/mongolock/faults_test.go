@@ -9,18 +9,17 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
-// behind is a collection that is reached through the network. Its client looks
-// for a lost server as often as it may, does not wait long for it, and leaves no
-// connection open.
+// behind is a collection that is reached through the network. Its client leaves
+// no connection open.
 func behind(t testing.TB, n *proxy.Network, coll *mongo.Collection) *mongo.Collection {
 	t.Helper()
 	t.Cleanup(func() { eventually(t, "all connections are closed", n.Idle) })
-	return through(t, coll, options.Client().SetDialer(n).
-		SetHeartbeatInterval(500*time.Millisecond).SetConnectTimeout(2*time.Second).SetServerSelectionTimeout(2*time.Second))
+	return engines.MongoBehind(t, coll, n)
 }
 
 func TestFaults(t *testing.T) {
@@ -29,7 +28,7 @@ func TestFaults(t *testing.T) {
 		return &faults.Place{
 			Network: n,
 			Near: func(t *testing.T) driver.Store {
-				return mongolock.New(through(t, coll, options.Client()), nil)
+				return mongolock.New(engines.MongoThrough(t, coll, options.Client()), nil)
 			},
 			Far: func(t *testing.T) driver.Store { return mongolock.New(behind(t, n, coll), nil) },
 		}

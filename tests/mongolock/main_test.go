@@ -2,14 +2,12 @@
 package mongolock_test
 
 import (
-	"context"
 	"flag"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -29,21 +27,6 @@ func TestMain(m *testing.M) {
 func newCollection(t testing.TB) *mongo.Collection {
 	t.Helper()
 	return engines.MongoDatabase(t).Collection("locks")
-}
-
-// through is the same collection by a client of its own.
-func through(t testing.TB, coll *mongo.Collection, opts *options.ClientOptions) *mongo.Collection {
-	t.Helper()
-	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(t).URL), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return client.Database(coll.Database().Name()).Collection(coll.Name())
 }
 
 // newStore is ready, and closed in the end.

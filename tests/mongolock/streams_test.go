@@ -132,7 +132,7 @@ func TestNoStreams(t *testing.T) {
 		var log journal
 		opts := log.options()
 		opts.Poll = poll
-		s := mongolock.New(through(t, coll, options.Client()), opts)
+		s := mongolock.New(engines.MongoThrough(t, coll, options.Client()), opts)
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
@@ -30,7 +31,7 @@ func TestWriteConcernAndReadPreference(t *testing.T) {
 	careless := options.Client().SetMonitor(monitor).
 		SetReadPreference(readpref.SecondaryPreferred()).SetReadConcern(readconcern.Linearizable()).
 		SetWriteConcern(&writeconcern.WriteConcern{W: 1, Journal: &journal})
-	coll := through(t, newCollection(t), careless)
+	coll := engines.MongoThrough(t, newCollection(t), careless)
 	s := mongolock.New(coll.Clone(options.Collection().SetWriteConcern(writeconcern.Unacknowledged())), nil)
 	defer closeStore(t, s)
 	if err := s.Init(t.Context()); err != nil {
