@@ -6,16 +6,6 @@
 // when one is lost is the package's affair. docs/cli.md describes its use.
 package main
 
-import (
-	"os"
+import "os"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
-)
-
-func main() {
-	if guard.Called() {
-		guard.Main()
-		return
-	}
-	os.Exit(execute(os.Args[1:]))
-}
+func main() { os.Exit(execute(os.Args[1:])) }

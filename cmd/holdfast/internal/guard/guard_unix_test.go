@@ -12,14 +12,6 @@ import (
 	"time"
 )
 
-func TestMain(m *testing.M) {
-	if Called() {
-		Main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
 func newGuard(t *testing.T) *Guard {
 	t.Helper()
 	g, err := Start()

@@ -11,12 +11,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Called reports whether this process was started to be a guard: never here.
-func Called() bool { return false }
-
-// Main is not called here.
-func Main() {}
-
 var started = time.Now()
 
 // Now reads the clock of deadlines.

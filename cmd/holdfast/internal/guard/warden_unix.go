@@ -18,11 +18,18 @@ import (
 // processes by the program's name leaves those that clean up after them.
 const name = "holdguard"
 
-// Called reports whether this process was started to be a guard.
-func Called() bool { return len(os.Args) == 2 && os.Args[0] == name }
+// A guard is this program, called by its name. It needs little of it: it begins as
+// soon as that is initialized, and does not wait for stores and terminals to be,
+// which would double the time that it takes to start.
+func init() {
+	if len(os.Args) == 2 && os.Args[0] == name {
+		serve()
+		os.Exit(0)
+	}
+}
 
-// Main is the guard's main function. It returns when the guard has no more to do.
-func Main() {
+// serve returns when the guard has no more to do.
+func serve() {
 	// The kernel kills the command when the thread that started it ends: that has
 	// to be this one, which stays.
 	runtime.LockOSThread()
