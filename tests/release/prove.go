@@ -92,7 +92,9 @@ func (r *release) emptyFolder(name string) (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// asUser runs a command of somebody who has the release from a proxy.
+// asUser runs a command of somebody who has the release from a proxy, and who has
+// nothing else: where the go command finds the root module in its cache, it does
+// not look further for a module below it.
 func (r *release) asUser(ctx context.Context, dir, name string, args ...string) (string, error) {
 	others, err := r.othersProxies(ctx)
 	if err != nil {
@@ -100,7 +102,7 @@ func (r *release) asUser(ctx context.Context, dir, name string, args ...string) 
 	}
 	cmd := modules.Command(ctx, dir, name, args...)
 	cmd.Env = append(cmd.Env,
-		"GOMODCACHE="+filepath.Join(r.tmp, "user"),
+		"GOMODCACHE="+dir+"-modules",
 		"GOBIN="+filepath.Join(dir, "bin"),
 		"GOFLAGS=-modcacherw",
 		"GOPROXY="+fileProxy(r.cache())+","+others,
