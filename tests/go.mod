@@ -18,6 +18,7 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/holdfast-go/holdfast/compat/mongo-lock v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0
+	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
@@ -33,7 +34,6 @@ require (
 	github.com/golang/protobuf v1.5.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
-	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect

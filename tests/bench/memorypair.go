@@ -45,7 +45,7 @@ func measureMemoryPair(ctx context.Context, _ string) (_ []result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	allocations, err := allocationsOf(func() error { return lockAndUnlock(ctx, client, "resource") })
+	allocations, _, err := allocated(10_000, func() error { return lockAndUnlock(ctx, client, "resource") })
 	if err != nil {
 		return nil, err
 	}
@@ -62,16 +62,16 @@ func measureMemoryPair(ctx context.Context, _ string) (_ []result, err error) {
 	}}, nil
 }
 
-// allocationsOf returns how many allocations f makes, on average.
-func allocationsOf(f func() error) (float64, error) {
-	const times = 10_000
+// allocated returns how many allocations f makes, and of how many bytes, on average.
+func allocated(times int, f func() error) (count, bytes float64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range times {
 		if err := f(); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs-before.Mallocs) / times, nil
+	of := func(before, after uint64) float64 { return float64(after-before) / float64(times) }
+	return of(before.Mallocs, after.Mallocs), of(before.TotalAlloc, after.TotalAlloc), nil
 }

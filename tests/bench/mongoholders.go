@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -49,7 +48,7 @@ func measureMongoHolders(ctx context.Context, _ string) (_ []result, err error) 
 		if err != nil {
 			return nil, err
 		}
-		made, err := allocatedBy(pair)
+		_, made, err := allocated(20, pair)
 		if err != nil {
 			return nil, err
 		}
@@ -131,18 +130,4 @@ func share(ctx context.Context, store driver.Store, coll *mongo.Collection, reso
 		{Key: "shared.count", Value: n}, {Key: "shared.locks", Value: locks},
 	}}})
 	return err
-}
-
-// allocatedBy returns how many bytes f allocates, on average.
-func allocatedBy(f func() error) (float64, error) {
-	const times = 20
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range times {
-		if err := f(); err != nil {
-			return 0, err
-		}
-	}
-	runtime.ReadMemStats(&after)
-	return float64(after.TotalAlloc-before.TotalAlloc) / times, nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 // MongoClock is the server's clock in one database: set by hand on the emulator,
@@ -75,6 +77,22 @@ func (c *MongoClock) Pass(ctx context.Context, d time.Duration) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Drive lets a harness of the conformance suite move the clock, and see it. Where
+// the clock is real the test is skipped.
+func (c *MongoClock) Drive(t *testing.T, h *drivertest.Harness) *drivertest.Harness {
+	t.Helper()
+	if !c.Set() {
+		t.Skip("the clock of a real server cannot be set")
+	}
+	h.Now = c.Now
+	h.Advance = func(d time.Duration) {
+		if err := c.Pass(t.Context(), d); err != nil {
+			t.Error(err)
+		}
+	}
+	return h
 }
 
 func (c *MongoClock) serverTime(ctx context.Context) (time.Time, error) {

@@ -2,7 +2,6 @@ package mongodoc_test
 
 import (
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
@@ -43,17 +42,8 @@ func (l layout) behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harnes
 
 // withSetClock lets the clock of the database stand still until it is moved.
 func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *drivertest.Harness {
-	c := engines.NewMongoClock(t, coll.Database())
-	if !c.Set() {
-		t.Skip("the clock of a real server cannot be set")
-	}
-	h.Now, h.RenewalsUntold = c.Now, true
-	h.Advance = func(d time.Duration) {
-		if err := c.Pass(t.Context(), d); err != nil {
-			t.Error(err)
-		}
-	}
-	return h
+	h.RenewalsUntold = true
+	return engines.NewMongoClock(t, coll.Database()).Drive(t, h)
 }
 
 func TestConformance(t *testing.T) {

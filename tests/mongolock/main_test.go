@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
@@ -48,13 +49,7 @@ func closeStore(t testing.TB, s driver.Store) {
 }
 
 // obj makes a document of pairs of key and value.
-func obj(pairs ...any) bson.D {
-	d := make(bson.D, 0, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		d = append(d, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
-	}
-	return d
-}
+var obj = mongokit.Obj
 
 func named(resource string) bson.D { return obj("resource", resource) }
 
