@@ -27,10 +27,10 @@ func (s *Store) batch() *mongokit.Batch {
 		Collection: s.coll,
 		Look:       s.look,
 		Renewal: func(q driver.RenewRequest) mongo.WriteModel {
-			return on(renewOne(), q.Resource, append(refAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
+			return on(renewOne(), q.Resource, append(mongokit.RefAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
 		},
 		Ending: func(q driver.ReleaseRequest) mongo.WriteModel {
-			return on(releaseOne(), q.Resource, append(refAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
+			return on(releaseOne(), q.Resource, append(mongokit.RefAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
 		},
 	}
 }
@@ -48,8 +48,4 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 // on makes of the statement a write about one resource.
 func on(s statement, resource string, ask bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask)).SetCollation(exactly)
-}
-
-func refAsk(ref driver.HoldRef) bson.D {
-	return obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }

@@ -145,7 +145,7 @@ func (s *Store) batch(st *statements) *mongokit.Batch {
 }
 
 func (st *statements) renewal(q driver.RenewRequest) mongo.WriteModel {
-	return on(st.renew, q.Resource, append(refAsk(q.HoldRef), obj(
+	return on(st.renew, q.Resource, append(mongokit.RefAsk(q.HoldRef), obj(
 		"ttl", mongokit.Millis(q.TTL), "seconds", wholeSeconds(q.TTL), "exact", q.Exact)...))
 }
 
@@ -153,17 +153,13 @@ func (st *statements) ending(q driver.ReleaseRequest) mongo.WriteModel {
 	if st.removes && q.After == 0 {
 		return mongo.NewDeleteOneModel().SetFilter(removal(q.HoldRef))
 	}
-	return on(st.release, q.Resource, append(refAsk(q.HoldRef), obj(
+	return on(st.release, q.Resource, append(mongokit.RefAsk(q.HoldRef), obj(
 		"after", q.After.Milliseconds(), "seconds", wholeSeconds(q.After))...))
 }
 
 // on makes of the statement a write about one resource.
 func on(s mongokit.Statement, resource string, ask bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask, "fresh", false))
-}
-
-func refAsk(ref driver.HoldRef) bson.D {
-	return obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }
 
 // removal matches the document of the TTL layout if the hold is there and sound, as

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -173,4 +174,9 @@ func resourcesOf(qs []driver.ReleaseRequest) []string {
 		names[i] = q.Resource
 	}
 	return names
+}
+
+// RefAsk is what a statement is asked for of the hold that it is about.
+func RefAsk(ref driver.HoldRef) bson.D {
+	return Obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }
