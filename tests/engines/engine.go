@@ -6,7 +6,7 @@
 // URL of a server to use instead, so that the same tests run on a real one.
 // HOLDFAST_REQUIRE, a list with commas, has the names of those that must be
 // there: a test that cannot have its server is skipped, and fails where it is
-// named. The names are: mongodb.
+// named. The names are: mongodb, opensearch, elasticsearch.
 package engines
 
 import (
@@ -23,6 +23,8 @@ import (
 
 // Engine is a running server.
 type Engine struct {
+	// Kind is the name of what it is.
+	Kind string
 	// URL is what a client connects to.
 	URL string
 	// Emulated says that the server only speaks the protocol of the real one. What
@@ -34,14 +36,14 @@ type Engine struct {
 type kind struct {
 	name     string // in HOLDFAST_REQUIRE, and in capitals in the name of the variable
 	start    func(ctx context.Context) (*process, error)
-	emulated func(url string) bool
+	emulated func(url string) bool // nil where it never is
 
 	once    sync.Once
 	process *process // kept for as long as this process lives
 	err     error
 }
 
-var kinds = []*kind{mongoDB}
+var kinds = []*kind{mongoDB, openSearch, elasticsearch}
 
 // missing is an error that says what this machine lacks, and how to get it.
 type missing struct{ what string }
@@ -53,13 +55,13 @@ func (k *kind) variable() string { return "HOLDFAST_TEST_" + strings.ToUpper(k.n
 // get returns the server of this process.
 func (k *kind) get(ctx context.Context) (Engine, error) {
 	if u := os.Getenv(k.variable()); u != "" {
-		return Engine{URL: u, Emulated: k.emulated(u)}, nil
+		return k.engine(u), nil
 	}
 	k.once.Do(func() { k.process, k.err = k.start(context.WithoutCancel(ctx)) })
 	if k.err != nil {
 		return Engine{}, k.err
 	}
-	return Engine{URL: k.process.url, Emulated: k.emulated(k.process.url)}, nil
+	return k.engine(k.process.url), nil
 }
 
 // shared is get for a test, which ends if the server cannot be had.
@@ -68,6 +70,10 @@ func (k *kind) shared(t testing.TB) Engine {
 	e, err := k.get(t.Context())
 	k.need(t, err)
 	return e
+}
+
+func (k *kind) engine(url string) Engine {
+	return Engine{Kind: k.name, URL: url, Emulated: k.emulated != nil && k.emulated(url)}
 }
 
 // need ends the test if the server cannot be had.
@@ -92,22 +98,35 @@ func Name() string { return "holdfast_test_" + strings.ToLower(rand.Text()[:16])
 // calls started with how each is reached, or lacks with why this machine cannot
 // have it. Then it calls ready, and returns when ctx is done; the servers that it
 // started end.
-func Run(ctx context.Context, started func(name, variable string, e Engine), lacks func(name string, why error), ready func()) error {
-	for _, k := range kinds {
-		url := os.Getenv(k.variable())
-		if url == "" {
-			p, err := k.start(context.WithoutCancel(ctx))
-			if _, lacking := errors.AsType[missing](err); lacking {
-				lacks(k.name, err)
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", k.name, err)
-			}
-			defer p.stop()
-			url = p.url
+func Run(ctx context.Context, started func(variable string, e Engine), lacks func(name string, why error), ready func()) error {
+	// All at once: each takes seconds.
+	var starting, ending sync.WaitGroup
+	defer ending.Wait()
+	processes, errs := make([]*process, len(kinds)), make([]error, len(kinds))
+	for i, k := range kinds {
+		if os.Getenv(k.variable()) == "" {
+			starting.Go(func() { processes[i], errs[i] = k.start(context.WithoutCancel(ctx)) })
 		}
-		started(k.name, k.variable(), Engine{URL: url, Emulated: k.emulated(url)})
+	}
+	starting.Wait()
+	for _, p := range processes {
+		if p != nil {
+			defer ending.Go(p.end)
+		}
+	}
+	for i, k := range kinds {
+		url := os.Getenv(k.variable())
+		_, lacking := errors.AsType[missing](errs[i])
+		switch {
+		case lacking:
+			lacks(k.name, errs[i])
+			continue
+		case errs[i] != nil:
+			return fmt.Errorf("%s: %w", k.name, errs[i])
+		case url == "":
+			url = processes[i].url
+		}
+		started(k.variable(), k.engine(url))
 	}
 	ready()
 	<-ctx.Done()

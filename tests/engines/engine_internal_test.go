@@ -3,6 +3,7 @@ package engines
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -51,7 +52,7 @@ func TestOwnServerIsUsed(t *testing.T) {
 		"mongodb://h/?directConnection=true&appName=holdfast-emulator": true,
 	} {
 		t.Setenv("HOLDFAST_TEST_MONGODB_URL", url)
-		if got, want := MongoDB(t), (Engine{URL: url, Emulated: emulated}); got != want {
+		if got, want := MongoDB(t), (Engine{Kind: "mongodb", URL: url, Emulated: emulated}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -59,13 +60,16 @@ func TestOwnServerIsUsed(t *testing.T) {
 
 func TestHashChangesWithTheSources(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, project := range []fstest.MapFS{
-		{"a": {Data: []byte("1")}, "b": {Data: []byte("2")}},
-		{"a": {Data: []byte("1")}, "b": {Data: []byte("3")}},
-		{"a": {Data: []byte("1")}, "c": {Data: []byte("2")}},
-		{"a": {Data: []byte("1b 1\n2")}},
+	one := fstest.MapFS{"a": {Data: []byte("1")}, "b": {Data: []byte("2")}}
+	for _, p := range []project{
+		{files: []fs.FS{one}},
+		{files: []fs.FS{fstest.MapFS{"a": {Data: []byte("1")}, "b": {Data: []byte("3")}}}},
+		{files: []fs.FS{fstest.MapFS{"a": {Data: []byte("1")}, "c": {Data: []byte("2")}}}},
+		{files: []fs.FS{fstest.MapFS{"a": {Data: []byte("1b 1\n2")}}}},
+		{files: []fs.FS{one, fstest.MapFS{"c": {}}}},
+		{files: []fs.FS{one}, arguments: []string{"-Dversion=2"}},
 	} {
-		sum, err := hash(project)
+		sum, err := p.hash()
 		if err != nil || seen[sum] {
 			t.Errorf("%q again (%v)", sum, err)
 		}

@@ -27,58 +27,80 @@ var (
 
 const howToGet = "on Debian: apt-get install default-jdk-headless maven"
 
-// build compiles a Maven project with Java and its dependencies, and returns the
-// class path. The result stays in .cache until the sources change: only the
-// first run needs Maven and a network.
-func build(ctx context.Context, name string, project fs.FS) (string, error) {
+// project is a Maven project: files in folders that are laid over each other,
+// and arguments for Maven.
+type project struct {
+	name      string
+	files     []fs.FS
+	arguments []string
+}
+
+// cacheDir is where all is that is built or downloaded, and that servers keep.
+func cacheDir(ctx context.Context) (string, error) {
 	root, err := modules.Root(ctx)
+	return filepath.Join(root, ".cache", "engines"), err
+}
+
+// build compiles a project with Java and its dependencies, and returns the class
+// path. The result stays in .cache until the sources change: only the first run
+// needs Maven and a network.
+func build(ctx context.Context, p project) (string, error) {
+	cache, err := cacheDir(ctx)
 	if err != nil {
 		return "", err
 	}
-	sum, err := hash(project)
+	sum, err := p.hash()
 	if err != nil {
 		return "", err
 	}
-	cache := filepath.Join(root, ".cache", "engines")
-	built := filepath.Join(cache, name+"-"+sum)
+	built := filepath.Join(cache, p.name+"-"+sum)
 	classPath := strings.Join([]string{
 		filepath.Join(built, "target", "classes"),
 		filepath.Join(built, "target", "lib", "*"),
 	}, string(os.PathListSeparator))
+	return classPath, once(cache, p.name, built, func(dir string) error { return p.maven(ctx, dir) })
+}
+
+// once lets make fill a folder, unless it is there. Several test processes start
+// at once, and one is to do it. It does it in a folder of its own, so that built
+// is there only if it is complete.
+func once(cache, name, built string, make func(dir string) error) error {
 	if exists(built) {
-		return classPath, nil
+		return nil
 	}
 	if err := os.MkdirAll(cache, 0o777); err != nil {
-		return "", err
+		return err
 	}
-	// Several test processes start at once, and one is to build.
 	unlock, err := lockedfile.MutexAt(filepath.Join(cache, name+".lock")).Lock()
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer unlock()
 	if exists(built) {
-		return classPath, nil
-	}
-	return classPath, maven(ctx, cache, project, built)
-}
-
-// maven builds in a folder of its own, so that built is there only if it is
-// complete.
-func maven(ctx context.Context, cache string, project fs.FS, built string) error {
-	mvn, err := find("mvn")
-	if err != nil {
-		return err
+		return nil
 	}
 	dir, err := os.MkdirTemp(cache, "building-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, project); err != nil {
+	if err := make(dir); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "compile", "dependency:copy-dependencies")
+	return os.Rename(dir, built)
+}
+
+func (p project) maven(ctx context.Context, dir string) error {
+	mvn, err := find("mvn")
+	if err != nil {
+		return err
+	}
+	for _, files := range p.files {
+		if err := os.CopyFS(dir, files); err != nil {
+			return err
+		}
+	}
+	cmd := exec.CommandContext(ctx, mvn, append([]string{"--batch-mode", "--quiet", "compile", "dependency:copy-dependencies"}, p.arguments...)...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if words := unreachable.Find(out); words != nil {
@@ -89,7 +111,7 @@ func maven(ctx context.Context, cache string, project fs.FS, built string) error
 		}
 		return fmt.Errorf("mvn: %w\n%s", err, out)
 	}
-	return os.Rename(dir, built)
+	return nil
 }
 
 // find looks for a program of Java's.
@@ -106,16 +128,24 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// hash names the contents of all files.
-func hash(project fs.FS) (string, error) {
+// hash names the contents of all files, and the arguments.
+func (p project) hash() (string, error) {
 	h := sha256.New()
-	err := fs.WalkDir(project, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	for _, files := range p.files {
+		err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := fs.ReadFile(files, path)
+			fmt.Fprintf(h, "%s %d\n%s", path, len(content), content)
 			return err
+		})
+		if err != nil {
+			return "", err
 		}
-		content, err := fs.ReadFile(project, path)
-		fmt.Fprintf(h, "%s %d\n%s", path, len(content), content)
-		return err
-	})
-	return hex.EncodeToString(h.Sum(nil)[:6]), err
+	}
+	for _, argument := range p.arguments {
+		fmt.Fprintf(h, "%d %s", len(argument), argument)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6]), nil
 }

@@ -28,7 +28,7 @@ var mongoDB = &kind{
 }
 
 func startMongoDB(ctx context.Context, port int) (*process, error) {
-	project, err := fs.Sub(mongoProject, "mongo")
+	files, err := fs.Sub(mongoProject, "mongo")
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func startMongoDB(ctx context.Context, port int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	classPath, err := build(ctx, "mongo", project)
+	classPath, err := build(ctx, project{name: "mongo", files: []fs.FS{files}})
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (s *MongoServer) launch(t testing.TB, port int) {
 	t.Helper()
 	p, err := startMongoDB(context.WithoutCancel(t.Context()), port)
 	mongoDB.need(t, err)
-	s.process, s.Engine = p, Engine{URL: p.url, Emulated: true}
+	s.process, s.Engine = p, mongoDB.engine(p.url)
 }
 
 // Stop ends the server at once; its connections are cut.

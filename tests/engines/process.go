@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 )
 
 // startup is the longest that a server may take until it says where it is.
-const startup = 2 * time.Minute
+const startup = 5 * time.Minute
+
+// urlLine is a line that is one; a server may log others in the midst of a sentence.
+var urlLine = regexp.MustCompile(`^[a-z]+://\S+\n$`)
 
 // process is a server that was started by this process. It writes its URL as the
 // first line, and ends when its standard input does: the system closes that when
@@ -61,7 +65,7 @@ func readURL(output *os.File) (string, error) {
 		n, err := output.Read(part)
 		said = append(said, part[:n]...)
 		for line := range bytes.Lines(said) {
-			if bytes.Contains(line, []byte("://")) && bytes.HasSuffix(line, []byte("\n")) {
+			if urlLine.Match(line) {
 				return strings.TrimSpace(string(line)), nil
 			}
 		}
@@ -69,6 +73,14 @@ func readURL(output *os.File) (string, error) {
 			return "", fmt.Errorf("%w; it wrote: %s", err, bytes.TrimSpace(said))
 		}
 	}
+}
+
+// end lets the server end as it does with this process: it cleans up.
+func (p *process) end() {
+	p.alive.Close()
+	timer := time.AfterFunc(startup, func() { p.cmd.Process.Kill() }) //nolint:errcheck // it may have ended
+	p.cmd.Wait()                                                      //nolint:errcheck // it is gone in any case
+	timer.Stop()
 }
 
 // stop ends the server at once, as a crash would.

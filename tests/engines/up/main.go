@@ -33,8 +33,8 @@ func main() {
 	}
 }
 
-func started(name, variable string, e engines.Engine) {
-	what := name
+func started(variable string, e engines.Engine) {
+	what := e.Kind
 	if e.Emulated {
 		what += ", an emulator; its data are in memory"
 	}
