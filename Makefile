@@ -31,9 +31,12 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test fuzz crash chaos interop engines bench
+.PHONY: test test-nightly fuzz crash chaos interop engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
+
+test-nightly: ## the same with the newest OpenSearch, where its tests start one; needs pip
+	@HOLDFAST_TEST_NEWER=1 go -C tests run ./suite $(TESTFLAGS)
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@for m in $(TESTED); do \

@@ -17,9 +17,11 @@ import (
 //go:embed search opensearch elasticsearch
 var searchProjects embed.FS
 
-// newer is the variable that asks for the newest servers rather than the oldest
-// that are supported.
+// newer is the variable that asks for OpenSearch 3 where the tests start one.
+// Elasticsearch stays: no registry has the script language of a newer one.
 const newer = "HOLDFAST_TEST_NEWER"
+
+const newOpenSearch = "-Dopensearch.version=3.8.0"
 
 var (
 	openSearch    = searchKind("opensearch")
@@ -55,6 +57,10 @@ func startSearch(ctx context.Context, name, folder string, port int) (*process, 
 		p.files = append(p.files, files)
 	}
 	java, err := find("java")
+	if name == "opensearch" && os.Getenv(newer) != "" {
+		p.arguments = []string{newOpenSearch}
+		java, err = jre(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
