@@ -61,10 +61,10 @@ func build(ctx context.Context, p project) (string, error) {
 	return classPath, once(cache, p.name, built, func(dir string) error { return p.maven(ctx, dir) })
 }
 
-// once lets make fill a folder, unless it is there. Several test processes start
+// once lets fill make a folder, unless it is there. Several test processes start
 // at once, and one is to do it. It does it in a folder of its own, so that built
 // is there only if it is complete.
-func once(cache, name, built string, make func(dir string) error) error {
+func once(cache, name, built string, fill func(dir string) error) error {
 	if exists(built) {
 		return nil
 	}
@@ -84,7 +84,7 @@ func once(cache, name, built string, make func(dir string) error) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := make(dir); err != nil {
+	if err := fill(dir); err != nil {
 		return err
 	}
 	return os.Rename(dir, built)
