@@ -1,0 +1,236 @@
+package eslock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// onConflict is how often the server tries an update again by itself, because
+	// another changed the document since it was read.
+	onConflict = 5
+	// maxTries bounds how often an update is sent that still met a conflict.
+	maxTries = 12
+	// chunk is how many updates are sent at once.
+	chunk = 500
+	// maxReply bounds what is read of an answer.
+	maxReply = 64 << 20
+	// forPrimary is how long a server waits for a primary shard that is missing.
+	forPrimary = "10s"
+)
+
+// ask is one update that is to be sent.
+type ask struct {
+	document
+	params any
+}
+
+// apply sends an update for each ask and returns what became of each. Those that
+// the server did not decide, because others came in between, are sent again: a
+// bounded number of times. A failure to send is the outcome of each that was
+// concerned.
+//
+// Any update may be applied twice or late without harm: the hold ID decides what
+// it finds.
+func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome {
+	all := make([]outcome, len(asks))
+	open := make([]int, len(asks))
+	for i := range open {
+		open[i] = i
+	}
+	for try := range maxTries {
+		if try > 0 && backOff(ctx, try) != nil {
+			return all // the conflicts are their errors
+		}
+		var again []int
+		for start := 0; start < len(open); start += chunk {
+			part := open[start:min(start+chunk, len(open))]
+			send := make([]ask, len(part))
+			for i, at := range part {
+				send[i] = asks[at]
+			}
+			for i, o := range s.send(ctx, st, send) {
+				all[part[i]] = o
+				if isConflict(o.err) {
+					again = append(again, part[i])
+				}
+			}
+		}
+		if open = again; len(open) == 0 {
+			break
+		}
+	}
+	return all
+}
+
+func backOff(ctx context.Context, try int) error {
+	t := time.NewTimer(rand.N(time.Millisecond << min(try, 7)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send sends updates in one request.
+func (s *Store) send(ctx context.Context, st *statement, asks []ask) []outcome {
+	var items []item
+	var err error
+	if len(asks) == 1 && plain(asks[0].ID) {
+		items, err = s.sendOne(ctx, st, asks[0])
+	} else {
+		items, err = s.sendBulk(ctx, st, asks)
+	}
+	outcomes := make([]outcome, len(asks))
+	for i := range outcomes {
+		switch {
+		case err != nil:
+			outcomes[i].err = err
+		case len(items[i].Error) > 0:
+			if e := understandError(items[i].Status, items[i].Error); e.Type == documentMissing {
+				outcomes[i].did = missing
+			} else {
+				outcomes[i].err = s.wrap(e)
+			}
+		default:
+			outcomes[i] = items[i].outcome(st, asks[i].document)
+			outcomes[i].err = s.wrap(outcomes[i].err)
+		}
+	}
+	return outcomes
+}
+
+// plain: nobody on the way can take the name for anything but one part of a path.
+// Other names are sent in a body: a client that puts a path before that of a
+// request loses how it was escaped, and a proxy may resolve dots.
+func plain(id string) bool {
+	return strings.Trim(id, ".") != "" && !strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+}
+
+func (s *Store) sendOne(ctx context.Context, st *statement, a ask) ([]item, error) {
+	var body bytes.Buffer
+	if err := st.body(&body, a.params); err != nil {
+		return nil, err
+	}
+	parameters := s.writing()
+	parameters.Set("retry_on_conflict", strconv.Itoa(onConflict))
+	var it item
+	status, err := s.call(ctx, http.MethodPost, s.at("_update", a.ID), parameters, body.Bytes(), &it)
+	var refused *serverError
+	if errors.As(err, &refused) && refused.Type == documentMissing {
+		return []item{{Status: status, Error: refused.raw}}, nil
+	}
+	it.Status = status
+	return []item{it}, err
+}
+
+func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask) ([]item, error) {
+	var body bytes.Buffer
+	for _, a := range asks {
+		var line struct {
+			Update struct {
+				ID         string `json:"_id"`
+				OnConflict int    `json:"retry_on_conflict"`
+			} `json:"update"`
+		}
+		line.Update.ID, line.Update.OnConflict = a.ID, onConflict
+		if err := json.NewEncoder(&body).Encode(line); err != nil { // ends with a line feed
+			return nil, err
+		}
+		if err := st.body(&body, a.params); err != nil {
+			return nil, err
+		}
+		body.WriteByte('\n')
+	}
+	var reply struct {
+		Items []map[string]item `json:"items"`
+	}
+	if _, err := s.call(ctx, http.MethodPost, s.at("_bulk"), s.writing(), body.Bytes(), &reply); err != nil {
+		return nil, err
+	}
+	if len(reply.Items) != len(asks) {
+		return nil, s.wrap(fmt.Errorf("%d updates got %d answers", len(asks), len(reply.Items)))
+	}
+	items := make([]item, len(asks))
+	for i, it := range reply.Items {
+		items[i] = it["update"]
+		if items[i].ID != asks[i].ID {
+			return nil, s.wrap(fmt.Errorf("the answer to update %d is about document %q, not %q", i, items[i].ID, asks[i].ID))
+		}
+	}
+	return items, nil
+}
+
+// writing are the parameters of writes. That the name must be an alias keeps the
+// server from making an index of its own idea when there is none any more.
+func (s *Store) writing() url.Values {
+	v := url.Values{"require_alias": {"true"}, "timeout": {forPrimary}}
+	if s.o.WaitForActiveShards != "" {
+		v.Set("wait_for_active_shards", s.o.WaitForActiveShards)
+	}
+	return v
+}
+
+// at is the path of something in the index.
+func (s *Store) at(parts ...string) string {
+	return "/" + *s.target.Load() + "/" + strings.Join(parts, "/")
+}
+
+// call sends a request and decodes the JSON of its answer into reply. A status
+// other than 2xx is an error, with a *serverError if the server explained it.
+func (s *Store) call(ctx context.Context, method, path string, parameters url.Values, body []byte, reply any) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, (&url.URL{Path: path, RawQuery: parameters.Encode()}).String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, s.wrap(err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if body == nil {
+		req.Body, req.GetBody = nil, nil
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+		if strings.HasSuffix(path, "/_bulk") {
+			req.Header.Set("Content-Type", "application/x-ndjson")
+		}
+	}
+	res, err := s.client.Perform(req)
+	if err != nil {
+		return 0, s.wrap(failed(ctx, err))
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxReply+1))
+	if err == nil && len(text) > maxReply {
+		err = fmt.Errorf("the answer has more than %d bytes", maxReply)
+	}
+	if err != nil {
+		return res.StatusCode, s.wrapAt(res, failed(ctx, fmt.Errorf("reading the answer: %w", err)))
+	}
+	if res.StatusCode/100 != 2 {
+		return res.StatusCode, s.wrapAt(res, refusal(res, text))
+	}
+	if err := json.Unmarshal(text, reply); err != nil {
+		return res.StatusCode, s.wrapAt(res, notJSON(res))
+	}
+	return res.StatusCode, nil
+}
+
+// failed makes an error ctx's where ctx has ended, whatever the client says then.
+func failed(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("%w: %w", ended, err)
+	}
+	return err
+}

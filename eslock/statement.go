@@ -1,0 +1,140 @@
+package eslock
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The statements. Their text is constant, so that the server compiles each of
+// them once; what a caller chose comes as parameters.
+var (
+	//go:embed read.painless
+	readText string
+	//go:embed look.painless
+	lookText string
+	//go:embed acquire.painless
+	acquireText string
+	//go:embed renew.painless
+	renewText string
+	//go:embed release.painless
+	releaseText string
+	//go:embed sweep.painless
+	sweepText string
+	//go:embed remove.painless
+	removeText string
+)
+
+var (
+	lookAt  = newStatement(lookText, fetch)
+	acquire = newStatement(acquireText, fetch+`"scripted_upsert":true,"upsert":{},`)
+	renew   = newStatement(renewText, fetch)
+	release = newStatement(releaseText, fetch)
+	sweep   = newStatement(sweepText, fetch)
+	remove  = newStatement(removeText, "") // servers fail on the source of what a script deletes
+)
+
+// fetch makes a reply contain what the script left of the document, even if it
+// was not stored: without a filter the reply of a script that stores nothing has
+// the document as it was.
+const fetch = `"_source":{"includes":["holdfast"]},`
+
+// statement is one kind of update.
+type statement struct {
+	prefix  string // of the body, up to the parameters
+	fetches bool   // the reply has the document
+}
+
+func newStatement(text, options string) *statement {
+	source, err := json.Marshal(compact(readText + text))
+	if err != nil {
+		panic(err) // of a string, which has none
+	}
+	return &statement{
+		prefix:  `{` + options + `"script":{"lang":"painless","source":` + string(source) + `,"params":`,
+		fetches: options != "",
+	}
+}
+
+// compact leaves out comments and indentation, for the text is in every request.
+func compact(script string) string {
+	var b strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "//") {
+			b.WriteString(line)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// body appends the update with its parameters.
+func (st *statement) body(b *bytes.Buffer, params any) error {
+	p, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	b.WriteString(st.prefix)
+	b.Write(p)
+	b.WriteString("}}")
+	return nil
+}
+
+// The parameters. Durations are in ms; null is Forever.
+type (
+	document struct {
+		ID string `json:"id"`
+		// Resource is the name that the document must have; nil: any.
+		Resource *string `json:"resource"`
+	}
+	acquireParams struct {
+		document
+		Limit int      `json:"limit"`
+		TTL   *int64   `json:"ttl"`
+		Hold  holdJSON `json:"hold"`
+	}
+	refParams struct {
+		document
+		LockID string        `json:"lockId"`
+		HoldID driver.HoldID `json:"holdId"`
+		Token  uint64        `json:"token"`
+	}
+	renewParams struct {
+		refParams
+		TTL   *int64 `json:"ttl"`
+		Exact bool   `json:"exact"`
+	}
+	releaseParams struct {
+		refParams
+		After int64 `json:"after"`
+	}
+	removeParams struct {
+		document
+		Idle int64 `json:"idle"`
+	}
+)
+
+// maxID is the longest ID of a document, in bytes.
+const maxID = 512
+
+// documentOf names the document of a resource. That two share one cannot be ruled
+// out, for a resource may have the name that a hash has: the statements compare
+// the names.
+func documentOf(resource string) document {
+	d := document{ID: resource, Resource: &resource}
+	if len(resource) > maxID {
+		sum := sha256.Sum256([]byte(resource))
+		d.ID = "sha256-" + hex.EncodeToString(sum[:])
+	}
+	return d
+}
+
+func refOf(r driver.HoldRef) refParams {
+	return refParams{document: documentOf(r.Resource), LockID: r.LockID, HoldID: r.HoldID, Token: r.Token}
+}
