@@ -138,10 +138,10 @@ func (s *Store) lasting(e *serverError) string {
 	case e.Type == blocked && strings.Contains(e.Reason, "read-only-allow-delete"),
 		e.Type == blocked && strings.Contains(e.Reason, "/12/"):
 		return "it is read-only, as the server makes it when a disk is nearly full: free space on the disk, and set index.blocks.read_only_allow_delete to null if the server does not"
+	case e.Type == indexClosed, e.Type == blocked && strings.Contains(e.Reason, "index closed"):
+		return "it is closed: open it (POST /" + s.o.Index + "/_open)"
 	case e.Type == blocked && e.Status == http.StatusForbidden:
 		return "writes are blocked: set the index.blocks that the error names to null"
-	case e.Type == indexClosed:
-		return "it is closed: open it (POST /" + s.o.Index + "/_open)"
 	case e.Type == indexMissing:
 		return "it is gone, or its alias is: when the store is opened the next time it is made anew"
 	case e.Status == http.StatusUnauthorized:

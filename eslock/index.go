@@ -86,6 +86,10 @@ func (s *Store) Init(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
+	return s.explain(s.prepare(ctx))
+}
+
+func (s *Store) prepare(ctx context.Context) error {
 	own := s.o.Index + aliasSuffix
 	for range maxTries { // others may make it at the same time
 		x, err := s.describe(ctx, own)
@@ -114,7 +118,7 @@ func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 	case hasType(err, indexMissing):
 		return nil, nil
 	case err != nil:
-		return nil, s.explain(err)
+		return nil, err
 	case len(described) != 1:
 		return nil, s.unusable(fmt.Sprintf("%s is an alias of %d indices: it must be of one", name, len(described)), nil)
 	}
@@ -129,7 +133,11 @@ func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 }
 
 // explain makes an error lasting that a client makes of answers it does not like.
+// The server may have done what was asked, which is no harm while it is opened.
 func (s *Store) explain(err error) error {
+	if err == nil || errors.Is(err, driver.ErrUnusable) {
+		return err
+	}
 	if text := err.Error(); strings.Contains(text, "unknown product") || strings.Contains(text, "not Elasticsearch") {
 		return s.unusable("the Elasticsearch client refuses this server: use OpenSearch's client for OpenSearch", err)
 	}

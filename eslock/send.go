@@ -99,7 +99,7 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask) []outcome {
 		case err != nil:
 			outcomes[i].err = err
 		case len(items[i].Error) > 0:
-			if e := understandError(items[i].Status, items[i].Error); e.Type == documentMissing {
+			if e := understandError(items[i].Status, items[i].Error); e.Type == documentMissing && e.Status == http.StatusNotFound {
 				outcomes[i].did = missing
 			} else {
 				outcomes[i].err = s.wrap(e)

@@ -1,0 +1,149 @@
+package eslock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// sent is a request as it came.
+type sent struct {
+	Method, Path, Query, Type, Body string
+}
+
+// fake answers requests as a test says, and keeps them.
+type fake struct {
+	answer func(n int, r sent) (status int, body string)
+
+	mu   sync.Mutex
+	sent []sent
+}
+
+// always gives one answer to all.
+func always(status int, body string) *fake {
+	return &fake{answer: func(int, sent) (int, string) { return status, body }}
+}
+
+// Perform implements Performer.
+func (f *fake) Perform(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	r := sent{Method: req.Method, Path: req.URL.EscapedPath(), Query: req.URL.RawQuery, Type: req.Header.Get("Content-Type")}
+	if req.Body != nil {
+		text, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = string(text)
+	}
+	f.mu.Lock()
+	f.sent = append(f.sent, r)
+	n := len(f.sent)
+	f.mu.Unlock()
+	status, body := f.answer(n, r)
+	if status == 0 {
+		return nil, errors.New(body)
+	}
+	res := &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(body)),
+	}
+	if strings.HasPrefix(body, "<") {
+		res.Header.Set("Content-Type", "text/html; charset=utf-8")
+	}
+	return res, nil
+}
+
+func (f *fake) requests() []sent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]sent(nil), f.sent...)
+}
+
+const (
+	nowMillis = 1_800_000_000_000
+	token     = nowMillis * 1000
+)
+
+var holdID = driver.HoldID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+
+// reply is the answer to an update of document r.
+func reply(result, holds, more string) string {
+	if result == noop {
+		more += `,"unstored":true`
+	}
+	return fmt.Sprintf(`{"_index":"i","_id":"r","result":%q,"get":{"_source":{"holdfast":{"time":%d,"token":%d,"holds":[%s]%s}}}}`,
+		result, nowMillis, token, holds, more)
+}
+
+// held is a hold of a lock ID, with an hour left.
+func held(lockID string) string {
+	return fmt.Sprintf(`{"lockId":%q,"holdId":%q,"mode":"exclusive","token":%d,"created":%d,"end":%d,"delay":0}`,
+		lockID, holdID, token, nowMillis, nowMillis+3_600_000)
+}
+
+func request(resource, lockID string) driver.AcquireRequest {
+	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: holdID, TTL: time.Hour}
+}
+
+func ref(resource, lockID string) driver.HoldRef {
+	return driver.HoldRef{Resource: resource, LockID: lockID, HoldID: holdID, Token: token}
+}
+
+// everything calls all that sends something, and returns what came of it.
+func everything(t *testing.T, s *Store) map[string]error {
+	t.Helper()
+	errs := make(map[string]error)
+	_, errs["acquire"] = s.Acquire(t.Context(), request("r", "a"))
+	renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref("r", "a"), TTL: time.Hour}})
+	if err == nil {
+		err = renewed[0].Err
+	}
+	errs["renew"] = err
+	released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref("r", "a")}})
+	if err == nil {
+		err = released[0].Err
+	}
+	errs["release"] = err
+	both, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref("r", "a"), TTL: time.Hour}, {HoldRef: ref("q", "a"), TTL: time.Hour}})
+	if err == nil {
+		err = errors.Join(both[0].Err, both[1].Err)
+	}
+	errs["renew two"] = err
+	for _, err := range s.List(t.Context(), driver.Filter{Resource: "r"}) {
+		errs["list one"] = err
+	}
+	for _, err := range s.List(t.Context(), driver.Filter{}) {
+		errs["list"] = err
+	}
+	_, errs["sweep"] = s.Sweep(t.Context(), time.Hour)
+	errs["init"] = s.Init(t.Context())
+	return errs
+}
+
+// bodyOf decodes the body of an update.
+func bodyOf(t *testing.T, text string) (source string, params map[string]any) {
+	t.Helper()
+	var body struct {
+		Script struct {
+			Source string
+			Params map[string]any
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.UseNumber()
+	if err := d.Decode(&body); err != nil {
+		t.Fatalf("body %q: %v", text, err)
+	}
+	return body.Script.Source, body.Script.Params
+}

@@ -1,0 +1,205 @@
+package eslock
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func explained(kind, reason string) string {
+	return `{"error":{"root_cause":[],"type":"` + kind + `","reason":"` + reason + `"},"status":400}`
+}
+
+// No fault of a server, a proxy or a client reads as held, lost or done.
+func TestFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  int
+		body    string
+		lasting bool
+		says    string
+	}{
+		"too many requests":     {429, explained("es_rejected_execution_exception", "queue full"), false, "queue full"},
+		"circuit breaker":       {429, explained("circuit_breaking_exception", "Data too large"), false, "Data too large"},
+		"red index":             {503, explained("unavailable_shards_exception", "primary shard is not active"), false, "primary shard"},
+		"no master":             {503, explained(blocked, "blocked by: [SERVICE_UNAVAILABLE/2/no master];"), false, "no master"},
+		"disk full":             {429, explained(blocked, "index [i] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has read-only-allow-delete block];"), true, "free space"},
+		"disk full, older":      {403, explained(blocked, "blocked by: [FORBIDDEN/12/index read-only / allow delete (api)];"), true, "free space"},
+		"read-only":             {403, explained(blocked, "blocked by: [FORBIDDEN/5/index read-only (api)];"), true, "index.blocks"},
+		"closed":                {400, explained(indexClosed, "closed"), true, "/some-locks/_open"},
+		"no index":              {404, explained(indexMissing, "no such index"), true, ""},
+		"password":              {401, explained("security_exception", "unable to authenticate"), true, "password"},
+		"password, plain":       {401, "Unauthorized", true, "password"},
+		"right":                 {403, explained("security_exception", "action is unauthorized"), true, "right"},
+		"right, by a proxy":     {403, "<html>Forbidden</html>", true, "right"},
+		"no scripts":            {400, explained("illegal_argument_exception", "cannot execute [inline] scripts"), true, "Painless"},
+		"mapping":               {400, explained("mapper_parsing_exception", "failed to parse field"), true, "mapping"},
+		"strict mapping":        {400, explained("strict_dynamic_mapping_exception", "not allowed"), true, "mapping"},
+		"proxy":                 {502, "<html>Bad Gateway</html>", false, "text/html"},
+		"proxy that says OK":    {200, "<html>Welcome</html>", false, "text/html"},
+		"missing, by a proxy":   {404, "<html>Not Found</html>", false, "text/html"},
+		"missing, by another":   {404, `{"message":"no Route matched"}`, false, "404"},
+		"missing, odd":          {404, `{"error":"document_missing_exception"}`, false, "document_missing_exception"},
+		"error as text":         {400, `{"error":"no handler found"}`, false, "no handler"},
+		"empty":                 {200, "", false, ""},
+		"null":                  {200, "null", false, ""},
+		"nothing":               {200, "{}", false, ""},
+		"an array":              {200, "[]", false, ""},
+		"a text":                {200, `"OK"`, false, ""},
+		"cut off":               {200, reply(updated, held("a"), "")[:120], false, ""},
+		"no content":            {204, "", false, ""},
+		"redirect":              {302, "", false, "302"},
+		"connection":            {0, "dial tcp: connection refused", false, "refused"},
+		"product check":         {0, "the client noticed that the server is not Elasticsearch and we do not support this unknown product", false, "unknown product"},
+		"an item of a batch":    {200, `{"items":[{"update":{"_id":"r","status":503,"error":{"type":"unavailable_shards_exception","reason":"x"}}}]}`, false, ""},
+		"of another document":   {200, strings.Replace(reply(updated, held("a"), ""), `"_id":"r"`, `"_id":"q"`, 1), false, ""},
+		"unknown result":        {200, reply("renewed", held("a"), ""), false, ""},
+		"without document":      {200, `{"_id":"r","result":"updated"}`, false, ""},
+		"as it was stored once": {200, strings.Replace(reply(noop, held("a"), ""), `,"unstored":true`, "", 1), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := New(always(c.status, c.body), &Options{Index: "some-locks"})
+			for what, err := range everything(t, s) {
+				if what == "init" && name == "no index" {
+					continue // it is made then
+				}
+				if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrDamaged) {
+					t.Errorf("%s: error %v", what, err)
+					continue
+				}
+				if errors.Is(err, driver.ErrUnusable) != c.lasting && what != "init" {
+					t.Errorf("%s: error %v; is ErrUnusable: %v", what, err, !c.lasting)
+				}
+				if !strings.Contains(err.Error(), "some-locks") || !strings.Contains(err.Error(), c.says) && !strings.HasPrefix(what, "list") {
+					t.Errorf("%s: error %q does not name the index, or say %q", what, err, c.says)
+				}
+			}
+		})
+	}
+}
+
+// A conflict that does not end is unknown, after a bounded number of tries.
+func TestConflicts(t *testing.T) {
+	f := always(409, `{"error":{"type":"version_conflict_engine_exception","reason":"current version differs"},"status":409}`)
+	_, err := New(f, nil).Acquire(t.Context(), request("r", "a"))
+	if !isConflict(err) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnusable) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(f.requests()); n != maxTries {
+		t.Errorf("%d requests, want %d", n, maxTries)
+	}
+	f = &fake{answer: func(n int, _ sent) (int, string) {
+		if n < 3 {
+			return 409, explained(conflict, "current version differs")
+		}
+		return 200, reply(updated, held("a"), "")
+	}}
+	if g, err := New(f, nil).Acquire(t.Context(), request("r", "a")); err != nil || g.Token != token || g.Left != time.Hour {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// Of a batch only what met a conflict is sent again, and each item has its own
+// outcome.
+func TestBatch(t *testing.T) {
+	item := func(id, text string) string {
+		return `{"update":` + strings.Replace(text, `"_id":"r"`, `"status":200,"_id":"`+id+`"`, 1) + `}`
+	}
+	failed := func(id string, status, kind string) string {
+		return `{"update":{"_id":"` + id + `","status":` + status + `,"error":{"type":"` + kind + `","reason":"x"}}}`
+	}
+	f := &fake{answer: func(n int, r sent) (int, string) {
+		if n == 1 {
+			return 200, `{"errors":true,"items":[` + strings.Join([]string{
+				item("r", reply(updated, held("a"), "")),
+				failed("gone", "404", documentMissing),
+				failed("busy", "409", conflict),
+				failed("red", "503", "unavailable_shards_exception"),
+				item("other", reply(noop, held("b"), "")),
+				item("bad", reply(noop, "", `,"damage":"expires is not a date"`)),
+			}, ",") + `]}`
+		}
+		return 200, `{"items":[` + item("busy", reply(updated, held("a"), "")) + `]}`
+	}}
+	var qs []driver.RenewRequest
+	for _, name := range []string{"r", "gone", "busy", "red", "other", "bad"} {
+		qs = append(qs, driver.RenewRequest{HoldRef: ref(name, "a"), TTL: time.Hour})
+	}
+	// One document alone is not sent in a bulk.
+	f2 := f.answer
+	f.answer = func(n int, r sent) (int, string) {
+		if n == 2 && strings.Contains(r.Path, "/_update/") {
+			return 200, strings.Replace(reply(updated, held("a"), ""), `"_id":"r"`, `"_id":"busy"`, 1)
+		}
+		return f2(n, r)
+	}
+	rs, err := New(f, nil).Renew(t.Context(), qs)
+	if err != nil || len(rs) != len(qs) {
+		t.Fatal(rs, err)
+	}
+	for i, want := range []error{nil, driver.ErrLost, nil, nil, driver.ErrLost, driver.ErrDamaged} {
+		switch {
+		case qs[i].Resource == "red":
+			if rs[i].Err == nil || errors.Is(rs[i].Err, driver.ErrLost) || errors.Is(rs[i].Err, driver.ErrUnusable) {
+				t.Errorf("red: %v", rs[i].Err)
+			}
+		case want == nil && rs[i] != (driver.RenewResult{Left: time.Hour}), want != nil && !errors.Is(rs[i].Err, want):
+			t.Errorf("%s: %+v, want %v", qs[i].Resource, rs[i], want)
+		}
+	}
+	if sent := f.requests(); len(sent) != 2 || strings.Contains(sent[1].Body, `"other"`) {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// An answer that breaks off is of unknown outcome, and so is one that never comes:
+// the call ends with its context.
+func TestBrokenAnswers(t *testing.T) {
+	hang := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "hang") {
+			<-hang
+			return
+		}
+		w.Header().Set("Content-Length", "10000")
+		_, _ = w.Write([]byte(reply(updated, held("a"), "")))
+	}))
+	defer server.Close()
+	defer close(hang)
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(performer(func(req *http.Request) (*http.Response, error) {
+		req.URL.Scheme, req.URL.Host = base.Scheme, base.Host
+		return server.Client().Do(req)
+	}), nil)
+	_, err = s.Acquire(t.Context(), request("r", "a"))
+	if err == nil || !strings.Contains(err.Error(), base.Host) || errors.Is(err, driver.ErrUnusable) {
+		t.Errorf("cut off: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err = s.Acquire(ctx, request("hang", "a")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("hanging: %v", err)
+	}
+}
+
+type performer func(*http.Request) (*http.Response, error)
+
+func (p performer) Perform(req *http.Request) (*http.Response, error) { return p(req) }
+
+// What the client of the other server says is understood when the store is opened.
+func TestProductCheck(t *testing.T) {
+	f := always(0, "the client noticed that the server is not Elasticsearch and we do not support this unknown product")
+	if err := New(f, nil).Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "OpenSearch's client") {
+		t.Error(err)
+	}
+}

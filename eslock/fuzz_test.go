@@ -1,0 +1,51 @@
+package eslock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Whatever is answered, nothing is granted, lost or shown but what the answer
+// says of the very document.
+func FuzzReply(f *testing.F) {
+	for _, text := range []string{
+		reply(created, held("a"), ""), reply(updated, held("a"), ""), reply(noop, held("b"), ""), reply(noop, held("a"), ""),
+		reply(noop, `{"lockId":"old","mode":"exclusive","token":0,"created":1,"end":2,"delay":0}`, ""),
+		reply(noop, "", `,"damage":"x"`), reply(updated, "", ""), reply(deleted, "", ""),
+		`{"error":{"type":"document_missing_exception","reason":"x"}}`, `{"error":"x"}`, `{"items":[]}`, "null", "<html>",
+		`{"items":[{"update":{"_id":"r"}}]}`, `{"_id":"r","result":"noop","get":{"_source":{"holdfast":{"token":1e400}}}}`,
+	} {
+		f.Add(text, 200)
+		f.Add(text, 404)
+	}
+	f.Fuzz(func(t *testing.T, text string, status int) {
+		if status < 100 || status > 999 {
+			return
+		}
+		s := New(always(status, text), nil)
+		ok := status == 200 || status == 201
+		g, err := s.Acquire(t.Context(), request("r", "a"))
+		var refused *driver.HeldError
+		switch {
+		case err == nil && (!ok || g.Token == 0 || g.Token > driver.MaxToken || g.Left <= 0):
+			t.Errorf("status %d granted %+v", status, g)
+		case errors.As(err, &refused) && (!ok || len(refused.Holders) == 0):
+			t.Errorf("status %d: held by %+v", status, refused.Holders)
+		}
+		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref("r", "a"), TTL: time.Hour}})
+		if err != nil || len(rs) != 1 || rs[0].Err == nil && (!ok || rs[0].Left <= 0) {
+			t.Errorf("status %d renewed %+v, %v", status, rs, err)
+		}
+		if errors.Is(rs[0].Err, driver.ErrLost) && !ok && status != 404 {
+			t.Errorf("status %d: %v", status, rs[0].Err)
+		}
+		for status, err := range s.List(t.Context(), driver.Filter{Resource: "r", Expired: true}) {
+			if err == nil && (status.Resource != "r" || status.LockID == "" || status.Left < 0) {
+				t.Errorf("listed %+v", status)
+			}
+		}
+	})
+}

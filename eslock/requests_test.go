@@ -1,0 +1,140 @@
+package eslock
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Odd names are no part of a URL, of a script or of a line of a bulk.
+func TestNamesStayData(t *testing.T) {
+	odd := []string{
+		"a/b", "..", ".", "%2F", "a b", "a?b", "a#b", "ü", "_source", "\"}}\n{\"delete\":{}}", "${x}", "'; ctx.op = 'delete",
+		strings.Repeat("x", 513), "*", "a,b", "+", ";", "\\", "<b>", "\u2028",
+	}
+	for _, name := range odd {
+		f := always(503, explained("unavailable_shards_exception", "x"))
+		q := request(name, name)
+		q.Details = driver.Details{Owner: name, Host: name, Comment: name}
+		if _, err := New(f, nil).Acquire(t.Context(), q); err == nil {
+			t.Fatal("granted")
+		}
+		r := f.requests()[0]
+		if name == "_source" {
+			if r.Path != "/distributed-locks-holdfast/_update/_source" {
+				t.Errorf("%q: path %s", name, r.Path)
+			}
+			continue
+		}
+		if r.Path != "/"+DefaultIndex+aliasSuffix+"/_bulk" && len(name) <= maxID {
+			t.Errorf("%q: path %s", name, r.Path)
+		}
+		lines := strings.Split(strings.TrimSuffix(r.Body, "\n"), "\n")
+		if strings.HasSuffix(r.Path, "/_bulk") && (len(lines) != 2 || r.Type != "application/x-ndjson") {
+			t.Errorf("%q: %d lines of type %s", name, len(lines), r.Type)
+		}
+		source, params := bodyOf(t, lines[len(lines)-1])
+		if source != compact(readText+acquireText) {
+			t.Errorf("%q: another script", name)
+		}
+		hold := params["hold"].(map[string]any)
+		if params["resource"] != name || hold["lockId"] != name || hold["owner"] != name || hold["comment"] != name {
+			t.Errorf("%q: parameters %v", name, params)
+		}
+	}
+}
+
+// One request each, which waits for no refresh, and makes no index.
+func TestOneRequest(t *testing.T) {
+	f := always(200, reply(updated, held("a"), ""))
+	s := New(f, &Options{Index: "locks", WaitForActiveShards: "all"})
+	if _, err := s.Acquire(t.Context(), request("r", "a")); err != nil {
+		t.Fatal(err)
+	}
+	if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref("r", "a"), TTL: time.Hour}}); err != nil || rs[0].Err != nil {
+		t.Fatal(rs, err)
+	}
+	if rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref("r", "a")}}); err != nil || !rs[0].Found {
+		t.Fatal(rs, err)
+	}
+	sent := f.requests()
+	if len(sent) != 3 {
+		t.Fatalf("%d requests", len(sent))
+	}
+	for _, r := range sent {
+		v, err := url.ParseQuery(r.Query)
+		if err != nil || r.Method != http.MethodPost || r.Path != "/locks-holdfast/_update/r" || v.Has("refresh") || v.Get("require_alias") != "true" ||
+			v.Get("wait_for_active_shards") != "all" || v.Get("retry_on_conflict") == "" || r.Type != "application/json" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(sent[0].Body) > 8000 {
+		t.Errorf("an acquire sends %d bytes", len(sent[0].Body))
+	}
+}
+
+// A large batch goes in parts.
+func TestLargeBatch(t *testing.T) {
+	f := always(503, explained("unavailable_shards_exception", "x"))
+	qs := make([]driver.ReleaseRequest, 2*chunk+1)
+	for i := range qs {
+		qs[i].HoldRef = ref("r", "a")
+	}
+	rs, err := New(f, nil).Release(t.Context(), qs)
+	if err != nil || len(rs) != len(qs) || rs[len(rs)-1].Err == nil {
+		t.Fatal(len(rs), err)
+	}
+	if n := len(f.requests()); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{
+		{Index: "Locks"}, {Index: "-x"}, {Index: "_x"}, {Index: "+x"}, {Index: "."}, {Index: ".."}, {Index: "a/b"}, {Index: "a*"}, {Index: "a,b"},
+		{Index: "a b"}, {Index: "a%b"}, {Index: "<a>"}, {Index: "a:b"}, {Index: "\xff"}, {Index: strings.Repeat("x", 247)},
+		{WaitForActiveShards: "0"}, {WaitForActiveShards: "-1"}, {WaitForActiveShards: "most"}, {WaitForActiveShards: "1&refresh=true"},
+	} {
+		f := always(200, "{}")
+		for what, err := range everything(t, New(f, &o)) {
+			if !errors.Is(err, driver.ErrInvalid) {
+				t.Errorf("%+v: %s: error %v", o, what, err)
+			}
+		}
+		if n := len(f.requests()); n != 0 {
+			t.Errorf("%+v: %d requests", o, n)
+		}
+	}
+	for _, o := range []Options{{}, {Index: "schlösser-1.a_b"}, {Index: strings.Repeat("x", 246)}, {WaitForActiveShards: "2"}, {WaitForActiveShards: "all"}} {
+		if s := New(always(200, "{}"), &o); s.invalid != nil {
+			t.Errorf("%+v: %v", o, s.invalid)
+		}
+	}
+	if New(nil, nil).Traits().Fencing != driver.FencingStrict || New(nil, &Options{OldClients: true}).Traits().Fencing != driver.FencingClock {
+		t.Error("old clients delete the documents that keep the tokens")
+	}
+}
+
+func TestDeadContext(t *testing.T) {
+	f := always(200, "{}")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := New(f, nil).Init(ctx); !errors.Is(err, context.Canceled) || len(f.requests()) != 0 {
+		t.Errorf("%v after %d requests", err, len(f.requests()))
+	}
+}
+
+// A script that changed would be compiled again by servers of all users, and a
+// long one costs every request.
+func TestCompact(t *testing.T) {
+	got := compact("// a\n\n  int x = 1; // b\n  // c\n}\n")
+	if got != "int x = 1; // b\n}\n" {
+		t.Errorf("%q", got)
+	}
+}
