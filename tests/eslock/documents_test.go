@@ -1,0 +1,176 @@
+package eslock_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+)
+
+// A document that cannot be understood is a named error, whoever asks for it, and
+// stays as it is.
+func TestDamage(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.newIndex(t)
+		s := newStore(t, n, &eslock.Options{Index: index})
+		hold := func(key string, value any) func(doc object) {
+			return func(doc object) { doc["holdfast"].(object)["holds"].([]any)[0].(object)[key] = value }
+		}
+		ours := func(key string, value any) func(doc object) {
+			return func(doc object) { doc["holdfast"].(object)[key] = value }
+		}
+		i := 0
+		for name, damage := range map[string]func(doc object){
+			"no owner":            func(doc object) { delete(doc, "owner") },
+			"owner is a number":   func(doc object) { doc["owner"] = 7 },
+			"owner is empty":      func(doc object) { doc["owner"] = "" },
+			"no expires":          func(doc object) { delete(doc, "expires") },
+			"expires is null":     func(doc object) { doc["expires"] = nil },
+			"expires is a number": func(doc object) { doc["expires"] = 4102444800000 },
+			"expires has no zone": func(doc object) { doc["expires"] = "2099-01-01T00:00:00" },
+			"holdfast is an array": func(doc object) {
+				doc["holdfast"] = []any{doc["holdfast"]}
+			},
+			"token is a text":      ours("token", "1"),
+			"token is negative":    ours("token", -1),
+			"token is a fraction":  ours("token", 1.5),
+			"token is too large":   ours("token", 1<<60),
+			"no token":             ours("token", nil),
+			"no holds":             ours("holds", nil),
+			"the name of another":  ours("resource", "another"),
+			"the name is a number": ours("resource", 5),
+			"lock ID is a number":  hold("lockId", 5),
+			"lock ID is empty":     hold("lockId", ""),
+			"hold ID is a number":  hold("holdId", 5),
+			"hold without hold ID": hold("holdId", nil),
+			"unknown mode":         hold("mode", "upgradeable"),
+			"no mode":              hold("mode", nil),
+			"token of a hold is 0": hold("token", 0),
+			"end is a text":        hold("end", "soon"),
+			"end is negative":      hold("end", -1),
+			"end is beyond all":    hold("end", int64(1)<<60),
+			"delay is negative":    hold("delay", -1),
+			"delay is missing":     hold("delay", nil),
+			"released is a text":   hold("released", "yes"),
+			"created is a text":    hold("created", "once"),
+			"hold ID is not hex":   hold("holdId", strings.Repeat("x", 24)),
+			"owner of a hold":      hold("owner", 5),
+		} {
+			i++
+			r := fmt.Sprint("doc", i)
+			t.Run(name, func(t *testing.T) {
+				ref := mustAcquire(t, s, request(r, "a"))
+				doc := n.source(t, index, r)
+				damage(doc)
+				n.must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
+				before := n.source(t, index, r)
+				damaged := func(what string, err error) {
+					t.Helper()
+					if !errors.Is(err, driver.ErrDamaged) {
+						t.Errorf("%s: error %v, want ErrDamaged", what, err)
+					}
+				}
+				_, err := s.Acquire(t.Context(), request(r, "b"))
+				damaged("exclusive acquire", err)
+				_, err = s.Acquire(t.Context(), shared(request(r, "b"), 5))
+				damaged("shared acquire", err)
+				renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				damaged("renew", renewed[0].Err)
+				released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				damaged("release", released[0].Err)
+				for _, err := range s.List(t.Context(), driver.Filter{Resource: r}) {
+					damaged("list", err)
+				}
+				if _, err := s.Sweep(t.Context(), 0); err != nil {
+					t.Errorf("sweep: %v", err)
+				}
+				if after := n.source(t, index, r); !reflect.DeepEqual(before, after) {
+					t.Errorf("it was %v and is %v", before, after)
+				}
+			})
+		}
+	})
+}
+
+// Names that are too long for an ID are hashed, and whoever has the name of a hash
+// is told.
+func TestLongNames(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.newIndex(t)
+		s := newStore(t, n, &eslock.Options{Index: index})
+		fits, long := strings.Repeat("ü", 256), strings.Repeat("ü", 257)
+		hash := fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(long)))
+		mustAcquire(t, s, request(fits, "a"))
+		ref := mustAcquire(t, s, request(long, "a"))
+		_ = refused(t, s, request(long, "b"))
+		if got := n.source(t, index, hash)["holdfast"].(object)["resource"]; got != long {
+			t.Errorf("resource %v", got)
+		}
+		found := map[string]bool{}
+		for status, err := range s.List(t.Context(), driver.Filter{LockID: "a"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[status.Resource] = true
+		}
+		if !found[fits] || !found[long] || len(found) != 2 {
+			t.Errorf("listed %v", found)
+		}
+		if _, err := s.Acquire(t.Context(), request(hash, "a")); !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), "another resource") {
+			t.Errorf("the name of the hash: %v", err)
+		}
+		mustRelease(t, s, ref, 0)
+		other := strings.Repeat("y", 600)
+		hash = fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(other)))
+		mustAcquire(t, s, request(hash, "a"))
+		if _, err := s.Acquire(t.Context(), request(other, "a")); !errors.Is(err, driver.ErrDamaged) {
+			t.Errorf("the hash of the name: %v", err)
+		}
+	})
+}
+
+// The servers compile each script once, whatever its parameters.
+func TestCompiledOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		s := newStore(t, n, &eslock.Options{Index: n.newIndex(t)})
+		use := func(name string) {
+			ref := mustAcquire(t, s, request(name, name))
+			_ = refused(t, s, request(name, "b"))
+			if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}, {HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
+				t.Fatal(rs, err)
+			}
+			mustRelease(t, s, ref, 0)
+			if _, err := s.Sweep(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		use("first")
+		before := n.compilations(t)
+		for i := range 30 {
+			use(fmt.Sprint("name ", i, ` "'${x}`))
+		}
+		if more := n.compilations(t) - before; more > 0 {
+			t.Errorf("%v more compilations", more)
+		}
+	})
+}
+
+func (n node) compilations(t testing.TB) (sum float64) {
+	for _, x := range n.must(t, http.MethodGet, "/_nodes/stats/script", nil)["nodes"].(object) {
+		sum += x.(object)["script"].(object)["compilations"].(float64)
+	}
+	return sum
+}

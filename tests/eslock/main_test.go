@@ -1,0 +1,147 @@
+package eslock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// onBoth runs a test on each kind of server.
+func onBoth(t *testing.T, test func(t *testing.T, n node)) {
+	for name, env := range map[string]string{
+		"OpenSearch":    "HOLDFAST_TEST_OPENSEARCH_URL",
+		"Elasticsearch": "HOLDFAST_TEST_ELASTICSEARCH_URL",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if os.Getenv(env) == "" {
+				t.Skip(env + " names no server")
+			}
+			base, err := url.Parse(os.Getenv(env))
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, newNode(t, base))
+		})
+	}
+}
+
+// node is a server as a client without a library sees it.
+type node struct {
+	base   *url.URL
+	client *http.Client
+}
+
+func newNode(t testing.TB, base *url.URL) node {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	return node{base: base, client: &http.Client{Transport: transport}}
+}
+
+// Perform implements eslock.Performer.
+func (n node) Perform(req *http.Request) (*http.Response, error) {
+	req.URL.Scheme, req.URL.Host, req.URL.User = n.base.Scheme, n.base.Host, n.base.User
+	return n.client.Do(req)
+}
+
+// newIndex names an index that is deleted in the end.
+func (n node) newIndex(t testing.TB) string {
+	t.Helper()
+	name := engines.Name()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if status, reply := n.ask(ctx, t, http.MethodDelete, "/"+name, nil); status != http.StatusOK && status != http.StatusNotFound {
+			t.Errorf("deleting the test's index: %d %v", status, reply)
+		}
+	})
+	return name
+}
+
+// ask sends a request by hand.
+func (n node) ask(ctx context.Context, t testing.TB, method, path string, body any) (int, map[string]any) {
+	t.Helper()
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, path, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := n.Perform(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	reply := map[string]any{}
+	if err := json.NewDecoder(res.Body).Decode(&reply); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, reply
+}
+
+// must sends a request by hand that has to succeed.
+func (n node) must(t testing.TB, method, path string, body any) map[string]any {
+	t.Helper()
+	status, reply := n.ask(t.Context(), t, method, path, body)
+	if status/100 != 2 {
+		t.Fatalf("%s %s: %d %v", method, path, status, reply)
+	}
+	return reply
+}
+
+// source is the document of a resource as it is stored.
+func (n node) source(t testing.TB, index, resource string) map[string]any {
+	t.Helper()
+	status, reply := n.ask(t.Context(), t, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(resource), nil)
+	if status != http.StatusOK {
+		t.Fatalf("document of %q: %d %v", resource, status, reply)
+	}
+	return reply["_source"].(map[string]any)
+}
+
+func newStore(t testing.TB, n eslock.Performer, opts *eslock.Options) *eslock.Store {
+	t.Helper()
+	s := eslock.New(n, opts)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func request(resource, lockID string) driver.AcquireRequest {
+	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
+}
+
+func shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
+	q.Mode, q.Limit = driver.Shared, limit
+	return q
+}
+
+func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
+	}
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+}

@@ -1,0 +1,341 @@
+package eslock_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+)
+
+// oldClient stands in for a program with es-distributed-lock: what it sends is
+// made after the description of that package.
+type oldClient struct {
+	node
+	t     testing.TB
+	index string
+	owner string
+	now   func() time.Time
+}
+
+func (n node) oldClient(t testing.TB, index, owner string) oldClient {
+	return oldClient{node: n, t: t, index: index, owner: owner, now: time.Now}
+}
+
+// acquire takes over if the owner is its own or the lock has expired by its clock,
+// and then writes three fields.
+func (o oldClient) acquire(id string, ttl time.Duration) bool {
+	o.t.Helper()
+	now := o.now()
+	fields := map[string]any{"owner": o.owner, "acquired": now, "expires": now.Add(ttl)}
+	status, reply := o.ask(o.t.Context(), o.t, http.MethodPost,
+		"/"+o.index+"/_update/"+url.PathEscape(id)+"?refresh=true&retry_on_conflict=20", map[string]any{
+			"scripted_upsert": true, "upsert": map[string]any{},
+			"script": map[string]any{
+				"source": `if (ctx._source.expires == null || ctx._source.owner == params.owner ||
+					ZonedDateTime.parse(ctx._source.expires).isBefore(ZonedDateTime.parse(params.now))) {
+					ctx._source.owner = params.owner; ctx._source.acquired = params.acquired; ctx._source.expires = params.expires
+				} else { ctx.op = 'none' }`,
+				"params": map[string]any{"owner": o.owner, "now": now, "acquired": fields["acquired"], "expires": fields["expires"]},
+			},
+		})
+	if status/100 != 2 {
+		o.t.Fatalf("old acquire: %d %v", status, reply)
+	}
+	return reply["result"] != "noop"
+}
+
+// release deletes what has its owner.
+func (o oldClient) release(id string) (deleted bool) {
+	o.t.Helper()
+	reply := o.must(o.t, http.MethodPost, "/"+o.index+"/_delete_by_query?refresh=true&conflicts=proceed", map[string]any{
+		"query": map[string]any{"bool": map[string]any{"filter": []any{
+			map[string]any{"ids": map[string]any{"values": []string{id}}},
+			map[string]any{"term": map[string]any{"owner.keyword": o.owner}},
+		}}},
+	})
+	return reply["deleted"] == 1.0
+}
+
+// Old and new clients exclude one another.
+func TestOldClients(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.newIndex(t)
+		s := newStore(t, n, &eslock.Options{Index: index, OldClients: true})
+		old, other := n.oldClient(t, index, "old"), n.oldClient(t, index, "other")
+		for name, test := range map[string]func(t *testing.T, r string){
+			"an old lock blocks": func(t *testing.T, r string) {
+				old.acquire(r, time.Hour)
+				held := refused(t, s, request(r, "a"))
+				if h := held.Holders; len(h) != 1 || h[0].LockID != "old" || !h[0].HoldID.IsZero() || h[0].Token != 0 ||
+					h[0].Mode != driver.Exclusive || h[0].Left > time.Hour || h[0].Left < 50*time.Minute || held.BySelf {
+					t.Errorf("held by %+v", held)
+				}
+				if held := refused(t, s, shared(request(r, "a"), 5)); held.BySelf {
+					t.Errorf("held by %+v", held)
+				}
+				if held := refused(t, s, request(r, "old")); !held.BySelf {
+					t.Error("the owner is the lock ID")
+				}
+				if !old.release(r) {
+					t.Error("the old client did not find its lock")
+				}
+				mustAcquire(t, s, request(r, "a"))
+			},
+			"an old lock that has expired does not": func(t *testing.T, r string) {
+				old.acquire(r, -time.Millisecond)
+				mustAcquire(t, s, shared(request(r, "a"), 0))
+			},
+			"a new lock blocks": func(t *testing.T, r string) {
+				ref := mustAcquire(t, s, request(r, "a"))
+				if old.acquire(r, time.Hour) {
+					t.Fatal("both hold it")
+				}
+				mustRelease(t, s, ref, 0)
+				if !old.acquire(r, time.Hour) {
+					t.Error("it is free")
+				}
+			},
+			"shared ones block until the last": func(t *testing.T, r string) {
+				first, second := mustAcquire(t, s, shared(request(r, "a"), 0)), mustAcquire(t, s, shared(request(r, "b"), 0))
+				for _, ref := range []driver.HoldRef{first, second} {
+					if n.oldClient(t, index, "a").acquire(r, time.Hour) {
+						t.Fatal("both hold it")
+					}
+					mustRelease(t, s, ref, 0)
+				}
+				if !old.acquire(r, time.Hour) {
+					t.Error("it is free")
+				}
+			},
+			"one without end blocks": func(t *testing.T, r string) {
+				q := request(r, "a")
+				q.TTL = driver.Forever
+				ref := mustAcquire(t, s, q)
+				if got := n.source(t, index, r)["expires"]; got != "9999-12-31T23:59:59.999Z" || old.acquire(r, time.Hour) {
+					t.Errorf("it expires %v", got)
+				}
+				mustRelease(t, s, ref, 0)
+				if got := n.source(t, index, r)["expires"]; got != "1970-01-01T00:00:00Z" {
+					t.Errorf("released, it expires %v", got)
+				}
+			},
+			"a takeover delay blocks": func(t *testing.T, r string) {
+				q := request(r, "a")
+				q.TTL, q.TakeoverDelay = time.Millisecond, time.Hour
+				mustAcquire(t, s, q)
+				if old.acquire(r, time.Hour) {
+					t.Fatal("both hold it")
+				}
+			},
+			"an old lock with a new one's owner is another": func(t *testing.T, r string) {
+				ref := mustAcquire(t, s, request(r, "old"))
+				if !old.acquire(r, time.Hour) {
+					t.Fatal("the old client extends what has its owner")
+				}
+				lost(t, s, ref)
+				if mustRelease(t, s, ref, 0) {
+					t.Error("the former hold is gone")
+				}
+				if held := refused(t, s, request(r, "old")); !held.BySelf {
+					t.Error("it is the same lock ID")
+				}
+				if other.acquire(r, time.Hour) {
+					t.Error("both hold it")
+				}
+			},
+			"taken over, a hold is lost": func(t *testing.T, r string) {
+				q := request(r, "a")
+				ref := mustAcquire(t, s, q)
+				ahead := old
+				ahead.now = func() time.Time { return time.Now().Add(2 * time.Hour) } // its clock decides
+				if !ahead.acquire(r, time.Hour) {
+					t.Fatal("not taken over")
+				}
+				lost(t, s, ref)
+				_ = refused(t, s, q)
+			},
+			"deleted, a hold is lost and its token is passed": func(t *testing.T, r string) {
+				ref := mustAcquire(t, s, request(r, "old"))
+				n.must(t, http.MethodPost, "/"+index+"/_refresh", nil) // or the old client would not find it
+				if !old.release(r) {
+					t.Fatal("not released")
+				}
+				lost(t, s, ref)
+				if mustRelease(t, s, ref, 0) {
+					t.Error("found")
+				}
+				if next := mustAcquire(t, s, request(r, "b")); next.Token <= ref.Token {
+					t.Errorf("token %d follows %d", next.Token, ref.Token)
+				}
+			},
+			"an old lock keeps the last token": func(t *testing.T, r string) {
+				ref := mustAcquire(t, s, request(r, "a"))
+				mustRelease(t, s, ref, 0)
+				old.acquire(r, -time.Second)
+				if next := mustAcquire(t, s, request(r, "b")); next.Token <= ref.Token {
+					t.Errorf("token %d follows %d", next.Token, ref.Token)
+				}
+			},
+			"an old lock is released by force": func(t *testing.T, r string) {
+				old.acquire(r, time.Hour)
+				mustRelease(t, s, driver.HoldRef{Resource: r, LockID: "old"}, time.Minute)
+				if held := refused(t, s, request(r, "a")); len(held.Holders) != 1 || !held.Holders[0].Released || held.RetryAfter > time.Minute {
+					t.Errorf("held by %+v", held)
+				}
+				if other.acquire(r, time.Hour) {
+					t.Error("both hold it")
+				}
+				if !mustRelease(t, s, driver.HoldRef{Resource: r, LockID: "old"}, 0) {
+					t.Error("not found")
+				}
+				mustAcquire(t, s, request(r, "a"))
+			},
+			"old locks are listed and swept": func(t *testing.T, r string) {
+				old.acquire(r, time.Hour)
+				n.oldClient(t, index, "old").acquire(r+" expired", -time.Second)
+				var found int
+				for status, err := range s.List(t.Context(), driver.Filter{LockID: "old"}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if status.Resource == r+" expired" {
+						t.Error("it has expired")
+					}
+					if status.Resource == r {
+						found++
+					}
+				}
+				if found != 1 {
+					t.Errorf("found %d times", found)
+				}
+				if res, err := s.Sweep(t.Context(), time.Hour); err != nil || res.Holds < 1 {
+					t.Errorf("%+v, %v", res, err)
+				}
+				if got := n.source(t, index, r+" expired")["expires"]; got != "1970-01-01T00:00:00Z" {
+					t.Errorf("swept, it expires %v", got)
+				}
+				_ = refused(t, s, request(r, "a"))
+			},
+		} {
+			t.Run(name, func(t *testing.T) { test(t, name) })
+		}
+	})
+}
+
+// Ends between two milliseconds, with zones, and with nothing after the seconds.
+func TestOldDates(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.newIndex(t)
+		s := newStore(t, n, &eslock.Options{Index: index})
+		for i, c := range []struct {
+			expires string
+			held    bool
+		}{
+			{"2099-01-02T03:04:05Z", true}, {"2099-01-02T03:04:05.123456789Z", true}, {"2099-01-02T03:04:05.1+05:30", true},
+			{"2001-01-02T03:04:05Z", false}, {"2001-01-02T03:04:05.999999999-11:00", false}, {"0001-01-01T00:00:00Z", false},
+		} {
+			r := fmt.Sprint("date ", i)
+			n.must(t, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(r), map[string]any{
+				"owner": "old", "acquired": "2001-01-02T03:04:05Z", "expires": c.expires,
+			})
+			if _, err := s.Acquire(t.Context(), request(r, "a")); errors.Is(err, driver.ErrHeld) != c.held || !c.held && err != nil {
+				t.Errorf("%s: %v", c.expires, err)
+			}
+		}
+	})
+}
+
+// Old and new clients race for one document, and no two ever have it.
+func TestRaceWithOldClients(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.newIndex(t)
+		newStore(t, n, &eslock.Options{Index: index})
+		var mu sync.Mutex
+		holder := ""
+		enter := func(who string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if holder != "" {
+				t.Errorf("%s has it beside %s", who, holder)
+			}
+			holder = who
+		}
+		leave := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			holder = ""
+		}
+		const workers, rounds = 3, 25
+		var done sync.WaitGroup
+		for i := range workers {
+			who := fmt.Sprint("new ", i)
+			done.Go(func() {
+				s := newStore(t, n, &eslock.Options{Index: index})
+				for got := 0; got < rounds && t.Context().Err() == nil; {
+					q := request("r", who)
+					g, err := s.Acquire(t.Context(), q)
+					if errors.Is(err, driver.ErrHeld) {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					enter(who)
+					got++
+					leave()
+					ref := driver.HoldRef{Resource: "r", LockID: who, HoldID: q.HoldID, Token: g.Token}
+					if rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil || rs[0].Err != nil || !rs[0].Found {
+						t.Error(rs, err)
+						return
+					}
+				}
+			})
+			old := n.oldClient(t, index, fmt.Sprint("old ", i))
+			done.Go(func() {
+				for got := 0; got < rounds && t.Context().Err() == nil; {
+					if old.acquire("r", time.Hour) {
+						enter(old.owner)
+						got++
+						leave()
+						old.release("r")
+					}
+				}
+			})
+		}
+		done.Wait()
+	})
+}
+
+func refused(t testing.TB, s driver.Store, q driver.AcquireRequest) *driver.HeldError {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), q)
+	var held *driver.HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("acquire of %q by %q: %v; it should be held", q.Resource, q.LockID, err)
+	}
+	return held
+}
+
+func mustRelease(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Duration) (found bool) {
+	t.Helper()
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, After: after}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatalf("release of %q: %v %v", ref.Resource, rs, err)
+	}
+	return rs[0].Found
+}
+
+func lost(t testing.TB, s driver.Store, ref driver.HoldRef) {
+	t.Helper()
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
+		t.Fatalf("renewal of %q: %v %v; want ErrLost", ref.Resource, rs, err)
+	}
+}
