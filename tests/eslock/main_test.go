@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"testing"
 	"time"
 
@@ -22,33 +21,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // onBoth runs a test on each kind of server.
 func onBoth(t *testing.T, test func(t *testing.T, n node)) {
-	for name, env := range map[string]string{
-		"OpenSearch":    "HOLDFAST_TEST_OPENSEARCH_URL",
-		"Elasticsearch": "HOLDFAST_TEST_ELASTICSEARCH_URL",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if os.Getenv(env) == "" {
-				t.Skip(env + " names no server")
-			}
-			base, err := url.Parse(os.Getenv(env))
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, newNode(t, base))
-		})
-	}
+	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
+		test(t, newNode(t, e))
+	})
 }
 
 // node is a server as a client without a library sees it.
 type node struct {
+	engine engines.Engine
 	base   *url.URL
 	client *http.Client
 }
 
-func newNode(t testing.TB, base *url.URL) node {
+func newNode(t testing.TB, e engines.Engine) node {
+	t.Helper()
+	base, err := url.Parse(e.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return node{base: base, client: &http.Client{Transport: transport}}
+	return node{engine: e, base: base, client: &http.Client{Transport: transport}}
 }
 
 // Perform implements eslock.Performer.
@@ -58,18 +51,7 @@ func (n node) Perform(req *http.Request) (*http.Response, error) {
 }
 
 // newIndex names an index that is deleted in the end.
-func (n node) newIndex(t testing.TB) string {
-	t.Helper()
-	name := engines.Name()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
-		defer cancel()
-		if status, reply := n.ask(ctx, t, http.MethodDelete, "/"+name, nil); status != http.StatusOK && status != http.StatusNotFound {
-			t.Errorf("deleting the test's index: %d %v", status, reply)
-		}
-	})
-	return name
-}
+func (n node) newIndex(t testing.TB) string { return engines.SearchIndex(t, n.engine) }
 
 // ask sends a request by hand.
 func (n node) ask(ctx context.Context, t testing.TB, method, path string, body any) (int, map[string]any) {
