@@ -1,0 +1,165 @@
+package esurl
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// ask sends a request over the connections of the store at the URL, and returns
+// the status of the answer.
+func ask(ctx context.Context, t *testing.T, text string) (status int, err error) {
+	t.Helper()
+	s, err := driver.Open(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/some/path?x=y", strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.(*store).client.Perform(req)
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, res.Body.Close()
+}
+
+// serve answers with the statuses, one after the other, and then with the last. It
+// shows the requests.
+func serve(t *testing.T, statuses ...int) (host string, requests chan *http.Request) {
+	t.Helper()
+	requests = make(chan *http.Request, 100)
+	var n atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err != nil || string(body) != "body" {
+			t.Errorf("body %q, %v", body, err)
+		}
+		requests <- r
+		w.WriteHeader(statuses[min(int(n.Add(1)), len(statuses))-1])
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://"), requests
+}
+
+func TestRequests(t *testing.T) {
+	host, requests := serve(t, http.StatusOK)
+	for text, authorization := range map[string]string{
+		"elasticsearch://HOST/pre":            "",
+		"elasticsearch://u:p%40ss@HOST/pre/":  "Basic dTpwQHNz",
+		"opensearch://u:@HOST/pre":            "Basic dTo=",
+		"opensearch://HOST/pre?api_key=aTpr":  "apikey aTpr",
+		"opensearch://HOST/pre/?api_key=aTpr": "apikey aTpr",
+	} {
+		status, err := ask(t.Context(), t, strings.Replace(text, "HOST", host, 1))
+		if err != nil || status != http.StatusOK {
+			t.Fatalf("%s: %d %v", text, status, err)
+		}
+		r := <-requests
+		got := r.Header.Get("Authorization")
+		if scheme, rest, ok := strings.Cut(got, " "); ok && strings.EqualFold(scheme, "apikey") {
+			got = "apikey " + rest
+		}
+		if got != authorization || r.URL.String() != "/pre/some/path?x=y" || r.UserAgent() != "holdfast" {
+			t.Errorf("%s: %s of %q with %q", text, r.URL, r.UserAgent(), got)
+		}
+	}
+}
+
+func TestHTTPS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it hangs up
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "https://")
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, err := ask(t.Context(), t, "opensearch+https://"+host+"/?ca="+ca)
+	if err != nil || status != http.StatusNotFound {
+		t.Errorf("%d %v", status, err)
+	}
+	if status, err := ask(t.Context(), t, "elasticsearch+https://"+host); err == nil {
+		t.Errorf("a certificate of nobody was accepted: %d", status)
+	}
+}
+
+func TestRetries(t *testing.T) {
+	for name, c := range map[string]struct {
+		statuses    []int
+		asked, want int
+	}{
+		"none":         {[]int{200}, 1, 200},
+		"once":         {[]int{502, 200}, 2, 200},
+		"to the end":   {[]int{504}, 1 + retries, 504},
+		"not for 503":  {[]int{503, 200}, 1, 503},
+		"not for 429":  {[]int{429, 200}, 1, 429},
+		"not for 4xx":  {[]int{409, 200}, 1, 409},
+		"not redirect": {[]int{307, 200}, 1, 307},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, requests := serve(t, c.statuses...)
+			status, err := ask(t.Context(), t, "elasticsearch://"+host)
+			if err != nil || status != c.want || len(requests) != c.asked {
+				t.Errorf("%d %v after %d requests", status, err, len(requests))
+			}
+		})
+	}
+}
+
+func TestNextHost(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	dead := closed.Listener.Addr().String()
+	host, requests := serve(t, http.StatusOK)
+	for _, hosts := range []string{dead + "," + host, host + "," + dead} {
+		for range 2 {
+			if status, err := ask(t.Context(), t, "opensearch://"+hosts); err != nil || status != http.StatusOK {
+				t.Errorf("%s: %d %v", hosts, status, err)
+			}
+		}
+	}
+	if len(requests) != 4 {
+		t.Errorf("%d requests", len(requests))
+	}
+}
+
+// What nobody waits for any more is not sent again.
+func TestContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var n atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body) // the server sees the end only then
+		cancel()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	if _, err := ask(ctx, t, "elasticsearch://"+strings.TrimPrefix(server.URL, "http://")); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n.Load() != 1 {
+		t.Errorf("%d requests", n.Load())
+	}
+	if _, err := driver.Open(ctx, "elasticsearch://h"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,132 @@
+package esurl
+
+import (
+	"encoding/base64"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/eslock"
+)
+
+const defaultPort = "9200"
+
+// schemes are those of URLs, and what is spoken then.
+var schemes = map[string]string{
+	"elasticsearch": "http", "elasticsearch+https": "https",
+	"opensearch": "http", "opensearch+https": "https",
+}
+
+// target is what a URL says.
+type target struct {
+	nodes   []*url.URL // with user and password
+	apiKey  string     // as the header has it
+	ca      string     // a file
+	options eslock.Options
+}
+
+func parse(u *url.URL) (t target, err error) {
+	switch {
+	case strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
+		// It may end a password that would pass for other parts.
+		return t, fail("it has an @ after the hosts: in a password, / is written %%2F, ? %%3F and # %%23, elsewhere @ is written %%40")
+	case u.Opaque != "" || u.Host == "":
+		return t, fail("it names no host: write %s://HOST/?index=NAME", u.Scheme)
+	case u.Fragment != "":
+		return t, fail("a # is written %%23")
+	case u.User != nil && u.User.Username() == "":
+		return t, fail("it has a password, but no user")
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		node, err := nodeOf(u, host)
+		if err != nil {
+			return t, err
+		}
+		t.nodes = append(t.nodes, node)
+	}
+	if err := t.read(u.RawQuery); err != nil {
+		return t, err
+	}
+	if t.apiKey != "" && u.User != nil {
+		return t, fail("it has a user and an API key; only one of them can be used")
+	}
+	if t.ca != "" && schemes[u.Scheme] != "https" {
+		return t, fail("parameter \"ca\" is for HTTPS: write %s+https://", u.Scheme)
+	}
+	return t, nil
+}
+
+func nodeOf(u *url.URL, host string) (*url.URL, error) {
+	h, err := url.Parse("//" + host)
+	if err != nil || h.Hostname() == "" || h.Host != host {
+		return nil, fail("%q is no host, or host and port", host)
+	}
+	port := h.Port()
+	if port == "" {
+		port = defaultPort
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return nil, fail("%q is no host and port", host)
+	}
+	return &url.URL{
+		Scheme: schemes[u.Scheme], User: u.User,
+		Host: net.JoinHostPort(h.Hostname(), port), Path: strings.TrimRight(u.Path, "/"),
+	}, nil
+}
+
+// read takes the parameters.
+func (t *target) read(query string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fail("the parameters are not properly escaped")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) != 1 || values[name][0] == "" {
+			return fail("parameter %q must have one value", name)
+		}
+		if err := t.set(name, values[name][0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *target) set(name, value string) error {
+	switch name {
+	case "index":
+		t.options.Index = value
+	case "api_key":
+		// Base64 has no spaces, but + is how a URL writes them.
+		key := strings.ReplaceAll(value, " ", "+")
+		text, err := base64.StdEncoding.DecodeString(key)
+		if err != nil || !strings.Contains(string(text), ":") {
+			return fail("parameter \"api_key\" is not ID:KEY in Base64, which Elasticsearch calls encoded")
+		}
+		t.apiKey = key
+	case "ca":
+		t.ca = value
+	case "replicas":
+		n, err := strconv.ParseUint(value, 10, 16)
+		if err != nil {
+			return fail("parameter \"replicas\" is not a number of copies")
+		}
+		t.options.Replicas = int(n)
+		if n == 0 {
+			t.options.Replicas = -1
+		}
+	case "wait_for_active_shards":
+		t.options.WaitForActiveShards = value
+	case "old_clients":
+		old, err := strconv.ParseBool(value)
+		if err != nil {
+			return fail("parameter \"old_clients\" is neither true nor false")
+		}
+		t.options.OldClients = old
+	default:
+		return fail("unknown parameter %q", name)
+	}
+	return nil
+}
