@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"flag"
@@ -21,11 +20,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 func TestMain(m *testing.M) {
@@ -46,47 +42,6 @@ const patience = 20 * time.Second
 func TestScripts(t *testing.T) {
 	p := scripts(t, func(dir string) string { return "sqlite://" + dir + "/locks.db" })
 	p.Dir = "testdata/script"
-	testscript.Run(t, p)
-}
-
-// The same is true on a server, as far as no script looks into the file of locks
-// or makes it fail.
-func TestScriptsOnMongoDB(t *testing.T) {
-	const variable = "HOLDFAST_TEST_MONGODB_URL"
-	server, err := driver.ParseURL(os.Getenv(variable))
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	if server.Host == "" {
-		if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), "mongodb") {
-			t.Fatalf("%s is not set, but HOLDFAST_REQUIRE has mongodb", variable)
-		}
-		t.Skipf("%s is not set; make test sets it, or make engines says how to", variable)
-	}
-	database := "holdfast_test_" + strings.ToLower(rand.Text())
-	client, err := mongo.Connect(options.Client().ApplyURI(server.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if err := errors.Join(client.Database(database).Drop(ctx), client.Disconnect(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	server.Path = "/" + database
-	p := scripts(t, func(dir string) string {
-		store := *server
-		query := store.Query()
-		query.Set("collection", filepath.Base(dir))
-		store.RawQuery = query.Encode()
-		return store.String()
-	})
-	for _, name := range []string{
-		"acquire", "command", "environment", "filter", "force", "guard", "others", "renew", "run", "status", "wait",
-	} {
-		p.Files = append(p.Files, filepath.Join("testdata", "script", name+".txtar"))
-	}
 	testscript.Run(t, p)
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
@@ -21,6 +23,8 @@ var linked = []struct {
 }{
 	{[]string{"sqlite"}, "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
 	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
+	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
+		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 

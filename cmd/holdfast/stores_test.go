@@ -21,6 +21,8 @@ func TestLinkedStores(t *testing.T) {
 			u.Path = filepath.ToSlash(filepath.Join(t.TempDir(), "locks.db"))
 		case "mongodb":
 			u.Host, u.Path = "127.0.0.1:1", "/app" // nobody is asked yet
+		case "elasticsearch":
+			u.Host = "127.0.0.1:1"
 		}
 		store, err := driver.Open(t.Context(), u.String())
 		if err != nil {

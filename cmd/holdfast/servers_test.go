@@ -1,0 +1,125 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// onServers are the scripts that are true of a server, too: none of them looks
+// into the file of locks, or makes it fail.
+var onServers = []string{
+	"acquire", "command", "environment", "filter", "force", "guard", "others", "renew", "run", "status", "wait",
+}
+
+// TestScriptsOnServers runs them on each server that the tests have.
+func TestScriptsOnServers(t *testing.T) {
+	for name, stores := range map[string]func(t *testing.T, server *url.URL) func(script string) string{
+		"mongodb": collections, "opensearch": indices, "elasticsearch": indices,
+	} {
+		t.Run(name, func(t *testing.T) {
+			storeURL := stores(t, serverURL(t, name))
+			p := scripts(t, func(dir string) string { return storeURL(filepath.Base(dir)) })
+			for _, name := range onServers {
+				p.Files = append(p.Files, filepath.Join("testdata", "script", name+".txtar"))
+			}
+			testscript.Run(t, p)
+		})
+	}
+}
+
+// serverURL is that of the server in its variable; without one the test ends.
+func serverURL(t *testing.T, name string) *url.URL {
+	t.Helper()
+	variable := "HOLDFAST_TEST_" + strings.ToUpper(name) + "_URL"
+	server, err := driver.ParseURL(os.Getenv(variable))
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	if server.Host == "" {
+		if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), name) {
+			t.Fatalf("%s is not set, but HOLDFAST_REQUIRE has %s", variable, name)
+		}
+		t.Skipf("%s is not set; make test sets it, or make engines says how to", variable)
+	}
+	return server
+}
+
+// testName is a name of a test's own that every server takes for what has locks.
+func testName() string { return "holdfast_test_" + strings.ToLower(rand.Text()) }
+
+// collections gives each script a collection of a database that goes with the test.
+func collections(t *testing.T, server *url.URL) func(script string) string {
+	client, err := mongo.Connect(options.Client().ApplyURI(server.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := testName()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(client.Database(database).Drop(ctx), client.Disconnect(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(script string) string {
+		store := *server
+		store.Path = "/" + database
+		query := store.Query()
+		query.Set("collection", script)
+		store.RawQuery = query.Encode()
+		return store.String()
+	}
+}
+
+// indices gives each script an index that goes with the test.
+func indices(t *testing.T, server *url.URL) func(script string) string {
+	var mu sync.Mutex
+	var used []string
+	t.Cleanup(func() {
+		for _, index := range used {
+			request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodDelete,
+				server.JoinPath(index).String()+"?ignore_unavailable=true", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.Body.Close(); response.StatusCode != http.StatusOK {
+				t.Errorf("deleting index %s: %s", index, response.Status)
+			}
+		}
+	})
+	scheme := "opensearch"
+	if server.Scheme == "https" {
+		scheme += "+https"
+	}
+	prefix := testName()
+	return func(script string) string {
+		index := prefix + "-" + strings.ToLower(script)
+		mu.Lock()
+		used = append(used, index)
+		mu.Unlock()
+		return (&url.URL{
+			Scheme: scheme, User: server.User, Host: server.Host, Path: server.Path,
+			RawQuery: url.Values{"index": {index}}.Encode(),
+		}).String()
+	}
+}
