@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,15 +23,17 @@ type test struct{ pkg, name string }
 
 func (t test) String() string { return t.pkg + "." + t.name }
 
-// report prints what go test prints, counts, and keeps what was skipped for the
-// end. It is not safe for concurrent use.
+// report prints what go test prints, and counts. What was skipped comes at the end,
+// and last of all once more what failed: a log of thousands of tests is read from
+// there. It is not safe for concurrent use.
 type report struct {
-	w       io.Writer
-	output  map[test][]string // of tests that have not ended
-	skipped []string
-	passed  int // tests and subtests
-	failed  int // the same, and packages that failed outside a test
-	broken  map[string]bool
+	w        io.Writer
+	output   map[test][]string // of tests that have not ended
+	skipped  []string
+	failures strings.Builder // what the tests printed that failed
+	passed   int             // tests and subtests
+	failed   int             // the same, and packages that failed outside a test
+	broken   map[string]bool
 }
 
 func newReport(w io.Writer) *report {
@@ -86,7 +89,7 @@ func (r *report) take(e event) {
 		}
 	case "skip":
 		if e.Test != "" {
-			r.skipped = append(r.skipped, t.String()+": "+reason(r.output[t]))
+			r.note(t, reason(r.output[t]))
 			delete(r.output, t)
 		}
 	case "fail":
@@ -119,20 +122,37 @@ func (r *report) failPackage(pkg string) {
 }
 
 func (r *report) print(t test) {
+	fmt.Fprintf(&r.failures, "%s\n", t)
 	for _, line := range r.output[t] {
 		if !strings.HasPrefix(line, "=== ") {
 			fmt.Fprint(r.w, line)
+			r.failures.WriteString(line)
 		}
 	}
 	delete(r.output, t)
 }
+
+// note keeps that a test was skipped, beside the others of its package that were
+// for the same reason.
+func (r *report) note(t test, why string) {
+	for i, other := range r.skipped {
+		if strings.HasPrefix(other, t.pkg+".") && strings.HasSuffix(other, ": "+why) {
+			r.skipped[i] = strings.TrimSuffix(other, ": "+why) + ", " + t.name + ": " + why
+			return
+		}
+	}
+	r.skipped = append(r.skipped, t.String()+": "+why)
+}
+
+// place is where a line of a test's output comes from.
+var place = regexp.MustCompile(`^\w+\.go:\d+: `)
 
 // reason is what t.Skip was given.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
-			said = append(said, line)
+			said = append(said, place.ReplaceAllString(line, ""))
 		}
 	}
 	return strings.Join(said, " ")
@@ -144,6 +164,9 @@ func (r *report) close() {
 		for _, what := range r.skipped {
 			fmt.Fprintf(r.w, "  SKIP %s\n", what)
 		}
+	}
+	if r.failures.Len() > 0 {
+		fmt.Fprintf(r.w, "\nfailed:\n%s", &r.failures)
 	}
 	fmt.Fprintf(r.w, "%d passed, %d failed\n", r.passed, r.failed)
 }

@@ -34,7 +34,7 @@ func TestReport(t *testing.T) {
 		"cannot use \"text\"",
 		"unbuildable [build failed]",
 		"  SKIP an engine: install it\n",
-		"broken.TestSkipped: broken_test.go:13: no server: install one",
+		"broken.TestSkipped, TestSkippedToo: no server: install one",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("does not say %q", want)
@@ -42,6 +42,10 @@ func TestReport(t *testing.T) {
 	}
 	if said := "said by a test that passes"; strings.Contains(text, said) {
 		t.Errorf("says %q, which nobody needs", said)
+	}
+	_, failures, _ := strings.Cut(text, "\nfailed:\n")
+	if !strings.Contains(failures, "said by a test that fails") {
+		t.Error("does not repeat at the end what failed")
 	}
 	// TestPasses and its subtest; TestFails, TestPanics and the build.
 	if last := "2 passed, 3 failed\n"; !strings.HasSuffix(text, last) {
