@@ -32,6 +32,7 @@ type attendance struct {
 	unnoticed func()           // ends the notices
 	front     bool             // the command is to have the terminal when run is in front
 	stopped   bool             // the command is
+	told      bool             // the command was told to end since it was last seen stopped
 	following syscall.Signal   // run stops with this one when the command has stopped
 	late      <-chan time.Time // by then run has stopped, or never will
 	asking    chan bool        // whether the lock is held; nil: that is not being asked
@@ -93,6 +94,7 @@ func (a *attendance) attend(signals <-chan os.Signal) guard.Result {
 			case e.Stopped != 0:
 				a.stopped = true
 				a.follow(e.Stopped)
+				a.told = false
 			case e.Continued:
 				a.stopped = false
 			case e.Ended != nil:
@@ -118,8 +120,11 @@ func (a *attendance) pass(sig os.Signal) {
 		a.passed = true
 	}
 	a.guard.Signal(sig)
-	if a.stopped && (sig == syscall.SIGTERM || sig == syscall.SIGHUP) {
-		a.continued() // or it would not learn that it is to end
+	if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
+		a.told = true
+		if a.stopped {
+			a.continued() // or it would not learn that it is to end
+		}
 	}
 }
 
@@ -185,6 +190,8 @@ func (a *attendance) follow(sig syscall.Signal) {
 	wanted := terminal.IsWanted(sig)
 	a.front = a.front || wanted
 	switch {
+	case a.told:
+		a.continued() // it may have stopped before it was told, and would never learn it
 	case a.following != 0:
 		a.suspend(a.following, false)
 	case wanted && a.tty.IsFront(a.guard.Group()):

@@ -345,11 +345,21 @@ func TestStoppedCommandIsEnded(t *testing.T) {
 				wrapper := c.wrapper(pid)
 				c.check(syscall.Kill(pid, syscall.SIGSTOP))
 				c.stopped(pid)
-				// Its wrapper hears of the stop some time after it.
-				c.until("ended", func() bool {
-					_ = syscall.Kill(wrapper, sig)
-					return !runs(wrapper)
-				})
+				c.check(syscall.Kill(wrapper, sig)) // which may not have heard of the stop yet
+				c.dead(wrapper)
+				c.dead(pid)
+				c.free("r")
+			})
+		})
+		t.Run(sig.String()+", then stopped", func(t *testing.T) {
+			inShells(t, func(c *console) {
+				const told = "trap 'echo told; kill -STOP $$; echo on; exit 5' TERM HUP; echo ready; "
+				c.enter("holdfast run r -- " + c.command(told+listen) + " &")
+				pid := c.pid()
+				c.expectLine("ready")
+				c.check(syscall.Kill(c.wrapper(pid), sig))
+				c.expectLine("told")
+				c.expectLine("on")
 				c.dead(pid)
 				c.free("r")
 			})
