@@ -44,6 +44,7 @@ func TestPipeline(t *testing.T) {
 					}
 					c.enter("one")
 					c.expectLine("paged data one")
+					c.never("(?i)tty (in|out)put")
 					c.press(ctrlZ)
 					c.expect(prompt)
 					c.stopped(pid)
@@ -54,7 +55,9 @@ func TestPipeline(t *testing.T) {
 					c.enter("two")
 					c.expectLine("paged two")
 					c.expect(prompt)
-					c.never("(?i)tty (in|out)put")
+					// The pager was stopped for its first read, for a moment. dash remembers
+					// that, and may name it as the reason when all have stopped for the key.
+					c.never("(?is)tty (in|out)put.*tty (in|out)put")
 					c.free("r")
 				})
 			})
