@@ -10,7 +10,7 @@ type Fault struct {
 	Requests, Replies Effect
 	// Percent of the pieces meet it; the others pass. 0: all do.
 	Percent int
-	// Delay is added to every piece that passes, in both directions.
+	// Delay is how long every piece that passes is under way, in both directions.
 	Delay time.Duration
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,6 +157,23 @@ func TestSlow(t *testing.T) {
 	}
 	if took := time.Since(began); took < 2*short {
 		t.Errorf("took %v, want %v at least", took, 2*short)
+	}
+}
+
+// What is sent in many pieces is not slower for that.
+func TestSlowPieces(t *testing.T) {
+	n := proxy.New(t)
+	c := dial(t, n, serve(t))
+	n.Set(proxy.Slow(short))
+	began := time.Now()
+	if _, err := io.WriteString(c, strings.Repeat("x", 1<<20)+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.in.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 2*short || took > 30*short {
+		t.Errorf("took %v, want %v and little more", took, 2*short)
 	}
 }
 

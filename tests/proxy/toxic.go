@@ -22,6 +22,10 @@ type toxic struct {
 	Replies bool  `json:"replies"` // to the client, else to the server
 }
 
+// GetBufferSize implements toxics.BufferedToxic: as many pieces can be delayed at
+// the same time.
+func (x *toxic) GetBufferSize() int { return 64 }
+
 var (
 	networks sync.Map // of *Network, by its id
 	lastID   atomic.Int64
@@ -72,10 +76,10 @@ func (x *toxic) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// pass sends the piece on unless the test ends.
+// pass sends the piece on, that long after it came, unless the test ends.
 func (n *Network) pass(stub *toxics.ToxicStub, piece *stream.StreamChunk, delay time.Duration) bool {
 	if delay > 0 {
-		t := time.NewTimer(delay)
+		t := time.NewTimer(delay - time.Since(piece.Timestamp))
 		defer t.Stop()
 		select {
 		case <-t.C:
