@@ -8,13 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
-func (n node) harness(t *testing.T) *drivertest.Harness {
+// harness opens stores whose requests go by via, and looks after their index by
+// the node.
+func (n node) harness(t *testing.T, via eslock.Performer) *drivertest.Harness {
 	opts := &eslock.Options{Index: n.newIndex(t)}
 	return &drivertest.Harness{
-		Store:  eslock.New(n, opts),
-		Reopen: func(*testing.T) driver.Store { return eslock.New(n, opts) },
+		Store:  eslock.New(via, opts),
+		Reopen: func(*testing.T) driver.Store { return eslock.New(via, opts) },
 		Short:  2 * time.Second,
 		Damage: func(t *testing.T, resource string) {
 			n.must(t, http.MethodPost, "/"+opts.Index+"/_update/"+resource,
@@ -23,10 +27,36 @@ func (n node) harness(t *testing.T) *drivertest.Harness {
 	}
 }
 
-func TestConformance(t *testing.T) {
-	onBoth(t, func(t *testing.T, n node) { drivertest.Run(t, n.harness) })
+// conforms runs the suite on both kinds of server at once.
+func conforms(t *testing.T, open func(e engines.Engine) func(t *testing.T) *drivertest.Harness) {
+	t.Parallel()
+	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
+		t.Parallel()
+		drivertest.Run(t, open(e))
+	})
 }
 
+func directly(e engines.Engine) func(t *testing.T) *drivertest.Harness {
+	return func(t *testing.T) *drivertest.Harness {
+		n := newNode(t, e)
+		return n.harness(t, n)
+	}
+}
+
+func TestConformance(t *testing.T) { conforms(t, directly) }
+
 func TestConformanceBehindFaults(t *testing.T) {
-	onBoth(t, func(t *testing.T, n node) { drivertest.Run(t, drivertest.WithFaults(n.harness)) })
+	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {
+		return drivertest.WithFaults(directly(e))
+	})
+}
+
+// Connections are cut now and then, before the server has acted or after.
+func TestConformanceBehindNetwork(t *testing.T) {
+	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {
+		return proxy.Disturbed(3, func(t *testing.T, w *proxy.Network) *drivertest.Harness {
+			n := newNode(t, e)
+			return n.harness(t, n.behind(t, w))
+		})
+	})
 }

@@ -78,9 +78,6 @@ func TestInit(t *testing.T) {
 	})
 }
 
-// in is the node of a subtest.
-func (n node) in(t testing.TB) node { return newNode(t, n.engine) }
-
 func (n node) mapped(t testing.TB, index string, mapping object) {
 	t.Helper()
 	n.must(t, http.MethodPut, "/"+index, object{"mappings": mapping})

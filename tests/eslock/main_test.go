@@ -1,10 +1,13 @@
+// Package eslock_test holds the tests of package eslock that need a server.
 package eslock_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"testing"
@@ -17,7 +20,13 @@ import (
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Most of the time they wait, for a network or a clock.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // onBoth runs a test on each kind of server.
 func onBoth(t *testing.T, test func(t *testing.T, n node)) {
@@ -39,9 +48,18 @@ func newNode(t testing.TB, e engines.Engine) node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	return node{engine: e, base: base}.dialing(t, nil)
+}
+
+// in is the node of a subtest.
+func (n node) in(t testing.TB) node { return newNode(t, n.engine) }
+
+// dialing is the node with connections of its own. nil: as ever.
+func (n node) dialing(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) node {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
-	return node{engine: e, base: base, client: &http.Client{Transport: transport}}
+	n.client = &http.Client{Transport: transport}
+	return n
 }
 
 // Perform implements eslock.Performer.
@@ -126,4 +144,21 @@ func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.H
 		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
 	}
 	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+}
+
+// eventually polls until is true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !is() {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Errorf("waited a minute in vain until %s", what)
+			return
+		}
+	}
 }

@@ -1,0 +1,35 @@
+package eslock_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+// behind is the node as it is reached through the network. No connection of it is
+// left open in the end.
+func (n node) behind(t testing.TB, w *proxy.Network) node {
+	t.Helper()
+	t.Cleanup(func() { eventually(t, "all connections are closed", w.Idle) })
+	return n.dialing(t, w.DialContext)
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
+		t.Parallel()
+		faults.Run(t, func(t *testing.T) *faults.Place {
+			n, w := newNode(t, e), proxy.New(t)
+			opts := &eslock.Options{Index: n.newIndex(t)}
+			return &faults.Place{
+				Network: w,
+				Near:    func(t *testing.T) driver.Store { return eslock.New(n.in(t), opts) },
+				Far:     func(t *testing.T) driver.Store { return eslock.New(n.behind(t, w), opts) },
+			}
+		})
+	})
+}
