@@ -119,7 +119,7 @@ func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case len(described) != 1:
+	case len(described) > 1:
 		return nil, s.unusable(fmt.Sprintf("%s is an alias of %d indices: it must be of one", name, len(described)), nil)
 	}
 	for n, x := range described {
