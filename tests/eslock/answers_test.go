@@ -1,0 +1,142 @@
+package eslock_test
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/faults"
+)
+
+// spoiled is a node whose answers come to something else, after it has done what
+// it was asked.
+type spoiled struct {
+	node
+	spoil func(*http.Response)
+}
+
+func (s spoiled) Perform(req *http.Request) (*http.Response, error) {
+	res, err := s.node.Perform(req)
+	if err == nil {
+		s.spoil(res)
+	}
+	return res, err
+}
+
+// instead is an answer of a proxy.
+func instead(status int, kind, body string) func(*http.Response) {
+	return func(res *http.Response) {
+		_ = res.Body.Close()
+		res.StatusCode, res.Status = status, http.StatusText(status)
+		res.Header = http.Header{"Content-Type": {kind}}
+		res.Body = io.NopCloser(strings.NewReader(body))
+	}
+}
+
+// brokenOff ends an answer in its midst, with an error or as if that were all.
+func brokenOff(end error) func(*http.Response) {
+	return func(res *http.Response) {
+		text, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		half := strings.NewReader(string(text[:len(text)/2]))
+		res.Body = io.NopCloser(io.MultiReader(half, failing{end}))
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+const html = "text/html; charset=utf-8"
+
+// Whatever is answered for a request that was done leaves its outcome open, and a
+// repeat comes to what was done.
+func TestSpoiledAnswers(t *testing.T) {
+	spoils := map[string]func(*http.Response){
+		"bad gateway":            instead(http.StatusBadGateway, html, "<html>Bad Gateway</html>"),
+		"gateway timeout":        instead(http.StatusGatewayTimeout, html, "<html>Gateway Timeout</html>"),
+		"a page":                 instead(http.StatusOK, html, "<html>Welcome</html>"),
+		"a page that is missing": instead(http.StatusNotFound, html, "<html>Not Found</html>"),
+		"a conflict of a proxy":  instead(http.StatusConflict, "application/json", `{"message":"conflict"}`),
+		"another route":          instead(http.StatusNotFound, "application/json", `{"message":"no Route matched"}`),
+		"elsewhere":              instead(http.StatusFound, html, ""),
+		"empty":                  instead(http.StatusOK, "application/json", ""),
+		"an empty object":        instead(http.StatusOK, "application/json", "{}"),
+		"too many requests":      instead(http.StatusTooManyRequests, "text/plain", "slow down"),
+		"cut off":                brokenOff(io.ErrUnexpectedEOF),
+		"cut off, unnoticed":     brokenOff(io.EOF),
+	}
+	onBoth(t, func(t *testing.T, n node) {
+		for name, spoil := range spoils {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				n := n.in(t)
+				opts := &eslock.Options{Index: n.newIndex(t)}
+				s, far := newStore(t, n, opts), eslock.New(spoiled{n, spoil}, opts)
+				for what, prepare := range faults.Operations {
+					if what != "watch" { // there are none
+						t.Run(what, func(t *testing.T) { done(t, s, far, prepare(t, s, what)) })
+					}
+				}
+			})
+		}
+	})
+}
+
+// done makes a call of which s sees that it was done and far does not, and repeats
+// it.
+func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
+	t.Helper()
+	faults.MustBeUnknown(t, p.Do(t.Context(), far))
+	if p.Done != nil && !p.Done() {
+		t.Error("the node has not done it")
+	}
+	if err := p.Do(t.Context(), s); err != nil {
+		t.Errorf("repeated: %v", err)
+	}
+	p.Check()
+}
+
+// Answers that belong to other requests are nobody's: a proxy or a client that
+// mixes them up grants and takes nothing.
+func TestAnswersOfOthers(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		opts := &eslock.Options{Index: n.newIndex(t)}
+		s := newStore(t, n, opts)
+		mine, theirs := mustAcquire(t, s, request("mine", "a")), mustAcquire(t, s, request("theirs", "b"))
+		var last []byte
+		mixed := eslock.New(spoiled{n, func(res *http.Response) {
+			text, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			res.Body = io.NopCloser(strings.NewReader(string(last)))
+			last = text
+		}}, opts)
+		for range 3 {
+			for what, err := range map[string]error{
+				"acquire": errorOf(mixed.Acquire(t.Context(), request("theirs", "a"))),
+				"held":    errorOf(mixed.Acquire(t.Context(), request("mine", "b"))),
+			} {
+				if err == nil || errors.Is(err, driver.ErrHeld) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		}
+		found := map[driver.HoldRef]bool{}
+		for status, err := range s.List(t.Context(), driver.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[status.Ref()] = true
+		}
+		if want := map[driver.HoldRef]bool{mine: true, theirs: true}; !maps.Equal(found, want) {
+			t.Errorf("there is %v, want %v", found, want)
+		}
+	})
+}
+
+func errorOf[T any](_ T, err error) error { return err }
