@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -86,25 +87,35 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A conflict that does not end is unknown, after a bounded number of tries.
+// A conflict that does not end is unknown, after a bounded number of tries. Those
+// after the first leave the server to others.
 func TestConflicts(t *testing.T) {
-	f := always(409, `{"error":{"type":"version_conflict_engine_exception","reason":"current version differs"},"status":409}`)
-	_, err := New(f, nil).Acquire(t.Context(), request("r", "a"))
-	if !isConflict(err) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnusable) {
-		t.Errorf("error %v", err)
-	}
-	if n := len(f.requests()); n != maxTries {
-		t.Errorf("%d requests, want %d", n, maxTries)
-	}
-	f = &fake{answer: func(n int, _ sent) (int, string) {
-		if n < 3 {
-			return 409, explained(conflict, "current version differs")
+	synctest.Test(t, func(t *testing.T) {
+		f := always(409, `{"error":{"type":"version_conflict_engine_exception","reason":"current version differs"},"status":409}`)
+		began := time.Now()
+		_, err := New(f, nil).Acquire(t.Context(), request("r", "a"))
+		if !isConflict(err) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnusable) {
+			t.Errorf("error %v", err)
 		}
-		return 200, reply(updated, held("a"), "")
-	}}
-	if g, err := New(f, nil).Acquire(t.Context(), request("r", "a")); err != nil || g.Token != token || g.Left != time.Hour {
-		t.Errorf("%+v, %v", g, err)
-	}
+		requests := f.requests()
+		if took := time.Since(began); len(requests) != maxTries || took > 10*time.Second {
+			t.Errorf("%d requests in %v, want %d", len(requests), took, maxTries)
+		}
+		for i, r := range requests {
+			if want := []string{"=5", "=1"}[min(i, 1)]; !strings.Contains(r.Query, "retry_on_conflict"+want) {
+				t.Errorf("try %d: %s, want %s", i, r.Query, want)
+			}
+		}
+		f = &fake{answer: func(n int, _ sent) (int, string) {
+			if n < 3 {
+				return 409, explained(conflict, "current version differs")
+			}
+			return 200, reply(updated, held("a"), "")
+		}}
+		if g, err := New(f, nil).Acquire(t.Context(), request("r", "a")); err != nil || g.Token != token || g.Left != time.Hour {
+			t.Errorf("%+v, %v", g, err)
+		}
+	})
 }
 
 // Of a batch only what met a conflict is sent again, and each item has its own

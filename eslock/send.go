@@ -17,10 +17,14 @@ import (
 
 const (
 	// onConflict is how often the server tries an update again by itself, because
-	// another changed the document since it was read.
+	// another changed the document since it was read. It does so at once: what has
+	// met a conflict as often as that is one of many, who would keep each other from
+	// coming through, and is from then on tried once more at a time.
 	onConflict = 5
 	// maxTries bounds how often an update is sent that still met a conflict.
-	maxTries = 12
+	maxTries = 16
+	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
+	maxBackOff = 10
 	// chunk is how many updates are sent at once.
 	chunk = 500
 	// maxReply bounds what is read of an answer.
@@ -52,6 +56,10 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 		if try > 0 && backOff(ctx, try) != nil {
 			return all // the conflicts are their errors
 		}
+		inside := onConflict
+		if try > 0 {
+			inside = 1
+		}
 		var again []int
 		for start := 0; start < len(open); start += chunk {
 			part := open[start:min(start+chunk, len(open))]
@@ -59,7 +67,7 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 			for i, at := range part {
 				send[i] = asks[at]
 			}
-			for i, o := range s.send(ctx, st, send) {
+			for i, o := range s.send(ctx, st, send, inside) {
 				all[part[i]] = o
 				if isConflict(o.err) {
 					again = append(again, part[i])
@@ -74,7 +82,7 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 }
 
 func backOff(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(time.Millisecond << min(try, 7)))
+	t := time.NewTimer(rand.N(time.Millisecond << min(try, maxBackOff)))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -84,14 +92,14 @@ func backOff(ctx context.Context, try int) error {
 	}
 }
 
-// send sends updates in one request.
-func (s *Store) send(ctx context.Context, st *statement, asks []ask) []outcome {
+// send sends updates in one request. The server tries each again inside that often.
+func (s *Store) send(ctx context.Context, st *statement, asks []ask, inside int) []outcome {
 	var items []item
 	var err error
 	if len(asks) == 1 && plain(asks[0].ID) {
-		items, err = s.sendOne(ctx, st, asks[0])
+		items, err = s.sendOne(ctx, st, asks[0], inside)
 	} else {
-		items, err = s.sendBulk(ctx, st, asks)
+		items, err = s.sendBulk(ctx, st, asks, inside)
 	}
 	outcomes := make([]outcome, len(asks))
 	for i := range outcomes {
@@ -121,13 +129,13 @@ func plain(id string) bool {
 	})
 }
 
-func (s *Store) sendOne(ctx context.Context, st *statement, a ask) ([]item, error) {
+func (s *Store) sendOne(ctx context.Context, st *statement, a ask, inside int) ([]item, error) {
 	var body bytes.Buffer
 	if err := st.body(&body, a.params); err != nil {
 		return nil, err
 	}
 	parameters := s.writing()
-	parameters.Set("retry_on_conflict", strconv.Itoa(onConflict))
+	parameters.Set("retry_on_conflict", strconv.Itoa(inside))
 	var it item
 	status, err := s.call(ctx, http.MethodPost, s.at("_update", a.ID), parameters, body.Bytes(), &it)
 	var refused *serverError
@@ -138,7 +146,7 @@ func (s *Store) sendOne(ctx context.Context, st *statement, a ask) ([]item, erro
 	return []item{it}, err
 }
 
-func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask) ([]item, error) {
+func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask, inside int) ([]item, error) {
 	var body bytes.Buffer
 	for _, a := range asks {
 		var line struct {
@@ -147,7 +155,7 @@ func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask) ([]item
 				OnConflict int    `json:"retry_on_conflict"`
 			} `json:"update"`
 		}
-		line.Update.ID, line.Update.OnConflict = a.ID, onConflict
+		line.Update.ID, line.Update.OnConflict = a.ID, inside
 		if err := json.NewEncoder(&body).Encode(line); err != nil { // ends with a line feed
 			return nil, err
 		}
