@@ -1,0 +1,146 @@
+package eslock_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/eslock"
+)
+
+// conflicting is a node that tries no update a second time, so that all conflicts
+// are the store's to deal with. It counts them.
+type conflicting struct {
+	node
+	alone, inBulks atomic.Int64
+}
+
+var retries = regexp.MustCompile(`"retry_on_conflict":\d+`)
+
+func (c *conflicting) Perform(req *http.Request) (*http.Response, error) {
+	if q := req.URL.Query(); q.Has("retry_on_conflict") {
+		q.Set("retry_on_conflict", "0")
+		req.URL.RawQuery = q.Encode()
+	} else if req.Body != nil {
+		text, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		text = retries.ReplaceAll(text, []byte(`"retry_on_conflict":0`))
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	}
+	res, err := c.node.Perform(req)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = res.Body.Close()
+	res.Body = io.NopCloser(bytes.NewReader(text))
+	if res.StatusCode == http.StatusConflict {
+		c.alone.Add(1)
+	}
+	c.inBulks.Add(int64(bytes.Count(text, []byte(`"status":409`))))
+	return res, nil
+}
+
+// However many change one document at once, each of them is told what became of
+// it, and nothing is lost or counted twice.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, n node) {
+		t.Run("tried again by the store", func(t *testing.T) {
+			c := &conflicting{node: n.in(t)}
+			storm(t, newStore(t, c, &eslock.Options{Index: n.newIndex(t)}), 6)
+			if c.alone.Load() == 0 || c.inBulks.Load() == 0 {
+				t.Errorf("there were %d conflicts, and %d in bulks: too few to show anything", c.alone.Load(), c.inBulks.Load())
+			}
+			t.Logf("%d conflicts, %d more in bulks", c.alone.Load(), c.inBulks.Load())
+		})
+		t.Run("tried again by all", func(t *testing.T) { // by the server, and by callers, too
+			storm(t, drivertest.NewRepeater(newStore(t, n.in(t), &eslock.Options{Index: n.newIndex(t)})), 40)
+		})
+	})
+}
+
+// storm lets that many share one resource, over and over.
+func storm(t *testing.T, s driver.Store, askers int) {
+	t.Helper()
+	var granted sync.Map // tokens
+	round := func(who string) error {
+		q := shared(request("r", who), 0)
+		g, err := s.Acquire(t.Context(), q)
+		if err != nil {
+			return err
+		}
+		if _, twice := granted.LoadOrStore(g.Token, who); twice {
+			return fmt.Errorf("token %d was granted twice", g.Token)
+		}
+		// The second resource makes a bulk of it.
+		ref := driver.HoldRef{Resource: "r", LockID: who, HoldID: q.HoldID, Token: g.Token}
+		none := driver.HoldRef{Resource: "r2", LockID: who, HoldID: q.HoldID, Token: 1}
+		renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}, {HoldRef: none, TTL: time.Hour}})
+		if err != nil || renewed[0].Err != nil || !errors.Is(renewed[1].Err, driver.ErrLost) {
+			return fmt.Errorf("renewed %+v, error %v", renewed, err)
+		}
+		released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+		if err != nil || released[0].Err != nil || !released[0].Found {
+			return fmt.Errorf("released %+v, error %v", released, err)
+		}
+		return nil
+	}
+	var all sync.WaitGroup
+	for i := range askers {
+		all.Go(func() {
+			for range 5 {
+				if err := round(fmt.Sprint("worker ", i)); err != nil {
+					t.Errorf("worker %d: %v", i, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	mustAcquire(t, s, request("r", "a")) // nothing is left
+}
+
+// Of many who ask for one document at once, exactly one is granted it.
+func TestConflictsOfExclusiveHolds(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, n node) {
+		s := newStore(t, &conflicting{node: n}, &eslock.Options{Index: n.newIndex(t)})
+		for range 10 {
+			const askers = 16
+			granted := make(chan driver.HoldRef, askers)
+			var all sync.WaitGroup
+			for i := range askers {
+				all.Go(func() {
+					q := request("r", fmt.Sprint(i))
+					switch g, err := s.Acquire(t.Context(), q); {
+					case err == nil:
+						granted <- driver.HoldRef{Resource: "r", LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+					case !errors.Is(err, driver.ErrHeld):
+						t.Errorf("asker %d: %v", i, err)
+					}
+				})
+			}
+			all.Wait()
+			if len(granted) != 1 {
+				t.Fatalf("%d were granted it", len(granted))
+			}
+			if !mustRelease(t, s, <-granted, 0) {
+				t.Error("what was granted is not there")
+			}
+		}
+	})
+}
