@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/user"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // DefaultTTL is how long a hold lives without renewal unless options say else.
@@ -113,7 +115,7 @@ func newConfig(o *Options) config {
 		cfg.trace = *o.Trace
 	}
 	if cfg.clock == nil {
-		cfg.clock = newClock()
+		cfg.clock = clock.New()
 	}
 	var q driver.AcquireRequest
 	if cfg.invalid = cfg.request(&q, "any", Exclusive, &LockOptions{}); cfg.invalid == nil {
@@ -201,6 +203,9 @@ func (cfg *config) marginOf(ttl time.Duration) time.Duration {
 func DefaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/16, 5*time.Millisecond), 5*time.Second)
 }
+
+// never is a deadline that does not come.
+const never = time.Duration(math.MaxInt64)
 
 // deadlineOf returns the local deadline of a hold that was granted or renewed by
 // a request sent then. It counts from before the request was sent, so the hold

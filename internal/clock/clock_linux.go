@@ -1,4 +1,4 @@
-package holdfast
+package clock
 
 import (
 	"sync/atomic"
@@ -7,14 +7,14 @@ import (
 	"unsafe"
 )
 
-// newClock returns a clock that counts suspension: the monotonic clock plus how
+// New returns a clock that counts suspension: the monotonic clock plus how
 // much CLOCK_BOOTTIME, which counts it, got ahead since.
 //
 // Reading that one takes two system calls, many times what time.Now costs. So it
 // is read only when the wall clock and the monotonic clock have moved apart, as
 // they do when the machine sleeps or somebody sets the wall clock; which of the
 // two it was, and how long, CLOCK_BOOTTIME tells.
-func newClock() func() time.Duration {
+func New() func() time.Duration {
 	start := time.Now()
 	base := max(suspended(), suspended(), suspended())
 	var apart, slept atomic.Int64

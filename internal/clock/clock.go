@@ -1,12 +1,8 @@
-package holdfast
+// Package clock is the clock of deadlines on the machine of whoever holds a lock:
+// docs/adr/0006.
+package clock
 
-import (
-	"math"
-	"time"
-)
-
-// never is a deadline that does not come.
-const never = time.Duration(math.MaxInt64)
+import "time"
 
 // sleepDetector makes a clock that counts suspension out of a monotonic clock
 // that does not and a wall clock that does: where the wall clock got ahead, the

@@ -1,4 +1,4 @@
-package holdfast
+package clock
 
 import (
 	"sync"
@@ -34,7 +34,7 @@ func TestSleepDetector(t *testing.T) {
 // back, whoever reads it.
 func TestClock(t *testing.T) {
 	before := time.Now()
-	clock := newClock()
+	clock := New()
 	after := time.Now()
 	var all sync.WaitGroup
 	for range 4 {

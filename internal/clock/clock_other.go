@@ -1,15 +1,14 @@
 //go:build !linux
 
-package holdfast
+package clock
 
 import (
 	"sync"
 	"time"
 )
 
-// newClock returns a clock that counts suspension as far as the wall clock shows
-// it.
-func newClock() func() time.Duration {
+// New returns a clock that counts suspension as far as the wall clock shows it.
+func New() func() time.Duration {
 	start := time.Now()
 	var mu sync.Mutex
 	var d sleepDetector
