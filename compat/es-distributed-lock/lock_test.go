@@ -1,0 +1,360 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// These tests are about time, faults and what calls do at once, in memory; those
+// of documents and servers are in tests/eslockcompat.
+
+// bench is a store that a test can disturb, in a bubble.
+type bench struct {
+	*drivertest.FaultStore
+	t *testing.T
+
+	mu     sync.Mutex
+	faults map[drivertest.Op]func(n int) drivertest.Fault
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, faults: make(map[drivertest.Op]func(int) drivertest.Fault)}
+		b.FaultStore = drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if fault := b.faults[c.Op]; fault != nil {
+				return fault(c.N)
+			}
+			return drivertest.Fault{}
+		})
+		t.Cleanup(func() { _ = b.Close() })
+		test(t, b)
+	})
+}
+
+// on disturbs all calls of op from now on, or those with the numbers given.
+func (b *bench) on(op drivertest.Op, fault drivertest.Fault, numbers ...int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults[op] = func(n int) drivertest.Fault {
+		if len(numbers) == 0 || slices.Contains(numbers, n) {
+			return fault
+		}
+		return drivertest.Fault{}
+	}
+}
+
+func (b *bench) heal() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.faults)
+}
+
+func (b *bench) lock(owner string) *Lock { return newLock(b, "r").WithOwner(owner) }
+
+// acquired is a Lock that has it.
+func (b *bench) acquired(owner string, ttl time.Duration) *Lock {
+	b.t.Helper()
+	l := b.lock(owner)
+	b.must(l.Acquire(b.t.Context(), ttl))
+	b.is(l, true, false)
+	return l
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) is(l *Lock, acquired, released bool) {
+	b.t.Helper()
+	if a, r := l.IsAcquired(), l.IsReleased(); a != acquired || r != released {
+		b.t.Errorf("after all: acquired %v, released %v; want %v, %v", a, r, acquired, released)
+	}
+}
+
+// refused: the error is the one that programs know.
+func (b *bench) refused(err error) {
+	b.t.Helper()
+	if err == nil || err.Error() != "lock held by other client" || !errors.Is(err, driver.ErrHeld) {
+		b.t.Errorf("error %v, want that another client has it", err)
+	}
+}
+
+// holder is the lock ID that has it as the store sees it, or "".
+func (b *bench) holder() string {
+	for s, err := range b.List(b.t.Context(), driver.Filter{Resource: "r"}) {
+		b.must(err)
+		return s.LockID
+	}
+	return ""
+}
+
+func TestSafeDeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		began := time.Now()
+		l, other := b.acquired("me", 16*time.Second), b.lock("other")
+		if !l.Acquired.Equal(began) || !l.Expires.Equal(began.Add(16*time.Second)) {
+			t.Errorf("acquired %v, expires %v", l.Acquired, l.Expires)
+		}
+		time.Sleep(15*time.Second - 1)
+		b.is(l, true, false)
+		time.Sleep(time.Nanosecond)
+		b.is(l, false, false)
+		b.refused(other.Acquire(t.Context(), time.Second))
+		time.Sleep(time.Second)
+		b.is(l, false, true)
+		b.must(other.Acquire(t.Context(), time.Second))
+		b.refused(l.Acquire(t.Context(), time.Second))
+		if !l.Expires.Equal(began.Add(16 * time.Second)) {
+			t.Errorf("an Acquire that failed changed Expires to %v", l.Expires)
+		}
+	})
+}
+
+func TestAcquireAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		l := b.acquired("me", 16*time.Second)
+		first := l.Acquired
+		time.Sleep(10 * time.Second)
+		b.must(l.Acquire(t.Context(), 16*time.Second))
+		if !l.Acquired.Equal(first) || !l.Expires.Equal(time.Now().Add(16*time.Second)) {
+			t.Errorf("extended: acquired %v, expires %v", l.Acquired, l.Expires)
+		}
+		if n := b.Calls(drivertest.Acquire); n != 1 {
+			t.Errorf("%d acquires", n)
+		}
+
+		// For less: it is not shortened.
+		b.must(l.Acquire(t.Context(), time.Second))
+		if !l.Expires.Equal(time.Now().Add(16 * time.Second)) {
+			t.Errorf("expires %v", l.Expires)
+		}
+		time.Sleep(10 * time.Second)
+		b.is(l, true, false)
+
+		// By another Lock of the owner.
+		peer := b.lock("me")
+		b.must(peer.Acquire(t.Context(), time.Hour))
+		b.is(peer, true, false)
+		time.Sleep(time.Minute)
+		b.refused(b.lock("other").Acquire(t.Context(), time.Second))
+		b.must(l.Acquire(t.Context(), time.Second))
+		if want := time.Now().Add(59 * time.Minute); !l.Expires.Equal(want) {
+			t.Errorf("expires %v, want %v, as the other one has it", l.Expires, want)
+		}
+		b.must(l.MustRelease())
+		if b.holder() != "" {
+			t.Error("not released for all")
+		}
+	})
+}
+
+// What was lost is acquired anew.
+func TestAcquireAfterLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		l := b.acquired("me", 16*time.Second)
+		began := time.Now()
+		time.Sleep(time.Second)
+		b.force("me")
+		b.must(l.Acquire(t.Context(), 16*time.Second))
+		b.is(l, true, false)
+		if l.Acquired.Equal(began) || b.holder() != "me" {
+			t.Errorf("acquired %v; held by %q", l.Acquired, b.holder())
+		}
+		time.Sleep(time.Minute)
+		b.is(l, false, true)
+		b.must(l.Acquire(t.Context(), 16*time.Second))
+		b.must(l.Release())
+		b.is(l, false, true)
+		b.must(l.Acquire(t.Context(), 16*time.Second))
+		b.is(l, true, false)
+	})
+}
+
+// force releases what the lock ID has behind its back.
+func (b *bench) force(lockID string) {
+	b.t.Helper()
+	rs, err := b.Release(b.t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: lockID}}})
+	if err != nil || !rs[0].Found {
+		b.t.Fatal(rs, err)
+	}
+}
+
+// Between losing what it was about to extend and asking anew others may come in,
+// any number of times.
+func TestAcquireIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.acquired("me", time.Hour)
+		b.on(drivertest.Renew, drivertest.Fault{LoseRequest: true, Err: driver.ErrLost})
+		if err := b.lock("me").Acquire(t.Context(), time.Hour); !errors.Is(err, driver.ErrLost) || b.Calls(drivertest.Renew) != maxTries {
+			t.Errorf("error %v after %d tries", err, b.Calls(drivertest.Renew))
+		}
+	})
+}
+
+// Somebody with Holdfast's Client who shares it, or gave it up for later, under the
+// same name is in the way like any other.
+func TestNotOnesOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		c := holdfast.New(b, nil)
+		defer c.Close()
+		h, err := c.RLock(t.Context(), "r", &holdfast.LockOptions{LockID: "me"})
+		b.must(err)
+		b.refused(b.lock("me").Acquire(t.Context(), time.Second))
+		b.must(h.Unlock(t.Context()))
+		h, err = c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "me"})
+		b.must(err)
+		b.must(b.lock("me").Acquire(t.Context(), time.Second))
+		b.must(h.UnlockAfter(t.Context(), 10*time.Second))
+		b.refused(b.lock("me").Acquire(t.Context(), time.Second))
+		time.Sleep(10 * time.Second)
+		b.must(b.lock("me").Acquire(t.Context(), time.Second))
+	})
+}
+
+// An answer that comes when the time is nearly up is of no use.
+func TestTooLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		answer := make(chan struct{})
+		time.AfterFunc(950*time.Millisecond, func() { close(answer) })
+		b.on(drivertest.Acquire, drivertest.Fault{HoldReply: answer})
+		l := b.lock("me")
+		if err := l.Acquire(t.Context(), time.Second); !errors.Is(err, holdfast.ErrTTLTooShort) {
+			t.Errorf("error %v", err)
+		}
+		b.is(l, false, false)
+	})
+}
+
+// The shortest TTLs leave the Lock some time.
+func TestShortTTL(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		for _, ttl := range []time.Duration{time.Millisecond, 3*time.Millisecond + 999, 10 * time.Millisecond} {
+			l := b.acquired("me", ttl)
+			b.must(l.KeepAlive(t.Context(), ttl.Truncate(time.Millisecond)-1))
+			time.Sleep(time.Second)
+			b.is(l, true, false)
+			b.must(l.MustRelease())
+		}
+	})
+}
+
+func TestInvalid(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		dead, cancel := context.WithCancel(ctx)
+		cancel()
+		named := func(id, owner string) *Lock { return newLock(b, id).WithOwner(owner) }
+		long := strings.Repeat("n", 1025)
+		errs := map[string]error{
+			"TTL 0":           b.lock("me").Acquire(ctx, 0),
+			"TTL of a ns":     b.lock("me").Acquire(ctx, time.Millisecond-1),
+			"TTL negative":    b.lock("me").Acquire(ctx, -time.Second),
+			"TTL too long":    b.lock("me").Acquire(ctx, driver.MaxTTL+1),
+			"TTL of for ever": b.lock("me").Acquire(ctx, driver.Forever),
+			"nil client":      NewLock(nil, "r").Acquire(ctx, time.Second),
+			"nil pointer":     NewLock((*bothNil)(nil), "r").Acquire(ctx, time.Second),
+			"nil, Release":    NewLock(nil, "r").Release(),
+			"not made":        new(Lock).Acquire(ctx, time.Second),
+			"not made, too":   new(Lock).WithOwner("me").MustRelease(),
+		}
+		for what, name := range map[string]string{"empty": "", "too long": long, "NUL": "a\x00", "no UTF-8": "a\xff"} {
+			errs["ID "+what] = named(name, "me").Acquire(ctx, time.Second)
+			errs["ID "+what+", Release"] = named(name, "me").Release()
+			errs["owner "+what] = named("r", name).Acquire(ctx, time.Second)
+			errs["owner "+what+", MustRelease"] = named("r", name).MustRelease()
+		}
+		for what, err := range errs {
+			if !errors.Is(err, driver.ErrInvalid) || len(err.Error()) > 300 && !strings.Contains(what, "long") {
+				t.Errorf("%s: error %v, want ErrInvalid", what, err)
+			}
+		}
+		if err := b.lock("me").Acquire(dead, time.Second); !errors.Is(err, context.Canceled) {
+			t.Errorf("dead ctx: error %v", err)
+		}
+		if b.Calls(drivertest.Acquire)+b.Calls(drivertest.Release)+b.Calls(drivertest.List) != 0 {
+			t.Error("something was sent")
+		}
+		if l := new(Lock); l.IsAcquired() || !l.IsReleased() {
+			t.Error("a Lock that nobody made is held")
+		}
+	})
+}
+
+// bothNil is a client with a method on its pointer, as the official ones are.
+type bothNil struct{ eslock.Performer }
+
+// A store that must be prepared is: once, and when something is missing.
+func TestPrepared(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		p := &unprepared{Store: b}
+		l := newLock(p, "r")
+		b.must(l.Release())
+		b.must(l.Acquire(t.Context(), time.Hour))
+		b.must(l.Acquire(t.Context(), time.Hour))
+		p.ready = false // the index was deleted
+		b.must(l.Acquire(t.Context(), time.Hour))
+		if p.inits != 2 {
+			t.Errorf("prepared %d times", p.inits)
+		}
+		p.ready, p.broken = false, true
+		if err := l.Acquire(t.Context(), time.Hour); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("error %v; want why it could not be prepared", err)
+		}
+	})
+}
+
+// unprepared cannot be used before Init.
+type unprepared struct {
+	driver.Store
+	ready, broken bool
+	inits         int
+}
+
+func (u *unprepared) Init(context.Context) error {
+	u.inits++
+	if u.broken {
+		return errors.Join(driver.ErrUnusable, errors.New("no room"))
+	}
+	u.ready = true
+	return nil
+}
+
+func (u *unprepared) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if !u.ready {
+		return driver.Grant{}, driver.ErrUnusable
+	}
+	return u.Store.Acquire(ctx, q)
+}
+
+func (u *unprepared) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if !u.ready {
+		return nil, driver.ErrUnusable
+	}
+	return u.Store.Renew(ctx, qs)
+}
+
+func (u *unprepared) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	if !u.ready {
+		return func(yield func(driver.Status, error) bool) { yield(driver.Status{}, driver.ErrUnusable) }
+	}
+	return u.Store.List(ctx, f)
+}

@@ -1,0 +1,205 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+func TestRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		l := b.acquired("me", 16*time.Second)
+		b.must(l.Release())
+		b.is(l, false, true)
+		if l.Expires.After(time.Now()) {
+			t.Errorf("released, it expires %v", l.Expires)
+		}
+		b.must(l.Release())
+		nothing(t, l)
+		b.must(b.lock("other").Acquire(t.Context(), 16*time.Second))
+		b.refused(l.Acquire(t.Context(), time.Second))
+		b.must(l.Release())
+		if b.holder() != "other" {
+			t.Error("released what another has")
+		}
+	})
+}
+
+// nothing: there is nothing to release.
+func nothing(t *testing.T, l *Lock) {
+	t.Helper()
+	if err := l.MustRelease(); !errors.Is(err, errReleased) && !errors.Is(err, errNoRelease) {
+		t.Errorf("MustRelease: error %v", err)
+	}
+}
+
+// A Lock that did not acquire it.
+func TestReleaseOfOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		nothing(t, b.lock("me"))
+		b.must(b.lock("me").Release())
+		b.acquired("me", 16*time.Second)
+		nothing(t, b.lock("other"))
+		b.must(b.lock("other").Release())
+		if b.holder() != "me" {
+			t.Fatal("released what another has")
+		}
+		b.must(b.lock("me").MustRelease()) // the program was started again
+		if b.holder() != "" {
+			t.Error("not released")
+		}
+	})
+}
+
+// Who lost it, or tried in vain, does not release what the owner has acquired since
+// by another Lock.
+func TestReleaseOfSuccessor(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		late := b.acquired("me", time.Second)
+		time.Sleep(time.Minute)
+		b.acquired("other", time.Second)
+		failed := b.lock("me")
+		b.refused(failed.Acquire(t.Context(), time.Second))
+		time.Sleep(time.Minute)
+		b.acquired("me", time.Hour)
+		for _, l := range []*Lock{late, failed} {
+			b.must(l.Release())
+			nothing(t, l)
+		}
+		if b.holder() != "me" {
+			t.Error("released what another Lock has")
+		}
+	})
+}
+
+// A release without an answer is repeated, and found what it released.
+func TestReleaseRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2, 3)
+		b.must(b.acquired("me", 16*time.Second).MustRelease())
+		if n := b.Calls(drivertest.Release); n != 4 {
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// One that is never heard of is an error, after which the lock is given up, and
+// can be released again.
+func TestReleaseFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		l := b.acquired("me", 16*time.Second)
+		b.must(l.KeepAlive(t.Context(), 6*time.Second))
+		b.on(drivertest.Release, drivertest.Fault{LoseRequest: true})
+		began := time.Now()
+		for _, release := range []func() error{l.Release, l.MustRelease} {
+			if err := release(); !errors.Is(err, drivertest.ErrFault) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if took := time.Since(began); took > 2*patience {
+			t.Errorf("gave up after %v", took)
+		}
+		b.is(l, false, false)
+		b.heal()
+		b.must(l.MustRelease())
+		b.is(l, false, true)
+		if b.holder() != "" {
+			t.Error("not released")
+		}
+
+		l = b.acquired("me", 16*time.Second)
+		b.on(drivertest.Release, drivertest.Fault{LoseRequest: true})
+		if l.Release() == nil {
+			t.Error("no error")
+		}
+		time.Sleep(16 * time.Second)
+		b.is(l, false, true) // by itself
+	})
+}
+
+// An Acquire without an answer is given back, so that others need not wait.
+func TestAcquireWithoutAnswer(t *testing.T) {
+	for name, fault := range map[string]drivertest.Fault{
+		"request lost": {LoseRequest: true},
+		"answer lost":  {LoseReply: true},
+		"hangs":        {HoldReply: make(chan struct{})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				if fault.HoldReply != nil {
+					fault.HoldReply = make(chan struct{}) // of the bubble's
+				}
+				b.on(drivertest.Acquire, fault, 1)
+				l := b.lock("me")
+				began := time.Now()
+				if err := l.Acquire(t.Context(), time.Hour); err == nil || errors.Is(err, context.Canceled) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(began); took > attemptTime(time.Hour) {
+					t.Errorf("took %v", took)
+				}
+				b.is(l, false, true)
+				nothing(t, l)
+				b.acquired("other", time.Second)
+			})
+		})
+	}
+}
+
+// What this Lock gave up, and may be released at any time by a request that is
+// late, is nothing to build on.
+func TestLateRelease(t *testing.T) {
+	for name, giveUp := range map[string]func(b *bench, l *Lock){
+		"of an Acquire without an answer": func(b *bench, l *Lock) {
+			b.on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)
+			if l.Acquire(b.t.Context(), time.Hour) == nil {
+				b.t.Error("no error")
+			}
+		},
+		"of a Release without an answer": func(b *bench, l *Lock) {
+			b.must(l.Acquire(b.t.Context(), time.Hour))
+			if l.Release() == nil {
+				b.t.Error("no error")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				arrive := make(chan struct{})
+				b.on(drivertest.Release, drivertest.Fault{HoldRequest: arrive, LoseReply: true})
+				l := b.lock("me")
+				giveUp(b, l)
+				if b.holder() != "me" {
+					t.Fatal("it is not there")
+				}
+				b.heal()
+				b.must(l.Acquire(t.Context(), time.Hour))
+				close(arrive)
+				synctest.Wait()
+				if b.holder() != "me" {
+					t.Error("a release that came late ended it")
+				}
+				b.is(l, true, false)
+			})
+		})
+	}
+}
+
+// Given up for long, a hold is forgotten.
+func TestGivenIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		l := b.lock("me")
+		for range 100 {
+			b.must(l.Acquire(t.Context(), time.Second))
+			b.must(l.Release())
+			time.Sleep(10 * time.Second)
+		}
+		if n := len(l.state.given); n > 10 {
+			t.Errorf("%d are remembered", n)
+		}
+	})
+}
