@@ -55,7 +55,7 @@ func newArena(t *testing.T, seed uint64) *arena {
 // round is one resource that players are after.
 type round struct {
 	*arena
-	*referee
+	*judge
 	ctx      context.Context
 	resource string
 	changed  chan struct{} // there is something for the watcher to see
@@ -67,12 +67,12 @@ type round struct {
 // what was wrong. In every second round the resource is new: first inserts race.
 func (a *arena) play(ctx context.Context, k kind) (grants int, faults []string) {
 	a.counter++
-	r := &round{arena: a, referee: newReferee(0), ctx: ctx, resource: "kept", changed: make(chan struct{}, 1)}
+	r := &round{arena: a, judge: newJudge(), ctx: ctx, resource: "kept", changed: make(chan struct{}, 1)}
 	if a.rnd.IntN(2) == 0 {
 		r.resource = fmt.Sprint("new ", a.counter)
 	}
 	if k.limit {
-		r.referee.limit = 1 + a.rnd.IntN(3)
+		r.Limit = 1 + a.rnd.IntN(3)
 	}
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
@@ -84,7 +84,7 @@ func (a *arena) play(ctx context.Context, k kind) (grants int, faults []string) 
 	close(r.changed)
 	watcher.Wait()
 	r.tidy()
-	return r.grants, r.faults
+	return r.Grants(), r.Faults()
 }
 
 // look looks at the document and reports whether it has a lock.
@@ -94,7 +94,7 @@ func (r *round) look() (locked bool) {
 	case err == nil:
 		return r.document(raw)
 	case !errors.Is(err, mongo.ErrNoDocuments):
-		r.fault("%v", err)
+		r.Fault("%v", err)
 	}
 	return false
 }
@@ -113,20 +113,20 @@ func (r *round) tidy() {
 	if r.look() {
 		for s, err := range r.kinds[2].(native).Holds(r.ctx, holdfast.Filter{Resource: r.resource, Expired: true}) {
 			if err != nil || s.Left > 0 {
-				r.fault("left behind: %+v, error %v", s, err)
+				r.Fault("left behind: %+v, error %v", s, err)
 				break
 			}
 			r.try("unlock", r.some(), func(p player) error { return p.unlock(r.ctx, s.LockID) })
 		}
 		if r.look() {
-			r.fault("all is unlocked, and yet there is a lock")
+			r.Fault("all is unlocked, and yet there is a lock")
 		}
 	}
 	if r.counter%16 != 0 {
 		return
 	}
 	if _, err := r.coll.DeleteMany(r.ctx, bson.M{"resource": bson.M{"$ne": "kept"}}); err != nil {
-		r.fault("%v", err)
+		r.Fault("%v", err)
 	}
 }
 
@@ -134,13 +134,13 @@ func (r *round) some() player { return r.kinds[r.rnd.IntN(len(r.kinds))] }
 
 func (r *round) try(what string, p player, do func(player) error) {
 	if err := do(p); err != nil {
-		r.fault("%s by %s: %v", what, p.kind(), err)
+		r.Fault("%s by %s: %v", what, p.kind(), err)
 	}
 }
 
 func (r *round) pass(d time.Duration) {
 	if err := r.clock.Pass(r.ctx, d); err != nil {
-		r.fault("clock: %v", err)
+		r.Fault("clock: %v", err)
 	}
 }
 
@@ -158,11 +158,11 @@ func (r *round) lock(p player, lockID string, mode driver.Mode, ttl time.Duratio
 
 func (r *round) lockOf(p player, a ask) *hold {
 	if a.mode == driver.Shared {
-		a.limit = r.referee.limit
+		a.limit = r.Limit
 	}
 	unlock, token, err := p.lock(r.ctx, a)
 	if err != nil {
-		r.fault("lock by %s: %v", p.kind(), err)
+		r.Fault("lock by %s: %v", p.kind(), err)
 		return nil
 	}
 	if unlock == nil {
@@ -170,7 +170,7 @@ func (r *round) lockOf(p player, a ask) *hold {
 	}
 	h := &hold{r: r, who: fmt.Sprintf("%s %s (%d)", p.kind(), a.lockID, r.held.Add(1)), unlock: unlock}
 	if a.resource == r.resource {
-		r.enter(h.who, a.mode, token)
+		r.Enter(h.who, a.mode, token)
 		r.tell()
 	}
 	return h
@@ -185,7 +185,7 @@ func (h *hold) end() {
 			return
 		}
 	}
-	h.r.fault("unlock by %s: %v", h.who, err)
+	h.r.Fault("unlock by %s: %v", h.who, err)
 }
 
-func (h *hold) leave() { h.r.leave(h.who) }
+func (h *hold) leave() { h.r.Leave(h.who) }

@@ -117,7 +117,7 @@ func (r *round) ttl() time.Duration {
 func (r *round) holds(p player, lockID string, mode driver.Mode, ttl time.Duration) *hold {
 	h := r.lock(p, lockID, mode, ttl)
 	if h == nil {
-		r.fault("%s is refused what is free", p.kind())
+		r.Fault("%s is refused what is free", p.kind())
 		return &hold{r: r, who: "nobody", unlock: func() error { return nil }}
 	}
 	return h
@@ -131,7 +131,7 @@ func expiry(r *round) {
 		r.pass(2*r.tick - time.Millisecond)
 	}
 	if p := r.some(); r.lock(p, "early", driver.Exclusive, 0) != nil {
-		r.fault("%s took what %s holds", p.kind(), h.who)
+		r.Fault("%s took what %s holds", p.kind(), h.who)
 	}
 	h.leave()
 	if r.clock.Set() {
@@ -151,7 +151,7 @@ func expiry(r *round) {
 // refused: somebody is refused what another holds exclusively.
 func (r *round) refused(holder *hold) {
 	if p := r.some(); r.lock(p, "intruder", modes(driver.Exclusive, driver.Shared)(r), 0) != nil {
-		r.fault("%s took what %s holds", p.kind(), holder.who)
+		r.Fault("%s took what %s holds", p.kind(), holder.who)
 	}
 }
 
@@ -179,7 +179,7 @@ func renewing(r *round) {
 	by := r.some()
 	renewed, err := by.renew(r.ctx, "holder", 8*r.tick)
 	if err != nil || !renewed {
-		r.fault("renewal by %s of what %s holds: %v, error %v", by.kind(), h.who, renewed, err)
+		r.Fault("renewal by %s of what %s holds: %v, error %v", by.kind(), h.who, renewed, err)
 	}
 	wait()
 	if r.clock.Set() {
@@ -191,7 +191,7 @@ func renewing(r *round) {
 		// Too late: renewal needs a second, or that it lives.
 		r.pass(time.Millisecond)
 		if renewed, err := r.some().renew(r.ctx, "holder", 8*r.tick); err != nil || renewed {
-			r.fault("renewed what has expired: %v, error %v", renewed, err)
+			r.Fault("renewed what has expired: %v, error %v", renewed, err)
 		}
 		r.racers(1, modes(driver.Exclusive))()
 		return
@@ -201,7 +201,7 @@ func renewing(r *round) {
 	renewer, unlocker := r.some(), r.some()
 	both.Go(func() {
 		if _, err := renewer.renew(r.ctx, "holder", 8*r.tick); err != nil {
-			r.fault("renewal by %s: %v", renewer.kind(), err)
+			r.Fault("renewal by %s: %v", renewer.kind(), err)
 		}
 	})
 	r.try("unlock", unlocker, func(p player) error { return p.unlock(r.ctx, "holder") })
@@ -218,7 +218,7 @@ func looking(r *round) {
 			for range 3 {
 				x, s, err := p.status(r.ctx, r.resource)
 				if err != nil || x > 1 || x == 1 && s > 0 {
-					r.fault("status by %s: %d exclusive and %d shared, error %v", p.kind(), x, s, err)
+					r.Fault("status by %s: %d exclusive and %d shared, error %v", p.kind(), x, s, err)
 				}
 			}
 		})
@@ -228,7 +228,7 @@ func looking(r *round) {
 	h := r.holds(r.some(), "holder", driver.Shared, r.ttl())
 	for _, p := range r.kinds {
 		if x, s, err := p.status(r.ctx, r.resource); err != nil || x != 0 || s != 1 {
-			r.fault("status by %s: %d exclusive and %d shared, error %v", p.kind(), x, s, err)
+			r.Fault("status by %s: %d exclusive and %d shared, error %v", p.kind(), x, s, err)
 		}
 	}
 	h.end()
