@@ -76,7 +76,7 @@ func TestSpoiledAnswers(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				n := n.in(t)
-				opts := &eslock.Options{Index: n.newIndex(t)}
+				opts := &eslock.Options{Index: n.Index(t)}
 				s, far := newStore(t, n, opts), eslock.New(spoiled{n, spoil}, opts)
 				for what, prepare := range faults.Operations {
 					if what != "watch" { // there are none
@@ -106,7 +106,7 @@ func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
 // mixes them up grants and takes nothing.
 func TestAnswersOfOthers(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		opts := &eslock.Options{Index: n.newIndex(t)}
+		opts := &eslock.Options{Index: n.Index(t)}
 		s := newStore(t, n, opts)
 		mine, theirs := mustAcquire(t, s, request("mine", "a")), mustAcquire(t, s, request("theirs", "b"))
 		var last []byte

@@ -9,19 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/esnode"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
 // harness opens stores whose requests go by via, and looks after their index by
 // the node.
 func (n node) harness(t *testing.T, via eslock.Performer) *drivertest.Harness {
-	opts := &eslock.Options{Index: n.newIndex(t)}
+	opts := &eslock.Options{Index: n.Index(t)}
 	return &drivertest.Harness{
 		Store:  eslock.New(via, opts),
 		Reopen: func(*testing.T) driver.Store { return eslock.New(via, opts) },
 		Short:  2 * time.Second,
 		Damage: func(t *testing.T, resource string) {
-			n.must(t, http.MethodPost, "/"+opts.Index+"/_update/"+resource,
+			n.Must(t, http.MethodPost, "/"+opts.Index+"/_update/"+resource,
 				map[string]any{"doc": map[string]any{"holdfast": map[string]any{"token": "nonsense"}}})
 		},
 	}
@@ -38,7 +39,7 @@ func conforms(t *testing.T, open func(e engines.Engine) func(t *testing.T) *driv
 
 func directly(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
-		n := newNode(t, e)
+		n := node{esnode.New(t, e)}
 		return n.harness(t, n)
 	}
 }
@@ -55,7 +56,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 func TestConformanceBehindNetwork(t *testing.T) {
 	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 		return proxy.Disturbed(3, func(t *testing.T, w *proxy.Network) *drivertest.Harness {
-			n := newNode(t, e)
+			n := node{esnode.New(t, e)}
 			return n.harness(t, n.behind(t, w))
 		})
 	})

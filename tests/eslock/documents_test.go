@@ -18,7 +18,7 @@ import (
 // stays as it is.
 func TestDamage(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
+		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
 		hold := func(key string, value any) func(doc object) {
 			return func(doc object) { doc["holdfast"].(object)["holds"].([]any)[0].(object)[key] = value }
@@ -67,10 +67,10 @@ func TestDamage(t *testing.T) {
 			r := fmt.Sprint("doc", i)
 			t.Run(name, func(t *testing.T) {
 				ref := mustAcquire(t, s, request(r, "a"))
-				doc := n.source(t, index, r)
+				doc := n.Source(t, index, r)
 				damage(doc)
-				n.must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
-				before := n.source(t, index, r)
+				n.Must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
+				before := n.Source(t, index, r)
 				damaged := func(what string, err error) {
 					t.Helper()
 					if !errors.Is(err, driver.ErrDamaged) {
@@ -97,7 +97,7 @@ func TestDamage(t *testing.T) {
 				if _, err := s.Sweep(t.Context(), 0); err != nil {
 					t.Errorf("sweep: %v", err)
 				}
-				if after := n.source(t, index, r); !reflect.DeepEqual(before, after) {
+				if after := n.Source(t, index, r); !reflect.DeepEqual(before, after) {
 					t.Errorf("it was %v and is %v", before, after)
 				}
 			})
@@ -109,14 +109,14 @@ func TestDamage(t *testing.T) {
 // is told.
 func TestLongNames(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
+		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
 		fits, long := strings.Repeat("ü", 256), strings.Repeat("ü", 257)
 		hash := fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(long)))
 		mustAcquire(t, s, request(fits, "a"))
 		ref := mustAcquire(t, s, request(long, "a"))
 		_ = refused(t, s, request(long, "b"))
-		if got := n.source(t, index, hash)["holdfast"].(object)["resource"]; got != long {
+		if got := n.Source(t, index, hash)["holdfast"].(object)["resource"]; got != long {
 			t.Errorf("resource %v", got)
 		}
 		found := map[string]bool{}
@@ -145,7 +145,7 @@ func TestLongNames(t *testing.T) {
 // The servers compile each script once, whatever its parameters.
 func TestCompiledOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		s := newStore(t, n, &eslock.Options{Index: n.newIndex(t)})
+		s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
 		use := func(name string) {
 			ref := mustAcquire(t, s, request(name, name))
 			_ = refused(t, s, request(name, "b"))
@@ -169,7 +169,7 @@ func TestCompiledOnce(t *testing.T) {
 }
 
 func (n node) compilations(t testing.TB) (sum float64) {
-	for _, x := range n.must(t, http.MethodGet, "/_nodes/stats/script", nil)["nodes"].(object) {
+	for _, x := range n.Must(t, http.MethodGet, "/_nodes/stats/script", nil)["nodes"].(object) {
 		sum += x.(object)["script"].(object)["compilations"].(float64)
 	}
 	return sum

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/esnode"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -15,7 +16,7 @@ import (
 func (n node) behind(t testing.TB, w *proxy.Network) node {
 	t.Helper()
 	t.Cleanup(func() { eventually(t, "all connections are closed", w.Idle) })
-	return n.dialing(t, w.DialContext)
+	return node{n.Dialing(t, w.DialContext)}
 }
 
 func TestFaults(t *testing.T) {
@@ -23,8 +24,8 @@ func TestFaults(t *testing.T) {
 	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
 		t.Parallel()
 		faults.Run(t, func(t *testing.T) *faults.Place {
-			n, w := newNode(t, e), proxy.New(t)
-			opts := &eslock.Options{Index: n.newIndex(t)}
+			n, w := node{esnode.New(t, e)}, proxy.New(t)
+			opts := &eslock.Options{Index: n.Index(t)}
 			return &faults.Place{
 				Network: w,
 				Near:    func(t *testing.T) driver.Store { return eslock.New(n.in(t), opts) },

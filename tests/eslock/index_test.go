@@ -22,21 +22,21 @@ func TestInit(t *testing.T) {
 			"of old clients": func(t *testing.T, index string) {
 				n.oldClient(t, index, "old").acquire("old lock", time.Hour)
 			},
-			"empty":  func(t *testing.T, index string) { n.must(t, http.MethodPut, "/"+index, nil) },
+			"empty":  func(t *testing.T, index string) { n.Must(t, http.MethodPut, "/"+index, nil) },
 			"strict": func(t *testing.T, index string) { n.mapped(t, index, object{"dynamic": "strict"}) },
 			"more shards, dates of nanoseconds": func(t *testing.T, index string) {
-				n.must(t, http.MethodPut, "/"+index, object{
+				n.Must(t, http.MethodPut, "/"+index, object{
 					"settings": object{"number_of_shards": 3, "number_of_replicas": 0},
 					"mappings": object{"properties": object{"expires": object{"type": "date_nanos"}}},
 				})
 			},
 			"an alias": func(t *testing.T, index string) {
-				n.must(t, http.MethodPut, "/"+n.newIndex(t), object{"aliases": object{index: object{}}})
+				n.Must(t, http.MethodPut, "/"+n.Index(t), object{"aliases": object{index: object{}}})
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
 				n := n.in(t)
-				index := n.newIndex(t)
+				index := n.Index(t)
 				there(t, index)
 				opts := &eslock.Options{Index: index, Replicas: -1}
 				s := newStore(t, n, opts)
@@ -67,7 +67,7 @@ func TestInit(t *testing.T) {
 				if name == "an alias" {
 					return
 				}
-				for _, x := range n.must(t, http.MethodGet, "/"+index, nil) {
+				for _, x := range n.Must(t, http.MethodGet, "/"+index, nil) {
 					fields := x.(object)["mappings"].(object)["properties"].(object)
 					if fields["holdfast"].(object)["dynamic"] != "false" || fields["owner"].(object)["fields"] == nil {
 						t.Errorf("mapping %v", fields)
@@ -80,7 +80,7 @@ func TestInit(t *testing.T) {
 
 func (n node) mapped(t testing.TB, index string, mapping object) {
 	t.Helper()
-	n.must(t, http.MethodPut, "/"+index, object{"mappings": mapping})
+	n.Must(t, http.MethodPut, "/"+index, object{"mappings": mapping})
 }
 
 // What cannot keep locks is refused, with the cause.
@@ -105,7 +105,7 @@ func TestInitRefuses(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				n := n.in(t)
-				index := n.newIndex(t)
+				index := n.Index(t)
 				n.mapped(t, index, c.mapping)
 				err := eslock.New(n, &eslock.Options{Index: index}).Init(t.Context())
 				if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), index) {
@@ -115,16 +115,16 @@ func TestInitRefuses(t *testing.T) {
 		}
 		t.Run("an alias of two", func(t *testing.T) {
 			n := n.in(t)
-			index, one, two := n.newIndex(t), n.newIndex(t), n.newIndex(t)
+			index, one, two := n.Index(t), n.Index(t), n.Index(t)
 			for _, name := range []string{one, two} {
-				n.must(t, http.MethodPut, "/"+name, object{"aliases": object{index: object{}}})
+				n.Must(t, http.MethodPut, "/"+name, object{"aliases": object{index: object{}}})
 			}
 			err := eslock.New(n, &eslock.Options{Index: index}).Init(t.Context())
 			if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "2 indices") {
 				t.Errorf("error %v", err)
 			}
-			n.must(t, http.MethodDelete, "/"+one, nil)
-			n.must(t, http.MethodDelete, "/"+two, nil)
+			n.Must(t, http.MethodDelete, "/"+one, nil)
+			n.Must(t, http.MethodDelete, "/"+two, nil)
 		})
 	})
 }

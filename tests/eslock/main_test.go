@@ -2,14 +2,7 @@
 package eslock_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"flag"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
 	"testing"
 	"time"
 
@@ -17,7 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
-	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/esnode"
 )
 
 func TestMain(m *testing.M) {
@@ -30,94 +23,14 @@ func TestMain(m *testing.M) {
 
 // onBoth runs a test on each kind of server.
 func onBoth(t *testing.T, test func(t *testing.T, n node)) {
-	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
-		test(t, newNode(t, e))
-	})
+	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) { test(t, node{n}) })
 }
 
 // node is a server as a client without a library sees it.
-type node struct {
-	engine engines.Engine
-	base   *url.URL
-	client *http.Client
-}
-
-func newNode(t testing.TB, e engines.Engine) node {
-	t.Helper()
-	base, err := url.Parse(e.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node{engine: e, base: base}.dialing(t, nil)
-}
+type node struct{ esnode.Node }
 
 // in is the node of a subtest.
-func (n node) in(t testing.TB) node { return newNode(t, n.engine) }
-
-// dialing is the node with connections of its own. nil: as ever.
-func (n node) dialing(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) node {
-	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}
-	t.Cleanup(transport.CloseIdleConnections)
-	n.client = &http.Client{Transport: transport}
-	return n
-}
-
-// Perform implements eslock.Performer.
-func (n node) Perform(req *http.Request) (*http.Response, error) {
-	req.URL.Scheme, req.URL.Host, req.URL.User = n.base.Scheme, n.base.Host, n.base.User
-	return n.client.Do(req)
-}
-
-// newIndex names an index that is deleted in the end.
-func (n node) newIndex(t testing.TB) string { return engines.SearchIndex(t, n.engine) }
-
-// ask sends a request by hand.
-func (n node) ask(ctx context.Context, t testing.TB, method, path string, body any) (int, map[string]any) {
-	t.Helper()
-	var reader io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reader = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, path, reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := n.Perform(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	reply := map[string]any{}
-	if err := json.NewDecoder(res.Body).Decode(&reply); err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, reply
-}
-
-// must sends a request by hand that has to succeed.
-func (n node) must(t testing.TB, method, path string, body any) map[string]any {
-	t.Helper()
-	status, reply := n.ask(t.Context(), t, method, path, body)
-	if status/100 != 2 {
-		t.Fatalf("%s %s: %d %v", method, path, status, reply)
-	}
-	return reply
-}
-
-// source is the document of a resource as it is stored.
-func (n node) source(t testing.TB, index, resource string) map[string]any {
-	t.Helper()
-	status, reply := n.ask(t.Context(), t, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(resource), nil)
-	if status != http.StatusOK {
-		t.Fatalf("document of %q: %d %v", resource, status, reply)
-	}
-	return reply["_source"].(map[string]any)
-}
+func (n node) in(t testing.TB) node { return node{esnode.New(t, n.Engine)} }
 
 func newStore(t testing.TB, n eslock.Performer, opts *eslock.Options) *eslock.Store {
 	t.Helper()

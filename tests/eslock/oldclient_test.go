@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/interop/oldeslock"
 )
 
-// oldClient stands in for a program with es-distributed-lock: what it sends is
-// made after the description of that package.
+// oldClient is a program with es-distributed-lock.
 type oldClient struct {
 	node
 	t     testing.TB
@@ -27,45 +26,32 @@ func (n node) oldClient(t testing.TB, index, owner string) oldClient {
 	return oldClient{node: n, t: t, index: index, owner: owner, now: time.Now}
 }
 
-// acquire takes over if the owner is its own or the lock has expired by its clock,
-// and then writes three fields.
-func (o oldClient) acquire(id string, ttl time.Duration) bool {
-	o.t.Helper()
-	now := o.now()
-	fields := map[string]any{"owner": o.owner, "acquired": now, "expires": now.Add(ttl)}
-	status, reply := o.ask(o.t.Context(), o.t, http.MethodPost,
-		"/"+o.index+"/_update/"+url.PathEscape(id)+"?refresh=true&retry_on_conflict=20", map[string]any{
-			"scripted_upsert": true, "upsert": map[string]any{},
-			"script": map[string]any{
-				"source": `if (ctx._source.expires == null || ctx._source.owner == params.owner ||
-					ZonedDateTime.parse(ctx._source.expires).isBefore(ZonedDateTime.parse(params.now))) {
-					ctx._source.owner = params.owner; ctx._source.acquired = params.acquired; ctx._source.expires = params.expires
-				} else { ctx.op = 'none' }`,
-				"params": map[string]any{"owner": o.owner, "now": now, "acquired": fields["acquired"], "expires": fields["expires"]},
-			},
-		})
-	if status/100 != 2 {
-		o.t.Fatalf("old acquire: %d %v", status, reply)
-	}
-	return reply["result"] != "noop"
+func (o oldClient) lock(id string) *oldeslock.Lock {
+	return oldeslock.New(o, o.index, id, o.owner, o.now)
 }
 
-// release deletes what has its owner.
+func (o oldClient) acquire(id string, ttl time.Duration) bool {
+	o.t.Helper()
+	err := o.lock(id).Acquire(o.t.Context(), ttl)
+	if err != nil && !errors.Is(err, oldeslock.ErrHeld) {
+		o.t.Fatal(err)
+	}
+	return err == nil
+}
+
 func (o oldClient) release(id string) (deleted bool) {
 	o.t.Helper()
-	reply := o.must(o.t, http.MethodPost, "/"+o.index+"/_delete_by_query?refresh=true&conflicts=proceed", map[string]any{
-		"query": map[string]any{"bool": map[string]any{"filter": []any{
-			map[string]any{"ids": map[string]any{"values": []string{id}}},
-			map[string]any{"term": map[string]any{"owner.keyword": o.owner}},
-		}}},
-	})
-	return reply["deleted"] == 1.0
+	deleted, err := o.lock(id).Release(o.t.Context())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return deleted
 }
 
 // Old and new clients exclude one another.
 func TestOldClients(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
+		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index, OldClients: true})
 		old, other := n.oldClient(t, index, "old"), n.oldClient(t, index, "other")
 		for name, test := range map[string]func(t *testing.T, r string){
@@ -117,11 +103,11 @@ func TestOldClients(t *testing.T) {
 				q := request(r, "a")
 				q.TTL = driver.Forever
 				ref := mustAcquire(t, s, q)
-				if got := n.source(t, index, r)["expires"]; got != "9999-12-31T23:59:59.999Z" || old.acquire(r, time.Hour) {
+				if got := n.Source(t, index, r)["expires"]; got != "9999-12-31T23:59:59.999Z" || old.acquire(r, time.Hour) {
 					t.Errorf("it expires %v", got)
 				}
 				mustRelease(t, s, ref, 0)
-				if got := n.source(t, index, r)["expires"]; got != "1970-01-01T00:00:00Z" {
+				if got := n.Source(t, index, r)["expires"]; got != "1970-01-01T00:00:00Z" {
 					t.Errorf("released, it expires %v", got)
 				}
 			},
@@ -162,7 +148,7 @@ func TestOldClients(t *testing.T) {
 			},
 			"deleted, a hold is lost and its token is passed": func(t *testing.T, r string) {
 				ref := mustAcquire(t, s, request(r, "old"))
-				n.must(t, http.MethodPost, "/"+index+"/_refresh", nil) // or the old client would not find it
+				n.Must(t, http.MethodPost, "/"+index+"/_refresh", nil) // or the old client would not find it
 				if !old.release(r) {
 					t.Fatal("not released")
 				}
@@ -217,7 +203,7 @@ func TestOldClients(t *testing.T) {
 				if res, err := s.Sweep(t.Context(), time.Hour); err != nil || res.Holds < 1 {
 					t.Errorf("%+v, %v", res, err)
 				}
-				if got := n.source(t, index, r+" expired")["expires"]; got != "1970-01-01T00:00:00Z" {
+				if got := n.Source(t, index, r+" expired")["expires"]; got != "1970-01-01T00:00:00Z" {
 					t.Errorf("swept, it expires %v", got)
 				}
 				_ = refused(t, s, request(r, "a"))
@@ -231,7 +217,7 @@ func TestOldClients(t *testing.T) {
 // Ends between two milliseconds, with zones, and with nothing after the seconds.
 func TestOldDates(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
+		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
 		for i, c := range []struct {
 			expires string
@@ -241,75 +227,13 @@ func TestOldDates(t *testing.T) {
 			{"2001-01-02T03:04:05Z", false}, {"2001-01-02T03:04:05.999999999-11:00", false}, {"0001-01-01T00:00:00Z", false},
 		} {
 			r := fmt.Sprint("date ", i)
-			n.must(t, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(r), map[string]any{
+			n.Must(t, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(r), map[string]any{
 				"owner": "old", "acquired": "2001-01-02T03:04:05Z", "expires": c.expires,
 			})
 			if _, err := s.Acquire(t.Context(), request(r, "a")); errors.Is(err, driver.ErrHeld) != c.held || !c.held && err != nil {
 				t.Errorf("%s: %v", c.expires, err)
 			}
 		}
-	})
-}
-
-// Old and new clients race for one document, and no two ever have it.
-func TestRaceWithOldClients(t *testing.T) {
-	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
-		newStore(t, n, &eslock.Options{Index: index})
-		var mu sync.Mutex
-		holder := ""
-		enter := func(who string) {
-			mu.Lock()
-			defer mu.Unlock()
-			if holder != "" {
-				t.Errorf("%s has it beside %s", who, holder)
-			}
-			holder = who
-		}
-		leave := func() {
-			mu.Lock()
-			defer mu.Unlock()
-			holder = ""
-		}
-		const workers, rounds = 3, 25
-		var done sync.WaitGroup
-		for i := range workers {
-			who := fmt.Sprint("new ", i)
-			done.Go(func() {
-				s := newStore(t, n, &eslock.Options{Index: index})
-				for got := 0; got < rounds && t.Context().Err() == nil; {
-					q := request("r", who)
-					g, err := s.Acquire(t.Context(), q)
-					if errors.Is(err, driver.ErrHeld) {
-						continue
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					enter(who)
-					got++
-					leave()
-					ref := driver.HoldRef{Resource: "r", LockID: who, HoldID: q.HoldID, Token: g.Token}
-					if rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil || rs[0].Err != nil || !rs[0].Found {
-						t.Error(rs, err)
-						return
-					}
-				}
-			})
-			old := n.oldClient(t, index, fmt.Sprint("old ", i))
-			done.Go(func() {
-				for got := 0; got < rounds && t.Context().Err() == nil; {
-					if old.acquire("r", time.Hour) {
-						enter(old.owner)
-						got++
-						leave()
-						old.release("r")
-					}
-				}
-			})
-		}
-		done.Wait()
 	})
 }
 

@@ -62,14 +62,14 @@ func TestConflicts(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		t.Run("tried again by the store", func(t *testing.T) {
 			c := &conflicting{node: n.in(t)}
-			storm(t, newStore(t, c, &eslock.Options{Index: n.newIndex(t)}), 6)
+			storm(t, newStore(t, c, &eslock.Options{Index: n.Index(t)}), 6)
 			if c.alone.Load() == 0 || c.inBulks.Load() == 0 {
 				t.Errorf("there were %d conflicts, and %d in bulks: too few to show anything", c.alone.Load(), c.inBulks.Load())
 			}
 			t.Logf("%d conflicts, %d more in bulks", c.alone.Load(), c.inBulks.Load())
 		})
 		t.Run("tried again by all", func(t *testing.T) { // by the server, and by callers, too
-			storm(t, drivertest.NewRepeater(newStore(t, n.in(t), &eslock.Options{Index: n.newIndex(t)})), 40)
+			storm(t, drivertest.NewRepeater(newStore(t, n.in(t), &eslock.Options{Index: n.Index(t)})), 40)
 		})
 	})
 }
@@ -118,7 +118,7 @@ func storm(t *testing.T, s driver.Store, askers int) {
 func TestConflictsOfExclusiveHolds(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, n node) {
-		s := newStore(t, &conflicting{node: n}, &eslock.Options{Index: n.newIndex(t)})
+		s := newStore(t, &conflicting{node: n}, &eslock.Options{Index: n.Index(t)})
 		for range 10 {
 			const askers = 16
 			granted := make(chan driver.HoldRef, askers)

@@ -23,8 +23,8 @@ func TestIndexInTrouble(t *testing.T) {
 			says          string
 		}{
 			"closed": {
-				func(t *testing.T, n node, index string) { n.must(t, http.MethodPost, "/"+index+"/_close", nil) },
-				func(t *testing.T, n node, index string) { n.must(t, http.MethodPost, "/"+index+"/_open", nil) },
+				func(t *testing.T, n node, index string) { n.Must(t, http.MethodPost, "/"+index+"/_close", nil) },
+				func(t *testing.T, n node, index string) { n.Must(t, http.MethodPost, "/"+index+"/_open", nil) },
 				"open it",
 			},
 			"disk full": {
@@ -45,7 +45,7 @@ func TestIndexInTrouble(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				n := n.in(t)
-				index := n.newIndex(t)
+				index := n.Index(t)
 				s := newStore(t, n, &eslock.Options{Index: index, Replicas: -1})
 				ref := mustAcquire(t, s, request("r", "a"))
 				c.trouble(t, n, index)
@@ -70,8 +70,8 @@ func TestIndexInTrouble(t *testing.T) {
 // A primary shard that is nowhere leaves everything open, and passes by itself.
 func TestRedIndex(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
-		n.must(t, http.MethodPut, "/"+index+"?wait_for_active_shards=0", object{
+		index := n.Index(t)
+		n.Must(t, http.MethodPut, "/"+index+"?wait_for_active_shards=0", object{
 			"settings": object{"number_of_replicas": 0, "routing.allocation.require._name": "nobody"},
 		})
 		s := newStore(t, impatient{n}, &eslock.Options{Index: index})
@@ -104,7 +104,7 @@ func red(t *testing.T, what string, err error) {
 
 func (n node) awaitShards(t *testing.T, index string) {
 	t.Helper()
-	n.must(t, http.MethodGet, "/_cluster/health/"+index+"?wait_for_status=yellow&timeout=60s", nil)
+	n.Must(t, http.MethodGet, "/_cluster/health/"+index+"?wait_for_status=yellow&timeout=60s", nil)
 }
 
 // impatient lets the server wait for no shard.
@@ -121,7 +121,7 @@ func (i impatient) Perform(req *http.Request) (*http.Response, error) {
 // set changes a setting of an index.
 func (n node) set(t testing.TB, index, setting string, value any) {
 	t.Helper()
-	n.must(t, http.MethodPut, "/"+index+"/_settings", object{"index." + setting: value})
+	n.Must(t, http.MethodPut, "/"+index+"/_settings", object{"index." + setting: value})
 }
 
 func tryAll(t testing.TB, s driver.Store, ref driver.HoldRef) map[string]error {
@@ -152,10 +152,10 @@ func tryAll(t testing.TB, s driver.Store, ref driver.HoldRef) map[string]error {
 // An index that is deleted is not made anew by whoever has it open.
 func TestIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		index := n.newIndex(t)
+		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
 		ref := mustAcquire(t, s, request("r", "a"))
-		n.must(t, http.MethodDelete, "/"+index, nil)
+		n.Must(t, http.MethodDelete, "/"+index, nil)
 		deleted := func() {
 			t.Helper()
 			for what, err := range tryAll(t, s, ref) {
@@ -165,7 +165,7 @@ func TestIndexDeleted(t *testing.T) {
 			}
 		}
 		deleted()
-		if status, _ := n.ask(t.Context(), t, http.MethodGet, "/"+index, nil); status != http.StatusNotFound {
+		if status, _ := n.Ask(t.Context(), t, http.MethodGet, "/"+index, nil); status != http.StatusNotFound {
 			t.Error("a write made the index anew")
 		}
 		// Neither is what an old client makes in its place taken for it.
@@ -192,14 +192,14 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 		}{"gone": {false, holdfast.ErrUnreachable}, "made anew": {true, holdfast.ErrForced}} {
 			t.Run(name, func(t *testing.T) {
 				n := n.in(t)
-				opts := &eslock.Options{Index: n.newIndex(t)}
+				opts := &eslock.Options{Index: n.Index(t)}
 				c1 := holdfast.New(eslock.New(n, opts), nil)
 				defer c1.Close() //nolint:errcheck // what it held is lost
 				h, err := c1.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: 3 * time.Second})
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.must(t, http.MethodDelete, "/"+opts.Index, nil)
+				n.Must(t, http.MethodDelete, "/"+opts.Index, nil)
 				if c.anew {
 					newStore(t, n, opts)
 				}
@@ -220,7 +220,7 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 // be there: then nothing is written.
 func TestReplicasThatAreMissing(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		opts := &eslock.Options{Index: n.newIndex(t), Replicas: 2}
+		opts := &eslock.Options{Index: n.Index(t), Replicas: 2}
 		s := newStore(t, n, opts)
 		ref := mustAcquire(t, s, request("r", "a"))
 		for _, copies := range []string{"2", "all"} {
