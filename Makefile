@@ -54,9 +54,10 @@ crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 chaos: ## kills, stops and suspends the command holdfast while others wait, ROUNDS (200) times
 	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
 
-interop: ## races old programs against new ones for one resource, RACES (10000) times, and a fifth of that in each old layout
+interop: ## races old programs against new ones for one resource, RACES (10000) times, and a fifth of that in each other old layout
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongolock -args -interop.rounds=$(RACES)
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongodoc -args -interop.rounds=$$(($(RACES) / 5))
+	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
 engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
 	@go -C tests build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
