@@ -80,6 +80,7 @@ func (st *statement) body(b *bytes.Buffer, params any) error {
 	if err != nil {
 		return err
 	}
+	b.Grow(len(st.prefix) + len(p) + len("}}\n")) // once, not in steps: the script is long
 	b.WriteString(st.prefix)
 	b.Write(p)
 	b.WriteString("}}")
