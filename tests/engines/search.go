@@ -87,6 +87,14 @@ func Elasticsearch(t testing.TB) Engine {
 	return elasticsearch.shared(t)
 }
 
+// StartOpenSearch is OpenSearch for a program that is no test. What this machine
+// lacks is an error that says how to get it.
+func StartOpenSearch(ctx context.Context) (Engine, error) { return openSearch.get(ctx) }
+
+// StartElasticsearch is Elasticsearch for a program that is no test. What this
+// machine lacks is an error that says how to get it.
+func StartElasticsearch(ctx context.Context) (Engine, error) { return elasticsearch.get(ctx) }
+
 // SearchEngines runs a test on OpenSearch(t) and on Elasticsearch(t).
 func SearchEngines(t *testing.T, test func(t *testing.T, e Engine)) {
 	t.Helper()

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// rateTurn is for how long a side works at a time that is compared by its rate.
+const rateTurn = 100 * time.Millisecond
+
+// ratesInTurns lets the workers of both sides work in turns, for rateTurn each,
+// and returns how often in a second all workers of a side did their work.
+func ratesInTurns(rounds int, a, b []func() error) (as, bs []float64, err error) {
+	side := func(workers []func() error, rates *[]float64) func(bool) error {
+		return func(counts bool) error {
+			rate, err := rateOf(workers, rateTurn)
+			if counts {
+				*rates = append(*rates, rate)
+			}
+			return err
+		}
+	}
+	err = inTurns(rounds, side(a, &as), side(b, &bs))
+	return as, bs, err
+}
+
+// rateOf lets all workers work at once, for a time and until each has finished
+// what it was at.
+func rateOf(workers []func() error, turn time.Duration) (perSecond float64, err error) {
+	var all sync.WaitGroup
+	var done atomic.Int64
+	errs := make([]error, len(workers))
+	start := time.Now()
+	for i, work := range workers {
+		all.Go(func() {
+			for errs[i] == nil && time.Since(start) < turn {
+				errs[i] = work()
+				done.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return float64(done.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+}
+
+func workersOf(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}

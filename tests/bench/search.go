@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// searchConnections is how many connections a client keeps when they are idle.
+const searchConnections = 64
+
+// searchNode is a node that the tests use, or what their variable names, with an
+// index of a measurement's own.
+type searchNode struct {
+	base   *url.URL
+	client *http.Client
+	index  string
+	server string // for people
+}
+
+// openSearch connects to a node of OpenSearch.
+func openSearch(ctx context.Context) (*searchNode, error) {
+	engine, err := engines.StartOpenSearch(ctx)
+	return openNode(engine, "OpenSearch", err)
+}
+
+// openElasticsearch connects to a node of Elasticsearch.
+func openElasticsearch(ctx context.Context) (*searchNode, error) {
+	engine, err := engines.StartElasticsearch(ctx)
+	return openNode(engine, "Elasticsearch", err)
+}
+
+func openNode(engine engines.Engine, server string, err error) (*searchNode, error) {
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(engine.URL)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: searchConnections}}
+	return &searchNode{base: u, client: client, index: engines.Name(), server: server}, nil
+}
+
+// Perform implements eslock.Performer by net/http and nothing else.
+func (n *searchNode) Perform(req *http.Request) (*http.Response, error) {
+	req.URL.Scheme, req.URL.Host, req.URL.User = n.base.Scheme, n.base.Host, n.base.User
+	return n.client.Do(req)
+}
+
+// close deletes the index.
+func (n *searchNode) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	defer n.client.CloseIdleConnections()
+	return n.ask(ctx, http.MethodDelete, "/"+n.index+"?ignore_unavailable=true", nil, nil)
+}
+
+// ask sends a request with a body in JSON and decodes what is answered.
+func (n *searchNode) ask(ctx context.Context, method, path string, body []byte, reply any) error {
+	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := n.Perform(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return err
+	case res.StatusCode/100 != 2:
+		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, text)
+	case reply == nil:
+		return nil
+	}
+	return json.Unmarshal(text, reply)
+}
+
+// lockBy returns a Client of a store in the index that sends by performer, which
+// has been used once: what the Client asks at first is done.
+func (n *searchNode) lockBy(ctx context.Context, performer eslock.Performer) (*holdfast.Client, *eslock.Store, error) {
+	store := eslock.New(performer, &eslock.Options{Index: n.index})
+	client := holdfast.New(store, nil)
+	if err := lockAndUnlock(ctx, client, "first"); err != nil {
+		return nil, nil, errors.Join(err, client.Close())
+	}
+	return client, store, nil
+}

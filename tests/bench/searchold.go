@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// oldRounds are fewer: the old library takes its time.
+const oldRounds = 20
+
+// measureSearchOld compares Lock and Unlock with what the old library sends for
+// them, made after what is known of it, on the same node by the same client.
+func measureSearchOld(ctx context.Context, _ string) (_ []result, err error) {
+	n, err := openSearch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	client, _, err := n.lockBy(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	ours, old, err := ratesInTurns(oldRounds,
+		[]func() error{func() error { return lockAndUnlock(ctx, client, "resource") }},
+		[]func() error{func() error { return n.oldLockAndUnlock(ctx, "old-resource", driver.NewHoldID().String()) }},
+	)
+	if err != nil {
+		return nil, err
+	}
+	return []result{{
+		What:    n.server + ", Lock and Unlock per the two statements of es-distributed-lock, 1 worker",
+		Value:   median(ours) / median(old),
+		AtLeast: true, Limit: 10,
+		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.1f pairs per second; the same client, index and node",
+			oldRounds, median(ours), median(old)),
+	}}, nil
+}
+
+// oldTake is the script of its update: it takes what is its own or has expired.
+const oldTake = `if (ctx._source.expires == null || ctx._source.owner == params.owner ||
+	ZonedDateTime.parse(ctx._source.expires).isBefore(ZonedDateTime.parse(params.acquired))) {
+	ctx._source.owner = params.owner;
+	ctx._source.acquired = params.acquired;
+	ctx._source.expires = params.expires;
+} else {
+	ctx.op = 'none';
+}`
+
+// oldLockAndUnlock is an update and a deletion by a query, which both wait until
+// searches see what they did.
+func (n *searchNode) oldLockAndUnlock(ctx context.Context, id, owner string) error {
+	type object = map[string]any
+	now := time.Now()
+	take, err := json.Marshal(object{
+		"scripted_upsert": true, "upsert": object{},
+		"script": object{"lang": "painless", "source": oldTake, "params": object{
+			"owner": owner, "acquired": now, "expires": now.Add(time.Minute),
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	var taken struct{ Result string }
+	if err := n.ask(ctx, http.MethodPost, "/"+n.index+"/_update/"+id+"?refresh=true", take, &taken); err != nil {
+		return err
+	}
+	remove, err := json.Marshal(object{"query": object{"bool": object{"filter": []object{
+		{"ids": object{"values": []string{id}}},
+		{"term": object{"owner.keyword": owner}},
+	}}}})
+	if err != nil {
+		return err
+	}
+	var removed struct{ Deleted int }
+	if err := n.ask(ctx, http.MethodPost, "/"+n.index+"/_delete_by_query?refresh=true", remove, &removed); err != nil {
+		return err
+	}
+	if taken.Result != "created" || removed.Deleted != 1 {
+		return fmt.Errorf("an old lock was %q, and %d deleted", taken.Result, removed.Deleted)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// searchRounds is how often each side works. A node does much besides.
+const searchRounds = 100
+
+// measureSearchPair compares Lock and Unlock with the same two updates sent bare,
+// by one worker and by 16, each with a resource of its own.
+func measureSearchPair(ctx context.Context, _ string) (_ []result, err error) {
+	n, err := openSearch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	client, _, err := n.lockBy(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	var results []result
+	for _, workers := range []int{1, 16} {
+		r, err := searchPair(ctx, n, client, workers)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func searchPair(ctx context.Context, n *searchNode, client *holdfast.Client, workers int) (result, error) {
+	locks, bare := make([]func() error, workers), make([]func() error, workers)
+	for i := range workers {
+		resource := fmt.Sprintf("resource-%d", i)
+		b, err := recordSearch(ctx, n, resource)
+		if err != nil {
+			return result{}, err
+		}
+		bare[i] = func() error { return b.lockAndUnlock(ctx) }
+		locks[i] = func() error { return lockAndUnlock(ctx, client, resource) }
+	}
+	ours, theirs, err := ratesInTurns(searchRounds, locks, bare)
+	if err != nil {
+		return result{}, err
+	}
+	return result{
+		What:    fmt.Sprintf("%s, Lock and Unlock per the same two updates sent bare, %s", n.server, workersOf(workers)),
+		Value:   median(ours) / median(theirs),
+		AtLeast: true, Limit: 0.9,
+		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.0f pairs per second; the same client, each worker on a resource of its own",
+			searchRounds, median(ours), median(theirs)),
+	}, nil
+}
