@@ -1,0 +1,201 @@
+// Package fence keeps stale holders of locks from writing to documents of
+// Elasticsearch or OpenSearch.
+//
+// A holder that was stopped, or whose write was on its way for too long, may
+// write after its lock has become another's. Each acquisition has a larger token
+// than all before it (Hold.Token), so the document that the lock protects can
+// tell: it keeps the largest token that it has seen in the field [Field], and is
+// changed here only for one that is not smaller. Look and change are one scripted
+// update, in one request.
+//
+// A new holder registers its token by [Document.Claim] before it reads the
+// document. What its predecessor sends from then on is refused. Without Claim a
+// late write can slip in between the new holder's read and its write. Read by ID
+// (GET): that shows what has been claimed and written, and a search does only
+// after a refresh.
+//
+// The lock may be in any store: what matters is that its tokens rise, see
+// driver.Traits.Fencing. Tokens protect what exclusive holds write. They tell
+// holders apart, not the writes of one holder: one that is repeated, or late,
+// under the same token is done again.
+//
+// # What the documents need
+//
+// A document without the field has seen no token, and is changed by any. Other
+// programs must leave the field where it is: to index a document as a whole takes
+// it away, and to delete the document forgets it, so that a stale holder can make
+// it anew. Rather than delete, mark a document as deleted, until no holder can be
+// so late.
+//
+// Field is mapped as long by itself. Where the mapping is strict, add it. The
+// server must allow inline Painless scripts in updates, as it does unless told
+// otherwise, and the index must keep _source.
+//
+// External versions (version_type=external_gte, with the token as version) protect
+// documents that are always written as a whole, without this package. Do not use
+// both for one document: every update counts the version up, past the token.
+package fence
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+)
+
+// Field is the field of a protected document that has the largest token seen. What
+// a caller's document has there does not count.
+const Field = "fence"
+
+// ErrNotFound says that there is no such document, and nothing was done.
+var ErrNotFound = errors.New("fence: there is no such document")
+
+//go:embed fence.painless
+var script string
+
+// maxID is the longest ID that servers take, in bytes.
+const maxID = 512
+
+// Document names a document that a lock protects. It may be copied and used
+// concurrently.
+type Document struct {
+	// Client sends the requests. It may send one more than once.
+	Client eslock.Performer
+	// Index has the document: an index, or an alias of just one. The server makes
+	// one that is missing, as for any write, even if it then has no document to
+	// update; its setting action.auto_create_index forbids that.
+	Index string
+	// ID is that of the document: any text of 1 to 512 bytes.
+	ID string
+	// Routing is that of the document, if it has one. The same ID with another
+	// routing is another document, with a token of its own.
+	Routing string
+	// Refresh says when searches see what was written: at the next refresh of the
+	// index by default, at once if it is "true", and before the call returns if
+	// it is "wait_for".
+	Refresh string
+}
+
+// Claim registers the token and changes nothing else. It returns holdfast.ErrStale
+// if the document has seen a larger one, and ErrNotFound if there is no document:
+// what a stale holder makes then, a Put replaces.
+func (d Document) Claim(ctx context.Context, token uint64) error {
+	return d.Update(ctx, struct{}{}, token)
+}
+
+// Put makes the document or replaces all of it, and registers the token. What
+// encoding/json makes of document must be an object. The server stores what it
+// read of it: spaces are lost, and fractions have the digits of a float64.
+//
+// The error is holdfast.ErrStale if the document has seen a larger token,
+// holdfast.ErrDamaged if Field is there and no token, and holdfast.ErrInvalid if
+// the arguments cannot be: nothing was changed then. Any other error means that
+// the outcome is unknown. To repeat a Put is safe.
+func (d Document) Put(ctx context.Context, document any, token uint64) error {
+	return d.write(ctx, document, token, true)
+}
+
+// Update changes a part of the document that is there, and registers the token:
+// objects are merged, fields that partial lacks stay, and all else becomes what it
+// is in partial, null and arrays too. Errors are those of Put, and ErrNotFound.
+func (d Document) Update(ctx context.Context, partial any, token uint64) error {
+	return d.write(ctx, partial, token, false)
+}
+
+// write sends the update until no other comes in between.
+//
+// A conflict is another's write between the server's look and its change, not
+// staleness, of which the script decides and the reply tells.
+func (d Document) write(ctx context.Context, document any, token uint64, whole bool) error {
+	body, err := d.request(document, token, whole)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		r, err := d.send(ctx, body)
+		if err == nil {
+			err = r.outcome(d.ID, token)
+		}
+		var refused *serverError
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &refused):
+		case refused.Type == missing:
+			err = ErrNotFound
+		case refused.Type == conflict && try < maxTries:
+			if backOff(ctx, try) == nil {
+				continue
+			}
+			err = ended(ctx, err)
+		}
+		return fmt.Errorf("fence: index %s, document %q: %w", d.Index, d.ID, err)
+	}
+}
+
+// request is the body: a bulk of one update. So neither the index nor the ID is
+// ever a part of a URL, which clients and proxies may understand in their own way.
+func (d Document) request(document any, token uint64, whole bool) ([]byte, error) {
+	if err := d.check(token); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil, invalid("the document: %v", err)
+	}
+	if text[0] != '{' {
+		return nil, invalid("the document is not an object in JSON")
+	}
+	type object = map[string]any
+	action := object{"_index": d.Index, "_id": d.ID, "retry_on_conflict": onConflict}
+	if d.Routing != "" {
+		action["routing"] = d.Routing
+	}
+	update := object{
+		"_source": object{"includes": []string{Field}},
+		"script": object{"lang": "painless", "source": script, "params": object{
+			"token": token, "whole": whole, "document": json.RawMessage(text),
+		}},
+	}
+	if whole {
+		update["scripted_upsert"], update["upsert"] = true, object{}
+	}
+	var body bytes.Buffer
+	for _, line := range []object{{"update": action}, update} {
+		if err := json.NewEncoder(&body).Encode(line); err != nil { // ends with a line feed
+			return nil, invalid("the document: %v", err)
+		}
+	}
+	return body.Bytes(), nil
+}
+
+func (d Document) check(token uint64) error {
+	switch {
+	case token == 0 || token > driver.MaxToken:
+		return invalid("%d is not a token", token)
+	case d.Client == nil:
+		return invalid("no client")
+	case d.Index == "":
+		return invalid("no index")
+	case d.ID == "" || len(d.ID) > maxID:
+		return invalid("an ID has 1 to %d bytes, not %d", maxID, len(d.ID))
+	case !utf8.ValidString(d.Index + d.ID + d.Routing): // what is not would become another name
+		return invalid("index, ID or routing is not UTF-8")
+	}
+	switch d.Refresh {
+	case "", "false", "true", "wait_for":
+		return nil
+	}
+	return invalid(`Refresh %q is neither "true" nor "wait_for"`, d.Refresh)
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("fence: %w: %s", holdfast.ErrInvalid, fmt.Sprintf(format, args...))
+}
