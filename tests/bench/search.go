@@ -90,13 +90,28 @@ func (n *searchNode) ask(ctx context.Context, method, path string, body []byte, 
 	return json.Unmarshal(text, reply)
 }
 
+// onOpenSearch measures on a node of OpenSearch and with a Client of a store in its
+// index.
+func onOpenSearch(ctx context.Context, do func(n *searchNode, client *holdfast.Client) ([]result, error)) (_ []result, err error) {
+	n, err := openSearch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	client, err := n.lockBy(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	return do(n, client)
+}
+
 // lockBy returns a Client of a store in the index that sends by performer, which
 // has been used once: what the Client asks at first is done.
-func (n *searchNode) lockBy(ctx context.Context, performer eslock.Performer) (*holdfast.Client, *eslock.Store, error) {
-	store := eslock.New(performer, &eslock.Options{Index: n.index})
-	client := holdfast.New(store, nil)
+func (n *searchNode) lockBy(ctx context.Context, performer eslock.Performer) (*holdfast.Client, error) {
+	client := holdfast.New(eslock.New(performer, &eslock.Options{Index: n.index}), nil)
 	if err := lockAndUnlock(ctx, client, "first"); err != nil {
-		return nil, nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, client.Close())
 	}
-	return client, store, nil
+	return client, nil
 }

@@ -53,7 +53,7 @@ func (r *recorder) Perform(req *http.Request) (*http.Response, error) {
 // recordSearch lets eslock lock and unlock a resource and keeps what it sent.
 func recordSearch(ctx context.Context, n *searchNode, resource string) (_ *bareSearch, err error) {
 	sent := &recorder{Performer: n}
-	client, _, err := n.lockBy(ctx, sent)
+	client, err := n.lockBy(ctx, sent)
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -16,31 +16,23 @@ const oldRounds = 20
 
 // measureSearchOld compares Lock and Unlock with what the old library sends for
 // them, made after what is known of it, on the same node by the same client.
-func measureSearchOld(ctx context.Context, _ string) (_ []result, err error) {
-	n, err := openSearch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	client, _, err := n.lockBy(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	ours, old, err := ratesInTurns(oldRounds,
-		[]func() error{func() error { return lockAndUnlock(ctx, client, "resource") }},
-		[]func() error{func() error { return n.oldLockAndUnlock(ctx, "old-resource", driver.NewHoldID().String()) }},
-	)
-	if err != nil {
-		return nil, err
-	}
-	return []result{{
-		What:    n.server + ", Lock and Unlock per the two statements of es-distributed-lock, 1 worker",
-		Value:   median(ours) / median(old),
-		AtLeast: true, Limit: 10,
-		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.1f pairs per second; the same client, index and node",
-			oldRounds, median(ours), median(old)),
-	}}, nil
+func measureSearchOld(ctx context.Context, _ string) ([]result, error) {
+	return onOpenSearch(ctx, func(n *searchNode, client *holdfast.Client) ([]result, error) {
+		ours, old, err := ratesInTurns(oldRounds,
+			[]func() error{func() error { return lockAndUnlock(ctx, client, "resource") }},
+			[]func() error{func() error { return n.oldLockAndUnlock(ctx, "old-resource", driver.NewHoldID().String()) }},
+		)
+		if err != nil {
+			return nil, err
+		}
+		return []result{{
+			What:    n.server + ", Lock and Unlock per the two statements of es-distributed-lock, 1 worker",
+			Value:   median(ours) / median(old),
+			AtLeast: true, Limit: 10,
+			Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.1f pairs per second; the same client, index and node",
+				oldRounds, median(ours), median(old)),
+		}}, nil
+	})
 }
 
 // oldTake is the script of its update: it takes what is its own or has expired.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,26 +12,18 @@ const searchRounds = 100
 
 // measureSearchPair compares Lock and Unlock with the same two updates sent bare,
 // by one worker and by 16, each with a resource of its own.
-func measureSearchPair(ctx context.Context, _ string) (_ []result, err error) {
-	n, err := openSearch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	client, _, err := n.lockBy(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	var results []result
-	for _, workers := range []int{1, 16} {
-		r, err := searchPair(ctx, n, client, workers)
-		if err != nil {
-			return nil, err
+func measureSearchPair(ctx context.Context, _ string) ([]result, error) {
+	return onOpenSearch(ctx, func(n *searchNode, client *holdfast.Client) ([]result, error) {
+		var results []result
+		for _, workers := range []int{1, 16} {
+			r, err := searchPair(ctx, n, client, workers)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, r)
 		}
-		results = append(results, r)
-	}
-	return results, nil
+		return results, nil
+	})
 }
 
 func searchPair(ctx context.Context, n *searchNode, client *holdfast.Client, workers int) (result, error) {

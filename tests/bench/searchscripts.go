@@ -14,7 +14,7 @@ import (
 const (
 	searchScripts    = 6 // of eslock
 	searchOperations = 10_000
-	searchSingles    = 2000 // of them, one after another
+	searchSingles    = 1000 // of them, one after another
 )
 
 // measureSearchScripts counts what a node compiles for operations of all kinds,
