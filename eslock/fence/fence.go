@@ -29,7 +29,8 @@
 //
 // Field is mapped as long by itself. Where the mapping is strict, add it. The
 // server must allow inline Painless scripts in updates, as it does unless told
-// otherwise, and the index must keep _source.
+// otherwise, and the index must keep _source. Do not count on ingest pipelines: for
+// updates servers run them in part, or not at all.
 //
 // External versions (version_type=external_gte, with the token as version) protect
 // documents that are always written as a whole, without this package. Do not use

@@ -236,6 +236,29 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
+// Whatever is answered, nothing reads as done or stale but what is said of the
+// very document.
+func FuzzAnswer(f *testing.F) {
+	for _, text := range []string{
+		item(`"result":"updated","status":200`), item(`"result":"noop","get":{"_source":{"fence":6}}`), item(`"result":"noop","get":{"_source":{"fence":1e400}}`),
+		failure("document_missing_exception"), failure("strict_dynamic_mapping_exception"), `{"error":"x"}`, `{"error":{"caused_by":{}}}`, `{"items":[{}]}`, "null", "<html>",
+	} {
+		f.Add(text, 200)
+		f.Add(text, 404)
+	}
+	f.Fuzz(func(t *testing.T, text string, status int) {
+		if status < 100 || status > 999 {
+			return
+		}
+		s := newServer()
+		s.fault = func(int) (int, string, bool) { return status, text + " ", false }
+		err := fence.Document{Client: s, Index: "i", ID: "1"}.Put(t.Context(), object{}, 5)
+		if (err == nil || errors.Is(err, holdfast.ErrStale)) && (status/100 != 2 || !strings.Contains(text, "1")) {
+			t.Errorf("status %d with %q: error %v", status, text, err)
+		}
+	})
+}
+
 func TestDeadContext(t *testing.T) {
 	s := newServer()
 	ctx, cancel := context.WithCancel(t.Context())
