@@ -46,6 +46,17 @@ func rateOf(workers []func() error, turn time.Duration) (perSecond float64, err 
 	return float64(done.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
 }
 
+// medianRatio compares sides that took turns, round by round: what hits both while
+// they work, as when a server's files are merged, then hits the ratio less than
+// it hits medians of either.
+func medianRatio(as, bs []float64) float64 {
+	ratios := make([]float64, len(as))
+	for i := range ratios {
+		ratios[i] = as[i] / bs[i]
+	}
+	return median(ratios)
+}
+
 func workersOf(n int) string {
 	if n == 1 {
 		return "1 worker"

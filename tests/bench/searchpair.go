@@ -43,9 +43,9 @@ func searchPair(ctx context.Context, n *searchNode, client *holdfast.Client, wor
 	}
 	return result{
 		What:    fmt.Sprintf("%s, Lock and Unlock per the same two updates sent bare, %s", n.server, workersOf(workers)),
-		Value:   median(ours) / median(theirs),
+		Value:   medianRatio(ours, theirs),
 		AtLeast: true, Limit: 0.9,
-		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.0f pairs per second; the same client, each worker on a resource of its own",
+		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; the same client, each worker on a resource of its own",
 			searchRounds, median(ours), median(theirs)),
 	}, nil
 }
