@@ -59,7 +59,7 @@
 // not depend on it. What was acknowledged is on all copies of the shard that
 // were in sync, and on their disks, unless the index was told to write its
 // translog later (index.translog.durability: async), which the store never does:
-// an index so set can lose holds when a node loses power.
+// an index so set can lose holds when a node loses power, and Traits says so.
 package eslock
 
 import (
@@ -108,6 +108,7 @@ type Store struct {
 
 	target atomic.Pointer[string] // the alias that all requests name, once Init knows
 	pit    atomic.Int32           // which form of point in time the server has
+	async  atomic.Bool            // the index may lose what it has acknowledged
 }
 
 var (
@@ -166,11 +167,12 @@ func notInIndex(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == 0xfffd || strings.ContainsRune(`\/*?"<>|,#:%`, r)
 }
 
-// Traits implements driver.Store.
+// Traits implements driver.Store. Once Init has seen that the index may lose what
+// it has acknowledged, they say that: the clock then keeps the tokens rising.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
-	if s.o.OldClients {
-		t.Fencing = driver.FencingClock
+	if async := s.async.Load(); async || s.o.OldClients {
+		t.Durable, t.Fencing = !async, driver.FencingClock
 	}
 	return t
 }

@@ -62,7 +62,10 @@ type index struct {
 	} `json:"mappings"`
 	Settings struct {
 		Index struct {
-			Mode    string `json:"mode"`
+			Mode     string `json:"mode"`
+			Translog struct {
+				Durability string `json:"durability"`
+			} `json:"translog"`
 			Mapping struct {
 				Source struct {
 					Mode string `json:"mode"`
@@ -192,6 +195,7 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 			return err
 		}
 	}
+	s.async.Store(strings.EqualFold(x.Settings.Index.Translog.Durability, "async"))
 	s.target.Store(&target)
 	return nil
 }

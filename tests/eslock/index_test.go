@@ -128,3 +128,24 @@ func TestInitRefuses(t *testing.T) {
 		})
 	})
 }
+
+// An index that writes its translog later does, but promises less.
+func TestInitOnAsyncTranslog(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		for _, durability := range []string{"async", "ASYNC", "request"} {
+			index := n.newIndex(t)
+			n.must(t, http.MethodPut, "/"+index, object{"settings": object{"index.translog.durability": durability}})
+			s := newStore(t, n, &eslock.Options{Index: index})
+			ref := mustAcquire(t, s, request("r", "a"))
+			_ = refused(t, s, request("r", "b"))
+			mustRelease(t, s, ref, 0)
+			want := eslock.Traits()
+			if durability != "request" {
+				want.Durable, want.Fencing = false, driver.FencingClock
+			}
+			if got := s.Traits(); got != want {
+				t.Errorf("%s: %+v, want %+v", durability, got, want)
+			}
+		}
+	})
+}
