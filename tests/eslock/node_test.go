@@ -1,0 +1,206 @@
+package eslock_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
+)
+
+// What befalls a whole node, of each kind, which is the test's own.
+func TestNodeInTrouble(t *testing.T) {
+	t.Parallel()
+	engines.SearchServers(t, func(t *testing.T, server *engines.SearchServer) {
+		t.Run("crash", func(t *testing.T) { crash(t, server) })
+		t.Run("crash, not synced", func(t *testing.T) { crashNotSynced(t, server) })
+		t.Run("blocks", func(t *testing.T) { blocks(t, newNode(t, server.Engine)) })
+		t.Run("red again", func(t *testing.T) { redAgain(t, newNode(t, server.Engine)) })
+	})
+}
+
+// What was granted before a node crashed is there when it is back: the hold, its
+// token, its end, and who waits for it. In between nobody is told anything else.
+func crash(t *testing.T, server *engines.SearchServer) {
+	n := newNode(t, server.Engine)
+	opts := &eslock.Options{Index: n.newIndex(t)}
+	s := newStore(t, n, opts)
+	c := holdfast.New(eslock.New(n, opts), nil)
+	long, err := c.Lock(t.Context(), "long", &holdfast.LockOptions{TTL: 10 * time.Minute, Comment: "over a crash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := c.Lock(t.Context(), "short", &holdfast.LockOptions{TTL: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := mustAcquire(t, s, request("released", "a"))
+	mustRelease(t, s, released, 0)
+	ref := mustAcquire(t, s, shared(request("r", "a"), 2))
+	before := statuses(t, s)
+
+	server.Stop()
+	for what, err := range tryAll(t, s, ref) {
+		if faults.MustBeUnknown(t, err); err == nil {
+			t.Errorf("%s: the node is gone", what)
+		}
+	}
+	<-short.Context().Done()
+	if cause := context.Cause(short.Context()); !errors.Is(cause, holdfast.ErrUnreachable) {
+		t.Errorf("lost for the reason %v", cause)
+	}
+	if err := context.Cause(long.Context()); err != nil {
+		t.Errorf("the hold with time left was lost: %v", err)
+	}
+
+	server.Restart(t)
+	after := statuses(t, s)
+	delete(before, "short") // it has ended meanwhile
+	if delete(after, "short"); len(after) != len(before) {
+		t.Errorf("there is %+v, there was %+v", after, before)
+	}
+	for r, was := range before {
+		is := after[r]
+		if is.Left >= was.Left || is.Left < was.Left-9*time.Minute {
+			t.Errorf("%q: %v are left, before the crash it was %v", r, is.Left, was.Left)
+		}
+		if is.Left = was.Left; is != was {
+			t.Errorf("%q is %+v, it was %+v", r, is, was)
+		}
+	}
+	if err := long.Renew(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	_ = refused(t, s, request("long", "b"))
+	if next := mustAcquire(t, s, request("released", "b")); next.Token <= released.Token {
+		t.Errorf("token %d follows %d", next.Token, released.Token)
+	}
+	if next := awaitGrant(t, s, "short"); next.Token <= short.Token() {
+		t.Errorf("token %d follows %d", next.Token, short.Token())
+	}
+	if err := long.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// statuses are all holds, by resource.
+func statuses(t *testing.T, s driver.Store) map[string]driver.Status {
+	t.Helper()
+	all := make(map[string]driver.Status)
+	for status, err := range s.List(t.Context(), driver.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[status.Resource] = status
+	}
+	return all
+}
+
+// awaitGrant takes the resource when whoever had it has come to its end.
+func awaitGrant(t *testing.T, s driver.Store, resource string) (ref driver.HoldRef) {
+	t.Helper()
+	eventually(t, resource+" is free", func() bool {
+		q := request(resource, "next")
+		g, err := s.Acquire(t.Context(), q)
+		if err != nil && !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		ref = driver.HoldRef{Resource: resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+		return err == nil
+	})
+	return ref
+}
+
+// An index that syncs later may lose a hold, but not the order of tokens.
+func crashNotSynced(t *testing.T, server *engines.SearchServer) {
+	n := newNode(t, server.Engine)
+	opts := &eslock.Options{Index: n.newIndex(t)}
+	n.must(t, http.MethodPut, "/"+opts.Index, object{"settings": object{
+		"index.translog.durability": "async", "index.translog.sync_interval": "1h",
+	}})
+	ref := mustAcquire(t, newStore(t, n, opts), request("r", "a"))
+	server.Restart(t)
+	s := newStore(t, n, opts)
+	if st := statuses(t, s)["r"]; st.Ref() != ref {
+		if s.Traits().Durable {
+			t.Errorf("there is %+v, want the hold %+v", st, ref)
+		}
+		t.Log("the hold was lost")
+	}
+	if _, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
+		t.Error(err)
+	}
+	if next := mustAcquire(t, s, request("r", "b")); next.Token <= ref.Token {
+		t.Errorf("token %d follows %d", next.Token, ref.Token)
+	}
+}
+
+// What keeps a node from writing grants and takes nothing.
+func blocks(t *testing.T, n node) {
+	s := newStore(t, n, &eslock.Options{Index: n.newIndex(t)})
+	ref := mustAcquire(t, s, request("r", "a"))
+	cluster := func(setting string, value any) {
+		t.Helper()
+		n.must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{setting: value}})
+	}
+	for name, c := range map[string]struct {
+		setting string
+		value   any
+		lasting bool
+		says    string
+	}{
+		"too much at once": {"network.breaker.inflight_requests.limit", "1b", false, "429"},
+		"read-only":        {"cluster.blocks.read_only", true, true, "blocks"},
+	} {
+		cluster(c.setting, c.value)
+		for what, err := range tryAll(t, s, ref) {
+			if !c.lasting {
+				faults.MustBeUnknown(t, err)
+			}
+			if err == nil || errors.Is(err, driver.ErrUnusable) != c.lasting || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s, %s: error %v; want one that says %q, lasting: %v", name, what, err, c.says, c.lasting)
+			}
+		}
+		cluster(c.setting, nil)
+		if st := statuses(t, s)[ref.Resource]; st.Ref() != ref {
+			t.Errorf("%s: there is %+v, want the hold %+v", name, st, ref)
+		}
+	}
+}
+
+// An index that is red again after it was in use leaves everything open, and has
+// what it had when it is back.
+func redAgain(t *testing.T, n node) {
+	index := n.newIndex(t)
+	s := newStore(t, impatient{n}, &eslock.Options{Index: index, Replicas: -1})
+	ref := mustAcquire(t, s, request("r", "a"))
+	primaries := func(number any) {
+		t.Helper()
+		n.must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{
+			"cluster.routing.allocation.node_initial_primaries_recoveries": number,
+		}})
+	}
+	primaries(0)
+	n.must(t, http.MethodPost, "/"+index+"/_close", nil)
+	n.must(t, http.MethodPost, "/"+index+"/_open?wait_for_active_shards=0", nil)
+	for what, err := range tryAll(t, s, ref) {
+		red(t, what, err)
+	}
+	primaries(nil)
+	n.must(t, http.MethodPost, "/_cluster/reroute", nil)
+	n.awaitShards(t, index)
+	_ = refused(t, s, request("r", "b"))
+	if !mustRelease(t, s, ref, 0) {
+		t.Error("the hold is gone")
+	}
+}
