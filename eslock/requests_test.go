@@ -95,6 +95,35 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
+// Several that list at once find out for themselves which server it is.
+func TestPointsInTimeAtOnce(t *testing.T) {
+	var s *Store
+	list := func() (err error) {
+		for _, err = range s.List(t.Context(), driver.Filter{}) {
+		}
+		return err
+	}
+	alone := true
+	s = New(&fake{answer: func(_ int, r sent) (int, string) {
+		switch {
+		case strings.HasSuffix(r.Path, "/_pit"):
+			if alone {
+				alone = false
+				if err := list(); err != nil { // another, who is faster
+					t.Error(err)
+				}
+			}
+			return 400, `{"error":"no handler found"}`
+		case strings.HasSuffix(r.Path, "/point_in_time"):
+			return 200, `{"pit_id":"x"}`
+		}
+		return 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`
+	}}, nil)
+	if err := list(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, o := range []Options{
 		{Index: "Locks"}, {Index: "-x"}, {Index: "_x"}, {Index: "+x"}, {Index: "."}, {Index: ".."}, {Index: "a/b"}, {Index: "a*"}, {Index: "a,b"},

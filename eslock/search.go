@@ -107,8 +107,9 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]document, 
 // openPoint opens a point in time in the form that the server has. Elasticsearch's
 // is tried first: OpenSearch says that it does not know it.
 func (s *Store) openPoint(ctx context.Context) (form *pointInTime, id string, err error) {
+	first := int(s.pit.Load()) // which others may set meanwhile
 	for try := range pointsInTime {
-		at := (int(s.pit.Load()) + try) % len(pointsInTime)
+		at := (first + try) % len(pointsInTime)
 		form = &pointsInTime[at]
 		var opened struct {
 			ID  string `json:"id"`
