@@ -141,36 +141,3 @@ func TestLongNames(t *testing.T) {
 		}
 	})
 }
-
-// The servers compile each script once, whatever its parameters.
-func TestCompiledOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, n node) {
-		s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
-		use := func(name string) {
-			ref := mustAcquire(t, s, request(name, name))
-			_ = refused(t, s, request(name, "b"))
-			if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}, {HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
-				t.Fatal(rs, err)
-			}
-			mustRelease(t, s, ref, 0)
-			if _, err := s.Sweep(t.Context(), 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		use("first")
-		before := n.compilations(t)
-		for i := range 30 {
-			use(fmt.Sprint("name ", i, ` "'${x}`))
-		}
-		if more := n.compilations(t) - before; more > 0 {
-			t.Errorf("%v more compilations", more)
-		}
-	})
-}
-
-func (n node) compilations(t testing.TB) (sum float64) {
-	for _, x := range n.Must(t, http.MethodGet, "/_nodes/stats/script", nil)["nodes"].(object) {
-		sum += x.(object)["script"].(object)["compilations"].(float64)
-	}
-	return sum
-}

@@ -15,10 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
-// What befalls a whole node, of each kind, which is the test's own.
-func TestNodeInTrouble(t *testing.T) {
+// What concerns a whole node: each kind has one of the test's own.
+func TestNode(t *testing.T) {
 	t.Parallel()
 	engines.SearchServers(t, func(t *testing.T, server *engines.SearchServer) {
+		t.Run("compiled once", func(t *testing.T) { compiledOnce(t, newNode(t, server.Engine)) })
 		t.Run("crash", func(t *testing.T) { crash(t, server) })
 		t.Run("crash, not synced", func(t *testing.T) { crashNotSynced(t, server) })
 		t.Run("blocks", func(t *testing.T) { blocks(t, newNode(t, server.Engine)) })
@@ -27,7 +28,7 @@ func TestNodeInTrouble(t *testing.T) {
 }
 
 // What was granted before a node crashed is there when it is back: the hold, its
-// token, its end, and who waits for it. In between nobody is told anything else.
+// token and its end. In between nobody is told anything else.
 func crash(t *testing.T, server *engines.SearchServer) {
 	n := newNode(t, server.Engine)
 	opts := &eslock.Options{Index: n.newIndex(t)}
