@@ -135,7 +135,7 @@ func (b *bench) passing(d time.Duration, meanwhile func()) {
 	b.marked = true
 	marker := b.acquire(b.request("passing time", "clock "+driver.NewHoldID().String()).ttl(d))
 	// Whoever asks all the time keeps a server from the others that wait.
-	b.poll(max(often, d/50), "a hold comes to its end", func() bool {
+	b.eventually(max(3*time.Millisecond, d/50), "a hold comes to its end", func() bool {
 		s, ok := b.find(marker.Resource, marker.LockID)
 		over := !ok || !s.Live()
 		if !over {
@@ -146,13 +146,8 @@ func (b *bench) passing(d time.Duration, meanwhile func()) {
 	b.release(marker.HoldRef, 0)
 }
 
-// often is how often is polled what may happen at any moment.
-const often = 3 * time.Millisecond
-
 // eventually polls until is true.
-func (b *bench) eventually(what string, is func() bool) { b.t.Helper(); b.poll(often, what, is) }
-
-func (b *bench) poll(every time.Duration, what string, is func() bool) {
+func (b *bench) eventually(every time.Duration, what string, is func() bool) {
 	b.t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
