@@ -9,7 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/engines"
-	"github.com/holdfast-go/holdfast/tests/esnode"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -39,7 +38,7 @@ func conforms(t *testing.T, open func(e engines.Engine) func(t *testing.T) *driv
 
 func directly(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
-		n := node{esnode.New(t, e)}
+		n := newNode(t, e)
 		return n.harness(t, n)
 	}
 }
@@ -56,7 +55,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 func TestConformanceBehindNetwork(t *testing.T) {
 	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 		return proxy.Disturbed(3, func(t *testing.T, w *proxy.Network) *drivertest.Harness {
-			n := node{esnode.New(t, e)}
+			n := newNode(t, e)
 			return n.harness(t, n.behind(t, w))
 		})
 	})

@@ -6,7 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/engines"
-	"github.com/holdfast-go/holdfast/tests/esnode"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -24,7 +23,7 @@ func TestFaults(t *testing.T) {
 	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
 		t.Parallel()
 		faults.Run(t, func(t *testing.T) *faults.Place {
-			n, w := node{esnode.New(t, e)}, proxy.New(t)
+			n, w := newNode(t, e), proxy.New(t)
 			opts := &eslock.Options{Index: n.Index(t)}
 			return &faults.Place{
 				Network: w,

@@ -133,8 +133,8 @@ func TestInitRefuses(t *testing.T) {
 func TestInitOnAsyncTranslog(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for _, durability := range []string{"async", "ASYNC", "request"} {
-			index := n.newIndex(t)
-			n.must(t, http.MethodPut, "/"+index, object{"settings": object{"index.translog.durability": durability}})
+			index := n.Index(t)
+			n.Must(t, http.MethodPut, "/"+index, object{"settings": object{"index.translog.durability": durability}})
 			s := newStore(t, n, &eslock.Options{Index: index})
 			ref := mustAcquire(t, s, request("r", "a"))
 			_ = refused(t, s, request("r", "b"))

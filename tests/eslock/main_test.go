@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/esnode"
 )
 
@@ -29,8 +30,10 @@ func onBoth(t *testing.T, test func(t *testing.T, n node)) {
 // node is a server as a client without a library sees it.
 type node struct{ esnode.Node }
 
+func newNode(t testing.TB, e engines.Engine) node { return node{esnode.New(t, e)} }
+
 // in is the node of a subtest.
-func (n node) in(t testing.TB) node { return node{esnode.New(t, n.Engine)} }
+func (n node) in(t testing.TB) node { return newNode(t, n.Engine) }
 
 func newStore(t testing.TB, n eslock.Performer, opts *eslock.Options) *eslock.Store {
 	t.Helper()

@@ -31,7 +31,7 @@ func TestNode(t *testing.T) {
 // token and its end. In between nobody is told anything else.
 func crash(t *testing.T, server *engines.SearchServer) {
 	n := newNode(t, server.Engine)
-	opts := &eslock.Options{Index: n.newIndex(t)}
+	opts := &eslock.Options{Index: n.Index(t)}
 	s := newStore(t, n, opts)
 	c := holdfast.New(eslock.New(n, opts), nil)
 	long, err := c.Lock(t.Context(), "long", &holdfast.LockOptions{TTL: 10 * time.Minute, Comment: "over a crash"})
@@ -125,8 +125,8 @@ func awaitGrant(t *testing.T, s driver.Store, resource string) (ref driver.HoldR
 // An index that syncs later may lose a hold, but not the order of tokens.
 func crashNotSynced(t *testing.T, server *engines.SearchServer) {
 	n := newNode(t, server.Engine)
-	opts := &eslock.Options{Index: n.newIndex(t)}
-	n.must(t, http.MethodPut, "/"+opts.Index, object{"settings": object{
+	opts := &eslock.Options{Index: n.Index(t)}
+	n.Must(t, http.MethodPut, "/"+opts.Index, object{"settings": object{
 		"index.translog.durability": "async", "index.translog.sync_interval": "1h",
 	}})
 	ref := mustAcquire(t, newStore(t, n, opts), request("r", "a"))
@@ -148,11 +148,11 @@ func crashNotSynced(t *testing.T, server *engines.SearchServer) {
 
 // What keeps a node from writing grants and takes nothing.
 func blocks(t *testing.T, n node) {
-	s := newStore(t, n, &eslock.Options{Index: n.newIndex(t)})
+	s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
 	ref := mustAcquire(t, s, request("r", "a"))
 	cluster := func(setting string, value any) {
 		t.Helper()
-		n.must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{setting: value}})
+		n.Must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{setting: value}})
 	}
 	for name, c := range map[string]struct {
 		setting string
@@ -182,23 +182,23 @@ func blocks(t *testing.T, n node) {
 // An index that is red again after it was in use leaves everything open, and has
 // what it had when it is back.
 func redAgain(t *testing.T, n node) {
-	index := n.newIndex(t)
+	index := n.Index(t)
 	s := newStore(t, impatient{n}, &eslock.Options{Index: index, Replicas: -1})
 	ref := mustAcquire(t, s, request("r", "a"))
 	primaries := func(number any) {
 		t.Helper()
-		n.must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{
+		n.Must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{
 			"cluster.routing.allocation.node_initial_primaries_recoveries": number,
 		}})
 	}
 	primaries(0)
-	n.must(t, http.MethodPost, "/"+index+"/_close", nil)
-	n.must(t, http.MethodPost, "/"+index+"/_open?wait_for_active_shards=0", nil)
+	n.Must(t, http.MethodPost, "/"+index+"/_close", nil)
+	n.Must(t, http.MethodPost, "/"+index+"/_open?wait_for_active_shards=0", nil)
 	for what, err := range tryAll(t, s, ref) {
 		red(t, what, err)
 	}
 	primaries(nil)
-	n.must(t, http.MethodPost, "/_cluster/reroute", nil)
+	n.Must(t, http.MethodPost, "/_cluster/reroute", nil)
 	n.awaitShards(t, index)
 	_ = refused(t, s, request("r", "b"))
 	if !mustRelease(t, s, ref, 0) {

@@ -19,7 +19,7 @@ const scripts = 6
 // compiled each script once, whatever its parameters were.
 func compiledOnce(t *testing.T, n node) {
 	const workers, rounds = 4, 100
-	s := newStore(t, n, &eslock.Options{Index: n.newIndex(t)})
+	s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
 	before := n.compilations(t)
 	var all sync.WaitGroup
 	for worker := range workers {
@@ -86,7 +86,7 @@ func useOnce(t *testing.T, s driver.Store, name string) error {
 }
 
 func (n node) compilations(t testing.TB) (sum float64) {
-	for _, x := range n.must(t, http.MethodGet, "/_nodes/stats/script", nil)["nodes"].(object) {
+	for _, x := range n.Must(t, http.MethodGet, "/_nodes/stats/script", nil)["nodes"].(object) {
 		sum += x.(object)["script"].(object)["compilations"].(float64)
 	}
 	return sum

@@ -194,7 +194,7 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 				n := n.in(t)
 				opts := &eslock.Options{Index: n.Index(t)}
 				c1 := holdfast.New(eslock.New(n, opts), nil)
-				defer c1.Close() //nolint:errcheck // what it held is lost
+				defer func() { _ = c1.Close() }() // what it held is lost
 				h, err := c1.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: 3 * time.Second})
 				if err != nil {
 					t.Fatal(err)
