@@ -1,0 +1,163 @@
+package eslockcompat
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// long is a TTL that does not end within a test; short is one that is waited for,
+	// and yet is not over before a busy machine can look.
+	long  = time.Hour
+	short = 1500 * time.Millisecond
+)
+
+// One has it; others are refused until it is released, or has expired.
+func TestExclusive(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		began := time.Now()
+		l, other := f.acquired("r", "me", long), f.lock("r", "other")
+		if l.Acquired.Before(began) || l.Acquired.After(time.Now()) || !l.Expires.Equal(l.Acquired.Add(long)) || l.ID != "r" || l.Owner != "me" {
+			t.Errorf("%+v", l)
+		}
+		f.is(other, false, true)
+		f.refused(other.Acquire(ctx, long))
+		var held *driver.HeldError
+		if err := other.Acquire(ctx, long); !errors.As(err, &held) || len(held.Holders) != 1 || held.Holders[0].LockID != "me" {
+			t.Errorf("held by %+v", held)
+		}
+		f.is(other, false, true)
+		f.must(other.Release())
+		if err := other.MustRelease(); err == nil {
+			t.Error("there was nothing to release")
+		}
+		f.must(l.MustRelease())
+		f.is(l, false, true)
+		f.must(other.Acquire(ctx, short))
+		f.refused(l.Acquire(ctx, long))
+		f.eventually("it expires", func() bool { return l.Acquire(ctx, long) == nil })
+		f.is(other, false, true)
+		f.must(other.Release()) // late, it does no harm
+		f.is(l, true, false)
+		f.refused(f.lock("r", "third").Acquire(ctx, long))
+		f.must(l.Release())
+		f.must(l.Release())
+		if err := l.MustRelease(); err == nil {
+			t.Error("released twice")
+		}
+	})
+}
+
+// IsAcquired turns false before anybody else is granted the lock.
+func TestHolderLearnsFirst(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		for i := range 2 {
+			l := f.acquired("r", "me", short)
+			f.eventually("it expires", func() bool {
+				other := f.lock("r", "other")
+				if other.Acquire(t.Context(), long) != nil {
+					return false
+				}
+				if l.IsAcquired() {
+					t.Errorf("%d: two have it", i)
+				}
+				f.must(other.MustRelease())
+				return true
+			})
+		}
+	})
+}
+
+// The owner has it, in whatever program: acquiring again extends it.
+func TestSameOwner(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		l := f.acquired("r", "me", long)
+		acquired, first := f.source("r")["acquired"], l.Acquired
+		f.must(l.Acquire(ctx, 2*long))
+		if left := time.Until(f.oldExpires("r")); left < long || l.Expires.Before(time.Now().Add(long)) {
+			t.Errorf("extended, it expires in %v; the field says %v", left, l.Expires)
+		}
+		peer := f.acquired("r", "me", 3*long)
+		if left := time.Until(f.oldExpires("r")); left < 2*long || f.source("r")["acquired"] != acquired || !l.Acquired.Equal(first) {
+			t.Errorf("extended by another, it expires in %v", left)
+		}
+		// The default owner is one for the process.
+		one, two := lock.NewLock(f.wire, "s"), lock.NewLock(f.wire, "s")
+		f.must(one.Acquire(ctx, long))
+		f.must(two.Acquire(ctx, long))
+		f.refused(f.lock("s", "me").Acquire(ctx, long))
+		// What one releases is released.
+		f.must(peer.MustRelease())
+		f.must(f.lock("r", "other").Acquire(ctx, long))
+		f.refused(l.Acquire(ctx, long))
+		if err := l.MustRelease(); err == nil {
+			t.Error("there was nothing to release")
+		}
+		// A program that was started again.
+		f.must(f.lock("r", "other").MustRelease())
+		f.must(l.Acquire(ctx, long))
+	})
+}
+
+// Lost, it is acquired anew: its end passed, and the document went away.
+func TestAcquireAnew(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		l := f.acquired("r", "me", short)
+		f.eventually("it expires", func() bool { return f.lock("s", "me").IsReleased() && l.IsReleased() })
+		f.must(l.Acquire(t.Context(), long))
+		f.is(l, true, false)
+		f.Must(t, http.MethodDelete, "/"+f.index+"/_doc/r", nil)
+		f.must(l.Acquire(t.Context(), long))
+		f.is(l, true, false)
+		f.must(l.MustRelease())
+	})
+}
+
+// A steady program sends one request for each step, without a refresh; the first
+// one makes the index.
+func TestRequests(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.acquired("first", "me", long)
+		f.wire.requests()
+		l := f.acquired("r", "me", long)
+		f.must(l.Acquire(t.Context(), long))
+		f.refused(f.lock("r", "other").Acquire(t.Context(), long))
+		f.must(l.Release())
+		sent := f.wire.requests()
+		for _, req := range sent {
+			if !strings.Contains(req.URL.Path, "/_update/") || req.URL.Query().Has("refresh") {
+				t.Errorf("%s %s", req.Method, req.URL)
+			}
+		}
+		if len(sent) != 4 {
+			t.Errorf("%d requests", len(sent))
+		}
+		_ = lock.NewLock(f.wire, "r").IsAcquired()
+		if sent := f.wire.requests(); len(sent) != 0 {
+			t.Errorf("NewLock sent %d requests", len(sent))
+		}
+	})
+}
+
+// Names are text, whatever they look like.
+func TestNames(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		for _, name := range []string{
+			"a/b", "..", ".", "%2F", "a b", "a?b#c", "_source", "ü 世界 🔒", `"'\`, "${x}", "*", "a,b", "\n", strings.Repeat("n", 512), strings.Repeat("n", 1024),
+		} {
+			l := f.acquired(name, name, long)
+			f.must(l.Acquire(t.Context(), long))
+			f.refused(f.lock(name, "other").Acquire(t.Context(), long))
+			f.must(l.MustRelease())
+			f.must(f.acquired(name, "other", long).MustRelease())
+		}
+	})
+}
