@@ -1,6 +1,8 @@
+//go:build linux
+
 // Package esclients_test tests package eslock with the official clients of
 // Elasticsearch and OpenSearch, as they are. It is alone, because they take
-// minutes to compile.
+// minutes to compile; one system is enough to see that they fit.
 package esclients_test
 
 import (

@@ -51,8 +51,12 @@ func OnBoth(t *testing.T, test func(t *testing.T, n Node)) {
 
 // Perform implements eslock.Performer.
 func (n Node) Perform(req *http.Request) (*http.Response, error) {
-	req.URL.Scheme, req.URL.Host, req.URL.User = n.Base.Scheme, n.Base.Host, n.Base.User
+	n.address(req)
 	return n.Client.Do(req)
+}
+
+func (n Node) address(req *http.Request) {
+	req.URL.Scheme, req.URL.Host, req.URL.User = n.Base.Scheme, n.Base.Host, n.Base.User
 }
 
 // Index names an index that is deleted in the end.
@@ -112,28 +116,35 @@ func (n Node) Source(t testing.TB, index, resource string) map[string]any {
 // InIndex is the node for a program whose index cannot be chosen, with that index in
 // place of eslock.DefaultIndex: the name is changed in what is sent, and back in
 // what is answered. No other text may contain it.
-func (n Node) InIndex(index string) eslock.Performer { return renamed{n, index} }
+func (n Node) InIndex(index string) InIndex { return InIndex{n, index} }
 
-type renamed struct {
-	Node
+// InIndex is an eslock.Performer, and an http.RoundTripper for clients that know
+// the address.
+type InIndex struct {
+	node  Node
 	index string
 }
 
-func (r renamed) Perform(req *http.Request) (*http.Response, error) {
+// Perform implements eslock.Performer.
+func (x InIndex) Perform(req *http.Request) (*http.Response, error) {
+	x.node.address(req)
+	return x.RoundTrip(req)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (x InIndex) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
-	req.URL.Path = strings.ReplaceAll(req.URL.Path, eslock.DefaultIndex, r.index)
-	if req.URL.RawPath != "" {
-		req.URL.RawPath = strings.ReplaceAll(req.URL.RawPath, eslock.DefaultIndex, r.index)
-	}
+	req.URL.Path = strings.ReplaceAll(req.URL.Path, eslock.DefaultIndex, x.index)
+	req.URL.RawPath = strings.ReplaceAll(req.URL.RawPath, eslock.DefaultIndex, x.index)
 	if req.Body != nil {
 		text, err := io.ReadAll(req.Body)
 		if err != nil {
 			return nil, err
 		}
-		text = bytes.ReplaceAll(text, []byte(eslock.DefaultIndex), []byte(r.index))
+		text = bytes.ReplaceAll(text, []byte(eslock.DefaultIndex), []byte(x.index))
 		req.Body, req.GetBody, req.ContentLength = io.NopCloser(bytes.NewReader(text)), nil, int64(len(text))
 	}
-	res, err := r.Node.Perform(req)
+	res, err := x.node.Client.Transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +153,7 @@ func (r renamed) Perform(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	text = bytes.ReplaceAll(text, []byte(r.index), []byte(eslock.DefaultIndex))
+	text = bytes.ReplaceAll(text, []byte(x.index), []byte(eslock.DefaultIndex))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	return res, nil
 }
