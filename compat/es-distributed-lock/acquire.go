@@ -26,8 +26,9 @@ func (e heldError) Unwrap() error { return e.by }
 // millisecond is cut off. To extend never shortens: Expires says when it ends.
 //
 // After another error, which may come from a connection that failed, a lock that
-// was granted unheard is given back, if that is possible within five seconds, and
-// one that was held before lives on to its end.
+// was granted unheard is given back, if that is possible within five seconds: in
+// the background, if the first try fails or ctx has ended. One that was held
+// before lives on to its end.
 func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	ref, err := l.ref()
 	if err == nil {
@@ -147,7 +148,7 @@ func (s *state) grant(ctx context.Context, ref driver.HoldRef, ttl time.Duration
 	g, err := s.store.Acquire(call, q)
 	if err != nil {
 		if !definite(err) {
-			s.giveBack(ref, ttl)
+			s.giveBack(ctx, ref, ttl)
 		}
 		return err
 	}

@@ -32,6 +32,7 @@ func TestStrangeAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(patience) // until it has given up
 				l := NewLock(saying(func(req *http.Request) (*http.Response, error) {
 					return &http.Response{
 						StatusCode: answer.status, Header: http.Header{"Content-Type": {"application/json"}},

@@ -59,8 +59,11 @@
 // it. Give what must exclude each other different owners; in one process too,
 // where the owner is the same unless WithOwner says otherwise.
 //
-// IDs and owners are 1 to 1024 bytes of UTF-8 without NUL, TTLs 1 ms to 100 years. Whatever
-// else is asked for, and a client that is nil, is an error that wraps
+// Nothing needs to be closed: a goroutine runs while KeepAlive does, and for five
+// seconds at most while an Acquire without an answer is given back.
+//
+// IDs and owners are 1 to 1024 bytes of UTF-8 without NUL, TTLs 1 ms to 100 years.
+// Whatever else is asked for, and a client that is nil, is an error that wraps
 // driver.ErrInvalid, and nothing is sent. An error with the text "lock held by
 // other client" wraps driver.ErrHeld and a *driver.HeldError, which says who has
 // it. Any other means that the outcome is not known, unless it wraps another one of

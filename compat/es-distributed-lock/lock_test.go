@@ -43,6 +43,7 @@ func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 			return drivertest.Fault{}
 		})
 		t.Cleanup(func() { _ = b.Close() })
+		defer time.Sleep(patience) // until all is given back
 		test(t, b)
 	})
 }

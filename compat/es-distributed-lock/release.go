@@ -114,13 +114,25 @@ func (s *state) remember(ref driver.HoldRef, ttl time.Duration) {
 }
 
 // giveBack releases what may have been granted unheard, or it would be in the way
-// of others. The caller's ctx may be why it was not heard of.
-func (s *state) giveBack(ref driver.HoldRef, ttl time.Duration) {
+// of others. The caller waits until the server was asked once, or ctx ends; what
+// has no answer then is repeated without the caller.
+func (s *state) giveBack(ctx context.Context, ref driver.HoldRef, ttl time.Duration) {
 	s.remember(ref, ttl)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	// What matters to the caller is why it was not granted.
-	_, _, _ = s.releaseAgain(ctx, ref)
+	asked := make(chan struct{})
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := s.releaseOnce(ctx, ref)
+		close(asked)
+		if err != nil && !definite(err) {
+			// What matters to the caller is why it was not granted.
+			_, _, _ = s.releaseAgain(ctx, ref)
+		}
+	}()
+	select {
+	case <-asked:
+	case <-ctx.Done():
+	}
 }
 
 // releaseAgain asks until there is an answer. A release names one hold and no

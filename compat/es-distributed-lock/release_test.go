@@ -144,10 +144,33 @@ func TestAcquireWithoutAnswer(t *testing.T) {
 				}
 				b.is(l, false, true)
 				nothing(t, l)
-				b.acquired("other", time.Second)
+				b.must(b.lock("other").Acquire(t.Context(), time.Second))
 			})
 		})
 	}
+}
+
+// A caller whose ctx has ended does not wait until an Acquire is given back.
+func TestGivenBackLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})})
+		arrive := make(chan struct{})
+		b.on(drivertest.Release, drivertest.Fault{HoldRequest: arrive}, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		l := b.lock("me")
+		if err := l.Acquire(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("error %v after %v", err, time.Since(began))
+		}
+		if b.holder() != "me" {
+			t.Fatal("it was not granted")
+		}
+		time.Sleep(patience)
+		if b.holder() != "" {
+			t.Error("it was not given back")
+		}
+	})
 }
 
 // What this Lock gave up, and may be released at any time by a request that is
