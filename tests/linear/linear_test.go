@@ -14,10 +14,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/esnode"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -39,6 +41,12 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 			both[i] = s
 		}
 		return both
+	},
+	"opensearch": func(t *testing.T) [2]driver.Store {
+		return openSearch(t, engines.OpenSearch(t))
+	},
+	"elasticsearch": func(t *testing.T) [2]driver.Store {
+		return openSearch(t, engines.Elasticsearch(t))
 	},
 	"mongodb": func(t *testing.T) [2]driver.Store {
 		db := engines.MongoDatabase(t)
@@ -70,6 +78,19 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 func openMongo(t *testing.T, near, far *mongo.Database) (both [2]driver.Store) {
 	for i, db := range []*mongo.Database{near, far} {
 		s := mongolock.New(db.Collection("locks"), &mongolock.Options{Poll: true})
+		if err := s.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		both[i] = s
+	}
+	return both
+}
+
+// openSearch opens two stores in an index.
+func openSearch(t *testing.T, e engines.Engine) (both [2]driver.Store) {
+	index := engines.SearchIndex(t, e)
+	for i := range both {
+		s := eslock.New(esnode.New(t, e), &eslock.Options{Index: index})
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
