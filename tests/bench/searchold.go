@@ -12,27 +12,43 @@ import (
 )
 
 // oldRounds are fewer: the old library takes its time.
-const oldRounds = 40
+const oldRounds = 30
 
 // measureSearchOld compares Lock and Unlock with what the old library sends for
-// them, made after what is known of it, on the same node by the same client.
+// them, made after what is known of it, on the same node by the same client: by
+// one worker and by 16, each with a resource of its own.
 func measureSearchOld(ctx context.Context, _ string) ([]result, error) {
 	return onOpenSearch(ctx, func(n *searchNode, client *holdfast.Client) ([]result, error) {
-		ours, old, err := ratesInTurns(oldRounds,
-			[]func() error{func() error { return lockAndUnlock(ctx, client, "resource") }},
-			[]func() error{func() error { return n.oldLockAndUnlock(ctx, "old-resource", driver.NewHoldID().String()) }},
-		)
-		if err != nil {
-			return nil, err
+		var results []result
+		for _, workers := range []int{1, 16} {
+			r, err := searchOld(ctx, n, client, workers)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, r)
 		}
-		return []result{{
-			What:    n.server + ", Lock and Unlock per the two statements of es-distributed-lock, 1 worker",
-			Value:   medianRatio(ours, old),
-			AtLeast: true, Limit: 10,
-			Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.1f pairs per second; the same client, index and node",
-				oldRounds, median(ours), median(old)),
-		}}, nil
+		return results, nil
 	})
+}
+
+func searchOld(ctx context.Context, n *searchNode, client *holdfast.Client, workers int) (result, error) {
+	locks, olds := make([]func() error, workers), make([]func() error, workers)
+	for i := range workers {
+		resource := fmt.Sprintf("resource-%d", i)
+		locks[i] = func() error { return lockAndUnlock(ctx, client, resource) }
+		olds[i] = func() error { return n.oldLockAndUnlock(ctx, "old-"+resource, driver.NewHoldID().String()) }
+	}
+	ours, old, err := ratesInTurns(oldRounds, locks, olds)
+	if err != nil {
+		return result{}, err
+	}
+	return result{
+		What:    fmt.Sprintf("%s, Lock and Unlock per the two statements of es-distributed-lock, %s", n.server, workersOf(workers)),
+		Value:   medianRatio(ours, old),
+		AtLeast: true, Limit: 10,
+		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.1f pairs per second; the same client, index and node",
+			oldRounds, median(ours), median(old)),
+	}, nil
 }
 
 // oldTake is the script of its update: it takes what is its own or has expired.
