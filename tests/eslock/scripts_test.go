@@ -18,7 +18,7 @@ const scripts = 6
 // After thousands of operations of all kinds a node that nobody else uses has
 // compiled each script once, whatever its parameters were.
 func compiledOnce(t *testing.T, n node) {
-	const workers, rounds = 4, 100
+	const workers, rounds = 4, 75
 	s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
 	before := n.compilations(t)
 	var all sync.WaitGroup
