@@ -76,7 +76,7 @@ func refusal(res *http.Response, text []byte) error {
 		return understandError(res.StatusCode, body.Error)
 	}
 	switch res.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden: // a proxy, or a security plugin
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge: // a proxy, or a security plugin
 		return &serverError{Status: res.StatusCode}
 	}
 	return notJSON(res)
@@ -95,6 +95,11 @@ func notJSON(res *http.Response) error {
 func isConflict(err error) bool {
 	var e *serverError
 	return errors.As(err, &e) && e.Status == http.StatusConflict && e.Type == conflict
+}
+
+func isTooLarge(err error) bool {
+	var e *serverError
+	return errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge
 }
 
 func hasType(err error, kind string) bool {
@@ -144,6 +149,8 @@ func (s *Store) lasting(e *serverError) string {
 		return "writes are blocked: set the index.blocks that the error names to null"
 	case e.Type == indexMissing:
 		return "it is gone, or its alias is: when the store is opened the next time it is made anew"
+	case e.Status == http.StatusRequestEntityTooLarge:
+		return "the server, or a proxy before it, takes no request of a few kilobytes: raise its limit"
 	case e.Status == http.StatusUnauthorized:
 		return "the server refuses user, password or key"
 	case e.Status == http.StatusForbidden:

@@ -109,6 +109,7 @@ type Store struct {
 	target atomic.Pointer[string] // the alias that all requests name, once Init knows
 	pit    atomic.Int32           // which form of point in time the server has
 	async  atomic.Bool            // the index may lose what it has acknowledged
+	most   atomic.Int32           // how many updates are sent at once
 }
 
 var (
@@ -138,6 +139,7 @@ func New(client Performer, opts *Options) *Store {
 	s.invalid = s.o.check()
 	alias := s.o.Index + aliasSuffix
 	s.target.Store(&alias)
+	s.most.Store(chunk)
 	return s
 }
 

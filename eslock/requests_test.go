@@ -95,6 +95,41 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
+// What a proxy finds too large is sent in parts, and so is all that follows.
+func TestTooLarge(t *testing.T) {
+	const limit = 1 << 20
+	f := &fake{answer: func(_ int, r sent) (int, string) {
+		if len(r.Body) > limit {
+			return 413, "<html>Request Entity Too Large</html>"
+		}
+		return 503, explained("unavailable_shards_exception", "x")
+	}}
+	qs := make([]driver.RenewRequest, chunk)
+	for i := range qs {
+		qs[i] = driver.RenewRequest{HoldRef: ref("r", "a"), TTL: time.Hour}
+	}
+	s := New(f, nil)
+	for _, want := range []int{3 + 4, 4} { // 500, 250 and 250 are too many
+		before := len(f.requests())
+		rs, err := s.Renew(t.Context(), qs)
+		if err != nil || len(rs) != len(qs) {
+			t.Fatal(len(rs), err)
+		}
+		for i, r := range rs {
+			if r.Err == nil || !strings.Contains(r.Err.Error(), "unavailable_shards") {
+				t.Errorf("renewal %d: %v", i, r.Err)
+			}
+		}
+		if n := len(f.requests()) - before; n != want {
+			t.Errorf("%d requests, want %d", n, want)
+		}
+	}
+	s = New(always(413, "<html>Request Entity Too Large</html>"), nil)
+	if _, err := s.Acquire(t.Context(), request("r", "a")); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "raise its limit") {
+		t.Error(err)
+	}
+}
+
 // Several that list at once find out for themselves which server it is.
 func TestPointsInTimeAtOnce(t *testing.T) {
 	var s *Store

@@ -25,7 +25,7 @@ const (
 	maxTries = 16
 	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
 	maxBackOff = 10
-	// chunk is how many updates are sent at once.
+	// chunk is how many updates are sent at once, of some 6 KB each.
 	chunk = 500
 	// maxReply bounds what is read of an answer.
 	maxReply = 64 << 20
@@ -61,8 +61,8 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 			inside = 1
 		}
 		var again []int
-		for start := 0; start < len(open); start += chunk {
-			part := open[start:min(start+chunk, len(open))]
+		for start, most := 0, int(s.most.Load()); start < len(open); start += most {
+			part := open[start:min(start+most, len(open))]
 			send := make([]ask, len(part))
 			for i, at := range part {
 				send[i] = asks[at]
@@ -100,6 +100,13 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask, inside int)
 		items, err = s.sendOne(ctx, st, asks[0], inside)
 	} else {
 		items, err = s.sendBulk(ctx, st, asks, inside)
+	}
+	if half := len(asks) / 2; half > 0 && isTooLarge(err) {
+		// Nobody has looked at it. What is sent from now on is smaller.
+		if most := s.most.Load(); most > int32(half) {
+			s.most.CompareAndSwap(most, int32(half))
+		}
+		return append(s.send(ctx, st, asks[:half], inside), s.send(ctx, st, asks[half:], inside)...)
 	}
 	outcomes := make([]outcome, len(asks))
 	for i := range outcomes {
