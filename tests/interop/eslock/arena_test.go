@@ -153,7 +153,7 @@ func (r *round) holds(p player, a ask) *hold {
 		if h := r.lock(p, a); h != nil {
 			return h
 		}
-		<-time.After(2 * time.Millisecond) // leave the node some time for others
+		<-time.After(10 * time.Millisecond) // leave the node some time for others
 	}
 	r.Fault("%s is refused what is free", p.kind())
 	return &hold{grip: nothing{}, r: r, kind: p.kind(), who: "nobody"}
