@@ -48,7 +48,7 @@ func mongoPair(ctx context.Context, db *mongoDB, client *holdfast.Client, worker
 		bare[i] = func() error { return b.lockAndUnlock(ctx) }
 		locks[i] = func() error { return lockAndUnlock(ctx, client, resource) }
 	}
-	ours, theirs, err := ratesInTurns(mongoRounds, locks, bare)
+	ours, theirs, err := ratesInTurns(mongoRounds, rateTurn, locks, bare)
 	if err != nil {
 		return result{}, err
 	}

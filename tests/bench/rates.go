@@ -11,12 +11,12 @@ import (
 // rateTurn is for how long a side works at a time that is compared by its rate.
 const rateTurn = 100 * time.Millisecond
 
-// ratesInTurns lets the workers of both sides work in turns, for rateTurn each,
+// ratesInTurns lets the workers of both sides work in turns, for that long each,
 // and returns how often in a second all workers of a side did their work.
-func ratesInTurns(rounds int, a, b []func() error) (as, bs []float64, err error) {
+func ratesInTurns(rounds int, turn time.Duration, a, b []func() error) (as, bs []float64, err error) {
 	side := func(workers []func() error, rates *[]float64) func(bool) error {
 		return func(counts bool) error {
-			rate, err := rateOf(workers, rateTurn)
+			rate, err := rateOf(workers, turn)
 			if counts {
 				*rates = append(*rates, rate)
 			}

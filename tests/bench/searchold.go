@@ -11,8 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// oldRounds are fewer: the old library takes its time.
-const oldRounds = 30
+const (
+	// oldRounds are fewer and longer: the old library takes its time.
+	oldRounds = 20
+	oldTurn   = 3 * rateTurn
+	oldWarmUp = 5 * time.Second // of each side
+)
 
 // measureSearchOld compares Lock and Unlock with what the old library sends for
 // them, made after what is known of it, on the same node by the same client: by
@@ -38,7 +42,13 @@ func searchOld(ctx context.Context, n *searchNode, client *holdfast.Client, work
 		locks[i] = func() error { return lockAndUnlock(ctx, client, resource) }
 		olds[i] = func() error { return n.oldLockAndUnlock(ctx, "old-"+resource, driver.NewHoldID().String()) }
 	}
-	ours, old, err := ratesInTurns(oldRounds, locks, olds)
+	// A node that was started just now runs at a fraction of its speed.
+	for _, workers := range [][]func() error{locks, olds} {
+		if _, err := rateOf(workers, oldWarmUp); err != nil {
+			return result{}, err
+		}
+	}
+	ours, old, err := ratesInTurns(oldRounds, oldTurn, locks, olds)
 	if err != nil {
 		return result{}, err
 	}

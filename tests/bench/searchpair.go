@@ -37,7 +37,7 @@ func searchPair(ctx context.Context, n *searchNode, client *holdfast.Client, wor
 		bare[i] = func() error { return b.lockAndUnlock(ctx) }
 		locks[i] = func() error { return lockAndUnlock(ctx, client, resource) }
 	}
-	ours, theirs, err := ratesInTurns(searchRounds, locks, bare)
+	ours, theirs, err := ratesInTurns(searchRounds, rateTurn, locks, bare)
 	if err != nil {
 		return result{}, err
 	}
