@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
@@ -108,7 +109,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := &eslock.Options{Index: n.Index(t)}
 		s := newStore(t, n, opts)
-		mine, theirs := mustAcquire(t, s, request("mine", "a")), mustAcquire(t, s, request("theirs", "b"))
+		mine, theirs := ask.Granted(t, s, ask.Request("mine", "a")), ask.Granted(t, s, ask.Request("theirs", "b"))
 		last := answer{http.StatusOK, "application/json", strings.NewReader("{}")}
 		mixed := eslock.New(spoiled{n, func(a answer) answer {
 			a, last = last, a
@@ -116,8 +117,8 @@ func TestAnswersOfOthers(t *testing.T) {
 		}}, opts)
 		for range 3 {
 			for what, err := range map[string]error{
-				"acquire": errorOf(mixed.Acquire(t.Context(), request("theirs", "a"))),
-				"held":    errorOf(mixed.Acquire(t.Context(), request("mine", "b"))),
+				"acquire": errorOf(mixed.Acquire(t.Context(), ask.Request("theirs", "a"))),
+				"held":    errorOf(mixed.Acquire(t.Context(), ask.Request("mine", "b"))),
 			} {
 				if err == nil || errors.Is(err, driver.ErrHeld) {
 					t.Errorf("%s: %v", what, err)

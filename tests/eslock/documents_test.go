@@ -8,10 +8,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 // A document that cannot be understood is a named error, whoever asks for it, and
@@ -66,37 +66,12 @@ func TestDamage(t *testing.T) {
 			i++
 			r := fmt.Sprint("doc", i)
 			t.Run(name, func(t *testing.T) {
-				ref := mustAcquire(t, s, request(r, "a"))
+				ref := ask.Granted(t, s, ask.Request(r, "a"))
 				doc := n.Source(t, index, r)
 				damage(doc)
 				n.Must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
 				before := n.Source(t, index, r)
-				damaged := func(what string, err error) {
-					t.Helper()
-					if !errors.Is(err, driver.ErrDamaged) {
-						t.Errorf("%s: error %v, want ErrDamaged", what, err)
-					}
-				}
-				_, err := s.Acquire(t.Context(), request(r, "b"))
-				damaged("exclusive acquire", err)
-				_, err = s.Acquire(t.Context(), shared(request(r, "b"), 5))
-				damaged("shared acquire", err)
-				renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				damaged("renew", renewed[0].Err)
-				released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				damaged("release", released[0].Err)
-				for _, err := range s.List(t.Context(), driver.Filter{Resource: r}) {
-					damaged("list", err)
-				}
-				if _, err := s.Sweep(t.Context(), 0); err != nil {
-					t.Errorf("sweep: %v", err)
-				}
+				ask.Damaged(t, s, ref)
 				if after := n.Source(t, index, r); !reflect.DeepEqual(before, after) {
 					t.Errorf("it was %v and is %v", before, after)
 				}
@@ -113,9 +88,9 @@ func TestLongNames(t *testing.T) {
 		s := newStore(t, n, &eslock.Options{Index: index})
 		fits, long := strings.Repeat("ü", 256), strings.Repeat("ü", 257)
 		hash := fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(long)))
-		mustAcquire(t, s, request(fits, "a"))
-		ref := mustAcquire(t, s, request(long, "a"))
-		_ = refused(t, s, request(long, "b"))
+		ask.Granted(t, s, ask.Request(fits, "a"))
+		ref := ask.Granted(t, s, ask.Request(long, "a"))
+		_ = ask.Refused(t, s, ask.Request(long, "b"))
 		if got := n.Source(t, index, hash)["holdfast"].(object)["resource"]; got != long {
 			t.Errorf("resource %v", got)
 		}
@@ -129,14 +104,14 @@ func TestLongNames(t *testing.T) {
 		if !found[fits] || !found[long] || len(found) != 2 {
 			t.Errorf("listed %v", found)
 		}
-		if _, err := s.Acquire(t.Context(), request(hash, "a")); !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), "another resource") {
+		if _, err := s.Acquire(t.Context(), ask.Request(hash, "a")); !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), "another resource") {
 			t.Errorf("the name of the hash: %v", err)
 		}
-		mustRelease(t, s, ref, 0)
+		ask.Released(t, s, ref, 0)
 		other := strings.Repeat("y", 600)
 		hash = fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(other)))
-		mustAcquire(t, s, request(hash, "a"))
-		if _, err := s.Acquire(t.Context(), request(other, "a")); !errors.Is(err, driver.ErrDamaged) {
+		ask.Granted(t, s, ask.Request(hash, "a"))
+		if _, err := s.Acquire(t.Context(), ask.Request(other, "a")); !errors.Is(err, driver.ErrDamaged) {
 			t.Errorf("the hash of the name: %v", err)
 		}
 	})

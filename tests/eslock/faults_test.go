@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
@@ -14,7 +15,7 @@ import (
 // left open in the end.
 func (n node) behind(t testing.TB, w *proxy.Network) node {
 	t.Helper()
-	t.Cleanup(func() { eventually(t, "all connections are closed", w.Idle) })
+	t.Cleanup(func() { ask.Until(t, "all connections are closed", w.Idle) })
 	return node{n.Dialing(t, w.DialContext)}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 type object = map[string]any
@@ -42,8 +43,8 @@ func TestInit(t *testing.T) {
 				s := newStore(t, n, opts)
 				newStore(t, n, opts) // again
 				old := n.oldClient(t, index, "old")
-				ref := mustAcquire(t, s, request("r", "a"))
-				mustAcquire(t, s, shared(request("s", "a"), 0))
+				ref := ask.Granted(t, s, ask.Request("r", "a"))
+				ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 0))
 				if old.acquire("r", time.Hour) {
 					t.Error("both hold it")
 				}
@@ -61,9 +62,9 @@ func TestInit(t *testing.T) {
 					t.Error(err)
 				}
 				if name == "of old clients" {
-					_ = refused(t, s, request("old lock", "a"))
+					_ = ask.Refused(t, s, ask.Request("old lock", "a"))
 				}
-				mustRelease(t, s, ref, 0)
+				ask.Released(t, s, ref, 0)
 				if name == "an alias" {
 					return
 				}
@@ -136,9 +137,9 @@ func TestInitOnAsyncTranslog(t *testing.T) {
 			index := n.Index(t)
 			n.Must(t, http.MethodPut, "/"+index, object{"settings": object{"index.translog.durability": durability}})
 			s := newStore(t, n, &eslock.Options{Index: index})
-			ref := mustAcquire(t, s, request("r", "a"))
-			_ = refused(t, s, request("r", "b"))
-			mustRelease(t, s, ref, 0)
+			ref := ask.Granted(t, s, ask.Request("r", "a"))
+			_ = ask.Refused(t, s, ask.Request("r", "b"))
+			ask.Released(t, s, ref, 0)
 			want := eslock.Traits()
 			if durability != "request" {
 				want.Durable, want.Fencing = false, driver.FencingClock

@@ -4,11 +4,9 @@ package eslock_test
 import (
 	"flag"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/esnode"
@@ -42,39 +40,4 @@ func newStore(t testing.TB, n eslock.Performer, opts *eslock.Options) *eslock.St
 		t.Fatal(err)
 	}
 	return s
-}
-
-func request(resource, lockID string) driver.AcquireRequest {
-	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
-}
-
-func shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
-	q.Mode, q.Limit = driver.Shared, limit
-	return q
-}
-
-func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
-	}
-	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
-}
-
-// eventually polls until is true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for !is() {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			t.Errorf("waited a minute in vain until %s", what)
-			return
-		}
-	}
 }

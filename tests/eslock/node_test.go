@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
@@ -41,9 +42,9 @@ func crash(t *testing.T, server *engines.SearchServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	released := mustAcquire(t, s, request("released", "a"))
-	mustRelease(t, s, released, 0)
-	ref := mustAcquire(t, s, shared(request("r", "a"), 2))
+	released := ask.Granted(t, s, ask.Request("released", "a"))
+	ask.Released(t, s, released, 0)
+	ref := ask.Granted(t, s, ask.Shared(ask.Request("r", "a"), 2))
 	before := statuses(t, s)
 	checkNotSynced := notSynced(t, n)
 
@@ -80,8 +81,8 @@ func crash(t *testing.T, server *engines.SearchServer) {
 	if err := long.Renew(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
-	_ = refused(t, s, request("long", "b"))
-	if next := mustAcquire(t, s, request("released", "b")); next.Token <= released.Token {
+	_ = ask.Refused(t, s, ask.Request("long", "b"))
+	if next := ask.Granted(t, s, ask.Request("released", "b")); next.Token <= released.Token {
 		t.Errorf("token %d follows %d", next.Token, released.Token)
 	}
 	if next := awaitGrant(t, s, "short"); next.Token <= short.Token() {
@@ -111,8 +112,8 @@ func statuses(t *testing.T, s driver.Store) map[string]driver.Status {
 // awaitGrant takes the resource when whoever had it has come to its end.
 func awaitGrant(t *testing.T, s driver.Store, resource string) (ref driver.HoldRef) {
 	t.Helper()
-	eventually(t, resource+" is free", func() bool {
-		q := request(resource, "next")
+	ask.Until(t, resource+" is free", func() bool {
+		q := ask.Request(resource, "next")
 		g, err := s.Acquire(t.Context(), q)
 		if err != nil && !errors.Is(err, driver.ErrHeld) {
 			t.Fatal(err)
@@ -131,7 +132,7 @@ func notSynced(t *testing.T, n node) (check func()) {
 		"index.translog.durability": "async", "index.translog.sync_interval": "1h",
 	}})
 	s := newStore(t, n, opts)
-	ref := mustAcquire(t, s, request("r", "a"))
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
 	return func() {
 		if st := statuses(t, s)["r"]; st.Ref() != ref {
 			t.Log("not synced, a hold was lost")
@@ -143,7 +144,7 @@ func notSynced(t *testing.T, n node) (check func()) {
 		if err != nil || rs[0].Err != nil {
 			t.Error(rs, err)
 		}
-		if next := mustAcquire(t, s, request("r", "b")); next.Token <= ref.Token {
+		if next := ask.Granted(t, s, ask.Request("r", "b")); next.Token <= ref.Token {
 			t.Errorf("token %d follows %d", next.Token, ref.Token)
 		}
 	}
@@ -152,7 +153,7 @@ func notSynced(t *testing.T, n node) (check func()) {
 // What keeps a node from writing grants and takes nothing.
 func blocks(t *testing.T, n node) {
 	s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
-	ref := mustAcquire(t, s, request("r", "a"))
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
 	cluster := func(setting string, value any) {
 		t.Helper()
 		n.Must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{setting: value}})
@@ -187,7 +188,7 @@ func blocks(t *testing.T, n node) {
 func redAgain(t *testing.T, n node) {
 	index := n.Index(t)
 	s := newStore(t, impatient{n}, &eslock.Options{Index: index, Replicas: -1})
-	ref := mustAcquire(t, s, request("r", "a"))
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
 	primaries := func(number any) {
 		t.Helper()
 		n.Must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{
@@ -203,8 +204,8 @@ func redAgain(t *testing.T, n node) {
 	primaries(nil)
 	n.Must(t, http.MethodPost, "/_cluster/reroute", nil)
 	n.awaitShards(t, index)
-	_ = refused(t, s, request("r", "b"))
-	if !mustRelease(t, s, ref, 0) {
+	_ = ask.Refused(t, s, ask.Request("r", "b"))
+	if !ask.Released(t, s, ref, 0) {
 		t.Error("the hold is gone")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/interop/oldeslock"
 )
 
@@ -57,78 +58,78 @@ func TestOldClients(t *testing.T) {
 		for name, test := range map[string]func(t *testing.T, r string){
 			"an old lock blocks": func(t *testing.T, r string) {
 				old.acquire(r, time.Hour)
-				held := refused(t, s, request(r, "a"))
+				held := ask.Refused(t, s, ask.Request(r, "a"))
 				if h := held.Holders; len(h) != 1 || h[0].LockID != "old" || !h[0].HoldID.IsZero() || h[0].Token != 0 ||
 					h[0].Mode != driver.Exclusive || h[0].Left > time.Hour || h[0].Left < 50*time.Minute || held.BySelf {
 					t.Errorf("held by %+v", held)
 				}
-				if held := refused(t, s, shared(request(r, "a"), 5)); held.BySelf {
+				if held := ask.Refused(t, s, ask.Shared(ask.Request(r, "a"), 5)); held.BySelf {
 					t.Errorf("held by %+v", held)
 				}
-				if held := refused(t, s, request(r, "old")); !held.BySelf {
+				if held := ask.Refused(t, s, ask.Request(r, "old")); !held.BySelf {
 					t.Error("the owner is the lock ID")
 				}
 				if !old.release(r) {
 					t.Error("the old client did not find its lock")
 				}
-				mustAcquire(t, s, request(r, "a"))
+				ask.Granted(t, s, ask.Request(r, "a"))
 			},
 			"an old lock that has expired does not": func(t *testing.T, r string) {
 				old.acquire(r, -time.Millisecond)
-				mustAcquire(t, s, shared(request(r, "a"), 0))
+				ask.Granted(t, s, ask.Shared(ask.Request(r, "a"), 0))
 			},
 			"a new lock blocks": func(t *testing.T, r string) {
-				ref := mustAcquire(t, s, request(r, "a"))
+				ref := ask.Granted(t, s, ask.Request(r, "a"))
 				if old.acquire(r, time.Hour) {
 					t.Fatal("both hold it")
 				}
-				mustRelease(t, s, ref, 0)
+				ask.Released(t, s, ref, 0)
 				if !old.acquire(r, time.Hour) {
 					t.Error("it is free")
 				}
 			},
 			"shared ones block until the last": func(t *testing.T, r string) {
-				first, second := mustAcquire(t, s, shared(request(r, "a"), 0)), mustAcquire(t, s, shared(request(r, "b"), 0))
+				first, second := ask.Granted(t, s, ask.Shared(ask.Request(r, "a"), 0)), ask.Granted(t, s, ask.Shared(ask.Request(r, "b"), 0))
 				for _, ref := range []driver.HoldRef{first, second} {
 					if n.oldClient(t, index, "a").acquire(r, time.Hour) {
 						t.Fatal("both hold it")
 					}
-					mustRelease(t, s, ref, 0)
+					ask.Released(t, s, ref, 0)
 				}
 				if !old.acquire(r, time.Hour) {
 					t.Error("it is free")
 				}
 			},
 			"one without end blocks": func(t *testing.T, r string) {
-				q := request(r, "a")
+				q := ask.Request(r, "a")
 				q.TTL = driver.Forever
-				ref := mustAcquire(t, s, q)
+				ref := ask.Granted(t, s, q)
 				if got := n.Source(t, index, r)["expires"]; got != "9999-12-31T23:59:59.999Z" || old.acquire(r, time.Hour) {
 					t.Errorf("it expires %v", got)
 				}
-				mustRelease(t, s, ref, 0)
+				ask.Released(t, s, ref, 0)
 				if got := n.Source(t, index, r)["expires"]; got != "1970-01-01T00:00:00Z" {
 					t.Errorf("released, it expires %v", got)
 				}
 			},
 			"a takeover delay blocks": func(t *testing.T, r string) {
-				q := request(r, "a")
+				q := ask.Request(r, "a")
 				q.TTL, q.TakeoverDelay = time.Millisecond, time.Hour
-				mustAcquire(t, s, q)
+				ask.Granted(t, s, q)
 				if old.acquire(r, time.Hour) {
 					t.Fatal("both hold it")
 				}
 			},
 			"an old lock with a new one's owner is another": func(t *testing.T, r string) {
-				ref := mustAcquire(t, s, request(r, "old"))
+				ref := ask.Granted(t, s, ask.Request(r, "old"))
 				if !old.acquire(r, time.Hour) {
 					t.Fatal("the old client extends what has its owner")
 				}
-				lost(t, s, ref)
-				if mustRelease(t, s, ref, 0) {
+				ask.Lost(t, s, ref)
+				if ask.Released(t, s, ref, 0) {
 					t.Error("the former hold is gone")
 				}
-				if held := refused(t, s, request(r, "old")); !held.BySelf {
+				if held := ask.Refused(t, s, ask.Request(r, "old")); !held.BySelf {
 					t.Error("it is the same lock ID")
 				}
 				if other.acquire(r, time.Hour) {
@@ -136,51 +137,51 @@ func TestOldClients(t *testing.T) {
 				}
 			},
 			"taken over, a hold is lost": func(t *testing.T, r string) {
-				q := request(r, "a")
-				ref := mustAcquire(t, s, q)
+				q := ask.Request(r, "a")
+				ref := ask.Granted(t, s, q)
 				ahead := old
 				ahead.now = func() time.Time { return time.Now().Add(2 * time.Hour) } // its clock decides
 				if !ahead.acquire(r, time.Hour) {
 					t.Fatal("not taken over")
 				}
-				lost(t, s, ref)
-				_ = refused(t, s, q)
+				ask.Lost(t, s, ref)
+				_ = ask.Refused(t, s, q)
 			},
 			"deleted, a hold is lost and its token is passed": func(t *testing.T, r string) {
-				ref := mustAcquire(t, s, request(r, "old"))
+				ref := ask.Granted(t, s, ask.Request(r, "old"))
 				n.Must(t, http.MethodPost, "/"+index+"/_refresh", nil) // or the old client would not find it
 				if !old.release(r) {
 					t.Fatal("not released")
 				}
-				lost(t, s, ref)
-				if mustRelease(t, s, ref, 0) {
+				ask.Lost(t, s, ref)
+				if ask.Released(t, s, ref, 0) {
 					t.Error("found")
 				}
-				if next := mustAcquire(t, s, request(r, "b")); next.Token <= ref.Token {
+				if next := ask.Granted(t, s, ask.Request(r, "b")); next.Token <= ref.Token {
 					t.Errorf("token %d follows %d", next.Token, ref.Token)
 				}
 			},
 			"an old lock keeps the last token": func(t *testing.T, r string) {
-				ref := mustAcquire(t, s, request(r, "a"))
-				mustRelease(t, s, ref, 0)
+				ref := ask.Granted(t, s, ask.Request(r, "a"))
+				ask.Released(t, s, ref, 0)
 				old.acquire(r, -time.Second)
-				if next := mustAcquire(t, s, request(r, "b")); next.Token <= ref.Token {
+				if next := ask.Granted(t, s, ask.Request(r, "b")); next.Token <= ref.Token {
 					t.Errorf("token %d follows %d", next.Token, ref.Token)
 				}
 			},
 			"an old lock is released by force": func(t *testing.T, r string) {
 				old.acquire(r, time.Hour)
-				mustRelease(t, s, driver.HoldRef{Resource: r, LockID: "old"}, time.Minute)
-				if held := refused(t, s, request(r, "a")); len(held.Holders) != 1 || !held.Holders[0].Released || held.RetryAfter > time.Minute {
+				ask.Released(t, s, driver.HoldRef{Resource: r, LockID: "old"}, time.Minute)
+				if held := ask.Refused(t, s, ask.Request(r, "a")); len(held.Holders) != 1 || !held.Holders[0].Released || held.RetryAfter > time.Minute {
 					t.Errorf("held by %+v", held)
 				}
 				if other.acquire(r, time.Hour) {
 					t.Error("both hold it")
 				}
-				if !mustRelease(t, s, driver.HoldRef{Resource: r, LockID: "old"}, 0) {
+				if !ask.Released(t, s, driver.HoldRef{Resource: r, LockID: "old"}, 0) {
 					t.Error("not found")
 				}
-				mustAcquire(t, s, request(r, "a"))
+				ask.Granted(t, s, ask.Request(r, "a"))
 			},
 			"old locks are listed and swept": func(t *testing.T, r string) {
 				old.acquire(r, time.Hour)
@@ -206,7 +207,7 @@ func TestOldClients(t *testing.T) {
 				if got := n.Source(t, index, r+" expired")["expires"]; got != "1970-01-01T00:00:00Z" {
 					t.Errorf("swept, it expires %v", got)
 				}
-				_ = refused(t, s, request(r, "a"))
+				_ = ask.Refused(t, s, ask.Request(r, "a"))
 			},
 		} {
 			t.Run(name, func(t *testing.T) { test(t, name) })
@@ -230,36 +231,9 @@ func TestOldDates(t *testing.T) {
 			n.Must(t, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(r), map[string]any{
 				"owner": "old", "acquired": "2001-01-02T03:04:05Z", "expires": c.expires,
 			})
-			if _, err := s.Acquire(t.Context(), request(r, "a")); errors.Is(err, driver.ErrHeld) != c.held || !c.held && err != nil {
+			if _, err := s.Acquire(t.Context(), ask.Request(r, "a")); errors.Is(err, driver.ErrHeld) != c.held || !c.held && err != nil {
 				t.Errorf("%s: %v", c.expires, err)
 			}
 		}
 	})
-}
-
-func refused(t testing.TB, s driver.Store, q driver.AcquireRequest) *driver.HeldError {
-	t.Helper()
-	_, err := s.Acquire(t.Context(), q)
-	var held *driver.HeldError
-	if !errors.As(err, &held) {
-		t.Fatalf("acquire of %q by %q: %v; it should be held", q.Resource, q.LockID, err)
-	}
-	return held
-}
-
-func mustRelease(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Duration) (found bool) {
-	t.Helper()
-	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, After: after}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatalf("release of %q: %v %v", ref.Resource, rs, err)
-	}
-	return rs[0].Found
-}
-
-func lost(t testing.TB, s driver.Store, ref driver.HoldRef) {
-	t.Helper()
-	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
-	if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
-		t.Fatalf("renewal of %q: %v %v; want ErrLost", ref.Resource, rs, err)
-	}
 }

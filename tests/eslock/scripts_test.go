@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 // scripts are those of package eslock.
@@ -33,7 +34,7 @@ func compiledOnce(t *testing.T, n node) {
 					t.Errorf("%q: %v", name, err)
 				}
 				if round%25 == 0 {
-					short := request(name, name) // for the sweep to drop
+					short := ask.Request(name, name) // for the sweep to drop
 					short.TTL = time.Millisecond
 					if _, err := s.Acquire(t.Context(), short); err != nil {
 						t.Error(err)
@@ -54,13 +55,13 @@ func compiledOnce(t *testing.T, n node) {
 // useOnce sends each kind of request about one resource, with parameters that
 // differ.
 func useOnce(t *testing.T, s driver.Store, name string) error {
-	ctx, q := t.Context(), request(name, name)
+	ctx, q := t.Context(), ask.Request(name, name)
 	q.TTL += time.Duration(len(name)) * time.Second
 	g, err := s.Acquire(ctx, q)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Acquire(ctx, shared(request(name, "b"), len(name))); !errors.Is(err, driver.ErrHeld) {
+	if _, err := s.Acquire(ctx, ask.Shared(ask.Request(name, "b"), len(name))); !errors.Is(err, driver.ErrHeld) {
 		return fmt.Errorf("another is told %v", err)
 	}
 	ref := driver.HoldRef{Resource: name, LockID: name, HoldID: q.HoldID, Token: g.Token}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 // conflicting is a node that tries no update a second time, so that all conflicts
@@ -79,7 +80,7 @@ func storm(t *testing.T, s driver.Store, askers int) {
 	t.Helper()
 	var granted sync.Map // tokens
 	round := func(who string) error {
-		q := shared(request("r", who), 0)
+		q := ask.Shared(ask.Request("r", who), 0)
 		g, err := s.Acquire(t.Context(), q)
 		if err != nil {
 			return err
@@ -111,7 +112,7 @@ func storm(t *testing.T, s driver.Store, askers int) {
 		})
 	}
 	all.Wait()
-	mustAcquire(t, s, request("r", "a")) // nothing is left
+	ask.Granted(t, s, ask.Request("r", "a")) // nothing is left
 }
 
 // Of many who ask for one document at once, exactly one is granted it.
@@ -125,7 +126,7 @@ func TestConflictsOfExclusiveHolds(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range askers {
 				all.Go(func() {
-					q := request("r", fmt.Sprint(i))
+					q := ask.Request("r", fmt.Sprint(i))
 					switch g, err := s.Acquire(t.Context(), q); {
 					case err == nil:
 						granted <- driver.HoldRef{Resource: "r", LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
@@ -138,7 +139,7 @@ func TestConflictsOfExclusiveHolds(t *testing.T) {
 			if len(granted) != 1 {
 				t.Fatalf("%d were granted it", len(granted))
 			}
-			if !mustRelease(t, s, <-granted, 0) {
+			if !ask.Released(t, s, <-granted, 0) {
 				t.Error("what was granted is not there")
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
@@ -47,7 +48,7 @@ func TestIndexInTrouble(t *testing.T) {
 				n := n.in(t)
 				index := n.Index(t)
 				s := newStore(t, n, &eslock.Options{Index: index, Replicas: -1})
-				ref := mustAcquire(t, s, request("r", "a"))
+				ref := ask.Granted(t, s, ask.Request("r", "a"))
 				c.trouble(t, n, index)
 				for what, err := range tryAll(t, s, ref) {
 					if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), index) || !strings.Contains(err.Error(), c.says) {
@@ -55,13 +56,13 @@ func TestIndexInTrouble(t *testing.T) {
 					}
 				}
 				c.mend(t, n, index)
-				_ = refused(t, s, request("r", "b"))
+				_ = ask.Refused(t, s, ask.Request("r", "b"))
 				for status, err := range s.List(t.Context(), driver.Filter{}) {
 					if err != nil || status.Ref() != ref {
 						t.Errorf("there is %+v, %v; want the hold %+v alone", status, err, ref)
 					}
 				}
-				mustRelease(t, s, ref, 0)
+				ask.Released(t, s, ref, 0)
 			})
 		}
 	})
@@ -75,7 +76,7 @@ func TestRedIndex(t *testing.T) {
 			"settings": object{"number_of_replicas": 0, "routing.allocation.require._name": "nobody"},
 		})
 		s := newStore(t, impatient{n}, &eslock.Options{Index: index})
-		q := request("r", "a")
+		q := ask.Request("r", "a")
 		_, err := s.Acquire(t.Context(), q)
 		red(t, "first", err)
 		ref := driver.HoldRef{Resource: "r", LockID: "a", HoldID: q.HoldID, Token: 1}
@@ -89,8 +90,8 @@ func TestRedIndex(t *testing.T) {
 		faults.MustBeUnknown(t, err)
 		n.set(t, index, "routing.allocation.require._name", nil)
 		n.awaitShards(t, index)
-		mustAcquire(t, s, q)
-		lost(t, s, ref)
+		ask.Granted(t, s, q)
+		ask.Lost(t, s, ref)
 	})
 }
 
@@ -127,9 +128,9 @@ func (n node) set(t testing.TB, index, setting string, value any) {
 func tryAll(t testing.TB, s driver.Store, ref driver.HoldRef) map[string]error {
 	t.Helper()
 	errs := make(map[string]error)
-	_, errs["acquire"] = s.Acquire(t.Context(), request("new", "a"))
-	_, errs["acquire held"] = s.Acquire(t.Context(), request("r", "b"))
-	_, errs["acquire by bulk"] = s.Acquire(t.Context(), request("a/b", "b"))
+	_, errs["acquire"] = s.Acquire(t.Context(), ask.Request("new", "a"))
+	_, errs["acquire held"] = s.Acquire(t.Context(), ask.Request("r", "b"))
+	_, errs["acquire by bulk"] = s.Acquire(t.Context(), ask.Request("a/b", "b"))
 	renewals := []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}, {HoldRef: ref, TTL: time.Hour}}
 	for n := 1; n <= 2; n++ {
 		rs, err := s.Renew(t.Context(), renewals[:n])
@@ -154,7 +155,7 @@ func TestIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
-		ref := mustAcquire(t, s, request("r", "a"))
+		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		n.Must(t, http.MethodDelete, "/"+index, nil)
 		deleted := func() {
 			t.Helper()
@@ -174,9 +175,9 @@ func TestIndexDeleted(t *testing.T) {
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_ = refused(t, s, request("other", "a"))
-		lost(t, s, ref)
-		if next := mustAcquire(t, s, request("r", "b")); next.Token <= ref.Token {
+		_ = ask.Refused(t, s, ask.Request("other", "a"))
+		ask.Lost(t, s, ref)
+		if next := ask.Granted(t, s, ask.Request("r", "b")); next.Token <= ref.Token {
 			t.Errorf("token %d follows %d", next.Token, ref.Token)
 		}
 	})
@@ -222,7 +223,7 @@ func TestReplicasThatAreMissing(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		opts := &eslock.Options{Index: n.Index(t), Replicas: 2}
 		s := newStore(t, n, opts)
-		ref := mustAcquire(t, s, request("r", "a"))
+		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		for _, copies := range []string{"2", "all"} {
 			strict := newStore(t, impatient{n}, &eslock.Options{Index: opts.Index, WaitForActiveShards: copies})
 			for what, err := range tryAll(t, strict, ref) {
@@ -240,6 +241,6 @@ func TestReplicasThatAreMissing(t *testing.T) {
 				t.Errorf("there is %+v, %v", status, err)
 			}
 		}
-		mustRelease(t, s, ref, 0)
+		ask.Released(t, s, ref, 0)
 	})
 }

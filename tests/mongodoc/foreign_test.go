@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 func renew(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration) error {
@@ -19,15 +20,6 @@ func renew(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration) 
 		t.Fatal(err)
 	}
 	return rs[0].Err
-}
-
-func release(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Duration) (found bool) {
-	t.Helper()
-	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, After: after}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
-	}
-	return rs[0].Found
 }
 
 func list(t testing.TB, s driver.Store, f driver.Filter) (all []driver.Status) {
@@ -67,15 +59,15 @@ func TestForeignFields(t *testing.T) {
 		coll := newCollection(t)
 		s := start(t, l.open(coll))
 		fields, lockID := foreign(l)
-		q := request("r", "a")
-		ref := mustAcquire(t, s, q)
+		q := ask.Request("r", "a")
+		ref := ask.Granted(t, s, q)
 		update(t, coll, "r", fields)
 		check := func(least, most time.Duration) {
 			t.Helper()
 			if err := renew(t, s, ref, time.Hour); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("renewal of the former hold: error %v, want ErrLost", err)
 			}
-			if release(t, s, ref, 0) || release(t, s, ref, time.Second) {
+			if ask.Released(t, s, ref, 0) || ask.Released(t, s, ref, time.Second) {
 				t.Error("a release found the former hold")
 			}
 			var held *driver.HeldError
@@ -90,24 +82,24 @@ func TestForeignFields(t *testing.T) {
 		}
 		check(time.Hour-5*time.Minute, time.Hour+time.Minute)
 		anyHold := driver.HoldRef{Resource: "r", LockID: lockID}
-		if release(t, s, driver.HoldRef{Resource: "r", LockID: "another"}, 0) {
+		if ask.Released(t, s, driver.HoldRef{Resource: "r", LockID: "another"}, 0) {
 			t.Error("a release by another lock ID found it")
 		}
 		if err := renew(t, s, anyHold, 3*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		check(3*time.Hour-5*time.Minute, 3*time.Hour)
-		if !release(t, s, anyHold, time.Minute) {
+		if !ask.Released(t, s, anyHold, time.Minute) {
 			t.Error("a release with a delay did not find it")
 		}
 		check(time.Second, time.Minute)
 		if err := renew(t, s, anyHold, time.Hour); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("renewal of what was given up: %v, want ErrLost", err)
 		}
-		if !release(t, s, anyHold, 0) || release(t, s, anyHold, 0) {
+		if !ask.Released(t, s, anyHold, 0) || ask.Released(t, s, anyHold, 0) {
 			t.Error("a release did not find it, or twice")
 		}
-		next := mustAcquire(t, s, request("r", "b"))
+		next := ask.Granted(t, s, ask.Request("r", "b"))
 		if next.Token <= ref.Token {
 			t.Errorf("token %d follows %d", next.Token, ref.Token)
 		}
@@ -119,7 +111,7 @@ func TestReleaseByName(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)
 		s := start(t, l.open(coll))
-		ref := mustAcquire(t, s, request("r", "a"))
+		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		if l.name == "flag" {
 			update(t, coll, "r", obj("locked", false))
 		} else if _, err := coll.DeleteOne(t.Context(), named("r")); err != nil {
@@ -131,8 +123,8 @@ func TestReleaseByName(t *testing.T) {
 		if n := len(list(t, s, driver.Filter{Expired: true})); n != 0 {
 			t.Errorf("list shows %d holds", n)
 		}
-		next := mustAcquire(t, s, request("r", "b"))
-		if release(t, s, ref, 0) || next.Token <= ref.Token {
+		next := ask.Granted(t, s, ask.Request("r", "b"))
+		if ask.Released(t, s, ref, 0) || next.Token <= ref.Token {
 			t.Errorf("the successor has token %d after %d, or was released", next.Token, ref.Token)
 		}
 	})
@@ -177,7 +169,7 @@ func TestUnderstood(t *testing.T) {
 					continue
 				}
 				s := start(t, l.open(coll))
-				_, err := s.Acquire(t.Context(), request("r", "a"))
+				_, err := s.Acquire(t.Context(), ask.Request("r", "a"))
 				if c.free && err != nil || !c.free && !errors.Is(err, driver.ErrHeld) {
 					t.Errorf("acquire: error %v; free: %v", err, c.free)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 func makeIndex(t testing.TB, coll *mongo.Collection, opts *options.IndexOptionsBuilder) {
@@ -61,10 +62,10 @@ func TestTTLIndexIsNotMade(t *testing.T) {
 	if left := list(t, s, driver.Filter{Resource: "old"})[0].Left; left != driver.Forever {
 		t.Errorf("renewed, it has %v left", left)
 	}
-	if !release(t, s, anyHold, time.Minute) || list(t, s, driver.Filter{Resource: "old"})[0].Left > time.Minute {
+	if !ask.Released(t, s, anyHold, time.Minute) || list(t, s, driver.Filter{Resource: "old"})[0].Left > time.Minute {
 		t.Error("it cannot be given up with a delay")
 	}
-	if !release(t, s, anyHold, 0) {
+	if !ask.Released(t, s, anyHold, 0) {
 		t.Error("it cannot be released")
 	}
 }
@@ -95,8 +96,8 @@ func TestOtherIndexes(t *testing.T) {
 	if left := oldEnds(t, coll, s); left != 0 {
 		t.Errorf("expireAfterSeconds is 0, and a hold has %v left", left)
 	}
-	mustAcquire(t, s, request("r", "a"))
-	if _, err := s.Acquire(t.Context(), request("r", "b")); !errors.Is(err, driver.ErrHeld) {
+	ask.Granted(t, s, ask.Request("r", "a"))
+	if _, err := s.Acquire(t.Context(), ask.Request("r", "b")); !errors.Is(err, driver.ErrHeld) {
 		t.Error(err)
 	}
 }

@@ -3,14 +3,12 @@ package mongodoc_test
 
 import (
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
@@ -76,17 +74,4 @@ func raw(t testing.TB, coll *mongo.Collection, resource string) bson.Raw {
 		t.Fatal(err)
 	}
 	return doc
-}
-
-func request(resource, lockID string) driver.AcquireRequest {
-	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
-}
-
-func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
-	}
-	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -73,19 +74,19 @@ func TestCommandsPerOperation(t *testing.T) {
 			end = "delete"
 		}
 		c.sent()
-		ref := mustAcquire(t, s, request("r", "a"))
+		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		check("acquire of a new resource", "findAndModify")
-		if _, err := s.Acquire(t.Context(), request("r", "b")); !errors.Is(err, driver.ErrHeld) {
+		if _, err := s.Acquire(t.Context(), ask.Request("r", "b")); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
 		check("refusal", "findAndModify")
-		release(t, s, ref, 0)
+		ask.Released(t, s, ref, 0)
 		check("release", end)
-		release(t, s, ref, 0)
+		ask.Released(t, s, ref, 0)
 		check("release of nothing", end, "find")
 		var renewals []driver.RenewRequest
 		for i := range 500 {
-			ref := mustAcquire(t, s, request(fmt.Sprint("job ", i), "a"))
+			ref := ask.Granted(t, s, ask.Request(fmt.Sprint("job ", i), "a"))
 			renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: driver.Forever})
 		}
 		c.sent()
@@ -101,18 +102,18 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll, c := monitored(t, newCollection(t))
 		s := l.open(coll)
-		if _, err := s.Acquire(t.Context(), request("r", "a")); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "Init") {
+		if _, err := s.Acquire(t.Context(), ask.Request("r", "a")); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "Init") {
 			t.Errorf("acquire before Init: %v", err)
 		}
 		start(t, s)
 		c.sent()
-		shared := request("r", "a")
+		shared := ask.Request("r", "a")
 		shared.Mode = driver.Shared
 		if _, err := s.Acquire(t.Context(), shared); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("shared: %v", err)
 		}
 		if l.name != "value" {
-			if _, err := s.Acquire(t.Context(), request("r", mongodoc.OldLockID)); !errors.Is(err, driver.ErrInvalid) {
+			if _, err := s.Acquire(t.Context(), ask.Request("r", mongodoc.OldLockID)); !errors.Is(err, driver.ErrInvalid) {
 				t.Errorf("by the lock ID of old programs: %v", err)
 			}
 		}
@@ -147,7 +148,7 @@ func TestManyAtOnce(t *testing.T) {
 		granted := 0
 		for i := range 32 {
 			all.Go(func() {
-				_, err := s.Acquire(t.Context(), request("r", fmt.Sprint(i)))
+				_, err := s.Acquire(t.Context(), ask.Request("r", fmt.Sprint(i)))
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/compat/mongodoc"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -40,25 +41,25 @@ func TestShownToOldPrograms(t *testing.T) {
 			}
 		}
 		for _, ttl := range []time.Duration{time.Millisecond, 999 * time.Millisecond, 1500 * time.Millisecond, time.Minute, driver.MaxTTL} {
-			q := request("r", "a")
+			q := ask.Request("r", "a")
 			q.TTL, q.TakeoverDelay = ttl, 2345*time.Millisecond
-			ref := mustAcquire(t, s, q)
+			ref := ask.Granted(t, s, q)
 			sees("granted for "+ttl.String(), ttl+q.TakeoverDelay)
 			if err := renew(t, s, ref, ttl+1234*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 			sees("renewed", ttl+1234*time.Millisecond+q.TakeoverDelay)
-			release(t, s, ref, ttl)
+			ask.Released(t, s, ref, ttl)
 			sees("given up", ttl)
-			release(t, s, ref, 0)
+			ask.Released(t, s, ref, 0)
 		}
-		q := request("r", "a")
+		q := ask.Request("r", "a")
 		q.TTL = driver.Forever
-		ref := mustAcquire(t, s, q)
+		ref := ask.Granted(t, s, q)
 		if end := until(t, l, raw(t, coll, "r")); end.Year() != 9999 {
 			t.Errorf("without an end: old programs see %v", end)
 		}
-		release(t, s, ref, 0)
+		ask.Released(t, s, ref, 0)
 		switch doc := raw(t, coll, "r"); l.name {
 		case "TTL":
 			if doc != nil {
@@ -84,20 +85,20 @@ func TestObtainedAtIsNew(t *testing.T) {
 	ttls := []time.Duration{time.Millisecond, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 30 * time.Second}
 	for _, first := range ttls {
 		for _, second := range ttls {
-			q := request("r", "a")
+			q := ask.Request("r", "a")
 			q.TTL = first
-			mustAcquire(t, s, q)
+			ask.Granted(t, s, q)
 			before := raw(t, coll, "r").Lookup("obtained_at").Time()
 			if err := clock.Pass(t.Context(), first+time.Millisecond); err != nil { // it can be read as expired now
 				t.Fatal(err)
 			}
-			q = request("r", "a")
+			q = ask.Request("r", "a")
 			q.TTL = second
-			ref := mustAcquire(t, s, q)
+			ref := ask.Granted(t, s, q)
 			if after := raw(t, coll, "r").Lookup("obtained_at").Time(); !after.After(before) {
 				t.Errorf("TTL %v, then %v: obtained_at was %v and is %v", first, second, before, after)
 			}
-			release(t, s, ref, 0)
+			ask.Released(t, s, ref, 0)
 		}
 	}
 }
@@ -110,12 +111,12 @@ func TestTokensOfValue(t *testing.T) {
 	s := start(t, mongodoc.NewValue(coll))
 	last := uint64(0)
 	for range 20 {
-		ref := mustAcquire(t, s, request("r", "a"))
+		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		if ref.Token <= last {
 			t.Fatalf("token %d follows %d", ref.Token, last)
 		}
 		last = ref.Token
-		release(t, s, ref, 0)
+		ask.Released(t, s, ref, 0)
 		if clock.Set() {
 			if err := clock.Pass(t.Context(), -time.Second); err != nil {
 				t.Fatal(err)
@@ -134,14 +135,14 @@ func TestSweepKeepsToTheLayout(t *testing.T) {
 			t.Skip("the clock of a real server cannot be set")
 		}
 		s := start(t, l.open(coll))
-		release(t, s, mustAcquire(t, s, request("idle", "a")), 0)
-		q := request("expired", "a")
+		ask.Released(t, s, ask.Granted(t, s, ask.Request("idle", "a")), 0)
+		q := ask.Request("expired", "a")
 		q.TTL, q.TakeoverDelay = time.Second, time.Second
-		expired := mustAcquire(t, s, q)
-		q = request("given up too late", "a")
+		expired := ask.Granted(t, s, q)
+		q = ask.Request("given up too late", "a")
 		q.TTL, q.TakeoverDelay = time.Second, time.Hour
-		late := mustAcquire(t, s, q)
-		live := mustAcquire(t, s, request("live", "a"))
+		late := ask.Granted(t, s, q)
+		live := ask.Granted(t, s, ask.Request("live", "a"))
 		for _, d := range []time.Duration{time.Second, time.Second} {
 			if got, err := s.Sweep(t.Context(), time.Minute); err != nil || got.Holds != 0 {
 				t.Fatalf("sweep: %+v, error %v; nothing had expired", got, err)
@@ -151,7 +152,7 @@ func TestSweepKeepsToTheLayout(t *testing.T) {
 			}
 		}
 		// Its takeover delay ends with it. Where releases delete, this one cannot.
-		if !release(t, s, late, time.Second) {
+		if !ask.Released(t, s, late, time.Second) {
 			t.Error("the late release found nothing")
 		}
 		if n := len(list(t, s, driver.Filter{Expired: true})); n != 2 {

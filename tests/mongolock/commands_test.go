@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -55,18 +56,18 @@ func TestCommandsPerOperation(t *testing.T) {
 	}
 	one := []string{"findAndModify"}
 	var ref driver.HoldRef
-	check("acquire of a new resource", one, func() { ref = mustAcquire(t, s, request("r", "a")) })
+	check("acquire of a new resource", one, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
 	check("refusal", one, func() {
-		if _, err := s.Acquire(t.Context(), request("r", "b")); !errors.Is(err, driver.ErrHeld) {
+		if _, err := s.Acquire(t.Context(), ask.Request("r", "b")); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
 	})
 	check("release", []string{"update"}, func() { release(t, s, true, ref) })
 	check("release of nothing", []string{"update", "find"}, func() { release(t, s, false, ref) })
-	check("acquire", one, func() { mustAcquire(t, s, request("r", "a")) })
-	check("shared acquire", one, func() { mustAcquire(t, s, shared(request("s", "a"), 2)) })
+	check("acquire", one, func() { ask.Granted(t, s, ask.Request("r", "a")) })
+	check("shared acquire", one, func() { ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 2)) })
 	check("shared refusal", one, func() {
-		if _, err := s.Acquire(t.Context(), shared(request("s", "b"), 1)); !errors.Is(err, driver.ErrHeld) {
+		if _, err := s.Acquire(t.Context(), ask.Shared(ask.Request("s", "b"), 1)); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
 	})
@@ -74,7 +75,7 @@ func TestCommandsPerOperation(t *testing.T) {
 	renewals := make([]driver.RenewRequest, 500)
 	refs := make([]driver.HoldRef, len(renewals))
 	for i := range renewals {
-		refs[i] = mustAcquire(t, s, request(fmt.Sprint("job ", i), "a"))
+		refs[i] = ask.Granted(t, s, ask.Request(fmt.Sprint("job ", i), "a"))
 		renewals[i] = driver.RenewRequest{HoldRef: refs[i], TTL: driver.Forever}
 	}
 	check("500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
@@ -131,14 +132,14 @@ func TestHoldersInReplies(t *testing.T) {
 		}
 		return len(locks)
 	}
-	q := shared(request("r", "a"), 3)
-	for _, q := range []driver.AcquireRequest{shared(request("r", "$a"), 3), q, shared(request("r", "c"), 3), q} {
-		mustAcquire(t, s, q)
+	q := ask.Shared(ask.Request("r", "a"), 3)
+	for _, q := range []driver.AcquireRequest{ask.Shared(ask.Request("r", "$a"), 3), q, ask.Shared(ask.Request("r", "c"), 3), q} {
+		ask.Granted(t, s, q)
 		if n := holders(); n != 1 {
 			t.Errorf("granted to %q: the reply has %d holders, want its own", q.LockID, n)
 		}
 	}
-	_, err := s.Acquire(t.Context(), shared(request("r", "d"), 3))
+	_, err := s.Acquire(t.Context(), ask.Shared(ask.Request("r", "d"), 3))
 	var held *driver.HeldError
 	if !errors.As(err, &held) || len(held.Holders) != 3 || holders() != 3 {
 		t.Errorf("refused with %v, and %d holders in the reply, want 3", err, holders())

@@ -1,13 +1,12 @@
 package mongolock_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 // A document that cannot be understood is a named error, whoever asks for it, and
@@ -46,37 +45,12 @@ func TestDamage(t *testing.T) {
 		"fence is an array":             obj("fence", bson.A{7}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ref := mustAcquire(t, s, request(name, "a"))
+			ref := ask.Granted(t, s, ask.Request(name, "a"))
 			if _, err := coll.UpdateOne(t.Context(), named(name), obj("$set", damage)); err != nil {
 				t.Fatal(err)
 			}
 			before := raw(t, coll, name)
-			damaged := func(what string, err error) {
-				t.Helper()
-				if !errors.Is(err, driver.ErrDamaged) {
-					t.Errorf("%s: error %v, want ErrDamaged", what, err)
-				}
-			}
-			_, err := s.Acquire(t.Context(), request(name, "b"))
-			damaged("exclusive acquire", err)
-			_, err = s.Acquire(t.Context(), shared(request(name, "b"), 5))
-			damaged("shared acquire", err)
-			renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			damaged("renew", renewed[0].Err)
-			released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			damaged("release", released[0].Err)
-			for _, err := range s.List(t.Context(), driver.Filter{Resource: name}) {
-				damaged("list", err)
-			}
-			if _, err := s.Sweep(t.Context(), 0); err != nil {
-				t.Errorf("sweep: %v", err)
-			}
+			ask.Damaged(t, s, ref)
 			if after := raw(t, coll, name); after.String() != before.String() {
 				t.Errorf("the document was\n%v\nand is\n%v", before, after)
 			}
@@ -105,8 +79,8 @@ func TestUnderstood(t *testing.T) {
 			if _, err := coll.InsertOne(t.Context(), append(named(name), doc...)); err != nil {
 				t.Fatal(err)
 			}
-			release(t, s, true, mustAcquire(t, s, shared(request(name, "a"), 0)))
-			ref := mustAcquire(t, s, request(name, "a"))
+			release(t, s, true, ask.Granted(t, s, ask.Shared(ask.Request(name, "a"), 0)))
+			ref := ask.Granted(t, s, ask.Request(name, "a"))
 			got := raw(t, coll, name)
 			if n, ok := got.Lookup("shared", "count").AsInt64OK(); !ok || n != 0 {
 				t.Errorf("count is %v", got.Lookup("shared", "count"))

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -32,8 +33,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 		},
 	}))
 	s := newStore(t, coll)
-	mustAcquire(t, s, request("r", "a"))
-	mustAcquire(t, s, shared(request("q", "a"), 0))
+	ask.Granted(t, s, ask.Request("r", "a"))
+	ask.Granted(t, s, ask.Shared(ask.Request("q", "a"), 0))
 	now := time.Now()
 	for name, f := range map[string]driver.Filter{
 		"all":               {},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
@@ -56,10 +57,10 @@ func TestUndecidedAcquire(t *testing.T) {
 	s := newStore(t, engines.MongoThrough(t, coll, options.Client().SetMonitor(sent.monitor())))
 	for name, code := range map[string]int{"write conflict": writeConflict, "duplicate key": duplicateKey} {
 		fail(engines.MongoFailure{Command: "findAndModify", Times: 3, Code: code})
-		mustAcquire(t, s, request(name, "a"))
+		ask.Granted(t, s, ask.Request(name, "a"))
 		fail(engines.MongoFailure{Command: "findAndModify", Times: 100, Code: code})
 		got := sent.of(func() {
-			_, err := s.Acquire(t.Context(), request(name, "b"))
+			_, err := s.Acquire(t.Context(), ask.Request(name, "b"))
 			faults.MustBeUnknown(t, err)
 		})
 		if n := slices.Index(append(got, ""), ""); n < triesOfAStatement || got[triesOfAStatement-1] != "findAndModify" ||
@@ -68,7 +69,7 @@ func TestUndecidedAcquire(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.Acquire(ctx, request(name, "b")); !errors.Is(err, context.Canceled) {
+		if _, err := s.Acquire(ctx, ask.Request(name, "b")); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		fail(engines.MongoFailure{Command: "findAndModify"})
@@ -105,7 +106,7 @@ func TestWriteConcernErrorIsUnknown(t *testing.T) {
 // renewals are those of that many holds, for longer than they have.
 func renewals(t *testing.T, s driver.Store, name string, n int) (qs []driver.RenewRequest) {
 	for i := range n {
-		ref := mustAcquire(t, s, request(fmt.Sprint(name, " ", i), "a"))
+		ref := ask.Granted(t, s, ask.Request(fmt.Sprint(name, " ", i), "a"))
 		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
 	}
 	return qs
@@ -206,7 +207,7 @@ func TestNoStreamsForNow(t *testing.T) {
 			t.Errorf("code %d: the store polls from now on", code)
 		}
 		fail(engines.MongoFailure{Command: "aggregate"})
-		eventually(t, "the server is asked again", func() bool { return s.Init(t.Context()) == nil })
+		ask.Until(t, "the server is asked again", func() bool { return s.Init(t.Context()) == nil })
 		if !s.Traits().Notifies {
 			t.Errorf("code %d: the store polls from now on", code)
 		}
@@ -230,7 +231,7 @@ func TestLastingFailures(t *testing.T) {
 		unauthorized: "readWrite", documentTooLarge: "16 MB",
 	} {
 		fail(engines.MongoFailure{Command: "findAndModify", Times: 1, Code: code})
-		_, err := s.Acquire(t.Context(), request("r", "a"))
+		_, err := s.Acquire(t.Context(), ask.Request("r", "a"))
 		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("code %d: %v, want ErrUnusable that says %q", code, err, says)
 		}
@@ -244,7 +245,7 @@ func TestNetworkErrorEndsAcquire(t *testing.T) {
 	s := newStore(t, engines.MongoThrough(t, coll, options.Client().SetMonitor(sent.monitor())))
 	fail(engines.MongoFailure{Command: "findAndModify", Times: 1, Code: notPrimary})
 	got := sent.of(func() {
-		_, err := s.Acquire(t.Context(), request("r", "a"))
+		_, err := s.Acquire(t.Context(), ask.Request("r", "a"))
 		faults.MustBeUnknown(t, err)
 	})
 	if !slices.Equal(got, []string{"findAndModify"}) {

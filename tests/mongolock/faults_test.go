@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
@@ -18,7 +19,7 @@ import (
 // no connection open.
 func behind(t testing.TB, n *proxy.Network, coll *mongo.Collection) *mongo.Collection {
 	t.Helper()
-	t.Cleanup(func() { eventually(t, "all connections are closed", n.Idle) })
+	t.Cleanup(func() { ask.Until(t, "all connections are closed", n.Idle) })
 	return engines.MongoBehind(t, coll, n)
 }
 
@@ -33,23 +34,6 @@ func TestFaults(t *testing.T) {
 			Far: func(t *testing.T) driver.Store { return mongolock.New(behind(t, n, coll), nil) },
 		}
 	})
-}
-
-// eventually polls until is true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for !is() {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
-			t.Errorf("waited a minute in vain until %s", what)
-			return
-		}
-	}
 }
 
 // patience is how long a call may take that gets no answer.

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 // A thousand hold one resource: each of them can renew and release, one more is
@@ -19,7 +20,7 @@ func TestThousandHolders(t *testing.T) {
 	const holders = 1000
 	// The first is granted and shows what a lock looks like; the others are put in
 	// by hand, for a thousand grants take long on an emulator.
-	first := mustAcquire(t, s, shared(request("r", "holder 0"), holders))
+	first := ask.Granted(t, s, ask.Shared(ask.Request("r", "holder 0"), holders))
 	doc := raw(t, coll, "r")
 	template, err := doc.LookupErr("shared", "locks", "0")
 	if err != nil {
@@ -57,13 +58,13 @@ func TestThousandHolders(t *testing.T) {
 	}
 
 	var held *driver.HeldError
-	if _, err := s.Acquire(t.Context(), shared(request("r", "late"), holders)); !errors.As(err, &held) || len(held.Holders) != holders {
+	if _, err := s.Acquire(t.Context(), ask.Shared(ask.Request("r", "late"), holders)); !errors.As(err, &held) || len(held.Holders) != holders {
 		t.Fatalf("one too many: error %v", err)
 	}
-	if _, err := s.Acquire(t.Context(), request("r", "late")); !errors.Is(err, driver.ErrHeld) {
+	if _, err := s.Acquire(t.Context(), ask.Request("r", "late")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("a writer among readers: error %v", err)
 	}
-	more := mustAcquire(t, s, shared(request("r", "one more"), 0))
+	more := ask.Granted(t, s, ask.Shared(ask.Request("r", "one more"), 0))
 	if more.Token <= last.Token {
 		t.Errorf("token %d follows token %d", more.Token, last.Token)
 	}

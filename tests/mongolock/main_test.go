@@ -4,7 +4,6 @@ package mongolock_test
 import (
 	"flag"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -67,22 +66,4 @@ func raw(t testing.TB, coll *mongo.Collection, resource string) bson.Raw {
 		t.Fatal(err)
 	}
 	return doc
-}
-
-func request(resource, lockID string) driver.AcquireRequest {
-	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
-}
-
-func shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
-	q.Mode, q.Limit = driver.Shared, limit
-	return q
-}
-
-func mustAcquire(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
-	}
-	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 }

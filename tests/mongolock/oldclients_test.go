@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
 // old does what programs with mongo-lock do.
@@ -47,19 +48,19 @@ func TestOldClientsAreExcluded(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
 	soon := time.Now().Add(time.Hour)
-	x := mustAcquire(t, s, request("r", "a"))
+	x := ask.Granted(t, s, ask.Request("r", "a"))
 	if oldXLock(t, coll, "r", "old", soon) || oldSLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was granted what is held exclusively")
 	}
 	release(t, s, true, x)
-	sh := mustAcquire(t, s, shared(request("r", "a"), 0))
+	sh := ask.Granted(t, s, ask.Shared(ask.Request("r", "a"), 0))
 	if oldXLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was granted exclusively what is shared")
 	}
 	if !oldSLock(t, coll, "r", "old", soon) {
 		t.Fatal("an old client was refused to share")
 	}
-	if _, err := s.Acquire(t.Context(), shared(request("r", "b"), 2)); !errors.Is(err, driver.ErrHeld) {
+	if _, err := s.Acquire(t.Context(), ask.Shared(ask.Request("r", "b"), 2)); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("two hold it, one of them old: error %v for limit 2", err)
 	}
 	release(t, s, true, sh)
@@ -68,7 +69,7 @@ func TestOldClientsAreExcluded(t *testing.T) {
 		t.Fatal("an old client was refused what is free")
 	}
 	var held *driver.HeldError
-	if _, err := s.Acquire(t.Context(), request("r", "b")); !errors.As(err, &held) || len(held.Holders) != 1 {
+	if _, err := s.Acquire(t.Context(), ask.Request("r", "b")); !errors.As(err, &held) || len(held.Holders) != 1 {
 		t.Fatalf("held by an old client: error %v", err)
 	}
 	if h := held.Holders[0]; h.LockID != "old" || h.Owner != "ann" || !h.HoldID.IsZero() || h.Token != 0 || h.Left <= 0 {
@@ -80,9 +81,9 @@ func TestOldClientsAreExcluded(t *testing.T) {
 func TestOldClientsWaitForTakeoverDelay(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)
-	q := request("r", "a")
+	q := ask.Request("r", "a")
 	q.TTL, q.TakeoverDelay = time.Millisecond, time.Hour
-	ref := mustAcquire(t, s, q)
+	ref := ask.Granted(t, s, q)
 	for {
 		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Millisecond}})
 		if err != nil {
@@ -104,11 +105,11 @@ func TestForeignEnd(t *testing.T) {
 	s := newStore(t, coll)
 	for _, mode := range []string{"exclusive", "shared"} {
 		t.Run(mode, func(t *testing.T) {
-			q, field := request(mode, "a"), "exclusive.expiresAt"
+			q, field := ask.Request(mode, "a"), "exclusive.expiresAt"
 			if mode == "shared" {
-				q, field = shared(q, 0), "shared.locks.0.expiresAt"
+				q, field = ask.Shared(q, 0), "shared.locks.0.expiresAt"
 			}
-			ref := mustAcquire(t, s, q)
+			ref := ask.Granted(t, s, q)
 			old(t, coll, named(mode), obj("$set", obj(field, time.Now().Add(2*time.Hour))))
 			check := func() {
 				t.Helper()
@@ -129,7 +130,7 @@ func TestForeignEnd(t *testing.T) {
 				}
 			}
 			release(t, s, true, any)
-			mustAcquire(t, s, request(mode, "b"))
+			ask.Granted(t, s, ask.Request(mode, "b"))
 		})
 	}
 }
@@ -140,14 +141,14 @@ func TestOldClientsExpire(t *testing.T) {
 	s := newStore(t, coll)
 	past := time.Now().Add(-time.Hour)
 	for _, r := range []string{"x", "s"} {
-		release(t, s, true, mustAcquire(t, s, request(r, "a")))
+		release(t, s, true, ask.Granted(t, s, ask.Request(r, "a")))
 	}
 	oldXLock(t, coll, "x", "old", past)
-	release(t, s, true, mustAcquire(t, s, shared(request("x", "a"), 1)))
+	release(t, s, true, ask.Granted(t, s, ask.Shared(ask.Request("x", "a"), 1)))
 	if !oldSLock(t, coll, "x", "old", past) || !oldSLock(t, coll, "s", "old", past) || !oldSLock(t, coll, "s", "old too", past) {
 		t.Fatal("an old client was refused to share what is free")
 	}
-	ref := mustAcquire(t, s, shared(request("s", "a"), 1))
+	ref := ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 1))
 	if n := raw(t, coll, "s").Lookup("shared", "count").AsInt64(); n != 1 {
 		t.Errorf("count is %d", n)
 	}
@@ -167,7 +168,7 @@ func TestOldReleaseWakes(t *testing.T) {
 	if !s.Traits().Notifies {
 		t.Skip("this deployment has no change streams")
 	}
-	release(t, s, true, mustAcquire(t, s, request("r", "a")))
+	release(t, s, true, ask.Granted(t, s, ask.Request("r", "a")))
 	oldXLock(t, coll, "r", "old", nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

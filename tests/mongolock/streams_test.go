@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -76,7 +77,7 @@ func TestStreamIsReopened(t *testing.T) {
 			if !log.has("woken by a change stream") {
 				t.Errorf("the log does not say how waiters are woken: %s", &log)
 			}
-			ref := mustAcquire(t, near, request(name, "a"))
+			ref := ask.Granted(t, near, ask.Request(name, "a"))
 			signals, err := s.Watch(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func TestStreamIsReopened(t *testing.T) {
 			if err := c.away(n); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the loss is noticed", func() bool { return log.has("change stream failed") })
+			ask.Until(t, "the loss is noticed", func() bool { return log.has("change stream failed") })
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			if _, err := s.Watch(ctx, "another"); err == nil {
 				t.Error("Watch returned without a stream")
@@ -95,8 +96,8 @@ func TestStreamIsReopened(t *testing.T) {
 				t.Fatal(err)
 			}
 			wake(t, signals, "the stream is there again")
-			eventually(t, "the log says so", func() bool { return log.has("open again") })
-			release(t, near, true, mustAcquire(t, near, request(name, "b")))
+			ask.Until(t, "the log says so", func() bool { return log.has("open again") })
+			release(t, near, true, ask.Granted(t, near, ask.Request(name, "b")))
 			wake(t, signals, "a release")
 			if !s.Traits().Notifies {
 				t.Error("the store has given up its stream for good")
@@ -108,7 +109,7 @@ func TestStreamIsReopened(t *testing.T) {
 func wake(t *testing.T, signals <-chan struct{}, why string) {
 	t.Helper()
 	came := false
-	eventually(t, "there is a signal: "+why, func() bool {
+	ask.Until(t, "there is a signal: "+why, func() bool {
 		select {
 		case _, open := <-signals:
 			came = open
@@ -142,7 +143,7 @@ func TestNoStreams(t *testing.T) {
 		if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {
 			t.Errorf("Watch: %v", err)
 		}
-		release(t, s, true, mustAcquire(t, s, request("r", "a")))
+		release(t, s, true, ask.Granted(t, s, ask.Request("r", "a")))
 		closeStore(t, s)
 	}
 }

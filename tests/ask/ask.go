@@ -1,0 +1,120 @@
+// Package ask asks a store what its tests want to know. A test whose store answers
+// otherwise ends.
+package ask
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Request is for an exclusive hold of an hour.
+func Request(resource, lockID string) driver.AcquireRequest {
+	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
+}
+
+// Shared is the request for a shared hold instead.
+func Shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
+	q.Mode, q.Limit = driver.Shared, limit
+	return q
+}
+
+// Granted wants that the hold is granted.
+func Granted(t testing.TB, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), q)
+	if err != nil {
+		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
+	}
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+}
+
+// Refused wants that others hold the resource.
+func Refused(t testing.TB, s driver.Store, q driver.AcquireRequest) *driver.HeldError {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), q)
+	var held *driver.HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("acquire of %q by %q: %v; it should be held", q.Resource, q.LockID, err)
+	}
+	return held
+}
+
+// Lost wants that the hold cannot be renewed any more.
+func Lost(t testing.TB, s driver.Store, ref driver.HoldRef) {
+	t.Helper()
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
+		t.Fatalf("renewal of %q: %v %v; want ErrLost", ref.Resource, rs, err)
+	}
+}
+
+// Released wants an answer to a release, and returns whether the hold was there.
+func Released(t testing.TB, s driver.Store, ref driver.HoldRef, after time.Duration) (found bool) {
+	t.Helper()
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, After: after}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatalf("release of %q: %v %v", ref.Resource, rs, err)
+	}
+	return rs[0].Found
+}
+
+// Damaged wants that all who ask for a resource whose record is damaged are told,
+// but for a sweep. The hold was its last.
+func Damaged(t testing.TB, s driver.Store, ref driver.HoldRef) {
+	t.Helper()
+	damaged := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, driver.ErrDamaged) {
+			t.Errorf("%s: error %v, want ErrDamaged", what, err)
+		}
+	}
+	q := Request(ref.Resource, "another")
+	_, err := s.Acquire(t.Context(), q)
+	damaged("exclusive acquire", err)
+	if s.Traits().Shared {
+		_, err = s.Acquire(t.Context(), Shared(q, 5))
+		damaged("shared acquire", err)
+	}
+	renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged("renew", renewed[0].Err)
+	for what, q := range map[string]driver.ReleaseRequest{
+		"release":            {HoldRef: ref},
+		"release later":      {HoldRef: ref, After: time.Minute},
+		"release by lock ID": {HoldRef: driver.HoldRef{Resource: ref.Resource, LockID: ref.LockID}},
+	} {
+		released, err := s.Release(t.Context(), []driver.ReleaseRequest{q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged(what, released[0].Err)
+	}
+	for _, err := range s.List(t.Context(), driver.Filter{Resource: ref.Resource}) {
+		damaged("list", err)
+	}
+	if _, err := s.Sweep(t.Context(), 0); err != nil {
+		t.Errorf("sweep: %v", err)
+	}
+}
+
+// Until polls. A test in which it never is fails after a minute, and goes on.
+func Until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(time.Minute)
+	defer deadline.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !is() {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Errorf("waited a minute in vain until %s", what)
+			return
+		}
+	}
+}
