@@ -31,12 +31,15 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test test-nightly fuzz crash chaos interop engines bench
+.PHONY: test test-nightly clients fuzz crash chaos interop engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
 test-nightly: ## the same with the newest OpenSearch, where its tests start one; needs pip
 	@HOLDFAST_TEST_NEWER=1 go -C tests run ./suite $(TESTFLAGS)
+
+clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
+	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@for m in $(TESTED); do \

@@ -1,8 +1,8 @@
-//go:build linux
+//go:build officialclients
 
 // Package esclients_test tests package eslock with the official clients of
 // Elasticsearch and OpenSearch, as they are. It is alone, because they take
-// minutes to compile; one system is enough to see that they fit.
+// minutes to compile, and only built when asked for: make clients.
 package esclients_test
 
 import (
