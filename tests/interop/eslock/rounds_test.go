@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var rounds = flag.Int("interop.rounds", 200, "how many rounds TestRaces plays, half of them on each kind of server")
+var rounds = flag.Int("interop.rounds", 100, "how many rounds TestRaces plays on each kind of server")
 
 // arenas are played in at the same time. What an old program does waits for a
 // refresh, which serves all who wait.
@@ -57,7 +57,7 @@ func TestRaces(t *testing.T) {
 		for number := range arenas {
 			a := newArena(t, n, index, number, seed)
 			wait.Go(func() {
-				for i := number; i < (*rounds+1)/2 && !t.Failed(); i += arenas {
+				for i := number; i < *rounds && !t.Failed(); i += arenas {
 					k := order[(i/arenas+number)%len(order)]
 					r := a.play(t.Context(), k.play)
 					for _, f := range r.Faults() {
