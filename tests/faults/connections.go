@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -42,7 +43,7 @@ func (b *bench) each(prefix string, test func(b *bench, far driver.Store, name s
 		}
 		b.parallel(prefix+name, func(b *bench) {
 			far := b.open(b.Far)
-			mustAcquire(b.T, far, request("first", "a")) // a connection is open
+			ask.Granted(b.T, far, ask.Request("first", "a")) // a connection is open
 			test(b, far, name, prepare(b.T, b.near, b.Name()))
 		})
 	}

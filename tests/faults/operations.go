@@ -7,25 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
 )
-
-func request(resource, lockID string) driver.AcquireRequest {
-	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: time.Hour}
-}
-
-func shared(q driver.AcquireRequest, limit int) driver.AcquireRequest {
-	q.Mode, q.Limit = driver.Shared, limit
-	return q
-}
-
-func mustAcquire(t *testing.T, s driver.Store, q driver.AcquireRequest) driver.HoldRef {
-	t.Helper()
-	g, err := s.Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatalf("acquire of %q by %q: %v", q.Resource, q.LockID, err)
-	}
-	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
-}
 
 // Operation makes in the store what one call of a store needs.
 type Operation func(t *testing.T, s driver.Store, resource string) Prepared
@@ -43,12 +26,12 @@ type Prepared struct {
 
 // Operations are those of a store, by name.
 var Operations = map[string]Operation{
-	"acquire": acquiring(request("", "a"), true, func(*testing.T, driver.Store, string) {}),
-	"acquire that is refused": acquiring(request("", "a"), false, func(t *testing.T, s driver.Store, resource string) {
-		mustAcquire(t, s, request(resource, "another"))
+	"acquire": acquiring(ask.Request("", "a"), true, func(*testing.T, driver.Store, string) {}),
+	"acquire that is refused": acquiring(ask.Request("", "a"), false, func(t *testing.T, s driver.Store, resource string) {
+		ask.Granted(t, s, ask.Request(resource, "another"))
 	}),
-	"shared acquire": acquiring(shared(request("", "a"), 2), true, func(t *testing.T, s driver.Store, resource string) {
-		mustAcquire(t, s, shared(request(resource, "another"), 0))
+	"shared acquire": acquiring(ask.Shared(ask.Request("", "a"), 2), true, func(t *testing.T, s driver.Store, resource string) {
+		ask.Granted(t, s, ask.Shared(ask.Request(resource, "another"), 0))
 	}),
 	"renew":              renewing,
 	"release":            releasing(1),
@@ -136,7 +119,7 @@ func acquiring(q driver.AcquireRequest, granted bool, prepare func(*testing.T, d
 // take acquires that many resources.
 func take(t *testing.T, s driver.Store, resource string, n int) (refs []driver.HoldRef) {
 	for range n {
-		refs = append(refs, mustAcquire(t, s, request(resource, "a")))
+		refs = append(refs, ask.Granted(t, s, ask.Request(resource, "a")))
 		resource += " and another"
 	}
 	return refs
@@ -193,7 +176,7 @@ func releasing(n int) Operation {
 			// The successor has the same lock ID: hold ID and token alone tell.
 			var next []driver.HoldRef
 			for _, ref := range refs {
-				next = append(next, mustAcquire(t, s, request(ref.Resource, "a")))
+				next = append(next, ask.Granted(t, s, ask.Request(ref.Resource, "a")))
 			}
 			if err := p.Do(t.Context(), s); err != nil {
 				t.Errorf("repeated: %v", err)
@@ -211,7 +194,7 @@ func releasing(n int) Operation {
 // looking calls what leaves live holds as they are.
 func looking(do func(context.Context, driver.Store) error) Operation {
 	return func(t *testing.T, s driver.Store, resource string) Prepared {
-		ref := mustAcquire(t, s, request(resource, "a"))
+		ref := ask.Granted(t, s, ask.Request(resource, "a"))
 		return Prepared{Do: do, Check: func() {
 			if st := listed(t, s, resource, "a"); st.Ref() != ref {
 				t.Errorf("the store has %+v, want the hold %+v", st, ref)
