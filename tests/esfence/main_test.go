@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/eslock/fence"
-	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/esnode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,35 +23,21 @@ type object = map[string]any
 
 // node is a server, and an index of the test's own, which is not there yet.
 type node struct {
-	base   *url.URL
-	client *http.Client
-	index  string
+	esnode.Node
+	index string
 }
 
 // onBoth runs a test on each kind of server.
 func onBoth(t *testing.T, test func(t *testing.T, n node)) {
-	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
-		base, err := url.Parse(e.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		transport := &http.Transport{MaxIdleConnsPerHost: 16}
-		t.Cleanup(transport.CloseIdleConnections)
-		test(t, node{base: base, client: &http.Client{Transport: transport}, index: engines.SearchIndex(t, e)})
-	})
-}
-
-// Perform implements eslock.Performer.
-func (n node) Perform(req *http.Request) (*http.Response, error) {
-	req.URL.Scheme, req.URL.Host, req.URL.User = n.base.Scheme, n.base.Host, n.base.User
-	return n.client.Do(req)
+	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) { test(t, node{n, n.Index(t)}) })
 }
 
 func (n node) document(id string) fence.Document {
 	return fence.Document{Client: n, Index: n.index, ID: id}
 }
 
-// ask sends a request by hand.
+// ask sends a request by hand, of which a text is the body as it is, and keeps
+// numbers as they are written.
 func (n node) ask(t testing.TB, method, path string, body any) (int, object) {
 	t.Helper()
 	var text []byte
