@@ -29,11 +29,25 @@ func (t test) String() string { return t.pkg + "." + t.name }
 type report struct {
 	w        io.Writer
 	output   map[test][]string // of tests that have not ended
-	skipped  []string
+	skipped  []*skipped
 	failures strings.Builder // what the tests printed that failed
 	passed   int             // tests and subtests
 	failed   int             // the same, and packages that failed outside a test
 	broken   map[string]bool
+}
+
+// skipped is what was left out for one reason.
+type skipped struct {
+	pkg   string   // "" if it is not tests
+	tests []string // of the package
+	why   string
+}
+
+func (s *skipped) String() string {
+	if s.pkg == "" {
+		return s.why
+	}
+	return s.pkg + "." + strings.Join(s.tests, ", ") + ": " + s.why
 }
 
 func newReport(w io.Writer) *report {
@@ -45,7 +59,7 @@ func (r *report) fail() { r.failed++ }
 
 func (r *report) skip(what string) {
 	fmt.Fprintf(r.w, "SKIP %s\n", what)
-	r.skipped = append(r.skipped, what)
+	r.skipped = append(r.skipped, &skipped{why: what})
 }
 
 // read takes the events of one run of go test to their end.
@@ -135,13 +149,13 @@ func (r *report) print(t test) {
 // note keeps that a test was skipped, beside the others of its package that were
 // for the same reason.
 func (r *report) note(t test, why string) {
-	for i, other := range r.skipped {
-		if strings.HasPrefix(other, t.pkg+".") && strings.HasSuffix(other, ": "+why) {
-			r.skipped[i] = strings.TrimSuffix(other, ": "+why) + ", " + t.name + ": " + why
+	for _, s := range r.skipped {
+		if s.pkg == t.pkg && s.why == why {
+			s.tests = append(s.tests, t.name)
 			return
 		}
 	}
-	r.skipped = append(r.skipped, t.String()+": "+why)
+	r.skipped = append(r.skipped, &skipped{t.pkg, []string{t.name}, why})
 }
 
 // place is where a line of a test's output comes from.
