@@ -1,34 +1,38 @@
 -- Adds a hold if what blocks leaves room for it. A hold of the same lock ID never
--- does, so that a repeat changes nothing.
--- ARGV: hold ID, lock ID, mode, limit, TTL in us or inf, takeover delay in us,
--- details, retention in ms
-local id, lock, mode, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local r = read()
-local token = math.max(now, r.token + 1)
-if r.damage or token > limit then
-  return { 'damaged', text(now), r.damage or 'token' }
+-- does, so that a repeat changes nothing. Returns the token, or the time and the
+-- record that is in the way.
+-- ARGV: hold ID, lock ID, mode (0 exclusive, 1 shared), limit or 0, TTL or 2^53,
+-- takeover delay, owner, host, comment, retention in ms, and in ms how long the key
+-- lives if the hold is alone
+local lock, exclusive, limit = ARGV[2], ARGV[3] == '0', ARGV[4] + 0
+record = record or { 0, 0 }
+local token = record[TOKEN] + 1
+local ahead = token > now -- of the clock, which was set back
+if not ahead then
+  token = now
 end
-local shared, kept, gone = 0, {}, {}
-for _, h in ipairs(r.holds) do
-  if now >= clear(h) then
-    gone[#gone + 1] = 'hold:' .. h.id
-  elseif h.lock == lock or h.mode == 'x' or mode == 'x' then
-    return { 'kept', text(now), r.fields }
-  else
-    shared = shared + 1
+local kept = { token, record[TOUCHED] }
+for i = FIRST, #record do
+  local h = record[i]
+  if now < clear(h) then
+    if exclusive or h[MODE] < 1 or h[LOCK] == lock then
+      return { now, record }
+    end
     kept[#kept + 1] = h
   end
 end
-if most > 0 and shared >= most then
-  return { 'kept', text(now), r.fields }
+local others = #kept - TOUCHED
+if limit > 0 and others >= limit or token >= NEVER then
+  return { now, record }
 end
-local h = {
-  id = id, mode = mode, ends = now + number(ARGV[5]), delay = tonumber(ARGV[6]), released = false, token = token,
-  created = text(now), renewed = '0', lock = lock, details = ARGV[7],
+local ends = math.min(now + ARGV[5], NEVER)
+kept[#kept + 1] = {
+  ARGV[1], lock, exclusive and 0 or 1, token, ends, ARGV[6] + 0, 0, now, 0, ARGV[7], ARGV[8], ARGV[9],
 }
-drop(gone)
-redis.call('HSET', key, 'token', text(token), 'touched', text(now), 'hold:' .. id, encode(h))
-kept[#kept + 1] = h
-r.holds, r.token = kept, token
-keep(r, tonumber(ARGV[8]))
-return { 'granted', text(now), text(token) }
+if others > 0 or ahead or ends == NEVER then
+  write(kept, ARGV[10])
+else -- what write does, in less time
+  kept[TOUCHED] = now
+  redis.call('SET', KEYS[1], cmsgpack.pack(kept), 'PX', ARGV[11])
+end
+return token

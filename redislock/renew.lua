@@ -1,18 +1,21 @@
--- Moves the end of a live hold, never back unless exact.
--- ARGV: hold ID, lock ID, token, TTL in us or inf, exact, retention in ms
-local r = read()
-if r.damage then
-  return { 'damaged', text(now), r.damage }
+-- Moves the end of a live hold, never back unless exact. Returns what is left of it
+-- in µs, -1 if it has no end, or 0 if there is no such hold.
+-- ARGV: hold ID, lock ID, token, TTL or 2^53, exact (0, 1), retention in ms
+local at = find()
+if not at then
+  return 0
 end
-local h = r.holds[find(r, ARGV[1], ARGV[2], tonumber(ARGV[3]))]
-if not h or h.released or not live(h) then
-  return { 'lost', text(now) }
+local h = record[at]
+if h[RELEASED] > 0 or now >= h[END] then
+  return 0
 end
-local ends = now + number(ARGV[4])
-if ARGV[5] == '1' or ends > h.ends then
-  h.ends = ends
+local ends = math.min(now + ARGV[4], NEVER)
+if ARGV[5] == '1' or ends > h[END] then
+  h[END] = ends
 end
-h.renewed = text(now)
-redis.call('HSET', key, 'touched', text(now), 'hold:' .. h.id, encode(h))
-keep(r, tonumber(ARGV[6]))
-return { 'renewed', text(now), text(h.ends) }
+h[RENEWED] = now
+write(record, ARGV[6])
+if h[END] == NEVER then
+  return -1
+end
+return h[END] - now

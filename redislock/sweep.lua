@@ -1,29 +1,24 @@
--- Drops the holds that no longer block, or deletes a record without holds that has
--- been idle for so long, and whose token lies as far behind the clock.
--- ARGV: idle in us, retention in ms, the command that publishes
-local r = read()
-if r.damage then
-  return { 'damaged', text(now), r.damage }
+-- Drops the holds that no longer block, and tells who waits; or deletes a record
+-- without holds that has been idle for so long, and whose last token lies as far
+-- behind the clock. Returns how many holds it dropped, -1 if it deleted the record.
+-- ARGV: idle, retention in ms, the command that publishes
+if not record then
+  return 0
 end
-local kept, gone = {}, {}
-for _, h in ipairs(r.holds) do
-  if now < clear(h) then
-    kept[#kept + 1] = h
-  else
-    gone[#gone + 1] = 'hold:' .. h.id
+local kept = { record[TOKEN], record[TOUCHED] }
+for i = FIRST, #record do
+  if now < clear(record[i]) then
+    kept[#kept + 1] = record[i]
   end
 end
-if #gone > 0 then
-  redis.call('HSET', key, 'touched', text(now))
-  drop(gone)
-  r.holds = kept
-  keep(r, tonumber(ARGV[2]))
-  redis.call(ARGV[3], key, '')
-  return { 'swept', text(now), #gone }
+local dropped, before = #record - #kept, now - ARGV[1]
+if dropped > 0 then
+  write(kept, ARGV[2])
+  redis.pcall(ARGV[3], KEYS[1], '')
+  return dropped
 end
-local before = now - tonumber(ARGV[1])
-if #kept == 0 and #r.fields > 0 and before >= 0 and r.touched <= before and r.token <= before then
-  redis.call('DEL', key)
-  return { 'deleted', text(now) }
+if #kept == TOUCHED and before >= 0 and record[TOUCHED] <= before and record[TOKEN] <= before then
+  redis.call('DEL', KEYS[1])
+  return -1
 end
-return { 'kept', text(now), {} }
+return 0

@@ -1,0 +1,69 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// lasting are beginnings of what a server answers and goes on to answer until
+// somebody mends it, and what to do. What was asked was not done. Some come with
+// another beginning if a script met them.
+var lasting = []struct{ begins, why string }{
+	{"NOAUTH", "the server wants a password"},
+	{"WRONGPASS", "the server refuses user or password"},
+	{"ERR invalid password", "the server refuses the password"},
+	{"ERR AUTH", "the server has no password set, but the client sends one"},
+	{"NOPERM", "the user lacks a right that the store needs: see docs/stores.md"},
+	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
+	{"MISCONF", "the server refuses to write, for it cannot save its data: see to its disk"},
+	{"MOVED", "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"},
+	{"ERR This instance has cluster support disabled", "the server is not a node of a Cluster: name it alone, without ?cluster=true"},
+	{"ERR DB index is out of range", "the server has no database of that number"},
+}
+
+// wrap says what it is about. What lasts until somebody mends it becomes
+// driver.ErrUnusable; all else stays of unknown outcome.
+func (s *Store) wrap(err error) error {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, driver.ErrUnusable), errors.Is(err, driver.ErrDamaged), errors.Is(err, driver.ErrUnsupported):
+		return err
+	}
+	text := err.Error()
+	for _, l := range lasting {
+		if strings.HasPrefix(text, l.begins) || strings.HasPrefix(text, "ERR "+l.begins) {
+			return unusable(l.why, err)
+		}
+	}
+	return fmt.Errorf("redis: %w", err)
+}
+
+func unusable(why string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: redis: %s", driver.ErrUnusable, why)
+	}
+	return fmt.Errorf("%w: redis: %s: %w", driver.ErrUnusable, why, err)
+}
+
+// blame is wrap for an error that the record may be the cause of: it is looked at
+// if the script failed in its own text.
+func (s *Store) blame(ctx context.Context, resource string, err error) error {
+	wrapped := s.wrap(err)
+	if errors.Is(wrapped, driver.ErrUnusable) || !failedInScript(err) {
+		return wrapped
+	}
+	if _, _, found := s.look(ctx, resource); errors.Is(found, driver.ErrDamaged) {
+		return found
+	}
+	return wrapped
+}
+
+// failedInScript: no fault of the server, but what a script did not expect.
+func failedInScript(err error) bool {
+	text := err.Error()
+	return strings.HasPrefix(text, "WRONGTYPE") || strings.Contains(text, "user_script")
+}

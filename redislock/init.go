@@ -1,0 +1,134 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Init implements driver.Initializer. It asks each server once what it is: too old
+// a server and one that may evict locks are refused.
+func (s *Store) Init(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.o.check(); err != nil {
+		return err
+	}
+	if _, ring := s.client.(*redis.Ring); ring {
+		return unusable("a Ring moves keys to other servers when one is away, and a lock would be granted twice", nil)
+	}
+	servers, err := s.servers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, server := range servers {
+		info, err := within(ctx, func() (string, error) { return server.Info(ctx).Result() })
+		if redis.HasErrorPrefix(err, "NOPERM") {
+			s.log.Warn("holdfast: the user may not ask for INFO: whether the server may evict locks (maxmemory-policy) is not known", "error", err)
+			continue
+		}
+		if err != nil {
+			return s.wrap(err)
+		}
+		if err := s.judge(parseInfo(info)); err != nil {
+			return err
+		}
+	}
+	return s.chooseWakeUps(ctx, servers[0])
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Retention < minRetention:
+		return fmt.Errorf("%w: retention %v is less than %v", driver.ErrInvalid, o.Retention, minRetention)
+	case o.Retention > driver.MaxTTL:
+		return fmt.Errorf("%w: retention %v is more than 100 years", driver.ErrInvalid, o.Retention)
+	case o.Replicas < 0:
+		return fmt.Errorf("%w: %d replicas to wait for", driver.ErrInvalid, o.Replicas)
+	case o.ReplicaTimeout < 0:
+		return fmt.Errorf("%w: a time-out of %v for replicas", driver.ErrInvalid, o.ReplicaTimeout)
+	}
+	return nil
+}
+
+// servers are all that have keys.
+func (s *Store) servers(ctx context.Context) ([]redis.UniversalClient, error) {
+	if s.cluster == nil {
+		return []redis.UniversalClient{s.client}, nil
+	}
+	all, err := within(ctx, func() (all []redis.UniversalClient, err error) {
+		var mu sync.Mutex
+		err = s.cluster.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, master)
+			return nil
+		})
+		return all, err
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("the Cluster has no master")
+	}
+	return all, s.wrap(err)
+}
+
+// parseInfo reads what INFO answers.
+func parseInfo(text string) map[string]string {
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+func (s *Store) judge(info map[string]string) error {
+	major, minor := version(info["redis_version"])
+	switch policy := info["maxmemory_policy"]; {
+	case major < 6 || major == 6 && minor < 2:
+		return unusable(fmt.Sprintf("the server is version %q: 6.2 or newer is needed", info["redis_version"]), nil)
+	case info["cluster_enabled"] == "1" && s.cluster == nil:
+		return s.wrap(fmt.Errorf("MOVED"))
+	case policy != "" && policy != "noeviction" && info["maxmemory"] != "0":
+		return unusable(fmt.Sprintf("the server may evict locks that are held (maxmemory-policy %s): set maxmemory-policy to noeviction", policy), nil)
+	case policy == "":
+		s.log.Warn("holdfast: INFO does not tell the maxmemory-policy: with another one than noeviction, locks that are held may be evicted")
+	}
+	if s.cluster != nil && major < 7 {
+		s.global.Store(true)
+	}
+	return nil
+}
+
+func version(text string) (major, minor int) {
+	parts := strings.SplitN(text, ".", 3)
+	major, _ = strconv.Atoi(parts[0])
+	if len(parts) > 1 {
+		minor, _ = strconv.Atoi(parts[1])
+	}
+	return major, minor
+}
+
+// chooseWakeUps tries whether the user may publish, which releases do without
+// saying so if they cannot.
+func (s *Store) chooseWakeUps(ctx context.Context, server redis.UniversalClient) error {
+	if s.polls.Load() {
+		s.log.Info("holdfast: waiters poll, as configured")
+		return nil
+	}
+	_, err := within(ctx, func() (any, error) { return nil, server.Publish(ctx, s.o.Prefix, "").Err() })
+	if redis.HasErrorPrefix(err, "NOPERM") {
+		s.polls.Store(true)
+		s.log.Warn("holdfast: waiters poll, for the user may not publish on channels that begin as the keys do", "error", err)
+		return nil
+	}
+	return s.wrap(err)
+}

@@ -1,0 +1,178 @@
+package redislock
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// page is about how many keys a server is asked for at once.
+const page = 500
+
+// look reads the record of a resource.
+func (s *Store) look(ctx context.Context, resource string) (model.Time, model.Record, error) {
+	c := s.looking(resource)
+	if err := s.ask(ctx, c); err != nil {
+		return 0, model.Record{}, err
+	}
+	return s.looked(c, resource)
+}
+
+func (s *Store) looking(resource string) *call {
+	return &call{script: look, key: s.key(resource)}
+}
+
+func (s *Store) looked(c *call, resource string) (model.Time, model.Record, error) {
+	reply, err := c.result()
+	switch {
+	case err == nil:
+		return decode(resource, reply)
+	case failedInScript(err):
+		err = damaged(resource, err)
+	}
+	return 0, model.Record{}, s.wrap(err)
+}
+
+// List implements driver.Store. Without a resource in the filter it goes through
+// the keys of the server by SCAN, in a Cluster of one master after the other: while
+// slots are moved between masters, it can miss what is moved.
+func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		for resources, err := range s.resources(ctx, f.Resource) {
+			if err != nil {
+				yield(driver.Status{}, err)
+				return
+			}
+			calls := make([]*call, len(resources))
+			for i, resource := range resources {
+				calls[i] = s.looking(resource)
+			}
+			if err := s.ask(ctx, calls...); err != nil {
+				yield(driver.Status{}, err)
+				return
+			}
+			for i, resource := range resources {
+				now, r, err := s.looked(calls[i], resource)
+				if err != nil {
+					yield(driver.Status{}, err)
+					return
+				}
+				for _, status := range model.Statuses(r, now, f) {
+					if !yield(status, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// Sweep implements driver.Store. There is seldom a need: expired holds are dropped
+// by the next acquire, and keys go by themselves.
+func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+	for resources, err := range s.resources(ctx, "") {
+		if err != nil {
+			return total, err
+		}
+		calls := make([]*call, len(resources))
+		for i, resource := range resources {
+			calls[i] = &call{script: sweep, key: s.key(resource), args: []any{
+				idle.Microseconds(), s.o.Retention.Milliseconds(), s.publish(),
+			}}
+		}
+		if err := s.ask(ctx, calls...); err != nil {
+			return total, err
+		}
+		for _, c := range calls {
+			switch n, err := number(c); {
+			case err != nil && failedInScript(err): // whoever asks for it is told that it is damaged
+			case err != nil:
+				return total, s.wrap(err)
+			case n < 0:
+				total.Records++
+			default:
+				total.Holds += int(n)
+			}
+		}
+	}
+	return total, nil
+}
+
+// resources yields pages of the names of all resources with a key, each at least
+// once, or just the one that is given. It ends after the first error.
+func (s *Store) resources(ctx context.Context, one string) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(nil, err)
+			return
+		}
+		if one != "" {
+			yield([]string{one}, nil)
+			return
+		}
+		servers, err := s.servers(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, server := range servers {
+			for cursor, more := uint64(0), true; more; more = cursor != 0 {
+				p, err := scan(ctx, server, cursor, globbed(s.o.Prefix)+"*")
+				if err != nil {
+					yield(nil, s.wrap(err))
+					return
+				}
+				cursor = p.next
+				for i, key := range p.keys {
+					p.keys[i] = strings.TrimPrefix(key, s.o.Prefix)
+				}
+				if len(p.keys) > 0 && !yield(p.keys, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scanned is one page of a SCAN.
+type scanned struct {
+	keys []string
+	next uint64
+}
+
+func scan(ctx context.Context, server redis.UniversalClient, cursor uint64, pattern string) (scanned, error) {
+	return within(ctx, func() (p scanned, err error) {
+		p.keys, p.next, err = server.Scan(ctx, cursor, pattern, page).Result()
+		return p, err
+	})
+}
+
+// within is f, but does not wait for it longer than ctx lasts: go-redis looks at
+// its context before it sends and not after.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// globbed is the pattern that matches just the text.
+var globbed = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace

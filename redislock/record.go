@@ -1,0 +1,99 @@
+package redislock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// decode understands the time and the record in a reply, see record.lua. What is
+// no record of this package is driver.ErrDamaged.
+func decode(resource string, reply any) (now model.Time, r model.Record, err error) {
+	r.Resource = resource
+	parts, ok := reply.([]any)
+	if !ok || len(parts) == 0 || len(parts) > 2 {
+		return 0, r, fmt.Errorf("the reply of a script is a %T", reply)
+	}
+	at, ok := parts[0].(int64)
+	if !ok {
+		return 0, r, fmt.Errorf("the server's time is a %T", parts[0])
+	}
+	now = model.Time(at)
+	if len(parts) == 2 {
+		if err := decodeRecord(&r, parts[1]); err != nil {
+			return now, model.Record{Resource: resource}, damaged(resource, err)
+		}
+	}
+	return now, r, nil
+}
+
+func damaged(resource string, err error) error {
+	return fmt.Errorf("%w: the key of %q: %w", driver.ErrDamaged, resource, err)
+}
+
+func decodeRecord(r *model.Record, value any) error {
+	fields, ok := value.([]any)
+	if !ok || len(fields) < 2 {
+		return fmt.Errorf("it is no record")
+	}
+	token, ok1 := fields[0].(int64)
+	touched, ok2 := fields[1].(int64)
+	if !ok1 || !ok2 || token < 0 || token > driver.MaxToken || touched < 0 {
+		return fmt.Errorf("it has no token or no time")
+	}
+	r.Token, r.Touched = uint64(token), model.Time(touched)
+	for i, field := range fields[2:] {
+		h, err := decodeHold(field)
+		if err != nil {
+			return fmt.Errorf("hold %d: %w", i, err)
+		}
+		r.Holds = append(r.Holds, h)
+	}
+	return nil
+}
+
+func decodeHold(value any) (h model.Hold, err error) {
+	fields, ok := value.([]any)
+	if !ok || len(fields) != 12 {
+		return h, fmt.Errorf("it is not 12 values")
+	}
+	text := func(i int) (s string) {
+		s, ok := fields[i].(string)
+		if !ok && err == nil {
+			err = fmt.Errorf("value %d is no text", i)
+		}
+		return s
+	}
+	number := func(i int, most int64) int64 {
+		n, ok := fields[i].(int64)
+		if err == nil && (!ok || n < 0 || n > most) {
+			err = fmt.Errorf("value %d is not a number from 0 to %d", i, most)
+		}
+		return n
+	}
+	id := text(0)
+	h.LockID = text(1)
+	h.Mode = driver.Mode(number(2, int64(driver.Shared)))
+	h.Token = uint64(number(3, driver.MaxToken))
+	h.End = model.Time(number(4, never))
+	h.TakeoverDelay = time.Duration(number(5, driver.MaxTTL.Microseconds())) * time.Microsecond
+	h.Released = number(6, 1) == 1
+	h.Created = model.Time(number(7, never))
+	h.Renewed = model.Time(number(8, never))
+	h.Details = driver.Details{Owner: text(9), Host: text(10), Comment: text(11)}
+	if err != nil {
+		return h, err
+	}
+	if h.End == never {
+		h.End = model.NoEnd
+	}
+	if h.HoldID, err = driver.ParseHoldID(id); err != nil || h.HoldID.IsZero() {
+		return h, fmt.Errorf("its ID is not 24 hex digits")
+	}
+	if h.LockID == "" || h.Token == 0 {
+		return h, fmt.Errorf("it has no lock ID or no token")
+	}
+	return h, nil
+}

@@ -1,0 +1,208 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) { return open(ctx, u) })
+	}
+}
+
+func open(ctx context.Context, u *url.URL) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewUniversalClient(t.client)
+	s := New(client, &t.store)
+	s.owned = client
+	return s, nil
+}
+
+// target is what a URL says.
+type target struct {
+	client *redis.UniversalOptions
+	store  Options
+}
+
+// parameters are those that are not go-redis's own.
+var parameters = map[string]func(t *target, value string) error{
+	"prefix":      func(t *target, v string) error { t.store.Prefix = v; return notEmpty(v) },
+	"master_name": func(t *target, v string) error { t.client.MasterName = v; return notEmpty(v) },
+	"sentinel_username": func(t *target, v string) error {
+		t.client.SentinelUsername = v
+		return nil
+	},
+	"sentinel_password": func(t *target, v string) error {
+		t.client.SentinelPassword = v
+		return nil
+	},
+	"cluster": func(t *target, v string) (err error) {
+		t.client.IsClusterMode, err = strconv.ParseBool(v)
+		return reworded(err, "true or false")
+	},
+	"poll": func(t *target, v string) (err error) {
+		t.store.Poll, err = strconv.ParseBool(v)
+		return reworded(err, "true or false")
+	},
+	"replicas": func(t *target, v string) (err error) {
+		t.store.Replicas, err = strconv.Atoi(v)
+		return reworded(err, "a number")
+	},
+	"replica_timeout": func(t *target, v string) (err error) {
+		t.store.ReplicaTimeout, err = time.ParseDuration(v)
+		return reworded(err, "a time such as 500ms")
+	},
+	"retention": func(t *target, v string) (err error) {
+		t.store.Retention, err = time.ParseDuration(v)
+		return reworded(err, "a time such as 24h")
+	},
+}
+
+func notEmpty(value string) error {
+	if value == "" {
+		return fmt.Errorf("is empty")
+	}
+	return nil
+}
+
+func reworded(err error, want string) error {
+	if err != nil {
+		return fmt.Errorf("is not %s", want)
+	}
+	return nil
+}
+
+// parseURL takes what is the store's out of the URL and leaves all else to go-redis.
+// Its errors wrap driver.ErrInvalid and repeat no password.
+func parseURL(u *url.URL) (*target, error) {
+	fail := func(format string, args ...any) (*target, error) {
+		return nil, fmt.Errorf("%w: redis URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@"):
+		// It may end a password that would pass for other parts.
+		return fail("it has an @ after the servers: in a password, / is written %%2F, ? %%3F and # %%23")
+	case u.Host == "":
+		return fail("it names no server: write redis://HOST:PORT/DATABASE")
+	case u.Fragment != "":
+		return fail("a # is written %%23")
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return fail("the parameters are not properly escaped")
+	}
+	t := &target{client: &redis.UniversalOptions{}}
+	servers := strings.Split(u.Host, ",")
+	rest := *u
+	rest.Host = servers[0]
+	theirs := url.Values{}
+	for name, vs := range values {
+		set, ours := parameters[name]
+		switch {
+		case !ours:
+			theirs[name] = vs
+		case len(vs) != 1:
+			return fail("parameter %q is there %d times", name, len(vs))
+		default:
+			if err := set(t, vs[0]); err != nil {
+				return fail("parameter %q %v", name, err)
+			}
+		}
+	}
+	rest.RawQuery = theirs.Encode()
+	o, err := redis.ParseURL(rest.String())
+	if err != nil {
+		return fail("%s", unspoken(err, u, values))
+	}
+	t.take(o, servers)
+	if err := t.check(len(servers)); err != nil {
+		return fail("%v", err)
+	}
+	return t, nil
+}
+
+func (t *target) check(servers int) error {
+	switch c := t.client; {
+	case c.MasterName != "" && c.IsClusterMode:
+		return fmt.Errorf("it is about a Cluster and about Sentinel")
+	case c.MasterName == "" && c.SentinelUsername+c.SentinelPassword != "":
+		return fmt.Errorf("sentinel_username and sentinel_password are for a URL with a master_name")
+	case c.MasterName == "" && c.DB != 0 && (servers > 1 || c.IsClusterMode):
+		return fmt.Errorf("a Cluster has no database %d", c.DB)
+	}
+	var o Options = t.store
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	return o.check()
+}
+
+// take copies what a URL can say of a single server.
+func (t *target) take(o *redis.Options, servers []string) {
+	c := t.client
+	c.Addrs = make([]string, len(servers))
+	for i, server := range servers {
+		c.Addrs[i] = address(server, c.MasterName != "")
+	}
+	c.TLSConfig = o.TLSConfig
+	if c.TLSConfig != nil && len(servers) > 1 {
+		c.TLSConfig.ServerName = "" // that of each server
+	}
+	c.Username, c.Password, c.DB, c.Protocol = o.Username, o.Password, o.DB, o.Protocol
+	c.ClientName = o.ClientName
+	if c.ClientName == "" {
+		c.ClientName = "holdfast"
+	}
+	c.MaxRetries, c.MinRetryBackoff, c.MaxRetryBackoff = o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff
+	c.DialTimeout, c.ReadTimeout, c.WriteTimeout = o.DialTimeout, o.ReadTimeout, o.WriteTimeout
+	c.PoolFIFO, c.PoolSize, c.PoolTimeout = o.PoolFIFO, o.PoolSize, o.PoolTimeout
+	c.MinIdleConns, c.MaxIdleConns, c.MaxActiveConns = o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns
+	c.MaxConcurrentDials = o.MaxConcurrentDials
+	c.PipelinePoolSize, c.PipelineReadBufferSize, c.PipelineWriteBufferSize = o.PipelinePoolSize, o.PipelineReadBufferSize, o.PipelineWriteBufferSize
+	c.ConnMaxIdleTime, c.ConnMaxLifetime, c.ConnMaxLifetimeJitter = o.ConnMaxIdleTime, o.ConnMaxLifetime, o.ConnMaxLifetimeJitter
+}
+
+// address has a port.
+func address(server string, sentinel bool) string {
+	u := url.URL{Host: server}
+	port := u.Port()
+	switch {
+	case port != "":
+		return server
+	case sentinel:
+		port = "26379"
+	default:
+		port = "6379"
+	}
+	return strings.TrimSuffix(server, ":") + ":" + port
+}
+
+// unspoken is the error's text without the parts of the URL that nobody may read.
+func unspoken(err error, u *url.URL, values url.Values) string {
+	text := err.Error()
+	password, _ := u.User.Password()
+	for _, secret := range slices.Concat([]string{password}, values["sentinel_password"], values["password"]) {
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
+			if form != "" {
+				text = strings.ReplaceAll(text, form, "xxxxx")
+			}
+		}
+	}
+	return text
+}
