@@ -28,8 +28,10 @@ func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []
 	}
 }
 
-func (c *call) evalSHA(ctx context.Context) *redis.Cmd { return c.command(ctx, "EVALSHA", c.script.sha) }
-func (c *call) eval(ctx context.Context) *redis.Cmd    { return c.command(ctx, "EVAL", c.script.text) }
+func (c *call) evalSHA(ctx context.Context) *redis.Cmd {
+	return c.command(ctx, "EVALSHA", c.script.sha)
+}
+func (c *call) eval(ctx context.Context) *redis.Cmd { return c.command(ctx, "EVAL", c.script.text) }
 
 func (c *call) command(ctx context.Context, name, script string) *redis.Cmd {
 	args := make([]any, 0, 4+len(c.args))

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -111,6 +112,7 @@ func (l *lane) add(calls []*call) {
 
 func (l *lane) send() {
 	for {
+		runtime.Gosched() // whoever is about to ask, of those that the last replies let go on, joins in
 		batch := l.take()
 		if batch == nil {
 			return
@@ -152,25 +154,38 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	byServer := make(map[redis.UniversalClient][]*call, 1)
 	for _, c := range calls {
 		c.done = make(chan struct{})
-		client, err := s.node(ctx, c.key)
-		if err != nil {
-			return s.wrap(err)
-		}
-		byServer[client] = append(byServer[client], c)
 	}
-	for client, some := range byServer {
-		if err := s.lanes.add(client, some); err != nil {
-			return s.wrap(err)
-		}
+	if err := s.hand(ctx, calls); err != nil {
+		return s.wrap(err)
 	}
 	for _, c := range calls {
 		select {
 		case <-c.done:
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// hand gives each call to the lane of the server that has its key.
+func (s *Store) hand(ctx context.Context, calls []*call) error {
+	if s.cluster == nil {
+		return s.lanes.add(s.client, calls)
+	}
+	byServer := make(map[redis.UniversalClient][]*call)
+	for _, c := range calls {
+		master, err := s.cluster.MasterForKey(ctx, c.key)
+		if err != nil {
+			return err
+		}
+		byServer[master] = append(byServer[master], c)
+	}
+	for master, some := range byServer {
+		if err := s.lanes.add(master, some); err != nil {
+			return err
 		}
 	}
 	return nil
