@@ -6,7 +6,7 @@
 // URL of a server to use instead, so that the same tests run on a real one.
 // HOLDFAST_REQUIRE, a list with commas, has the names of those that must be
 // there: a test that cannot have its server is skipped, and fails where it is
-// named. The names are: mongodb, opensearch, elasticsearch.
+// named. The names are: mongodb, opensearch, elasticsearch, redis, postgres.
 package engines
 
 import (
@@ -43,7 +43,7 @@ type kind struct {
 	err     error
 }
 
-var kinds = []*kind{mongoDB, openSearch, elasticsearch}
+var kinds = []*kind{mongoDB, openSearch, elasticsearch, redisKind, postgresKind}
 
 // missing is an error that says what this machine lacks, and how to get it.
 type missing struct{ what string }
@@ -79,14 +79,19 @@ func (k *kind) engine(url string) Engine {
 // need ends the test if the server cannot be had.
 func (k *kind) need(t testing.TB, err error) {
 	t.Helper()
+	if err != nil {
+		k.lack(t, k.name, err, "; or set "+k.variable()+" to the URL of a server")
+	}
+}
+
+// lack ends a test that cannot have a server of this kind, or what goes with it.
+func (k *kind) lack(t testing.TB, name string, err error, instead string) {
+	t.Helper()
 	_, lacking := errors.AsType[missing](err)
-	required := slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), k.name)
-	switch {
-	case err == nil:
-	case lacking && !required:
-		t.Skipf("%v; or set %s to the URL of a server", err, k.variable())
-	default:
-		t.Fatalf("%s: %v", k.name, err)
+	if required := slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), k.name); lacking && !required {
+		t.Skipf("%v%s", err, instead)
+	} else {
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 

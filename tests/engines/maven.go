@@ -91,16 +91,25 @@ func once(cache, name, built string, fill func(dir string) error) error {
 }
 
 func (p project) maven(ctx context.Context, dir string) error {
-	mvn, err := find("mvn")
-	if err != nil {
-		return err
-	}
 	for _, files := range p.files {
 		if err := os.CopyFS(dir, files); err != nil {
 			return err
 		}
 	}
-	cmd := exec.CommandContext(ctx, mvn, append([]string{"--batch-mode", "--quiet", "compile", "dependency:copy-dependencies"}, p.arguments...)...)
+	return runMaven(ctx, dir, append([]string{"compile", "dependency:copy-dependencies"}, p.arguments...)...)
+}
+
+// mavenCopy downloads one artifact into a folder.
+func mavenCopy(ctx context.Context, dir, artifact string) error {
+	return runMaven(ctx, dir, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy", "-Dartifact="+artifact, "-DoutputDirectory="+dir)
+}
+
+func runMaven(ctx context.Context, dir string, arguments ...string) error {
+	mvn, err := find("mvn")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, mvn, append([]string{"--batch-mode", "--quiet"}, arguments...)...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if words := unreachable.Find(out); words != nil {

@@ -25,6 +25,10 @@ type process struct {
 	url   string
 	cmd   *exec.Cmd
 	alive *os.File // the writing end of its standard input
+
+	// Of a native server: the folder of its own, and what makes it crash.
+	folder string
+	crash  os.Signal
 }
 
 // launch starts a command that is such a server.
@@ -75,17 +79,35 @@ func readURL(output *os.File) (string, error) {
 	}
 }
 
-// end lets the server end as it does with this process: it cleans up.
+// end ends the server as the end of this process would: its data go, too.
 func (p *process) end() {
+	if p.folder != "" {
+		p.stop()
+		os.RemoveAll(p.folder) // what is left is in .cache
+		return
+	}
 	p.alive.Close()
-	timer := time.AfterFunc(startup, func() { p.cmd.Process.Kill() }) //nolint:errcheck // it may have ended
-	p.cmd.Wait()                                                      //nolint:errcheck // it is gone in any case
-	timer.Stop()
+	p.wait()
 }
 
 // stop ends the server at once, as a crash would.
 func (p *process) stop() {
-	p.cmd.Process.Kill() //nolint:errcheck // it may have ended
-	p.cmd.Wait()         //nolint:errcheck // killed, which is what was wanted
+	if p.folder == "" {
+		p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		p.wait()
+		p.alive.Close()
+		return
+	}
+	p.cmd.Process.Signal(p.crash) //nolint:errcheck // it may have ended
+	p.wait()
+	// Only now: what watches over it is to do so until it is gone.
+	p.alive.WriteString("stopped\n") //nolint:errcheck // that may be gone, too
 	p.alive.Close()
+}
+
+// wait returns when the server is gone.
+func (p *process) wait() {
+	timer := time.AfterFunc(startup, func() { p.cmd.Process.Kill() }) //nolint:errcheck // it may have ended
+	p.cmd.Wait()                                                      //nolint:errcheck // it is gone in any case
+	timer.Stop()
 }

@@ -17,12 +17,29 @@ import (
 const starter = "HOLDFAST_TEST_STARTER"
 
 func TestServerEndsWithTheProcessThatStartedIt(t *testing.T) {
-	if os.Getenv(starter) != "" {
-		os.Stdout.WriteString(engines.NewMongoServer(t).URL + "\n")
-		select {}
+	for _, server := range []struct {
+		kind  string
+		start func(t *testing.T) (url string, stop func())
+	}{
+		{"mongodb", func(t *testing.T) (string, func()) { s := engines.NewMongoServer(t); return s.URL, s.Stop }},
+		{"redis", func(t *testing.T) (string, func()) { s := engines.NewRedis(t); return s.URL, s.Stop }},
+		{"postgres", func(t *testing.T) (string, func()) { s := engines.NewPostgres(t); return s.URL, s.Stop }},
+	} {
+		t.Run(server.kind, func(t *testing.T) {
+			if os.Getenv(starter) != "" {
+				address, _ := server.start(t)
+				os.Stdout.WriteString(address + "\n")
+				select {}
+			}
+			_, stop := server.start(t) // skips where there is none
+			stop()
+			endsWithStarter(t, "^TestServerEndsWithTheProcessThatStartedIt$/^"+server.kind+"$")
+		})
 	}
-	engines.NewMongoServer(t).Stop() // skips where there is none
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+}
+
+func endsWithStarter(t *testing.T, test string) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test)
 	cmd.Env = append(os.Environ(), starter+"=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -1,0 +1,94 @@
+package engines
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// installs is what apt-get says of a package that it would install: besides those
+// that this machine has.
+var installs = regexp.MustCompile(`(?m)^Inst (\S+) \(`)
+
+// library is the name of a package that a program is linked with. Others are for
+// the services that a package sets up.
+var library = regexp.MustCompile(`^(lib|lua-)`)
+
+// offline is what apt-get says when it cannot download.
+var offline = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|could not resolve|could not connect|connection (refused|timed out|failed)|failed to fetch|404 +not found`)
+
+// debian unpacks a package of Debian, and the libraries that it needs and this
+// machine lacks, into a folder of .cache: nothing is installed. It returns that
+// folder, and what the programs in it need in their environment. Only the first
+// run needs a network.
+func debian(ctx context.Context, name string) (root string, env []string, err error) {
+	cache, err := unprivilegedDir(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	root = filepath.Join(cache, "debian-"+name)
+	if err := once(cache, "debian-"+name, root, func(dir string) error { return unpack(ctx, name, dir) }); err != nil {
+		return "", nil, err
+	}
+	var libraries []string
+	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return "", nil, err
+		}
+		libraries = append(libraries, found...)
+	}
+	return root, []string{"LD_LIBRARY_PATH=" + strings.Join(libraries, ":")}, nil
+}
+
+func unpack(ctx context.Context, name, dir string) error {
+	get, err := exec.LookPath("apt-get")
+	if err != nil {
+		return missing{name + " is missing, and there is no apt-get to download Debian's"}
+	}
+	apt := func(arguments ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, get, arguments...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "LC_ALL=C")
+		out, err := cmd.CombinedOutput()
+		if err != nil && offline.Match(out) {
+			err = missing{fmt.Sprintf("%s cannot be downloaded (%s); as root: apt-get update", name, offline.Find(out))}
+		} else if err != nil {
+			err = fmt.Errorf("apt-get %s: %w\n%s", strings.Join(arguments, " "), err, out)
+		}
+		return out, err
+	}
+	plan, err := apt("install", "--simulate", "--no-install-recommends", name)
+	if err != nil {
+		return err
+	}
+	packages := []string{name}
+	for _, m := range installs.FindAllSubmatch(plan, -1) {
+		p := string(m[1])
+		if library.MatchString(p) && !strings.Contains(p, "perl") || strings.HasPrefix(p, "redis") {
+			packages = append(packages, p)
+		}
+	}
+	slices.Sort(packages)
+	if _, err := apt(append([]string{"download"}, slices.Compact(packages)...)...); err != nil {
+		return err
+	}
+	archives, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if out, err := exec.CommandContext(ctx, "dpkg", "-x", archive, dir).CombinedOutput(); err != nil {
+			return fmt.Errorf("dpkg: %w\n%s", err, out)
+		}
+		if err := os.Remove(archive); err != nil {
+			return err
+		}
+	}
+	// Others than root run what root unpacked.
+	return os.Chmod(dir, 0o755)
+}

@@ -1,0 +1,145 @@
+package engines
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// watch starts a server, and ends it with this process.
+//
+//go:embed watch.sh
+var watch string
+
+// native is a server that is a program as users have it: nobody taught it to
+// write its URL, or to end with its standard input.
+type native struct {
+	name   string
+	folder string // its own, which is there; removed when this process ends
+	// command returns the program and its arguments for a port.
+	command func(port int) ([]string, error)
+	env     []string // besides this process's own
+	url     func(port int) string
+	// crash ends the program at once, without it doing anything for its data.
+	crash syscall.Signal
+	// unprivileged is a program that refuses root.
+	unprivileged bool
+	// ready says why the program, which has this ID, does not answer yet. Another
+	// program may have the port.
+	ready func(ctx context.Context, pid, port int) error
+}
+
+// addressTaken are words of a program that could not have its port.
+const addressTaken = "in use"
+
+// start starts the server at a port, or at a free one for 0.
+func (n native) start(ctx context.Context, port int) (*process, error) {
+	if port != 0 {
+		return n.startAt(ctx, port)
+	}
+	for attempt := 0; ; attempt++ {
+		port, err := freePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := n.startAt(ctx, port)
+		if err == nil || attempt == 5 || !strings.Contains(strings.ToLower(err.Error()), addressTaken) {
+			return p, err
+		}
+	}
+}
+
+func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		return nil, missing{"sh is missing: servers that are no Java programs are started on Unix only"}
+	}
+	command, err := n.command(port)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(n.folder, "log"), os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	stdin, alive, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	// Nobody writes into this pipe. That it ends tells that the program did.
+	ended, running, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	defer ended.Close()
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), sh, append([]string{"-c", watch, "watch", n.folder, strconv.Itoa(int(n.crash))}, command...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdin, log, log, []*os.File{running}
+	cmd.Dir, cmd.Env = n.folder, append(os.Environ(), n.env...)
+	if n.unprivileged {
+		cmd.SysProcAttr = unprivileged()
+	}
+	err = cmd.Start()
+	running.Close()
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	p := &process{url: n.url(port), cmd: cmd, alive: alive, folder: n.folder, crash: n.crash}
+	if err := n.await(ctx, p, ended, port); err != nil {
+		p.stop()
+		said, _ := io.ReadAll(io.NewSectionReader(log, 0, 1<<20)) // nothing read, nothing said
+		return nil, fmt.Errorf("%s did not start: %w; it wrote: %s", n.name, err, strings.TrimSpace(string(said)))
+	}
+	return p, nil
+}
+
+// await returns when the server answers, or with why it does not.
+func (n native) await(ctx context.Context, p *process, ended *os.File, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, startup)
+	defer cancel()
+	for {
+		if err := ended.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+			return err
+		}
+		if _, err := ended.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return errors.New("it ended")
+		}
+		err := n.ready(ctx, p.cmd.Process.Pid, port)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// freePort returns a port of the loopback interface that nobody listens at. It is
+// none of those that the system gives to connections: what connects to a server
+// that is stopped for a moment would now and then get its port, and a server that
+// comes back would not.
+func freePort(ctx context.Context) (int, error) {
+	var err error
+	for range 100 {
+		port := 12000 + rand.IntN(10000)
+		var l net.Listener
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", loopback(port)); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("no port is free: %w", err)
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,128 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// PgBouncer returns the URL of a PgBouncer in front of the database of a URL. It
+// ends with the test. It pools transactions, and knows no prepared statements: a
+// session of a client's ends with each transaction, and what it prepared, set or
+// listens to is another one's then.
+func PgBouncer(t testing.TB, databaseURL string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := startPgBouncer(context.WithoutCancel(t.Context()), u)
+	if err != nil {
+		postgresKind.lack(t, "pgbouncer", err, "")
+	}
+	t.Cleanup(p.end)
+	return p.url
+}
+
+func startPgBouncer(ctx context.Context, database *url.URL) (*process, error) {
+	program, env, err := pgBouncerProgram(ctx)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := unprivilegedFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, user := strings.TrimPrefix(database.Path, "/"), database.User.Username()
+	password, _ := database.User.Password()
+	host, port := database.Hostname(), database.Port()
+	if port == "" {
+		port = "5432"
+	}
+	// Clients need no password: only the server may ask for one.
+	users := filepath.Join(folder, "users")
+	quoted := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+	if err := os.WriteFile(users, []byte(quoted(user)+" "+quoted(password)+"\n"), 0o644); err != nil {
+		return nil, err
+	}
+	through := &url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + name, RawQuery: "sslmode=disable"}
+	p, err := native{
+		name: "pgbouncer", folder: folder, env: env, crash: syscall.SIGKILL, unprivileged: true,
+		url: func(port int) string {
+			u := *through
+			u.Host = loopback(port)
+			return u.String()
+		},
+		command: func(listen int) ([]string, error) {
+			// A file for each port: it tells whose answer an answer is.
+			config := pgBouncerConfig(folder, listen)
+			return []string{program, config}, os.WriteFile(config, fmt.Appendf(nil, `[databases]
+%s = host=%s port=%s dbname=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+admin_users = %s
+pool_mode = transaction
+max_client_conn = 1000
+default_pool_size = 20
+`, name, host, port, postgresString(name), listen, users, user), 0o644)
+		},
+		ready: func(ctx context.Context, _, port int) error {
+			u := *through
+			u.Host, u.Path = loopback(port), "/pgbouncer"
+			return pgBouncerReady(ctx, u.String(), pgBouncerConfig(folder, port))
+		},
+	}.start(ctx, 0)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return p, nil
+}
+
+func pgBouncerConfig(folder string, port int) string {
+	return filepath.Join(folder, fmt.Sprintf("pgbouncer-%d.ini", port))
+}
+
+// pgBouncerProgram returns that of this machine, or Debian's.
+func pgBouncerProgram(ctx context.Context) (program string, env []string, err error) {
+	for _, program := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
+		if program, err := exec.LookPath(program); err == nil {
+			return program, nil, nil
+		}
+	}
+	root, env, err := debian(ctx, "pgbouncer")
+	return filepath.Join(root, "usr", "sbin", "pgbouncer"), env, err
+}
+
+// pgBouncerReady asks the console of a PgBouncer for its configuration.
+func pgBouncerReady(ctx context.Context, console, config string) error {
+	conn, err := pgconn.Connect(ctx, console)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.Exec(ctx, "SHOW CONFIG").ReadAll()
+	if err != nil {
+		return err
+	}
+	for _, result := range results {
+		for _, row := range result.Rows {
+			if string(row[0]) == "conffile" && string(row[1]) == config {
+				return nil
+			}
+		}
+	}
+	return errors.New("at its port is another one")
+}

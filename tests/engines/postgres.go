@@ -1,0 +1,272 @@
+package engines
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/ulikunitz/xz"
+)
+
+const postgresVersion = "18.6.0"
+
+var postgresKind = &kind{name: "postgres", start: func(ctx context.Context) (*process, error) {
+	folder, err := unprivilegedFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newPostgres(ctx, folder, nil)
+}}
+
+// passwordRole is the role whose members must give a password.
+const passwordRole = "needs_password"
+
+const postgresAccess = `
+host all +` + passwordRole + ` 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+`
+
+// postgresPrograms returns the folder with PostgreSQL: always the same version,
+// whichever this machine has.
+func postgresPrograms(ctx context.Context) (string, error) {
+	cache, err := unprivilegedDir(ctx)
+	if err != nil {
+		return "", err
+	}
+	name := "postgres-" + postgresVersion
+	unpacked := filepath.Join(cache, name)
+	return filepath.Join(unpacked, "bin"), once(cache, name, unpacked, func(dir string) error {
+		architecture := map[string]string{"arm64": "arm64v8"}[runtime.GOARCH]
+		if architecture == "" {
+			architecture = runtime.GOARCH
+		}
+		archive := "embedded-postgres-binaries-" + runtime.GOOS + "-" + architecture
+		if err := mavenCopy(ctx, dir, "io.zonky.test.postgres:"+archive+":"+postgresVersion); err != nil {
+			return err
+		}
+		archive = filepath.Join(dir, archive+"-"+postgresVersion+".jar")
+		if err := untar(ctx, archive, dir); err != nil {
+			return err
+		}
+		return errors.Join(os.Remove(archive), os.Chmod(dir, 0o755))
+	})
+}
+
+// untar unpacks the archive that is in a jar.
+func untar(ctx context.Context, path, dir string) error {
+	jar, err := zip.OpenReader(path)
+	if err != nil {
+		return err
+	}
+	defer jar.Close()
+	for _, file := range jar.File {
+		if !strings.HasSuffix(file.Name, ".txz") {
+			continue
+		}
+		packed, err := file.Open()
+		if err != nil {
+			return err
+		}
+		defer packed.Close()
+		archive, err := xz.NewReader(packed)
+		if err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
+		cmd.Stdin = archive
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("tar: %w\n%s", err, out)
+		}
+		return nil
+	}
+	return fmt.Errorf("nothing to unpack in %s", path)
+}
+
+// newPostgres makes a cluster of databases in a folder, and starts its server.
+func newPostgres(ctx context.Context, folder string, settings []string) (*process, error) {
+	programs, err := postgresPrograms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, "initdb"), "-D", filepath.Join(folder, "data"),
+		"--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	cmd.Dir, cmd.SysProcAttr = folder, unprivileged()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "access"), []byte(postgresAccess), 0o644); err != nil {
+		return nil, err
+	}
+	return startPostgres(ctx, folder, 0, settings)
+}
+
+// startPostgres starts a server with the data that are in the folder.
+func startPostgres(ctx context.Context, folder string, port int, settings []string) (*process, error) {
+	programs, err := postgresPrograms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(folder, "data")
+	return native{
+		name: "postgres", folder: folder, crash: syscall.SIGQUIT, unprivileged: true,
+		url: func(port int) string {
+			return "postgres://postgres@" + loopback(port) + "/postgres?sslmode=disable"
+		},
+		command: func(port int) ([]string, error) {
+			command := []string{filepath.Join(programs, "postgres"), "-D", data}
+			for _, setting := range append([]string{
+				"port=" + strconv.Itoa(port), "listen_addresses=127.0.0.1", "unix_socket_directories=",
+				"hba_file=" + filepath.Join(folder, "access"), "max_connections=200", "timezone=UTC",
+			}, settings...) {
+				command = append(command, "-c", setting)
+			}
+			return command, nil
+		},
+		ready: func(_ context.Context, pid, _ int) error {
+			// The server's own word: another one may have the port.
+			content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+			if err != nil {
+				return err
+			}
+			lines := strings.Split(string(content), "\n")
+			if len(lines) < 8 || lines[0] != strconv.Itoa(pid) || strings.TrimSpace(lines[7]) != "ready" {
+				return fmt.Errorf("it is not ready: %q", lines)
+			}
+			return nil
+		},
+	}.start(ctx, port)
+}
+
+// Postgres returns a server that all tests of this process share, or what
+// HOLDFAST_TEST_POSTGRES_URL names. The user of its URL may do everything.
+func Postgres(t testing.TB) Engine {
+	t.Helper()
+	return postgresKind.shared(t)
+}
+
+// StartPostgres is Postgres for a program that is no test. What this machine lacks
+// is an error that says how to get it.
+func StartPostgres(ctx context.Context) (Engine, error) { return postgresKind.get(ctx) }
+
+// PostgresDatabase returns the URL of a database of the test's own on Postgres(t).
+// At the end of the test it is dropped, whoever is connected to it.
+func PostgresDatabase(t testing.TB) string {
+	t.Helper()
+	server := Postgres(t).URL
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := Name()
+	postgresDo(t, server, "CREATE DATABASE "+name)
+	t.Cleanup(func() { postgresDo(t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	u.Path = "/" + name
+	return u.String()
+}
+
+// postgresDo does statements, one by one.
+func postgresDo(t testing.TB, url string, statements ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// PostgresServer is a server that belongs to one test, which may stop it.
+type PostgresServer struct {
+	Engine
+	folder   string
+	settings []string
+	process  *process
+}
+
+// NewPostgres starts a server, even where HOLDFAST_TEST_POSTGRES_URL names one. It
+// ends with the test. Settings are as in postgresql.conf: "max_connections=20".
+func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
+	t.Helper()
+	folder, err := unprivilegedFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &PostgresServer{folder: folder, settings: settings}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := newPostgres(context.WithoutCancel(t.Context()), folder, settings)
+	s.started(t, p, err)
+	return s
+}
+
+// started notes how a start went.
+func (s *PostgresServer) started(t testing.TB, p *process, err error) {
+	t.Helper()
+	postgresKind.need(t, err)
+	s.process, s.Engine = p, postgresKind.engine(p.url)
+}
+
+// Stop ends the server at once: its connections are cut, and what was committed is
+// recovered when it starts again, as after a crash.
+func (s *PostgresServer) Stop() {
+	if s.process != nil {
+		s.process.stop()
+		s.process = nil
+	}
+}
+
+// Restart stops the server and starts it again with its data at the same address.
+func (s *PostgresServer) Restart(t testing.TB) {
+	t.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	p, err := startPostgres(context.WithoutCancel(t.Context()), s.folder, port, s.settings)
+	s.started(t, p, err)
+}
+
+// Role makes a role that must give this password, and returns its URL.
+// Other roles are trusted without one.
+func (s *PostgresServer) Role(t testing.TB, name, password string) string {
+	t.Helper()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgresDo(t, s.URL,
+		"DO $$ BEGIN CREATE ROLE "+passwordRole+"; EXCEPTION WHEN duplicate_object THEN END $$",
+		"CREATE ROLE "+pgx.Identifier{name}.Sanitize()+" LOGIN IN ROLE "+passwordRole+" PASSWORD "+postgresString(password))
+	u.User = url.UserPassword(name, password)
+	return u.String()
+}
+
+// postgresString quotes a value.
+func postgresString(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }

@@ -1,0 +1,260 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var redisKind = &kind{name: "redis", start: func(ctx context.Context) (*process, error) {
+	folder, err := nodeFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newRedis(ctx, folder, 0, nil)
+}}
+
+// redisConfig is the name of the file in a server's folder. The server writes it
+// itself where a Sentinel makes it a replica, or a primary.
+const redisConfig = "redis.conf"
+
+// newRedis starts a server that has no data in a folder of its own.
+func newRedis(ctx context.Context, folder string, port int, config []string) (*process, error) {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, err
+	}
+	words := append([]string{"--bind", "127.0.0.1", "--save", "", "--dir", folder}, config...)
+	if err := os.WriteFile(filepath.Join(folder, redisConfig), redisLines(words), 0o666); err != nil {
+		return nil, err
+	}
+	return startRedis(ctx, folder, port)
+}
+
+// redisLines makes a configuration of words as redis-server takes them as
+// arguments: one with two dashes begins a line.
+func redisLines(words []string) []byte {
+	var lines strings.Builder
+	for _, word := range words {
+		if directive, ok := strings.CutPrefix(word, "--"); ok {
+			lines.WriteString("\n" + directive)
+		} else {
+			lines.WriteString(" " + strconv.Quote(word))
+		}
+	}
+	lines.WriteString("\n")
+	return []byte(lines.String())
+}
+
+// startRedis starts a server, or a Sentinel, with what is in a folder.
+func startRedis(ctx context.Context, folder string, port int, arguments ...string) (*process, error) {
+	program, env, err := redisProgram(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return native{
+		name: "redis-server", folder: folder, env: env, crash: syscall.SIGKILL, ready: redisReady,
+		url: func(port int) string { return "redis://" + loopback(port) },
+		command: func(port int) ([]string, error) {
+			return append([]string{program, filepath.Join(folder, redisConfig), "--port", strconv.Itoa(port)}, arguments...), nil
+		},
+	}.start(ctx, port)
+}
+
+// redisProgram returns the server of this machine, or Debian's.
+func redisProgram(ctx context.Context) (program string, env []string, err error) {
+	if program, err = exec.LookPath("redis-server"); err == nil {
+		return program, nil, nil
+	}
+	root, env, err := debian(ctx, "redis-server")
+	return filepath.Join(root, "usr", "bin", "redis-server"), env, err
+}
+
+// redisFact is a line of what INFO answers.
+func redisFact(info, name string) string {
+	m := regexp.MustCompile(`(?m)^` + name + `:(.*?)\r?$`).FindStringSubmatch(info)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+func redisReady(ctx context.Context, pid, port int) error {
+	// The client would log that nobody listens yet.
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", loopback(port))
+	if err != nil {
+		return err
+	}
+	conn.Close()
+	client := redisClient(port)
+	defer client.Close()
+	info, err := client.Info(ctx).Result()
+	if err != nil {
+		if redis.HasErrorPrefix(err, "NOAUTH") { // it wants a password, and answers
+			return nil
+		}
+		return err
+	}
+	if id := redisFact(info, "process_id"); id != strconv.Itoa(pid) {
+		return fmt.Errorf("at its port is process %s", id)
+	}
+	if redisFact(info, "loading") == "1" {
+		return errors.New("it is still loading")
+	}
+	return nil
+}
+
+// redisClient returns a client that neither repeats nor waits for long.
+func redisClient(port int) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: loopback(port), MaxRetries: -1, DialerRetries: 1, DialTimeout: 10 * time.Second, PoolSize: 1})
+}
+
+// Redis returns a server that all tests of this process share, or what
+// HOLDFAST_TEST_REDIS_URL names: a single server in any case. Its data are in
+// memory only.
+func Redis(t testing.TB) Engine {
+	t.Helper()
+	return redisKind.shared(t)
+}
+
+// StartRedis is Redis for a program that is no test. What this machine lacks is an
+// error that says how to get it.
+func StartRedis(ctx context.Context) (Engine, error) { return redisKind.get(ctx) }
+
+// RedisPrefix returns a prefix for keys of the test's own on Redis(t). At the end
+// of the test all keys that begin with it are deleted.
+func RedisPrefix(t testing.TB) string {
+	t.Helper()
+	options, err := redis.ParseURL(Redis(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := Name() + ":"
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		client := redis.NewClient(options)
+		defer client.Close()
+		keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+		for keys.Next(ctx) {
+			if err := client.Unlink(ctx, keys.Val()).Err(); err != nil {
+				t.Errorf("deleting key %q: %v", keys.Val(), err)
+				return
+			}
+		}
+		if err := keys.Err(); err != nil {
+			t.Errorf("deleting keys of %s: %v", prefix, err)
+		}
+	})
+	return prefix
+}
+
+// RedisServer is a server that belongs to one test, which may stop it.
+type RedisServer struct {
+	Engine
+	folder  string
+	config  []string
+	process *process
+}
+
+// NewRedis starts a server, even where HOLDFAST_TEST_REDIS_URL names one. It ends
+// with the test. Config are words as redis-server takes them: "--appendonly",
+// "yes". Without any, its data are in memory only.
+func NewRedis(t testing.TB, config ...string) *RedisServer {
+	t.Helper()
+	folder, err := nodeFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &RedisServer{folder: folder, config: config}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := newRedis(context.WithoutCancel(t.Context()), folder, 0, config)
+	s.started(t, p, err)
+	return s
+}
+
+// started notes how a start went.
+func (s *RedisServer) started(t testing.TB, p *process, err error) {
+	t.Helper()
+	redisKind.need(t, err)
+	s.process, s.Engine = p, redisKind.engine(p.url)
+}
+
+// Stop ends the server at once, as a crash would; its connections are cut.
+func (s *RedisServer) Stop() {
+	if s.process != nil {
+		s.process.stop()
+		s.process = nil
+	}
+}
+
+// Restart stops the server and starts it again at the same address, with what it
+// wrote to its folder: nothing, without "--appendonly" or "--save".
+func (s *RedisServer) Restart(t testing.TB) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	p, err := startRedis(context.WithoutCancel(t.Context()), s.folder, port)
+	s.started(t, p, err)
+}
+
+// Empty is Restart without the data.
+func (s *RedisServer) Empty(t testing.TB) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	if err := os.RemoveAll(s.folder); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newRedis(context.WithoutCancel(t.Context()), s.folder, port, s.config)
+	s.started(t, p, err)
+}
+
+// Freeze lets the server stand still until Thaw: what is sent to it waits, as on a
+// machine that is suspended.
+func (s *RedisServer) Freeze(t testing.TB) {
+	t.Helper()
+	s.signal(t, freeze)
+}
+
+// Thaw lets the server go on.
+func (s *RedisServer) Thaw(t testing.TB) {
+	t.Helper()
+	s.signal(t, thaw)
+}
+
+func (s *RedisServer) signal(t testing.TB, signal os.Signal) {
+	t.Helper()
+	if s.process == nil {
+		t.Fatal("the server is stopped")
+	}
+	if err := s.process.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *RedisServer) port(t testing.TB) int {
+	t.Helper()
+	_, digits, _ := strings.Cut(s.URL, "127.0.0.1:")
+	port, err := strconv.Atoi(digits)
+	if err != nil {
+		t.Fatalf("no port in %s: %v", s.URL, err)
+	}
+	return port
+}

@@ -1,0 +1,80 @@
+package engines
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sentinelMaster is the name by which a Sentinel knows the primary.
+const sentinelMaster = "holdfast"
+
+// RedisSentinel are a primary, its replica and a Sentinel, which belong to one
+// test. The Sentinel alone decides that the primary is lost, when it has not
+// answered for a second, and then makes the replica the primary. Who comes back is
+// made a replica after some seconds.
+type RedisSentinel struct {
+	// Primary and Replica are called by what they were at first.
+	Primary, Replica *RedisServer
+	// URL is that of the Sentinel, with the name of the primary.
+	URL string
+}
+
+// NewRedisSentinel starts the three, and returns when the replica has all that the
+// primary has and the Sentinel knows both. They end with the test.
+func NewRedisSentinel(t testing.TB) *RedisSentinel {
+	t.Helper()
+	primary := NewRedis(t, "--repl-diskless-sync-delay", "0")
+	port := primary.port(t)
+	replica := NewRedis(t, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1 "+strconv.Itoa(port))
+	askRedis(t, replica.port(t), func(ctx context.Context, client *redis.Client) error {
+		return poll(ctx, func() error {
+			info, err := client.Info(ctx, "replication").Result()
+			if err == nil && redisFact(info, "master_link_status") != "up" {
+				err = fmt.Errorf("the replica is not ready: %s", info)
+			}
+			return err
+		})
+	})
+
+	folder, err := nodeFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`bind 127.0.0.1
+dir %q
+sentinel monitor %s 127.0.0.1 %d 1
+sentinel down-after-milliseconds %[2]s 1000
+sentinel failover-timeout %[2]s 3000
+`, folder, sentinelMaster, port)
+	if err := os.WriteFile(filepath.Join(folder, redisConfig), []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startRedis(context.WithoutCancel(t.Context()), folder, 0, "--sentinel")
+	redisKind.need(t, err)
+	t.Cleanup(p.end)
+	sentinel := &RedisServer{Engine: redisKind.engine(p.url)}
+	askRedis(t, sentinel.port(t), func(ctx context.Context, client *redis.Client) error {
+		// It asks once a second by itself, so that one late answer would be a primary
+		// that is lost, and makes a replica of an old primary after 8 s or more.
+		if err := client.Do(ctx, "sentinel", "debug", "ping-period", 100, "info-period", 1000, "publish-period", 500).Err(); err != nil {
+			return err
+		}
+		return poll(ctx, func() error {
+			replicas, err := client.Do(ctx, "sentinel", "replicas", sentinelMaster).Slice()
+			if err == nil && len(replicas) != 1 {
+				err = fmt.Errorf("the Sentinel knows %d replicas", len(replicas))
+			}
+			return err
+		})
+	})
+	return &RedisSentinel{Primary: primary, Replica: replica, URL: p.url + "?master_name=" + sentinelMaster}
+}

@@ -1,0 +1,22 @@
+//go:build !unix
+
+package engines
+
+import (
+	"context"
+	"syscall"
+)
+
+// No system but Unix has these signals.
+const (
+	freeze = syscall.Signal(-1)
+	thaw   = syscall.Signal(-1)
+)
+
+// There is no such user here, and no server that would need one.
+
+func unprivileged() *syscall.SysProcAttr { return nil }
+
+func unprivilegedDir(ctx context.Context) (string, error) { return cacheDir(ctx) }
+
+func unprivilegedFolder(ctx context.Context) (string, error) { return nodeFolder(ctx) }
