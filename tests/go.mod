@@ -8,6 +8,8 @@ replace github.com/holdfast-go/holdfast/sqlitelock => ../sqlitelock
 
 replace github.com/holdfast-go/holdfast/mongolock => ../mongolock
 
+replace github.com/holdfast-go/holdfast/redislock => ../redislock
+
 replace github.com/holdfast-go/holdfast/internal/mongokit => ../internal/mongokit
 
 replace github.com/holdfast-go/holdfast/compat/mongodoc => ../compat/mongodoc
@@ -43,6 +45,7 @@ require (
 	github.com/golang/protobuf v1.5.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
+	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect

@@ -1,0 +1,79 @@
+package redislock_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+func alone(t *testing.T) *drivertest.Harness {
+	p := newPlace(t)
+	return &drivertest.Harness{
+		Store:  p.open(),
+		Reopen: func(*testing.T) driver.Store { return p.open() },
+		Damage: p.damage,
+	}
+}
+
+func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
+	near := newPlace(t)
+	far := near
+	far.client = through(t, n)
+	h := alone(t)
+	h.Store, h.Damage = far.open(), near.damage
+	h.Reopen = func(*testing.T) driver.Store { return far.open() }
+	return h
+}
+
+// through is a client that reaches the server through the network.
+func through(t testing.TB, n *proxy.Network) *redis.Client {
+	o := options(t, engines.Redis(t).URL)
+	o.Dialer = n.DialContext
+	return connect(t, o)
+}
+
+func TestConformance(t *testing.T)             { drivertest.Run(t, alone) }
+func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(alone)) }
+
+// Connections are cut now and then, before the server has acted or after.
+func TestConformanceBehindNetwork(t *testing.T) {
+	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))
+}
+
+func TestConformanceInCluster(t *testing.T) {
+	cluster := engines.NewRedisCluster(t)
+	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
+		o := &redislock.Options{Prefix: engines.Name() + ":"}
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses(cluster.URL)})
+		t.Cleanup(func() { closeAll(t, client) })
+		return &drivertest.Harness{
+			Store:  redislock.New(client, o),
+			Reopen: func(*testing.T) driver.Store { return redislock.New(client, o) },
+			Damage: func(t *testing.T, resource string) {
+				if err := client.Set(t.Context(), o.Prefix+resource, "nonsense", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+func TestFaults(t *testing.T) {
+	faults.Run(t, func(t *testing.T) *faults.Place {
+		near, n := newPlace(t), proxy.New(t)
+		far := near
+		far.client = through(t, n)
+		return &faults.Place{
+			Network: n,
+			Near:    func(*testing.T) driver.Store { return near.open() },
+			Far:     func(*testing.T) driver.Store { return far.open() },
+		}
+	})
+}
