@@ -27,7 +27,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	}
 	reply, err := c.result()
 	if err != nil {
-		return driver.Grant{}, s.blame(ctx, q.Resource, err)
+		return driver.Grant{}, s.blame(q.Resource, err)
 	}
 	if token, ok := reply.(int64); ok {
 		return driver.Grant{Token: uint64(token), Left: q.TTL}, nil

@@ -26,7 +26,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		left, err := number(calls[i])
 		switch {
 		case err != nil:
-			results[i].Err = s.blame(ctx, q.Resource, err)
+			results[i].Err = s.blame(q.Resource, err)
 		case left == 0:
 			results[i].Err = fmt.Errorf("hold of %q by lock ID %q: %w", q.Resource, q.LockID, driver.ErrLost)
 		case left < 0:
@@ -53,7 +53,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	for i, q := range qs {
 		found, err := number(calls[i])
 		if err != nil {
-			err = s.blame(ctx, q.Resource, err)
+			err = s.blame(q.Resource, err)
 		}
 		results[i] = driver.ReleaseResult{Found: found == 1, Err: err}
 	}

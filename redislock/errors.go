@@ -49,21 +49,22 @@ func unusable(why string, err error) error {
 	return fmt.Errorf("%w: redis: %s: %w", driver.ErrUnusable, why, err)
 }
 
-// blame is wrap for an error that the record may be the cause of: it is looked at
-// if the script failed in its own text.
-func (s *Store) blame(ctx context.Context, resource string, err error) error {
-	wrapped := s.wrap(err)
-	if errors.Is(wrapped, driver.ErrUnusable) || !failedInScript(err) {
-		return wrapped
+// blame is wrap for the error of a script, which the record may be the cause of.
+func (s *Store) blame(resource string, err error) error {
+	if isDamage(err) {
+		return damaged(resource, err)
 	}
-	if _, _, found := s.look(ctx, resource); errors.Is(found, driver.ErrDamaged) {
-		return found
-	}
-	return wrapped
+	return s.wrap(err)
 }
 
-// failedInScript: no fault of the server, but what a script did not expect.
-func failedInScript(err error) bool {
+// isDamage: a script found no record, or could not compute with what it found. In
+// both cases it has written nothing.
+func isDamage(err error) bool {
 	text := err.Error()
-	return strings.HasPrefix(text, "WRONGTYPE") || strings.Contains(text, "user_script")
+	for _, part := range []string{"DAMAGED ", "WRONGTYPE ", "attempt to ", "Bad data format", "Missing bytes"} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
 }

@@ -15,28 +15,17 @@ import (
 // page is about how many keys a server is asked for at once.
 const page = 500
 
-// look reads the record of a resource.
-func (s *Store) look(ctx context.Context, resource string) (model.Time, model.Record, error) {
-	c := s.looking(resource)
-	if err := s.ask(ctx, c); err != nil {
-		return 0, model.Record{}, err
-	}
-	return s.looked(c, resource)
-}
-
+// looking reads the record of a resource, and looked understands it.
 func (s *Store) looking(resource string) *call {
 	return &call{script: look, key: s.key(resource)}
 }
 
 func (s *Store) looked(c *call, resource string) (model.Time, model.Record, error) {
 	reply, err := c.result()
-	switch {
-	case err == nil:
-		return decode(resource, reply)
-	case failedInScript(err):
-		err = damaged(resource, err)
+	if err != nil {
+		return 0, model.Record{}, s.blame(resource, err)
 	}
-	return 0, model.Record{}, s.wrap(err)
+	return decode(resource, reply)
 }
 
 // List implements driver.Store. Without a resource in the filter it goes through
@@ -91,7 +80,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 		}
 		for _, c := range calls {
 			switch n, err := number(c); {
-			case err != nil && failedInScript(err): // whoever asks for it is told that it is damaged
+			case err != nil && isDamage(err): // whoever asks for it is told that it is damaged
 			case err != nil:
 				return total, s.wrap(err)
 			case n < 0:

@@ -9,7 +9,9 @@ import (
 )
 
 // decode understands the time and the record in a reply, see record.lua. What is
-// no record of this package is driver.ErrDamaged.
+// no record of this package is driver.ErrDamaged. What decides nothing is left out
+// if it is not as it should be: owner, host, comment, and when a hold was created
+// or renewed.
 func decode(resource string, reply any) (now model.Time, r model.Record, err error) {
 	r.Resource = resource
 	parts, ok := reply.([]any)
@@ -80,9 +82,10 @@ func decodeHold(value any) (h model.Hold, err error) {
 	h.End = model.Time(number(4, never))
 	h.TakeoverDelay = time.Duration(number(5, driver.MaxTTL.Microseconds())) * time.Microsecond
 	h.Released = number(6, 1) == 1
-	h.Created = model.Time(number(7, never))
-	h.Renewed = model.Time(number(8, never))
-	h.Details = driver.Details{Owner: text(9), Host: text(10), Comment: text(11)}
+	h.Created, h.Renewed = moment(fields[7]), moment(fields[8])
+	h.Details.Owner, _ = fields[9].(string)
+	h.Details.Host, _ = fields[10].(string)
+	h.Details.Comment, _ = fields[11].(string)
 	if err != nil {
 		return h, err
 	}
@@ -96,4 +99,9 @@ func decodeHold(value any) (h model.Hold, err error) {
 		return h, fmt.Errorf("it has no lock ID or no token")
 	}
 	return h, nil
+}
+
+func moment(value any) model.Time {
+	t, _ := value.(int64)
+	return model.Time(max(t, 0))
 }

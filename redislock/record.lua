@@ -3,9 +3,6 @@
 -- and a hold is an array of what is named below. Times are microseconds since 1970
 -- and durations are microseconds: whole numbers below 2^53, which are exact in Lua,
 -- in MessagePack and in an integer of a reply. An end of 2^53 is none.
---
--- What is not a record makes a script fail where it computes with it, which is
--- before it writes anything.
 local TOKEN, TOUCHED, FIRST = 1, 2, 3
 local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED = 1, 2, 3, 4, 5, 6, 7
 local RENEWED = 9 -- after when it was created; owner, host and comment follow
@@ -15,6 +12,22 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local raw = redis.call('GET', KEYS[1])
 local record = raw and cmsgpack.unpack(raw)
+
+-- What is no record is left as it is, whoever asks.
+if raw and type(record) ~= 'table' then
+  return redis.error_reply('DAMAGED it is no array')
+end
+if record and not (record[TOKEN] >= 0 and record[TOKEN] < NEVER and record[TOUCHED] >= 0) then
+  return redis.error_reply('DAMAGED it has no token or no time')
+end
+for i = FIRST, record and #record or 0 do
+  local h = record[i]
+  if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0
+    or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
+    or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) then
+    return redis.error_reply('DAMAGED hold ' .. i - TOUCHED .. ' is none')
+  end
+end
 
 -- When a hold stops to block.
 local function clear(h)

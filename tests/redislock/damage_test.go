@@ -1,0 +1,106 @@
+package redislock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
+)
+
+// A record that cannot be understood is a named error, whoever asks for it, and
+// stays as it is to the byte.
+func TestDamage(t *testing.T) {
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	for name, change := range map[string]string{
+		"a text":                    `raw = 'free'`,
+		"an empty text":             `raw = ''`,
+		"a number":                  `raw = '1795300000000000'`,
+		"cut off":                   `raw = string.sub(raw, 1, -2)`,
+		"something follows":         `raw = cmsgpack.pack({}, r)`,
+		"an empty array":            `r = {}`,
+		"a map":                     `r = { token = 5 }`,
+		"no time":                   `r[2] = false`,
+		"token is a text":           `r[1] = '5'`,
+		"token is negative":         `r[1] = -5`,
+		"token is 2^53":             `r[1] = 9007199254740992`,
+		"hold is a text":            `r[3] = 'a text of 12'`,
+		"hold is a number":          `r[3] = 12`,
+		"hold is short":             `r[3][12] = nil`,
+		"hold ID is a number":       `r[3][1] = 5`,
+		"hold ID is short":          `r[3][1] = 'abc'`,
+		"lock ID is empty":          `r[3][2] = ''`,
+		"lock ID is a number":       `r[3][2] = 5`,
+		"lock ID is true":           `r[3][2] = true`,
+		"mode is none":              `r[3][3] = 2`,
+		"mode is a text":            `r[3][3] = '1'`,
+		"its token is 0":            `r[3][4] = 0`,
+		"its token is a text":       `r[3][4] = '7'`,
+		"its token is 2^53":         `r[3][4] = 9007199254740992`,
+		"end is false":              `r[3][5] = false`,
+		"end is a text":             `r[3][5] = 'soon'`,
+		"end is beyond reach":       `r[3][5] = 9007199254740994`,
+		"end is before 1970":        `r[3][5] = -1`,
+		"delay is negative":         `r[3][6] = -1`,
+		"delay is a text":           `r[3][6] = '5'`,
+		"released is a text":        `r[3][7] = 'no'`,
+		"released is true":          `r[3][7] = true`,
+		"beside a sound one":        `r[4] = { 'x' }`,
+		"expired, without lock ID":  `r[3][5] = 1; r[3][2] = ''`,
+		"expired, of no known mode": `r[3][5] = 1; r[3][3] = 'x'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := ask.Granted(t, s, ask.Request(name, "a"))
+			script := fmt.Sprintf(`
+				local raw = redis.call('GET', KEYS[1])
+				local before, r = raw, cmsgpack.unpack(raw)
+				%s
+				if raw == before then raw = cmsgpack.pack(r) end
+				redis.call('SET', KEYS[1], raw)`, change)
+			key := p.Prefix + name
+			if err := p.client.Eval(t.Context(), script, []string{key}).Err(); err != nil && err.Error() != "redis: nil" {
+				t.Fatal(err)
+			}
+			before := p.client.Get(t.Context(), key).Val()
+			ask.Damaged(t, s, ref)
+			if after := p.client.Get(t.Context(), key).Val(); after != before {
+				t.Errorf("the key had\n%q\nand has\n%q", before, after)
+			}
+		})
+	}
+}
+
+// So is a key that somebody uses for something else.
+func TestKeyOfAnotherType(t *testing.T) {
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	if err := p.client.HSet(t.Context(), p.Prefix+"r", "a", "b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ask.Damaged(t, s, driver.HoldRef{Resource: "r", LockID: "a", HoldID: driver.NewHoldID(), Token: 7})
+	if got := p.client.HGet(t.Context(), p.Prefix+"r", "a").Val(); got != "b" {
+		t.Errorf("the field is %q now", got)
+	}
+}
+
+// What decides nothing may be anything.
+func TestHarmlessDamage(t *testing.T) {
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	if err := p.client.Eval(t.Context(), `
+		local r = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+		for i = 8, 12 do r[3][i] = { 'nonsense' } end
+		redis.call('SET', KEYS[1], cmsgpack.pack(r))`, []string{p.Prefix + "r"}).Err(); err != nil && err.Error() != "redis: nil" {
+		t.Fatal(err)
+	}
+	held := ask.Refused(t, s, ask.Request("r", "b"))
+	if got := held.Holders[0]; got.Ref() != ref || got.Owner != "" || !got.Created.IsZero() {
+		t.Errorf("the holder is %+v", got)
+	}
+	if !ask.Released(t, s, ref, 0) {
+		t.Error("the hold was not found")
+	}
+}
+
