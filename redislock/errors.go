@@ -17,13 +17,16 @@ var lasting = []struct{ begins, why string }{
 	{"WRONGPASS", "the server refuses user or password"},
 	{"ERR invalid password", "the server refuses the password"},
 	{"ERR AUTH", "the server has no password set, but the client sends one"},
-	{"NOPERM", "the user lacks a right that the store needs: see docs/stores.md"},
+	{"NOPERM", lacksRight},
+	{"The user executing the script can't", lacksRight},
 	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
 	{"MISCONF", "the server refuses to write, for it cannot save its data: see to its disk"},
 	{"MOVED", "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"},
 	{"ERR This instance has cluster support disabled", "the server is not a node of a Cluster: name it alone, without ?cluster=true"},
 	{"ERR DB index is out of range", "the server has no database of that number"},
 }
+
+const lacksRight = "the user lacks a right that the store needs: docs/stores.md lists them"
 
 // wrap says what it is about. What lasts until somebody mends it becomes
 // driver.ErrUnusable; all else stays of unknown outcome.

@@ -60,7 +60,7 @@ local function write(changed, retention)
   -- A server whose memory is full takes no SET, unless it comes after something
   -- that frees memory. A hold can thus be renewed and released all the same.
   if not raw or not string.find(done.err, 'OOM', 1, true) then
-    error(done.err)
+    error(done.err, 0)
   end
   raw = nil
   redis.call('DEL', KEYS[1])

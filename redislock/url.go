@@ -95,9 +95,9 @@ func parseURL(u *url.URL) (*target, error) {
 		return nil, fmt.Errorf("%w: redis URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case strings.Contains(u.EscapedPath()+u.EscapedFragment(), "@"):
+	case strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
 		// It may end a password that would pass for other parts.
-		return fail("it has an @ after the servers: in a password, / is written %%2F, ? %%3F and # %%23")
+		return fail("it has an @ after the servers: in a password, / is written %%2F, ? %%3F and # %%23, elsewhere @ is written %%40")
 	case u.Host == "":
 		return fail("it names no server: write redis://HOST:PORT/DATABASE")
 	case u.Fragment != "":
@@ -146,7 +146,7 @@ func (t *target) check(servers int) error {
 	case c.MasterName == "" && c.DB != 0 && (servers > 1 || c.IsClusterMode):
 		return fmt.Errorf("a Cluster has no database %d", c.DB)
 	}
-	var o Options = t.store
+	o := t.store
 	if o.Retention == 0 {
 		o.Retention = DefaultRetention
 	}

@@ -47,6 +47,8 @@ replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 
 replace github.com/holdfast-go/holdfast/mongolock => ../../mongolock
 
+replace github.com/holdfast-go/holdfast/redislock => ../../redislock
+
 replace github.com/holdfast-go/holdfast/tests => ../
 
 replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit

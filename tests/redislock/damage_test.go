@@ -103,4 +103,3 @@ func TestHarmlessDamage(t *testing.T) {
 		t.Error("the hold was not found")
 	}
 }
-

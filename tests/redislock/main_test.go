@@ -87,3 +87,5 @@ func addresses(url string) []string {
 	_, list, _ := strings.Cut(url, "://")
 	return strings.Split(list, ",")
 }
+
+func countLines(text string) int { return strings.Count(strings.TrimSpace(text), "\n") + 1 }
