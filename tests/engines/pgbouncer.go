@@ -51,7 +51,7 @@ func startPgBouncer(ctx context.Context, database *url.URL) (*process, error) {
 	// Clients need no password: only the server may ask for one.
 	users := filepath.Join(folder, "users")
 	quoted := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
-	if err := os.WriteFile(users, []byte(quoted(user)+" "+quoted(password)+"\n"), 0o644); err != nil {
+	if err := writeUnprivileged(users, []byte(quoted(user)+" "+quoted(password)+"\n")); err != nil {
 		return nil, err
 	}
 	through := &url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + name, RawQuery: "sslmode=disable"}
@@ -65,7 +65,7 @@ func startPgBouncer(ctx context.Context, database *url.URL) (*process, error) {
 		command: func(listen int) ([]string, error) {
 			// A file for each port: it tells whose answer an answer is.
 			config := pgBouncerConfig(folder, listen)
-			return []string{program, config}, os.WriteFile(config, fmt.Appendf(nil, `[databases]
+			return []string{program, config}, writeUnprivileged(config, fmt.Appendf(nil, `[databases]
 %s = host=%s port=%s dbname=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -77,7 +77,7 @@ admin_users = %s
 pool_mode = transaction
 max_client_conn = 1000
 default_pool_size = 20
-`, name, host, port, postgresString(name), listen, users, user), 0o644)
+`, name, host, port, postgresString(name), listen, users, user))
 		},
 		ready: func(ctx context.Context, _, port int) error {
 			u := *through

@@ -106,7 +106,7 @@ func newPostgres(ctx context.Context, folder string, settings []string) (*proces
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "access"), []byte(postgresAccess), 0o644); err != nil {
+	if err := writeUnprivileged(filepath.Join(folder, "access"), []byte(postgresAccess)); err != nil {
 		return nil, err
 	}
 	return startPostgres(ctx, folder, 0, settings)

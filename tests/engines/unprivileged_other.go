@@ -4,6 +4,7 @@ package engines
 
 import (
 	"context"
+	"os"
 	"syscall"
 )
 
@@ -20,3 +21,5 @@ func unprivileged() *syscall.SysProcAttr { return nil }
 func unprivilegedDir(ctx context.Context) (string, error) { return cacheDir(ctx) }
 
 func unprivilegedFolder(ctx context.Context) (string, error) { return nodeFolder(ctx) }
+
+func writeUnprivileged(path string, content []byte) error { return os.WriteFile(path, content, 0o600) }

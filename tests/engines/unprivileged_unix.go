@@ -4,6 +4,7 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,7 +57,10 @@ func unprivilegedDir(ctx context.Context) (string, error) {
 // else could have put programs into.
 func temporaryDir() (string, error) {
 	dir := filepath.Join(os.TempDir(), "holdfast-engines")
-	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(dir, 0o755); err == nil {
+		err = os.Chmod(dir, 0o755) // whatever the umask is
+		return dir, err
+	} else if !os.IsExist(err) {
 		return "", err
 	}
 	info, err := os.Lstat(dir)
@@ -85,12 +89,17 @@ func unprivilegedFolder(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	if os.Getuid() == 0 {
-		for _, path := range []string{parent, folder} {
-			if err := os.Chown(path, nobody, nobody); err != nil {
-				return "", err
-			}
-		}
+	return folder, errors.Join(giveAway(parent), giveAway(folder))
+}
+
+// writeUnprivileged writes a file that such a server reads, and nobody else.
+func writeUnprivileged(path string, content []byte) error {
+	return errors.Join(os.WriteFile(path, content, 0o600), giveAway(path))
+}
+
+func giveAway(path string) error {
+	if os.Getuid() != 0 {
+		return nil
 	}
-	return folder, nil
+	return os.Chown(path, nobody, nobody)
 }
