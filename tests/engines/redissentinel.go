@@ -65,7 +65,7 @@ sentinel failover-timeout %[2]s 3000
 	askRedis(t, sentinel.port(t), func(ctx context.Context, client *redis.Client) error {
 		// It asks once a second by itself, so that one late answer would be a primary
 		// that is lost, and makes a replica of an old primary after 8 s or more.
-		if err := client.Do(ctx, "sentinel", "debug", "ping-period", 100, "info-period", 1000, "publish-period", 500).Err(); err != nil {
+		if err := client.Do(ctx, "sentinel", "debug", "ping-period", 400, "info-period", 1000, "publish-period", 500).Err(); err != nil {
 			return err
 		}
 		return poll(ctx, func() error {
