@@ -132,7 +132,7 @@ func startPostgres(ctx context.Context, folder string, port int, settings []stri
 			}, settings...) {
 				command = append(command, "-c", setting)
 			}
-			return command, nil
+			return clocked(ctx, folder, command)
 		},
 		ready: func(_ context.Context, pid, _ int) error {
 			// The server's own word: another one may have the port.
@@ -164,7 +164,11 @@ func StartPostgres(ctx context.Context) (Engine, error) { return postgresKind.ge
 // At the end of the test it is dropped, whoever is connected to it.
 func PostgresDatabase(t testing.TB) string {
 	t.Helper()
-	server := Postgres(t).URL
+	return postgresDatabase(t, Postgres(t).URL)
+}
+
+func postgresDatabase(t testing.TB, server string) string {
+	t.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func startRedis(ctx context.Context, folder string, port int, arguments ...strin
 		name: "redis-server", folder: folder, env: env, crash: syscall.SIGKILL, ready: redisReady,
 		url: func(port int) string { return "redis://" + loopback(port) },
 		command: func(port int) ([]string, error) {
-			return append([]string{program, filepath.Join(folder, redisConfig), "--port", strconv.Itoa(port)}, arguments...), nil
+			return clocked(ctx, folder, append([]string{program, filepath.Join(folder, redisConfig), "--port", strconv.Itoa(port)}, arguments...))
 		},
 	}.start(ctx, port)
 }
@@ -165,6 +165,7 @@ type RedisServer struct {
 	Engine
 	folder  string
 	config  []string
+	clock   *Clock // nil: that of the machine
 	process *process
 }
 
@@ -172,6 +173,23 @@ type RedisServer struct {
 // with the test. Config are words as redis-server takes them: "--appendonly",
 // "yes". Without any, its data are in memory only.
 func NewRedis(t testing.TB, config ...string) *RedisServer {
+	t.Helper()
+	s := newRedisServer(t, config)
+	s.create(t, 0)
+	return s
+}
+
+// NewRedisClock is NewRedis for a server that has a clock of its own, by which its
+// keys expire.
+func NewRedisClock(t testing.TB, config ...string) (*RedisServer, *Clock) {
+	t.Helper()
+	s := newRedisServer(t, config)
+	s.clock = newClock(t, s.folder)
+	s.create(t, 0)
+	return s, s.clock
+}
+
+func newRedisServer(t testing.TB, config []string) *RedisServer {
 	t.Helper()
 	folder, err := nodeFolder(t.Context())
 	if err != nil {
@@ -184,9 +202,14 @@ func NewRedis(t testing.TB, config ...string) *RedisServer {
 			t.Error(err)
 		}
 	})
-	p, err := newRedis(context.WithoutCancel(t.Context()), folder, 0, config)
-	s.started(t, p, err)
 	return s
+}
+
+// create starts the server without data.
+func (s *RedisServer) create(t testing.TB, port int) {
+	t.Helper()
+	p, err := newRedis(context.WithoutCancel(t.Context()), s.folder, port, s.config)
+	s.started(t, p, err)
 }
 
 // started notes how a start went.
@@ -222,8 +245,10 @@ func (s *RedisServer) Empty(t testing.TB) {
 	if err := os.RemoveAll(s.folder); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newRedis(context.WithoutCancel(t.Context()), s.folder, port, s.config)
-	s.started(t, p, err)
+	if s.clock != nil {
+		newClock(t, s.folder).Set(s.clock.Now())
+	}
+	s.create(t, port)
 }
 
 // Freeze lets the server stand still until Thaw: what is sent to it waits, as on a

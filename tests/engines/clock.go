@@ -1,0 +1,117 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// Clock is the clock of a server, by the microsecond. It stands still unless it is
+// set, and begins ten years behind that of the machine. A server sees the new time
+// at once, also in the midst of a statement.
+//
+// What a server waits for, and for how long, is another matter. PostgreSQL's
+// time-outs (lock_timeout, and deadlock_timeout with what it finds) go by the
+// clock of the machine, but only while this one is not ahead of it. Whatever
+// sleeps until a time does so until the clock is set to it: pg_sleep, and in Redis
+// WAIT and all that blocks.
+type Clock struct {
+	t      testing.TB
+	folder string // of the server
+
+	mu sync.Mutex
+	at time.Time
+}
+
+// fakeTime is libfaketime, which gives a program another time than the system's.
+// It reads it from a file whenever the program asks.
+const fakeTime = "usr/lib/*/faketime/libfaketime.so.1"
+
+// clocked returns a command of the server that has the folder, for where it has a
+// clock.
+func clocked(ctx context.Context, folder string, command []string) ([]string, error) {
+	if !exists(clockFile(folder)) {
+		return command, nil
+	}
+	root, _, err := debian(ctx, "libfaketime")
+	if err != nil {
+		return nil, err
+	}
+	library, err := filepath.Glob(filepath.Join(root, fakeTime))
+	if err != nil || len(library) != 1 {
+		return nil, fmt.Errorf("%s in %s: %q (%w)", fakeTime, root, library, err)
+	}
+	return append([]string{
+		// The allocator that Redis has would ask for the time before libfaketime is
+		// ready, which would then wait for memory, for ever. The C library has one, too.
+		"env", "LD_PRELOAD=" + library[0] + ":libc.so.6",
+		"FAKETIME_TIMESTAMP_FILE=" + clockFile(folder), "FAKETIME_NO_CACHE=1", "TZ=UTC",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",
+	}, command...), nil
+}
+
+// newClock gives a folder a clock, for the server that is going to have it.
+func newClock(t testing.TB, folder string) *Clock {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	c := &Clock{t: t, folder: folder}
+	c.Set(time.Now().AddDate(-10, 0, 0))
+	return c
+}
+
+func clockFile(folder string) string { return filepath.Join(folder, "clock") }
+
+// setClock makes it the time of the server that has the folder. The file is never
+// half there.
+func setClock(folder string, at time.Time) error {
+	// Half a microsecond more, for libfaketime calculates with binary fractions.
+	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000\n")
+	file := clockFile(folder)
+	return errors.Join(writeUnprivileged(file+".new", []byte(text)), os.Rename(file+".new", file))
+}
+
+// Now is the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at.Truncate(time.Microsecond)
+}
+
+// Advance moves the clock, back if d is negative.
+func (c *Clock) Advance(d time.Duration) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set(c.at.Add(d))
+}
+
+// Set sets the clock to a time.
+func (c *Clock) Set(at time.Time) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set(at)
+}
+
+func (c *Clock) set(at time.Time) {
+	c.t.Helper()
+	if err := setClock(c.folder, at); err != nil {
+		c.t.Fatal(err)
+	}
+	c.at = at
+}
+
+// Drive lets a harness of the conformance suite move the clock, and see it.
+func (c *Clock) Drive(h *drivertest.Harness) *drivertest.Harness {
+	h.Now, h.Advance = c.Now, c.Advance
+	return h
+}
