@@ -124,6 +124,22 @@ const (
 	FencingNone Fencing = "none"
 )
 
+// Failover says what is left of holds when a copy of the store takes over.
+type Failover string
+
+// What a fail-over leaves.
+const (
+	// FailoverNone: there are no copies.
+	FailoverNone Failover = ""
+	// FailoverKeeps: what was granted is there, for it was on enough copies before
+	// the grant was told.
+	FailoverKeeps Failover = "keeps"
+	// FailoverMayLose: copies follow when they can. What the new one had not yet got
+	// is lost, so that two can hold one lock, and tokens rise as far as the clocks
+	// of the servers agree.
+	FailoverMayLose Failover = "may lose"
+)
+
 // Traits are what a store promises, for people to choose by and for the
 // conformance suite to check.
 type Traits struct {
@@ -144,6 +160,8 @@ type Traits struct {
 	Shared bool
 	// Fencing says what tokens promise.
 	Fencing Fencing
+	// Failover says what is left of holds when a copy of the store takes over.
+	Failover Failover
 }
 
 // SweepResult counts what a Sweep removed.

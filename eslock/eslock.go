@@ -121,7 +121,7 @@ var (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "elasticsearch", Reach: driver.Network, ServerClock: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict,
+		Durable: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
 	}
 }
 

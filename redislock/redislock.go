@@ -56,7 +56,7 @@ import (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "redis", Reach: driver.Network, ServerClock: true, Notifies: true,
-		Shared: true, Fencing: driver.FencingStrict,
+		Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
 	}
 }
 

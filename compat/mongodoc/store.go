@@ -34,7 +34,7 @@ func newStore(
 	return &Store{
 		coll: mongokit.New(coll), prepare: prepare,
 		traits: driver.Traits{
-			Name: name, Reach: driver.Network, ServerClock: true, Durable: true, Fencing: fencing,
+			Name: name, Reach: driver.Network, ServerClock: true, Durable: true, Fencing: fencing, Failover: driver.FailoverKeeps,
 		},
 	}
 }
