@@ -11,7 +11,9 @@ require (
 	github.com/gdamore/tcell/v3 v3.6.0
 	github.com/holdfast-go/holdfast/eslock/esurl v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
+	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
@@ -22,6 +24,7 @@ require (
 )
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/elastic/elastic-transport-go/v8 v8.11.0 // indirect
@@ -45,6 +48,7 @@ require (
 	go.opentelemetry.io/otel v1.29.0 // indirect
 	go.opentelemetry.io/otel/metric v1.29.0 // indirect
 	go.opentelemetry.io/otel/trace v1.29.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
@@ -60,6 +64,8 @@ replace github.com/holdfast-go/holdfast => ../../
 replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mongokit
 
 replace github.com/holdfast-go/holdfast/mongolock => ../../mongolock
+
+replace github.com/holdfast-go/holdfast/redislock => ../../redislock
 
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 

@@ -6,6 +6,13 @@
 // when one is lost is the package's affair. docs/cli.md describes its use.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(execute(os.Args[1:])) }
+	"github.com/redis/go-redis/v9/logging"
+)
+
+func main() {
+	logging.Disable() // go-redis writes to stderr what its errors say, too
+	os.Exit(execute(os.Args[1:]))
+}

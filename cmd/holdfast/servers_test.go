@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -31,7 +32,7 @@ var onServers = []string{
 // TestScriptsOnServers runs them on each server that the tests have.
 func TestScriptsOnServers(t *testing.T) {
 	for name, stores := range map[string]func(t *testing.T, server *url.URL) func(script string) string{
-		"mongodb": collections, "opensearch": indices, "elasticsearch": indices,
+		"mongodb": collections, "opensearch": indices, "elasticsearch": indices, "redis": prefixes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			storeURL := stores(t, serverURL(t, name))
@@ -121,5 +122,34 @@ func indices(t *testing.T, server *url.URL) func(script string) string {
 			Scheme: scheme, User: server.User, Host: server.Host, Path: server.Path,
 			RawQuery: url.Values{"index": {index}}.Encode(),
 		}).String()
+	}
+}
+
+// prefixes gives each script keys that go with the test.
+func prefixes(t *testing.T, server *url.URL) func(script string) string {
+	options, err := redis.ParseURL(server.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	prefix := testName()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+		for keys.Next(ctx) {
+			if err := client.Unlink(ctx, keys.Val()).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(keys.Err(), client.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(script string) string {
+		store := *server
+		query := store.Query()
+		query.Set("prefix", prefix+"-"+script+":")
+		store.RawQuery = query.Encode()
+		return store.String()
 	}
 }

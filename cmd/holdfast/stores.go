@@ -11,6 +11,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -25,6 +26,7 @@ var linked = []struct {
 	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
 	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
 		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
+	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits()},
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 
@@ -59,7 +61,7 @@ variable or a file of yours.`,
 }
 
 func storesTable() [][]string {
-	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "DURABLE", "SHARED", "FENCING", "URL"}}
+	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "DURABLE", "SHARED", "FENCING", "FAIL-OVER", "URL"}}
 	for _, s := range linked {
 		t := s.traits
 		clock := "each client's"
@@ -67,10 +69,18 @@ func storesTable() [][]string {
 			clock = "the store's"
 		}
 		rows = append(rows, []string{
-			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Durable), yes(t.Shared), string(t.Fencing), s.form,
+			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Durable), yes(t.Shared), string(t.Fencing), failover(t.Failover), s.form,
 		})
 	}
 	return rows
+}
+
+// failover is what is left of holds, or that there is nothing to fail over to.
+func failover(f driver.Failover) string {
+	if f == driver.FailoverNone {
+		return "-"
+	}
+	return string(f)
 }
 
 func yes(b bool) string {

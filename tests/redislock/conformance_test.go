@@ -22,6 +22,17 @@ func alone(t *testing.T) *drivertest.Harness {
 	}
 }
 
+// onSetClock has a server of its own, whose clock stands still until it is moved.
+func onSetClock(t *testing.T) *drivertest.Harness {
+	server, clock := engines.NewRedisClock(t)
+	p := place{redislock.Options{Prefix: "holdfast:"}, connect(t, options(t, server.URL))}
+	return clock.Drive(&drivertest.Harness{
+		Store:  p.open(),
+		Reopen: func(*testing.T) driver.Store { return p.open() },
+		Damage: p.damage,
+	})
+}
+
 func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	near := newPlace(t)
 	far := near
@@ -39,7 +50,8 @@ func through(t testing.TB, n *proxy.Network) *redis.Client {
 	return connect(t, o)
 }
 
-func TestConformance(t *testing.T)             { drivertest.Run(t, alone) }
+func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
+func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, alone) }
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(alone)) }
 
 // Connections are cut now and then, before the server has acted or after.
