@@ -13,7 +13,7 @@ import (
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = &call{script: renew, key: s.key(q.Resource), durable: true, args: []any{
+		calls[i] = &call{script: renew, key: s.key(q.Resource), durable: true, once: q.HoldID.IsZero(), args: []any{
 			q.HoldID.String(), q.LockID, int64(q.Token), micros(q.TTL), flag(q.Exact), s.o.Retention.Milliseconds(),
 		}}
 	}
@@ -42,7 +42,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = &call{script: release, key: s.key(q.Resource), args: []any{
+		calls[i] = &call{script: release, key: s.key(q.Resource), once: q.HoldID.IsZero(), args: []any{
 			q.HoldID.String(), q.LockID, int64(q.Token), micros(q.After), s.o.Retention.Milliseconds(), s.publish(),
 		}}
 	}

@@ -33,6 +33,21 @@ func (c *call) evalSHA(ctx context.Context) *redis.Cmd {
 }
 func (c *call) eval(ctx context.Context) *redis.Cmd { return c.command(ctx, "EVAL", c.script.text) }
 
+// sent is what go-redis is given. It sends a command again if a connection breaks,
+// and all others of the pipeline with it, unless one of them must not be.
+func (c *call) sent() redis.Cmder {
+	if c.once {
+		return once{c.cmd}
+	}
+	return c.cmd
+}
+
+// once is a command that is sent at most once.
+type once struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }
+
 func (c *call) command(ctx context.Context, name, script string) *redis.Cmd {
 	args := make([]any, 0, 4+len(c.args))
 	cmd := redis.NewCmd(ctx, append(append(args, name, script, 1, c.key), c.args...)...)
@@ -49,12 +64,12 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, batch []
 		durable = durable || c.durable && s.o.Replicas > 0
 	}
 	if len(batch) == 1 && !durable {
-		client.Process(ctx, batch[0].cmd) //nolint:errcheck // the command has it
+		client.Process(ctx, batch[0].sent()) //nolint:errcheck // the command has it
 		return
 	}
 	pipe := client.Pipeline()
 	for _, c := range batch {
-		pipe.Process(ctx, c.cmd) //nolint:errcheck // nothing is sent yet
+		pipe.Process(ctx, c.sent()) //nolint:errcheck // nothing is sent yet
 	}
 	var wait *redis.Cmd
 	if durable {
@@ -84,7 +99,7 @@ func redirected(err error) bool {
 func (s *Store) redirect(ctx context.Context, c *call) {
 	s.cluster.ReloadState(ctx)
 	c.cmd = c.eval(ctx)
-	s.cluster.Process(ctx, c.cmd) //nolint:errcheck // the command has it
+	s.cluster.Process(ctx, c.sent()) //nolint:errcheck // the command has it
 	if c.durable && s.o.Replicas > 0 {
 		c.err = fmt.Errorf("slot moved: replicas were not waited for")
 	}

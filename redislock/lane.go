@@ -29,6 +29,7 @@ type call struct {
 	key     string
 	args    []any
 	durable bool // must be on replicas, if any are to be waited for
+	once    bool // must not be sent again by the client
 
 	cmd  *redis.Cmd
 	err  error         // why cmd does not count

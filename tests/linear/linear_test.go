@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/esnode"
@@ -47,6 +49,18 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 	},
 	"elasticsearch": func(t *testing.T) [2]driver.Store {
 		return openSearch(t, engines.Elasticsearch(t))
+	},
+	"redis": func(t *testing.T) [2]driver.Store {
+		return openRedis(t, nil)
+	},
+	"redis, connections cut": func(t *testing.T) [2]driver.Store {
+		n := proxy.New(t)
+		both := openRedis(t, n)
+		n.Set(proxy.Rarely(1))
+		for i, s := range both {
+			both[i] = settled{s}
+		}
+		return both
 	},
 	"mongodb": func(t *testing.T) [2]driver.Store {
 		db := engines.MongoDatabase(t)
@@ -91,6 +105,33 @@ func openSearch(t *testing.T, e engines.Engine) (both [2]driver.Store) {
 	index := engines.SearchIndex(t, e)
 	for i := range both {
 		s := eslock.New(esnode.New(t, e), &eslock.Options{Index: index})
+		if err := s.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		both[i] = s
+	}
+	return both
+}
+
+// openRedis opens two stores on keys of their own, the second one behind the network
+// if there is one.
+func openRedis(t *testing.T, n *proxy.Network) (both [2]driver.Store) {
+	prefix := engines.RedisPrefix(t)
+	for i := range both {
+		o, err := redis.ParseURL(engines.Redis(t).URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n != nil && i == 1 {
+			o.Dialer = n.DialContext
+		}
+		client := redis.NewClient(o)
+		t.Cleanup(func() {
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		s := redislock.New(client, &redislock.Options{Prefix: prefix, Poll: true})
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,83 @@
+package redislock_test
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+// go-redis sends again what it has no reply to. That is harmless to a request that
+// names its hold, and must not happen to one that does not: the second one would
+// meet a hold that was acquired in between.
+func TestHiddenRepeats(t *testing.T) {
+	for name, c := range map[string]struct {
+		named bool
+		most  int // scripts that run
+	}{"a hold that is named": {true, 2}, "whichever hold there is": {false, 1}} {
+		for what, do := range map[string]func(s driver.Store, ref driver.HoldRef){
+			"release": func(s driver.Store, ref driver.HoldRef) {
+				_, _ = s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+			},
+			"renewal": func(s driver.Store, ref driver.HoldRef) {
+				_, _ = s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+			},
+		} {
+			t.Run(what+" of "+name, func(t *testing.T) {
+				t.Parallel()
+				server, n := engines.NewRedis(t), proxy.New(t)
+				client := connect(t, options(t, server.URL))
+				near := newStore(t, client, nil)
+				o := options(t, server.URL)
+				o.Dialer, o.MinRetryBackoff = n.DialContext, 200*time.Millisecond
+				far := newStore(t, connect(t, o), nil)
+				ref := ask.Granted(t, near, ask.Request("r", "a"))
+				other := ask.Granted(t, near, ask.Request("other", "a"))
+				do(far, other) // the server gets the script
+				if !c.named {
+					ref.HoldID, ref.Token = driver.HoldID{}, 0
+				}
+				before := scriptsRun(t, client)
+				n.Set(proxy.CutReplies)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					do(far, ref)
+				}()
+				ask.Until(t, "the script has run", func() bool { return scriptsRun(t, client) > before })
+				n.Set(proxy.Fault{})
+				<-done
+				if ran := scriptsRun(t, client) - before; ran != c.most {
+					t.Errorf("%d scripts ran, want %d", ran, c.most)
+				}
+			})
+		}
+	}
+}
+
+var scriptStatistics = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
+
+// scriptsRun is how many scripts the server has run by their names.
+func scriptsRun(t testing.TB, client *redis.Client) int {
+	t.Helper()
+	info, err := client.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := scriptStatistics.FindStringSubmatch(info)
+	if calls == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(calls[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
