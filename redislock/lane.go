@@ -112,14 +112,17 @@ func (l *lane) add(calls []*call) {
 }
 
 func (l *lane) send() {
-	for {
-		runtime.Gosched() // whoever is about to ask, of those that the last replies let go on, joins in
+	for many := false; ; {
+		if many {
+			runtime.Gosched() // whoever is about to ask, of those that the last replies let go on, joins in
+		}
 		batch := l.take()
 		if batch == nil {
 			return
 		}
 		if len(batch) > 0 {
 			l.exec(l.ctx, l.client, batch)
+			many = len(batch) > 1
 			continue
 		}
 		select {

@@ -80,7 +80,7 @@ func measureMongoCommands(ctx context.Context, _ string) (_ []result, err error)
 		}
 		return nil
 	}
-	renewals, err := holdMany(ctx, store)
+	renewals, err := holdMany(ctx, store, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +100,12 @@ func measureMongoCommands(ctx context.Context, _ string) (_ []result, err error)
 	)
 }
 
-// holdMany takes what a batch of renewals is about.
-func holdMany(ctx context.Context, store driver.Store) ([]driver.RenewRequest, error) {
+// holdMany takes what a batch of renewals is about, the resources from a number on.
+func holdMany(ctx context.Context, store driver.Store, from int) ([]driver.RenewRequest, error) {
 	renewals := make([]driver.RenewRequest, renewalsPerBatch)
 	for i := range renewals {
 		q := driver.AcquireRequest{
-			Resource: fmt.Sprintf("batch-%d", i), LockID: driver.NewHoldID().String(), HoldID: driver.NewHoldID(), TTL: time.Hour,
+			Resource: fmt.Sprintf("batch-%d", from+i), LockID: driver.NewHoldID().String(), HoldID: driver.NewHoldID(), TTL: time.Hour,
 		}
 		g, err := store.Acquire(ctx, q)
 		if err != nil {

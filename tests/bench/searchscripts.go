@@ -90,7 +90,7 @@ func useScripts(ctx context.Context, store *eslock.Store) (done int, err error) 
 		}
 	}
 	// The same in bulks.
-	renewals, err := holdMany(ctx, store)
+	renewals, err := holdMany(ctx, store, 0)
 	if err != nil {
 		return 0, err
 	}

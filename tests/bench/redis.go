@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// redisDB is a part of the keys of the server that the tests use, and a Client that
+// locks there.
+type redisDB struct {
+	prefix string
+	client *redis.Client
+	store  *redislock.Store
+	locks  *holdfast.Client
+	trips  *tripCounter
+}
+
+// openRedis connects, and has locked once: the server has the scripts.
+func openRedis(ctx context.Context) (*redisDB, error) {
+	engine, err := engines.StartRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := redis.ParseURL(engine.URL)
+	if err != nil {
+		return nil, err
+	}
+	db := &redisDB{prefix: engines.Name() + ":", client: redis.NewClient(o), trips: &tripCounter{}}
+	db.store = redislock.New(db.client, &redislock.Options{Prefix: db.prefix})
+	db.locks = holdfast.New(db.store, nil)
+	if err := lockAndUnlock(ctx, db.locks, "first"); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+// close deletes the keys.
+func (db *redisDB) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := errors.Join(db.locks.Close(), db.store.Close())
+	keys := db.client.Scan(ctx, 0, db.prefix+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		err = errors.Join(err, db.client.Unlink(ctx, keys.Val()).Err())
+	}
+	return errors.Join(err, keys.Err(), db.client.Close())
+}
+
+// tripCounter counts round trips, and keeps the arguments of commands.
+type tripCounter struct {
+	n    atomic.Int64
+	mu   sync.Mutex
+	args [][]any
+}
+
+func (c *tripCounter) note(cmds ...redis.Cmder) {
+	c.n.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cmd := range cmds {
+		c.args = append(c.args, cmd.Args())
+	}
+}
+
+// DialHook implements redis.Hook.
+func (c *tripCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (c *tripCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (c *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.note(cmds...)
+		return next(ctx, cmds)
+	}
+}

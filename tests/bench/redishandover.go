@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// measureRedisHandOver measures how long after an unlock the lock is granted to a
+// Client that waits for it, compared with a round trip.
+func measureRedisHandOver(ctx context.Context, _ string) (_ []result, err error) {
+	db, err := openRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	took, err := clientHandOvers(ctx, db.locks, func(trace *holdfast.Trace) *holdfast.Client {
+		return holdfast.New(db.store, &holdfast.Options{Trace: trace})
+	})
+	if err != nil {
+		return nil, err
+	}
+	b, err := recordRedis(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	var trips []time.Duration
+	for range len(took) {
+		start := time.Now()
+		if err := b.lockAndUnlock(ctx); err != nil {
+			return nil, err
+		}
+		trips = append(trips, time.Since(start)/2)
+	}
+	return []result{{
+		What:  "Redis, hand-over to a waiting Client, p50 in round trips",
+		Value: float64(median(took)) / float64(median(trips)),
+		Limit: 3,
+		Detail: fmt.Sprintf("%d hand-overs, from before Unlock to the grant: p50 %.0f µs, p99 %.0f µs; a round trip is the half of a pair of scripts, %.0f µs",
+			len(took), microseconds(median(took)), microseconds(quantile(took, 0.99)), microseconds(median(trips))),
+	}}, nil
+}
+
+// clientHandOvers lets another Client wait for what one holds, and measures how long
+// after each unlock it is granted.
+func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*holdfast.Trace) *holdfast.Client) (took []time.Duration, err error) {
+	refused := make(chan struct{}, handOvers)
+	waiter := open(&holdfast.Trace{Attempt: func(a holdfast.AttemptInfo) {
+		if errors.Is(a.Err, holdfast.ErrHeld) {
+			refused <- struct{}{}
+		}
+	}})
+	defer func() { err = errors.Join(err, waiter.Close()) }()
+	type grant struct {
+		at  time.Time
+		err error
+	}
+	for range handOvers {
+		h, err := holder.Lock(ctx, "handed over", nil)
+		if err != nil {
+			return nil, err
+		}
+		granted := make(chan grant, 1)
+		go func() {
+			h, err := waiter.Lock(ctx, "handed over", nil)
+			at := time.Now()
+			if err == nil {
+				err = h.Unlock(ctx)
+			}
+			granted <- grant{at, err}
+		}()
+		// The second refusal comes when the subscription is effective.
+		for range 2 {
+			select {
+			case <-refused:
+			case g := <-granted:
+				return nil, fmt.Errorf("granted what is held, at %v (%w)", g.at, g.err)
+			}
+		}
+		start := time.Now()
+		if err := h.Unlock(ctx); err != nil {
+			return nil, err
+		}
+		g := <-granted
+		if g.err != nil {
+			return nil, g.err
+		}
+		took = append(took, g.at.Sub(start))
+	}
+	return took, nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	bsm "github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// redisRounds is how often each side works.
+const redisRounds = 100
+
+// measureRedisPair compares Lock and Unlock with the same two scripts sent bare.
+func measureRedisPair(ctx context.Context, _ string) (_ []result, err error) {
+	db, err := openRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	b, err := recordRedis(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	locks := []func() error{func() error { return lockAndUnlock(ctx, db.locks, "resource") }}
+	bare := []func() error{func() error { return b.lockAndUnlock(ctx) }}
+	ours, theirs, err := ratesInTurns(redisRounds, rateTurn, locks, bare)
+	if err != nil {
+		return nil, err
+	}
+	return []result{{
+		What:    "Redis, Lock and Unlock per the same two EVALSHA sent bare, 1 worker",
+		Value:   medianRatio(ours, theirs),
+		AtLeast: true, Limit: 0.9,
+		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; the same redis.Client",
+			redisRounds, median(ours), median(theirs)),
+	}}, nil
+}
+
+// measureRedisPeers compares Lock and Unlock with those of other libraries, each
+// worker with a resource of its own.
+func measureRedisPeers(ctx context.Context, _ string) (_ []result, err error) {
+	db, err := openRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	var results []result
+	for workers, limit := range map[int]float64{1: 0.95, 32: 1.6, 256: 1.6} {
+		r, err := redisPeers(ctx, db, workers, limit)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	slices.SortFunc(results, func(a, b result) int { return len(a.What) - len(b.What) })
+	return results, nil
+}
+
+// redisPeers compares with the better of the others.
+func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (result, error) {
+	obtainer, sync := bsm.New(db.client), redsync.New(goredis.NewPool(db.client))
+	var ours []func() error
+	peers := map[string][]func() error{}
+	for i := range workers {
+		resource := fmt.Sprintf("resource-%d", i)
+		ours = append(ours, func() error { return lockAndUnlock(ctx, db.locks, resource) })
+		peers["bsm/redislock"] = append(peers["bsm/redislock"], func() error {
+			l, err := obtainer.Obtain(ctx, db.prefix+"bsm "+resource, 30*time.Second, nil)
+			if err != nil {
+				return err
+			}
+			return l.Release(ctx)
+		})
+		peers["redsync"] = append(peers["redsync"], func() error {
+			l := sync.NewMutex(db.prefix+"redsync "+resource, redsync.WithExpiry(30*time.Second))
+			if err := l.LockContext(ctx); err != nil {
+				return err
+			}
+			_, err := l.UnlockContext(ctx)
+			return err
+		})
+	}
+	worst := result{Value: -1}
+	var detail string
+	for _, name := range []string{"bsm/redislock", "redsync"} {
+		mine, theirs, err := ratesInTurns(redisRounds, rateTurn, ours, peers[name])
+		if err != nil {
+			return result{}, err
+		}
+		ratio := medianRatio(mine, theirs)
+		detail += fmt.Sprintf("; %.3g times %s, with medians of %.0f and %.0f pairs per second", ratio, name, median(mine), median(theirs))
+		if worst.Value < 0 || ratio < worst.Value {
+			worst.Value = ratio
+		}
+	}
+	worst.What = "Redis, Lock and Unlock per the better of bsm/redislock and redsync, " + workersOf(workers)
+	worst.AtLeast, worst.Limit = true, limit
+	worst.Detail = fmt.Sprintf("median ratios of %d rounds in turns%s; the same redis.Client, each worker on a resource of its own", redisRounds, detail)
+	return worst, nil
+}
+
+// bareRedis sends the two scripts of a lock and its unlock, as redislock wrote them,
+// by go-redis alone. What a lock cannot do without is put in each time: the hold ID,
+// and the token from the first reply.
+type bareRedis struct {
+	client           *redis.Client
+	acquire, release []any
+}
+
+// The places of what is put in.
+const (
+	holdIDAt = 4
+	tokenAt  = 6
+)
+
+// recordRedis lets redislock lock and unlock and keeps what it sent.
+func recordRedis(ctx context.Context, db *redisDB) (*bareRedis, error) {
+	other, err := openRedis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	other.client.AddHook(other.trips)
+	h, err := other.locks.Lock(ctx, "resource", nil)
+	if err != nil {
+		return nil, errors.Join(err, other.close())
+	}
+	id, token := h.ID().String(), int64(h.Token())
+	err = h.Unlock(ctx)
+	sent := slices.Clone(other.trips.args)
+	if err = errors.Join(err, other.close()); err != nil {
+		return nil, err
+	}
+	if len(sent) != 2 || sent[0][holdIDAt] != id || sent[1][holdIDAt] != id || sent[1][tokenAt] != token {
+		return nil, fmt.Errorf("Lock and Unlock sent %v", sent)
+	}
+	return &bareRedis{client: db.client, acquire: sent[0], release: sent[1]}, nil
+}
+
+// lockAndUnlock is the two scripts.
+func (b *bareRedis) lockAndUnlock(ctx context.Context) error {
+	id := driver.NewHoldID().String()
+	acquire, release := slices.Clone(b.acquire), slices.Clone(b.release)
+	acquire[holdIDAt], release[holdIDAt] = id, id
+	token, err := b.client.Do(ctx, acquire...).Int64()
+	if err != nil {
+		return err
+	}
+	release[tokenAt] = token
+	if found, err := b.client.Do(ctx, release...).Int64(); err != nil || found != 1 {
+		return fmt.Errorf("the second script answered %d (%w)", found, err)
+	}
+	return nil
+}
