@@ -85,8 +85,13 @@ func (n native) startAt(ctx context.Context, port int) (_ *process, err error) {
 		return nil, errors.Join(err, alive.Close())
 	}
 	defer ended.Close()
+	lock, err := lockFolder(ctx, n.folder)
+	if err != nil {
+		return nil, errors.Join(err, alive.Close(), running.Close())
+	}
+	defer lock.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), sh, append([]string{"-c", watch, "watch", n.folder, strconv.Itoa(int(n.crash))}, command...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdin, log, log, []*os.File{running}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = stdin, log, log, []*os.File{running, lock}
 	cmd.Dir, cmd.Env = n.folder, append(os.Environ(), n.env...)
 	if n.unprivileged {
 		cmd.SysProcAttr = unprivileged()
@@ -143,3 +148,18 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// poll repeats until there is no error, or returns the last one when ctx is done.
+func poll(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

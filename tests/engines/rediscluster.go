@@ -80,18 +80,3 @@ func askRedis(t testing.TB, port int, call func(ctx context.Context, client *red
 		t.Fatalf("the server at port %d: %v", port, err)
 	}
 }
-
-// poll repeats until there is no error, or returns the last one when ctx is done.
-func poll(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}

@@ -4,6 +4,7 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"os"
 	"syscall"
 )
@@ -23,3 +24,5 @@ func unprivilegedDir(ctx context.Context) (string, error) { return cacheDir(ctx)
 func unprivilegedFolder(ctx context.Context) (string, error) { return nodeFolder(ctx) }
 
 func writeUnprivileged(path string, content []byte) error { return os.WriteFile(path, content, 0o600) }
+
+func lockFolder(context.Context, string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -5,12 +5,12 @@
 # Arguments: the folder, the signal that ends the server, its command.
 folder=$1 signal=$2
 shift 2
-exec 4<&0 < /dev/null
+exec 5<&0 < /dev/null
 (
 	# Ctrl-C in a terminal is for all that run there.
 	trap '' HUP INT TERM
 	{
-		if IFS= read -r _ <&4; then exit; fi
+		if IFS= read -r _ <&5; then exit; fi
 		kill -"$signal" $$
 		kill -CONT $$
 		for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -21,4 +21,4 @@ exec 4<&0 < /dev/null
 		rm -rf "$folder"
 	} > /dev/null 2>&1 3>&- &
 )
-exec "$@" 4<&-
+exec "$@" 5<&-
