@@ -36,6 +36,23 @@ func TestMissingTools(t *testing.T) {
 	}
 }
 
+func TestMissingPackages(t *testing.T) {
+	t.Setenv("HOLDFAST_REQUIRE", "")
+	t.Setenv("PATH", t.TempDir())
+	_, other := native{folder: t.TempDir()}.start(t.Context(), 0)
+	for want, err := range map[string]error{
+		"SKIP redis-server is missing, and there is no apt-get to download Debian's; or set HOLDFAST_TEST_REDIS_URL": unpack(t.Context(), "redis-server", t.TempDir()),
+		"SKIP mvn is missing": mavenCopy(t.Context(), t.TempDir(), "group:artifact:1"),
+		"SKIP sh is missing":  other,
+	} {
+		o := &outcome{TB: t}
+		redisKind.need(o, err)
+		if !strings.HasPrefix(o.said, want) {
+			t.Errorf("%q, want %q", o.said, want)
+		}
+	}
+}
+
 // What is not for want of something is never skipped.
 func TestOtherErrorsFail(t *testing.T) {
 	t.Setenv("HOLDFAST_REQUIRE", "")
