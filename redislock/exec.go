@@ -7,9 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// exec has a server run the scripts of a batch, in one round trip as a rule. It is
-// not bound to any caller's context: the time-outs of the client end it.
+// exec has a server run the scripts of a batch, in one round trip as a rule, and
+// asks others if it does not have the keys. It is not bound to any caller's context:
+// the time-outs of the client end it.
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
+	s.run(ctx, client, batch)
+	for _, c := range batch {
+		if s.cluster != nil && redirected(c.cmd.Err()) {
+			s.redirect(ctx, c)
+		}
+		close(c.done)
+	}
+}
+
+// run asks one server.
+func (s *Store) run(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	s.send(ctx, client, batch, (*call).evalSHA)
 	var unknown []*call
 	for _, c := range batch {
@@ -19,12 +31,6 @@ func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []
 	}
 	if len(unknown) > 0 {
 		s.send(ctx, client, unknown, (*call).eval)
-	}
-	for _, c := range batch {
-		if s.cluster != nil && redirected(c.cmd.Err()) {
-			s.redirect(ctx, c)
-		}
-		close(c.done)
 	}
 }
 

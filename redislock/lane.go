@@ -39,7 +39,9 @@ type call struct {
 // lanes are a lane for each server. What has no answer from one server holds up
 // nothing that is asked of another.
 type lanes struct {
-	exec func(ctx context.Context, client redis.UniversalClient, batch []*call)
+	run  func(ctx context.Context, client redis.UniversalClient, batch []*call) // asks that server
+	exec func(ctx context.Context, client redis.UniversalClient, batch []*call) // and others; ends the calls
+	link func(to redis.UniversalClient) *link                                   // nil: there are no links
 
 	ctx     context.Context // of the senders, which end with the store
 	cancel  context.CancelFunc
@@ -51,34 +53,43 @@ type lanes struct {
 
 var errClosed = errors.New("the store is closed")
 
-func newLanes(exec func(ctx context.Context, client redis.UniversalClient, batch []*call)) *lanes {
-	l := &lanes{exec: exec, byServer: make(map[redis.UniversalClient]*lane)}
+func newLanes(s *Store) *lanes {
+	l := &lanes{run: s.run, exec: s.exec, byServer: make(map[redis.UniversalClient]*lane)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// add hands the calls to the server's lane.
-func (l *lanes) add(client redis.UniversalClient, calls []*call) error {
+// to is the lane to a server.
+func (l *lanes) to(client redis.UniversalClient) (*lane, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
-		return errClosed
+		return nil, errClosed
 	}
 	at := l.byServer[client]
 	if at == nil {
 		at = &lane{lanes: l, client: client, wake: make(chan struct{}, senders)}
+		if l.link != nil {
+			at.link = l.link(client)
+		}
 		l.byServer[client] = at
 	}
-	at.add(calls)
-	return nil
+	return at, nil
 }
 
-// close ends the senders. What is under way is not tried again.
-func (l *lanes) close() {
+// close ends the senders and the links. What is under way is not tried again.
+func (l *lanes) close() error {
 	l.mu.Lock()
 	l.cancel()
 	l.mu.Unlock()
 	l.running.Wait()
+	var err error
+	for _, at := range l.byServer {
+		if at.link != nil {
+			err = errors.Join(err, at.link.client.Close())
+		}
+	}
+	return err
 }
 
 // lane sends what is asked of one server in pipelines: while some are under way,
@@ -87,13 +98,49 @@ func (l *lanes) close() {
 type lane struct {
 	*lanes
 	client redis.UniversalClient
+	link   *link // or nil
 
 	mu      sync.Mutex
+	linked  bool // somebody uses the link
 	queue   []*call
 	senders int
 	idle    int           // of the senders
 	wake    chan struct{} // has a value for each that is no longer idle
 	taken   time.Time     // when a sender last took what is queued
+}
+
+// alone has a script run by the link, if there is one and nothing else is asked of
+// the server, and reports whether it did.
+func (l *lane) alone(ctx context.Context, c *call) bool {
+	if !l.takeLink() {
+		return false
+	}
+	l.link.use(ctx, func(ctx context.Context) { l.run(ctx, l.link.client, []*call{c}) })
+	l.mu.Lock()
+	l.linked = false
+	l.mu.Unlock()
+	if redirected(c.cmd.Err()) {
+		return false
+	}
+	if c.cmd.Err() != nil && ctx.Err() != nil {
+		c.err = ctx.Err()
+	}
+	close(c.done)
+	return true
+}
+
+// takeLink takes the link for a caller who is alone.
+func (l *lane) takeLink() bool {
+	if l.link == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.linked || len(l.queue) > 0 || l.senders > l.idle {
+		return false
+	}
+	l.linked = true
+	return true
 }
 
 func (l *lane) add(calls []*call) {
@@ -174,23 +221,38 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	return nil
 }
 
-// hand gives each call to the lane of the server that has its key.
+// hand gives each call to the lane of the server that has its key. Where it is the
+// only one, it may be done when hand returns.
 func (s *Store) hand(ctx context.Context, calls []*call) error {
-	if s.cluster == nil {
-		return s.lanes.add(s.client, calls)
-	}
-	byServer := make(map[redis.UniversalClient][]*call)
-	for _, c := range calls {
-		master, err := s.cluster.MasterForKey(ctx, c.key)
+	byServer := map[redis.UniversalClient][]*call{}
+	switch {
+	case len(calls) == 1:
+		client, err := s.node(ctx, calls[0].key)
 		if err != nil {
 			return err
 		}
-		byServer[master] = append(byServer[master], c)
+		lane, err := s.lanes.to(client)
+		if err == nil && !lane.alone(ctx, calls[0]) {
+			lane.add(calls)
+		}
+		return err
+	case s.cluster == nil:
+		byServer[s.client] = calls
+	default:
+		for _, c := range calls {
+			master, err := s.cluster.MasterForKey(ctx, c.key)
+			if err != nil {
+				return err
+			}
+			byServer[master] = append(byServer[master], c)
+		}
 	}
-	for master, some := range byServer {
-		if err := s.lanes.add(master, some); err != nil {
+	for client, some := range byServer {
+		lane, err := s.lanes.to(client)
+		if err != nil {
 			return err
 		}
+		lane.add(some)
 	}
 	return nil
 }

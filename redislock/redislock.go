@@ -40,6 +40,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -136,7 +137,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	s := &Store{client: client, o: o, log: o.Logger}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	s.polls.Store(o.Poll)
-	s.lanes = newLanes(s.exec)
+	s.lanes = newLanes(s)
 	s.watcher = newWatcher(s)
 	return s
 }
@@ -175,10 +176,11 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.watcher.close()
-		s.lanes.close()
+		s.err = s.lanes.close()
 		if s.owned != nil {
-			s.err = s.wrap(s.owned.Close())
+			s.err = errors.Join(s.err, s.owned.Close())
 		}
+		s.err = s.wrap(s.err)
 	})
 	return s.err
 }

@@ -31,6 +31,9 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	client := redis.NewUniversalClient(t.client)
 	s := New(client, &t.store)
 	s.owned = client
+	if t.client.MasterName == "" { // Sentinel tells its client, and not a link, of another primary
+		s.lanes.link = func(to redis.UniversalClient) *link { return newLink(to.(*redis.Client)) }
+	}
 	return s, nil
 }
 
@@ -165,6 +168,9 @@ func (t *target) take(o *redis.Options, servers []string) {
 		c.TLSConfig.ServerName = "" // that of each server
 	}
 	c.Username, c.Password, c.DB, c.Protocol = o.Username, o.Password, o.DB, o.Protocol
+	if c.Protocol == 0 {
+		c.Protocol = 2 // with 3, go-redis looks for what is pushed before each reply, and nothing is
+	}
 	c.ClientName = o.ClientName
 	if c.ClientName == "" {
 		c.ClientName = "holdfast"

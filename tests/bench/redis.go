@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
@@ -19,13 +21,27 @@ import (
 type redisDB struct {
 	prefix string
 	client *redis.Client
-	store  *redislock.Store
+	store  driver.Store
 	locks  *holdfast.Client
 	trips  *tripCounter
 }
 
-// openRedis connects, and has locked once: the server has the scripts.
+// openRedis opens a store by its URL, and has locked once: the server has the
+// scripts. The other client is for what the store is compared with.
 func openRedis(ctx context.Context) (*redisDB, error) {
+	return redisOf(ctx, func(storeURL, _ string, _ *redis.Client) (driver.Store, error) {
+		return driver.Open(ctx, storeURL)
+	})
+}
+
+// openCountedRedis opens a store that uses the client, whose round trips are counted.
+func openCountedRedis(ctx context.Context) (*redisDB, error) {
+	return redisOf(ctx, func(_, prefix string, client *redis.Client) (driver.Store, error) {
+		return redislock.New(client, &redislock.Options{Prefix: prefix}), nil
+	})
+}
+
+func redisOf(ctx context.Context, open func(storeURL, prefix string, client *redis.Client) (driver.Store, error)) (*redisDB, error) {
 	engine, err := engines.StartRedis(ctx)
 	if err != nil {
 		return nil, err
@@ -35,7 +51,16 @@ func openRedis(ctx context.Context) (*redisDB, error) {
 		return nil, err
 	}
 	db := &redisDB{prefix: engines.Name() + ":", client: redis.NewClient(o), trips: &tripCounter{}}
-	db.store = redislock.New(db.client, &redislock.Options{Prefix: db.prefix})
+	u, err := url.Parse(engine.URL)
+	if err != nil {
+		return nil, err
+	}
+	query := u.Query()
+	query.Set("prefix", db.prefix)
+	u.RawQuery = query.Encode()
+	if db.store, err = open(u.String(), db.prefix, db.client); err != nil {
+		return nil, err
+	}
 	db.locks = holdfast.New(db.store, nil)
 	if err := lockAndUnlock(ctx, db.locks, "first"); err != nil {
 		return nil, errors.Join(err, db.close())

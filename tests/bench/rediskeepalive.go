@@ -14,7 +14,7 @@ const manyHolds = 10_000
 
 // measureRedisRenewals counts the round trips of that many renewals.
 func measureRedisRenewals(ctx context.Context, _ string) (_ []result, err error) {
-	db, err := openRedis(ctx)
+	db, err := openCountedRedis(ctx)
 	if err != nil {
 		return nil, err
 	}

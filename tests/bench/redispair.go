@@ -39,7 +39,7 @@ func measureRedisPair(ctx context.Context, _ string) (_ []result, err error) {
 		What:    "Redis, Lock and Unlock per the same two EVALSHA sent bare, 1 worker",
 		Value:   medianRatio(ours, theirs),
 		AtLeast: true, Limit: 0.9,
-		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; the same redis.Client",
+		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; a redis.Client with the same options",
 			redisRounds, median(ours), median(theirs)),
 	}}, nil
 }
@@ -103,7 +103,7 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (r
 	}
 	worst.What = "Redis, Lock and Unlock per the better of bsm/redislock and redsync, " + workersOf(workers)
 	worst.AtLeast, worst.Limit = true, limit
-	worst.Detail = fmt.Sprintf("median ratios of %d rounds in turns%s; the same redis.Client, each worker on a resource of its own", redisRounds, detail)
+	worst.Detail = fmt.Sprintf("median ratios of %d rounds in turns%s; a redis.Client with the same options, each worker on a resource of its own", redisRounds, detail)
 	return worst, nil
 }
 
@@ -123,7 +123,7 @@ const (
 
 // recordRedis lets redislock lock and unlock and keeps what it sent.
 func recordRedis(ctx context.Context, db *redisDB) (*bareRedis, error) {
-	other, err := openRedis(ctx)
+	other, err := openCountedRedis(ctx)
 	if err != nil {
 		return nil, err
 	}

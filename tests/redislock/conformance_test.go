@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -43,6 +44,26 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	return h
 }
 
+// opened is a store that was opened by its URL, behind the network if there is one.
+func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
+	p := newPlace(t)
+	open := func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, n)) }
+	return &drivertest.Harness{Store: open(t), Reopen: open, Damage: p.damage}
+}
+
+// farURL is where the server is reached through the network, if there is one.
+func farURL(t testing.TB, n *proxy.Network) string {
+	t.Helper()
+	u, err := url.Parse(engines.Redis(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != nil {
+		u.Host = n.Address(u.Host)
+	}
+	return u.String()
+}
+
 // through is a client that reaches the server through the network.
 func through(t testing.TB, n *proxy.Network) *redis.Client {
 	o := options(t, engines.Redis(t).URL)
@@ -59,20 +80,34 @@ func TestConformanceBehindNetwork(t *testing.T) {
 	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))
 }
 
+func TestConformanceByURL(t *testing.T) {
+	drivertest.Run(t, func(t *testing.T) *drivertest.Harness { return opened(t, nil) })
+}
+
+func TestConformanceByURLBehindNetwork(t *testing.T) { drivertest.Run(t, proxy.Disturbed(3, opened)) }
+
+// The two handles on the data are opened in the two ways there are.
 func TestConformanceInCluster(t *testing.T) {
 	cluster := engines.NewRedisCluster(t)
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
-		o := &redislock.Options{Prefix: engines.Name() + ":"}
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses(cluster.URL)})
 		t.Cleanup(func() { closeAll(t, client) })
+		p := place{redislock.Options{Prefix: engines.Name() + ":"}, client}
 		return &drivertest.Harness{
-			Store:  redislock.New(client, o),
-			Reopen: func(*testing.T) driver.Store { return redislock.New(client, o) },
-			Damage: func(t *testing.T, resource string) {
-				if err := client.Set(t.Context(), o.Prefix+resource, "nonsense", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
-			},
+			Store:  p.byURL(t, cluster.URL),
+			Reopen: func(*testing.T) driver.Store { return p.open() },
+			Damage: p.damage,
+		}
+	})
+}
+
+func TestFaultsByURL(t *testing.T) {
+	faults.Run(t, func(t *testing.T) *faults.Place {
+		p, n := newPlace(t), proxy.New(t)
+		return &faults.Place{
+			Network: n,
+			Near:    func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, nil)) },
+			Far:     func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, n)) },
 		}
 	})
 }

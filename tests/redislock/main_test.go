@@ -3,6 +3,7 @@ package redislock_test
 
 import (
 	"flag"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -64,12 +65,27 @@ func newStore(t testing.TB, client redis.UniversalClient, o *redislock.Options) 
 // place is where the keys of one test are.
 type place struct {
 	redislock.Options
-	client *redis.Client
+	client redis.UniversalClient
 }
 
 func newPlace(t testing.TB) place {
 	t.Helper()
 	return place{redislock.Options{Prefix: engines.RedisPrefix(t)}, connect(t, options(t, engines.Redis(t).URL))}
+}
+
+// byURL opens a store by the URL of a server, as programs do that have no client.
+func (p place) byURL(t testing.TB, server string) driver.Store {
+	t.Helper()
+	u, err := driver.ParseURL(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.RawQuery = url.Values{"prefix": {p.Prefix}}.Encode()
+	s, err := driver.Open(t.Context(), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func (p place) open() driver.Store { return redislock.New(p.client, &p.Options) }

@@ -96,10 +96,27 @@ func TestSubscriptionIsCut(t *testing.T) {
 // In a Cluster each channel is where its key is, and moves with it.
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
-	cluster := engines.NewRedisCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses(cluster.URL)})
-	t.Cleanup(func() { closeAll(t, client) })
-	s := newStore(t, client, nil)
+	for name, open := range map[string]func(t *testing.T, cluster *engines.RedisCluster) *redislock.Store{
+		"client": func(t *testing.T, cluster *engines.RedisCluster) *redislock.Store {
+			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses(cluster.URL)})
+			t.Cleanup(func() { closeAll(t, client) })
+			return newStore(t, client, nil)
+		},
+		"URL": func(t *testing.T, cluster *engines.RedisCluster) *redislock.Store {
+			s := place{Options: redislock.Options{Prefix: redislock.DefaultPrefix}}.byURL(t, cluster.URL).(*redislock.Store)
+			t.Cleanup(func() { closeAll(t, s) })
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := engines.NewRedisCluster(t)
+			slotMoves(t, cluster, open(t, cluster))
+		})
+	}
+}
+
+func slotMoves(t *testing.T, cluster *engines.RedisCluster, s *redislock.Store) {
 	const many = 12
 	held := make(map[string]driver.HoldRef)
 	signals := make(map[string]<-chan struct{})
