@@ -1,10 +1,11 @@
--- The place of the hold with the ID ARGV[1], lock ID ARGV[2] and token ARGV[3], or
--- nil. No ID is any, and token 0 is one that is not known.
+-- The place of the hold with the IDs in ARGV[1] and token ARGV[2], or nil. A hold ID
+-- of zeros is any, and token 0 is one that is not known.
 local function find()
-  local id, lock, token = ARGV[1], ARGV[2], ARGV[3] + 0
+  local id, lock, token = string.sub(ARGV[1], 1, 24), string.sub(ARGV[1], 29), ARGV[2] + 0
+  local any = id == string.rep('0', 24)
   for i = FIRST, record and #record or 0 do
     local h = record[i]
-    if h[LOCK] == lock and (h[ID] == id or id == '') and (h[GRANTED] == token or token == 0) then
+    if h[LOCK] == lock and (any or h[ID] == id) and (token == 0 or h[GRANTED] == token) then
       return i
     end
   end

@@ -31,9 +31,10 @@ type call struct {
 	durable bool // must be on replicas, if any are to be waited for
 	once    bool // must not be sent again by the client
 
-	cmd  *redis.Cmd
-	err  error         // why cmd does not count
-	done chan struct{} // closed when cmd has its reply
+	cmd    *redis.Cmd
+	err    error         // why cmd does not count
+	done   chan struct{} // closed when cmd has its reply, unless it came by a link
+	linked bool          // it did
 }
 
 // lanes are a lane for each server. What has no answer from one server holds up
@@ -86,7 +87,7 @@ func (l *lanes) close() error {
 	var err error
 	for _, at := range l.byServer {
 		if at.link != nil {
-			err = errors.Join(err, at.link.client.Close())
+			err = errors.Join(err, at.link.close())
 		}
 	}
 	return err
@@ -125,7 +126,7 @@ func (l *lane) alone(ctx context.Context, c *call) bool {
 	if c.cmd.Err() != nil && ctx.Err() != nil {
 		c.err = ctx.Err()
 	}
-	close(c.done)
+	c.linked = true
 	return true
 }
 
@@ -144,6 +145,9 @@ func (l *lane) takeLink() bool {
 }
 
 func (l *lane) add(calls []*call) {
+	for _, c := range calls {
+		c.done = make(chan struct{})
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, calls...)
@@ -205,13 +209,13 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, c := range calls {
-		c.done = make(chan struct{})
-	}
 	if err := s.hand(ctx, calls); err != nil {
 		return s.wrap(err)
 	}
 	for _, c := range calls {
+		if c.linked {
+			continue // and to ask for ctx.Done would cost as much as all else
+		}
 		select {
 		case <-c.done:
 		case <-ctx.Done():

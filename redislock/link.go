@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,18 +15,34 @@ import (
 // context; so whoever must go before hands its request to a goroutine. To wake that
 // and be woken by it takes longer than a server on the same machine does. A caller
 // who is alone sends by the link instead.
+//
+// A reply comes soon, as a rule, and then nobody has looked at the caller's context:
+// to do so takes a timer. It is looked at from the next tick on.
 type link struct {
 	client *redis.Client
 
-	mu    sync.Mutex
-	conn  net.Conn // the last one
-	using int      // by whom, if not by nobody
-	users int
+	mu       sync.Mutex
+	conn     net.Conn        // the last one
+	ctx      context.Context // for go-redis; ends when the connection is broken off
+	cancel   context.CancelFunc
+	caller   context.Context // of who uses the link; nil: nobody
+	uses     int
+	watching bool
+	closed   chan struct{}
+	watch    sync.WaitGroup
 }
+
+// tick is how often somebody looks whether a use of the link lasts, and restful how
+// many ticks without any use end that.
+const (
+	tick    = 10 * time.Millisecond
+	restful = 20
+)
 
 // newLink makes a link to where a client of this package's own leads.
 func newLink(of *redis.Client) *link {
-	l := &link{}
+	l := &link{closed: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	o := *of.Options()
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 1, 0, 0, 0
 	o.PipelinePoolSize = -1 // none of its own
@@ -67,24 +84,88 @@ func shaken(ctx context.Context, conn net.Conn, config *tls.Config, address stri
 	return secured, nil
 }
 
-// use runs do, which uses the link's client, and breaks its connection off if ctx
-// ends meanwhile.
-func (l *link) use(ctx context.Context, do func(ctx context.Context)) {
+// use runs do, which uses the link's client with the context that it is given, and
+// breaks the connection off if the caller's ctx ends meanwhile.
+func (l *link) use(caller context.Context, do func(ctx context.Context)) {
 	l.mu.Lock()
-	l.users++
-	user := l.users
-	l.using = user
+	if l.ctx.Err() != nil {
+		l.ctx, l.cancel = context.WithCancel(context.Background())
+	}
+	ctx := l.ctx
+	l.caller = caller
+	l.uses++
+	if !l.watching {
+		l.watching = true
+		l.watch.Go(l.look)
+	}
 	l.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.using == user && l.conn != nil {
-			l.conn.Close()
-		}
-	})
 	do(ctx)
-	stop()
 	l.mu.Lock()
-	l.using = 0
+	l.caller = nil
 	l.mu.Unlock()
+}
+
+// look finds the uses that last.
+func (l *link) look() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for seen, rested := 0, 0; rested < restful; {
+		select {
+		case <-ticker.C:
+		case <-l.closed:
+			return
+		}
+		l.mu.Lock()
+		caller, use := l.caller, l.uses
+		l.mu.Unlock()
+		switch {
+		case caller == nil:
+			rested++
+		case use != seen:
+			seen, rested = use, 0
+		default:
+			l.follow(caller, use, ticker)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watching = l.caller != nil
+	if l.watching {
+		l.watch.Go(l.look)
+	}
+}
+
+// follow breaks the connection off if the caller's context ends before that use of
+// the link does.
+func (l *link) follow(caller context.Context, use int, ticker *time.Ticker) {
+	for {
+		select {
+		case <-caller.Done():
+			l.mu.Lock()
+			if l.caller != nil && l.uses == use {
+				l.cancel()
+				if l.conn != nil {
+					l.conn.Close()
+				}
+			}
+			l.mu.Unlock()
+			return
+		case <-ticker.C:
+			l.mu.Lock()
+			over := l.caller == nil || l.uses != use
+			l.mu.Unlock()
+			if over {
+				return
+			}
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+func (l *link) close() error {
+	close(l.closed)
+	err := l.client.Close()
+	l.watch.Wait()
+	return err
 }

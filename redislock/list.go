@@ -62,9 +62,9 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// Sweep implements driver.Store. There is seldom a need: expired holds are dropped
-// by the next acquire, and keys go by themselves.
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+// Sweep implements driver.Store. There is seldom a need: expired holds are dropped by
+// the next acquire. It deletes no records, whatever idle is: their keys expire.
+func (s *Store) Sweep(ctx context.Context, _ time.Duration) (total driver.SweepResult, err error) {
 	for resources, err := range s.resources(ctx, "") {
 		if err != nil {
 			return total, err
@@ -72,7 +72,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 		calls := make([]*call, len(resources))
 		for i, resource := range resources {
 			calls[i] = &call{script: sweep, key: s.key(resource), args: []any{
-				idle.Microseconds(), s.o.Retention.Milliseconds(), s.publish(),
+				s.o.Retention.Microseconds(), s.publish(),
 			}}
 		}
 		if err := s.ask(ctx, calls...); err != nil {
@@ -83,8 +83,6 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 			case err != nil && isDamage(err): // whoever asks for it is told that it is damaged
 			case err != nil:
 				return total, s.wrap(err)
-			case n < 0:
-				total.Records++
 			default:
 				total.Holds += int(n)
 			}

@@ -40,12 +40,11 @@ func decodeRecord(r *model.Record, value any) error {
 	if !ok || len(fields) < 2 {
 		return fmt.Errorf("it is no record")
 	}
-	token, ok1 := fields[0].(int64)
-	touched, ok2 := fields[1].(int64)
-	if !ok1 || !ok2 || token < 0 || token > driver.MaxToken || touched < 0 {
-		return fmt.Errorf("it has no token or no time")
+	token, ok := fields[0].(int64)
+	if !ok || token < 0 || token > driver.MaxToken {
+		return fmt.Errorf("it has no token")
 	}
-	r.Token, r.Touched = uint64(token), model.Time(touched)
+	r.Token = uint64(token)
 	for i, field := range fields[2:] {
 		h, err := decodeHold(field)
 		if err != nil {

@@ -1,31 +1,60 @@
--- What every script begins with. The key has a MessagePack array,
---   { last token, when touched, hold, hold, … }
--- and a hold is an array of what is named below. Times are microseconds since 1970
--- and durations are microseconds: whole numbers below 2^53, which are exact in Lua,
--- in MessagePack and in an integer of a reply. An end of 2^53 is none.
-local TOKEN, TOUCHED, FIRST = 1, 2, 3
-local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED = 1, 2, 3, 4, 5, 6, 7
-local RENEWED = 9 -- after when it was created; owner, host and comment follow
+-- What is not done yet needs the record as a whole: { token, until, hold, hold, … }
+-- with a hold as an array of what is named below. All numbers are whole and below
+-- 2^53, which Lua, MessagePack and an integer of a reply have exactly; times are
+-- microseconds since 1970. An end of 2^53 is none.
+local TOKEN, UNTIL, FIRST = 1, 2, 3
+local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
-local raw = redis.call('GET', KEYS[1])
-local record = raw and cmsgpack.unpack(raw)
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 
--- What is no record is left as it is, whoever asks.
-if raw and type(record) ~= 'table' then
-  return redis.error_reply('DAMAGED it is no array')
+-- A hold that is granted at a time, from the text that an F record has.
+local function fresh(text, token, at)
+  local length = string.sub(text, 25, 28) + 0
+  local rest = 29 + length
+  local h = {
+    string.sub(text, 1, 24), string.sub(text, 29, rest - 1), string.sub(text, rest, rest) + 0, token,
+    math.min(at + string.sub(text, rest + 1, rest + 16), NEVER), string.sub(text, rest + 17, rest + 32) + 0,
+    0, at, 0,
+  }
+  rest = rest + 33
+  for i = DETAILS, DETAILS + 2 do
+    length = string.sub(text, rest, rest + 3) + 0
+    h[i] = string.sub(text, rest + 4, rest + 3 + length)
+    rest = rest + 4 + length
+  end
+  if rest ~= #text + 1 then
+    error('attempt to read a hold that is longer or shorter', 0)
+  end
+  return h
 end
-if record and not (record[TOKEN] >= 0 and record[TOKEN] < NEVER and record[TOUCHED] >= 0) then
-  return redis.error_reply('DAMAGED it has no token or no time')
-end
-for i = FIRST, record and #record or 0 do
-  local h = record[i]
-  if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0
-    or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
-    or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) then
-    return redis.error_reply('DAMAGED hold ' .. i - TOUCHED .. ' is none')
+
+local record
+if raw then
+  local kind = string.sub(raw, 1, 1)
+  if kind == 'M' then
+    record = cmsgpack.unpack(string.sub(raw, 2))
+  elseif kind == 'F' or kind == 'I' and #raw == 33 then
+    record = { string.sub(raw, 2, 17) + 0, string.sub(raw, 18, 33) + 0 }
+    if kind == 'F' then
+      record[FIRST] = fresh(string.sub(raw, 34), record[TOKEN], record[TOKEN])
+    end
+  end
+  -- What is no record is left as it is, whoever asks.
+  if type(record) ~= 'table' then
+    return redis.error_reply('DAMAGED it is no record')
+  end
+  if not (record[TOKEN] >= 0 and record[TOKEN] < NEVER and record[UNTIL] > 0 and record[UNTIL] <= NEVER) then
+    return redis.error_reply('DAMAGED it has no token or does not say when it expires')
+  end
+  for i = FIRST, #record do
+    local h = record[i]
+    if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0
+      or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
+      or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) then
+      return redis.error_reply('DAMAGED hold ' .. i - UNTIL .. ' is none')
+    end
   end
 end
 
@@ -37,20 +66,29 @@ local function clear(h)
   return h[END] + h[DELAY]
 end
 
--- Keeps the key as long as a hold may block, and for the retention after that, in
--- ms: the last token then lies that far behind the clock, so that whatever comes
+-- The key stays as long as a hold may block, and for the retention after that at
+-- least: the last token then lies that far behind the clock, so that whatever comes
 -- after has a larger one.
 local function write(changed, retention)
-  local last = changed[TOKEN]
+  local last = math.max(now, changed[TOKEN])
   for i = FIRST, #changed do
     last = math.max(last, clear(changed[i]))
   end
-  changed[TOUCHED] = math.max(now, changed[TOUCHED] + 1)
-  local value, done = cmsgpack.pack(changed)
-  if last <= now then
-    done = redis.pcall('SET', KEYS[1], value, 'PX', retention)
-  elseif last < NEVER then
-    done = redis.pcall('SET', KEYS[1], value, 'PXAT', string.format('%.0f', math.ceil(last / 1000) + retention))
+  local keeps = changed[UNTIL] < NEVER and changed[UNTIL] >= last + retention and changed[UNTIL] <= last + 4 * retention
+  if not keeps then
+    changed[UNTIL] = math.min(last + 2 * retention, NEVER)
+  end
+  local value
+  if changed[FIRST] then
+    value = 'M' .. cmsgpack.pack(changed)
+  else
+    value = string.format('I%016.0f%016.0f', changed[TOKEN], changed[UNTIL])
+  end
+  local done
+  if keeps then
+    done = redis.pcall('SET', KEYS[1], value, 'KEEPTTL')
+  elseif changed[UNTIL] < NEVER then
+    done = redis.pcall('SET', KEYS[1], value, 'PXAT', string.format('%.0f', math.ceil(changed[UNTIL] / 1000)))
   else
     done = redis.pcall('SET', KEYS[1], value)
   end
@@ -62,7 +100,7 @@ local function write(changed, retention)
   if not raw or not string.find(done.err, 'OOM', 1, true) then
     error(done.err, 0)
   end
-  raw = nil
+  raw, changed[UNTIL] = nil, NEVER -- DEL forgets the expiry, too
   redis.call('DEL', KEYS[1])
   write(changed, retention)
 end

@@ -2,6 +2,8 @@ package redislock
 
 import (
 	_ "embed"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,6 +12,12 @@ import (
 )
 
 var (
+	//go:embed key.lua
+	keyLua string
+	//go:embed grant.lua
+	grantLua string
+	//go:embed free.lua
+	freeLua string
 	//go:embed record.lua
 	recordLua string
 	//go:embed find.lua
@@ -26,13 +34,13 @@ var (
 	sweepLua string
 )
 
-// The scripts: one for each operation, on one key.
+// The scripts: one for each operation, on one key. What is usual comes first.
 var (
-	acquire = newScript(recordLua + acquireLua)
-	renew   = newScript(recordLua + findLua + renewLua)
-	release = newScript(recordLua + findLua + releaseLua)
-	look    = newScript(recordLua + lookLua)
-	sweep   = newScript(recordLua + sweepLua)
+	acquire = newScript(keyLua + grantLua + recordLua + acquireLua)
+	renew   = newScript(keyLua + recordLua + findLua + renewLua)
+	release = newScript(keyLua + freeLua + recordLua + findLua + releaseLua)
+	look    = newScript(keyLua + recordLua + lookLua)
+	sweep   = newScript(keyLua + recordLua + sweepLua)
 )
 
 type script struct{ text, sha string }
@@ -50,6 +58,16 @@ func micros(d time.Duration) int64 {
 	}
 	return d.Microseconds()
 }
+
+// ids are how a script has a hold ID, zeros for none, and a lock ID.
+func ids(ref driver.HoldRef) string {
+	var id [2 * len(ref.HoldID)]byte
+	hex.Encode(id[:], ref.HoldID[:])
+	return string(id[:]) + sized(ref.LockID)
+}
+
+// sized is a text after its length.
+func sized(text string) string { return fmt.Sprintf("%04d", len(text)) + text }
 
 // flag is how a script has it.
 func flag(is bool) int {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	bsm "github.com/bsm/redislock"
@@ -113,12 +114,14 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (r
 type bareRedis struct {
 	client           *redis.Client
 	acquire, release []any
+	holdID           string // in both
 }
 
 // The places of what is put in.
 const (
-	holdIDAt = 4
-	tokenAt  = 6
+	idsAt   = 4
+	tokenAt = 5
+	aloneAt = 9
 )
 
 // recordRedis lets redislock lock and unlock and keeps what it sent.
@@ -138,22 +141,23 @@ func recordRedis(ctx context.Context, db *redisDB) (*bareRedis, error) {
 	if err = errors.Join(err, other.close()); err != nil {
 		return nil, err
 	}
-	if len(sent) != 2 || sent[0][holdIDAt] != id || sent[1][holdIDAt] != id || sent[1][tokenAt] != token {
+	if len(sent) != 2 || !strings.HasPrefix(fmt.Sprint(sent[0][idsAt]), id) || sent[0][idsAt] != sent[1][idsAt] ||
+		sent[1][tokenAt] != token || sent[1][aloneAt] != fmt.Sprint("F", token) {
 		return nil, fmt.Errorf("Lock and Unlock sent %v", sent)
 	}
-	return &bareRedis{client: db.client, acquire: sent[0], release: sent[1]}, nil
+	return &bareRedis{client: db.client, acquire: sent[0], release: sent[1], holdID: id}, nil
 }
 
 // lockAndUnlock is the two scripts.
 func (b *bareRedis) lockAndUnlock(ctx context.Context) error {
-	id := driver.NewHoldID().String()
 	acquire, release := slices.Clone(b.acquire), slices.Clone(b.release)
-	acquire[holdIDAt], release[holdIDAt] = id, id
-	token, err := b.client.Do(ctx, acquire...).Int64()
+	ids := strings.ReplaceAll(acquire[idsAt].(string), b.holdID, driver.NewHoldID().String())
+	acquire[idsAt], release[idsAt] = ids, ids
+	token, err := b.client.Do(ctx, acquire...).Text()
 	if err != nil {
 		return err
 	}
-	release[tokenAt] = token
+	release[tokenAt], release[aloneAt] = token, "F"+token
 	if found, err := b.client.Do(ctx, release...).Int64(); err != nil || found != 1 {
 		return fmt.Errorf("the second script answered %d (%w)", found, err)
 	}

@@ -17,6 +17,8 @@ import (
 func alone(t *testing.T) *drivertest.Harness {
 	p := newPlace(t)
 	return &drivertest.Harness{
+		Uncounted: true, // keys expire
+
 		Store:  p.open(),
 		Reopen: func(*testing.T) driver.Store { return p.open() },
 		Damage: p.damage,
@@ -28,6 +30,8 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 	server, clock := engines.NewRedisClock(t)
 	p := place{redislock.Options{Prefix: "holdfast:"}, connect(t, options(t, server.URL))}
 	return clock.Drive(&drivertest.Harness{
+		Uncounted: true, // keys expire
+
 		Store:  p.open(),
 		Reopen: func(*testing.T) driver.Store { return p.open() },
 		Damage: p.damage,
@@ -48,7 +52,7 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	p := newPlace(t)
 	open := func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, n)) }
-	return &drivertest.Harness{Store: open(t), Reopen: open, Damage: p.damage}
+	return &drivertest.Harness{Uncounted: true, Store: open(t), Reopen: open, Damage: p.damage}
 }
 
 // farURL is where the server is reached through the network, if there is one.
@@ -94,6 +98,8 @@ func TestConformanceInCluster(t *testing.T) {
 		t.Cleanup(func() { closeAll(t, client) })
 		p := place{redislock.Options{Prefix: engines.Name() + ":"}, client}
 		return &drivertest.Harness{
+			Uncounted: true, // keys expire
+
 			Store:  p.byURL(t, cluster.URL),
 			Reopen: func(*testing.T) driver.Store { return p.open() },
 			Damage: p.damage,

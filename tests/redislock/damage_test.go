@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
@@ -13,62 +14,105 @@ import (
 func TestDamage(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
-	for name, change := range map[string]string{
-		"a text":                    `raw = 'free'`,
-		"an empty text":             `raw = ''`,
-		"a number":                  `raw = '1795300000000000'`,
-		"cut off":                   `raw = string.sub(raw, 1, -2)`,
-		"something follows":         `raw = cmsgpack.pack({}, r)`,
-		"an empty array":            `r = {}`,
-		"a map":                     `r = { token = 5 }`,
-		"no time":                   `r[2] = false`,
-		"token is a text":           `r[1] = '5'`,
-		"token is negative":         `r[1] = -5`,
-		"token is 2^53":             `r[1] = 9007199254740992`,
-		"hold is a text":            `r[3] = 'a text of 12'`,
-		"hold is a number":          `r[3] = 12`,
-		"hold is short":             `r[3][12] = nil`,
-		"hold ID is a number":       `r[3][1] = 5`,
-		"hold ID is short":          `r[3][1] = 'abc'`,
-		"lock ID is empty":          `r[3][2] = ''`,
-		"lock ID is a number":       `r[3][2] = 5`,
-		"lock ID is true":           `r[3][2] = true`,
-		"mode is none":              `r[3][3] = 2`,
-		"mode is a text":            `r[3][3] = '1'`,
-		"its token is 0":            `r[3][4] = 0`,
-		"its token is a text":       `r[3][4] = '7'`,
-		"its token is 2^53":         `r[3][4] = 9007199254740992`,
-		"end is false":              `r[3][5] = false`,
-		"end is a text":             `r[3][5] = 'soon'`,
-		"end is beyond reach":       `r[3][5] = 9007199254740994`,
-		"end is before 1970":        `r[3][5] = -1`,
-		"delay is negative":         `r[3][6] = -1`,
-		"delay is a text":           `r[3][6] = '5'`,
-		"released is a text":        `r[3][7] = 'no'`,
-		"released is true":          `r[3][7] = true`,
-		"beside a sound one":        `r[4] = { 'x' }`,
-		"expired, without lock ID":  `r[3][5] = 1; r[3][2] = ''`,
-		"expired, of no known mode": `r[3][5] = 1; r[3][3] = 'x'`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			ref := ask.Granted(t, s, ask.Request(name, "a"))
-			script := fmt.Sprintf(`
-				local raw = redis.call('GET', KEYS[1])
-				local before, r = raw, cmsgpack.unpack(raw)
-				%s
-				if raw == before then raw = cmsgpack.pack(r) end
-				redis.call('SET', KEYS[1], raw)`, change)
-			key := p.Prefix + name
-			if err := p.client.Eval(t.Context(), script, []string{key}).Err(); err != nil && err.Error() != "redis: nil" {
-				t.Fatal(err)
-			}
-			before := p.client.Get(t.Context(), key).Val()
-			ask.Damaged(t, s, ref)
-			if after := p.client.Get(t.Context(), key).Val(); after != before {
-				t.Errorf("the key had\n%q\nand has\n%q", before, after)
-			}
-		})
+	// spoil changes raw, or the array r of a record that is one.
+	spoil := func(t *testing.T, key, change string) {
+		t.Helper()
+		script := fmt.Sprintf(`
+			local raw = redis.call('GET', KEYS[1])
+			local before, r = raw
+			if string.sub(raw, 1, 1) == 'M' then r = cmsgpack.unpack(string.sub(raw, 2)) end
+			%s
+			if raw == before then raw = 'M' .. cmsgpack.pack(r) end
+			redis.call('SET', KEYS[1], raw)
+			return 1`, change)
+		if err := p.client.Eval(t.Context(), script, []string{key}).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for kind, changes := range map[string]map[string]string{
+		"one hold as it was granted": {
+			"a text":                `raw = 'free'`,
+			"an empty text":         `raw = ''`,
+			"a number":              `raw = '1795300000000000'`,
+			"of no known kind":      `raw = 'X' .. string.sub(raw, 2)`,
+			"just a kind":           `raw = 'F'`,
+			"token is a text":       `raw = 'Fsome day, not now' .. string.sub(raw, 18)`,
+			"until is a text":       `raw = string.sub(raw, 1, 17) .. 'some day, not now' .. string.sub(raw, 34)`,
+			"until is cut off":      `raw = string.sub(raw, 1, 30)`,
+			"hold is cut off":       `raw = string.sub(raw, 1, 40)`,
+			"lock ID has no size":   `raw = string.sub(raw, 1, 57) .. 'long' .. string.sub(raw, 62)`,
+			"lock ID is larger":     `raw = string.sub(raw, 1, 57) .. '0999' .. string.sub(raw, 62)`,
+			"lock ID is empty":      `raw = string.sub(raw, 1, 57) .. '0000' .. string.sub(raw, 63)`,
+			"free, and longer":      `raw = 'I' .. string.sub(raw, 2)`,
+			"free, and cut off":     `raw = 'I' .. string.sub(raw, 2, 20)`,
+			"free, until a text":    `raw = 'I' .. string.sub(raw, 2, 17) .. 'some day or not.'`,
+			"free, token is 2^53":   `raw = 'I9007199254740992' .. string.sub(raw, 18, 33)`,
+			"free, token is a text": `raw = 'I' .. 'some day or not.' .. string.sub(raw, 18, 33)`,
+		},
+		"holds": {
+			"cut off":                   `raw = string.sub(raw, 1, -2)`,
+			"something follows":         `raw = 'M' .. cmsgpack.pack({}, r)`,
+			"just a kind":               `raw = 'M'`,
+			"an empty array":            `r = {}`,
+			"a map":                     `r = { token = 5 }`,
+			"until is false":            `r[2] = false`,
+			"until is 0":                `r[2] = 0`,
+			"token is a text":           `r[1] = '5'`,
+			"token is negative":         `r[1] = -5`,
+			"token is 2^53":             `r[1] = 9007199254740992`,
+			"hold is a text":            `r[3] = 'a text of 12'`,
+			"hold is a number":          `r[3] = 12`,
+			"hold is short":             `r[3][12] = nil`,
+			"hold ID is a number":       `r[3][1] = 5`,
+			"hold ID is short":          `r[3][1] = 'abc'`,
+			"lock ID is empty":          `r[3][2] = ''`,
+			"lock ID is a number":       `r[3][2] = 5`,
+			"lock ID is true":           `r[3][2] = true`,
+			"mode is none":              `r[3][3] = 2`,
+			"mode is a text":            `r[3][3] = '1'`,
+			"its token is 0":            `r[3][4] = 0`,
+			"its token is a text":       `r[3][4] = '7'`,
+			"its token is 2^53":         `r[3][4] = 9007199254740992`,
+			"end is false":              `r[3][5] = false`,
+			"end is a text":             `r[3][5] = 'soon'`,
+			"end is beyond reach":       `r[3][5] = 9007199254740994`,
+			"end is before 1970":        `r[3][5] = -1`,
+			"delay is negative":         `r[3][6] = -1`,
+			"delay is a text":           `r[3][6] = '5'`,
+			"released is a text":        `r[3][7] = 'no'`,
+			"released is true":          `r[3][7] = true`,
+			"beside a sound one":        `r[4] = { 'x' }`,
+			"expired, without lock ID":  `r[3][5] = 1; r[3][2] = ''`,
+			"expired, of no known mode": `r[3][5] = 1; r[3][3] = 'x'`,
+		},
+	} {
+		for what, change := range changes {
+			t.Run(kind+" "+what, func(t *testing.T) {
+				name := kind + " " + what
+				ref := ask.Granted(t, s, ask.Request(name, "a"))
+				if kind == "holds" {
+					renewed(t, s, ref, time.Hour)
+				}
+				key := p.Prefix + name
+				spoil(t, key, change)
+				before := p.client.Get(t.Context(), key).Val()
+				ask.Damaged(t, s, ref)
+				if after := p.client.Get(t.Context(), key).Val(); after != before {
+					t.Errorf("the key had\n%q\nand has\n%q", before, after)
+				}
+			})
+		}
+	}
+}
+
+// renewed extends what must be there.
+func renewed(t testing.TB, s driver.Store, ref driver.HoldRef, ttl time.Duration) driver.RenewResult {
+	t.Helper()
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatalf("renewal of %q: %v %v", ref.Resource, rs, err)
+	}
+	return rs[0]
 }
 
 // So is a key that somebody uses for something else.
@@ -89,10 +133,12 @@ func TestHarmlessDamage(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
 	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	renewed(t, s, ref, time.Hour)
 	if err := p.client.Eval(t.Context(), `
-		local r = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+		local r = cmsgpack.unpack(string.sub(redis.call('GET', KEYS[1]), 2))
 		for i = 8, 12 do r[3][i] = { 'nonsense' } end
-		redis.call('SET', KEYS[1], cmsgpack.pack(r))`, []string{p.Prefix + "r"}).Err(); err != nil && err.Error() != "redis: nil" {
+		redis.call('SET', KEYS[1], 'M' .. cmsgpack.pack(r))
+		return 1`, []string{p.Prefix + "r"}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	held := ask.Refused(t, s, ask.Request("r", "b"))

@@ -11,11 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
-// A key lives until its holds block no more and the retention has passed, so that
-// nothing accumulates and the next token is larger.
+// A key lives until its holds block no more and the retention has passed, and not
+// for much longer, so that nothing accumulates and the next token is larger.
 func TestKeysExpire(t *testing.T) {
 	p := newPlace(t)
 	p.Retention = 2 * time.Hour
@@ -23,83 +25,118 @@ func TestKeysExpire(t *testing.T) {
 	lives := func(resource string) time.Duration {
 		return p.client.PTTL(t.Context(), p.Prefix+resource).Val()
 	}
-	near := func(what, resource string, want time.Duration) {
+	// A hold still blocks for so long.
+	near := func(what, resource string, blocks time.Duration) {
 		t.Helper()
-		if got := lives(resource); got > want+time.Second || got < want-time.Minute {
-			t.Errorf("%s: the key lives for %v, want %v", what, got, want)
+		if got := lives(resource); got > blocks+4*p.Retention || got < blocks+p.Retention-time.Minute {
+			t.Errorf("%s: the key lives for %v", what, got)
 		}
 	}
-	const none = -1 // what PTTL answers
+	never := func(what, resource string) {
+		t.Helper()
+		if got := lives(resource); got != -1 { // what PTTL answers
+			t.Errorf("%s: the key lives for %v", what, got)
+		}
+	}
+	const year = 365 * 24 * time.Hour
 
-	q := ask.Request("r", "a")
-	ref := ask.Granted(t, s, q)
-	near("held for an hour", "r", 3*time.Hour)
-	for ttl, want := range map[time.Duration]time.Duration{5 * time.Hour: 7 * time.Hour} {
-		if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: ttl}}); err != nil || rs[0].Err != nil {
-			t.Fatal(rs, err)
-		}
-		near("renewed", "r", want)
-	}
-	if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: driver.Forever}}); err != nil || rs[0].Left != driver.Forever {
-		t.Fatal(rs, err)
-	}
-	if got := lives("r"); got != none {
-		t.Errorf("held forever: the key lives for %v", got)
-	}
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	near("held for an hour", "r", time.Hour)
+	renewed(t, s, ref, year)
+	near("renewed for a year", "r", year)
+	renewed(t, s, ref, driver.Forever)
+	never("renewed for ever", "r")
 	ask.Released(t, s, ref, time.Minute)
-	near("released with a delay", "r", 2*time.Hour+time.Minute)
-	ask.Granted(t, s, ask.Request("other", "a"))
+	near("released with a delay", "r", time.Minute)
 
-	q = ask.Request("delayed", "a")
-	q.TakeoverDelay = time.Hour
+	q := ask.Request("delayed", "a")
+	q.TakeoverDelay = year
 	ref = ask.Granted(t, s, q)
-	near("with a takeover delay", "delayed", 4*time.Hour)
+	near("with a takeover delay", "delayed", year+time.Hour)
 	ask.Released(t, s, ref, 0)
-	near("released", "delayed", 2*time.Hour)
+	near("released", "delayed", 0)
+	for range 3 {
+		ref = ask.Granted(t, s, ask.Request("delayed", "a"))
+		near("granted again", "delayed", time.Hour)
+		ask.Released(t, s, ref, 0)
+		near("released again", "delayed", 0)
+	}
 
 	long, short := ask.Shared(ask.Request("shared", "a"), 0), ask.Shared(ask.Request("shared", "b"), 0)
-	long.TTL = 10 * time.Hour
+	long.TTL = year
 	ref = ask.Granted(t, s, long)
 	ask.Granted(t, s, short)
-	near("shared by two", "shared", 12*time.Hour)
+	near("shared by two", "shared", year)
 	ask.Released(t, s, ref, 0)
-	near("the longer one is released", "shared", 3*time.Hour)
+	near("the longer one is released", "shared", time.Hour)
 
 	q = ask.Request("forever", "a")
 	q.TTL = driver.Forever
-	ask.Granted(t, s, q)
-	if got := lives("forever"); got != none {
-		t.Errorf("granted forever: the key lives for %v", got)
+	ref = ask.Granted(t, s, q)
+	never("granted for ever", "forever")
+	ask.Released(t, s, ref, 0)
+	near("released", "forever", 0)
+
+	q = ask.Request("a hundred years", "a")
+	q.TTL, q.TakeoverDelay = driver.MaxTTL, driver.MaxTTL
+	ref = ask.Granted(t, s, q)
+	_ = ask.Refused(t, s, ask.Request("a hundred years", "b"))
+	ask.Released(t, s, ref, 0)
+	near("released", "a hundred years", 0)
+}
+
+// A key is there as long as its token may be ahead of the clock, and for the
+// retention after that, to the millisecond.
+func TestKeysOutliveTokens(t *testing.T) {
+	server, clock := engines.NewRedisClock(t)
+	client := connect(t, options(t, server.URL))
+	s := newStore(t, client, &redislock.Options{Retention: time.Hour})
+	var last driver.HoldRef
+	gone := 0
+	for i := range 100 {
+		next := ask.Granted(t, s, ask.Request("r", "a"))
+		if next.Token <= last.Token {
+			t.Fatalf("token %d follows token %d", next.Token, last.Token)
+		}
+		last = next
+		if i%2 == 1 {
+			clock.Advance(-time.Minute)
+		}
+		ask.Released(t, s, last, 0)
+		clock.Advance(20 * time.Minute)
+		if i%7 == 6 {
+			clock.Advance(5 * time.Hour)
+		}
+		if client.Exists(t.Context(), "holdfast:r").Val() == 0 {
+			gone++
+		}
+	}
+	if gone == 0 || gone > 20 {
+		t.Errorf("the key was gone %d times", gone)
 	}
 }
 
 // A clock that was ahead has left a token behind that stays the largest until the
 // clock has passed it, whatever happens to the holds.
 func TestClockWasAhead(t *testing.T) {
-	p := newPlace(t)
-	s := newStore(t, p.client, &p.Options)
-	ask.Released(t, s, ask.Granted(t, s, ask.Request("r", "a")), 0)
-	year := int64(365 * 24 * time.Hour / time.Microsecond)
-	if err := p.client.Eval(t.Context(), `
-		local r = cmsgpack.unpack(redis.call('GET', KEYS[1]))
-		r[1], r[2] = r[1] + ARGV[1], r[2] + ARGV[1]
-		redis.call('SET', KEYS[1], cmsgpack.pack(r))
-		return 1`, []string{p.Prefix + "r"}, year).Err(); err != nil {
-		t.Fatal(err)
-	}
+	const year = 365 * 24 * time.Hour
+	server, clock := engines.NewRedisClock(t)
+	client := connect(t, options(t, server.URL))
+	s := newStore(t, client, nil)
+	clock.Advance(year)
 	first := ask.Granted(t, s, ask.Request("r", "a"))
-	if ahead := time.Until(time.UnixMicro(int64(first.Token))); ahead < 364*24*time.Hour {
-		t.Errorf("token %d is %v ahead of the clock", first.Token, ahead)
-	}
+	clock.Advance(-year)
 	ask.Released(t, s, first, 0)
-	if got := p.client.PTTL(t.Context(), p.Prefix+"r").Val(); got < 365*24*time.Hour {
-		t.Errorf("the key lives for %v, less than the clock needs to pass the token", got)
-	}
-	if swept, err := s.Sweep(t.Context(), time.Minute); err != nil || swept.Records != 0 {
-		t.Errorf("swept %+v %v", swept, err)
-	}
-	if second := ask.Granted(t, s, ask.Request("r", "a")); second.Token != first.Token+1 {
-		t.Errorf("token %d follows token %d", second.Token, first.Token)
+	for range 3 {
+		next := ask.Granted(t, s, ask.Request("r", "a"))
+		if next.Token != first.Token+1 {
+			t.Errorf("token %d follows token %d", next.Token, first.Token)
+		}
+		ask.Released(t, s, next, 0)
+		if got := client.PTTL(t.Context(), "holdfast:r").Val(); got < year {
+			t.Errorf("the key lives for %v, less than the clock needs to pass the token", got)
+		}
+		first = next
 	}
 }
 
@@ -108,9 +145,8 @@ func TestTokensEnd(t *testing.T) {
 	p := newPlace(t)
 	s := newStore(t, p.client, &p.Options)
 	last := driver.HoldRef{Token: driver.MaxToken - 1}
-	if err := p.client.Eval(t.Context(), `
-		redis.call('SET', KEYS[1], cmsgpack.pack({ ARGV[1] - 1, 0 }))
-		return 1`, []string{p.Prefix + "r"}, last.Token).Err(); err != nil {
+	idle := fmt.Sprintf("I%016d%016d", last.Token-1, 1<<53)
+	if err := p.client.Set(t.Context(), p.Prefix+"r", idle, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for want := last.Token; want <= driver.MaxToken; want++ {
