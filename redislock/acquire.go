@@ -21,7 +21,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		first = (q.TTL + q.TakeoverDelay + 2*s.o.Retention).Milliseconds()
 	}
 	c := &call{script: acquire, key: s.key(q.Resource), durable: true, args: []any{
-		ids(driver.HoldRef{LockID: q.LockID, HoldID: q.HoldID}), hold(&q), q.Limit, need, first, s.o.Retention.Microseconds(),
+		ids(&driver.HoldRef{LockID: q.LockID, HoldID: q.HoldID}), hold(&q), q.Limit, need, first, s.o.Retention.Microseconds(),
 	}}
 	if err := s.ask(ctx, c); err != nil {
 		return driver.Grant{}, err
@@ -54,6 +54,12 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 
 // hold is how a script has what is granted, but for its IDs.
 func hold(q *driver.AcquireRequest) string {
-	return fmt.Sprintf("%d%016d%016d", q.Mode, micros(q.TTL), micros(q.TakeoverDelay)) +
-		sized(q.Details.Owner) + sized(q.Details.Host) + sized(q.Details.Comment)
+	text := make([]byte, 0, 1+16+16+3*4+len(q.Details.Owner)+len(q.Details.Host)+len(q.Details.Comment))
+	text = appendDigits(text, 1, uint64(q.Mode))
+	text = appendDigits(text, 16, uint64(micros(q.TTL)))
+	text = appendDigits(text, 16, uint64(micros(q.TakeoverDelay)))
+	for _, detail := range [...]string{q.Details.Owner, q.Details.Host, q.Details.Comment} {
+		text = appendSized(text, detail)
+	}
+	return string(text)
 }

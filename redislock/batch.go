@@ -14,7 +14,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
 		calls[i] = &call{script: renew, key: s.key(q.Resource), durable: true, once: q.HoldID.IsZero(), args: []any{
-			ids(q.HoldRef), int64(q.Token), micros(q.TTL), flag(q.Exact), s.o.Retention.Microseconds(),
+			ids(&q.HoldRef), int64(q.Token), micros(q.TTL), flag(q.Exact), s.o.Retention.Microseconds(),
 		}}
 	}
 	if err := s.ask(ctx, calls...); err != nil {
@@ -43,7 +43,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
 		calls[i] = &call{script: release, key: s.key(q.Resource), once: q.HoldID.IsZero(), args: []any{
-			ids(q.HoldRef), int64(q.Token), micros(q.After), s.o.Retention.Microseconds(), s.publish(), alone(&q),
+			ids(&q.HoldRef), int64(q.Token), micros(q.After), s.o.Retention.Microseconds(), s.publish(), alone(&q),
 		}}
 	}
 	if err := s.ask(ctx, calls...); err != nil {
@@ -65,7 +65,7 @@ func alone(q *driver.ReleaseRequest) string {
 	if q.Token == 0 || q.HoldID.IsZero() || q.After > 0 {
 		return "-"
 	}
-	return fmt.Sprintf("F%016d", q.Token)
+	return string(appendDigits([]byte{'F'}, 16, q.Token))
 }
 
 // number is the reply to a call that is one.

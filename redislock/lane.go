@@ -40,9 +40,10 @@ type call struct {
 // lanes are a lane for each server. What has no answer from one server holds up
 // nothing that is asked of another.
 type lanes struct {
-	run  func(ctx context.Context, client redis.UniversalClient, batch []*call) // asks that server
-	exec func(ctx context.Context, client redis.UniversalClient, batch []*call) // and others; ends the calls
-	link func(to redis.UniversalClient) *link                                   // nil: there are no links
+	run   func(ctx context.Context, client redis.UniversalClient, batch []*call) // asks that server
+	exec  func(ctx context.Context, client redis.UniversalClient, batch []*call) // and others; ends the calls
+	link  func(to redis.UniversalClient) *link                                   // nil: there are no links
+	pulse pulse
 
 	ctx     context.Context // of the senders, which end with the store
 	cancel  context.CancelFunc
@@ -57,7 +58,19 @@ var errClosed = errors.New("the store is closed")
 func newLanes(s *Store) *lanes {
 	l := &lanes{run: s.run, exec: s.exec, byServer: make(map[redis.UniversalClient]*lane)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.pulse.each, l.pulse.closed = l.look, make(chan struct{})
 	return l
+}
+
+// look finds what takes long on links.
+func (l *lanes) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.byServer {
+		if at.link != nil {
+			at.link.beat()
+		}
+	}
 }
 
 // to is the lane to a server.
@@ -84,6 +97,7 @@ func (l *lanes) close() error {
 	l.cancel()
 	l.mu.Unlock()
 	l.running.Wait()
+	l.pulse.close()
 	var err error
 	for _, at := range l.byServer {
 		if at.link != nil {
@@ -116,6 +130,7 @@ func (l *lane) alone(ctx context.Context, c *call) bool {
 	if !l.takeLink() {
 		return false
 	}
+	l.pulse.wait() // the pulse looks at who uses the link
 	l.link.use(ctx, func(ctx context.Context) { l.run(ctx, l.link.client, []*call{c}) })
 	l.mu.Lock()
 	l.linked = false
@@ -214,7 +229,12 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	}
 	for _, c := range calls {
 		if c.linked {
-			continue // and to ask for ctx.Done would cost as much as all else
+			continue
+		}
+		select {
+		case <-c.done:
+			continue
+		case <-s.lanes.pulse.wait():
 		}
 		select {
 		case <-c.done:
@@ -228,7 +248,7 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 // hand gives each call to the lane of the server that has its key. Where it is the
 // only one, it may be done when hand returns.
 func (s *Store) hand(ctx context.Context, calls []*call) error {
-	byServer := map[redis.UniversalClient][]*call{}
+	var byServer map[redis.UniversalClient][]*call
 	switch {
 	case len(calls) == 1:
 		client, err := s.node(ctx, calls[0].key)
@@ -241,8 +261,9 @@ func (s *Store) hand(ctx context.Context, calls []*call) error {
 		}
 		return err
 	case s.cluster == nil:
-		byServer[s.client] = calls
+		byServer = map[redis.UniversalClient][]*call{s.client: calls}
 	default:
+		byServer = make(map[redis.UniversalClient][]*call)
 		for _, c := range calls {
 			master, err := s.cluster.MasterForKey(ctx, c.key)
 			if err != nil {

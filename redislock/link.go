@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,32 +15,25 @@ import (
 // and be woken by it takes longer than a server on the same machine does. A caller
 // who is alone sends by the link instead.
 //
-// A reply comes soon, as a rule, and then nobody has looked at the caller's context:
-// to do so takes a timer. It is looked at from the next tick on.
+// The caller's context is looked at from the second beat of the pulse on.
 type link struct {
 	client *redis.Client
 
-	mu       sync.Mutex
-	conn     net.Conn        // the last one
-	ctx      context.Context // for go-redis; ends when the connection is broken off
-	cancel   context.CancelFunc
-	caller   context.Context // of who uses the link; nil: nobody
-	uses     int
-	watching bool
-	closed   chan struct{}
-	watch    sync.WaitGroup
-}
+	mu     sync.Mutex
+	conn   net.Conn        // the last one
+	ctx    context.Context // for go-redis; ends when the connection is broken off
+	cancel context.CancelFunc
 
-// tick is how often somebody looks whether a use of the link lasts, and restful how
-// many ticks without any use end that.
-const (
-	tick    = 10 * time.Millisecond
-	restful = 20
-)
+	caller  context.Context // of who uses the link; nil: nobody
+	uses    int
+	seen    int           // uses, at the last beat
+	over    chan struct{} // closed when this use is over; nil: nobody waits for that
+	follows sync.WaitGroup
+}
 
 // newLink makes a link to where a client of this package's own leads.
 func newLink(of *redis.Client) *link {
-	l := &link{closed: make(chan struct{})}
+	l := &link{}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	o := *of.Options()
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 1, 0, 0, 0
@@ -94,78 +86,50 @@ func (l *link) use(caller context.Context, do func(ctx context.Context)) {
 	ctx := l.ctx
 	l.caller = caller
 	l.uses++
-	if !l.watching {
-		l.watching = true
-		l.watch.Go(l.look)
-	}
 	l.mu.Unlock()
 	do(ctx)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.caller = nil
-	l.mu.Unlock()
+	if l.over != nil {
+		close(l.over)
+		l.over = nil
+	}
 }
 
-// look finds the uses that last.
-func (l *link) look() {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for seen, rested := 0, 0; rested < restful; {
-		select {
-		case <-ticker.C:
-		case <-l.closed:
-			return
-		}
-		l.mu.Lock()
-		caller, use := l.caller, l.uses
-		l.mu.Unlock()
-		switch {
-		case caller == nil:
-			rested++
-		case use != seen:
-			seen, rested = use, 0
-		default:
-			l.follow(caller, use, ticker)
-		}
+// beat finds a use that lasts.
+func (l *link) beat() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.caller != nil && l.uses == l.seen && l.over == nil {
+		caller, over := l.caller, make(chan struct{})
+		l.over = over
+		l.follows.Go(func() { l.follow(caller, over) })
+	}
+	l.seen = l.uses
+}
+
+// follow breaks the connection off if the caller's context ends before that use.
+func (l *link) follow(caller context.Context, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-caller.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watching = l.caller != nil
-	if l.watching {
-		l.watch.Go(l.look)
-	}
-}
-
-// follow breaks the connection off if the caller's context ends before that use of
-// the link does.
-func (l *link) follow(caller context.Context, use int, ticker *time.Ticker) {
-	for {
-		select {
-		case <-caller.Done():
-			l.mu.Lock()
-			if l.caller != nil && l.uses == use {
-				l.cancel()
-				if l.conn != nil {
-					l.conn.Close()
-				}
-			}
-			l.mu.Unlock()
-			return
-		case <-ticker.C:
-			l.mu.Lock()
-			over := l.caller == nil || l.uses != use
-			l.mu.Unlock()
-			if over {
-				return
-			}
-		case <-l.closed:
-			return
+	select {
+	case <-over:
+	default:
+		l.cancel()
+		if l.conn != nil {
+			l.conn.Close()
 		}
 	}
 }
 
 func (l *link) close() error {
-	close(l.closed)
 	err := l.client.Close()
-	l.watch.Wait()
+	l.follows.Wait()
 	return err
 }

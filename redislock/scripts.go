@@ -3,7 +3,6 @@ package redislock
 import (
 	_ "embed"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -60,14 +59,25 @@ func micros(d time.Duration) int64 {
 }
 
 // ids are how a script has a hold ID, zeros for none, and a lock ID.
-func ids(ref driver.HoldRef) string {
-	var id [2 * len(ref.HoldID)]byte
-	hex.Encode(id[:], ref.HoldID[:])
-	return string(id[:]) + sized(ref.LockID)
+func ids(ref *driver.HoldRef) string {
+	text := make([]byte, 0, 2*len(ref.HoldID)+4+len(ref.LockID))
+	text = hex.AppendEncode(text, ref.HoldID[:])
+	return string(appendSized(text, ref.LockID))
 }
 
-// sized is a text after its length.
-func sized(text string) string { return fmt.Sprintf("%04d", len(text)) + text }
+// appendSized appends a text after its length.
+func appendSized(to []byte, text string) []byte {
+	return append(appendDigits(to, 4, uint64(len(text))), text...)
+}
+
+// appendDigits appends a number of so many digits.
+func appendDigits(to []byte, digits int, n uint64) []byte {
+	to = append(to, "0000000000000000"[:digits]...)
+	for at := len(to) - 1; n > 0; at, n = at-1, n/10 {
+		to[at] = '0' + byte(n%10)
+	}
+	return to
+}
 
 // flag is how a script has it.
 func flag(is bool) int {
