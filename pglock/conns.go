@@ -1,0 +1,191 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// ownConns is how many connections a store has beside the pool, but for the
+	// one that listens: one for renewals, and one for releases that found the pool
+	// busy.
+	ownConns = 2
+	// busyPool is how long a release waits for the pool.
+	busyPool = 100 * time.Millisecond
+	// pingTimeout is how long a connection that was idle may take to answer.
+	pingTimeout = 2 * time.Second
+)
+
+var errClosed = errors.New("the store is closed")
+
+// ownPool is made when it is first needed.
+type ownPool struct {
+	pool *pgxpool.Pool // whose configuration it has
+
+	mu     sync.Mutex
+	own    *pgxpool.Pool
+	closed bool
+}
+
+func (o *ownPool) get() (*pgxpool.Pool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, errClosed
+	}
+	if o.own == nil {
+		config := o.pool.Config()
+		config.MaxConns, config.MinConns, config.MinIdleConns = ownConns, 0, 0
+		if config.PingTimeout == 0 {
+			config.PingTimeout = pingTimeout
+		}
+		own, err := pgxpool.NewWithConfig(context.Background(), config) // dials nothing
+		if err != nil {
+			return nil, err
+		}
+		o.own = own
+	}
+	return o.own, nil
+}
+
+func (o *ownPool) close() {
+	o.mu.Lock()
+	own := o.own
+	o.closed = true
+	o.mu.Unlock()
+	if own != nil {
+		own.Close()
+	}
+}
+
+func (o *ownPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	own, err := o.get()
+	if err != nil {
+		return nil, err
+	}
+	return own.Acquire(ctx)
+}
+
+// A source of connections.
+type source func(ctx context.Context) (*pgxpool.Conn, error)
+
+// fromPool is for what may wait for the caller's own work.
+func (s *Store) fromPool(ctx context.Context) (*pgxpool.Conn, error) { return s.pool.Acquire(ctx) }
+
+// fromOwn is for what may not.
+func (s *Store) fromOwn(ctx context.Context) (*pgxpool.Conn, error) { return s.own.acquire(ctx) }
+
+// fromEither is for what may wait a moment: as a rule the pool has more
+// connections than the store.
+func (s *Store) fromEither(ctx context.Context) (*pgxpool.Conn, error) {
+	moment, cancel := context.WithTimeout(ctx, busyPool)
+	conn, err := s.pool.Acquire(moment)
+	cancel()
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return conn, err
+	}
+	return s.fromOwn(ctx)
+}
+
+// prepares says that statements are to be prepared on the server. They are where
+// the pool does so, for it is configured by somebody who knows what is in between;
+// measured on one connection, what is not prepared takes the server 80 µs longer
+// each time, for it is parsed and planned anew. Either way it is one round trip,
+// the first use of a connection apart. Cached descriptions would save nothing of
+// that, and cost the first round trip all the same.
+func prepares(config *pgxpool.Config) bool {
+	c := config.ConnConfig
+	return c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && c.StatementCacheCapacity > 0
+}
+
+func (s *Store) mode() pgx.QueryExecMode {
+	if s.bare.Load() {
+		return pgx.QueryExecModeExec
+	}
+	return pgx.QueryExecModeCacheStatement
+}
+
+// maxTries bounds how often a statement is sent that the server did not decide.
+const maxTries = 20
+
+// ask sends the statement, and gives each row of the answer to row. A statement
+// that certainly was not done, for a reason that passes at once, is sent again;
+// one whose connection is lost was perhaps done, and is not.
+func (s *Store) ask(ctx context.Context, from source, statement string, args []any, row func(pgx.Rows) error) error {
+	for try := 1; ; try++ {
+		err := s.askOnce(ctx, from, statement, args, row)
+		if err == nil {
+			return nil
+		}
+		if ended := ctx.Err(); ended != nil {
+			if !errors.Is(err, ended) {
+				err = fmt.Errorf("%w: %w", ended, err)
+			}
+			return s.wrap(err)
+		}
+		again := undecided(err)
+		if unprepared(err) {
+			s.bare.Store(true)
+			again = true
+		}
+		if !again || try == maxTries || pause(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
+			return s.wrap(err)
+		}
+	}
+}
+
+func (s *Store) askOnce(ctx context.Context, from source, statement string, args []any, row func(pgx.Rows) error) error {
+	conn, err := from(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return query(ctx, conn, s.mode(), statement, args, row)
+}
+
+// asker is a connection, or a transaction on one.
+type asker interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func query(ctx context.Context, on asker, mode pgx.QueryExecMode, statement string, args []any, row func(pgx.Rows) error) error {
+	rows, err := on.Query(ctx, statement, append([]any{mode}, args...)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// undecided: the server rolled the statement back because of others, or nothing
+// was sent.
+func undecided(err error) bool {
+	return hasCode(err, serializationFailure, deadlockDetected) || pgconn.SafeToRetry(err)
+}
+
+// unprepared: a proxy gave the session that had prepared the statement to others.
+func unprepared(err error) bool { return hasCode(err, noSuchStatement, duplicateStatement) }

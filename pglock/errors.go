@@ -1,0 +1,74 @@
+package pglock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// SQLSTATE codes of the server.
+const (
+	readOnly             = "25006"
+	noSuchStatement      = "26000"
+	badAuthorization     = "28000"
+	badPassword          = "28P01"
+	noDatabase           = "3D000"
+	noSchema             = "3F000"
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	noPrivilege          = "42501"
+	noFunction           = "42883"
+	duplicateStatement   = "42P05"
+	noTable              = "42P01"
+	diskFull             = "53100"
+	lockTimeout          = "55P03"
+	queryCanceled        = "57014"
+)
+
+func hasCode(err error, codes ...string) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+}
+
+// wrap says where it was, and what to do about what does not pass by itself. pgx
+// shows no password in the errors of connections and statements.
+func (s *Store) wrap(err error) error {
+	switch {
+	case err == nil, errors.Is(err, driver.ErrInvalid):
+		return err
+	case hasCode(err, readOnly):
+		return s.unusable("it is read-only: a standby, or default_transaction_read_only is on; "+
+			"name all hosts in the URL, with target_session_attrs=read-write, or clear the setting", err)
+	case hasCode(err, badAuthorization, badPassword):
+		return s.unusable("the server refuses the user", err)
+	case hasCode(err, noDatabase):
+		return s.unusable("there is no such database", err)
+	case hasCode(err, noSchema, noFunction, noTable):
+		return s.unusable("it is not installed, or in part: call Init with a role that may create it, or run the SQL of pglock.Schema", err)
+	case hasCode(err, noPrivilege):
+		return s.unusable("the role lacks a right: "+s.grants(), err)
+	case hasCode(err, diskFull):
+		return s.unusable("the server's disk is full", err)
+	case hasCode(err, lockTimeout):
+		return fmt.Errorf("PostgreSQL schema %s: a row stays locked by another transaction: %w", s.schema, err)
+	case hasCode(err, queryCanceled):
+		return fmt.Errorf("PostgreSQL schema %s: the server gave up (see statement_timeout): %w", s.schema, err)
+	}
+	return fmt.Errorf("PostgreSQL schema %s: %w", s.schema, err)
+}
+
+func (s *Store) unusable(why string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: PostgreSQL schema %s: %s", driver.ErrUnusable, s.schema, why)
+	}
+	return fmt.Errorf("%w: PostgreSQL schema %s: %s: %w", driver.ErrUnusable, s.schema, why, err)
+}
+
+func (s *Store) grants() string {
+	return fmt.Sprintf("let the owner run GRANT USAGE ON SCHEMA %[1]s TO the role, and GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.locks TO the role",
+		quoted(s.schema))
+}

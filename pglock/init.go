@@ -1,0 +1,135 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// found is what the server says of itself and of the schema.
+type found struct {
+	server            int
+	encoding          string
+	standby, readOnly bool
+	session           uint32  // the server's process that answered
+	table             bool    // there is one
+	comment           *string // on it
+	schemaUse         *bool   // the role's rights
+	tableUse          *bool
+}
+
+const look = `
+SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+  pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, pg_backend_pid(),
+  c.oid IS NOT NULL, obj_description(c.oid, 'pg_class'), has_schema_privilege(c.relnamespace, 'USAGE'),
+  has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')
+FROM (VALUES (1)) AS one (row)
+LEFT JOIN pg_class c ON c.relname = 'locks' AND c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)`
+
+// oldest is the first version of PostgreSQL that will do.
+const oldest = 14
+
+// Init implements driver.Initializer: one SELECT, if the schema is there. Else, or
+// if its layout is an older one, it is installed, which the first of several
+// clients does while the others wait.
+func (s *Store) Init(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	f, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	install, err := s.usable(f)
+	if err != nil || !install {
+		return err
+	}
+	if err := s.install(ctx); err != nil {
+		return err
+	}
+	if f, err = s.look(ctx); err != nil {
+		return err
+	}
+	if install, err = s.usable(f); install {
+		return s.unusable("it was installed, and is not there", nil)
+	}
+	return err
+}
+
+func (s *Store) look(ctx context.Context) (f found, err error) {
+	err = s.ask(ctx, s.fromPool, look, []any{s.schema}, func(rows pgx.Rows) error {
+		// A proxy between is known by a session that is not the connection's: it may
+		// hand each statement to another session, and what is prepared is not there.
+		if err := rows.Scan(&f.server, &f.encoding, &f.standby, &f.readOnly, &f.session,
+			&f.table, &f.comment, &f.schemaUse, &f.tableUse); err != nil {
+			return err
+		}
+		if f.session != rows.Conn().PgConn().PID() {
+			s.bare.Store(true)
+		}
+		return nil
+	})
+	return f, err
+}
+
+// usable says why the schema cannot be used, or that it is to be installed first.
+func (s *Store) usable(f found) (install bool, err error) {
+	there := 0
+	if f.comment != nil {
+		if number, ok := strings.CutPrefix(*f.comment, layoutComment); ok {
+			there, _ = strconv.Atoi(number)
+		}
+	}
+	switch {
+	case f.server < oldest*10000:
+		return false, s.unusable(fmt.Sprintf("the server is PostgreSQL %d, and must be %d or newer", f.server/10000, oldest), nil)
+	case f.encoding != "UTF8":
+		return false, s.unusable(fmt.Sprintf("the encoding of the database is %s, and must be UTF8 for all names to fit in", f.encoding), nil)
+	case f.standby:
+		return false, s.unusable("the server is a standby: name all hosts in the URL, with target_session_attrs=read-write", nil)
+	case f.readOnly:
+		return false, s.unusable("default_transaction_read_only is on for the role or the database", nil)
+	case !f.table:
+		return true, nil
+	case there == 0:
+		return false, s.unusable(fmt.Sprintf("it has a table \"locks\" that does not say that it is Holdfast's: use another schema, "+
+			"or if it is, COMMENT ON TABLE %s.locks IS '%s%d'", quoted(s.schema), layoutComment, layout), nil)
+	case there > layout:
+		return false, s.unusable(fmt.Sprintf("its layout is %d, made by a newer version of Holdfast than this one, which knows %d: update this program", there, layout), nil)
+	case there < layout:
+		return true, nil
+	case f.schemaUse != nil && !*f.schemaUse, f.tableUse != nil && !*f.tableUse:
+		return false, s.unusable("the role lacks a right: "+s.grants(), nil)
+	}
+	return false, nil
+}
+
+// install runs the SQL of Schema. Others who do the same wait for one another, and
+// may then run it again, which changes nothing.
+func (s *Store) install(ctx context.Context) error {
+	text, err := Schema(s.schema)
+	if err != nil {
+		return err
+	}
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		// The lock ends with the transaction. It is of this schema's installation alone.
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", pgx.QueryExecModeExec, "holdfast "+s.schema); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
+		return err
+	})
+	if hasCode(err, noPrivilege) {
+		return s.unusable("it is not installed, or is of an older version, and the role may not change that: "+
+			"let somebody who may run the SQL of pglock.Schema, and "+s.grants(), err)
+	}
+	if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return s.wrap(err)
+}

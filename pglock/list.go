@@ -1,0 +1,97 @@
+package pglock
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// page is how many rows a list or a sweep reads in one round trip.
+const page = 500
+
+// row is one of function list.
+type row struct {
+	resource              string
+	clock, token, touched int64
+	holds                 string
+}
+
+// List implements driver.Store. It reads pages by resource: each page is a
+// snapshot, and all of them are not. A damaged record ends it.
+func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		after := ""
+		for {
+			rows, err := s.page(ctx, f, after)
+			if err != nil {
+				yield(driver.Status{}, err)
+				return
+			}
+			for _, r := range rows {
+				record, err := record(r.resource, r.token, r.touched, r.holds)
+				if err != nil {
+					yield(driver.Status{}, err)
+					return
+				}
+				for _, status := range model.Statuses(record, model.Time(r.clock), f) {
+					if !yield(status, nil) {
+						return
+					}
+				}
+			}
+			if len(rows) < page {
+				return
+			}
+			after = rows[len(rows)-1].resource
+		}
+	}
+}
+
+// page reads what comes after a resource. The rows are read to the end before any
+// is yielded: whoever gets them may use the pool.
+func (s *Store) page(ctx context.Context, f driver.Filter, after string) (rows []row, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	err = s.ask(ctx, func(ctx context.Context) (*pgxpool.Conn, error) {
+		rows = rows[:0] // another try
+		return s.fromPool(ctx)
+	}, s.do.list, []any{f.Resource, f.LockID, after, int32(page)}, func(rs pgx.Rows) error {
+		var r row
+		err := rs.Scan(&r.resource, &r.clock, &r.token, &r.touched, &r.holds)
+		rows = append(rows, r)
+		return err
+	})
+	return rows, err
+}
+
+// Sweep implements driver.Store. The server decides, on its clock, row by row;
+// rows that somebody has locked are left for the next sweep. A row that somebody
+// waits for is not deleted.
+func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+	if err := s.ready(ctx); err != nil {
+		return total, err
+	}
+	for after := ""; ; {
+		var dropped, deleted int64
+		var last *string
+		err := s.ask(ctx, s.fromEither, s.do.sweep, []any{idle.Microseconds(), after, int32(page)}, func(rows pgx.Rows) error {
+			return rows.Scan(&dropped, &deleted, &last)
+		})
+		if err != nil {
+			return total, err
+		}
+		total.Holds += int(dropped)
+		total.Records += int(deleted)
+		if last == nil {
+			return total, nil
+		}
+		after = *last
+	}
+}

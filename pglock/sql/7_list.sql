@@ -1,0 +1,24 @@
+-- list returns records that have holds, in the order of their resources, with the
+-- time: one of them, or those after in_after, no more than in_rows. in_lock_id
+-- chooses those where it may have a hold; '' chooses all.
+CREATE OR REPLACE FUNCTION {schema}.list(in_resource text, in_lock_id text, in_after text, in_rows int)
+RETURNS TABLE (resource text, clock bigint, token bigint, touched bigint, holds jsonb)
+LANGUAGE plpgsql VOLATILE AS $fn$
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE read_only_sql_transaction USING MESSAGE = 'a standby may lag behind';
+  END IF;
+  IF in_resource <> '' THEN
+    RETURN QUERY
+      SELECT l.resource, {schema}.clock(), l.token, l.touched, l.holds
+      FROM {schema}.locks l WHERE l.resource = in_resource AND l.resource > in_after AND l.holds <> '[]';
+    RETURN;
+  END IF;
+  RETURN QUERY
+    SELECT l.resource, {schema}.clock(), l.token, l.touched, l.holds
+    FROM {schema}.locks l
+    WHERE l.resource > in_after AND l.holds <> '[]'
+      AND (in_lock_id = '' OR l.holds @> jsonb_build_array(jsonb_build_object('lockId', in_lock_id)))
+    ORDER BY l.resource LIMIT in_rows;
+END
+$fn$;

@@ -1,0 +1,2 @@
+-- What Init looks for.
+COMMENT ON TABLE {schema}.locks IS 'Locks of Holdfast, layout {layout}';

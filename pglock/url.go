@@ -1,0 +1,140 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// connectTimeout bounds a connection attempt if the URL does not say.
+const connectTimeout = 10 * time.Second
+
+func init() {
+	for _, scheme := range []string{"postgres", "postgresql"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) { return open(ctx, u) })
+	}
+}
+
+// open connects to nothing yet.
+func open(ctx context.Context, u *url.URL) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	config := t.config
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.PingTimeout == 0 {
+		config.PingTimeout = pingTimeout
+	}
+	if _, named := config.ConnConfig.RuntimeParams["application_name"]; !named {
+		config.ConnConfig.RuntimeParams["application_name"] = "holdfast"
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, invalidURL("%s", t.hide(err))
+	}
+	s := New(pool, &Options{Schema: t.schema})
+	s.owned = true
+	return s, nil
+}
+
+// target is what a URL says.
+type target struct {
+	config  *pgxpool.Config
+	schema  string
+	secrets []string // that no error may repeat
+}
+
+func invalidURL(format string, args ...any) error {
+	return fmt.Errorf("%w: postgres URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+// parseURL takes the schema out of the URL and leaves all else to pgx.
+func parseURL(u *url.URL) (t target, err error) {
+	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+		// It may end a password that would pass for other parts.
+		return t, invalidURL("it has an @ after the servers: in a password, / is written %%2F, ? %%3F and # %%23, elsewhere @ is written %%40")
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	switch {
+	case u.Fragment != "":
+		return t, invalidURL("a # is written %%23")
+	case err != nil:
+		return t, invalidURL("the parameters are not properly escaped")
+	case u.Host == "" && values.Get("host") == "":
+		return t, invalidURL("it names no server: write postgres://HOST/DATABASE")
+	case strings.TrimPrefix(u.Path, "/") == "" && values.Get("dbname") == "" && values.Get("database") == "":
+		return t, invalidURL("it names no database: write postgres://HOST/DATABASE")
+	}
+	t.schema = DefaultSchema
+	if named, ok := values["schema"]; ok {
+		if len(named) != 1 || named[0] == "" {
+			return t, invalidURL("parameter \"schema\" must name one schema")
+		}
+		t.schema = named[0]
+	}
+	if err := validSchema(t.schema); err != nil {
+		return t, err
+	}
+	t.secrets = secrets(u, values)
+	rest := *u
+	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
+		return pair == "" || strings.HasPrefix(pair, "schema=")
+	}), "&")
+	if t.config, err = pgxpool.ParseConfig(rest.String()); err != nil {
+		return t, invalidURL("%s", t.hide(err))
+	}
+	return t, nil
+}
+
+// hide is the text of an error of pgx without what it repeats of the URL.
+func (t target) hide(err error) string {
+	text := err.Error()
+	if strings.HasPrefix(text, "cannot parse `") {
+		if cause := errors.Unwrap(err); cause != nil {
+			text = cause.Error()
+		} else if _, after, ok := strings.Cut(text, "`: "); ok {
+			text = after
+		}
+	}
+	for _, secret := range t.secrets {
+		text = strings.ReplaceAll(text, secret, "xxxxx")
+	}
+	return text
+}
+
+// secrets are the parts of a URL that nobody may read, as they are written and as
+// they are meant.
+func secrets(u *url.URL, values url.Values) (all []string) {
+	add := func(s string) {
+		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
+			if form != "" && !slices.Contains(all, form) {
+				all = append(all, form)
+			}
+		}
+	}
+	if password, ok := u.User.Password(); ok {
+		add(password)
+	}
+	for name, vs := range values {
+		if strings.Contains(strings.ToLower(name), "password") {
+			for _, v := range vs {
+				add(v)
+			}
+		}
+	}
+	return all
+}
