@@ -31,7 +31,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			ttls[at], exact[at] = millis(qs[i].TTL), qs[i].Exact
 		}
 		args := append(refs.args(), ttls, exact, wait)
-		return s.ask(ctx, s.fromOwn, s.do.renew, args, func(rows pgx.Rows) error {
+		return s.askBare(ctx, s.fromOwn, s.do.renew, args, func(rows pgx.Rows) error {
 			var item int64
 			var outcome int32
 			var clock, ends *int64

@@ -20,6 +20,9 @@ const (
 	ownConns = 2
 	// busyPool is how long a release waits for the pool.
 	busyPool = 100 * time.Millisecond
+	// longIdle is after how long the store's own connections are tried before they
+	// are used: what lies between may have forgotten them.
+	longIdle = time.Minute
 	// pingTimeout is how long a connection that was idle may take to answer.
 	pingTimeout = 2 * time.Second
 )
@@ -47,6 +50,10 @@ func (o *ownPool) get() (*pgxpool.Pool, error) {
 		if config.PingTimeout == 0 {
 			config.PingTimeout = pingTimeout
 		}
+		// Renewals come often enough, and a repeat is due soon if one fails: to try each
+		// time whether the server is there would double the round trips.
+		config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > longIdle }
+		config.ConnConfig.OnNotification = nil                          // those that the watcher listens to are its own
 		own, err := pgxpool.NewWithConfig(context.Background(), config) // dials nothing
 		if err != nil {
 			return nil, err
@@ -98,17 +105,19 @@ func (s *Store) fromEither(ctx context.Context) (*pgxpool.Conn, error) {
 // prepares says that statements are to be prepared on the server. They are where
 // the pool does so, for it is configured by somebody who knows what is in between;
 // measured on one connection, what is not prepared takes the server 80 µs longer
-// each time, for it is parsed and planned anew. Either way it is one round trip,
-// the first use of a connection apart. Cached descriptions would save nothing of
-// that, and cost the first round trip all the same.
+// each time, for it is parsed and planned anew. Both are one round trip; to prepare
+// costs another for the first use of a connection. Cached descriptions would cost
+// that, too, and save a part of the time only.
 func prepares(config *pgxpool.Config) bool {
 	c := config.ConnConfig
 	return c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && c.StatementCacheCapacity > 0
 }
 
+func bare() pgx.QueryExecMode { return pgx.QueryExecModeExec }
+
 func (s *Store) mode() pgx.QueryExecMode {
 	if s.bare.Load() {
-		return pgx.QueryExecModeExec
+		return bare()
 	}
 	return pgx.QueryExecModeCacheStatement
 }
@@ -120,8 +129,17 @@ const maxTries = 20
 // that certainly was not done, for a reason that passes at once, is sent again;
 // one whose connection is lost was perhaps done, and is not.
 func (s *Store) ask(ctx context.Context, from source, statement string, args []any, row func(pgx.Rows) error) error {
+	return s.askIn(ctx, s.mode, from, statement, args, row)
+}
+
+// askBare is ask for what is asked seldom: nothing is prepared for it.
+func (s *Store) askBare(ctx context.Context, from source, statement string, args []any, row func(pgx.Rows) error) error {
+	return s.askIn(ctx, bare, from, statement, args, row)
+}
+
+func (s *Store) askIn(ctx context.Context, mode func() pgx.QueryExecMode, from source, statement string, args []any, row func(pgx.Rows) error) error {
 	for try := 1; ; try++ {
-		err := s.askOnce(ctx, from, statement, args, row)
+		err := askOnce(ctx, mode(), from, statement, args, row)
 		if err == nil {
 			return nil
 		}
@@ -142,13 +160,13 @@ func (s *Store) ask(ctx context.Context, from source, statement string, args []a
 	}
 }
 
-func (s *Store) askOnce(ctx context.Context, from source, statement string, args []any, row func(pgx.Rows) error) error {
+func askOnce(ctx context.Context, mode pgx.QueryExecMode, from source, statement string, args []any, row func(pgx.Rows) error) error {
 	conn, err := from(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	return query(ctx, conn, s.mode(), statement, args, row)
+	return query(ctx, conn, mode, statement, args, row)
 }
 
 // asker is a connection, or a transaction on one.
@@ -189,3 +207,10 @@ func undecided(err error) bool {
 
 // unprepared: a proxy gave the session that had prepared the statement to others.
 func unprepared(err error) bool { return hasCode(err, noSuchStatement, duplicateStatement) }
+
+// lostConnection: there was a connection, and no answer of the server.
+func lostConnection(err error) bool {
+	var refused *pgconn.ConnectError
+	var answered *pgconn.PgError
+	return !errors.As(err, &refused) && !errors.As(err, &answered)
+}

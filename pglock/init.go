@@ -42,6 +42,12 @@ func (s *Store) Init(ctx context.Context) error {
 		return err
 	}
 	f, err := s.look(ctx)
+	for range ownConns { // these may have been cut since they were used
+		if err == nil || ctx.Err() != nil || !lostConnection(err) {
+			break
+		}
+		f, err = s.look(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -61,8 +67,10 @@ func (s *Store) Init(ctx context.Context) error {
 	return err
 }
 
+// look asks over the connection that is for renewals, so that it is there when they
+// come: the server might refuse another one then.
 func (s *Store) look(ctx context.Context) (f found, err error) {
-	err = s.ask(ctx, s.fromPool, look, []any{s.schema}, func(rows pgx.Rows) error {
+	err = s.askBare(ctx, s.fromOwn, look, []any{s.schema}, func(rows pgx.Rows) error {
 		// A proxy between is known by a session that is not the connection's: it may
 		// hand each statement to another session, and what is prepared is not there.
 		if err := rows.Scan(&f.server, &f.encoding, &f.standby, &f.readOnly, &f.session,

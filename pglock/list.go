@@ -59,7 +59,7 @@ func (s *Store) page(ctx context.Context, f driver.Filter, after string) (rows [
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	err = s.ask(ctx, func(ctx context.Context) (*pgxpool.Conn, error) {
+	err = s.askBare(ctx, func(ctx context.Context) (*pgxpool.Conn, error) {
 		rows = rows[:0] // another try
 		return s.fromPool(ctx)
 	}, s.do.list, []any{f.Resource, f.LockID, after, int32(page)}, func(rs pgx.Rows) error {
@@ -81,7 +81,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 	for after := ""; ; {
 		var dropped, deleted int64
 		var last *string
-		err := s.ask(ctx, s.fromEither, s.do.sweep, []any{idle.Microseconds(), after, int32(page)}, func(rows pgx.Rows) error {
+		err := s.askBare(ctx, s.fromEither, s.do.sweep, []any{idle.Microseconds(), after, int32(page)}, func(rows pgx.Rows) error {
 			return rows.Scan(&dropped, &deleted, &last)
 		})
 		if err != nil {

@@ -50,7 +50,7 @@ func (m *marks) send(ctx context.Context, from source, resources []string, wait 
 	got := make(map[string]time.Time, len(resources))
 	before := time.Now()
 	s := m.w.s
-	err := s.ask(ctx, from, s.do.watch, []any{resources, markFor.Microseconds(), wait}, func(rows pgx.Rows) error {
+	err := s.askBare(ctx, from, s.do.watch, []any{resources, markFor.Microseconds(), wait}, func(rows pgx.Rows) error {
 		var resource string
 		var remains int64
 		err := rows.Scan(&resource, &remains)

@@ -46,7 +46,7 @@
 // # Connections
 //
 // Acquires use the pool. Renewals have connections of their own, at most two, made from
-// the pool's configuration when first needed: a pool whose connections are all
+// the pool's configuration, the first by Init: a pool whose connections are all
 // taken delays no renewal, and a release, which tries the pool first, by a moment.
 // Once somebody waits, there is one connection more, for wake-ups (LISTEN).
 //

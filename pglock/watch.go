@@ -191,24 +191,37 @@ func (w *watcher) tune(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	err := w.s.ask(ctx, w.s.fromEither, "SELECT pg_notify($1, '')::text", []any{probe}, func(pgx.Rows) error { return nil })
+	err := w.s.askBare(ctx, w.s.fromEither, "SELECT pg_notify($1, '')::text", []any{probe}, func(pgx.Rows) error { return nil })
 	if err != nil {
 		return err
 	}
 	soon, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	for {
+	for asked := false; ; {
 		n, err := conn.WaitForNotification(soon)
 		switch {
-		case err != nil && pgconn.Timeout(err) && ctx.Err() == nil:
-			return errDeaf
-		case err != nil:
-			return err
-		case n.Channel == probe:
+		case err == nil && n.Channel == probe:
 			_, err := conn.Exec(ctx, "UNLISTEN "+quoted(probe), pgx.QueryExecModeExec)
 			return err
+		case err == nil:
+		case !pgconn.Timeout(err) || ctx.Err() != nil:
+			return err
+		case asked:
+			return errDeaf
+		default:
+			// It may be cut off rather than deaf. What it was told comes before the answer.
+			if err := ping(ctx, conn); err != nil {
+				return err
+			}
+			asked = true
 		}
 	}
+}
+
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return conn.Ping(ctx)
 }
 
 // follow signals until the connection fails.
@@ -223,10 +236,7 @@ func (w *watcher) follow(conn *pgx.Conn) error {
 		case w.ctx.Err() != nil || !pgconn.Timeout(err):
 			return err
 		default:
-			ctx, cancel := context.WithTimeout(w.ctx, pingTimeout)
-			err := conn.Ping(ctx)
-			cancel()
-			if err != nil {
+			if err := ping(w.ctx, conn); err != nil {
 				return err
 			}
 		}

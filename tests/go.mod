@@ -36,6 +36,8 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require github.com/jackc/puddle/v2 v2.2.3 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -45,6 +47,7 @@ require (
 	github.com/golang/protobuf v1.5.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
+	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -81,3 +84,5 @@ require (
 )
 
 replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../compat/mongo-lock
+
+replace github.com/holdfast-go/holdfast/pglock => ../pglock

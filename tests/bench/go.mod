@@ -59,3 +59,5 @@ replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mong
 replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../../compat/mongo-lock
 
 replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
+
+replace github.com/holdfast-go/holdfast/pglock => ../../pglock

@@ -1,0 +1,70 @@
+package pglock_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/pglock"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+// harnesses open stores in the database, each in a schema of its own.
+func harnesses(d *database, change ...func(*pgxpool.Config)) func(t *testing.T) *drivertest.Harness {
+	return func(t *testing.T) *drivertest.Harness {
+		name := schema()
+		open := func(t *testing.T) driver.Store {
+			return pglock.New(d.pool(t, change...), &pglock.Options{Schema: name})
+		}
+		return &drivertest.Harness{
+			Store: open(t), Reopen: open,
+			Damage: func(t *testing.T, resource string) {
+				run(t, d.near, "UPDATE "+name+`.locks SET holds = '[{"lockId": 7}]' WHERE resource = $1`, resource)
+			},
+		}
+	}
+}
+
+// through lets a pool connect through the network. To cancel a statement pgx
+// connects to where the connection went, which is the network already.
+func through(n *proxy.Network) func(*pgxpool.Config) {
+	return func(c *pgxpool.Config) {
+		server := net.JoinHostPort(c.ConnConfig.Host, fmt.Sprint(c.ConnConfig.Port))
+		c.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == server {
+				return n.DialContext(ctx, network, address)
+			}
+			var d net.Dialer
+			return d.DialContext(ctx, network, address)
+		}
+	}
+}
+
+// behind is a pool that connects through the network, and leaves no connection open.
+func behind(t testing.TB, d *database, n *proxy.Network) *pgxpool.Pool {
+	t.Helper()
+	t.Cleanup(func() { ask.Until(t, "all connections are closed", n.Idle) })
+	return d.pool(t, through(n))
+}
+
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, harnesses(newDatabase(t)))
+}
+
+func TestConformanceBehindFaults(t *testing.T) {
+	drivertest.Run(t, drivertest.WithFaults(harnesses(newDatabase(t))))
+}
+
+// Connections are cut now and then, before the server has acted or after.
+func TestConformanceBehindNetwork(t *testing.T) {
+	d := newDatabase(t)
+	drivertest.Run(t, proxy.Disturbed(3, func(t *testing.T, n *proxy.Network) *drivertest.Harness {
+		return harnesses(d, through(n))(t)
+	}))
+}
