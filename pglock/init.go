@@ -87,12 +87,7 @@ func (s *Store) look(ctx context.Context) (f found, err error) {
 
 // usable says why the schema cannot be used, or that it is to be installed first.
 func (s *Store) usable(f found) (install bool, err error) {
-	there := 0
-	if f.comment != nil {
-		if number, ok := strings.CutPrefix(*f.comment, layoutComment); ok {
-			there, _ = strconv.Atoi(number)
-		}
-	}
+	there, ours := layoutOf(f.comment)
 	switch {
 	case f.server < oldest*10000:
 		return false, s.unusable(fmt.Sprintf("the server is PostgreSQL %d, and must be %d or newer", f.server/10000, oldest), nil)
@@ -104,7 +99,7 @@ func (s *Store) usable(f found) (install bool, err error) {
 		return false, s.unusable("default_transaction_read_only is on for the role or the database", nil)
 	case !f.table:
 		return true, nil
-	case there == 0:
+	case !ours:
 		return false, s.unusable(fmt.Sprintf("it has a table \"locks\" that does not say that it is Holdfast's: use another schema, "+
 			"or if it is, COMMENT ON TABLE %s.locks IS '%s%d'", quoted(s.schema), layoutComment, layout), nil)
 	case there > layout:
@@ -115,6 +110,16 @@ func (s *Store) usable(f found) (install bool, err error) {
 		return false, s.unusable("the role lacks a right: "+s.grants(), nil)
 	}
 	return false, nil
+}
+
+// layoutOf reads what the comment on a table says, if it is ours.
+func layoutOf(comment *string) (n int, ours bool) {
+	if comment == nil {
+		return 0, false
+	}
+	number, ours := strings.CutPrefix(*comment, layoutComment)
+	n, err := strconv.Atoi(number)
+	return n, ours && err == nil
 }
 
 // install runs the SQL of Schema. Others who do the same wait for one another, and

@@ -1,0 +1,328 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/pglock"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
+)
+
+func setting(name, value string) func(*pgxpool.Config) {
+	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams[name] = value }
+}
+
+// The server is killed while a statement waits. What was granted is there when it
+// is back, tokens go on rising, and the statement's outcome is unknown.
+func TestRestartInMidStatement(t *testing.T) {
+	server := engines.NewPostgres(t)
+	d := inDatabase(t, server.URL)
+	p := newStore(t, d)
+	held := ask.Granted(t, p, ask.Request("held", "a"))
+	last := ask.Granted(t, p, ask.Request("r", "a"))
+	release(t, p, true, last)
+	tx := p.lockRow(t, "r")
+	got := make(chan error, 1)
+	go func() {
+		_, err := p.Acquire(t.Context(), ask.Request("r", "b"))
+		got <- err
+	}()
+	ask.Until(t, "the statement waits", func() bool { return p.waiting(t) > 0 })
+	server.Stop()
+	faults.MustBeUnknown(t, <-got)
+	_ = tx.Rollback(t.Context()) // its connection is gone, too
+	_, err := p.Acquire(t.Context(), ask.Request("r", "b"))
+	faults.MustBeUnknown(t, err)
+	server.Restart(t)
+	ask.Until(t, "the server is back", func() bool { return p.Init(t.Context()) == nil })
+	ask.Until(t, "connections are new", func() bool {
+		_, err := p.Acquire(t.Context(), ask.Request("held", "b"))
+		return errors.Is(err, driver.ErrHeld)
+	})
+	ask.Until(t, "all connections are new", func() bool {
+		rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: held, TTL: time.Hour}})
+		return err == nil && rs[0].Err == nil
+	})
+	var next driver.HoldRef
+	ask.Until(t, "granted", func() bool {
+		g, err := p.Acquire(t.Context(), ask.Request("r", "b"))
+		next.Token = g.Token
+		return err == nil
+	})
+	if next.Token <= last.Token {
+		t.Errorf("token %d follows %d", next.Token, last.Token)
+	}
+}
+
+// lockRow locks the row of a resource as somebody's transaction would. It ends with
+// the test.
+func (p *place) lockRow(t *testing.T, resource string) pgx.Tx {
+	t.Helper()
+	tx, err := p.near.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err := tx.Exec(t.Context(), "SELECT FROM "+p.name+".locks WHERE resource = $1 FOR UPDATE", resource); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// waiting is how many sessions of the database wait for a lock.
+func (d *database) waiting(t *testing.T) (n int) {
+	t.Helper()
+	err := d.near.QueryRow(t.Context(),
+		"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Whatever isolation transactions have by default, the suite passes: what the
+// server gives up is asked again.
+func TestIsolation(t *testing.T) {
+	d := newDatabase(t)
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			drivertest.Run(t, harnesses(d, setting("default_transaction_isolation", level)))
+		})
+	}
+}
+
+// Many at once under serializable isolation: nobody gets an error but "held", and
+// no two hold it.
+func TestSerializationFailures(t *testing.T) {
+	d := newDatabase(t)
+	name := schema()
+	var all sync.WaitGroup
+	var inside sync.Mutex
+	for range 4 {
+		p := openPlace(t, d, name, d.pool(t, setting("default_transaction_isolation", "serializable")))
+		for range 2 {
+			all.Go(func() {
+				for n := 0; n < 25; {
+					q := ask.Request("r", engines.Name())
+					_, err := p.Acquire(t.Context(), q)
+					if errors.Is(err, driver.ErrHeld) {
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					n++
+					if !inside.TryLock() {
+						t.Error("two have it")
+						return
+					}
+					inside.Unlock()
+					ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+					rs, err := p.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+					if err != nil || rs[0].Err != nil || !rs[0].Found {
+						t.Errorf("release: %+v, %v", rs, err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// A row that stays locked: whoever asks for it is told soon, and nobody else waits.
+func TestLockedRow(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	refs := make([]driver.HoldRef, 3)
+	for i, r := range []string{"a", "b", "c"} {
+		refs[i] = ask.Granted(t, p, ask.Request(r, "me"))
+	}
+	free := ask.Granted(t, p, ask.Request("free", "me"))
+	release(t, p, true, free)
+	for _, r := range []string{"b", "free"} {
+		p.lockRow(t, r)
+	}
+	began := time.Now()
+	if held := ask.Refused(t, p, ask.Request("b", "other")); len(held.Holders) != 1 {
+		t.Errorf("holders %+v", held.Holders)
+	}
+	if held := ask.Refused(t, p, ask.Request("free", "other")); len(held.Holders) != 0 || held.RetryAfter != driver.Unknown || held.BySelf {
+		t.Errorf("refusal %+v", held)
+	}
+	renewals, releases := make([]driver.RenewRequest, len(refs)), make([]driver.ReleaseRequest, len(refs))
+	for i, ref := range refs {
+		renewals[i], releases[i] = driver.RenewRequest{HoldRef: ref, TTL: 2 * time.Hour}, driver.ReleaseRequest{HoldRef: ref}
+	}
+	renewed, err := p.Renew(t.Context(), renewals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range renewed {
+		if i == 1 {
+			faults.MustBeUnknown(t, r.Err)
+		} else if r.Err != nil || r.Left < time.Hour {
+			t.Errorf("renewal %d: %+v", i, r)
+		}
+	}
+	if _, err := p.Watch(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "locked by another") {
+		t.Errorf("watch: %v", err)
+	}
+	if _, err := p.Sweep(t.Context(), time.Hour); err != nil {
+		t.Error(err)
+	}
+	n := 0
+	for _, err := range p.List(t.Context(), driver.Filter{}) {
+		if err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d holds", n)
+	}
+	released, err := p.Release(t.Context(), releases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range released {
+		if i == 1 {
+			faults.MustBeUnknown(t, r.Err)
+		} else if r.Err != nil || !r.Found {
+			t.Errorf("release %d: %+v", i, r)
+		}
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// A row that is locked for a moment delays, and that is all, also where the role
+// would rather not wait.
+func TestLockedForAMoment(t *testing.T) {
+	d := newDatabase(t)
+	p := openPlace(t, d, schema(), d.pool(t, setting("lock_timeout", "1ms")))
+	refs := []driver.HoldRef{ask.Granted(t, p, ask.Request("a", "me")), ask.Granted(t, p, ask.Request("b", "me"))}
+	tx := p.lockRow(t, "b")
+	got := make(chan []driver.ReleaseResult, 1)
+	go func() {
+		rs, err := p.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: refs[0]}, {HoldRef: refs[1]}})
+		if err != nil {
+			t.Error(err)
+		}
+		got <- rs
+	}()
+	ask.Until(t, "the release waits", func() bool { return p.waiting(t) > 0 })
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range <-got {
+		if r.Err != nil && !strings.Contains(r.Err.Error(), "locked") || r.Err == nil && !r.Found {
+			t.Errorf("release %d: %+v", i, r)
+		}
+	}
+}
+
+func TestStatementTimeout(t *testing.T) {
+	d := newDatabase(t)
+	p := openPlace(t, d, schema(), d.pool(t, setting("statement_timeout", "200ms")))
+	release(t, p, true, ask.Granted(t, p, ask.Request("r", "me")))
+	p.lockRow(t, "r")
+	_, err := p.Acquire(t.Context(), ask.Request("r", "me"))
+	faults.MustBeUnknown(t, err)
+	if !strings.Contains(err.Error(), "statement_timeout") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A pool whose only connection is taken: holds are renewed and released all the
+// same.
+func TestFullPool(t *testing.T) {
+	d := newDatabase(t)
+	pool := d.pool(t, func(c *pgxpool.Config) { c.MaxConns = 1 })
+	p := openPlace(t, d, schema(), pool)
+	c := holdfast.New(p.Store, nil)
+	defer c.Close()
+	h, err := c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := newNear(t, p)
+	taken, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Release()
+	for range 2 {
+		before := near.held(t, "r").Renewed
+		ask.Until(t, "it is renewed", func() bool { return near.held(t, "r").Renewed.After(before) })
+	}
+	if err := h.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if st := near.held(t, "r"); st.LockID != "" {
+		t.Errorf("the server has %+v", st)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = p.Acquire(ctx, ask.Request("r", "b")) // which has its turn like any other work
+	faults.MustBeUnknown(t, err)
+}
+
+// newNear is another store on the data of a place.
+func newNear(t *testing.T, p *place) *place {
+	t.Helper()
+	return openPlace(t, p.database, p.name, p.pool(t))
+}
+
+// held is the hold of a resource.
+func (p *place) held(t *testing.T, resource string) (found driver.Status) {
+	t.Helper()
+	for st, err := range p.List(t.Context(), driver.Filter{Resource: resource}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = st
+	}
+	return found
+}
+
+// What is closed says so, and what is not the store's stays open.
+func TestClose(t *testing.T) {
+	d := newDatabase(t)
+	pool := d.pool(t)
+	s := pglock.New(pool, &pglock.Options{Schema: schema()})
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	signals, err := s.Watch(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	closeStore(t, s)
+	if _, open := <-signals; open {
+		t.Error("there was a signal")
+	}
+	if err := pool.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults.MustBeUnknown(t, rs[0].Err)
+}
