@@ -13,7 +13,7 @@ import (
 type encodedHold struct {
 	LockID   string        `json:"lockId"`
 	HoldID   driver.HoldID `json:"holdId"`
-	Mode     driver.Mode   `json:"mode"`
+	Mode     *driver.Mode  `json:"mode"`
 	Token    uint64        `json:"token"`
 	Owner    string        `json:"owner,omitempty"`
 	Host     string        `json:"host,omitempty"`
@@ -32,7 +32,7 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 	out := make([]encodedHold, len(holds))
 	for i, h := range holds {
 		out[i] = encodedHold{
-			LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Token: h.Token,
+			LockID: h.LockID, HoldID: h.HoldID, Mode: &holds[i].Mode, Token: h.Token,
 			Owner: h.Details.Owner, Host: h.Details.Host, Comment: h.Details.Comment,
 			Created: h.Created, Renewed: h.Renewed, Waited: h.Waited,
 			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released,
@@ -58,13 +58,16 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 	holds := make([]Hold, len(in))
 	for i, e := range in {
 		h := Hold{
-			LockID: e.LockID, HoldID: e.HoldID, Mode: e.Mode, Token: e.Token,
+			LockID: e.LockID, HoldID: e.HoldID, Token: e.Token,
 			Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
 			Created: e.Created, Renewed: e.Renewed, Waited: e.Waited, End: NoEnd,
 			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released,
 		}
 		if e.End != nil {
 			h.End = *e.End
+		}
+		if e.Mode != nil {
+			h.Mode = *e.Mode
 		}
 		err := e.check()
 		if err == nil {
@@ -78,8 +81,11 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 	return holds, nil
 }
 
-// check looks at what the conversion to a Duration would hide.
+// check looks at what the conversion to a Hold would hide.
 func (e encodedHold) check() error {
+	if e.Mode == nil {
+		return fmt.Errorf("no mode")
+	}
 	if e.DelayMS < 0 || e.DelayMS > driver.MaxTTL.Milliseconds() {
 		return fmt.Errorf("takeover delay of %d ms", e.DelayMS)
 	}

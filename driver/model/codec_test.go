@@ -83,6 +83,8 @@ func TestDamagedHolds(t *testing.T) {
 		"short hold ID":      edit(`"01`, `"1`),
 		"unknown mode":       edit(`shared`, `intent`),
 		"mode as number":     edit(`"shared"`, `1`),
+		"mode null":          edit(`"shared"`, `null`),
+		"no mode":            edit(`"mode":"shared",`, ``),
 		"token 0":            edit(`:7`, `:0`),
 		"token negative":     edit(`:7`, `:-7`),
 		"token in part":      edit(`:7`, `:7.5`),
