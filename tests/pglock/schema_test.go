@@ -1,0 +1,224 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/pglock"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// role makes a role that may connect, and is dropped with the test; the database is
+// the one that it may connect to.
+func (d *database) role(t *testing.T) (name string, as *database) {
+	t.Helper()
+	name = engines.Name()
+	run(t, d.near, "CREATE ROLE "+name+" LOGIN")
+	t.Cleanup(func() { postgresRun(t, d.url, "DROP OWNED BY "+name, "DROP ROLE "+name) })
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(name)
+	return name, inDatabase(t, u.String())
+}
+
+// mustBeUnusable wants an error that says what to do.
+func mustBeUnusable(t *testing.T, err error, says ...string) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrUnusable) {
+		t.Fatalf("error %v, want ErrUnusable", err)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("error %v, want %q in it", err, s)
+		}
+	}
+}
+
+// A role without rights is told which it needs, step by step; with those that are
+// documented all works.
+func TestRights(t *testing.T) {
+	d := newDatabase(t)
+	role, as := d.role(t)
+	name := schema()
+	s := pglock.New(as.pool(t), &pglock.Options{Schema: name})
+	defer closeStore(t, s)
+	_, err := s.Acquire(t.Context(), ask.Request("r", "a"))
+	mustBeUnusable(t, err, "pglock.Schema")
+	mustBeUnusable(t, s.Init(t.Context()), "pglock.Schema", "GRANT USAGE ON SCHEMA")
+
+	sql, err := pglock.Schema(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it may be run again
+		run(t, d.near, sql, pgx.QueryExecModeSimpleProtocol)
+	}
+	mustBeUnusable(t, s.Init(t.Context()), "GRANT USAGE ON SCHEMA")
+	run(t, d.near, "GRANT USAGE ON SCHEMA "+name+" TO "+role)
+	mustBeUnusable(t, s.Init(t.Context()), "GRANT SELECT, INSERT, UPDATE, DELETE")
+	run(t, d.near, "GRANT SELECT ON "+name+".locks TO "+role)
+	mustBeUnusable(t, s.Init(t.Context()), "GRANT SELECT, INSERT, UPDATE, DELETE")
+	_, err = s.Acquire(t.Context(), ask.Request("r", "a"))
+	mustBeUnusable(t, err, "GRANT SELECT, INSERT, UPDATE, DELETE")
+	run(t, d.near, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+name+".locks TO "+role)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	signals, err := s.Watch(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+	if err != nil || rs[0].Err != nil {
+		t.Errorf("renew: %v %v", rs, err)
+	}
+	release(t, s, true, ref)
+	wake(t, signals, "a release")
+	if _, err := s.Sweep(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// An older schema is brought up to date, with the holds that are in it; by a role
+// that may not, it is refused.
+func TestOlderSchema(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	ref := ask.Granted(t, p, ask.Request("r", "a"))
+	role, as := d.role(t)
+	p.exec(t, "GRANT USAGE ON schema SCHEMA TO "+role)
+	p.exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON SCHEMA.locks TO "+role)
+	older := func() {
+		p.exec(t, "ALTER TABLE SCHEMA.locks DROP COLUMN IF EXISTS watched")
+		p.exec(t, "DROP FUNCTION SCHEMA.watch")
+		p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout 0'")
+	}
+	older()
+	theirs := pglock.New(as.pool(t), &pglock.Options{Schema: p.name})
+	defer closeStore(t, theirs)
+	mustBeUnusable(t, theirs.Init(t.Context()), "older version", "pglock.Schema")
+	// Many start at once.
+	var all sync.WaitGroup
+	for range 6 {
+		s := pglock.New(d.pool(t), &pglock.Options{Schema: p.name})
+		defer closeStore(t, s)
+		all.Go(func() {
+			if err := s.Init(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if st := p.held(t, "r"); st.Ref() != ref {
+		t.Errorf("the store has %+v", st)
+	}
+	if _, err := p.Watch(t.Context(), "r"); err != nil {
+		t.Error(err)
+	}
+	if err := theirs.Init(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many make the schema at once.
+func TestSchemaMadeAtOnce(t *testing.T) {
+	d := newDatabase(t)
+	for range 3 {
+		name := schema()
+		var all sync.WaitGroup
+		for range 6 {
+			s := pglock.New(d.pool(t, setting("default_transaction_isolation", "serializable")), &pglock.Options{Schema: name})
+			defer closeStore(t, s)
+			all.Go(func() {
+				if err := s.Init(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+func TestSchemaOfOthers(t *testing.T) {
+	d := newDatabase(t)
+	for comment, says := range map[string]string{
+		"'Locks of Holdfast, layout 2'": "newer version",
+		"'Locks of Holdfast, layout x'": "does not say that it is Holdfast's",
+		"'Padlocks'":                    "does not say that it is Holdfast's",
+		"NULL":                          "does not say that it is Holdfast's",
+	} {
+		p := newStore(t, d)
+		p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS "+comment)
+		mustBeUnusable(t, p.Init(t.Context()), says)
+	}
+}
+
+// What does not let anybody write, or has no room for all names, is no place for
+// locks.
+func TestUnfitServer(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	ref := ask.Granted(t, p, ask.Request("held", "a"))
+	readOnly := pglock.New(d.pool(t, setting("default_transaction_read_only", "on")), &pglock.Options{Schema: p.name})
+	defer closeStore(t, readOnly)
+	mustBeUnusable(t, readOnly.Init(t.Context()), "read_only")
+	_, err := readOnly.Acquire(t.Context(), ask.Request("r", "a"))
+	mustBeUnusable(t, err, "read-only")
+
+	// A standby says so of itself: here by a function that is found first.
+	run(t, d.near, "CREATE SCHEMA fake")
+	run(t, d.near, "CREATE FUNCTION fake.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+	standby := pglock.New(d.pool(t, setting("search_path", "fake, pg_catalog")), &pglock.Options{Schema: p.name})
+	defer closeStore(t, standby)
+	mustBeUnusable(t, standby.Init(t.Context()), "standby")
+	// It may lag behind: not even a refusal can be relied on.
+	_, err = standby.Acquire(t.Context(), ask.Request("held", "b"))
+	mustBeUnusable(t, err, "standby")
+	for _, err := range standby.List(t.Context(), driver.Filter{}) {
+		mustBeUnusable(t, err, "standby")
+	}
+	_, err = standby.Watch(t.Context(), "held")
+	mustBeUnusable(t, err, "standby")
+
+	release(t, p, true, ref)
+	latin := engines.Name()
+	run(t, d.near, "CREATE DATABASE "+latin+" ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+	t.Cleanup(func() { postgresRun(t, d.url, "DROP DATABASE "+latin+" WITH (FORCE)") })
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + latin
+	s := pglock.New((&database{url: u.String()}).pool(t), nil)
+	defer closeStore(t, s)
+	mustBeUnusable(t, s.Init(t.Context()), "LATIN1", "UTF8")
+}
+
+// postgresRun runs statements over a connection of its own.
+func postgresRun(t *testing.T, url string, statements ...string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close(ctx)
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package pglock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/pglock"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/proxy"
+)
+
+// journal is a log that a test reads while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) has(text string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Contains(j.text.String(), text)
+}
+
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+func wake(t *testing.T, signals <-chan struct{}, why string) {
+	t.Helper()
+	came := false
+	ask.Until(t, "there is a signal: "+why, func() bool {
+		select {
+		case _, open := <-signals:
+			came = open
+		default:
+		}
+		return came
+	})
+}
+
+// The connection for notifications ends and cannot be opened for a while: those who
+// watch get a signal when there is another, for nobody knows what they missed, and
+// then every release.
+func TestNotificationsComeBack(t *testing.T) {
+	d := newDatabase(t)
+	near := newStore(t, d)
+	n := proxy.New(t)
+	var log journal
+	s := pglock.New(behind(t, d, n), &pglock.Options{Schema: near.name, Logger: log.logger()})
+	defer closeStore(t, s)
+	ref := ask.Granted(t, near, ask.Request("r", "a"))
+	signals, err := s.Watch(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !log.has("woken by notifications") {
+		t.Error("the log does not say how waiters are woken")
+	}
+	n.Refuse()
+	ask.Until(t, "the loss is noticed", func() bool { return log.has("failed") })
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	if _, err := s.Watch(ctx, "another"); err == nil {
+		t.Error("Watch returned without a connection")
+	}
+	cancel()
+	release(t, near, true, ref) // nobody hears of it
+	// The mark is gone as well, as after a crash.
+	near.exec(t, "UPDATE SCHEMA.locks SET watched = 0")
+	n.Accept()
+	wake(t, signals, "there is a connection again")
+	release(t, near, true, ask.Granted(t, near, ask.Request("r", "b")))
+	wake(t, signals, "a release")
+	if !s.Traits().Notifies {
+		t.Error("the store has given up for good")
+	}
+}
+
+// A release is told where somebody has asked for it, and only there.
+func TestNotifiesWatchersOnly(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	listener, err := pgx.Connect(t.Context(), d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close(context.WithoutCancel(t.Context()))
+	if _, err := listener.Exec(t.Context(), "LISTEN holdfast_"+p.name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Watch(t.Context(), "watched"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []string{"ignored", "watched", "ignored too"} {
+		ref := ask.Granted(t, p, ask.Request(r, "a"))
+		ask.Refused(t, p, ask.Request(r, "b"))
+		release(t, p, false, driver.HoldRef{Resource: r, LockID: "b", HoldID: driver.NewHoldID()})
+		release(t, p, true, ref)
+	}
+	if _, err := p.near.Exec(t.Context(), "SELECT pg_notify($1, 'the end')", "holdfast_"+p.name); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"watched", "the end"} {
+		n, err := listener.WaitForNotification(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Payload != want {
+			t.Errorf("told %q, want %q", n.Payload, want)
+		}
+	}
+	// As long as somebody may wait, the row stays.
+	p.exec(t, "UPDATE SCHEMA.locks SET touched = 0, token = 0")
+	if r, err := p.Sweep(t.Context(), 0); err != nil || r.Records != 2 {
+		t.Errorf("swept %+v, error %v", r, err)
+	}
+	p.exec(t, "UPDATE SCHEMA.locks SET watched = 1")
+	if r, err := p.Sweep(t.Context(), 0); err != nil || r.Records != 1 {
+		t.Errorf("swept %+v, error %v", r, err)
+	}
+}
+
+// Behind PgBouncer in transaction mode the suite passes; nothing is prepared, and
+// no notification comes.
+func TestConformanceBehindPgBouncer(t *testing.T) {
+	d := newDatabase(t)
+	bounced := &database{url: engines.PgBouncer(t, d.url), near: d.near}
+	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
+		h := harnesses(bounced)(t)
+		open := h.Reopen
+		h.Store, h.Reopen = polling{h.Store}, func(t *testing.T) driver.Store { return polling{open(t)} }
+		return h
+	})
+}
+
+// polling is a store whose wake-ups are known not to work.
+type polling struct{ driver.Store }
+
+func (p polling) Init(ctx context.Context) error { return p.Store.(driver.Initializer).Init(ctx) }
+
+func (p polling) Traits() driver.Traits {
+	t := p.Store.Traits()
+	t.Notifies = false
+	return t
+}
+
+// The store finds out that it would hear nothing, and waiters poll.
+func TestWatchBehindPgBouncer(t *testing.T) {
+	d := newDatabase(t)
+	near := newStore(t, d)
+	bounced := &database{url: engines.PgBouncer(t, d.url)}
+	var log journal
+	s := pglock.New(bounced.pool(t), &pglock.Options{Schema: near.name, Logger: log.logger()})
+	defer closeStore(t, s)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {
+		t.Fatalf("error %v, want ErrUnsupported", err)
+	}
+	if !log.has("waiters poll") || s.Traits().Notifies {
+		t.Errorf("notifies: %v", s.Traits().Notifies)
+	}
+	ref := ask.Granted(t, near, ask.Request("r", "a"))
+	c := holdfast.New(s, nil)
+	defer c.Close()
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Lock(t.Context(), "r", nil)
+		got <- err
+	}()
+	release(t, near, true, ref)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// Who wants no connection for wake-ups has none.
+func TestPoll(t *testing.T) {
+	d := newDatabase(t)
+	s := pglock.New(d.pool(t), &pglock.Options{Schema: schema(), Poll: true})
+	defer closeStore(t, s)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) || s.Traits().Notifies {
+		t.Errorf("error %v, notifies: %v", err, s.Traits().Notifies)
+	}
+}
