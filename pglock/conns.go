@@ -210,7 +210,6 @@ func unprepared(err error) bool { return hasCode(err, noSuchStatement, duplicate
 
 // lostConnection: there was a connection, and no answer of the server.
 func lostConnection(err error) bool {
-	var refused *pgconn.ConnectError
 	var answered *pgconn.PgError
-	return !errors.As(err, &refused) && !errors.As(err, &answered)
+	return !isRefused(err) && !errors.As(err, &answered)
 }

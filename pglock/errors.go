@@ -25,6 +25,8 @@ const (
 	duplicateStatement   = "42P05"
 	noTable              = "42P01"
 	diskFull             = "53100"
+	noSetting            = "42704"
+	protocolViolation    = "08P01" // of PgBouncer: a setting that it does not pass on
 	lockTimeout          = "55P03"
 	queryCanceled        = "57014"
 )
@@ -32,6 +34,12 @@ const (
 func hasCode(err error, codes ...string) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+}
+
+// isRefused: no connection was made.
+func isRefused(err error) bool {
+	var e *pgconn.ConnectError
+	return errors.As(err, &e)
 }
 
 // wrap says where it was, and what to do about what does not pass by itself. pgx
@@ -45,6 +53,8 @@ func (s *Store) wrap(err error) error {
 			"name all hosts in the URL, with target_session_attrs=read-write, or clear the setting", err)
 	case hasCode(err, badAuthorization, badPassword):
 		return s.unusable("the server refuses the user", err)
+	case isRefused(err) && hasCode(err, noSetting, protocolViolation):
+		return s.unusable("the server does not take a parameter (what pgx does not know of a URL, it passes on)", err)
 	case hasCode(err, noDatabase):
 		return s.unusable("there is no such database", err)
 	case hasCode(err, noSchema, noFunction, noTable):

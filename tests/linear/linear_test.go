@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -18,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 	"github.com/holdfast-go/holdfast/tests/engines"
@@ -59,6 +61,22 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 		n.Set(proxy.Rarely(1))
 		for i, s := range both {
 			both[i] = settled{s}
+		}
+		return both
+	},
+	"postgres": func(t *testing.T) (both [2]driver.Store) {
+		database := engines.PostgresDatabase(t)
+		for i := range both {
+			pool, err := pgxpool.New(t.Context(), database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			s := pglock.New(pool, &pglock.Options{Poll: true})
+			if err := s.Init(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			both[i] = s
 		}
 		return both
 	},

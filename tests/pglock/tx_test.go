@@ -1,0 +1,215 @@
+package pglock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// begin starts a transaction of a user's, which is rolled back in the end.
+func begin(t *testing.T, pool *pgxpool.Pool, o pgx.TxOptions) pgx.Tx {
+	t.Helper()
+	tx, err := pool.BeginTx(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	return tx
+}
+
+func commit(t *testing.T, tx pgx.Tx) {
+	t.Helper()
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Lock and work commit together, and roll back together. Meanwhile nobody else gets
+// the lock.
+func TestAcquireTx(t *testing.T) {
+	d := newDatabase(t)
+	run(t, d.near, "CREATE TABLE work (n int)")
+	for mode, url := range map[string]string{"directly": d.url, "through PgBouncer": engines.PgBouncer(t, d.url)} {
+		t.Run(mode, func(t *testing.T) {
+			at := &database{url: url, near: d.near}
+			p := openPlace(t, at, schema(), at.pool(t))
+			run(t, d.near, "DELETE FROM work")
+			done := func() (n int) {
+				if err := d.near.QueryRow(t.Context(), "SELECT count(*) FROM work").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			for _, commits := range []bool{false, true} {
+				tx := begin(t, at.pool(t), pgx.TxOptions{})
+				ref, err := p.AcquireTx(t.Context(), tx, driver.AcquireRequest{Resource: "r", LockID: "a", TTL: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ref.HoldID.IsZero() || ref.Token == 0 || ref.Resource != "r" || ref.LockID != "a" {
+					t.Errorf("hold %+v", ref)
+				}
+				if _, err := tx.Exec(t.Context(), "INSERT INTO work VALUES (1)"); err != nil {
+					t.Fatal(err)
+				}
+				if held := ask.Refused(t, p, ask.Request("r", "b")); len(held.Holders) != 0 || held.RetryAfter != driver.Unknown {
+					t.Errorf("refusal %+v", held)
+				}
+				if st := p.held(t, "r"); st.LockID != "" {
+					t.Errorf("seen before the commit: %+v", st)
+				}
+				if !commits {
+					if err := tx.Rollback(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					release(t, p, true, ask.Granted(t, p, ask.Request("r", "b")))
+					ask.Lost(t, p, ref)
+					if n := done(); n != 0 {
+						t.Errorf("%d rows", n)
+					}
+					continue
+				}
+				commit(t, tx)
+				if held := ask.Refused(t, p, ask.Request("r", "b")); len(held.Holders) != 1 || held.Holders[0].Ref() != ref {
+					t.Errorf("refusal %+v", held)
+				}
+				if n := done(); n != 1 {
+					t.Errorf("%d rows", n)
+				}
+				rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+				if err != nil || rs[0].Err != nil {
+					t.Errorf("renew: %v, %v", rs, err)
+				}
+				release(t, p, true, ref)
+			}
+		})
+	}
+}
+
+// A refusal leaves the transaction as it was, with its settings, be it because of a
+// hold or of another transaction.
+func TestAcquireTxRefused(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	ask.Granted(t, p, ask.Request("held", "a"))
+	other := begin(t, d.pool(t), pgx.TxOptions{})
+	q := func(resource string) driver.AcquireRequest {
+		return driver.AcquireRequest{Resource: resource, LockID: "b", TTL: time.Hour}
+	}
+	for _, resource := range []string{"new", "another"} {
+		if _, err := p.AcquireTx(t.Context(), other, q(resource)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release(t, p, true, ask.Granted(t, p, ask.Request("free", "a")))
+	p.lockRow(t, "free")
+
+	tx := begin(t, d.pool(t), pgx.TxOptions{})
+	show := func(name string) (value string) {
+		if err := tx.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	for _, sql := range []string{"SET LOCAL lock_timeout = '7s'", "SET LOCAL synchronous_commit = off"} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for resource, holders := range map[string]int{"held": 1, "new": 0, "another": 0, "free": 0} {
+		_, err := p.AcquireTx(t.Context(), tx, q(resource))
+		var held *driver.HeldError
+		if !errors.As(err, &held) || len(held.Holders) != holders {
+			t.Errorf("%s: %v", resource, err)
+		}
+		if got := show("lock_timeout"); got != "7s" {
+			t.Errorf("%s: lock_timeout is %s", resource, got)
+		}
+	}
+	for _, bad := range []driver.AcquireRequest{
+		{Resource: "", LockID: "b", TTL: time.Hour},
+		{Resource: "r", LockID: "b"},
+		{Resource: "r", LockID: "b", TTL: time.Hour, Mode: driver.Shared},
+	} {
+		if _, err := p.AcquireTx(t.Context(), tx, bad); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%+v: error %v", bad, err)
+		}
+	}
+	if _, err := p.AcquireTx(t.Context(), tx, q("mine")); err != nil {
+		t.Fatal(err)
+	}
+	if got := show("lock_timeout"); got != "7s" {
+		t.Errorf("lock_timeout is %s", got)
+	}
+	if got := show("synchronous_commit"); got != "on" {
+		t.Errorf("synchronous_commit is %s: a crash could take the lock back", got)
+	}
+	commit(t, tx)
+	if st := p.held(t, "mine"); st.LockID != "b" {
+		t.Errorf("the store has %+v", st)
+	}
+	// A transaction that commits late commits what is past its end, and blocks
+	// nobody any more.
+	late := begin(t, d.pool(t), pgx.TxOptions{})
+	if _, err := p.AcquireTx(t.Context(), late, driver.AcquireRequest{Resource: "late", LockID: "b", TTL: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.Exec(t.Context(), "SELECT pg_sleep(0.01)"); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, late)
+	ask.Granted(t, p, ask.Request("late", "c"))
+}
+
+// What a transaction cannot see it does not decide on: the server gives it up.
+func TestAcquireTxRepeatableRead(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	tx := begin(t, d.pool(t), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if _, err := tx.Exec(t.Context(), "SELECT FROM "+p.name+".locks"); err != nil {
+		t.Fatal(err)
+	}
+	ask.Granted(t, p, ask.Request("r", "a")) // after the transaction began
+	_, err := p.AcquireTx(t.Context(), tx, driver.AcquireRequest{Resource: "r", LockID: "b", TTL: time.Hour})
+	if err == nil || errors.Is(err, driver.ErrHeld) {
+		t.Errorf("error %v, want that of the server", err)
+	}
+}
+
+// A waiter of a Client gets what a transaction had.
+func TestWaitForTx(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	c := holdfast.New(p.Store, nil)
+	defer c.Close()
+	tx := begin(t, d.pool(t), pgx.TxOptions{})
+	ref, err := p.AcquireTx(t.Context(), tx, driver.AcquireRequest{Resource: "r", LockID: "b", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.TryLock(t.Context(), "r", nil); !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("error %v", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Lock(t.Context(), "r", nil)
+		got <- err
+	}()
+	ask.Until(t, "it waits", func() bool { return p.waiting(t) > 0 })
+	commit(t, tx)
+	if all, err := c.ReleaseID(t.Context(), "b"); err != nil || len(all) != 1 || all[0].Ref() != ref {
+		t.Errorf("released %+v, error %v", all, err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
