@@ -84,7 +84,7 @@ func TestRoundTrips(t *testing.T) {
 	})
 	want("acquire", 1, func() { ref = ask.Granted(t, p, ask.Request("first", "a")) })
 	want("acquire of what is new", 1, func() { ask.Granted(t, p, ask.Request("new", "a")) })
-	want("acquire that is refused", 1, func() { ask.Refused(t, p, ask.Request("new", "b")) })
+	want("acquire that is refused", 1, func() { _ = ask.Refused(t, p, ask.Request("new", "b")) })
 	want("renew", 1, func() {
 		if rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
 			t.Errorf("%v %v", rs, err)
@@ -173,8 +173,8 @@ func TestRefusalWritesNothing(t *testing.T) {
 	}
 	before := row()
 	for i := range 5 {
-		ask.Refused(t, p, ask.Request("r", fmt.Sprint(i)))
-		ask.Refused(t, p, ask.Shared(ask.Request("r", fmt.Sprint(i)), i))
+		_ = ask.Refused(t, p, ask.Request("r", fmt.Sprint(i)))
+		_ = ask.Refused(t, p, ask.Shared(ask.Request("r", fmt.Sprint(i)), i))
 	}
 	if after := row(); after != before {
 		t.Errorf("the row was version %s and is %s", before, after)

@@ -108,7 +108,7 @@ func TestNotifiesWatchersOnly(t *testing.T) {
 	}
 	for _, r := range []string{"ignored", "watched", "ignored too"} {
 		ref := ask.Granted(t, p, ask.Request(r, "a"))
-		ask.Refused(t, p, ask.Request(r, "b"))
+		_ = ask.Refused(t, p, ask.Request(r, "b"))
 		release(t, p, false, driver.HoldRef{Resource: r, LockID: "b", HoldID: driver.NewHoldID()})
 		release(t, p, true, ref)
 	}
