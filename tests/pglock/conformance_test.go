@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -24,6 +25,7 @@ func harnesses(d *database, change ...func(*pgxpool.Config)) func(t *testing.T) 
 		}
 		return &drivertest.Harness{
 			Store: open(t), Reopen: open,
+			Short: time.Second, // the server writes to disk, and connections are opened meanwhile
 			Damage: func(t *testing.T, resource string) {
 				run(t, d.near, "UPDATE "+name+`.locks SET holds = '[{"lockId": 7}]' WHERE resource = $1`, resource)
 			},
