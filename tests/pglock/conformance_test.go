@@ -18,18 +18,19 @@ import (
 
 // harnesses open stores in the database, each in a schema of its own.
 func harnesses(d *database, change ...func(*pgxpool.Config)) func(t *testing.T) *drivertest.Harness {
-	return func(t *testing.T) *drivertest.Harness {
-		name := schema()
-		open := func(t *testing.T) driver.Store {
-			return pglock.New(d.pool(t, change...), &pglock.Options{Schema: name})
-		}
-		return &drivertest.Harness{
-			Store: open(t), Reopen: open,
-			Short: time.Second, // the server writes to disk, and connections are opened meanwhile
-			Damage: func(t *testing.T, resource string) {
-				run(t, d.near, "UPDATE "+name+`.locks SET holds = '[{"lockId": 7}]' WHERE resource = $1`, resource)
-			},
-		}
+	return func(t *testing.T) *drivertest.Harness { return harness(d, schema(), t, change...) }
+}
+
+func harness(d *database, name string, t *testing.T, change ...func(*pgxpool.Config)) *drivertest.Harness {
+	open := func(t *testing.T) driver.Store {
+		return pglock.New(d.pool(t, change...), &pglock.Options{Schema: name})
+	}
+	return &drivertest.Harness{
+		Store: open(t), Reopen: open,
+		Short: time.Second, // the server writes to disk, and connections are opened meanwhile
+		Damage: func(t *testing.T, resource string) {
+			run(t, d.near, "UPDATE "+name+`.locks SET holds = '[{"lockId": 7}]' WHERE resource = $1`, resource)
+		},
 	}
 }
 
@@ -55,12 +56,36 @@ func behind(t testing.TB, d *database, n *proxy.Network) *pgxpool.Pool {
 	return d.pool(t, through(n))
 }
 
+// onSetClock replaces the function that reads the server's clock by one whose time
+// stands still until it is moved: what the store answers is then known exactly.
+func onSetClock(d *database) func(t *testing.T) *drivertest.Harness {
+	return func(t *testing.T) *drivertest.Harness {
+		p := newStore(t, d)
+		p.exec(t, `CREATE TABLE SCHEMA.fake AS SELECT SCHEMA.clock() AS time`)
+		p.exec(t, `CREATE OR REPLACE FUNCTION SCHEMA.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT time FROM SCHEMA.fake'`)
+		h := harness(d, p.name, t)
+		h.Now = func() time.Time {
+			var now int64
+			if err := d.near.QueryRow(t.Context(), "SELECT time FROM "+p.name+".fake").Scan(&now); err != nil {
+				t.Error(err)
+			}
+			return time.UnixMicro(now).UTC()
+		}
+		h.Advance = func(by time.Duration) { p.exec(t, "UPDATE SCHEMA.fake SET time = time + $1", by.Microseconds()) }
+		return h
+	}
+}
+
 func TestConformance(t *testing.T) {
+	drivertest.Run(t, onSetClock(newDatabase(t)))
+}
+
+func TestConformanceInRealTime(t *testing.T) {
 	drivertest.Run(t, harnesses(newDatabase(t)))
 }
 
 func TestConformanceBehindFaults(t *testing.T) {
-	drivertest.Run(t, drivertest.WithFaults(harnesses(newDatabase(t))))
+	drivertest.Run(t, drivertest.WithFaults(onSetClock(newDatabase(t))))
 }
 
 // Connections are cut now and then, before the server has acted or after.
