@@ -29,6 +29,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/wake"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
@@ -55,8 +56,9 @@ type Options struct {
 type Store struct {
 	coll    *mongokit.Collection
 	log     *slog.Logger
-	polls   atomic.Bool // there are no wake-ups
-	watcher *watcher
+	polls   atomic.Bool       // there are no wake-ups
+	watched *mongo.Collection // with the read concern of change streams
+	stream  *wake.Stream
 
 	client  *mongo.Client // to be disconnected by Close, or nil
 	closing sync.Once
@@ -83,7 +85,8 @@ func New(coll *mongo.Collection, opts *Options) *Store {
 	s := &Store{coll: mongokit.New(coll), log: o.Logger.With("collection", coll.Database().Name()+"."+coll.Name())}
 	s.polls.Store(o.Poll)
 	// A change stream has no other read concern.
-	s.watcher = newWatcher(s.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())), s.log)
+	s.watched = s.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority()))
+	s.stream = newStream(s.watched, s.log)
 	return s
 }
 
@@ -102,14 +105,14 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	if s.polls.Load() {
 		return nil, driver.ErrUnsupported
 	}
-	ch, err := s.watcher.watch(ctx, resource)
+	ch, err := s.stream.Watch(ctx, resource)
 	return ch, s.coll.Wrap(err)
 }
 
 // Close implements driver.Store.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.watcher.close()
+		s.stream.Close()
 		if s.client != nil {
 			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
 			if errors.Is(s.err, mongo.ErrClientDisconnected) {

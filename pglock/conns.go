@@ -53,7 +53,7 @@ func (o *ownPool) get() (*pgxpool.Pool, error) {
 		// Renewals come often enough, and a repeat is due soon if one fails: to try each
 		// time whether the server is there would double the round trips.
 		config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > longIdle }
-		config.ConnConfig.OnNotification = nil                          // those that the watcher listens to are its own
+		config.ConnConfig.OnNotification = nil                          // those that the listener hears are its own
 		own, err := pgxpool.NewWithConfig(context.Background(), config) // dials nothing
 		if err != nil {
 			return nil, err

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
 const (
@@ -24,7 +27,8 @@ const (
 // marks knows which rows are marked as watched, so that most calls of Watch need
 // not ask.
 type marks struct {
-	w *watcher
+	s   *Store
+	hub *wake.Hub
 
 	mu    sync.Mutex
 	until map[string]time.Time // on this process's monotonic clock
@@ -39,7 +43,7 @@ func (m *marks) mark(ctx context.Context, resource string) error {
 	if marked {
 		return nil
 	}
-	return m.send(ctx, m.w.s.fromEither, []string{resource}, true)
+	return m.send(ctx, m.s.fromEither, []string{resource}, true)
 }
 
 // send asks for marks. Without wait, rows that others have locked get none.
@@ -49,8 +53,10 @@ func (m *marks) send(ctx context.Context, from source, resources []string, wait 
 	m.mu.Unlock()
 	got := make(map[string]time.Time, len(resources))
 	before := time.Now()
-	s := m.w.s
-	err := s.askBare(ctx, from, s.do.watch, []any{resources, markFor.Microseconds(), wait}, func(rows pgx.Rows) error {
+	err := m.s.askBare(ctx, func(ctx context.Context) (*pgxpool.Conn, error) {
+		clear(got) // another try
+		return from(ctx)
+	}, m.s.do.watch, []any{resources, markFor.Microseconds(), wait}, func(rows pgx.Rows) error {
 		var resource string
 		var remains int64
 		err := rows.Scan(&resource, &remains)
@@ -81,7 +87,7 @@ func (m *marks) forget() {
 
 // renew marks what is watched and not marked for long enough.
 func (m *marks) renew(ctx context.Context) error {
-	resources := m.w.hub.Resources()
+	resources := m.hub.Resources()
 	m.mu.Lock()
 	for resource, until := range m.until {
 		if time.Until(until) <= 0 {
@@ -91,28 +97,28 @@ func (m *marks) renew(ctx context.Context) error {
 	resources = slices.DeleteFunc(resources, func(r string) bool { return time.Until(m.until[r]) > markFor/2 })
 	m.mu.Unlock()
 	for some := range slices.Chunk(resources, chunk) {
-		if err := m.send(ctx, m.w.s.fromOwn, some, false); err != nil {
+		if err := m.send(ctx, m.s.fromOwn, some, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keep renews marks until the store is closed.
-func (m *marks) keep() {
+// keep renews marks until ctx ends.
+func (m *marks) keep(ctx context.Context) {
 	ticks := time.NewTicker(markEvery)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ticks.C:
-		case <-m.w.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(m.w.ctx, openTimeout)
-		err := m.renew(ctx)
+		sending, cancel := context.WithTimeout(ctx, openTimeout)
+		err := m.renew(sending)
 		cancel()
-		if err != nil && m.w.ctx.Err() == nil {
-			m.w.s.log.Warn("holdfast: waiters may have to poll", slog.Any("error", err))
+		if err != nil && ctx.Err() == nil {
+			m.s.log.Warn("holdfast: waiters may have to poll", slog.Any("error", err))
 		}
 	}
 }

@@ -100,13 +100,13 @@ type Store struct {
 	do      calls
 	log     *slog.Logger
 
-	pool    *pgxpool.Pool
-	owned   bool // Close closes the pool
-	own     ownPool
-	bare    atomic.Bool // statements are not prepared
-	polls   atomic.Bool // there are no wake-ups
-	watcher *watcher
-	closing sync.Once
+	pool     *pgxpool.Pool
+	owned    bool // Close closes the pool
+	own      ownPool
+	bare     atomic.Bool // statements are not prepared
+	polls    atomic.Bool // there are no wake-ups
+	listener *listener
+	closing  sync.Once
 }
 
 var (
@@ -134,7 +134,7 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	s.polls.Store(o.Poll)
 	s.bare.Store(!prepares(pool.Config()))
 	s.own.pool = pool
-	s.watcher = newWatcher(s)
+	s.listener = newListener(s)
 	return s
 }
 
@@ -149,7 +149,7 @@ func (s *Store) Traits() driver.Traits {
 // Close implements driver.Store.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.watcher.close()
+		s.listener.stream.Close()
 		s.own.close()
 		if s.owned {
 			s.pool.Close()

@@ -4,8 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
-	mathrand "math/rand/v2"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -18,9 +17,6 @@ import (
 )
 
 const (
-	// How long to wait before a connection that failed is opened again.
-	minReopen = 50 * time.Millisecond
-	maxReopen = 10 * time.Second
 	// openTimeout bounds an opening, and probeTimeout how long the connection may
 	// take to hear what was sent to it, which is told as soon as it is committed.
 	openTimeout  = 10 * time.Second
@@ -30,40 +26,27 @@ const (
 	silence = 30 * time.Second
 )
 
-// errDeaf: it connected, but is told nothing.
-var errDeaf = errors.New("the connection hears no notification")
+// errDeaf: it connected, but is told nothing. What lies between shares sessions
+// among its clients, and will go on so.
+var errDeaf = fmt.Errorf("notifications do not come through: %w", driver.ErrUnsupported)
 
-// watcher signals releases, by one connection for all who wait. It is opened when
-// the first of them comes, and again when it has died: all are signalled then, for
-// nobody knows what they missed.
-type watcher struct {
-	s     *Store
-	hub   wake.Hub
-	marks marks
-
-	ctx    context.Context // of the goroutines, which end with the store
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-
-	mu      sync.Mutex
-	opening *opening // the last one; nil: there was none
-	closed  bool
+// listener hears of releases, over a connection that is neither the pool's nor that
+// of renewals.
+type listener struct {
+	s      *Store
+	stream wake.Stream
+	marks  marks
 }
 
-// opening is one try to open the connection.
-type opening struct {
-	over chan struct{} // closed when err is set
-	err  error
+func newListener(s *Store) *listener {
+	l := &listener{s: s}
+	l.stream.Name, l.stream.Log, l.stream.Open = "the connection for notifications", s.log, l.open
+	l.marks.s, l.marks.hub = s, &l.stream.Hub
+	return l
 }
 
-func newWatcher(s *Store) *watcher {
-	w := &watcher{s: s}
-	w.marks.w = w
-	w.ctx, w.cancel = context.WithCancel(context.Background())
-	return w
-}
-
-// Watch implements driver.Watcher.
+// Watch implements driver.Watcher. A release is told once the connection listens
+// and the row is marked.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -71,127 +54,61 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	if s.polls.Load() {
 		return nil, driver.ErrUnsupported
 	}
-	return s.watcher.watch(ctx, resource)
+	signals, err := s.listener.stream.Watch(ctx, resource)
+	if err == nil {
+		err = s.listener.marks.mark(ctx, resource)
+	}
+	return signals, err
 }
 
-// watch subscribes before it waits for the connection and for the mark, so that
-// nothing is missed.
-func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, error) {
-	ch := w.hub.Subscribe(ctx, resource)
-	o := w.start()
-	if o == nil {
-		return ch, nil // closed, and so is the channel
-	}
-	select {
-	case <-o.over:
-		if o.err != nil {
-			return nil, o.err
-		}
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err := w.marks.mark(ctx, resource); err != nil {
-		return nil, err
-	}
-	return ch, nil
-}
-
-func (w *watcher) start() *opening {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return nil
-	}
-	if w.opening == nil {
-		w.opening = &opening{over: make(chan struct{})}
-		w.done.Go(w.run)
-		w.done.Go(w.marks.keep)
-	}
-	return w.opening
-}
-
-// run keeps the connection open until the store is closed.
-func (w *watcher) run() {
-	wait := minReopen
-	for first := true; ; first = false {
-		conn, err := w.open(!first)
-		if errors.Is(err, errDeaf) {
-			// What lies between shares sessions among its clients, and will go on so.
-			w.s.polls.Store(true)
-			w.s.log.Info("holdfast: waiters poll, for notifications do not come through")
-			w.opened(driver.ErrUnsupported)
-			w.hub.Close()
-			return
-		}
-		w.opened(err)
-		if err == nil {
-			wait = minReopen
-			if first {
-				w.s.log.Info("holdfast: waiters are woken by notifications")
-			} else {
-				w.s.log.Info("holdfast: notifications are back")
-				w.hub.SignalAll()
-			}
-			err = w.follow(conn)
-			hangUp(conn)
-		}
-		if w.ctx.Err() != nil {
-			return
-		}
-		w.s.log.Warn("holdfast: the connection for notifications failed, waiters poll until there is another", slog.Any("error", err))
-		w.mu.Lock()
-		w.opening = &opening{over: make(chan struct{})}
-		w.mu.Unlock()
-		if pause(w.ctx, wait/2+mathrand.N(wait)) != nil {
-			w.opened(w.ctx.Err())
-			return
-		}
-		wait = min(2*wait, maxReopen)
-	}
-}
-
-func (w *watcher) opened(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.opening.err = err
-	close(w.opening.over)
-}
-
-// open returns a connection that hears. With again, what is watched is marked anew:
-// the server may be another one by now, or have lost what was not yet on its disk.
-func (w *watcher) open(again bool) (_ *pgx.Conn, err error) {
-	ctx, cancel := context.WithTimeout(w.ctx, openTimeout)
+// open returns when the connection hears. With again, what is watched is marked
+// anew: the server may be another one by now, or have lost what was not yet on its
+// disk.
+func (l *listener) open(ctx context.Context, again bool) (follow func() error, err error) {
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	pooled, err := w.s.fromOwn(ctx)
+	pooled, err := l.s.fromOwn(opening)
 	if err != nil {
-		return nil, err
+		return nil, l.s.wrap(err)
 	}
 	conn := pooled.Hijack() // so that the store's own pool keeps its size
-	defer func() {
-		if err != nil {
-			hangUp(conn)
+	err = l.tune(opening, conn)
+	if err == nil && again {
+		l.marks.forget()
+		err = l.marks.renew(opening)
+	}
+	if err != nil {
+		hangUp(conn)
+		if errors.Is(err, errDeaf) {
+			l.s.polls.Store(true)
+			l.s.log.Info("holdfast: waiters poll, for notifications do not come through")
 		}
-	}()
-	if err := w.tune(ctx, conn); err != nil {
-		return nil, err
+		return nil, l.s.wrap(err)
 	}
-	if again {
-		w.marks.forget()
-		err = w.marks.renew(ctx)
+	if !again {
+		l.s.log.Info("holdfast: waiters are woken by notifications")
 	}
-	return conn, err
+	return func() error {
+		defer hangUp(conn)
+		ctx, cancel := context.WithCancel(ctx)
+		var keeping sync.WaitGroup
+		keeping.Go(func() { l.marks.keep(ctx) })
+		defer keeping.Wait()
+		defer cancel()
+		return l.follow(ctx, conn)
+	}, nil
 }
 
 // tune makes the connection listen, and finds out whether it hears what another one
 // says. Through a proxy that shares sessions, listening seems to work.
-func (w *watcher) tune(ctx context.Context, conn *pgx.Conn) error {
+func (l *listener) tune(ctx context.Context, conn *pgx.Conn) error {
 	probe := "holdfast_probe_" + strings.ToLower(rand.Text())
-	for _, name := range []string{channel(w.s.schema), probe} {
+	for _, name := range []string{channel(l.s.schema), probe} {
 		if _, err := conn.Exec(ctx, "LISTEN "+quoted(name), pgx.QueryExecModeExec); err != nil {
 			return err
 		}
 	}
-	err := w.s.askBare(ctx, w.s.fromEither, "SELECT pg_notify($1, '')::text", []any{probe}, func(pgx.Rows) error { return nil })
+	err := l.s.askBare(ctx, l.s.fromEither, "SELECT pg_notify($1, '')::text", []any{probe}, func(pgx.Rows) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -225,18 +142,18 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // follow signals until the connection fails.
-func (w *watcher) follow(conn *pgx.Conn) error {
+func (l *listener) follow(ctx context.Context, conn *pgx.Conn) error {
 	for {
-		ctx, cancel := context.WithTimeout(w.ctx, silence)
-		n, err := conn.WaitForNotification(ctx)
+		quiet, cancel := context.WithTimeout(ctx, silence)
+		n, err := conn.WaitForNotification(quiet)
 		cancel()
 		switch {
 		case err == nil:
-			w.hub.Signal(n.Payload)
-		case w.ctx.Err() != nil || !pgconn.Timeout(err):
+			l.stream.Signal(n.Payload)
+		case ctx.Err() != nil || !pgconn.Timeout(err):
 			return err
 		default:
-			if err := ping(w.ctx, conn); err != nil {
+			if err := ping(ctx, conn); err != nil {
 				return err
 			}
 		}
@@ -248,13 +165,4 @@ func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 	defer cancel()
 	_ = conn.Close(ctx)
-}
-
-func (w *watcher) close() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.cancel()
-	w.done.Wait()
-	w.hub.Close()
 }

@@ -1,0 +1,144 @@
+package wake
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// How long a Stream waits before it opens again what failed.
+const (
+	minReopen = 50 * time.Millisecond
+	maxReopen = 10 * time.Second
+)
+
+// Stream is the part of a driver.Watcher that is alike in stores whose server sends
+// signals over a stream: one for all who watch. It is opened when the first of them
+// comes, and again when it has failed; all are signalled then, for nobody knows what
+// they missed.
+//
+// Set the fields before the first call of a method. All methods may be called
+// concurrently.
+type Stream struct {
+	// Hub has those who watch. The store signals them while it follows the stream.
+	Hub
+	// Name is what the stream is called in the log: "change stream".
+	Name string
+	// Log gets a warning when the stream fails, and a line when it is open again.
+	Log *slog.Logger
+	// Open returns when the server tells what happens from then on. again says that
+	// there was an opening before, which failed or has come to its end. follow signals until the
+	// stream ends, says why, and leaves nothing open; it ends with ctx, too.
+	//
+	// An error that is driver.ErrUnsupported is final: the channels are closed, and
+	// nothing is opened any more.
+	Open func(ctx context.Context, again bool) (follow func() error, err error)
+
+	mu      sync.Mutex
+	opening *opening // the last one; nil: there was none
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	closed  bool
+}
+
+// opening is one try to open the stream.
+type opening struct {
+	over chan struct{} // closed when err is set
+	err  error
+}
+
+// Watch subscribes to the resource, and returns when the stream is open or could
+// not be opened. It subscribes before it waits, so that nothing is missed.
+func (s *Stream) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	ch := s.Subscribe(ctx, resource)
+	o := s.start()
+	if o == nil {
+		return ch, nil // closed, and so is the channel
+	}
+	select {
+	case <-o.over:
+		if o.err != nil {
+			return nil, o.err
+		}
+		return ch, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *Stream) start() *opening {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	if s.opening == nil {
+		s.opening = &opening{over: make(chan struct{})}
+		var ctx context.Context
+		ctx, s.cancel = context.WithCancel(context.Background())
+		s.done.Go(func() { s.run(ctx) })
+	}
+	return s.opening
+}
+
+// run keeps the stream open until Close.
+func (s *Stream) run(ctx context.Context) {
+	wait := minReopen
+	for again := false; ; again = true {
+		follow, err := s.Open(ctx, again)
+		s.opened(err)
+		if errors.Is(err, driver.ErrUnsupported) {
+			s.Hub.Close()
+			return
+		}
+		if err == nil {
+			wait = minReopen
+			if again {
+				s.Log.Info("holdfast: " + s.Name + " is open again")
+				s.SignalAll()
+			}
+			err = follow()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.Log.Warn("holdfast: "+s.Name+" failed, waiters poll until it is open again", "error", err)
+		s.mu.Lock()
+		s.opening = &opening{over: make(chan struct{})}
+		s.mu.Unlock()
+		pause := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			s.opened(ctx.Err())
+			return
+		}
+		wait = min(2*wait, maxReopen)
+	}
+}
+
+func (s *Stream) opened(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opening.err = err
+	close(s.opening.over)
+}
+
+// Close ends the stream and closes all channels. It returns when nothing of the
+// stream is left.
+func (s *Stream) Close() {
+	s.mu.Lock()
+	s.closed = true
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.mu.Unlock()
+	s.done.Wait()
+	s.Hub.Close()
+}
