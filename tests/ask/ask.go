@@ -102,6 +102,20 @@ func Damaged(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	}
 }
 
+// Woken wants a signal.
+func Woken(t testing.TB, signals <-chan struct{}, why string) {
+	t.Helper()
+	came := false
+	Until(t, "there is a signal: "+why, func() bool {
+		select {
+		case _, open := <-signals:
+			came = open
+		default:
+		}
+		return came
+	})
+}
+
 // Until polls. A test in which it never is fails after a minute, and goes on.
 func Until(t testing.TB, what string, is func() bool) {
 	t.Helper()

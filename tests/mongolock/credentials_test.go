@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/journal"
 	"github.com/holdfast-go/holdfast/tests/proxy"
+	"github.com/holdfast-go/holdfast/tests/strange"
 )
 
 // The secrets of these tests, with all that is escaped in some way somewhere.
@@ -25,47 +25,9 @@ const (
 	session  = `to/ken+of=aws é`
 )
 
-// forms are those in which a secret could be repeated.
-func forms(secret string) []string {
-	return []string{
-		secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:],
-		strings.ReplaceAll(url.QueryEscape(secret), "+", "%20"), strings.ReplaceAll(secret, `"`, `\"`),
-	}
-}
-
 func mustKeepSecret(t *testing.T, what, text string) {
 	t.Helper()
-	for _, secret := range []string{password, session} {
-		for _, form := range forms(secret) {
-			if strings.Contains(text, form) {
-				t.Errorf("%s repeats a secret as %s: %s", what, form, text)
-			}
-		}
-	}
-}
-
-// strange is a server of no protocol: answer gets a connection and closes it.
-func strange(t *testing.T, answer func(net.Conn)) (address string) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer conn.Close()
-				answer(conn)
-			})
-		}
-	})
-	t.Cleanup(func() { l.Close(); all.Wait() })
-	return l.Addr().String()
+	strange.Hides(t, what, text, password, session)
 }
 
 // Whatever is wrong with a server or its URL, no error and no log repeats what the
@@ -78,9 +40,9 @@ func TestSecretsStaySecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := strange(t, func(net.Conn) {})
-	http := strange(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	echo := strange(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	closed := strange.Server(t, func(net.Conn) {})
+	http := strange.Server(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	echo := strange.Server(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
 	n := proxy.New(t)
 	n.Set(proxy.CutReplies)
 	user := url.UserPassword("user", password).String()
@@ -110,11 +72,11 @@ func TestSecretsStaySecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address += "&serverSelectionTimeoutMS=1000"
-			var log journal
+			var log journal.Journal
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			c, err := holdfast.Open(ctx, address, &holdfast.Options{
-				Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Logger: log.Logger(),
 			})
 			if err == nil {
 				t.Fatal("opened", c.Close())

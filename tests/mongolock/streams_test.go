@@ -1,12 +1,8 @@
 package mongolock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -15,32 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/journal"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
-// journal is a log that a test reads while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) has(text string) bool { return strings.Contains(j.String(), text) }
-
-func (j *journal) options() *mongolock.Options {
-	return &mongolock.Options{Logger: slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-}
+func logged(j *journal.Journal) *mongolock.Options { return &mongolock.Options{Logger: j.Logger()} }
 
 // The stream ends and cannot be opened for a while: those who watch get a signal
 // when it is there again, for nobody knows what they missed, and then every
@@ -68,13 +43,13 @@ func TestStreamIsReopened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := proxy.New(t)
-			var log journal
-			s := mongolock.New(behind(t, n, coll), log.options())
+			var log journal.Journal
+			s := mongolock.New(behind(t, n, coll), logged(&log))
 			defer closeStore(t, s)
 			if err := s.Init(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if !log.has("woken by a change stream") {
+			if !log.Has("woken by a change stream") {
 				t.Errorf("the log does not say how waiters are woken: %s", &log)
 			}
 			ref := ask.Granted(t, near, ask.Request(name, "a"))
@@ -85,7 +60,7 @@ func TestStreamIsReopened(t *testing.T) {
 			if err := c.away(n); err != nil {
 				t.Fatal(err)
 			}
-			ask.Until(t, "the loss is noticed", func() bool { return log.has("change stream failed") })
+			ask.Until(t, "the loss is noticed", func() bool { return log.Has("change stream failed") })
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			if _, err := s.Watch(ctx, "another"); err == nil {
 				t.Error("Watch returned without a stream")
@@ -95,28 +70,15 @@ func TestStreamIsReopened(t *testing.T) {
 			if err := c.back(n); err != nil {
 				t.Fatal(err)
 			}
-			wake(t, signals, "the stream is there again")
-			ask.Until(t, "the log says so", func() bool { return log.has("open again") })
+			ask.Woken(t, signals, "the stream is there again")
+			ask.Until(t, "the log says so", func() bool { return log.Has("open again") })
 			release(t, near, true, ask.Granted(t, near, ask.Request(name, "b")))
-			wake(t, signals, "a release")
+			ask.Woken(t, signals, "a release")
 			if !s.Traits().Notifies {
 				t.Error("the store has given up its stream for good")
 			}
 		})
 	}
-}
-
-func wake(t *testing.T, signals <-chan struct{}, why string) {
-	t.Helper()
-	came := false
-	ask.Until(t, "there is a signal: "+why, func() bool {
-		select {
-		case _, open := <-signals:
-			came = open
-		default:
-		}
-		return came
-	})
 }
 
 // A deployment without change streams, or a caller who wants none: the store says
@@ -130,14 +92,14 @@ func TestNoStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, poll := range map[string]bool{"there are no change streams": false, "as configured": true} {
-		var log journal
-		opts := log.options()
+		var log journal.Journal
+		opts := logged(&log)
 		opts.Poll = poll
 		s := mongolock.New(engines.MongoThrough(t, coll, options.Client()), opts)
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !log.has(says) || s.Traits().Notifies {
+		if !log.Has(says) || s.Traits().Notifies {
 			t.Errorf("notifies: %v, log: %s, want %q in it", s.Traits().Notifies, &log, says)
 		}
 		if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {

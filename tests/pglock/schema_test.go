@@ -85,7 +85,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("renew: %v %v", rs, err)
 	}
 	release(t, s, true, ref)
-	wake(t, signals, "a release")
+	ask.Woken(t, signals, "a release")
 	if _, err := s.Sweep(t.Context(), 0); err != nil {
 		t.Error(err)
 	}

@@ -1,12 +1,8 @@
 package pglock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,41 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/journal"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
-
-// journal is a log that a test reads while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) has(text string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Contains(j.text.String(), text)
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
-
-func wake(t *testing.T, signals <-chan struct{}, why string) {
-	t.Helper()
-	came := false
-	ask.Until(t, "there is a signal: "+why, func() bool {
-		select {
-		case _, open := <-signals:
-			came = open
-		default:
-		}
-		return came
-	})
-}
 
 // The connection for notifications ends and cannot be opened for a while: those who
 // watch get a signal when there is another, for nobody knows what they missed, and
@@ -61,19 +25,19 @@ func TestNotificationsComeBack(t *testing.T) {
 	d := newDatabase(t)
 	near := newStore(t, d)
 	n := proxy.New(t)
-	var log journal
-	s := pglock.New(behind(t, d, n), &pglock.Options{Schema: near.name, Logger: log.logger()})
+	var log journal.Journal
+	s := pglock.New(behind(t, d, n), &pglock.Options{Schema: near.name, Logger: log.Logger()})
 	defer closeStore(t, s)
 	ref := ask.Granted(t, near, ask.Request("r", "a"))
 	signals, err := s.Watch(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !log.has("woken by notifications") {
+	if !log.Has("woken by notifications") {
 		t.Error("the log does not say how waiters are woken")
 	}
 	n.Refuse()
-	ask.Until(t, "the loss is noticed", func() bool { return log.has("failed") })
+	ask.Until(t, "the loss is noticed", func() bool { return log.Has("failed") })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	if _, err := s.Watch(ctx, "another"); err == nil {
 		t.Error("Watch returned without a connection")
@@ -83,9 +47,9 @@ func TestNotificationsComeBack(t *testing.T) {
 	// The mark is gone as well, as after a crash.
 	near.exec(t, "UPDATE SCHEMA.locks SET watched = 0")
 	n.Accept()
-	wake(t, signals, "there is a connection again")
+	ask.Woken(t, signals, "there is a connection again")
 	release(t, near, true, ask.Granted(t, near, ask.Request("r", "b")))
-	wake(t, signals, "a release")
+	ask.Woken(t, signals, "a release")
 	if !s.Traits().Notifies {
 		t.Error("the store has given up for good")
 	}
@@ -164,8 +128,8 @@ func TestWatchBehindPgBouncer(t *testing.T) {
 	d := newDatabase(t)
 	near := newStore(t, d)
 	bounced := &database{url: engines.PgBouncer(t, d.url)}
-	var log journal
-	s := pglock.New(bounced.pool(t), &pglock.Options{Schema: near.name, Logger: log.logger()})
+	var log journal.Journal
+	s := pglock.New(bounced.pool(t), &pglock.Options{Schema: near.name, Logger: log.Logger()})
 	defer closeStore(t, s)
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -173,7 +137,7 @@ func TestWatchBehindPgBouncer(t *testing.T) {
 	if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {
 		t.Fatalf("error %v, want ErrUnsupported", err)
 	}
-	if !log.has("waiters poll") || s.Traits().Notifies {
+	if !log.Has("waiters poll") || s.Traits().Notifies {
 		t.Errorf("notifies: %v", s.Traits().Notifies)
 	}
 	ref := ask.Granted(t, near, ask.Request("r", "a"))
