@@ -53,8 +53,9 @@ func (o *ownPool) get() (*pgxpool.Pool, error) {
 		// Renewals come often enough, and a repeat is due soon if one fails: to try each
 		// time whether the server is there would double the round trips.
 		config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > longIdle }
-		config.ConnConfig.OnNotification = nil                          // those that the listener hears are its own
-		own, err := pgxpool.NewWithConfig(context.Background(), config) // dials nothing
+		// What the listener hears is not for a function of the caller's.
+		config.ConnConfig.OnNotification = nil
+		own, err := pgxpool.NewWithConfig(context.Background(), config) // dials nothing yet
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +167,13 @@ func askOnce(ctx context.Context, mode pgx.QueryExecMode, from source, statement
 		return err
 	}
 	defer conn.Release()
-	return query(ctx, conn, mode, statement, args, row)
+	err = query(ctx, conn, mode, statement, args, row)
+	if hasCode(err, readOnly) {
+		// What was the primary is none any more: another connection may find the one
+		// that is.
+		_ = conn.Conn().Close(ctx)
+	}
+	return err
 }
 
 // asker is a connection, or a transaction on one.

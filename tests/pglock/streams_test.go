@@ -3,6 +3,8 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -164,5 +166,43 @@ func TestPoll(t *testing.T) {
 	}
 	if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) || s.Traits().Notifies {
 		t.Errorf("error %v, notifies: %v", err, s.Traits().Notifies)
+	}
+}
+
+// A store that was not told of the proxy finds what it has prepared gone, or there
+// already: that is no error, and it prepares no more.
+func TestPreparedBehindPgBouncer(t *testing.T) {
+	d := newDatabase(t)
+	near := newStore(t, d)
+	bounced := &database{url: engines.PgBouncer(t, d.url)}
+	var sent statements
+	s := pglock.New(bounced.pool(t, traced(&sent)), &pglock.Options{Schema: near.name})
+	defer closeStore(t, s)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 20 {
+				q := ask.Request(fmt.Sprint("r", i), "a")
+				g, err := s.Acquire(t.Context(), q)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{
+					Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token,
+				}}})
+				if err != nil || rs[0].Err != nil || !rs[0].Found {
+					t.Errorf("release: %+v, %v", rs, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := sent.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
+	if len(got) != 2 {
+		t.Errorf("sent %q", got)
 	}
 }
