@@ -57,13 +57,14 @@ func behind(t testing.TB, d *database, n *proxy.Network) *pgxpool.Pool {
 }
 
 // onSetClock replaces the function that reads the server's clock by one whose time
-// stands still until it is moved: what the store answers is then known exactly.
-func onSetClock(d *database) func(t *testing.T) *drivertest.Harness {
+// stands still until it is moved: what the store answers is then known exactly. The
+// stores are opened in far, which is the same database.
+func onSetClock(d, far *database, change ...func(*pgxpool.Config)) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
 		p := newStore(t, d)
 		p.exec(t, `CREATE TABLE SCHEMA.fake AS SELECT SCHEMA.clock() AS time`)
 		p.exec(t, `CREATE OR REPLACE FUNCTION SCHEMA.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT time FROM SCHEMA.fake'`)
-		h := harness(d, p.name, t)
+		h := harness(far, p.name, t, change...)
 		h.Now = func() time.Time {
 			var now int64
 			if err := d.near.QueryRow(t.Context(), "SELECT time FROM "+p.name+".fake").Scan(&now); err != nil {
@@ -77,7 +78,8 @@ func onSetClock(d *database) func(t *testing.T) *drivertest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, onSetClock(newDatabase(t)))
+	d := newDatabase(t)
+	drivertest.Run(t, onSetClock(d, d))
 }
 
 func TestConformanceInRealTime(t *testing.T) {
@@ -85,13 +87,14 @@ func TestConformanceInRealTime(t *testing.T) {
 }
 
 func TestConformanceBehindFaults(t *testing.T) {
-	drivertest.Run(t, drivertest.WithFaults(onSetClock(newDatabase(t))))
+	d := newDatabase(t)
+	drivertest.Run(t, drivertest.WithFaults(onSetClock(d, d)))
 }
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
 	d := newDatabase(t)
 	drivertest.Run(t, proxy.Disturbed(3, func(t *testing.T, n *proxy.Network) *drivertest.Harness {
-		return harnesses(d, through(n))(t)
+		return onSetClock(d, d, through(n))(t)
 	}))
 }

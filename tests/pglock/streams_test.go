@@ -107,7 +107,7 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	d := newDatabase(t)
 	bounced := &database{url: engines.PgBouncer(t, d.url), near: d.near}
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
-		h := harnesses(bounced)(t)
+		h := onSetClock(d, bounced)(t)
 		open := h.Reopen
 		h.Store, h.Reopen = polling{h.Store}, func(t *testing.T) driver.Store { return polling{open(t)} }
 		return h
