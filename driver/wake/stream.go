@@ -32,8 +32,9 @@ type Stream struct {
 	// Log gets a warning when the stream fails, and a line when it is open again.
 	Log *slog.Logger
 	// Open returns when the server tells what happens from then on. again says that
-	// there was an opening before, which failed or has come to its end. follow signals until the
-	// stream ends, says why, and leaves nothing open; it ends with ctx, too.
+	// there was an opening before, which failed or has come to its end. follow
+	// signals until the stream ends, says why, and leaves nothing open; it ends with
+	// ctx, too.
 	//
 	// An error that is driver.ErrUnsupported is final: the channels are closed, and
 	// nothing is opened any more.
