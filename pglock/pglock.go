@@ -73,7 +73,7 @@ import (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "postgres", Reach: driver.Network, ServerClock: true, Notifies: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict,
+		Durable: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
 	}
 }
 

@@ -28,19 +28,24 @@ func (s *Store) Init(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	durable := true
 	for _, server := range servers {
 		info, err := within(ctx, func() (string, error) { return server.Info(ctx).Result() })
 		if redis.HasErrorPrefix(err, "NOPERM") {
 			s.log.Warn("holdfast: the user may not ask for INFO: whether the server may evict locks (maxmemory-policy) is not known", "error", err)
+			durable = false
 			continue
 		}
 		if err != nil {
 			return s.wrap(err)
 		}
-		if err := s.judge(parseInfo(info)); err != nil {
+		facts := parseInfo(info)
+		if err := s.judge(facts); err != nil {
 			return err
 		}
+		durable = durable && facts["aof_enabled"] == "1" && syncs(ctx, server)
 	}
+	s.durable.Store(durable)
 	return s.chooseWakeUps(ctx, servers[0])
 }
 
@@ -106,6 +111,13 @@ func (s *Store) judge(info map[string]string) error {
 		s.global.Store(true)
 	}
 	return nil
+}
+
+// syncs: the server answers when what it wrote is on disk, as far as the user may
+// know.
+func syncs(ctx context.Context, server redis.UniversalClient) bool {
+	config, err := within(ctx, func() (map[string]string, error) { return server.ConfigGet(ctx, "appendfsync").Result() })
+	return err == nil && config["appendfsync"] == "always"
 }
 
 func version(text string) (major, minor int) {

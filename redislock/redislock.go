@@ -52,8 +52,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Traits of every store on a server whose pub/sub can be used. On others Notifies
-// is false.
+// Traits of every store on a server whose pub/sub can be used; on others Notifies is
+// false. On servers that write everything to disk before they answer, Durable is
+// true.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "redis", Reach: driver.Network, ServerClock: true, Notifies: true,
@@ -102,6 +103,7 @@ type Store struct {
 	watcher *watcher
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
+	durable atomic.Bool // what was answered is on disk
 
 	owned   io.Closer // closed by Close, or nil
 	closing sync.Once
@@ -142,10 +144,11 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	return s
 }
 
-// Traits implements driver.Store. Whether there are wake-ups is known after Init.
+// Traits implements driver.Store. Whether there are wake-ups, and whether holds
+// outlive a restart, is known after Init.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
-	t.Notifies = !s.polls.Load()
+	t.Notifies, t.Durable = !s.polls.Load(), s.durable.Load()
 	return t
 }
 

@@ -11,8 +11,10 @@ require (
 	github.com/gdamore/tcell/v3 v3.6.0
 	github.com/holdfast-go/holdfast/eslock/esurl v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
+	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/schollz/progressbar/v3 v3.19.1
@@ -34,6 +36,9 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
@@ -66,6 +71,8 @@ replace github.com/holdfast-go/holdfast/internal/mongokit => ../../internal/mong
 replace github.com/holdfast-go/holdfast/mongolock => ../../mongolock
 
 replace github.com/holdfast-go/holdfast/redislock => ../../redislock
+
+replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -33,6 +34,7 @@ var onServers = []string{
 func TestScriptsOnServers(t *testing.T) {
 	for name, stores := range map[string]func(t *testing.T, server *url.URL) func(script string) string{
 		"mongodb": collections, "opensearch": indices, "elasticsearch": indices, "redis": prefixes,
+		"postgres": schemas,
 	} {
 		t.Run(name, func(t *testing.T) {
 			storeURL := stores(t, serverURL(t, name))
@@ -149,6 +151,33 @@ func prefixes(t *testing.T, server *url.URL) func(script string) string {
 		store := *server
 		query := store.Query()
 		query.Set("prefix", prefix+"-"+script+":")
+		store.RawQuery = query.Encode()
+		return store.String()
+	}
+}
+
+// schemas gives each script a schema of a database that goes with the test.
+func schemas(t *testing.T, server *url.URL) func(script string) string {
+	database := testName()
+	do := func(statement string) {
+		t.Helper()
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := pgx.Connect(ctx, server.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = conn.Exec(ctx, statement+" "+pgx.Identifier{database}.Sanitize())
+		if err := errors.Join(err, conn.Close(ctx)); err != nil {
+			t.Error(err)
+		}
+	}
+	do("CREATE DATABASE")
+	t.Cleanup(func() { do("DROP DATABASE") })
+	return func(script string) string {
+		store := *server
+		store.Path = "/" + database
+		query := store.Query()
+		query.Set("schema", strings.ReplaceAll(script, "-", "_")) // what is not written in quotes
 		store.RawQuery = query.Encode()
 		return store.String()
 	}

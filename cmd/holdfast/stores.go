@@ -11,6 +11,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
@@ -26,6 +27,7 @@ var linked = []struct {
 	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
 	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
 		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
+	{[]string{"postgres", "postgresql"}, "postgres://HOSTS/DATABASE?schema=NAME", pglock.Traits()},
 	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits()},
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }

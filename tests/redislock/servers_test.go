@@ -32,6 +32,9 @@ func TestRestart(t *testing.T) {
 			t.Parallel()
 			server := engines.NewRedis(t, c.config...)
 			s := newStore(t, connect(t, options(t, server.URL)), nil)
+			if got := s.Traits().Durable; got != c.kept {
+				t.Errorf("durable: %v", got)
+			}
 			first, idle := ask.Granted(t, s, ask.Request("r", "a")), ask.Granted(t, s, ask.Request("idle", "a"))
 			ask.Released(t, s, idle, 0)
 			c.restart(server, t)

@@ -30,7 +30,13 @@ func promises(t holdfast.Traits) []Finding {
 	if t.Durable {
 		say("durable", Note, "locks and tokens outlive a restart of the store")
 	} else {
-		say("durable", Warn, "a restart of the store forgets all locks, and their resources can be granted anew while the holders still work")
+		say("durable", Warn, "a restart of the store may forget locks, and their resources can be granted anew while the holders still work")
+	}
+	switch t.Failover {
+	case driver.FailoverKeeps:
+		say("fail-over", Note, "when a copy of the store takes over, it has all locks")
+	case driver.FailoverMayLose:
+		say("fail-over", Warn, "when a replica takes over, the latest locks may be missing, unless the server waits for replicas; protect data by tokens")
 	}
 	if t.Shared {
 		say("shared", Note, "--shared and --limit can be used")
