@@ -46,7 +46,7 @@ func TestPromises(t *testing.T) {
 		"no clock":     {func(t *driver.Traits) { t.ServerClock = false }, "clock", Warn, "in step"},
 		"silent":       {func(t *driver.Traits) { t.Notifies = false }, "notifies", Note, "again and again"},
 		"durable":      {func(*driver.Traits) {}, "durable", Note, "outlive"},
-		"not durable":  {func(t *driver.Traits) { t.Durable = false }, "durable", Warn, "forgets"},
+		"not durable":  {func(t *driver.Traits) { t.Durable = false }, "durable", Warn, "may forget"},
 		"shared":       {func(*driver.Traits) {}, "shared", Note, "--limit"},
 		"not shared":   {func(t *driver.Traits) { t.Shared = false }, "shared", Note, "exclusive locks only"},
 		"strict":       {func(*driver.Traits) {}, "fencing", Note, "always rise"},
