@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// senders of a lane are enough to have the next pipeline ready while the server
-	// works on one.
-	senders = 2
+	// senders of a lane have a pipeline under way each. Fewer leave server and client
+	// waiting for one another; more send single requests.
+	senders = 8
 	// mostSenders may be at work where pipelines hang.
 	mostSenders = 64
 	// stuck is how long no pipeline has been sent for, with something to send and
@@ -178,8 +178,8 @@ func (l *lane) add(calls []*call) {
 }
 
 func (l *lane) send() {
-	for many := false; ; {
-		if many {
+	for {
+		if l.busy() {
 			runtime.Gosched() // whoever is about to ask, of those that the last replies let go on, joins in
 		}
 		batch := l.take()
@@ -188,7 +188,6 @@ func (l *lane) send() {
 		}
 		if len(batch) > 0 {
 			l.exec(l.ctx, l.client, batch)
-			many = len(batch) > 1
 			continue
 		}
 		select {
@@ -196,6 +195,13 @@ func (l *lane) send() {
 		case <-l.ctx.Done():
 		}
 	}
+}
+
+// busy: others send, too.
+func (l *lane) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.senders > l.idle+1
 }
 
 // take returns what is to be sent next: nothing, if the sender has become idle,

@@ -107,7 +107,7 @@ func recordPostgres(ctx context.Context, db *postgresDB) (*barePostgres, error) 
 	if len(sent) != 2 || sent[0].args[pgResourceAt] != "resource" ||
 		!strings.Contains(fmt.Sprint(sent[0].args[pgHoldAt]), h.ID().String()) ||
 		fmt.Sprint(sent[1].args[pgTokenAt]) != fmt.Sprint([]uint64{h.Token()}) {
-		return nil, fmt.Errorf("Lock and Unlock sent %v", sent)
+		return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
 	}
 	return &barePostgres{pool: db.pool, acquire: sent[0], release: sent[1], holdID: h.ID().String()}, nil
 }

@@ -143,7 +143,7 @@ func recordRedis(ctx context.Context, db *redisDB) (*bareRedis, error) {
 	}
 	if len(sent) != 2 || !strings.HasPrefix(fmt.Sprint(sent[0][idsAt]), id) || sent[0][idsAt] != sent[1][idsAt] ||
 		sent[1][tokenAt] != token || sent[1][aloneAt] != fmt.Sprint("F", token) {
-		return nil, fmt.Errorf("Lock and Unlock sent %v", sent)
+		return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
 	}
 	return &bareRedis{client: db.client, acquire: sent[0], release: sent[1], holdID: id}, nil
 }
