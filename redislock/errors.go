@@ -26,7 +26,7 @@ var lasting = []struct{ begins, why string }{
 	{"ERR DB index is out of range", "the server has no database of that number"},
 }
 
-const lacksRight = "the user lacks a right that the store needs: docs/stores.md lists them"
+const lacksRight = "the user lacks a right that the store needs: docs/redis.md lists them"
 
 // wrap says what it is about. What lasts until somebody mends it becomes
 // driver.ErrUnusable; all else stays of unknown outcome.

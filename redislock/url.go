@@ -171,10 +171,7 @@ func (t *target) take(o *redis.Options, servers []string) {
 	if c.Protocol == 0 {
 		c.Protocol = 2 // with 3, go-redis looks for what is pushed before each reply, and nothing is
 	}
-	c.ClientName = o.ClientName
-	if c.ClientName == "" {
-		c.ClientName = "holdfast"
-	}
+	c.ClientName = o.ClientName // none by default, for to set one takes a right
 	c.MaxRetries, c.MinRetryBackoff, c.MaxRetryBackoff = o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff
 	c.DialTimeout, c.ReadTimeout, c.WriteTimeout = o.DialTimeout, o.ReadTimeout, o.WriteTimeout
 	c.PoolFIFO, c.PoolSize, c.PoolTimeout = o.PoolFIFO, o.PoolSize, o.PoolTimeout

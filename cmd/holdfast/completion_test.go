@@ -23,7 +23,7 @@ var offers = []struct {
 	{"holdfast help e", "environment exit-codes", "", false},
 	{"holdfast completion ", "bash fish powershell zsh", "", false},
 	{"holdfast run --no", "--no-wait", "", false},
-	{"holdfast run --store ", "elasticsearch+https: elasticsearch: env: file: local mongodb+srv: mongodb: opensearch+https: opensearch: sqlite:", "", false},
+	{"holdfast run --store ", "elasticsearch+https: elasticsearch: env: file: local mongodb+srv: mongodb: opensearch+https: opensearch: postgres: postgresql: redis: rediss: sqlite:", "", false},
 	{"holdfast status --store=sq", "sqlite:", "", false},
 	{"holdfast status --store env:HF_TEST", "env:HF_TEST_ONE env:HF_TEST_TWO", "", true},
 	{"holdfast status --store file:", "file:folder/ file:reports", "", false},

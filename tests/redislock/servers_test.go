@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,6 +234,48 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// The rights that docs/redis.md names, and those that a Cluster asks for as well.
+var (
+	rights        = strings.Fields("+evalsha +eval +get +set +del +time +scan +info +publish +subscribe +unsubscribe +ping ~holdfast:* &holdfast:*")
+	clusterRights = strings.Fields("+spublish +ssubscribe +sunsubscribe +cluster")
+)
+
+// In a Cluster, too, the rights that are named are enough.
+func TestRightsInCluster(t *testing.T) {
+	t.Parallel()
+	cluster := engines.NewRedisCluster(t)
+	args := []any{"ACL", "SETUSER", "ada", "on", ">secret"}
+	for _, rule := range slices.Concat(rights, clusterRights) {
+		args = append(args, rule)
+	}
+	for _, node := range cluster.Nodes {
+		if err := connect(t, options(t, node.URL)).Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := driver.Open(t.Context(), strings.Replace(cluster.URL, "://", "://ada:secret@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeAll(t, s) })
+	for name, prepare := range faults.Operations {
+		p := prepare(t, s, name)
+		if err := p.Do(t.Context(), s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		p.Check()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ref := ask.Granted(t, s, ask.Request("told", "a"))
+	ch, err := s.(driver.Watcher).Watch(ctx, "told")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask.Released(t, s, ref, 0)
+	signalled(t, "released", ch)
+}
+
 // Users get what their rights allow, and are told what they lack.
 func TestRights(t *testing.T) {
 	t.Parallel()
@@ -254,8 +297,7 @@ func TestRights(t *testing.T) {
 		o.Username, o.Password = name, "secret-"+name
 		return connect(t, o)
 	}
-	// The rights that docs/stores.md names.
-	enough := []string{"+evalsha", "+eval", "+get", "+set", "+del", "+time", "+scan", "+info", "+publish", "+subscribe", "+unsubscribe", "+ping", "~holdfast:*", "&holdfast:*"}
+	enough := rights
 	s := newStore(t, as(enough...), nil)
 	for name, prepare := range faults.Operations {
 		p := prepare(t, s, name)
