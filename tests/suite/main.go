@@ -25,6 +25,10 @@ import (
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
+// limit is how long the tests of one package may take: those of the command run on
+// every server.
+const limit = "30m"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
@@ -84,7 +88,7 @@ func testModule(ctx context.Context, r *report, dir string, args []string) error
 	if err := vet.Run(); err != nil {
 		r.fail()
 	}
-	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json"}, append(args, "./...")...)...)
+	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json", "-timeout", limit}, append(args, "./...")...)...)
 	test.Stderr = os.Stderr
 	events, err := test.StdoutPipe()
 	if err != nil {
