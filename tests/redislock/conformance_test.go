@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,12 +39,15 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 	})
 }
 
+// longer than a request may take that is repeated over a new connection.
+const longer = time.Second
+
 func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	near := newPlace(t)
 	far := near
 	far.client = through(t, n)
 	h := alone(t)
-	h.Store, h.Damage = far.open(), near.damage
+	h.Store, h.Damage, h.Short = far.open(), near.damage, longer
 	h.Reopen = func(*testing.T) driver.Store { return far.open() }
 	return h
 }
@@ -52,7 +56,7 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	p := newPlace(t)
 	open := func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, n)) }
-	return &drivertest.Harness{Uncounted: true, Store: open(t), Reopen: open, Damage: p.damage}
+	return &drivertest.Harness{Uncounted: true, Store: open(t), Reopen: open, Damage: p.damage, Short: longer}
 }
 
 // farURL is where the server is reached through the network, if there is one.
