@@ -49,7 +49,7 @@ func (s *Store) Init(ctx context.Context) error {
 	return s.chooseWakeUps(ctx, servers[0])
 }
 
-func (o *Options) check() error {
+func (o Options) check() error {
 	switch {
 	case o.Retention < minRetention:
 		return fmt.Errorf("%w: retention %v is less than %v", driver.ErrInvalid, o.Retention, minRetention)

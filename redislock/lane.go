@@ -31,10 +31,9 @@ type call struct {
 	durable bool // must be on replicas, if any are to be waited for
 	once    bool // must not be sent again by the client
 
-	cmd    *redis.Cmd
-	err    error         // why cmd does not count
-	done   chan struct{} // closed when cmd has its reply, unless it came by a link
-	linked bool          // it did
+	cmd  *redis.Cmd
+	err  error         // why cmd does not count
+	done chan struct{} // closed when cmd has its reply; nil if that came by a link
 }
 
 // lanes are a lane for each server. What has no answer from one server holds up
@@ -141,7 +140,6 @@ func (l *lane) alone(ctx context.Context, c *call) bool {
 	if c.cmd.Err() != nil && ctx.Err() != nil {
 		c.err = ctx.Err()
 	}
-	c.linked = true
 	return true
 }
 
@@ -234,7 +232,7 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 		return s.wrap(err)
 	}
 	for _, c := range calls {
-		if c.linked {
+		if c.done == nil {
 			continue
 		}
 		select {
@@ -254,9 +252,7 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 // hand gives each call to the lane of the server that has its key. Where it is the
 // only one, it may be done when hand returns.
 func (s *Store) hand(ctx context.Context, calls []*call) error {
-	var byServer map[redis.UniversalClient][]*call
-	switch {
-	case len(calls) == 1:
+	if len(calls) == 1 {
 		client, err := s.node(ctx, calls[0].key)
 		if err != nil {
 			return err
@@ -266,17 +262,14 @@ func (s *Store) hand(ctx context.Context, calls []*call) error {
 			lane.add(calls)
 		}
 		return err
-	case s.cluster == nil:
-		byServer = map[redis.UniversalClient][]*call{s.client: calls}
-	default:
-		byServer = make(map[redis.UniversalClient][]*call)
-		for _, c := range calls {
-			master, err := s.cluster.MasterForKey(ctx, c.key)
-			if err != nil {
-				return err
-			}
-			byServer[master] = append(byServer[master], c)
+	}
+	byServer := make(map[redis.UniversalClient][]*call)
+	for _, c := range calls {
+		client, err := s.node(ctx, c.key)
+		if err != nil {
+			return err
 		}
+		byServer[client] = append(byServer[client], c)
 	}
 	for client, some := range byServer {
 		lane, err := s.lanes.to(client)

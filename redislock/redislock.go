@@ -93,6 +93,23 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// filled has the defaults where o says nothing.
+func (o Options) filled() Options {
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	if o.ReplicaTimeout == 0 {
+		o.ReplicaTimeout = DefaultReplicaTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
 // Store is a driver.Store in Redis. Any number of clients may use it.
 type Store struct {
 	client  redis.UniversalClient
@@ -124,18 +141,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	if opts != nil {
 		o = *opts
 	}
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
-	}
-	if o.ReplicaTimeout == 0 {
-		o.ReplicaTimeout = DefaultReplicaTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o = o.filled()
 	s := &Store{client: client, o: o, log: o.Logger}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	s.polls.Store(o.Poll)

@@ -149,11 +149,7 @@ func (t *target) check(servers int) error {
 	case c.MasterName == "" && c.DB != 0 && (servers > 1 || c.IsClusterMode):
 		return fmt.Errorf("a Cluster has no database %d", c.DB)
 	}
-	o := t.store
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
-	}
-	return o.check()
+	return t.store.filled().check()
 }
 
 // take copies what a URL can say of a single server.
