@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
 // defaultCollection is where locks are if the URL does not say.
@@ -61,16 +62,13 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 type target struct {
 	uri                  string // for the driver
 	database, collection string
-	secrets              []string // that no error may repeat
+	said                 *url.URL // the URL, whose secrets no error may repeat
 }
 
 // refused is the error of a URL that the driver does not take. A DNS that does not
 // know a name now may know it later.
 func (t target) refused(err error) error {
-	text := err.Error()
-	for _, secret := range t.secrets {
-		text = strings.ReplaceAll(text, secret, "xxxxx")
-	}
+	text := urlsecret.Hide(err.Error(), t.said)
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return fmt.Errorf("mongodb URL: %s", text)
@@ -106,7 +104,7 @@ func parseURL(u *url.URL) (t target, err error) {
 		}
 		t.collection = named[0]
 	}
-	t.secrets = secrets(u, values)
+	t.said = u
 	rest := *u
 	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
 		return pair == "" || strings.HasPrefix(pair, "collection=")
@@ -122,29 +120,4 @@ func parseURL(u *url.URL) (t target, err error) {
 		return fail("unknown parameter %q", name)
 	}
 	return t, nil
-}
-
-// secrets are the parts of a URL that nobody may read, as they are written and as
-// they are meant. Of parameters these are all values of those that are about
-// authentication, keys or proxies.
-func secrets(u *url.URL, values url.Values) (all []string) {
-	add := func(s string) {
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
-			if form != "" && !slices.Contains(all, form) {
-				all = append(all, form)
-			}
-		}
-	}
-	if password, ok := u.User.Password(); ok {
-		add(password)
-	}
-	for name, vs := range values {
-		lower := strings.ToLower(name)
-		if strings.Contains(lower, "password") || strings.Contains(lower, "authmechanismproperties") {
-			for _, v := range vs {
-				add(v)
-			}
-		}
-	}
-	return all
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
 // connectTimeout bounds a connection attempt if the URL does not say.
@@ -53,9 +54,9 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 
 // target is what a URL says.
 type target struct {
-	config  *pgxpool.Config
-	schema  string
-	secrets []string // that no error may repeat
+	config *pgxpool.Config
+	schema string
+	said   *url.URL // the URL, whose secrets no error may repeat
 }
 
 func invalidURL(format string, args ...any) error {
@@ -89,7 +90,7 @@ func parseURL(u *url.URL) (t target, err error) {
 	if err := validSchema(t.schema); err != nil {
 		return t, err
 	}
-	t.secrets = secrets(u, values)
+	t.said = u
 	rest := *u
 	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
 		return pair == "" || strings.HasPrefix(pair, "schema=")
@@ -110,31 +111,5 @@ func (t target) hide(err error) string {
 			text = after
 		}
 	}
-	for _, secret := range t.secrets {
-		text = strings.ReplaceAll(text, secret, "xxxxx")
-	}
-	return text
-}
-
-// secrets are the parts of a URL that nobody may read, as they are written and as
-// they are meant.
-func secrets(u *url.URL, values url.Values) (all []string) {
-	add := func(s string) {
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
-			if form != "" && !slices.Contains(all, form) {
-				all = append(all, form)
-			}
-		}
-	}
-	if password, ok := u.User.Password(); ok {
-		add(password)
-	}
-	for name, vs := range values {
-		if strings.Contains(strings.ToLower(name), "password") {
-			for _, v := range vs {
-				add(v)
-			}
-		}
-	}
-	return all
+	return urlsecret.Hide(text, t.said)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
 func init() {
@@ -131,7 +131,7 @@ func parseURL(u *url.URL) (*target, error) {
 	rest.RawQuery = theirs.Encode()
 	o, err := redis.ParseURL(rest.String())
 	if err != nil {
-		return fail("%s", unspoken(err, u, values))
+		return fail("%s", urlsecret.Hide(err.Error(), u))
 	}
 	t.take(o, servers)
 	if err := t.check(len(servers)); err != nil {
@@ -190,18 +190,4 @@ func address(server string, sentinel bool) string {
 		port = "6379"
 	}
 	return strings.TrimSuffix(server, ":") + ":" + port
-}
-
-// unspoken is the error's text without the parts of the URL that nobody may read.
-func unspoken(err error, u *url.URL, values url.Values) string {
-	text := err.Error()
-	password, _ := u.User.Password()
-	for _, secret := range slices.Concat([]string{password}, values["sentinel_password"], values["password"]) {
-		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
-			if form != "" {
-				text = strings.ReplaceAll(text, form, "xxxxx")
-			}
-		}
-	}
-	return text
 }
