@@ -13,9 +13,14 @@ import (
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = &call{script: renew, key: s.key(q.Resource), durable: true, once: q.HoldID.IsZero(), args: []any{
-			ids(&q.HoldRef), int64(q.Token), micros(q.TTL), flag(q.Exact), s.o.Retention.Microseconds(),
-		}}
+		exact := "0"
+		if q.Exact {
+			exact = "1"
+		}
+		calls[i] = &call{
+			script: renew, key: s.key(q.Resource), durable: true, once: q.HoldID.IsZero(),
+			terms: newTerms(exact, s.o.Retention.Microseconds(), micros(q.TTL)), item: named(&q.HoldRef),
+		}
 	}
 	if err := s.ask(ctx, calls...); err != nil {
 		return nil, err
@@ -42,9 +47,10 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = &call{script: release, key: s.key(q.Resource), once: q.HoldID.IsZero(), args: []any{
-			ids(&q.HoldRef), int64(q.Token), micros(q.After), s.o.Retention.Microseconds(), s.publish(), alone(&q),
-		}}
+		calls[i] = &call{
+			script: release, key: s.key(q.Resource), once: q.HoldID.IsZero(),
+			terms: newTerms(s.publish(), micros(q.After), s.o.Retention.Microseconds()), item: named(&q.HoldRef),
+		}
 	}
 	if err := s.ask(ctx, calls...); err != nil {
 		return nil, err
@@ -60,23 +66,14 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// alone is what a key begins with if the hold is alone and as it was granted.
-func alone(q *driver.ReleaseRequest) string {
-	if q.Token == 0 || q.HoldID.IsZero() || q.After > 0 {
-		return "-"
-	}
-	return string(appendDigits([]byte{'F'}, 16, q.Token))
-}
-
 // number is the reply to a call that is one.
 func number(c *call) (int64, error) {
-	reply, err := c.result()
-	if err != nil {
-		return 0, err
+	if c.err != nil {
+		return 0, c.err
 	}
-	n, ok := reply.(int64)
+	n, ok := c.reply.(int64)
 	if !ok {
-		return 0, fmt.Errorf("the reply of a script is a %T", reply)
+		return 0, fmt.Errorf("the reply of a script is a %T", c.reply)
 	}
 	return n, nil
 }

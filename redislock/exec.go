@@ -13,75 +13,62 @@ import (
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	s.run(ctx, client, batch)
 	for _, c := range batch {
-		if s.cluster != nil && redirected(c.cmd.Err()) {
+		if s.cluster != nil && redirected(c.err) {
 			s.redirect(ctx, c)
 		}
-		close(c.done)
+		c.waiter.replied()
 	}
 }
 
 // run asks one server.
 func (s *Store) run(ctx context.Context, client redis.UniversalClient, batch []*call) {
-	s.send(ctx, client, batch, (*call).evalSHA)
-	var unknown []*call
-	for _, c := range batch {
-		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
-			unknown = append(unknown, c) // it did not run
+	packets := s.packed(batch)
+	for _, p := range packets {
+		p.evalSHA(ctx)
+	}
+	s.send(ctx, client, packets)
+	var again []*packet // what did not run
+	for _, p := range packets {
+		switch err := p.cmd.Err(); {
+		case redis.HasErrorPrefix(err, "NOSCRIPT"):
+			again = append(again, p)
+		case redis.HasErrorPrefix(err, "CROSSSLOT") && len(p.calls) > 1: // a Cluster that passes for one server
+			s.apart.Store(true)
+			again = append(again, s.packed(p.calls)...)
 		}
 	}
-	if len(unknown) > 0 {
-		s.send(ctx, client, unknown, (*call).eval)
+	if len(again) == 0 {
+		return
 	}
-}
-
-func (c *call) evalSHA(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, "EVALSHA", c.script.sha)
-}
-func (c *call) eval(ctx context.Context) *redis.Cmd { return c.command(ctx, "EVAL", c.script.text) }
-
-// sent is what go-redis is given. It sends a command again if a connection breaks,
-// and all others of the pipeline with it, unless one of them must not be.
-func (c *call) sent() redis.Cmder {
-	if c.once {
-		return once{c.cmd}
+	for _, p := range again {
+		p.eval(ctx)
 	}
-	return c.cmd
+	s.send(ctx, client, again)
 }
 
-// once is a command that is sent at most once.
-type once struct{ *redis.Cmd }
-
-// NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }
-
-func (c *call) command(ctx context.Context, name, script string) *redis.Cmd {
-	args := make([]any, 0, 4+len(c.args))
-	cmd := redis.NewCmd(ctx, append(append(args, name, script, 1, c.key), c.args...)...)
-	cmd.SetFirstKeyPos(3)
-	return cmd
-}
-
-// send sends each call as a command, on one connection, and after them what waits
-// for the replicas.
-func (s *Store) send(ctx context.Context, client redis.UniversalClient, batch []*call, as func(*call, context.Context) *redis.Cmd) {
+// send sends commands, on one connection, and after them what waits for the replicas.
+func (s *Store) send(ctx context.Context, client redis.UniversalClient, packets []*packet) {
 	durable := false
-	for _, c := range batch {
-		c.cmd = as(c, ctx)
-		durable = durable || c.durable && s.o.Replicas > 0
+	for _, p := range packets {
+		durable = durable || s.o.Replicas > 0 && p.calls[0].durable
 	}
-	if len(batch) == 1 && !durable {
-		client.Process(ctx, batch[0].sent()) //nolint:errcheck // the command has it
+	if len(packets) == 1 && !durable {
+		client.Process(ctx, packets[0].sent()) //nolint:errcheck // the command has it
+		packets[0].settle()
 		return
 	}
 	pipe := client.Pipeline()
-	for _, c := range batch {
-		pipe.Process(ctx, c.sent()) //nolint:errcheck // nothing is sent yet
+	for _, p := range packets {
+		pipe.Process(ctx, p.sent()) //nolint:errcheck // nothing is sent yet
 	}
 	var wait *redis.Cmd
 	if durable {
 		wait = pipe.Do(ctx, "WAIT", s.o.Replicas, s.o.ReplicaTimeout.Milliseconds())
 	}
 	pipe.Exec(ctx) //nolint:errcheck // the commands have it
+	for _, p := range packets {
+		p.settle()
+	}
 	if wait == nil {
 		return
 	}
@@ -89,9 +76,11 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, batch []
 	if err == nil && got < int64(s.o.Replicas) {
 		err = fmt.Errorf("%d of %d replicas have it after %v", got, s.o.Replicas, s.o.ReplicaTimeout)
 	}
-	for _, c := range batch {
-		if c.durable {
-			c.err = err
+	for _, p := range packets {
+		for _, c := range p.calls {
+			if c.durable && c.err == nil {
+				c.err = err
+			}
 		}
 	}
 }
@@ -104,9 +93,11 @@ func redirected(err error) bool {
 // to. The first one did not run the script.
 func (s *Store) redirect(ctx context.Context, c *call) {
 	s.cluster.ReloadState(ctx)
-	c.cmd = c.eval(ctx)
-	s.cluster.Process(ctx, c.sent()) //nolint:errcheck // the command has it
-	if c.durable && s.o.Replicas > 0 {
+	p := &packet{calls: []*call{c}}
+	p.eval(ctx)
+	s.cluster.Process(ctx, p.sent()) //nolint:errcheck // the command has it
+	p.settle()
+	if c.durable && s.o.Replicas > 0 && c.err == nil {
 		c.err = fmt.Errorf("slot moved: replicas were not waited for")
 	}
 }

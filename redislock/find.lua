@@ -1,7 +1,7 @@
--- The place of the hold with the IDs in ARGV[1] and token ARGV[2], or nil. A hold ID
--- of zeros is any, and token 0 is one that is not known.
-local function find()
-  local id, lock, token = string.sub(ARGV[1], 1, 24), string.sub(ARGV[1], 29), ARGV[2] + 0
+-- The place of the hold with the token and the IDs in a text, or nil. A hold ID of
+-- zeros is any, and token 0 is one that is not known.
+local function find(record, text)
+  local token, id, lock = sub(text, 1, 16) + 0, sub(text, 17, 40), sub(text, 45)
   local any = id == string.rep('0', 24)
   for i = FIRST, record and #record or 0 do
     local h = record[i]

@@ -1,15 +1,32 @@
--- The acquire of what nobody holds.
+-- The acquire of what nobody holds. An expiry that is kept is at most four times the
+-- retention ahead.
 local clock = redis.call('TIME')
-local digits = clock[1] .. string.sub('00000' .. clock[2], -6)
-if ARGV[5] ~= '0' then
-  if not raw then
-    local ends = string.format('%016.0f', digits + ARGV[5] * 1000)
-    redis.call('SET', KEYS[1], 'F' .. digits .. ends .. ARGV[1] .. ARGV[2], 'PX', ARGV[5])
-    return digits
+local digits = clock[1] .. sub('00000' .. clock[2], -6)
+local now = digits + 0
+local first = sub(ARGV[1], 33, 48) + 0
+if first > 0 then
+  local need, expires = now + sub(ARGV[1], 17, 32), nil
+  for i = 1, #KEYS do
+    local key, done = KEYS[i], nil
+    local raw = call('GET', key)
+    if not raw then
+      expires = expires or string.format('%016.0f', now + first * 1000)
+      done = call('SET', key, 'F' .. expires .. digits .. ARGV[i + 1], 'PX', first)
+    elseif #raw == 33 and byte(raw) == 73 and sub(raw, 18) < digits then
+      local kept = sub(raw, 2, 17)
+      if (tonumber(kept) or 0) >= need then
+        done = call('SET', key, 'F' .. kept .. digits .. ARGV[i + 1], 'KEEPTTL')
+      end
+    end
+    if not done then
+      missing = true
+    elseif done.err then
+      replies[i], missing = done, true
+    else
+      replies[i] = now
+    end
   end
-  if #raw == 33 and string.byte(raw) == 73 and string.sub(raw, 2, 17) < digits
-    and digits + ARGV[4] <= string.sub(raw, 18) + 0 then
-    redis.call('SET', KEYS[1], 'F' .. digits .. string.sub(raw, 18) .. ARGV[1] .. ARGV[2], 'KEEPTTL')
-    return digits
+  if not missing then
+    return now
   end
 end

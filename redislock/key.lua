@@ -1,6 +1,11 @@
--- What every script begins with. The key has one of
---   I token until          nobody holds the resource
---   F token until hold     one hold, as it was granted
+-- What every script begins with. It is asked about any number of keys: ARGV[1] has what
+-- is the same for all of them, and after it comes an argument for each key. The reply
+-- is a number if it is the same for all, and otherwise an array, which takes a server
+-- some microseconds.
+--
+-- A key has one of
+--   I until token          nobody holds the resource
+--   F until token hold     one hold, as it was granted
 --   M record               holds, in MessagePack, see record.lua
 -- where token is the last one granted, and until is when the key expires, in
 -- microseconds since 1970; 2^53 is never. Both have 16 digits. An F hold is
@@ -13,4 +18,5 @@
 -- a few comparisons, in a third of the time that it takes to understand a record.
 -- Numbers are compared as text where both have 16 digits. An expiry is set for much
 -- longer than is needed and kept, for to set it takes as long as to store a value.
-local raw = redis.call('GET', KEYS[1])
+local replies, missing = {}, false
+local call, sub, byte = redis.pcall, string.sub, string.byte

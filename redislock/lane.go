@@ -19,21 +19,22 @@ const (
 	// stuck is how long no pipeline has been sent for, with something to send and
 	// all senders at work, until there is another sender.
 	stuck = 20 * time.Millisecond
-	// longest is how many scripts a pipeline has at most.
+	// longest is how many calls a pipeline has at most.
 	longest = 500
 )
 
-// call is one script that is asked of a server.
+// call is what is asked of a server about one key.
 type call struct {
 	script  *script
+	terms   terms
 	key     string
-	args    []any
-	durable bool // must be on replicas, if any are to be waited for
-	once    bool // must not be sent again by the client
+	item    []byte // what the script is told for this key
+	durable bool   // must be on replicas, if any are to be waited for
+	once    bool   // must not be sent again by the client
 
-	cmd  *redis.Cmd
-	err  error         // why cmd does not count
-	done chan struct{} // closed when cmd has its reply; nil if that came by a link
+	reply  any
+	err    error   // instead of a reply; leaves open whether the script ran
+	waiter *waiter // is told that one of both is there
 }
 
 // lanes are a lane for each server. What has no answer from one server holds up
@@ -129,15 +130,15 @@ func (l *lane) alone(ctx context.Context, c *call) bool {
 	if !l.takeLink() {
 		return false
 	}
-	l.pulse.wait() // the pulse looks at who uses the link
+	l.pulse.need() // it looks at who uses the link
 	l.link.use(ctx, func(ctx context.Context) { l.run(ctx, l.link.client, []*call{c}) })
 	l.mu.Lock()
 	l.linked = false
 	l.mu.Unlock()
-	if redirected(c.cmd.Err()) {
+	if redirected(c.err) {
 		return false
 	}
-	if c.cmd.Err() != nil && ctx.Err() != nil {
+	if c.err != nil && ctx.Err() != nil {
 		c.err = ctx.Err()
 	}
 	return true
@@ -158,9 +159,6 @@ func (l *lane) takeLink() bool {
 }
 
 func (l *lane) add(calls []*call) {
-	for _, c := range calls {
-		c.done = make(chan struct{})
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, calls...)
@@ -228,63 +226,47 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.hand(ctx, calls); err != nil {
+	w, err := s.hand(ctx, calls)
+	if err != nil || w == nil {
 		return s.wrap(err)
 	}
-	for _, c := range calls {
-		if c.done == nil {
-			continue
-		}
-		select {
-		case <-c.done:
-			continue
-		case <-s.lanes.pulse.wait():
-		}
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	return s.lanes.pulse.await(ctx, w)
 }
 
-// hand gives each call to the lane of the server that has its key. Where it is the
-// only one, it may be done when hand returns.
-func (s *Store) hand(ctx context.Context, calls []*call) error {
-	if len(calls) == 1 {
-		client, err := s.node(ctx, calls[0].key)
-		if err != nil {
-			return err
-		}
-		lane, err := s.lanes.to(client)
-		if err == nil && !lane.alone(ctx, calls[0]) {
-			lane.add(calls)
-		}
-		return err
-	}
-	byServer := make(map[redis.UniversalClient][]*call)
+// hand gives each call to the lane of the server that has its key, and returns who
+// is to wait for them. Where a call is the only one, it may be done by then.
+func (s *Store) hand(ctx context.Context, calls []*call) (*waiter, error) {
+	w := newWaiter(len(calls))
 	for _, c := range calls {
-		client, err := s.node(ctx, c.key)
-		if err != nil {
-			return err
-		}
-		byServer[client] = append(byServer[client], c)
+		c.waiter = w
 	}
-	for client, some := range byServer {
-		lane, err := s.lanes.to(client)
-		if err != nil {
-			return err
+	if len(calls) == 1 {
+		lane, err := s.lane(ctx, calls[0].key)
+		if err != nil || lane.alone(ctx, calls[0]) {
+			return nil, err
 		}
+		lane.add(calls)
+		return w, nil
+	}
+	byLane := make(map[*lane][]*call)
+	for _, c := range calls {
+		lane, err := s.lane(ctx, c.key)
+		if err != nil {
+			return nil, err
+		}
+		byLane[lane] = append(byLane[lane], c)
+	}
+	for lane, some := range byLane {
 		lane.add(some)
 	}
-	return nil
+	return w, nil
 }
 
-// result is the reply to a call that is done.
-func (c *call) result() (any, error) {
-	if c.err != nil {
-		return nil, c.err
+// lane is the one to the server that has a key.
+func (s *Store) lane(ctx context.Context, key string) (*lane, error) {
+	client, err := s.node(ctx, key)
+	if err != nil {
+		return nil, err
 	}
-	return c.cmd.Result()
+	return s.lanes.to(client)
 }

@@ -21,11 +21,10 @@ func (s *Store) looking(resource string) *call {
 }
 
 func (s *Store) looked(c *call, resource string) (model.Time, model.Record, error) {
-	reply, err := c.result()
-	if err != nil {
-		return 0, model.Record{}, s.blame(resource, err)
+	if c.err != nil {
+		return 0, model.Record{}, s.blame(resource, c.err)
 	}
-	return decode(resource, reply)
+	return decode(resource, c.reply)
 }
 
 // List implements driver.Store. Without a resource in the filter it goes through
@@ -71,9 +70,7 @@ func (s *Store) Sweep(ctx context.Context, _ time.Duration) (total driver.SweepR
 		}
 		calls := make([]*call, len(resources))
 		for i, resource := range resources {
-			calls[i] = &call{script: sweep, key: s.key(resource), args: []any{
-				s.o.Retention.Microseconds(), s.publish(),
-			}}
+			calls[i] = &call{script: sweep, key: s.key(resource), terms: newTerms(s.publish(), s.o.Retention.Microseconds())}
 		}
 		if err := s.ask(ctx, calls...); err != nil {
 			return total, err

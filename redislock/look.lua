@@ -1,5 +1,4 @@
--- Returns the time and, if there is one, the record.
-if record then
-  return { now, record }
+-- The reply is the time and, if there is one, the record.
+local function each(key)
+  return { now, read(key) }
 end
-return { now }

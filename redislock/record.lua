@@ -11,17 +11,17 @@ local now = time[1] * 1000000 + time[2]
 
 -- A hold that is granted at a time, from the text that an F record has.
 local function fresh(text, token, at)
-  local length = string.sub(text, 25, 28) + 0
+  local length = sub(text, 25, 28) + 0
   local rest = 29 + length
   local h = {
-    string.sub(text, 1, 24), string.sub(text, 29, rest - 1), string.sub(text, rest, rest) + 0, token,
-    math.min(at + string.sub(text, rest + 1, rest + 16), NEVER), string.sub(text, rest + 17, rest + 32) + 0,
+    sub(text, 1, 24), sub(text, 29, rest - 1), sub(text, rest, rest) + 0, token,
+    math.min(at + sub(text, rest + 1, rest + 16), NEVER), sub(text, rest + 17, rest + 32) + 0,
     0, at, 0,
   }
   rest = rest + 33
   for i = DETAILS, DETAILS + 2 do
-    length = string.sub(text, rest, rest + 3) + 0
-    h[i] = string.sub(text, rest + 4, rest + 3 + length)
+    length = sub(text, rest, rest + 3) + 0
+    h[i] = sub(text, rest + 4, rest + 3 + length)
     rest = rest + 4 + length
   end
   if rest ~= #text + 1 then
@@ -30,32 +30,38 @@ local function fresh(text, token, at)
   return h
 end
 
-local record
-if raw then
-  local kind = string.sub(raw, 1, 1)
+-- The record that a key has, or nil. What is no record is left as it is,
+-- whoever asks.
+local function read(key)
+  local raw = redis.call('GET', key)
+  if not raw then
+    return
+  end
+  local record
+  local kind = sub(raw, 1, 1)
   if kind == 'M' then
-    record = cmsgpack.unpack(string.sub(raw, 2))
+    record = cmsgpack.unpack(sub(raw, 2))
   elseif kind == 'F' or kind == 'I' and #raw == 33 then
-    record = { string.sub(raw, 2, 17) + 0, string.sub(raw, 18, 33) + 0 }
+    record = { sub(raw, 18, 33) + 0, sub(raw, 2, 17) + 0 }
     if kind == 'F' then
-      record[FIRST] = fresh(string.sub(raw, 34), record[TOKEN], record[TOKEN])
+      record[FIRST] = fresh(sub(raw, 34), record[TOKEN], record[TOKEN])
     end
   end
-  -- What is no record is left as it is, whoever asks.
   if type(record) ~= 'table' then
-    return redis.error_reply('DAMAGED it is no record')
+    error('DAMAGED it is no record', 0)
   end
   if not (record[TOKEN] >= 0 and record[TOKEN] < NEVER and record[UNTIL] > 0 and record[UNTIL] <= NEVER) then
-    return redis.error_reply('DAMAGED it has no token or does not say when it expires')
+    error('DAMAGED it has no token or does not say when it expires', 0)
   end
   for i = FIRST, #record do
     local h = record[i]
     if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0
       or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
       or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) then
-      return redis.error_reply('DAMAGED hold ' .. i - UNTIL .. ' is none')
+      error('DAMAGED hold ' .. i - UNTIL .. ' is none', 0)
     end
   end
+  return record
 end
 
 -- When a hold stops to block.
@@ -69,7 +75,7 @@ end
 -- The key stays as long as a hold may block, and for the retention after that at
 -- least: the last token then lies that far behind the clock, so that whatever comes
 -- after has a larger one.
-local function write(changed, retention)
+local function write(key, changed, retention)
   local last = math.max(now, changed[TOKEN])
   for i = FIRST, #changed do
     last = math.max(last, clear(changed[i]))
@@ -82,25 +88,24 @@ local function write(changed, retention)
   if changed[FIRST] then
     value = 'M' .. cmsgpack.pack(changed)
   else
-    value = string.format('I%016.0f%016.0f', changed[TOKEN], changed[UNTIL])
+    value = string.format('I%016.0f%016.0f', changed[UNTIL], changed[TOKEN])
   end
   local done
   if keeps then
-    done = redis.pcall('SET', KEYS[1], value, 'KEEPTTL')
+    done = call('SET', key, value, 'KEEPTTL')
   elseif changed[UNTIL] < NEVER then
-    done = redis.pcall('SET', KEYS[1], value, 'PXAT', string.format('%.0f', math.ceil(changed[UNTIL] / 1000)))
+    done = call('SET', key, value, 'PXAT', string.format('%.0f', math.ceil(changed[UNTIL] / 1000)))
   else
-    done = redis.pcall('SET', KEYS[1], value)
+    done = call('SET', key, value)
   end
   if not done.err then
     return
   end
   -- A server whose memory is full takes no SET, unless it comes after something
   -- that frees memory. A hold can thus be renewed and released all the same.
-  if not raw or not string.find(done.err, 'OOM', 1, true) then
+  if not string.find(done.err, 'OOM', 1, true) or redis.call('DEL', key) == 0 then
     error(done.err, 0)
   end
-  raw, changed[UNTIL] = nil, NEVER -- DEL forgets the expiry, too
-  redis.call('DEL', KEYS[1])
-  write(changed, retention)
+  changed[UNTIL] = NEVER -- DEL forgets the expiry, too
+  write(key, changed, retention)
 end

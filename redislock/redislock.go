@@ -16,8 +16,9 @@
 // nothing accumulates and nothing has to be swept.
 //
 // What goroutines ask at the same time travels in one pipeline, and so do the
-// renewals of many holds. Every request may be sent again: go-redis does so when a
-// connection breaks, and a repeat finds what was done and leaves it alone.
+// renewals of many holds. Outside a Cluster one run of a script does it for up to a
+// hundred keys, each by itself. Every request may be sent again: go-redis does so when
+// a connection breaks, and a repeat finds what was done and leaves it alone.
 //
 // # What Redis cannot promise
 //
@@ -121,6 +122,7 @@ type Store struct {
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
 	durable atomic.Bool // what was answered is on disk
+	apart   atomic.Bool // a script is for the keys of one slot
 
 	owned   io.Closer // closed by Close, or nil
 	closing sync.Once
@@ -144,6 +146,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	o = o.filled()
 	s := &Store{client: client, o: o, log: o.Logger}
 	s.cluster, _ = client.(*redis.ClusterClient)
+	s.apart.Store(s.cluster != nil)
 	s.polls.Store(o.Poll)
 	s.lanes = newLanes(s)
 	s.watcher = newWatcher(s)

@@ -31,15 +31,17 @@ var (
 	lookLua string
 	//go:embed sweep.lua
 	sweepLua string
+	//go:embed answer.lua
+	answerLua string
 )
 
-// The scripts: one for each operation, on one key. What is usual comes first.
+// The scripts: one for each operation. What is usual comes first.
 var (
-	acquire = newScript(keyLua + grantLua + recordLua + acquireLua)
-	renew   = newScript(keyLua + recordLua + findLua + renewLua)
-	release = newScript(keyLua + freeLua + recordLua + findLua + releaseLua)
-	look    = newScript(keyLua + recordLua + lookLua)
-	sweep   = newScript(keyLua + recordLua + sweepLua)
+	acquire = newScript(keyLua + grantLua + recordLua + acquireLua + answerLua)
+	renew   = newScript(keyLua + recordLua + findLua + renewLua + answerLua)
+	release = newScript(keyLua + freeLua + recordLua + findLua + releaseLua + answerLua)
+	look    = newScript(keyLua + recordLua + lookLua + answerLua)
+	sweep   = newScript(keyLua + recordLua + sweepLua + answerLua)
 )
 
 type script struct{ text, sha string }
@@ -58,11 +60,49 @@ func micros(d time.Duration) int64 {
 	return d.Microseconds()
 }
 
-// ids are how a script has a hold ID, zeros for none, and a lock ID.
-func ids(ref *driver.HoldRef) string {
-	text := make([]byte, 0, 2*len(ref.HoldID)+4+len(ref.LockID))
+// terms are what a script is told for all keys: some numbers, and then a word.
+type terms struct {
+	n       int
+	numbers [4]int64
+	word    string
+}
+
+func newTerms(word string, numbers ...int64) terms {
+	t := terms{n: len(numbers), word: word}
+	copy(t.numbers[:], numbers)
+	return t
+}
+
+// text is how a script has them.
+func (t *terms) text() string {
+	text := make([]byte, 0, 16*t.n+len(t.word))
+	for _, n := range t.numbers[:t.n] {
+		text = appendDigits(text, 16, uint64(n))
+	}
+	return string(append(text, t.word...))
+}
+
+// named is how a script has the name of a hold: its token, hold ID and lock ID, zeros
+// for none.
+func named(ref *driver.HoldRef) []byte {
+	text := make([]byte, 0, 16+2*len(ref.HoldID)+4+len(ref.LockID))
+	text = appendDigits(text, 16, ref.Token)
 	text = hex.AppendEncode(text, ref.HoldID[:])
-	return string(appendSized(text, ref.LockID))
+	return appendSized(text, ref.LockID)
+}
+
+// hold is how a script has what it is to grant.
+func hold(q *driver.AcquireRequest) []byte {
+	text := make([]byte, 0, 2*len(q.HoldID)+1+2*16+4*4+len(q.LockID)+len(q.Details.Owner)+len(q.Details.Host)+len(q.Details.Comment))
+	text = hex.AppendEncode(text, q.HoldID[:])
+	text = appendSized(text, q.LockID)
+	text = appendDigits(text, 1, uint64(q.Mode))
+	text = appendDigits(text, 16, uint64(micros(q.TTL)))
+	text = appendDigits(text, 16, uint64(micros(q.TakeoverDelay)))
+	for _, detail := range [...]string{q.Details.Owner, q.Details.Host, q.Details.Comment} {
+		text = appendSized(text, detail)
+	}
+	return text
 }
 
 // appendSized appends a text after its length.
@@ -77,14 +117,6 @@ func appendDigits(to []byte, digits int, n uint64) []byte {
 		to[at] = '0' + byte(n%10)
 	}
 	return to
-}
-
-// flag is how a script has it.
-func flag(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // publish is the command by which scripts tell who waits.

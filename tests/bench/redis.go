@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,7 +81,8 @@ func (db *redisDB) close() error {
 	return errors.Join(err, keys.Err(), db.client.Close())
 }
 
-// tripCounter counts round trips, and keeps the arguments of commands.
+// tripCounter counts the round trips of scripts, and keeps their arguments. What new
+// connections begin with is none.
 type tripCounter struct {
 	n    atomic.Int64
 	mu   sync.Mutex
@@ -88,6 +90,9 @@ type tripCounter struct {
 }
 
 func (c *tripCounter) note(cmds ...redis.Cmder) {
+	if !strings.HasPrefix(cmds[0].Name(), "eval") {
+		return
+	}
 	c.n.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()

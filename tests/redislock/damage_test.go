@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -36,8 +37,8 @@ func TestDamage(t *testing.T) {
 			"a number":              `raw = '1795300000000000'`,
 			"of no known kind":      `raw = 'X' .. string.sub(raw, 2)`,
 			"just a kind":           `raw = 'F'`,
-			"token is a text":       `raw = 'Fsome day, not now' .. string.sub(raw, 18)`,
-			"until is a text":       `raw = string.sub(raw, 1, 17) .. 'some day, not now' .. string.sub(raw, 34)`,
+			"until is a text":       `raw = 'Fsome day or not.' .. string.sub(raw, 18)`,
+			"token is a text":       `raw = string.sub(raw, 1, 17) .. 'some day or not.' .. string.sub(raw, 34)`,
 			"until is cut off":      `raw = string.sub(raw, 1, 30)`,
 			"hold is cut off":       `raw = string.sub(raw, 1, 40)`,
 			"lock ID has no size":   `raw = string.sub(raw, 1, 57) .. 'long' .. string.sub(raw, 62)`,
@@ -45,9 +46,9 @@ func TestDamage(t *testing.T) {
 			"lock ID is empty":      `raw = string.sub(raw, 1, 57) .. '0000' .. string.sub(raw, 63)`,
 			"free, and longer":      `raw = 'I' .. string.sub(raw, 2)`,
 			"free, and cut off":     `raw = 'I' .. string.sub(raw, 2, 20)`,
-			"free, until a text":    `raw = 'I' .. string.sub(raw, 2, 17) .. 'some day or not.'`,
-			"free, token is 2^53":   `raw = 'I9007199254740992' .. string.sub(raw, 18, 33)`,
-			"free, token is a text": `raw = 'I' .. 'some day or not.' .. string.sub(raw, 18, 33)`,
+			"free, until a text":    `raw = 'I' .. 'some day or not.' .. string.sub(raw, 18, 33)`,
+			"free, token is 2^53":   `raw = 'I' .. string.sub(raw, 2, 17) .. '9007199254740992'`,
+			"free, token is a text": `raw = 'I' .. string.sub(raw, 2, 17) .. 'some day or not.'`,
 		},
 		"holds": {
 			"cut off":                   `raw = string.sub(raw, 1, -2)`,
@@ -125,6 +126,64 @@ func TestKeyOfAnotherType(t *testing.T) {
 	ask.Damaged(t, s, driver.HoldRef{Resource: "r", LockID: "a", HoldID: driver.NewHoldID(), Token: 7})
 	if got := p.client.HGet(t.Context(), p.Prefix+"r", "a").Val(); got != "b" {
 		t.Errorf("the field is %q now", got)
+	}
+}
+
+// What is asked about other keys at the same time, and runs in the same script, is
+// none the worse for it.
+func TestDamageStaysAlone(t *testing.T) {
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	granted := func(names ...string) (qs []driver.ReleaseRequest) {
+		for _, name := range names {
+			qs = append(qs, driver.ReleaseRequest{HoldRef: ask.Granted(t, s, ask.Request(name, "a"))})
+		}
+		return qs
+	}
+	qs := granted("sound", "damaged", "of another type", "sound, too", "renewed")
+	renewed(t, s, qs[4].HoldRef, 2*time.Hour)
+	if err := p.client.Set(t.Context(), p.Prefix+"damaged", "no record", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.Del(t.Context(), p.Prefix+"of another type").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.HSet(t.Context(), p.Prefix+"of another type", "a", "b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	var renewals []driver.RenewRequest
+	for _, q := range qs {
+		renewals = append(renewals, driver.RenewRequest{HoldRef: q.HoldRef, TTL: time.Hour})
+	}
+	var c trips
+	p.client.AddHook(&c)
+	bad := map[int]bool{1: true, 2: true}
+	n := c.of(func() {
+		rs, err := s.Renew(t.Context(), renewals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rs {
+			if errors.Is(r.Err, driver.ErrDamaged) != bad[i] || !bad[i] && (r.Err != nil || r.Left < 50*time.Minute) {
+				t.Errorf("renewal of %q: %+v", qs[i].Resource, r)
+			}
+		}
+	})
+	// The last one asks for a hold that the first one releases.
+	qs = append(qs, qs[0])
+	n += c.of(func() {
+		rs, err := s.Release(t.Context(), qs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rs {
+			if errors.Is(r.Err, driver.ErrDamaged) != bad[i] || !bad[i] && (r.Err != nil || r.Found == (i == 5)) {
+				t.Errorf("release of %q: %+v", qs[i].Resource, r)
+			}
+		}
+	})
+	if n > 4 { // two of them to give the server the scripts
+		t.Errorf("that took %d round trips", n)
 	}
 }
 

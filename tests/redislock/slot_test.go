@@ -1,11 +1,16 @@
 package redislock_test
 
 import (
+	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -48,5 +53,39 @@ func moveSlot(t *testing.T, cluster *engines.RedisCluster, key string, during fu
 	during()
 	for _, i := range []int{target, source} {
 		must(nodes[i].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[target]).Err())
+	}
+}
+
+// Some services have a Cluster behind an address that passes for one server. It
+// refuses a script for keys of several slots.
+func TestClusterThatPassesForOneServer(t *testing.T) {
+	t.Parallel()
+	node := connect(t, options(t, engines.NewRedisCluster(t).Nodes[0].URL))
+	s := redislock.New(node, nil) // Init would refuse a node
+	t.Cleanup(func() { closeAll(t, s) })
+	var qs []driver.RenewRequest
+	slots := make(map[int64]bool)
+	for i := 0; len(qs) < 5; i++ {
+		q := ask.Request(fmt.Sprint("r", i), "a")
+		key := redislock.DefaultPrefix + q.Resource
+		if redis.HasErrorPrefix(node.Get(t.Context(), key).Err(), "MOVED") {
+			continue
+		}
+		qs = append(qs, driver.RenewRequest{HoldRef: ask.Granted(t, s, q), TTL: 2 * time.Hour})
+		slots[node.ClusterKeySlot(t.Context(), key).Val()] = true
+	}
+	if len(slots) < 2 {
+		t.Fatalf("the keys are in %d slots", len(slots))
+	}
+	for range 2 {
+		rs, err := s.Renew(t.Context(), qs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rs {
+			if r.Err != nil || r.Left < time.Hour {
+				t.Errorf("renewal of %q: %+v", qs[i].Resource, r)
+			}
+		}
 	}
 }
