@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +36,9 @@ func (s *Store) wrap(err error) error {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, driver.ErrUnusable), errors.Is(err, driver.ErrDamaged), errors.Is(err, driver.ErrUnsupported):
 		return err
+	}
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+		return unusable("this machine does not trust the server's certificate", err)
 	}
 	text := err.Error()
 	for _, l := range lasting {
