@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// together is how many calls share a run of a script at most. Nothing else is done by
-// the server meanwhile, for less than half a millisecond.
+// together is how many calls share a run of a script at most. The server does nothing
+// else meanwhile, for about half a millisecond as a rule.
 const together = 100
 
 // packet is a command: what one run of a script does for some calls.
