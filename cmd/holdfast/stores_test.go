@@ -19,9 +19,9 @@ func TestLinkedStores(t *testing.T) {
 		switch u.Scheme {
 		case "sqlite":
 			u.Path = filepath.ToSlash(filepath.Join(t.TempDir(), "locks.db"))
-		case "mongodb":
+		case "mongodb", "postgres":
 			u.Host, u.Path = "127.0.0.1:1", "/app" // nobody is asked yet
-		case "elasticsearch":
+		case "elasticsearch", "redis":
 			u.Host = "127.0.0.1:1"
 		}
 		store, err := driver.Open(t.Context(), u.String())
