@@ -82,10 +82,10 @@ func parseURL(u *url.URL) (t target, err error) {
 		return target{}, fmt.Errorf("%w: mongodb URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
 	}
 	t.database = strings.TrimPrefix(u.Path, "/")
+	if err := urlsecret.Misplaced(u); err != nil {
+		return fail("%v", err)
+	}
 	switch {
-	case strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
-		// It may end a password that would pass for other parts.
-		return fail("it has an @ after the servers: in a password, / is written %%2F, ? %%3F and # %%23, elsewhere @ is written %%40")
 	case u.Host == "":
 		return fail("it names no server: write mongodb://HOST/DATABASE?collection=NAME")
 	case t.database == "":

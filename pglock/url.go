@@ -65,9 +65,8 @@ func invalidURL(format string, args ...any) error {
 
 // parseURL takes the schema out of the URL and leaves all else to pgx.
 func parseURL(u *url.URL) (t target, err error) {
-	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
-		// It may end a password that would pass for other parts.
-		return t, invalidURL("it has an @ after the servers: in a password, / is written %%2F, ? %%3F and # %%23, elsewhere @ is written %%40")
+	if err := urlsecret.Misplaced(u); err != nil {
+		return t, invalidURL("%v", err)
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	switch {

@@ -3,6 +3,7 @@
 package urlsecret
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,9 +12,20 @@ import (
 // words are in the names of parameters whose values nobody may read.
 var words = []string{"password", "authmechanismproperties"}
 
-// Of returns the parts of a URL that nobody may read, as they are written and as
+var errMisplaced = errors.New("it has an @ after the servers: in a password, / is written %2F, ? %3F and # %23, elsewhere @ is written %40")
+
+// Misplaced refuses a URL with an @ after its servers: it may end a password that
+// would pass for other parts, and be repeated with them.
+func Misplaced(u *url.URL) error {
+	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
+		return errMisplaced
+	}
+	return nil
+}
+
+// of returns the parts of a URL that nobody may read, as they are written and as
 // they are meant: the password, and the values of parameters that are about one.
-func Of(u *url.URL) (all []string) {
+func of(u *url.URL) (all []string) {
 	add := func(s string) {
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
 			if form != "" && !slices.Contains(all, form) {
@@ -39,7 +51,7 @@ func Of(u *url.URL) (all []string) {
 
 // Hide is the text without the secrets of a URL.
 func Hide(text string, u *url.URL) string {
-	for _, secret := range Of(u) {
+	for _, secret := range of(u) {
 		text = strings.ReplaceAll(text, secret, "xxxxx")
 	}
 	return text
