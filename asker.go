@@ -24,11 +24,11 @@ type asker struct {
 	keep  bool                  // keep alive
 
 	// sent is when the first attempt with the present hold ID was sent; tried
-	// says that there was one, unsure that one may have been applied unheard.
+	// says that there was one.
 	sent   time.Duration
 	heard  time.Duration // when the last attempt was answered
 	tried  bool
-	unsure bool
+	unsure int // attempts with that ID that may be applied, early or late, for nobody
 	late   int
 	last   *HeldError // the last refusal
 	first  attempt    // here to save an allocation
@@ -101,10 +101,10 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 		place = c.sending() // some time has passed since
 	}
 	now := c.clock()
-	if a.tried && a.unsure && now >= c.deadlineOf(a.sent, a.q.TTL) {
+	if a.tried && a.unsure > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
 		a.abandon() // a grant under this ID could no longer be used
 	}
-	if !a.tried || !a.unsure {
+	if !a.tried || a.unsure == 0 {
 		if a.tried {
 			a.q.HoldID = driver.NewHoldID()
 		}
@@ -126,15 +126,16 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 	}
 	switch {
 	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):
-		a.unsure = false
+		a.unsure = 0
 		return c.hold(ctx, a, g)
 	case err == nil:
+		a.unsure++
 		return nil, a.tooLate(ctx)
 	case !answered(err):
-		a.unsure = true
+		a.unsure++
 		return nil, err
 	}
-	if a.unsure {
+	if a.unsure > 0 {
 		a.abandon() // an earlier attempt may still arrive
 	}
 	var held *HeldError
@@ -162,16 +163,16 @@ func (a *asker) tooLate(ctx context.Context) error {
 // abandon has the present hold ID cleaned up in the background and takes a new
 // one. The channel closes when the store was asked to for the first time.
 func (a *asker) abandon() <-chan struct{} {
-	asked := a.c.cleanUp(a.q)
+	asked := a.c.cleanUp(a.q, a.unsure)
 	a.q.HoldID = driver.NewHoldID()
-	a.tried, a.unsure = false, false
+	a.tried, a.unsure = false, 0
 	return asked
 }
 
 // giveUp ends an asker that was not granted. err is the last attempt's error, if
 // it had no answer, or why the wait ended.
 func (a *asker) giveUp(err error) error {
-	if a.unsure {
+	if a.unsure > 0 {
 		a.abandon()
 	}
 	return wrap("lock", a.q.Resource, err)

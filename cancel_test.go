@@ -123,6 +123,38 @@ func TestS12_cancelled_in_mid_acquire(t *testing.T) {
 	}
 }
 
+// Two requests are under way when ctx ends, and the clean-up finds what one of them
+// was granted. The other comes later, and is found as well.
+func TestS12_one_of_two_requests_late(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive}, 1),
+			on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 2))
+		c := newClient(t, f, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		got := locking(ctx, c, "r", nil)
+		for len(holdsIn(t, store, "r")) == 0 {
+			time.Sleep(time.Second)
+		}
+		cancel()
+		if r := <-got; !errors.Is(r.err, context.Canceled) {
+			t.Fatal(r.err)
+		}
+		synctest.Wait()
+		mustBeFree(t, store, "r")
+		time.Sleep(5 * time.Second)
+		close(arrive)
+		synctest.Wait()
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Fatal("the first request did not arrive")
+		}
+		time.Sleep(5 * time.Second)
+		mustBeFree(t, store, "r")
+	})
+}
+
 // At the very worst an acquire arrives when its clean-up has long ended. It lives
 // one TTL, and nobody is told that it is theirs.
 func TestLateAcquireLivesOneTTL(t *testing.T) {

@@ -100,13 +100,14 @@ func (c *Client) releaseHeld(held []*Hold) (first error) {
 	return first
 }
 
-// cleanUp releases, in the background, what an acquire without an answer may have
-// been granted: until it was found or a TTL has passed, since the acquire may
-// still be on its way. The channel closes when the store was first asked.
+// cleanUp releases, in the background, what attempts of an acquire may have been
+// granted: until it was found or a TTL has passed, since an attempt may still be on
+// its way. To have found what one was granted says nothing of others. The channel
+// closes when the store was first asked.
 //
 // The caller is an operation that Close waits for, so Close waits for this too:
 // for one more answer, and for at most releasePatience.
-func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
+func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} {
 	asked := make(chan struct{})
 	c.mu.Lock()
 	c.orphans[q.HoldID] = struct{}{}
@@ -114,7 +115,7 @@ func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
 	c.mu.Unlock()
 	go func() {
 		defer c.work.Done()
-		c.chase(q, asked)
+		c.chase(q, attempts, asked)
 		c.mu.Lock()
 		c.nudgeHead(q.Resource)
 		c.mu.Unlock()
@@ -128,7 +129,7 @@ func (c *Client) cleanUp(q driver.AcquireRequest) <-chan struct{} {
 	return asked
 }
 
-func (c *Client) chase(q driver.AcquireRequest, asked chan<- struct{}) {
+func (c *Client) chase(q driver.AcquireRequest, attempts int, asked chan<- struct{}) {
 	until := c.clock() + q.TTL
 	pauses := backoff{next: retryFirst, limit: max(q.TTL/8, retryFirst)}
 	release := []driver.ReleaseRequest{{HoldRef: driver.HoldRef{
@@ -143,7 +144,7 @@ func (c *Client) chase(q driver.AcquireRequest, asked chan<- struct{}) {
 			close(asked)
 		}
 		err = outcome(results, err, 0, releaseErr)
-		if c.clock() >= until || err == nil && (results[0].Found || closing == nil) {
+		if c.clock() >= until || err == nil && (results[0].Found && attempts == 1 || closing == nil) {
 			return
 		}
 		timer := time.NewTimer(pauses.pause())
