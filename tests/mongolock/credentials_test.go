@@ -1,11 +1,8 @@
 package mongolock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -14,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
-	"github.com/holdfast-go/holdfast/tests/journal"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 	"github.com/holdfast-go/holdfast/tests/strange"
 )
@@ -40,9 +36,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := strange.Server(t, func(net.Conn) {})
-	http := strange.Server(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	echo := strange.Server(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	closed, http, echo := strange.Closed(t), strange.HTTP(t), strange.Echo(t)
 	n := proxy.New(t)
 	n.Set(proxy.CutReplies)
 	user := url.UserPassword("user", password).String()
@@ -72,17 +66,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address += "&serverSelectionTimeoutMS=1000"
-			var log journal.Journal
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			c, err := holdfast.Open(ctx, address, &holdfast.Options{
-				Logger: log.Logger(),
-			})
-			if err == nil {
-				t.Fatal("opened", c.Close())
-			}
-			mustKeepSecret(t, "the error", err.Error())
-			mustKeepSecret(t, "the log", log.String())
+			err := strange.Refuses(t, address, password, session)
 			if name == "no such cluster" {
 				faults.MustBeUnknown(t, err) // the DNS may know it later
 			}

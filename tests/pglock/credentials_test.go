@@ -1,29 +1,19 @@
 package pglock_test
 
 import (
-	"context"
 	"errors"
-	"io"
-	"net"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
-	"github.com/holdfast-go/holdfast/tests/journal"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 	"github.com/holdfast-go/holdfast/tests/strange"
 )
 
 // The secret of these tests, with all that is escaped in some way somewhere.
 const password = `pa$$ w/rd:+&=%@"é`
-
-func mustKeepSecret(t *testing.T, what, text string) {
-	t.Helper()
-	strange.Hides(t, what, text, password)
-}
 
 // Whatever is wrong with a server or its URL, no error and no log repeats what the
 // URL has of secrets.
@@ -33,9 +23,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := strange.Server(t, func(net.Conn) {})
-	http := strange.Server(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
-	echo := strange.Server(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	closed, http, echo := strange.Closed(t), strange.HTTP(t), strange.Echo(t)
 	n := proxy.New(t)
 	n.Set(proxy.CutReplies)
 	user := url.UserPassword("eve", password).String()
@@ -61,17 +49,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		"of a key":         "postgres://h/postgres?sslmode=require&sslcert=nowhere&sslkey=nowhere&sslpassword=" + url.QueryEscape(password),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var log journal.Journal
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			c, err := holdfast.Open(ctx, address, &holdfast.Options{
-				Logger: log.Logger(),
-			})
-			if err == nil {
-				t.Fatal("opened", c.Close())
-			}
-			mustKeepSecret(t, "the error", err.Error())
-			mustKeepSecret(t, "the log", log.String())
+			err := strange.Refuses(t, address, password)
 			switch name {
 			case "no such database":
 				mustBeUnusable(t, err, "nowhere")

@@ -3,12 +3,52 @@
 package strange
 
 import (
+	"context"
+	"io"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/tests/journal"
 )
+
+// Closed is the address of a server that closes each connection at once.
+func Closed(t testing.TB) string {
+	t.Helper()
+	return Server(t, func(net.Conn) {})
+}
+
+// HTTP is that of one that speaks another protocol.
+func HTTP(t testing.TB) string {
+	t.Helper()
+	return Server(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+}
+
+// Echo is that of one that says what it hears.
+func Echo(t testing.TB) string {
+	t.Helper()
+	return Server(t, func(c net.Conn) { _, _ = io.Copy(c, c) })
+}
+
+// Refuses wants that a store cannot be opened, and that neither the error, which it
+// returns, nor the log has any of the secrets.
+func Refuses(t testing.TB, storeURL string, secrets ...string) error {
+	t.Helper()
+	var log journal.Journal
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	c, err := holdfast.Open(ctx, storeURL, &holdfast.Options{Logger: log.Logger()})
+	if err == nil {
+		t.Fatal("opened", c.Close())
+	}
+	Hides(t, "the error", err.Error(), secrets...)
+	Hides(t, "the log", log.String(), secrets...)
+	return err
+}
 
 // Server is a server of no protocol: answer gets each connection, which is closed
 // then. It ends with the test.
