@@ -29,7 +29,8 @@ import (
 // errors are definite: the request was not applied.
 //
 // A call returns soon after its ctx has ended; one whose ctx was dead when it
-// came sends nothing.
+// came sends nothing. Once it has returned, the store does not send its request
+// again: the caller may have cleaned up after it.
 type Store interface {
 	// Acquire grants the resource or answers with a *HeldError.
 	//

@@ -14,51 +14,59 @@ import (
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
-// go-redis sends again what it has no reply to. That is harmless to a request that
-// names its hold, and must not happen to one that does not: the second one would
-// meet a hold that was acquired in between.
+// go-redis sends again what it has no reply to. That is harmless to a release or a
+// renewal that names its hold, and must not happen to one that does not: the second
+// one would meet a hold that was acquired in between. Nor must it happen to an
+// acquire: the second one would hold for nobody what its caller has released.
 func TestHiddenRepeats(t *testing.T) {
+	release := func(s driver.Store, ref driver.HoldRef) {
+		_, _ = s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+	}
+	renew := func(s driver.Store, ref driver.HoldRef) {
+		_, _ = s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+	}
+	acquire := func(s driver.Store, ref driver.HoldRef) {
+		_, _ = s.Acquire(t.Context(), ask.Request(ref.Resource, ref.LockID))
+	}
 	for name, c := range map[string]struct {
+		do    func(s driver.Store, ref driver.HoldRef)
 		named bool
 		most  int // scripts that run
-	}{"a hold that is named": {true, 2}, "whichever hold there is": {false, 1}} {
-		for what, do := range map[string]func(s driver.Store, ref driver.HoldRef){
-			"release": func(s driver.Store, ref driver.HoldRef) {
-				_, _ = s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
-			},
-			"renewal": func(s driver.Store, ref driver.HoldRef) {
-				_, _ = s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
-			},
-		} {
-			t.Run(what+" of "+name, func(t *testing.T) {
-				t.Parallel()
-				server, n := engines.NewRedis(t), proxy.New(t)
-				client := connect(t, options(t, server.URL))
-				near := newStore(t, client, nil)
-				o := options(t, server.URL)
-				o.Dialer, o.MinRetryBackoff = n.DialContext, 200*time.Millisecond
-				far := newStore(t, connect(t, o), nil)
-				ref := ask.Granted(t, near, ask.Request("r", "a"))
-				other := ask.Granted(t, near, ask.Request("other", "a"))
-				do(far, other) // the server gets the script
-				if !c.named {
-					ref.HoldID, ref.Token = driver.HoldID{}, 0
-				}
-				before := scriptsRun(t, client)
-				n.Set(proxy.CutReplies)
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					do(far, ref)
-				}()
-				ask.Until(t, "the script has run", func() bool { return scriptsRun(t, client) > before })
-				n.Set(proxy.Fault{})
-				<-done
-				if ran := scriptsRun(t, client) - before; ran != c.most {
-					t.Errorf("%d scripts ran, want %d", ran, c.most)
-				}
-			})
-		}
+	}{
+		"release of a hold that is named":      {release, true, 2},
+		"release of whichever hold there is":   {release, false, 1},
+		"renewal of a hold that is named":      {renew, true, 2},
+		"renewal of whichever hold there is":   {renew, false, 1},
+		"acquire, which its caller may cancel": {acquire, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, n := engines.NewRedis(t), proxy.New(t)
+			client := connect(t, options(t, server.URL))
+			near := newStore(t, client, nil)
+			o := options(t, server.URL)
+			o.Dialer, o.MinRetryBackoff = n.DialContext, 200*time.Millisecond
+			far := newStore(t, connect(t, o), nil)
+			ref := ask.Granted(t, near, ask.Request("r", "a"))
+			other := ask.Granted(t, near, ask.Request("other", "a"))
+			c.do(far, other) // the server gets the script
+			if !c.named {
+				ref.HoldID, ref.Token = driver.HoldID{}, 0
+			}
+			before := scriptsRun(t, client)
+			n.Set(proxy.CutReplies)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c.do(far, ref)
+			}()
+			ask.Until(t, "the script has run", func() bool { return scriptsRun(t, client) > before })
+			n.Set(proxy.Fault{})
+			<-done
+			if ran := scriptsRun(t, client) - before; ran != c.most {
+				t.Errorf("%d scripts ran, want %d", ran, c.most)
+			}
+		})
 	}
 }
 
