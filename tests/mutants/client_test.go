@@ -54,21 +54,27 @@ var mutants = []mutant{
 	},
 	{
 		"a repeat is a new acquisition", "asker.go",
-		"if !a.tried || !a.unsure {",
+		"if !a.tried || a.unsure == 0 {",
 		"if true {",
 		"TestS05_reply_lost",
 	},
 	{
 		"no clean-up", "release.go",
-		"c.chase(q, asked)\n",
+		"c.chase(q, attempts, asked)\n",
 		"close(asked)\n",
 		"TestS12_cancelled_in_mid_acquire",
 	},
 	{
 		"a clean-up ends with the first answer", "release.go",
-		"err == nil && (results[0].Found || closing == nil)",
+		"err == nil && (results[0].Found && attempts == 1 || closing == nil)",
 		"err == nil",
 		"TestS12_cancelled_in_mid_acquire",
+	},
+	{
+		"a clean-up ends with what one of two attempts was granted", "release.go",
+		"results[0].Found && attempts == 1",
+		"results[0].Found",
+		"TestS12_one_of_two_requests_late",
 	},
 	{
 		"Unlock tells the store before the holder", "hold.go",
