@@ -20,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		first = (q.TTL + q.TakeoverDelay + 2*s.o.Retention).Milliseconds()
 	}
 	c := &call{
-		script: acquire, key: s.key(q.Resource), durable: true, once: true, // a later repeat could follow the clean-up
+		script: acquire, key: s.key(q.Resource), durable: true,
 		terms: newTerms("", s.o.Retention.Microseconds(), need, first, int64(q.Limit)), item: hold(&q),
 	}
 	if err := s.ask(ctx, c); err != nil {

@@ -18,7 +18,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			exact = "1"
 		}
 		calls[i] = &call{
-			script: renew, key: s.key(q.Resource), durable: true, once: q.HoldID.IsZero(),
+			script: renew, key: s.key(q.Resource), durable: true,
 			terms: newTerms(exact, s.o.Retention.Microseconds(), micros(q.TTL)), item: named(&q.HoldRef),
 		}
 	}
@@ -48,7 +48,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
 		calls[i] = &call{
-			script: release, key: s.key(q.Resource), once: q.HoldID.IsZero(),
+			script: release, key: s.key(q.Resource),
 			terms: newTerms(s.publish(), micros(q.After), s.o.Retention.Microseconds()), item: named(&q.HoldRef),
 		}
 	}

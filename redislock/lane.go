@@ -30,7 +30,6 @@ type call struct {
 	key     string
 	item    []byte // what the script is told for this key
 	durable bool   // must be on replicas, if any are to be waited for
-	once    bool   // must not be sent again by the client
 
 	reply  any
 	err    error   // instead of a reply; leaves open whether the script ran

@@ -38,7 +38,7 @@ func (s *Store) packed(calls []*call) []*packet {
 // takes reports whether a call can be added.
 func (p *packet) takes(c *call) bool {
 	first := p.calls[0]
-	return first.script == c.script && first.terms == c.terms && first.once == c.once && len(p.calls) < together
+	return first.script == c.script && first.terms == c.terms && len(p.calls) < together
 }
 
 // prepare makes the command. The script is told by its name, or by its text.
@@ -59,16 +59,13 @@ func (p *packet) prepare(ctx context.Context, name, script string) {
 func (p *packet) evalSHA(ctx context.Context) { p.prepare(ctx, "EVALSHA", p.calls[0].script.sha) }
 func (p *packet) eval(ctx context.Context)    { p.prepare(ctx, "EVAL", p.calls[0].script.text) }
 
-// sent is what go-redis is given. It sends a command again if a connection breaks,
-// and all others of the pipeline with it, unless one of them must not be.
-func (p *packet) sent() redis.Cmder {
-	if p.calls[0].once {
-		return once{p.cmd}
-	}
-	return p.cmd
-}
+// sent is what go-redis is given.
+func (p *packet) sent() redis.Cmder { return once{p.cmd} }
 
-// once is a command that is sent at most once.
+// once is a command that go-redis does not send again when a connection breaks. The
+// second one could follow the clean-up of a caller who has gone, find that what the
+// first one renewed has ended, or meet another hold where none is named. The Client
+// knows what it asked for, and repeats it.
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.

@@ -17,8 +17,8 @@
 //
 // What goroutines ask at the same time travels in one pipeline, and so do the
 // renewals of many holds. Outside a Cluster one run of a script does it for up to a
-// hundred keys, each by itself. go-redis sends a renewal or a release again when a
-// connection breaks, and the second one finds what was done and leaves it alone.
+// hundred keys, each by itself. It is sent once: the retries of the go-redis client do
+// not apply.
 //
 // # What Redis cannot promise
 //

@@ -176,11 +176,17 @@ func (s settled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.G
 
 func (s settled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	rs, err := s.Store.Renew(ctx, qs)
+	for i := range rs {
+		rs[i].Err = settle(rs[i].Err)
+	}
 	return rs, settle(err)
 }
 
 func (s settled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	rs, err := s.Store.Release(ctx, qs)
+	for i := range rs {
+		rs[i].Err = settle(rs[i].Err)
+	}
 	return rs, settle(err)
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
-// go-redis sends again what it has no reply to. That is harmless to a release or a
-// renewal that names its hold, and must not happen to one that does not: the second
-// one would meet a hold that was acquired in between. Nor must it happen to an
-// acquire: the second one would hold for nobody what its caller has released.
+// go-redis would send again what it has no reply to. The second acquire would hold for
+// nobody what its caller has released, a second renewal could be told that the hold is
+// lost which the first one renewed, and a second release that names no hold would meet
+// one that was acquired in between.
 func TestHiddenRepeats(t *testing.T) {
 	release := func(s driver.Store, ref driver.HoldRef) {
 		_, _ = s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
@@ -31,13 +31,12 @@ func TestHiddenRepeats(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(s driver.Store, ref driver.HoldRef)
 		named bool
-		most  int // scripts that run
 	}{
-		"release of a hold that is named":      {release, true, 2},
-		"release of whichever hold there is":   {release, false, 1},
-		"renewal of a hold that is named":      {renew, true, 2},
-		"renewal of whichever hold there is":   {renew, false, 1},
-		"acquire, which its caller may cancel": {acquire, true, 1},
+		"acquire":                            {acquire, true},
+		"release of a hold that is named":    {release, true},
+		"release of whichever hold there is": {release, false},
+		"renewal of a hold that is named":    {renew, true},
+		"renewal of whichever hold there is": {renew, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,8 +62,8 @@ func TestHiddenRepeats(t *testing.T) {
 			ask.Until(t, "the script has run", func() bool { return scriptsRun(t, client) > before })
 			n.Set(proxy.Fault{})
 			<-done
-			if ran := scriptsRun(t, client) - before; ran != c.most {
-				t.Errorf("%d scripts ran, want %d", ran, c.most)
+			if ran := scriptsRun(t, client) - before; ran != 1 {
+				t.Errorf("%d scripts ran, want one", ran)
 			}
 		})
 	}
