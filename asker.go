@@ -101,10 +101,10 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 		place = c.sending() // some time has passed since
 	}
 	now := c.clock()
-	if a.tried && a.unsure > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
+	if a.unsure > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
 		a.abandon() // a grant under this ID could no longer be used
 	}
-	if !a.tried || a.unsure == 0 {
+	if a.unsure == 0 {
 		if a.tried {
 			a.q.HoldID = driver.NewHoldID()
 		}
