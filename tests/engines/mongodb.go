@@ -166,7 +166,7 @@ func FailMongo(ctx context.Context, db *mongo.Database, f MongoFailure) error {
 // MongoServer is an emulator that belongs to one test, which may stop it.
 type MongoServer struct {
 	Engine
-	process *process
+	own
 }
 
 // NewMongoServer starts an emulator, even where HOLDFAST_TEST_MONGODB_URL names a
@@ -186,24 +186,11 @@ func (s *MongoServer) launch(t testing.TB, port int) {
 	s.process, s.Engine = p, mongoDB.engine(p.url)
 }
 
-// Stop ends the server at once; its connections are cut.
-func (s *MongoServer) Stop() {
-	if s.process != nil {
-		s.process.stop()
-		s.process = nil
-	}
-}
-
 // Restart stops the server and starts another one at the same address. It has no
 // data: the emulator keeps them in memory.
 func (s *MongoServer) Restart(t testing.TB) {
 	t.Helper()
+	port := s.port(t)
 	s.Stop()
-	_, address, _ := strings.Cut(s.URL, "127.0.0.1:")
-	digits, _, _ := strings.Cut(address, "/")
-	port, err := strconv.Atoi(digits)
-	if err != nil {
-		t.Fatalf("no port in %s: %v", s.URL, err)
-	}
 	s.launch(t, port)
 }

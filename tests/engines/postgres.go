@@ -27,7 +27,7 @@ var postgresKind = &kind{name: "postgres", start: func(ctx context.Context) (*pr
 	if err != nil {
 		return nil, err
 	}
-	return newPostgres(ctx, folder, nil)
+	return newPostgres(ctx, folder, 0, nil)
 }}
 
 // passwordRole is the role whose members must give a password.
@@ -95,7 +95,7 @@ func untar(ctx context.Context, path, dir string) error {
 }
 
 // newPostgres makes a cluster of databases in a folder, and starts its server.
-func newPostgres(ctx context.Context, folder string, settings []string) (*process, error) {
+func newPostgres(ctx context.Context, folder string, port int, settings []string) (*process, error) {
 	programs, err := postgresPrograms(ctx)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func newPostgres(ctx context.Context, folder string, settings []string) (*proces
 	if err := writeUnprivileged(filepath.Join(folder, "access"), []byte(postgresAccess)); err != nil {
 		return nil, err
 	}
-	return startPostgres(ctx, folder, 0, settings)
+	return startPostgres(ctx, folder, port, settings)
 }
 
 // startPostgres starts a server with the data that are in the folder.
@@ -200,9 +200,9 @@ func postgresDo(t testing.TB, url string, statements ...string) {
 // PostgresServer is a server that belongs to one test, which may stop it.
 type PostgresServer struct {
 	Engine
+	own
 	folder   string
 	settings []string
-	process  *process
 }
 
 // NewPostgres starts a server, even where HOLDFAST_TEST_POSTGRES_URL names one. It
@@ -220,9 +220,15 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 			t.Error(err)
 		}
 	})
-	p, err := newPostgres(context.WithoutCancel(t.Context()), folder, settings)
-	s.started(t, p, err)
+	s.create(t, 0)
 	return s
+}
+
+// create starts the server with the databases that a new one has.
+func (s *PostgresServer) create(t testing.TB, port int) {
+	t.Helper()
+	p, err := newPostgres(context.WithoutCancel(t.Context()), s.folder, port, s.settings)
+	s.started(t, p, err)
 }
 
 // started notes how a start went.
@@ -232,29 +238,25 @@ func (s *PostgresServer) started(t testing.TB, p *process, err error) {
 	s.process, s.Engine = p, postgresKind.engine(p.url)
 }
 
-// Stop ends the server at once: its connections are cut, and what was committed is
-// recovered when it starts again, as after a crash.
-func (s *PostgresServer) Stop() {
-	if s.process != nil {
-		s.process.stop()
-		s.process = nil
-	}
-}
-
-// Restart stops the server and starts it again with its data at the same address.
+// Restart stops the server and starts it again at the same address with its data:
+// what was committed is recovered, as after a crash.
 func (s *PostgresServer) Restart(t testing.TB) {
 	t.Helper()
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := s.port(t)
 	s.Stop()
 	p, err := startPostgres(context.WithoutCancel(t.Context()), s.folder, port, s.settings)
 	s.started(t, p, err)
+}
+
+// Empty is Restart without the data.
+func (s *PostgresServer) Empty(t testing.TB) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	if err := os.RemoveAll(filepath.Join(s.folder, "data")); err != nil {
+		t.Fatal(err)
+	}
+	s.create(t, port)
 }
 
 // Role makes a role that must give this password, and returns its URL.

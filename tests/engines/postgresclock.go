@@ -25,7 +25,7 @@ func PostgresClock(t testing.TB) (databaseURL string, clock *Clock) {
 			t.Fatal(err)
 		}
 		newClock(t, folder)
-		p, err = newPostgres(context.WithoutCancel(t.Context()), folder, nil)
+		p, err = newPostgres(context.WithoutCancel(t.Context()), folder, 0, nil)
 		postgresKind.need(t, err)
 	}
 	t.Cleanup(func() {

@@ -163,10 +163,10 @@ func RedisPrefix(t testing.TB) string {
 // RedisServer is a server that belongs to one test, which may stop it.
 type RedisServer struct {
 	Engine
-	folder  string
-	config  []string
-	clock   *Clock // nil: that of the machine
-	process *process
+	own
+	folder string
+	config []string
+	clock  *Clock // nil: that of the machine
 }
 
 // NewRedis starts a server, even where HOLDFAST_TEST_REDIS_URL names one. It ends
@@ -219,14 +219,6 @@ func (s *RedisServer) started(t testing.TB, p *process, err error) {
 	s.process, s.Engine = p, redisKind.engine(p.url)
 }
 
-// Stop ends the server at once, as a crash would; its connections are cut.
-func (s *RedisServer) Stop() {
-	if s.process != nil {
-		s.process.stop()
-		s.process = nil
-	}
-}
-
 // Restart stops the server and starts it again at the same address, with what it
 // wrote to its folder: nothing, without "--appendonly" or "--save".
 func (s *RedisServer) Restart(t testing.TB) {
@@ -249,37 +241,4 @@ func (s *RedisServer) Empty(t testing.TB) {
 		newClock(t, s.folder).Set(s.clock.Now())
 	}
 	s.create(t, port)
-}
-
-// Freeze lets the server stand still until Thaw: what is sent to it waits, as on a
-// machine that is suspended.
-func (s *RedisServer) Freeze(t testing.TB) {
-	t.Helper()
-	s.signal(t, freeze)
-}
-
-// Thaw lets the server go on.
-func (s *RedisServer) Thaw(t testing.TB) {
-	t.Helper()
-	s.signal(t, thaw)
-}
-
-func (s *RedisServer) signal(t testing.TB, signal os.Signal) {
-	t.Helper()
-	if s.process == nil {
-		t.Fatal("the server is stopped")
-	}
-	if err := s.process.cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *RedisServer) port(t testing.TB) int {
-	t.Helper()
-	_, digits, _ := strings.Cut(s.URL, "127.0.0.1:")
-	port, err := strconv.Atoi(digits)
-	if err != nil {
-		t.Fatalf("no port in %s: %v", s.URL, err)
-	}
-	return port
 }

@@ -120,19 +120,6 @@ func TestRedisRestart(t *testing.T) {
 	}
 }
 
-func TestRedisFreeze(t *testing.T) {
-	s := engines.NewRedis(t)
-	client := redisAt(t, s.URL+"?read_timeout=200ms")
-	set(t, client, "k", "1")
-	s.Freeze(t)
-	if err := client.Set(t.Context(), "k", "2", 0).Err(); err == nil {
-		t.Error("a server that stands still answers")
-	}
-	s.Thaw(t)
-	// It does what was sent meanwhile.
-	awaitValue(t, client, "k", "2")
-}
-
 func TestRedisConfig(t *testing.T) {
 	s := engines.NewRedis(t, "--maxmemory-policy", "allkeys-lru", "--maxmemory", "20mb", "--requirepass", `a "b"`)
 	options, err := redis.ParseURL(s.URL)

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -133,9 +132,9 @@ func SearchIndex(t testing.TB, e Engine) string {
 // SearchServer is a node that belongs to one test, which may stop it.
 type SearchServer struct {
 	Engine
-	kind    *kind
-	folder  string
-	process *process
+	own
+	kind   *kind
+	folder string
 }
 
 // NewOpenSearch starts a node of OpenSearch, even where
@@ -186,25 +185,21 @@ func (s *SearchServer) launch(t testing.TB, port int) {
 	s.process, s.Engine = p, Engine{Kind: s.kind.name, URL: p.url}
 }
 
-// Stop ends the node at once, as a crash would; its connections are cut.
-func (s *SearchServer) Stop() {
-	if s.process != nil {
-		s.process.stop()
-		s.process = nil
-	}
-}
-
 // Restart stops the node and starts it again with its data at the same address.
 func (s *SearchServer) Restart(t testing.TB) {
 	t.Helper()
+	port := s.port(t)
 	s.Stop()
-	u, err := url.Parse(s.URL)
-	if err != nil {
+	s.launch(t, port)
+}
+
+// Empty is Restart without the data.
+func (s *SearchServer) Empty(t testing.TB) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	if err := os.RemoveAll(s.folder); err != nil {
 		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatalf("no port in %s: %v", s.URL, err)
 	}
 	s.launch(t, port)
 }

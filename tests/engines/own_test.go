@@ -1,0 +1,81 @@
+package engines_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// A server that stands still answers nobody, on open connections and on new ones,
+// and everybody when it goes on.
+func TestFreeze(t *testing.T) {
+	type server interface {
+		Freeze(t testing.TB)
+		Thaw(t testing.TB)
+	}
+	for name, start := range map[string]func(t *testing.T) (s server, ask func(ctx context.Context) error){
+		"redis": func(t *testing.T) (server, func(context.Context) error) {
+			s := engines.NewRedis(t)
+			client := redisAt(t, s.URL)
+			return s, func(ctx context.Context) error { return client.Ping(ctx).Err() }
+		},
+		"postgres": func(t *testing.T) (server, func(context.Context) error) {
+			s := engines.NewPostgres(t)
+			return s, postgresAt(t, s.URL).Ping
+		},
+		"mongodb": func(t *testing.T) (server, func(context.Context) error) {
+			s := engines.NewMongoServer(t)
+			client, err := mongo.Connect(options.Client().ApplyURI(s.URL))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = client.Disconnect(t.Context()) })
+			return s, func(ctx context.Context) error {
+				return client.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err()
+			}
+		},
+		"opensearch": func(t *testing.T) (server, func(context.Context) error) {
+			s := engines.NewOpenSearch(t)
+			return s, func(ctx context.Context) error {
+				q, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+				if err != nil {
+					return err
+				}
+				answer, err := http.DefaultClient.Do(q)
+				if err != nil {
+					return err
+				}
+				return answer.Body.Close()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(http.DefaultClient.CloseIdleConnections)
+			s, ask := start(t)
+			if err := ask(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.Freeze(t)
+			answered := make(chan error, 1)
+			go func() { answered <- ask(t.Context()) }()
+			limited, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			select {
+			case err := <-answered:
+				t.Errorf("a server that stands still answers; error %v", err)
+			case <-limited.Done():
+			}
+			s.Thaw(t)
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
