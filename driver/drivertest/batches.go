@@ -1,9 +1,12 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,6 +15,7 @@ import (
 var batches = []subtest{
 	{"S27_resource_twice_in_one_batch", twiceInOneBatch},
 	{"S27_half_of_a_group_lost", halfOfGroupLost},
+	{"S27_groups_among_others", groupsAmongOthers},
 	{"batch_of_500", batchOf500},
 	{"empty_batch", emptyBatch},
 }
@@ -65,6 +69,61 @@ func halfOfGroupLost(b *bench) {
 	}
 	b.live(group[0])
 	b.live(group[2])
+}
+
+// Batches about resources that others change at the same time: no hold is lost, and
+// what the batch says that it did, it did.
+func groupsAmongOthers(b *bench) {
+	b.needsShared()
+	resources := strings.Split("ABCDEFGH", "")
+	ctx, stop := context.WithCancel(b.t.Context())
+	var other sync.WaitGroup
+	defer other.Wait()
+	defer stop()
+	beside := b.other()
+	other.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			q := driver.AcquireRequest(b.request(resources[i%len(resources)], "other").shared(0))
+			_, err := beside.Acquire(ctx, q)
+			if err == nil {
+				ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+				_, err = beside.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+			}
+			if err != nil && ctx.Err() == nil {
+				b.t.Errorf("beside the batches: %v", err)
+				return
+			}
+		}
+	})
+	for range rounds() {
+		var renewals []driver.RenewRequest
+		var releases []driver.ReleaseRequest
+		for _, r := range resources {
+			h := b.acquire(b.request(r, "a").shared(0))
+			renewals = append(renewals, driver.RenewRequest{HoldRef: h.HoldRef, TTL: 3 * b.long})
+			releases = append(releases, driver.ReleaseRequest{HoldRef: h.HoldRef})
+		}
+		for i, r := range b.renewAll(renewals) {
+			if r.Err != nil {
+				b.t.Fatalf("renewal of %q: %v", resources[i], r.Err)
+			}
+		}
+		all := b.list(driver.Filter{LockID: "a"})
+		if len(all) != len(resources) {
+			b.t.Fatalf("list shows %d holds that were renewed, want %d", len(all), len(resources))
+		}
+		for _, s := range all {
+			if s.Left < 2*b.long {
+				b.t.Fatalf("%q was renewed for %v, and has %v left", s.Resource, 3*b.long, s.Left)
+			}
+		}
+		for i, r := range b.releaseAll(releases) {
+			b.found(r.Found, true, "release of "+resources[i])
+		}
+		if all := b.list(driver.Filter{LockID: "a"}); len(all) != 0 {
+			b.t.Fatalf("list shows %+v, which were released", all)
+		}
+	}
 }
 
 // 500 renewals, each with its own TTL and outcome, in their order; so are 500

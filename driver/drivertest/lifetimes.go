@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -10,6 +12,7 @@ var lifetimes = []subtest{
 	{"S21_ttls", ttls},
 	{"S21_forever", forever},
 	{"end_is_exclusive", endIsExclusive},
+	{"a_lease_lasts", leaseLasts},
 	{"release_with_a_delay", releaseWithDelay},
 	{"exact_renewal", exactRenewal},
 }
@@ -64,6 +67,42 @@ func endIsExclusive(b *bench) {
 	b.Advance(time.Millisecond)
 	b.lost(h.HoldRef)
 	b.acquire(b.request("r", "b"))
+}
+
+// A hold lasts for its TTL by the holder's clock, whenever it began. On a clock of
+// the store's that lags, now more and now less, it would end before that, although
+// everything that the store says fits together.
+func leaseLasts(b *bench) {
+	b.needs(b.Advance == nil, "clock that nobody sets")
+	const (
+		phases = 10
+		exact  = 5 * time.Millisecond // a clock may have whole milliseconds
+	)
+	var began [phases]time.Time // when each was asked for
+	n, over := 0, 0
+	b.eventually(25*time.Millisecond, "all leases are over", func() bool {
+		if n < phases {
+			began[n] = time.Now()
+			b.acquire(b.request(fmt.Sprint("r", n), "a").ttl(b.short))
+			n++
+		}
+		for over < n {
+			q := b.request(fmt.Sprint("r", over), "b")
+			_, err := b.Store.Acquire(b.t.Context(), driver.AcquireRequest(q))
+			lasted := time.Since(began[over])
+			if errors.Is(err, driver.ErrHeld) {
+				break
+			}
+			if err != nil {
+				b.t.Fatalf("acquire of %q: %v", q.Resource, err)
+			}
+			if lasted < b.short-exact {
+				b.t.Errorf("a lease of %v was over after %v", b.short, lasted)
+			}
+			over++
+		}
+		return over == phases
+	})
 }
 
 // A release with a delay moves the end to then and never later, ends renewal,

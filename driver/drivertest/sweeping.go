@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 var sweeping = []subtest{
 	{"S32_sweep_spares_what_blocks", sweepSpares},
 	{"S32_sweep_races_renewals", sweepRacesRenewals},
+	{"S32_sweep_races_acquires", sweepRacesAcquires},
 	{"retention", retention},
 }
 
@@ -50,19 +52,7 @@ func sweepSpares(b *bench) {
 // Sweeps beside renewals lose no hold.
 func sweepRacesRenewals(b *bench) {
 	h := b.acquire(b.request("r", "a"))
-	ctx, stop := context.WithCancel(b.t.Context())
-	var sweeper sync.WaitGroup
-	defer sweeper.Wait()
-	defer stop()
-	beside := b.other()
-	sweeper.Go(func() {
-		for ctx.Err() == nil {
-			if _, err := beside.Sweep(ctx, 0); err != nil && ctx.Err() == nil {
-				b.t.Errorf("sweep: %v", err)
-				return
-			}
-		}
-	})
+	defer b.sweeping()()
 	for i := range 100 {
 		b.renew(h.HoldRef, b.long)
 		if i%10 == 0 {
@@ -72,6 +62,58 @@ func sweepRacesRenewals(b *bench) {
 		}
 	}
 	b.live(h)
+}
+
+// sweeping sweeps whatever is idle, again and again, until it is stopped.
+func (b *bench) sweeping() (stop func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var sweeper sync.WaitGroup
+	beside := b.other()
+	sweeper.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := beside.Sweep(ctx, 0); err != nil && ctx.Err() == nil {
+				b.t.Errorf("sweep: %v", err)
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		sweeper.Wait()
+	}
+}
+
+// A record that was idle when a sweep saw it, and is locked when the sweep deletes
+// it, stays, with its hold and its token. There are several, so that a sweep has
+// seen some of them before they are locked.
+func sweepRacesAcquires(b *bench) {
+	defer b.sweeping()()
+	last := make([]hold, 8)
+	for round := range rounds() {
+		if b.Advance != nil {
+			b.Advance(time.Millisecond) // a token that is not behind the clock keeps its record
+		}
+		var renewals []driver.RenewRequest
+		var releases []driver.ReleaseRequest
+		for i := range last {
+			h := b.acquire(b.request(fmt.Sprint("r", i), "a"))
+			if round > 0 {
+				b.rises(last[i], h)
+			}
+			last[i] = h
+			renewals = append(renewals, driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long})
+			releases = append(releases, driver.ReleaseRequest{HoldRef: h.HoldRef})
+		}
+		for i, r := range b.renewAll(renewals) {
+			if r.Err != nil {
+				b.t.Fatalf("renewal of %q beside sweeps: %v", last[i].Resource, r.Err)
+			}
+		}
+		for i, r := range b.releaseAll(releases) {
+			b.found(r.Found, true, "release of "+last[i].Resource)
+		}
+	}
 }
 
 // A record goes when it has been idle for so long, and not before; what was

@@ -11,6 +11,7 @@ import (
 
 var waking = []subtest{
 	{"S28_release_wakes", releaseWakes},
+	{"S28_release_among_changes", releaseAmongChanges},
 	{"S28a_refusals_wake_nobody", refusalsWakeNobody},
 	{"S30_signals_coalesce", signalsCoalesce},
 	{"watch_ends", watchEnds},
@@ -100,6 +101,22 @@ func releaseWakes(b *bench) {
 	b.pass(b.short)
 	b.sweep(b.long)
 	b.wakes(signals, "sweep")
+}
+
+// A release is signalled although the resource changes again at once, by renewals
+// and grants, which are no signals: room that came for one more is still there.
+func releaseAmongChanges(b *bench) {
+	b.needsWatch()
+	b.needsShared()
+	stays := b.acquire(b.request("r", "stays").shared(0))
+	signals, _ := b.watchAt(b.t.Context(), b.other(), "r")
+	for i := range 3 {
+		goes := b.acquire(b.request("r", "goes").shared(0))
+		b.release(goes.HoldRef, 0)
+		b.renew(stays.HoldRef, 2*b.long)
+		b.acquire(b.request("r", fmt.Sprint("comes ", i)).shared(0))
+		b.wakes(signals, "release")
+	}
 }
 
 // Refusals, grants and renewals wake nobody: waiters that try in vain would keep
