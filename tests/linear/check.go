@@ -74,7 +74,7 @@ func operations(events []drivertest.Event) []porcupine.Operation {
 			ClientId: client, Input: request{Event: e, from: e.Called.Time, to: e.Answered.Time},
 			Call: int64(e.Called.Order), Return: int64(e.Answered.Order),
 		}
-		if e.Outcome == drivertest.Unknown && !errors.Is(e.Err, errSettled) {
+		if e.Outcome == drivertest.Unknown && !errors.Is(e.Err, ErrSettled) {
 			op.Input = request{Event: e, from: e.Called.Time, to: never}
 			op.Return = math.MaxInt64
 		}
@@ -83,16 +83,50 @@ func operations(events []drivertest.Event) []porcupine.Operation {
 	return slices.Clip(ops)
 }
 
+// ErrTimeout says that neither an order was found, nor that there is none.
+var ErrTimeout = fmt.Errorf("the search for an order took longer than %v", timeout)
+
+// ErrRefusals says that there is an order of all but the refusals, which were too many
+// to be explained in time.
+var ErrRefusals = fmt.Errorf("all but the refusals has an order; the search for one with them took longer than %v", timeout)
+
+// Explained reports whether some order explains the events. Its error is ErrTimeout, or
+// ErrRefusals if some order explains all others.
+func Explained(events []drivertest.Event) (bool, error) {
+	ok, _, err := explain(events, timeout)
+	return ok, err
+}
+
+func explain(events []drivertest.Event, limit time.Duration) (ok bool, info porcupine.LinearizationInfo, err error) {
+	// What has no answer may have done nothing. Where that explains the rest there is no
+	// need to look for a place for it, which takes very long where there is much.
+	for _, keep := range []kept{{}, {renewals: true}, {first: true}, {renewals: true, first: true}} {
+		if porcupine.CheckOperationsTimeout(model, operations(simplified(events, keep)), limit/4) == porcupine.Ok {
+			return true, info, nil
+		}
+	}
+	result, info := porcupine.CheckOperationsVerbose(model, operations(events), limit)
+	if result != porcupine.Unknown {
+		return result == porcupine.Ok, info, nil
+	}
+	// A refusal changes nothing. Where each may be because of one of hundreds of
+	// requests without an answer, the search has no end; all else must have an order.
+	decisions := slices.DeleteFunc(simplified(events, kept{}), func(e drivertest.Event) bool { return e.Outcome == drivertest.Held })
+	if porcupine.CheckOperationsTimeout(model, operations(decisions), limit/4) == porcupine.Ok {
+		return true, info, ErrRefusals
+	}
+	return false, info, ErrTimeout
+}
+
 // Check fails the test if no order explains the events; the timeline is then in
 // a file that the test names.
 func Check(t *testing.T, events []drivertest.Event) {
 	t.Helper()
-	result, info := porcupine.CheckOperationsVerbose(model, operations(events), timeout)
-	switch result {
-	case porcupine.Ok:
-	case porcupine.Unknown:
-		t.Errorf("no order of %d requests was found in %v, nor was it found that there is none", len(events), timeout)
-	default:
+	ok, info, err := explain(events, timeout)
+	switch {
+	case err != nil:
+		t.Errorf("of %d requests: %v", len(events), err)
+	case !ok:
 		file := filepath.Join(os.TempDir(), "holdfast-linear.html")
 		err := porcupine.VisualizePath(model, info, file)
 		t.Errorf("no order explains the answers to %d requests; timeline: %s (error %v)", len(events), file, err)

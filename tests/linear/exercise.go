@@ -167,10 +167,10 @@ func (w *worker) afterwards(ctx context.Context, ref driver.HoldRef) {
 	w.release(ctx, ref)
 }
 
-// errSettled is a missing answer of which the test knows more than the caller:
-// the request has reached the store by now, or never will. Check need not look
-// for it in all the rest of the history.
-var errSettled = errors.New("no answer")
+// ErrSettled is a missing answer of which the test knows more than the caller:
+// by Answered the request had reached the store, or it never will. Check need not
+// look for it in all the rest of the history.
+var ErrSettled = errors.New("no answer")
 
 // Faults disturbs an exercise: requests and replies are lost, and some requests
 // come behind later ones.
@@ -181,9 +181,9 @@ func Faults(seed uint64) func(drivertest.Call) drivertest.Fault {
 		case c.Op == drivertest.Sweep || n >= 12:
 			return drivertest.Fault{}
 		case n < 5:
-			return drivertest.Fault{LoseRequest: true, Err: errSettled}
+			return drivertest.Fault{LoseRequest: true, Err: ErrSettled}
 		case n < 10:
-			return drivertest.Fault{LoseReply: true, Err: errSettled}
+			return drivertest.Fault{LoseReply: true, Err: ErrSettled}
 		case c.Op == drivertest.Acquire:
 			return drivertest.Fault{LoseReply: true, Behind: drivertest.Release}
 		default:

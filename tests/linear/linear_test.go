@@ -166,7 +166,7 @@ func settle(err error) error {
 	if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) {
 		return err
 	}
-	return errors.Join(errSettled, err)
+	return errors.Join(ErrSettled, err)
 }
 
 func (s settled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {

@@ -3,11 +3,10 @@ package linear
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
@@ -86,8 +85,8 @@ func TestWrongHistories(t *testing.T) {
 			at(2*s, acquire, held, "c", "3", 0)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := porcupine.CheckOperationsTimeout(model, operations(events), timeout); got != porcupine.Illegal {
-				t.Errorf("the history is found %v, want %v", got, porcupine.Illegal)
+			if ok, err := Explained(events); ok || err != nil {
+				t.Errorf("explained: %v, %v", ok, err)
 			}
 		})
 	}
@@ -111,6 +110,50 @@ func TestRightHistories(t *testing.T) {
 		"expires meanwhile":     history(at(0, acquire, done, "a", "1", 1), until(at(9*s, acquire, done, "b", "2", 2), 11*s, 0)),
 	} {
 		t.Run(name, func(t *testing.T) { Check(t, events) })
+	}
+}
+
+// Many ask again and again in vain, and release what they may have, round after round.
+// One of them had it for a while. That none did is found among few; among many all but
+// the refusals are explained.
+func TestManyUnanswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		rounds, askers int
+		refused        time.Duration // after the beginning of a round, somebody else is
+		limit          time.Duration
+		want           bool
+		err            error
+	}{
+		"while it is held":              {10, 20, 9 * s, timeout, true, nil},
+		"when it cannot be":             {1, 2, 30 * s, timeout, false, nil},
+		"when it cannot be, among many": {10, 20, 30 * s, s, true, ErrRefusals},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events []drivertest.Event
+			for round := range c.rounds {
+				begin := time.Duration(round) * 100 * s
+				who := func(i int) (lockID, letter string) {
+					return fmt.Sprint("asker ", i, " of ", round), fmt.Sprint(round, ".", i)
+				}
+				for n := range 5 * c.askers {
+					lockID, letter := who(n % c.askers)
+					e := at(begin, acquire, unknown, lockID, letter, 0)
+					e.Err = ErrSettled
+					events = append(events, until(e, begin+10*s, 5*c.askers-n))
+				}
+				events = append(events, at(begin+c.refused, acquire, held, "another", fmt.Sprint("not ", round), 0))
+				for i := range c.askers {
+					lockID, letter := who(i)
+					events = append(events, at(begin+31*s, release, done, lockID, letter, 0))
+				}
+				token := uint64(round + 1)
+				events = append(events, at(begin+40*s, acquire, done, "one", fmt.Sprint("one ", round), token),
+					at(begin+41*s, release, done, "one", fmt.Sprint("one ", round), token))
+			}
+			if ok, _, err := explain(history(events...), c.limit); ok != c.want || !errors.Is(err, c.err) {
+				t.Errorf("explained: %v, %v", ok, err)
+			}
+		})
 	}
 }
 
@@ -138,7 +181,7 @@ func TestDoubleGrantIsFound(t *testing.T) {
 	if d.lies.Load() == 0 {
 		t.Fatal("nobody was refused by an exclusive hold")
 	}
-	if got := porcupine.CheckOperationsTimeout(model, operations(events), timeout); got != porcupine.Illegal {
-		t.Errorf("the history is found %v, want %v", got, porcupine.Illegal)
+	if ok, err := Explained(events); ok || err != nil {
+		t.Errorf("explained: %v, %v", ok, err)
 	}
 }
