@@ -95,6 +95,26 @@ func TestAcquireTx(t *testing.T) {
 	}
 }
 
+// The TTL counts from the call: not from the transaction's beginning, which may be
+// long ago, and whose time now() would be.
+func TestAcquireTxLate(t *testing.T) {
+	url, clock := engines.PostgresClock(t)
+	d := inDatabase(t, url)
+	p := newStore(t, d)
+	tx := begin(t, d.pool(t), pgx.TxOptions{})
+	if _, err := tx.Exec(t.Context(), "SELECT now()"); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Hour)
+	if _, err := p.AcquireTx(t.Context(), tx, driver.AcquireRequest{Resource: "r", LockID: "a", TTL: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, tx)
+	if st := p.held(t, "r"); st.LockID != "a" || st.Left != time.Minute {
+		t.Errorf("held %+v, want %v left", st, time.Minute)
+	}
+}
+
 // A refusal leaves the transaction as it was, with its settings, be it because of a
 // hold or of another transaction.
 func TestAcquireTxRefused(t *testing.T) {
