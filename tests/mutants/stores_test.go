@@ -1,0 +1,177 @@
+package mutants_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// working is a subtest of the conformance suite that acquires, is refused and
+// releases, in both modes, and asks for nothing that the mutants are mistaken about.
+const working = "S26_writers_among_readers"
+
+// storeMutants are mistakes of stores, each caught by the conformance suite as the
+// tests of the store run it.
+var storeMutants = []struct {
+	store   string
+	engine  func(t testing.TB) engines.Engine // that the tests need, or nil
+	suite   suite
+	mutants []mutant
+}{
+	{store: "memory", suite: suite{".", "./memlock", working}, mutants: []mutant{
+		{
+			name: "a record made anew counts tokens from 1", file: "driver/model/acquire.go",
+			old:  "if now > 0 {",
+			new:  "if false {",
+			test: "TestConformance/S09_tokens_rise",
+		},
+	}},
+	{store: "sqlite", suite: suite{"sqlitelock", ".", working}, mutants: []mutant{
+		{
+			name: "a record is written though it changed since it was read", file: "sqlitelock/sql/update.sql",
+			old:  "resource = ? AND touched = ?",
+			new:  "resource = ? AND touched >= ?",
+			test: "TestConformance/S01_concurrent_history",
+		},
+		{
+			name: "a batch that was overtaken reads as done", file: "driver/cas/batch.go",
+			old:  "\t\t\tif !ok {\n",
+			new:  "\t\t\tif false && !ok {\n",
+			test: "TestConformance/S27_groups_among_others",
+		},
+		{
+			name: "a sweep deletes what was locked since it looked", file: "sqlitelock/sql/delete.sql",
+			old:  "touched = ? AND listed IS ?",
+			new:  "touched >= ? AND ifnull(?, 1)",
+			test: "TestConformance/S32_sweep_races_acquires",
+		},
+		{
+			name: "a renewal undoes the signal of a release", file: "sqlitelock/sql/update.sql",
+			old:  "freed = max(freed, ?)",
+			new:  "freed = ?",
+			test: "TestConformance/S28_release_among_changes",
+		},
+	}},
+	{store: "redis", engine: engines.Redis, suite: suite{"tests", "./redislock", working}, mutants: []mutant{
+		{
+			name: "a release goes by the lock ID alone", file: "redislock/find.lua",
+			old:  "if h[LOCK] == lock and (any or h[ID] == id) and (token == 0 or h[GRANTED] == token) then",
+			new:  "if h[LOCK] == lock then",
+			test: "TestConformanceInRealTime/S04_release_repeated",
+		},
+		{
+			name: "a clock that was set back gives its tokens again", file: "redislock/grant.lua",
+			old:  "byte(raw) == 73 and sub(raw, 18) < digits then",
+			new:  "byte(raw) == 73 then",
+			test: "TestConformance/S09_clock_a_year_ahead",
+		},
+		{
+			name: "a permit past its end counts", file: "redislock/acquire.lua",
+			old:  "limit > 0 and #kept - UNTIL >= limit",
+			new:  "limit > 0 and #record - UNTIL >= limit",
+			test: "TestConformance/S25_expired_permit_frees_its_slot",
+		},
+		{
+			name: "the key expires with the lease, and forgets the takeover delay", file: "redislock/acquire.go",
+			old:  "first = (q.TTL + q.TakeoverDelay + 2*s.o.Retention).Milliseconds()",
+			new:  "first = q.TTL.Milliseconds()",
+			test: "TestConformance/S25b_takeover_delay",
+		},
+		{
+			name: "an error of the server reads as a release", file: "redislock/batch.go",
+			old:  "driver.ReleaseResult{Found: found == 1, Err: err}",
+			new:  "driver.ReleaseResult{Found: found == 1}",
+			test: "TestConformanceInRealTime/S37_damaged_record",
+		},
+	}},
+	{store: "postgres", engine: engines.Postgres, suite: suite{"tests", "./pglock", working}, mutants: []mutant{
+		{
+			name: "an acquire decides on a row that it has not locked", file: "pglock/sql/3_acquire.sql",
+			old:  " FOR UPDATE SKIP LOCKED;",
+			new:  ";",
+			test: "TestConformance/S01_concurrent_history",
+		},
+		{
+			name: "a renewal gives an end to a hold that has none", file: "pglock/sql/4_renew.sql",
+			old:  "AND (old_end IS NULL OR ends <= old_end)",
+			new:  "AND ends <= old_end",
+			test: "TestConformance/S21_forever",
+		},
+		{
+			name: "a renewal revives a hold past its end", file: "pglock/sql/4_renew.sql",
+			old:  "EXIT WHEN NOT {schema}.live(h, clock) OR (h->'released')::boolean;",
+			new:  "EXIT WHEN (h->'released')::boolean;",
+			test: "TestConformance/S07_renewal_after_expiry",
+		},
+		{
+			name: "a hold that was given up blocks for its takeover delay", file: "pglock/sql/2_holds.sql",
+			old:  "CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END",
+			new:  "coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000",
+			test: "TestConformance/S25b_takeover_delay",
+		},
+		{
+			name: "a hold whose row another has locked reads as lost", file: "pglock/sql/4_renew.sql",
+			old:  "outcome := 2;",
+			new:  "outcome := 0;",
+			test: "TestConformance/S27_groups_among_others",
+		},
+		{
+			name: "a renewal without an answer reads as lost", file: "pglock/batch.go",
+			old:  "driver.RenewResult{Left: driver.Unknown, Err: err}",
+			new:  "driver.RenewResult{Left: driver.Unknown, Err: driver.ErrLost}",
+			test: "TestConformanceBehindNetwork/S32_sweep_races_renewals",
+		},
+	}},
+	{store: "mongodb", engine: engines.MongoDB, suite: suite{"tests", "./mongolock", working}, mutants: []mutant{
+		{
+			name: "the client's clock decides", file: "internal/mongokit/statement.go",
+			old:     `"now", "$$NOW"`,
+			new:     `"now", time.Now()`,
+			imports: "time",
+			test:    "TestConformance/S07_renewal_after_expiry",
+		},
+		{
+			name: "a hold blocks at its end", file: "mongolock/statements.go",
+			old:  `lte(lock("expiresAt"), tmp("now"))`,
+			new:  `lt(lock("expiresAt"), tmp("now"))`,
+			test: "TestConformance/end_is_exclusive",
+		},
+	}},
+	{store: "elasticsearch", engine: engines.OpenSearch, suite: suite{"tests", "./eslock", working}, mutants: []mutant{
+		{
+			name: "a late holder releases what its lock ID holds now", file: "eslock/read.painless",
+			old:  "(ref.holdId == '' || h.holdId == ref.holdId) && (ref.token == 0 || h.token == ref.token)",
+			new:  "true",
+			test: "TestConformance/opensearch/S04_release_repeated",
+		},
+		{
+			name: "the clock that decides lags, now more and now less", file: "eslock/statement.go",
+			old:  "json.Marshal(compact(readText + text))",
+			new:  `json.Marshal(strings.ReplaceAll(compact(readText+text), "System.currentTimeMillis()", "ctx._now"))`,
+			test: "TestConformance/opensearch/a_lease_lasts",
+		},
+		{
+			name: "a renewal shortens a lease", file: "eslock/renew.painless",
+			old:  "params.exact || h.end != null && h.end < now + params.ttl",
+			new:  "true",
+			test: "TestConformance/opensearch/S07a_late_requests_never_shorten",
+		},
+	}},
+}
+
+func TestStoreMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the tests of a store once for each mutant; run without -short")
+	}
+	for _, s := range storeMutants {
+		t.Run(s.store, func(t *testing.T) {
+			if s.engine != nil {
+				// Once for all mutants: each runs in a process that would start its own.
+				e := s.engine(t)
+				t.Setenv("HOLDFAST_TEST_"+strings.ToUpper(e.Kind)+"_URL", e.URL)
+			}
+			s.suite.catches(t, s.mutants)
+		})
+	}
+}
