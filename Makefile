@@ -19,6 +19,7 @@ FUZZTIME ?= 30s
 KILLS ?= 1000
 ROUNDS ?= 200
 RACES ?= 10000
+SOAK ?= 30m
 VERSION ?=
 
 # $(call each,modules,command): the command in the folder of each module, all of
@@ -31,7 +32,7 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test test-nightly clients fuzz crash chaos interop engines bench
+.PHONY: test test-nightly clients fuzz scenario crash chaos interop faults faults-long soak engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
@@ -51,6 +52,11 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 			done); \
 	done
 
+# Of a scenario in docs/scenarios.md, what is named after it: tests, and subtests of the suites, in every store.
+SCENARIO = S0*$(or $(N),$(error N is the number of a scenario: make scenario N=7a))_
+scenario: ## the tests of scenario N, such as 5 or 7a, in every store
+	@go -C tests run ./suite -count=1 -run '^Test$(SCENARIO)|^Test(Conformance|Faults|Backend)/^$(SCENARIO)|^Test(Conformance|Faults)/^(opensearch|elasticsearch|flag|TTL|value)$$/^$(SCENARIO)'
+
 crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 	cd sqlitelock && go test -count=1 -v -timeout 60m -run '^TestCrash$$' -args -crash.kills=$(KILLS)
 
@@ -61,6 +67,18 @@ interop: ## races old programs against new ones for one resource, RACES (10000) 
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongolock -args -interop.rounds=$(RACES)
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongodoc -args -interop.rounds=$$(($(RACES) / 5))
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop/eslock -args -interop.rounds=$$(($(RACES) / 5))
+
+STORE ?= sqlite,redis,postgres,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,elasticsearch
+FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
+
+faults: ## lets processes take locks for 15 s in each STORE (all) while everything around them fails, or FAULT alone, from SEED (any)
+	$(FAULTS) -campaign=15s
+
+faults-long: ## the same for 5 min in each STORE, about an hour in all
+	$(FAULTS) -campaign=5m
+
+soak: ## lets 200 workers take locks in four stores for SOAK (30m), and wants that they use no more in the end
+	cd tests && go test -count=1 -v -parallel 4 -timeout 180m -run '^TestSoak$$' ./campaign -args -soak=$(SOAK)
 
 engines: ## starts the servers that tests need, for work by hand, and prints their URLs; Ctrl-C ends them
 	@go -C tests build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up

@@ -17,7 +17,7 @@ replace github.com/holdfast-go/holdfast/compat/mongodoc => ../compat/mongodoc
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/anishathalye/porcupine v1.3.1
-	github.com/elastic/elastic-transport-go/v8 v8.9.0
+	github.com/elastic/elastic-transport-go/v8 v8.11.0
 	github.com/elastic/go-elasticsearch/v8 v8.19.7
 	github.com/elastic/go-elasticsearch/v9 v9.5.2
 	github.com/holdfast-go/holdfast v0.0.0
@@ -47,6 +47,7 @@ require (
 	github.com/golang/protobuf v1.5.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
+	github.com/holdfast-go/holdfast/eslock/esurl v0.0.0
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
@@ -73,16 +74,18 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.48.0
 	golang.org/x/text v0.41.0 // indirect
 	google.golang.org/protobuf v1.28.1 // indirect
 	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
 	modernc.org/libc v1.74.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
-	modernc.org/sqlite v1.55.0 // indirect
+	modernc.org/sqlite v1.55.0
 )
 
 replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../compat/mongo-lock
 
 replace github.com/holdfast-go/holdfast/pglock => ../pglock
+
+replace github.com/holdfast-go/holdfast/eslock/esurl => ../eslock/esurl

@@ -63,3 +63,5 @@ replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../../compat/mongo-
 replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
 
 replace github.com/holdfast-go/holdfast/pglock => ../../pglock
+
+replace github.com/holdfast-go/holdfast/eslock/esurl => ../../eslock/esurl

@@ -1,0 +1,225 @@
+//go:build unix
+
+package campaign_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/holdfast-go/holdfast/eslock/esurl"
+	_ "github.com/holdfast-go/holdfast/mongolock"
+	_ "github.com/holdfast-go/holdfast/pglock"
+	_ "github.com/holdfast-go/holdfast/redislock"
+	_ "github.com/holdfast-go/holdfast/sqlitelock"
+	"github.com/holdfast-go/holdfast/tests/campaign"
+	"github.com/holdfast-go/holdfast/tests/campaign/history"
+	"github.com/holdfast-go/holdfast/tests/campaign/judge"
+	"github.com/holdfast-go/holdfast/tests/campaign/report"
+	"github.com/holdfast-go/holdfast/tests/campaign/stepped"
+	"github.com/holdfast-go/holdfast/tests/campaign/worker"
+)
+
+var (
+	lasts  = flag.Duration("campaign", 3*time.Second, "how long faults happen")
+	seed   = flag.Uint64("campaign.seed", 0, "of what happens; 0: any")
+	pages  = flag.String("campaign.report", "", "folder for a page of each campaign")
+	only   = flag.String("campaign.only", "", "the name of the fault that happens; any, if empty")
+	stores = flag.String("campaign.stores", "sqlite,redis,postgres", "that take part")
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(worker.Variable) != "" {
+		os.Exit(worker.Main())
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if built, err = os.MkdirTemp("", "holdfast-campaign-"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(built)
+	return m.Run()
+}
+
+var built string // the folder of what the tests build
+
+// program is a test binary of this package whose wall clock can be moved.
+var program = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(built, "worker")
+	return path, stepped.TestBinary(context.Background(), ".", path, nil)
+})
+
+func plan(t *testing.T, store string) campaign.Plan {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := campaign.Plan{
+		Store: store, Seed: *seed, Lasts: *lasts, Processes: 4, Tasks: 4, Resources: 3, TTL: time.Second, Program: path, Stepped: true,
+	}
+	if *only != "" {
+		p.Only = []string{*only}
+	}
+	if p.Seed == 0 {
+		p.Seed = rand.Uint64()
+	}
+	return p
+}
+
+// enough skips what has something to show only where faults happen for a while.
+func enough(t *testing.T) {
+	t.Helper()
+	if *lasts < 10*time.Second || *only != "" {
+		t.Skip("takes a minute; make faults without a FAULT runs it")
+	}
+}
+
+// Registers that take whatever token let stale writes through, and the judge sees it:
+// where nothing is found with the fence, there was something to find.
+func TestWithoutFence(t *testing.T) {
+	enough(t)
+	p := plan(t, "sqlite")
+	p.Unfenced, p.Only, p.Resources, p.Lasts = true, []string{campaign.StandsStill}, 2*p.Processes, 15*p.TTL
+	v := found(t, p, judge.Writes)
+	t.Logf("%s: %s", v.Rule, v.Text)
+}
+
+// rounds is how many campaigns may miss what they are to find.
+const rounds = 12
+
+// found runs campaigns until one finds that a promise was broken, and wants that no
+// other one is.
+func found(t *testing.T, p campaign.Plan, rule judge.Rule) judge.Violation {
+	t.Helper()
+	for range rounds {
+		o := campaign.Run(t, p)
+		for _, v := range o.Violations {
+			if v.Rule != rule {
+				t.Errorf("%s: %s", v.Rule, v.Text)
+			}
+		}
+		if i := slices.IndexFunc(o.Violations, func(v judge.Violation) bool { return v.Rule == rule }); i >= 0 {
+			return o.Violations[i]
+		}
+		p.Seed++
+	}
+	t.Fatalf("%d campaigns did not find it", rounds)
+	panic("unreachable")
+}
+
+// Whatever fails, all promises are kept. Each campaign says in a line of a table: store,
+// seed, how long, processes, requests, those without an answer, locks taken, writes,
+// faults, broken promises.
+func TestFaults(t *testing.T) {
+	for store := range strings.SplitSeq(*stores, ",") {
+		t.Run(store, func(t *testing.T) { judged(t, "", plan(t, store)) })
+	}
+}
+
+// Clients and server are on three hosts, and the network between them drops what is
+// sent one way, or both.
+func TestHosts(t *testing.T) {
+	partitions := campaign.Partitions
+	switch {
+	case slices.Contains(partitions, *only):
+		partitions = []string{*only}
+	case *only != "":
+		t.Skip("it is about partitions")
+	}
+	for store := range strings.SplitSeq(*stores, ",") {
+		if store == "sqlite" || strings.HasPrefix(store, "mongodoc-") {
+			continue // it needs no network, or the one that mongodb has
+		}
+		t.Run(store, func(t *testing.T) {
+			p := plan(t, store)
+			p.Hosts, p.Only, p.Lasts = true, partitions, p.Lasts/2
+			judged(t, "hosts-", p)
+		})
+	}
+}
+
+// judged runs a campaign and wants all promises kept.
+func judged(t *testing.T, prefix string, p campaign.Plan) {
+	t.Helper()
+	o := campaign.Run(t, p)
+	o.Command = again(t.Name(), p)
+	if *pages != "" {
+		page, err := os.Create(filepath.Join(*pages, fmt.Sprintf("%s%s-%x.html", prefix, p.Store, o.Seed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(report.Write(page, o), page.Close()); err != nil {
+			t.Fatal(err)
+		}
+		t.Log("report: ", page.Name())
+	}
+	t.Logf("| %s%s | %#x | %v | %d | %s | %d: %s | %d |",
+		prefix, p.Store, o.Seed, p.Lasts, o.Processes, seen(o.Events), len(o.Faults), names(o.Faults), len(o.Violations))
+	for i, v := range o.Violations {
+		if i < 5 {
+			t.Errorf("%s: %s\n%s", v.Rule, v.Text, strings.Join(report.Lines(v.Events), "\n"))
+		}
+	}
+	if len(o.Violations) > 5 {
+		t.Errorf("and %d more", len(o.Violations)-5)
+	}
+}
+
+// again is the command that lets the same happen again.
+func again(test string, p campaign.Plan) string {
+	command := fmt.Sprintf("go -C tests test -count=1 -v -timeout 1h ./campaign -run '^%s$' -args -campaign=%v -campaign.stores=%s -campaign.seed=%#x",
+		strings.ReplaceAll(test, "/", "$/^"), *lasts, p.Store, p.Seed)
+	if *only != "" {
+		command += fmt.Sprintf(" -campaign.only='%s'", *only)
+	}
+	return command
+}
+
+// seen is how much happened.
+func seen(events []history.Event) string {
+	requests, unknown, locks, writes := 0, 0, 0, 0
+	for _, e := range events {
+		switch e.Kind {
+		case history.Acquire, history.Renew, history.Release:
+			requests++
+			if e.Outcome == history.Unknown {
+				unknown++
+			}
+		case history.Wait:
+			if e.Outcome == history.Done {
+				locks++
+			}
+		case history.Write:
+			writes++
+		case history.Believe:
+		}
+	}
+	return fmt.Sprintf("%d | %d | %d | %d", requests, unknown, locks, writes)
+}
+
+// names are those of the faults, each with how often it happened.
+func names(faults []report.Fault) string {
+	often := make(map[string]int)
+	for _, f := range faults {
+		often[f.Name]++
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(often)) {
+		words = append(words, fmt.Sprintf("%s (%d)", name, often[name]))
+	}
+	return strings.Join(words, ", ")
+}

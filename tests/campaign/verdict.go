@@ -1,0 +1,57 @@
+//go:build unix
+
+package campaign
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/tests/campaign/history"
+	"github.com/holdfast-go/holdfast/tests/campaign/judge"
+	"github.com/holdfast-go/holdfast/tests/linear"
+)
+
+// judge finds the promises that were broken. The first violation of each comes with the
+// shortest history that shows it.
+func (c *campaign) judge(events []history.Event) []judge.Violation {
+	circumstances := judge.Circumstances{
+		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Away: c.away, Losses: c.losses,
+		Register: c.place.register.Kind, Killed: c.killed,
+	}
+	found := judge.Violations(events, circumstances)
+	seen := make(map[judge.Rule]bool)
+	for i, v := range found {
+		if !seen[v.Rule] {
+			seen[v.Rule] = true
+			found[i].Events = judge.Shrink(events, c.grace(), func(some []history.Event) bool {
+				return slices.ContainsFunc(judge.Violations(some, circumstances), func(w judge.Violation) bool { return w.Rule == v.Rule })
+			})
+		}
+	}
+	if c.place.clocked {
+		return found // no order explains a token that comes twice
+	}
+	return append(found, c.order(events, circumstances)...)
+}
+
+// order looks for an order of decisions, apart from all that package judge does.
+func (c *campaign) order(events []history.Event, known judge.Circumstances) []judge.Violation {
+	ok, err := explained(events, known)
+	switch {
+	case errors.Is(err, linear.ErrRefusals) && !errors.Is(err, linear.ErrTimeout):
+		c.t.Log(err) // package judge has looked at the refusals
+		return nil
+	case err != nil:
+		c.t.Error(err)
+		return nil
+	case ok:
+		return nil
+	}
+	return []judge.Violation{{
+		Rule: judge.Order, Text: "no order explains the answers",
+		Events: judge.Shrink(events, c.grace(), func(some []history.Event) bool {
+			ok, err := explained(some, known)
+			return err == nil && !ok
+		}),
+	}}
+}
