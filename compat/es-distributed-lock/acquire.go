@@ -25,6 +25,7 @@ func (e heldError) Unwrap() error { return e.by }
 // has it. The TTL is at least 1 ms and at most 100 years; what it has below a
 // millisecond is cut off. To extend never shortens: Expires says when it ends.
 //
+// The server has a third of the TTL to answer, at least 1 s and at most 10 s.
 // After another error, which may come from a connection that failed, a lock that
 // was granted unheard is given back, if that is possible within five seconds: in
 // the background, if the first try fails or ctx has ended. One that was held
@@ -138,6 +139,15 @@ func attemptTime(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
 
+// unanswered says of a request that found no answer in its time that it was not
+// the caller's ctx that ended.
+func unanswered(ctx context.Context, ttl time.Duration, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("no answer within %v, the most for a lock of %v: %w", attemptTime(ttl), ttl, err)
+	}
+	return err
+}
+
 // grant asks for a new hold.
 func (s *state) grant(ctx context.Context, ref driver.HoldRef, ttl time.Duration) error {
 	q := driver.AcquireRequest{Resource: ref.Resource, LockID: ref.LockID, HoldID: driver.NewHoldID(), TTL: ttl}
@@ -150,7 +160,7 @@ func (s *state) grant(ctx context.Context, ref driver.HoldRef, ttl time.Duration
 		if !definite(err) {
 			s.giveBack(ctx, ref, ttl)
 		}
-		return err
+		return unanswered(ctx, ttl, err)
 	}
 	ref.Token = g.Token
 	s.mu.Lock()
@@ -186,6 +196,7 @@ func (s *state) again(ctx context.Context, h *hold, ttl time.Duration) error {
 	call, cancel := context.WithTimeout(ctx, attemptTime(ttl))
 	defer cancel()
 	x, err := s.renew(call, h.ref, ttl)
+	err = unanswered(ctx, ttl, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

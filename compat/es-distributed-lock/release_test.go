@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,8 @@ func TestAcquireWithoutAnswer(t *testing.T) {
 				began := time.Now()
 				if err := l.Acquire(t.Context(), time.Hour); err == nil || errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
+				} else if fault.HoldReply != nil && !strings.Contains(err.Error(), "no answer within 10s, the most for a lock of 1h0m0s") {
+					t.Errorf("the error %q does not say whose time was over", err)
 				}
 				if took := time.Since(began); took > attemptTime(time.Hour) {
 					t.Errorf("took %v", took)
