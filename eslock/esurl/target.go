@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
 const defaultPort = "9200"
@@ -29,10 +30,10 @@ type target struct {
 }
 
 func parse(u *url.URL) (t target, err error) {
+	if err := urlsecret.Misplaced(u); err != nil {
+		return t, fail("%v", err)
+	}
 	switch {
-	case strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@"):
-		// It may end a password that would pass for other parts.
-		return t, fail("it has an @ after the hosts: in a password, / is written %%2F, ? %%3F and # %%23, elsewhere @ is written %%40")
 	case u.Opaque != "" || u.Host == "":
 		return t, fail("it names no host: write %s://HOST/?index=NAME", u.Scheme)
 	case u.Fragment != "":
