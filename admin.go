@@ -174,7 +174,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		sent := c.clock()
 		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 		results, err := c.store.Renew(call, qs)
-		call.end()
+		err = call.end(err)
 		own := c.own(part)
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)

@@ -116,7 +116,7 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 	}
 	call.parent, call.client, call.timeout = ctx, c, attemptTimeout(a.q.TTL)
 	g, err := c.store.Acquire(call, a.q)
-	call.end()
+	err = call.end(err)
 
 	a.heard = c.clock()
 	if c.trace.Attempt != nil {

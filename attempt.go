@@ -27,7 +27,8 @@ type attempt struct {
 
 type inner struct {
 	context.Context
-	cancel func()
+	cancel  func()
+	timeout time.Duration
 }
 
 func (a *attempt) made() context.Context {
@@ -45,7 +46,7 @@ func (a *attempt) made() context.Context {
 		timeout = min(timeout, max(a.by-a.client.clock(), lastChance))
 	}
 	ctx, cancel := context.WithTimeout(parent, timeout)
-	made := &inner{ctx, cancel}
+	made := &inner{ctx, cancel, timeout}
 	if !a.detached {
 		stop := context.AfterFunc(a.client.life, cancel)
 		made.cancel = func() { stop(); cancel() }
@@ -58,12 +59,20 @@ func (a *attempt) made() context.Context {
 	return ctx
 }
 
-// end frees what the attempt holds.
-func (a *attempt) end() {
+// end frees what the attempt holds, and returns the call's error. One that comes of
+// the attempt's own time, which is none that the caller chose, says so.
+func (a *attempt) end(err error) error {
 	a.ended.Store(true)
-	if made := a.inner.Load(); made != nil {
-		made.cancel()
+	made := a.inner.Load()
+	if made == nil {
+		return err
 	}
+	mine := errors.Is(made.Err(), context.DeadlineExceeded) && (a.detached || a.parent.Err() == nil)
+	made.cancel()
+	if mine && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v: %w", made.timeout.Round(time.Millisecond), err)
+	}
+	return err
 }
 
 func (a *attempt) Deadline() (time.Time, bool) { return a.made().Deadline() }

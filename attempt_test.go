@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -123,6 +124,42 @@ func TestErrorTexts(t *testing.T) {
 		}
 		if err := second(c.Lock(t.Context(), "r", nil)); !errors.Is(err, holdfast.ErrClosed) || err.Error() != "holdfast: client closed" {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Where the store gives no answer in the time that a call has, nobody takes that for
+// the end of the caller's own ctx.
+func TestNoAnswerInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := drivertest.Fault{HoldRequest: make(chan struct{})}
+		store := memlock.New(nil)
+		h := lock(t, newClient(t, store, nil), "held", &holdfast.LockOptions{LockID: "id", TTL: time.Hour})
+		c := newClient(t, faulty(t, store,
+			on(drivertest.Acquire, never), on(drivertest.Renew, never), on(drivertest.Release, never)), nil)
+		own := lock(t, newClient(t, faulty(t, store, on(drivertest.Renew, never), on(drivertest.Release, never)), nil), "own",
+			&holdfast.LockOptions{TTL: time.Hour})
+		soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		for _, call := range []struct {
+			want string
+			make func() error
+		}{
+			{`holdfast: lock "r": context deadline exceeded`, func() error { return second(c.TryLock(soon, "r", nil)) }},
+			{`holdfast: lock "r": no answer within 10s: context deadline exceeded`, func() error { return second(c.TryLock(t.Context(), "r", nil)) }},
+			{`holdfast: lock "r": no answer within 2s: context deadline exceeded`, func() error {
+				return second(c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: 6 * time.Second}))
+			}},
+			{`holdfast: renew "held": no answer within 1s: context deadline exceeded`, func() error { return second(c.RenewID(t.Context(), "id", time.Second)) }},
+			{`holdfast: renew "own": no answer within 10s: context deadline exceeded`, func() error { return own.Renew(t.Context(), 0) }},
+			{`holdfast: unlock "own": no answer within 5s: context deadline exceeded`, func() error { return own.Unlock(t.Context()) }},
+		} {
+			if err := call.make(); err == nil || err.Error() != call.want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got  %v\nwant %s", err, call.want)
+			}
+		}
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

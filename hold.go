@@ -190,7 +190,7 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 	sent := c.clock()
 	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 	results, err := c.store.Renew(call, []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl}})
-	call.end()
+	err = call.end(err)
 	err = outcome(results, err, 0, renewErr)
 	if err == nil {
 		c.mu.Lock()

@@ -110,7 +110,7 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 	defer c.work.Done()
 	call := &attempt{parent: context.Background(), client: c, timeout: timeout}
 	results, err := c.store.Renew(call, requests)
-	call.end()
+	err = call.end(err)
 	for i, h := range batch {
 		// What became of it is noted in the hold; nobody is there to be told.
 		_ = c.renewed(h, requests[i].TTL, sent, true, outcome(results, err, i, renewErr))

@@ -55,7 +55,7 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 			}
 			*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
 			results, err := c.store.Release(call, part)
-			call.end()
+			err = call.end(err)
 			call = nil
 			for i := range part {
 				n := index(lo + i)
@@ -139,7 +139,7 @@ func (c *Client) chase(q driver.AcquireRequest, attempts int, asked chan<- struc
 	for first := true; ; first = false {
 		call := &attempt{parent: context.Background(), client: c, detached: true, timeout: releasePatience, by: until}
 		results, err := c.store.Release(call, release)
-		call.end()
+		err = call.end(err)
 		if first {
 			close(asked)
 		}
