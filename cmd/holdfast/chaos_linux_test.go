@@ -30,8 +30,9 @@ const (
 	// waiting that long; and a sixteenth of it is what the kernel has, on a machine
 	// that is busy with other rounds, for the processes of a command to end.
 	chaosTTL = 4 * time.Second
-	// chaosTogether is how many rounds there are at a time.
-	chaosTogether = 8
+	// chaosTogether is how many rounds there are at a time. Twice as many let each
+	// other's guards wait longer than that where something else computes as well.
+	chaosTogether = 4
 )
 
 // fault is what happens to a command that holds a lock while others wait for it.
