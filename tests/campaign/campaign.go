@@ -58,7 +58,6 @@ type campaign struct {
 	relays    map[string]string
 	processes []*process // that run
 	all       []*process
-	killed    map[int]time.Duration
 	losses    []history.Interval
 	away      []history.Interval // when nothing reached the server
 }
@@ -78,7 +77,7 @@ func Run(t testing.TB, plan Plan) report.Run {
 	}
 	c := &campaign{
 		t: t, plan: plan, place: places[plan.Store](t, resources), rnd: rand.New(rand.NewPCG(plan.Seed, 0)),
-		folder: t.TempDir(), killed: make(map[int]time.Duration), relays: make(map[string]string),
+		folder: t.TempDir(), relays: make(map[string]string),
 	}
 	if c.place.prepare != nil {
 		c.place.prepare(t)

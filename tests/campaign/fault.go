@@ -95,7 +95,6 @@ var faults = []fault{
 		if err := p.kill(); err != nil {
 			return err
 		}
-		c.killed[p.number] = p.killed
 		c.pause(lasts / 4)
 		return c.start(p.place)
 	}},
@@ -250,7 +249,6 @@ func readOnly(c *campaign, _ time.Duration) error {
 		if err := p.kill(); err != nil {
 			return err
 		}
-		c.killed[p.number] = p.killed
 	}
 	d := c.place.server.(*disk)
 	if err := d.writable(false); err != nil {
@@ -260,7 +258,7 @@ func readOnly(c *campaign, _ time.Duration) error {
 	if err != nil {
 		return err
 	}
-	c.killed[p.number] = history.Now()
+	p.killed = true // by the disk
 	select {
 	case <-p.ended:
 	case <-time.After(time.Minute):

@@ -28,10 +28,10 @@ type process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	said    bytes.Buffer
-	killed  time.Duration // when it was; 0: it was not
+	killed  bool
 	ended   chan struct{}
-	err     error // of its end, once ended is closed
-	at      time.Duration
+	err     error         // of its end, once ended is closed
+	at      time.Duration // of it, likewise
 }
 
 // start runs a command as a worker.
@@ -78,7 +78,7 @@ func (p *process) kill() error {
 		return err
 	}
 	<-p.ended
-	p.killed = p.at
+	p.killed = true
 	return nil
 }
 

@@ -16,7 +16,10 @@ import (
 func (c *campaign) judge(events []history.Event) []judge.Violation {
 	circumstances := judge.Circumstances{
 		Grace: c.grace(), Slack: c.grace(), Clocked: c.place.clocked, Away: c.away, Losses: c.losses,
-		Register: c.place.register.Kind, Killed: c.killed,
+		Register: c.place.register.Kind, Killed: make(map[int]bool),
+	}
+	for _, p := range c.all {
+		circumstances.Killed[p.number] = p.killed
 	}
 	found := judge.Violations(events, circumstances)
 	seen := make(map[judge.Rule]bool)

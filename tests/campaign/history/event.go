@@ -3,7 +3,10 @@
 // of a machine share. It does not judge what they saw.
 package history
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is what an Event is about.
 type Kind string
@@ -64,4 +67,13 @@ type Event struct {
 	BySelf bool `json:"by_self,omitempty"`
 	// Why is the error of what is not Done.
 	Why string `json:"why,omitempty"`
+}
+
+// Resources are those that the events are about, sorted.
+func Resources(events []Event) (names []string) {
+	for _, e := range events {
+		names = append(names, e.Resource)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

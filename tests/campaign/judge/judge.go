@@ -58,14 +58,14 @@ type Circumstances struct {
 	Clocked bool
 	// Register is one that loses its data with the store; "": none does.
 	Register string
-	// Killed are when processes were killed, by their number.
-	Killed map[int]time.Duration
+	// Killed says which processes were killed, by their number.
+	Killed map[int]bool
 }
 
 // Violations are the promises that were broken.
 func Violations(events []history.Event, c Circumstances) (found []Violation) {
 	byResource := spans(events, c)
-	for _, resource := range resources(events) {
+	for _, resource := range history.Resources(events) {
 		all := byResource[resource]
 		for _, s := range all {
 			for _, loss := range c.Losses {
@@ -82,14 +82,6 @@ func Violations(events []history.Event, c Circumstances) (found []Violation) {
 	found = append(found, beliefs(events, c)...)
 	found = append(found, waiters(events, c)...)
 	return append(found, writes(events, c)...)
-}
-
-func resources(events []history.Event) (names []string) {
-	for _, e := range events {
-		names = append(names, e.Resource)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // during reports whether the decision to grant s was surely made while other was
@@ -206,7 +198,7 @@ func beliefs(events []history.Event, c Circumstances) (found []Violation) {
 // waiters finds those who waited for longer than they were to.
 func waiters(events []history.Event, c Circumstances) (found []Violation) {
 	for _, e := range inOrder(events, history.Wait) {
-		if _, killed := c.Killed[e.Process]; killed && e.Outcome == history.Unknown {
+		if c.Killed[e.Process] && e.Outcome == history.Unknown {
 			continue
 		}
 		if late := e.Answered - e.Until; late > c.Slack || e.Outcome == history.Unknown {

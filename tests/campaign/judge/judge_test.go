@@ -137,7 +137,7 @@ func TestViolations(t *testing.T) {
 		judge.Waiters: {
 			"too late":    {of(waited(0, 5*s, 7*s, history.Held)).events, judge.Circumstances{Slack: s}},
 			"never":       of(waited(0, 5*s, 5*s, history.Unknown)),
-			"one of dead": {of(waited(0, 5*s, 5*s, history.Unknown)).events, judge.Circumstances{Killed: map[int]time.Duration{7: s}}},
+			"one of dead": {of(waited(0, 5*s, 5*s, history.Unknown)).events, judge.Circumstances{Killed: map[int]bool{7: true}}},
 		},
 	} {
 		for name, trial := range trials {
@@ -189,7 +189,7 @@ func TestNoViolations(t *testing.T) {
 			judge.Circumstances{Losses: lossAt(s), Register: "data"}},
 		"waiter in time":      of(waited(0, 5*s, 4*s, history.Done)),
 		"waiter within slack": {of(waited(0, 5*s, 6*s, history.Held)).events, judge.Circumstances{Slack: s}},
-		"waiter was killed":   {of(waited(0, 5*s, 5*s, history.Unknown)).events, judge.Circumstances{Killed: map[int]time.Duration{0: s}}},
+		"waiter was killed":   {of(waited(0, 5*s, 5*s, history.Unknown)).events, judge.Circumstances{Killed: map[int]bool{0: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if found := judge.Violations(trial.events, trial.c); len(found) > 0 {

@@ -89,7 +89,7 @@ func Write(to io.Writer, r Run) error {
 		bands = append(bands, b)
 		faults = append(faults, Fault{f.Name, rounded(f.From - begin), rounded(f.To - begin)})
 	}
-	resources := resources(r.Events)
+	resources := history.Resources(r.Events)
 	var lanes []lane
 	for i, name := range resources {
 		lanes = append(lanes, lane{name, float64((i + 1) * row)})
@@ -128,16 +128,6 @@ func span(r Run) (begin, end time.Duration) {
 		end = max(end, e.Answered)
 	}
 	return begin, end
-}
-
-func resources(events []history.Event) (names []string) {
-	for _, e := range events {
-		if !slices.Contains(names, e.Resource) {
-			names = append(names, e.Resource)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 func counts(events []history.Event) (rows []count) {

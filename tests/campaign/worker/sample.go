@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -58,12 +59,10 @@ func now() Sample {
 	return s
 }
 
-// pages is the second word of statm.
+// pages is the second word of statm, or 0.
 func pages(statm string) (n int) {
 	if words := strings.Fields(statm); len(words) > 1 {
-		if json.Unmarshal([]byte(words[1]), &n) != nil {
-			return 0
-		}
+		n, _ = strconv.Atoi(words[1])
 	}
 	return n
 }
