@@ -40,7 +40,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		SetProjection(fields).SetCollation(exactly)
 	var raw bson.Raw
 	err := mongokit.Decided(ctx, func() (err error) {
-		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts).Raw()
+		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts)
 		return err
 	})
 	if err != nil {

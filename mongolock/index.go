@@ -59,8 +59,7 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	_, err = s.coll.Indexes().CreateMany(ctx, missing)
-	switch {
+	switch err = s.coll.CreateIndexes(ctx, missing...); {
 	case err == nil:
 		return nil
 	case mongo.IsDuplicateKeyError(err):
@@ -82,20 +81,17 @@ const maxShown = 10
 
 // duplicates says which resources have more than one document.
 func (s *Store) duplicates(ctx context.Context) error {
-	cursor, err := s.coll.Aggregate(ctx, mongo.Pipeline{
-		obj("$match", obj(resourceField, obj("$exists", true))),
-		obj("$group", obj("_id", "$"+resourceField, "n", obj("$sum", 1))),
-		obj("$match", obj("n", obj("$gt", 1))),
-		obj("$limit", maxShown+1),
-	}, options.Aggregate().SetCollation(exactly))
-	if err != nil {
-		return s.coll.Wrap(err)
-	}
 	var groups []struct {
 		Resource any `bson:"_id"`
 		N        int `bson:"n"`
 	}
-	if err := cursor.All(ctx, &groups); err != nil {
+	err := s.coll.Aggregate(ctx, mongo.Pipeline{
+		obj("$match", obj(resourceField, obj("$exists", true))),
+		obj("$group", obj("_id", "$"+resourceField, "n", obj("$sum", 1))),
+		obj("$match", obj("n", obj("$gt", 1))),
+		obj("$limit", maxShown+1),
+	}, &groups, options.Aggregate().SetCollation(exactly))
+	if err != nil {
 		return s.coll.Wrap(err)
 	}
 	shown := make([]string, 0, len(groups))

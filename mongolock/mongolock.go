@@ -25,8 +25,6 @@ import (
 	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/wake"
@@ -54,11 +52,10 @@ type Options struct {
 
 // Store is a driver.Store in a collection. Any number of clients may use it.
 type Store struct {
-	coll    *mongokit.Collection
-	log     *slog.Logger
-	polls   atomic.Bool       // there are no wake-ups
-	watched *mongo.Collection // with the read concern of change streams
-	stream  *wake.Stream
+	coll   *mongokit.Collection
+	log    *slog.Logger
+	polls  atomic.Bool // there are no wake-ups
+	stream *wake.Stream
 
 	client  *mongo.Client // to be disconnected by Close, or nil
 	closing sync.Once
@@ -82,11 +79,10 @@ func New(coll *mongo.Collection, opts *Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{coll: mongokit.New(coll), log: o.Logger.With("collection", coll.Database().Name()+"."+coll.Name())}
+	s := &Store{coll: mongokit.New(coll)}
+	s.log = o.Logger.With("collection", s.coll.FullName())
 	s.polls.Store(o.Poll)
-	// A change stream has no other read concern.
-	s.watched = s.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority()))
-	s.stream = newStream(s.watched, s.log)
+	s.stream = newStream(s.coll, s.log)
 	return s
 }
 

@@ -41,7 +41,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 
 // clock asks for the server's time, by any document; any says that there is one.
 func (s *Store) clock(ctx context.Context) (now model.Time, any bool, err error) {
-	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(obj("_id", 0, mongokit.NowField, "$$NOW"))).Raw()
+	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(obj("_id", 0, mongokit.NowField, "$$NOW")))
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return 0, false, nil
 	}
@@ -57,14 +57,11 @@ func (s *Store) deleteIdle(ctx context.Context, limit model.Time) (int, error) {
 		return 0, nil
 	}
 	last := obj("$lte", int64(limit))
-	res, err := s.coll.DeleteMany(ctx, obj(
+	deleted, err := s.coll.DeleteMany(ctx, obj(
 		"exclusive.acquired", false, "shared.locks", obj("$size", 0), "shared.count", 0,
 		touchedField, last, fenceField, last,
 	), options.DeleteMany().SetCollation(exactly))
-	if err != nil {
-		return 0, s.coll.Wrap(err)
-	}
-	return int(res.DeletedCount), nil
+	return deleted, s.coll.Wrap(err)
 }
 
 func (s *Store) dropExpired(ctx context.Context, now model.Time) (holds int, err error) {

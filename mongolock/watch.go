@@ -7,7 +7,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver/wake"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
@@ -29,7 +28,7 @@ var releases = mongo.Pipeline{
 }
 
 // newStream signals releases, by one change stream for all who wait.
-func newStream(coll *mongo.Collection, log *slog.Logger) *wake.Stream {
+func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 	s := &wake.Stream{Name: "change stream", Log: log}
 	s.Open = func(ctx context.Context, _ bool) (follow func() error, err error) {
 		stream, err := openStream(ctx, coll)
@@ -39,8 +38,8 @@ func newStream(coll *mongo.Collection, log *slog.Logger) *wake.Stream {
 }
 
 // openStream returns when the server follows what is written from then on.
-func openStream(ctx context.Context, coll *mongo.Collection) (*mongo.ChangeStream, error) {
-	return coll.Watch(ctx, releases, options.ChangeStream().SetFullDocument(options.UpdateLookup))
+func openStream(ctx context.Context, coll *mongokit.Collection) (*mongo.ChangeStream, error) {
+	return coll.Watch(ctx, releases)
 }
 
 // followStream signals until the stream ends.
@@ -64,7 +63,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		s.log.Info("holdfast: waiters poll, as configured")
 		return nil
 	}
-	stream, err := openStream(ctx, s.watched)
+	stream, err := openStream(ctx, s.coll)
 	if err == nil {
 		s.log.Info("holdfast: waiters are woken by a change stream")
 		return s.coll.Wrap(stream.Close(context.WithoutCancel(ctx)))

@@ -75,7 +75,7 @@ func (o TTLOptions) prepare(ctx context.Context, coll *mongokit.Collection, inde
 
 func makeIndex(ctx context.Context, coll *mongokit.Collection, timeout time.Duration) error {
 	seconds := int32(timeout / time.Second)
-	_, err := coll.Indexes().CreateOne(ctx, mongo.IndexModel{
+	err := coll.CreateIndexes(ctx, mongo.IndexModel{
 		Keys: obj("lockedAt", 1), Options: options.Index().SetExpireAfterSeconds(seconds),
 	})
 	switch {

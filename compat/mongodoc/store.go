@@ -91,7 +91,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(st.seen())
 	var raw bson.Raw
 	err = mongokit.Decided(ctx, func() (err error) {
-		raw, err = s.coll.FindOneAndUpdate(ctx, filter, pipeline, opts).Raw()
+		raw, err = s.coll.FindOneAndUpdate(ctx, filter, pipeline, opts)
 		return err
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 	if err != nil {
 		return total, err
 	}
-	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(st.seen())).Raw()
+	reply, err := s.coll.FindOne(ctx, obj(), options.FindOne().SetProjection(st.seen()))
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return total, nil
 	}
@@ -103,12 +103,9 @@ func (s *Store) deleteIdle(ctx context.Context, limit model.Time) (int, error) {
 		return 0, nil
 	}
 	last := obj("$lte", int64(limit))
-	res, err := s.coll.DeleteMany(ctx, obj(
+	deleted, err := s.coll.DeleteMany(ctx, obj(
 		"obtained_at", longAgo, added+".shown.obtained_at", longAgo, added+".lockId", nil,
 		added+".touched", last, added+".token", last,
 	))
-	if err != nil {
-		return 0, s.coll.Wrap(err)
-	}
-	return int(res.DeletedCount), nil
+	return deleted, s.coll.Wrap(err)
 }

@@ -24,8 +24,10 @@ import (
 // because another came in between.
 const maxTries = 12
 
-// Collection is one in which locks are.
-type Collection struct{ *mongo.Collection }
+// Collection is one in which locks are. All that it sends goes through its own
+// methods, which leave the session and the transaction that the caller's ctx
+// carries to the caller: see alone.
+type Collection struct{ coll *mongo.Collection }
 
 // New returns the collection with the settings that locks need, whatever it was
 // opened with: it is read on the primary, writes are acknowledged by the majority
@@ -41,7 +43,7 @@ func New(coll *mongo.Collection) *Collection {
 }
 
 // FullName is the name of the database, a dot and that of the collection.
-func (c *Collection) FullName() string { return c.Database().Name() + "." + c.Name() }
+func (c *Collection) FullName() string { return c.coll.Database().Name() + "." + c.coll.Name() }
 
 // Decided sends a statement until the server decides it, a bounded number of
 // times. A duplicate key means that the document was made by another in the same
@@ -99,7 +101,7 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (chan
 		for i, at := range open {
 			models[i] = writes[at]
 		}
-		res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
+		res, err := c.coll.BulkWrite(alone(ctx), models, options.BulkWrite().SetOrdered(false))
 		var bulk mongo.BulkWriteException
 		if err != nil && (!errors.As(err, &bulk) || bulk.WriteConcernError != nil || res == nil) {
 			return 0, nil, c.Wrap(err)

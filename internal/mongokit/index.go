@@ -24,7 +24,7 @@ func (i Index) IsOn(key string) bool {
 
 // ListIndexes returns those of the collection, none if that is not there yet.
 func (c *Collection) ListIndexes(ctx context.Context) ([]Index, error) {
-	cursor, err := c.Indexes().List(ctx)
+	cursor, err := c.coll.Indexes().List(alone(ctx))
 	if HasCode(err, CodeNamespaceNotFound) {
 		return nil, nil
 	}
@@ -32,6 +32,6 @@ func (c *Collection) ListIndexes(ctx context.Context) ([]Index, error) {
 		return nil, c.Wrap(err)
 	}
 	var all []Index
-	err = cursor.All(ctx, &all)
+	err = cursor.All(alone(ctx), &all)
 	return all, c.Wrap(err)
 }

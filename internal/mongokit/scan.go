@@ -31,12 +31,13 @@ func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 // Scan yields the documents that match, by a cursor. A document is good until the
 // next one is asked for. It ends after the first error.
 func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindOptionsBuilder) iter.Seq2[bson.Raw, error] {
+	ctx = alone(ctx)
 	return func(yield func(bson.Raw, error) bool) {
 		if err := ctx.Err(); err != nil {
 			yield(nil, err)
 			return
 		}
-		cursor, err := c.Find(ctx, query, opts)
+		cursor, err := c.coll.Find(ctx, query, opts)
 		if err != nil {
 			yield(nil, c.Wrap(err))
 			return
