@@ -222,7 +222,7 @@ func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 	defer c.work.Done()
 	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
-	r, err := c.store.Sweep(ctx, c.retention)
+	r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.retention})
 	if err != nil {
 		err = wrap("sweep", "", c.whyEnded(err))
 	}

@@ -418,9 +418,9 @@ type sweeping struct {
 	idle []time.Duration
 }
 
-func (s *sweeping) Sweep(ctx context.Context, idle time.Duration) (driver.SweepResult, error) {
-	s.idle = append(s.idle, idle)
-	return s.Store.Sweep(ctx, idle)
+func (s *sweeping) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
+	s.idle = append(s.idle, q.Idle)
+	return s.Store.Sweep(ctx, q)
 }
 
 func TestSweep(t *testing.T) {

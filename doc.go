@@ -16,7 +16,7 @@
 //
 //  1. Mutual exclusion on the store's clock: never two live exclusive holds of a
 //     resource, never an exclusive one beside shared ones, never more shared
-//     holds than the asker's limit.
+//     holds than their limit, on which all of them agree.
 //  2. The holder learns first: the context of a Hold ends, with the reason,
 //     before the store can grant the resource to anybody else, whatever the
 //     network does. ForceRelease is the exception, by intent.

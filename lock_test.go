@@ -76,10 +76,12 @@ func TestModes(t *testing.T) {
 		}
 		_, err = c.TryLock(t.Context(), "r", nil)
 		mustBeHeld(t, err)
-		if third, err := c.TryRLock(t.Context(), "r", nil); err != nil {
-			t.Errorf("without a limit of its own: %v", err)
-		} else {
-			unlock(t, third)
+		// Who forgets the limit does not get past it, nor who has another.
+		for _, other := range []*holdfast.LockOptions{nil, {Limit: 1}, {Limit: 3}} {
+			_, err := c.TryRLock(t.Context(), "r", other)
+			if held := heldError(t, err); !held.LimitDiffers {
+				t.Errorf("the refusal of %+v does not say that the limits differ: %v", other, err)
+			}
 		}
 		unlock(t, first)
 		if _, err := c.TryRLock(t.Context(), "r", two); err != nil {

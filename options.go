@@ -58,6 +58,8 @@ type LockOptions struct {
 	TTL time.Duration
 	// Limit is how many shared holds there may be, this one included: a
 	// semaphore's permits. Default: no limit. Only RLock and TryRLock take it.
+	// All who share a resource must name the same limit: while somebody holds it
+	// with another, a request is refused with HeldError.LimitDiffers.
 	Limit int
 	// TakeoverDelay is how long the resource stays blocked after the hold
 	// expired, but not after it was released. For holders that need time to

@@ -36,14 +36,21 @@ type Store interface {
 	//
 	// A hold blocks until its end and, unless it was released, for its takeover
 	// delay after that. An exclusive request is granted when nothing blocks; a
-	// shared one when nothing exclusive blocks and, if it has a limit, fewer
-	// shared holds than that block. Its own limit decides, not that of others.
+	// shared one when nothing exclusive blocks, no shared hold blocks that was
+	// granted with another limit, and, if it has a limit, fewer shared holds
+	// than that block. See AcquireRequest.Limit.
 	//
 	// A lock ID has at most one hold on a resource. The same lock ID with the
 	// same hold ID finds its hold live: that is a repeat, and answers the same
 	// grant without moving the end. Finds it past its end: a new acquisition
 	// with a new token. Finds another live hold ID of its own, or its own hold
 	// already given up by a release with a delay: held, and HeldError.BySelf.
+	//
+	// A repeat is confirmed as a grant is: where a grant waits for the copies
+	// that the store promises (Traits.Failover), the answer to a repeat waits for
+	// them too, by a write or a lock that does. The first attempt may have had no
+	// answer just because no copy had the hold; who reads it from one server and
+	// says "granted" promises what that server's death takes away.
 	//
 	// A refusal changes nothing that another asker could be woken by. With
 	// Traits.Waiters it may leave a note of who waits, see
@@ -67,10 +74,11 @@ type Store interface {
 	List(ctx context.Context, f Filter) iter.Seq2[Status, error]
 
 	// Sweep drops holds that no longer block and deletes the records of
-	// resources that have had no hold for idle, provided that their last token
-	// lies as far behind the store's clock: else a token could come twice. It
-	// never touches a live hold nor one in its takeover delay.
-	Sweep(ctx context.Context, idle time.Duration) (SweepResult, error)
+	// resources that have had no hold for SweepRequest.Idle, provided that their
+	// last token lies as far behind the store's clock: else a token could come
+	// twice. It never touches a live hold nor one in its takeover delay. What it
+	// costs depends on what is due, not on what is there.
+	Sweep(ctx context.Context, q SweepRequest) (SweepResult, error)
 
 	// Traits says what the store promises. It is constant and sends nothing.
 	Traits() Traits
@@ -159,14 +167,29 @@ type Traits struct {
 	// Shared: shared holds and limits are supported. A store without them
 	// answers ErrUnsupported to a shared request.
 	Shared bool
+	// Sweeps: what is expired or idle stays until a Sweep drops it, so that
+	// clients sweep by themselves. false: the store does so itself.
+	Sweeps bool
 	// Fencing says what tokens promise.
 	Fencing Fencing
 	// Failover says what is left of holds when a copy of the store takes over.
 	Failover Failover
 }
 
+// SweepRequest asks for what is no longer needed to be removed.
+type SweepRequest struct {
+	// Idle is for how long a resource must have had no hold for its record to be
+	// deleted.
+	Idle time.Duration
+	// Most bounds how many records the call changes or deletes, so that it takes
+	// a short time. 0: no bound.
+	Most int
+}
+
 // SweepResult counts what a Sweep removed.
 type SweepResult struct {
 	Holds   int // expired holds dropped
 	Records int // idle records deleted
+	// More says that the call stopped at SweepRequest.Most: more may be due.
+	More bool
 }

@@ -37,6 +37,9 @@ type HeldError struct {
 	RetryAfter time.Duration
 	// BySelf: the asking lock ID itself has a live hold on the resource.
 	BySelf bool
+	// LimitDiffers: a shared hold is in the way that was granted with another
+	// limit. The programs that share the resource do not agree on it.
+	LimitDiffers bool
 	// Cause is why a wait for the resource ended, or nil for a plain refusal.
 	Cause error
 }
@@ -53,10 +56,27 @@ func (e *HeldError) Error() string {
 	case len(e.Holders) > 1:
 		fmt.Fprintf(&b, " by %s and %d more", holderName(e.Holders[0]), len(e.Holders)-1)
 	}
+	if e.LimitDiffers {
+		b.WriteString(e.heldLimit())
+	}
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": gave up waiting: %v", e.Cause)
 	}
 	return b.String()
+}
+
+// heldLimit says which limit the holders have, as far as the store told.
+func (e *HeldError) heldLimit() string {
+	for _, s := range e.Holders {
+		switch {
+		case s.Mode != Shared || s.Limit == LimitUnknown:
+		case s.Limit == 0:
+			return " without a limit, but this request has one"
+		default:
+			return fmt.Sprintf(" with limit %d, which is not the limit of this request", s.Limit)
+		}
+	}
+	return " with another limit than this request has"
 }
 
 func holderName(s Status) string {

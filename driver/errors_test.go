@@ -19,6 +19,11 @@ func TestHeldError(t *testing.T) {
 		"lock ID":        {&HeldError{Holders: []Status{{LockID: "id-1"}}}, []string{`lock ID "id-1"`}},
 		"several":        {&HeldError{Holders: []Status{ann, ann, ann}}, []string{"ann on h1 and 2 more"}},
 		"itself":         {&HeldError{Holders: []Status{ann}, BySelf: true}, []string{"by the same lock ID"}},
+		"another limit": {&HeldError{Holders: []Status{{Details: Details{Owner: "ann"}, Mode: Shared, Limit: 3}}, LimitDiffers: true},
+			[]string{"by ann with limit 3, which is not"}},
+		"no limit": {&HeldError{Holders: []Status{{Details: Details{Owner: "ann"}, Mode: Shared}}, LimitDiffers: true},
+			[]string{"by ann without a limit, but"}},
+		"a limit not told": {&HeldError{Resource: "r", LimitDiffers: true}, []string{`"r" is held with another limit than`}},
 		"wait was given up": {&HeldError{Holders: []Status{ann}, Cause: context.DeadlineExceeded},
 			[]string{"ann", "gave up waiting", "deadline exceeded"}},
 	} {

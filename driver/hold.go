@@ -17,6 +17,10 @@ const MaxTTL = 100 * 365 * 24 * time.Hour
 // Unknown is a duration that the store could not tell in the same round trip.
 const Unknown = time.Duration(-1)
 
+// LimitUnknown is the limit of a shared hold that was granted without keeping it:
+// by an earlier version, or by a program that knows no such thing.
+const LimitUnknown = -1
+
 // Mode is how a hold excludes others.
 type Mode uint8
 
@@ -136,7 +140,10 @@ type Status struct {
 	LockID   string
 	HoldID   HoldID
 	Mode     Mode
-	Token    uint64
+	// Limit is that of the request that was granted a shared hold: 0 for none,
+	// LimitUnknown if the store did not keep it. Exclusive holds have none.
+	Limit int
+	Token uint64
 	Details
 	// Created and Renewed are times of the store's clock; Renewed is zero for a
 	// hold that was never renewed.

@@ -8,9 +8,15 @@ type AcquireRequest struct {
 	LockID   string
 	HoldID   HoldID
 	Mode     Mode
-	// Limit is how many shared holds may block for this one to be granted:
-	// granted while fewer than that do. 0 means no limit.
+	// Limit is how many shared holds there may be, this one included: granted
+	// while fewer than that block. 0 means no limit. The hold keeps it, and while
+	// it blocks, a shared request with another limit is refused: whoever forgets
+	// the limit, or has it wrong, must not take the permits of the others.
 	Limit int
+	// OwnLimit lets the request's own limit alone decide, whatever those of the
+	// holds are, and the hold keeps none: its limit is LimitUnknown. It is for the
+	// drop-ins, whose callers were promised so.
+	OwnLimit bool
 	// TTL is how long the hold lives unless it is renewed: whole milliseconds,
 	// or Forever.
 	TTL time.Duration
@@ -31,6 +37,20 @@ const (
 	NoteAfter = 5 * time.Second
 	NoteEvery = 10 * time.Minute
 )
+
+// LimitDiffers reports whether a shared hold with that limit keeps the request
+// from being granted, however many there are.
+func (r AcquireRequest) LimitDiffers(mode Mode, limit int) bool {
+	return r.Mode == Shared && mode == Shared && !r.OwnLimit && limit != LimitUnknown && limit != r.Limit
+}
+
+// HeldLimit is the limit that a hold of the request keeps.
+func (r AcquireRequest) HeldLimit() int {
+	if r.Mode == Shared && r.OwnLimit {
+		return LimitUnknown
+	}
+	return r.Limit
+}
 
 // Grant is a hold granted, or found granted by an earlier try of the request.
 type Grant struct {
@@ -71,6 +91,10 @@ type ReleaseRequest struct {
 type ReleaseResult struct {
 	// Found says that the hold was there.
 	Found bool
+	// Remains says that the lock ID still has a live hold on the resource, under
+	// another hold ID: a program that knows no hold IDs has renewed it or taken it
+	// again. Only stores that share their layout with such programs tell.
+	Remains bool
 	// Err is nil if the hold is released, whether it was found or not. Anything
 	// else means unknown.
 	Err error

@@ -126,7 +126,7 @@ func everything(t *testing.T, s *Store) map[string]error {
 	for _, err := range s.List(t.Context(), driver.Filter{}) {
 		errs["list"] = err
 	}
-	_, errs["sweep"] = s.Sweep(t.Context(), time.Hour)
+	_, errs["sweep"] = s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
 	errs["init"] = s.Init(t.Context())
 	return errs
 }

@@ -17,17 +17,17 @@ const soon = "now+5s"
 // node that searches, and each is changed or deleted by an update that looks
 // again, on its own. Damaged documents are left as they are, without a word: whoever
 // asks for them is told.
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.ready(ctx); err != nil {
 		return total, err
 	}
 	// What is idle is deleted first: what loses a hold now is not idle.
 	free := expires(object{"lte": epoch})
 	untouched := object{"range": object{"holdfast.time": object{
-		"lte": fmt.Sprintf(soon+"-%ds", int64(idle/time.Second)),
+		"lte": fmt.Sprintf(soon+"-%ds", int64(q.Idle/time.Second)),
 	}}}
 	err = s.change(ctx, all(free, untouched), remove, func(d document) any {
-		return removeParams{document: d, Idle: idle.Milliseconds()}
+		return removeParams{document: d, Idle: q.Idle.Milliseconds()}
 	}, func(o outcome) {
 		if o.did == deleted {
 			total.Records++

@@ -23,7 +23,7 @@ const chunk = 500
 //
 // Documents that only old clients have used, which lack Holdfast's fields, are
 // swept of their holds and not deleted.
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := ctx.Err(); err != nil {
 		return total, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 		return total, err
 	}
 	// What is idle is deleted first: what loses a hold now is not idle.
-	if total.Records, err = s.deleteIdle(ctx, now-model.Time(idle/time.Microsecond)); err != nil {
+	if total.Records, err = s.deleteIdle(ctx, now-model.Time(q.Idle/time.Microsecond)); err != nil {
 		return total, err
 	}
 	total.Holds, err = s.dropExpired(ctx, now)

@@ -3,7 +3,6 @@ package pglock
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -74,14 +73,14 @@ func (s *Store) page(ctx context.Context, f driver.Filter, after string) (rows [
 // Sweep implements driver.Store. The server decides, on its clock, row by row;
 // rows that somebody has locked are left for the next sweep. A row that somebody
 // waits for is not deleted.
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.ready(ctx); err != nil {
 		return total, err
 	}
 	for after := ""; ; {
 		var dropped, deleted int64
 		var last *string
-		err := s.askBare(ctx, s.fromEither, s.do.sweep, []any{idle.Microseconds(), after, int32(page)}, func(rows pgx.Rows) error {
+		err := s.askBare(ctx, s.fromEither, s.do.sweep, []any{q.Idle.Microseconds(), after, int32(page)}, func(rows pgx.Rows) error {
 			return rows.Scan(&dropped, &deleted, &last)
 		})
 		if err != nil {

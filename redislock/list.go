@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -63,7 +62,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 
 // Sweep implements driver.Store. There is seldom a need: expired holds are dropped by
 // the next acquire. It deletes no records, whatever idle is: their keys expire.
-func (s *Store) Sweep(ctx context.Context, _ time.Duration) (total driver.SweepResult, err error) {
+func (s *Store) Sweep(ctx context.Context, _ driver.SweepRequest) (total driver.SweepResult, err error) {
 	for resources, err := range s.resources(ctx, "") {
 		if err != nil {
 			return total, err

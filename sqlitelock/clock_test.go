@@ -132,7 +132,7 @@ func TestFloor(t *testing.T) {
 			mustRelease(t, s, ref)
 			token = ref.Token
 			m.pass(2 * time.Minute)
-			swept, err := s.Sweep(t.Context(), time.Minute)
+			swept, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Minute})
 			check(t, err)
 			if swept.Records != 1 {
 				t.Fatalf("swept %+v", swept)

@@ -99,7 +99,7 @@ func TestWatchSweep(t *testing.T) {
 	mustAcquire(t, other, "r", "a", time.Minute)
 	signals, _ := watch(t, s, "r")
 	m.pass(2 * time.Minute)
-	_, err := other.Sweep(t.Context(), time.Hour)
+	_, err := other.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
 	check(t, err)
 	await(t, signals, "sweep of a hold")
 }

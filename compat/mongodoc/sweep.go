@@ -20,7 +20,7 @@ const chunk = 500
 // Sweep implements driver.Store. It drops old programs' holds, too, when they have
 // expired. In a layout where a document is a hold, it deletes the document; where
 // old programs do not make documents, it deletes none.
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	st, err := s.begin(ctx)
 	if err != nil {
 		return total, err
@@ -38,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 	}
 	// What is idle is deleted first: what loses a hold now is not idle.
 	if !st.keeps {
-		if total.Records, err = s.deleteIdle(ctx, now-model.Time(idle/time.Microsecond)); err != nil {
+		if total.Records, err = s.deleteIdle(ctx, now-model.Time(q.Idle/time.Microsecond)); err != nil {
 			return total, err
 		}
 	}

@@ -117,6 +117,7 @@ func (r *replay) acquire() {
 	}
 	if r.next(3) > 0 {
 		q.Mode, q.Limit = driver.Shared, r.next(4)
+		q.OwnLimit = r.next(3) == 0
 	}
 	q.Waiting = r.next(2) == 1
 	rec, want, changed, refused := model.Acquire(r.record(q.Resource), r.backend.now, q)
@@ -225,7 +226,7 @@ func (r *replay) sweep() {
 	mishaps := r.backend.mishaps
 	r.backend.mishaps = nil
 	defer func() { r.backend.mishaps = mishaps }()
-	got, err := r.store.Sweep(r.t.Context(), idle)
+	got, err := r.store.Sweep(r.t.Context(), driver.SweepRequest{Idle: idle})
 	var want driver.SweepResult
 	for resource, rec := range r.records {
 		swept, dropped, remove := model.Sweep(rec, r.backend.now, idle)

@@ -130,7 +130,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 
 // Sweep implements driver.Store. A record that changes while it is swept is in
 // use and left for the next time.
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := ctx.Err(); err != nil {
 		return total, err
 	}
@@ -154,7 +154,7 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) (total driver.Swe
 		if err != nil {
 			return total, errors.Join(err, flush())
 		}
-		swept, dropped, remove := model.Sweep(e.Record, e.Now, idle)
+		swept, dropped, remove := model.Sweep(e.Record, e.Now, q.Idle)
 		if dropped == 0 && !remove {
 			continue
 		}

@@ -216,7 +216,7 @@ func TestWakes(t *testing.T) {
 	if _, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Sweep(t.Context(), 0); err != nil || len(b.woken) != 0 {
+	if _, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || len(b.woken) != 0 {
 		t.Errorf("woken: %q, error %v; want none", b.woken, err)
 	}
 	other := mustAcquire(t, s, ask("other", "a"))
@@ -227,7 +227,7 @@ func TestWakes(t *testing.T) {
 	}
 	mustAcquire(t, s, ask("expired", "a"))
 	b.now += 120_000_000
-	if _, err := s.Sweep(t.Context(), 24*time.Hour); err != nil {
+	if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: 24 * time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"r", "other", "expired"}; !slices.Equal(b.woken, want) {
@@ -256,17 +256,17 @@ func TestSweepCounts(t *testing.T) {
 				}
 				return nothing
 			}
-			if got, err := s.Sweep(t.Context(), 0); err != nil || got != (driver.SweepResult{Holds: 1198}) {
+			if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || got != (driver.SweepResult{Holds: 1198}) {
 				t.Errorf("swept %+v, error %v; want 1198 holds", got, err)
 			}
 			b.mishaps = nil
 			b.now++
-			if got, err := s.Sweep(t.Context(), 0); err != nil || got != (driver.SweepResult{Holds: 2, Records: 1198}) {
+			if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || got != (driver.SweepResult{Holds: 2, Records: 1198}) {
 				t.Errorf("swept %+v, error %v; want 2 holds and 1198 records", got, err)
 			}
 			b.mishaps = func(string) mishap { return failsAfter }
 			b.now++
-			if got, err := s.Sweep(t.Context(), 0); !errors.Is(err, errWire) || got != (driver.SweepResult{}) {
+			if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); !errors.Is(err, errWire) || got != (driver.SweepResult{}) {
 				t.Errorf("swept %+v, error %v; want the backend's error", got, err)
 			}
 		})
@@ -282,7 +282,7 @@ func TestSweepMeetsDamage(t *testing.T) {
 	}
 	b.now += 120_000_000
 	b.damaged["2"] = true
-	if got, err := s.Sweep(t.Context(), 0); !errors.Is(err, driver.ErrDamaged) || got.Holds != 1 {
+	if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); !errors.Is(err, driver.ErrDamaged) || got.Holds != 1 {
 		t.Errorf("swept %+v, error %v; want 1 hold and ErrDamaged", got, err)
 	}
 }

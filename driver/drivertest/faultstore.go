@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -135,10 +134,10 @@ func (f *FaultStore) List(ctx context.Context, filter driver.Filter) iter.Seq2[d
 }
 
 // Sweep implements driver.Store.
-func (f *FaultStore) Sweep(ctx context.Context, idle time.Duration) (driver.SweepResult, error) {
+func (f *FaultStore) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	call, fault := f.next(Sweep, nil)
 	return disturb(ctx, f, call, fault, func(ctx context.Context) (driver.SweepResult, error) {
-		return f.store.Sweep(ctx, idle)
+		return f.store.Sweep(ctx, q)
 	})
 }
 

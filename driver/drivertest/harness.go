@@ -302,7 +302,7 @@ func (b *bench) found(got, want bool, what string) {
 
 func (b *bench) sweep(idle time.Duration) driver.SweepResult {
 	b.t.Helper()
-	r, err := b.Store.Sweep(b.t.Context(), idle)
+	r, err := b.Store.Sweep(b.t.Context(), driver.SweepRequest{Idle: idle})
 	if err != nil {
 		b.t.Fatalf("sweep: %v", err)
 	}

@@ -129,7 +129,7 @@ func (h *history) newRequest() driver.AcquireRequest {
 		TTL: h.someTTL(), TakeoverDelay: pick(h, 0, 0, 0, h.short),
 	}
 	if h.Store.Traits().Shared && h.rnd.IntN(3) > 0 {
-		q.Mode, q.Limit = driver.Shared, h.rnd.IntN(4)
+		q.Mode, q.Limit, q.OwnLimit = driver.Shared, pick(h, 0, 0, 2, 2, 2, 3), h.rnd.IntN(3) == 0
 	}
 	if h.Advance == nil {
 		q.TakeoverDelay = pick(h, 0, 0, h.long)
@@ -180,6 +180,9 @@ func (h *history) compareRefusals(err, refused error) {
 	var got, want *driver.HeldError
 	if !errors.As(err, &got) || !errors.As(refused, &want) {
 		h.t.Fatalf("store says %v, model says %v", err, refused)
+	}
+	if got.LimitDiffers != want.LimitDiffers {
+		h.t.Errorf("store says that limits differ: %v, model %v", got.LimitDiffers, want.LimitDiffers)
 	}
 	if got.BySelf != want.BySelf {
 		h.t.Errorf("store says by itself: %v, model %v", got.BySelf, want.BySelf)
@@ -347,7 +350,7 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 func (h *history) sweepAll() {
 	idle := pick(h, time.Millisecond, h.short, h.long)
 	h.last = fmt.Sprintf("sweep %v", idle)
-	got, err := h.store.Sweep(h.t.Context(), idle)
+	got, err := h.store.Sweep(h.t.Context(), driver.SweepRequest{Idle: idle})
 	if err != nil {
 		h.t.Fatal(err)
 	}

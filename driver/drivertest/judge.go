@@ -14,7 +14,7 @@ import (
 // for calls that overlapped. It knows the guarantees, not how a store decides:
 //
 //   - never two exclusive holds, an exclusive beside a shared one, two holds of
-//     one lock ID, nor more shared holds than the asker's limit;
+//     one lock ID, shared holds of different limits, nor more of them than that;
 //   - nothing is granted before the end of what is in the way, and its takeover
 //     delay unless that was released, nor refused when nothing can be;
 //   - tokens rise;

@@ -112,8 +112,8 @@ func TestJudgeFindsWrong(t *testing.T) {
 
 		"limit": {history(with(grant(0, "a", "1", 1), shared(2)), with(grant(0, "b", "2", 2), shared(2)),
 			with(grant(s, "c", "3", 3), shared(2))), "limit 2 passed"},
-		"limit of the asker": {history(with(grant(0, "a", "1", 1), shared(0)), with(grant(0, "b", "2", 2), shared(0)),
-			with(grant(s, "c", "3", 3), shared(1))), "limit 1 passed"},
+		"another limit": {history(with(grant(0, "a", "1", 1), shared(3)), with(grant(s, "c", "3", 3), shared(4))), "in spite of"},
+		"no limit":      {history(with(grant(0, "a", "1", 1), shared(3)), with(grant(s, "c", "3", 3), shared(0))), "in spite of"},
 		"limit, at once": {history(with(grant(0, "a", "1", 1), shared(1), over(2*s, 1)),
 			with(grant(s, "b", "2", 2), shared(1), over(3*s, 1))), "limit 1 passed"},
 		"limit, delayed permit": {history(with(grant(0, "a", "1", 1), shared(1), delayed(s)),
@@ -138,7 +138,7 @@ func TestJudgeFindsWrong(t *testing.T) {
 		"refused, released": {history(grant(0, "a", "1", 1), released(s, "a", "1", 1), held(2*s, "b")), "nothing was in the way"},
 		"refused, delay over": {history(with(grant(0, "a", "1", 1), delayed(s)),
 			held(11*s, "b")), "nothing was in the way"},
-		"refused, shared": {history(with(grant(0, "a", "1", 1), shared(1)), with(held(s, "b"), shared(2))), "nothing was in the way"},
+		"refused, shared": {history(with(grant(0, "a", "1", 1), shared(2)), with(held(s, "b"), shared(2))), "nothing was in the way"},
 		"not by itself":   {history(grant(0, "a", "1", 1), with(held(s, "b"), bySelf)), "because of itself"},
 
 		"shows a stranger": {history(listed(0, shown("a", "1", 1, s))), "nobody was granted"},
@@ -166,7 +166,7 @@ func TestJudgeAcceptsRight(t *testing.T) {
 			held(14*s, "b"), grant(15*s, "b", "2", 2), with(renewal(15*s, "a", "1", 1), lost), released(16*s, "a", "1", 1),
 			listed(16*s, shown("b", "2", 2, 9*s)), with(held(17*s, "b"), bySelf), released(18*s, "b", "2", 2), grant(18*s, "a", "3", 3)),
 		"readers": history(with(grant(0, "a", "1", 1), shared(2)), with(grant(0, "b", "2", 2), shared(2)), with(held(s, "c"), shared(2)),
-			held(s, "d"), released(2*s, "a", "1", 1), with(grant(2*s, "c", "3", 3), shared(2)), with(grant(3*s, "e", "4", 4), shared(0))),
+			held(s, "d"), released(2*s, "a", "1", 1), with(grant(2*s, "c", "3", 3), shared(2)), with(held(3*s, "e"), shared(0))),
 		"repeats": history(with(grant(0, "a", "1", 1), unknown), grant(s, "a", "1", 1), grant(s, "a", "1", 1),
 			with(renewal(2*s, "a", "1", 1), unknown), renewal(3*s, "a", "1", 1), with(released(4*s, "a", "1", 1), unknown), released(4*s, "a", "1", 1)),
 		"no answer, it was granted":  history(with(grant(0, "a", "1", 0), unknown), held(s, "b"), listed(2*s, shown("a", "1", 1, s))),

@@ -13,6 +13,7 @@ var modes = []subtest{
 	{"S23_expired_blocks_nobody", expiredBlocksNobody},
 	{"S24_first_holders_at_once", firstHoldersAtOnce},
 	{"S25_limits", limits},
+	{"S25_limits_of_their_own", ownLimits},
 	{"S25_expired_permit_frees_its_slot", expiredPermit},
 	{"S25b_takeover_delay", takeoverDelay},
 	{"S26_writers_among_readers", writersAmongReaders},
@@ -74,28 +75,89 @@ func firstHoldersAtOnce(b *bench) {
 	}
 }
 
-// The asker's own limit decides: how many others hold counts, not what their
-// limits were; 0 is no limit, and a limit that shrinks waits for room.
+// A limit is how many there may be, and those who share a resource agree on it: a
+// shared asker with another limit, or without one, is refused, and told so, until
+// the last hold with the old one is gone. 0 is no limit.
 func limits(b *bench) {
 	b.needsShared()
+	for _, limit := range []int{1, 2, 3, 0} {
+		r := fmt.Sprint("limit ", limit)
+		ask := func(id string, limit int) request { return b.request(r, id).shared(limit) }
+		var hs []hold
+		for i := range max(limit, 5*(1-min(limit, 1))) {
+			hs = append(hs, b.acquire(ask(fmt.Sprint("holder ", i), limit)))
+		}
+		b.rises(hs...)
+		if limit > 0 {
+			if b.refusal(ask("late", limit)).LimitDiffers {
+				b.t.Errorf("%s: all have the same limit", r)
+			}
+		}
+		for _, other := range []int{0, 1, 2, 3, 9} {
+			if other != limit {
+				b.differs(ask("late", other), limit)
+			}
+		}
+		b.refused(b.request(r, "late"))
+		for _, h := range hs[1:] {
+			b.release(h.HoldRef, 0)
+		}
+		b.differs(ask("late", limit+9), limit)
+		b.release(hs[0].HoldRef, 0)
+		b.acquire(ask("late", limit+9))
+		b.differs(ask("later", limit), limit+9)
+	}
+}
+
+// differs asks for what must be refused because holds with that limit are there.
+func (b *bench) differs(q request, limit int) {
+	b.t.Helper()
+	held := b.refusal(q)
+	if !held.LimitDiffers {
+		b.t.Errorf("limit %d beside holds with limit %d: the refusal does not say that they differ", q.Limit, limit)
+	}
+	for _, s := range held.Holders {
+		if s.Limit != limit {
+			b.t.Errorf("%q is told to have limit %d, want %d", s.LockID, s.Limit, limit)
+		}
+	}
+}
+
+// Where callers were promised that their own limit alone decides, it does: how many
+// others hold counts, not with which limits, and the hold itself has none to tell.
+func ownLimits(b *bench) {
+	b.needsShared()
+	own := func(id string, limit int) request {
+		q := b.request("r", id).shared(limit)
+		q.OwnLimit = true
+		return q
+	}
 	var hs []hold
 	for i, limit := range []int{1, 2, 3, 0, 5} {
 		id := fmt.Sprint("holder ", i)
 		if limit > 1 {
-			b.refused(b.request("r", id).shared(limit - 1))
+			b.refused(own(id, limit-1))
 		}
-		hs = append(hs, b.acquire(b.request("r", id).shared(limit)))
+		hs = append(hs, b.acquire(own(id, limit)))
 	}
-	b.rises(hs...)
+	for _, s := range b.list(driver.Filter{}) {
+		if s.Limit != driver.LimitUnknown {
+			b.t.Errorf("%q is listed with limit %d, want it unknown", s.LockID, s.Limit)
+		}
+	}
 	b.refused(b.request("r", "late").shared(5))
-	b.refused(b.request("r", "late").shared(3))
-	b.refused(b.request("r", "late"))
-	for _, h := range hs[:3] {
-		b.refused(b.request("r", "late").shared(2))
+	kept := b.acquire(b.request("r", "kept").shared(6))
+	b.acquire(own("beside", 9))
+	if !b.refusal(b.request("r", "late").shared(8)).LimitDiffers {
+		b.t.Error("a limit that is known differs from the one asked for, and the refusal does not say so")
+	}
+	b.release(kept.HoldRef, 0)
+	for _, h := range hs[:4] {
+		b.refused(own("late", 2))
 		b.release(h.HoldRef, 0)
 	}
-	b.refused(b.request("r", "late").shared(2))
-	b.acquire(b.request("r", "late").shared(3))
+	b.refused(own("late", 2))
+	b.acquire(own("late", 3))
 }
 
 // A permit past its end is free, for a new holder and for the old one.
@@ -106,8 +168,9 @@ func expiredPermit(b *bench) {
 	b.refused(b.request("r", "next").shared(2))
 	b.pass(b.short)
 	next := b.acquire(b.request("r", "next").shared(2))
-	b.refused(request(goes.request).shared(2))
-	again := b.acquire(request(goes.request).shared(3))
+	b.refused(request(goes.request))
+	b.release(next.HoldRef, 0)
+	again := b.acquire(request(goes.request))
 	b.rises(stays, goes, next, again)
 	b.live(stays)
 }
@@ -213,11 +276,14 @@ func heldError(b *bench) {
 		return
 	}
 	for i, ttl := range []time.Duration{2 * b.long, b.long, 3 * b.long} {
-		b.acquire(b.request("shared", fmt.Sprint(i)).shared(0).ttl(ttl))
+		b.acquire(b.request("shared", fmt.Sprint(i)).shared(3).ttl(ttl))
 	}
+	b.left("room for one more", b.refusal(b.request("shared", "late").shared(3)).RetryAfter, b.long)
 	for limit, wait := range map[int]time.Duration{3: b.long, 2: 2 * b.long, 1: 3 * b.long} {
-		held := b.refusal(b.request("shared", "late").shared(limit))
-		b.left(fmt.Sprint("room for limit ", limit), held.RetryAfter, wait)
+		q := b.request("shared", "late").shared(limit)
+		q.OwnLimit = true
+		b.left(fmt.Sprint("room for limit ", limit), b.refusal(q).RetryAfter, wait)
 	}
+	b.left("all have gone that have another limit", b.refusal(b.request("shared", "late").shared(9)).RetryAfter, 3*b.long)
 	b.left("room for a writer", b.refusal(b.request("shared", "late")).RetryAfter, 3*b.long)
 }

@@ -33,21 +33,26 @@ var mutants = map[string]mutant{
 			}
 		}, "S25_limits",
 	},
-	"limit of the last holder decides": {
+	"limits are not compared": {
 		func(r *rules) {
-			limits := map[string]int{}
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
-				asked := q.Limit
-				if q.Mode == driver.Shared && limits[q.Resource] > 0 {
-					q.Limit = limits[q.Resource]
-				}
+				kept := q.HeldLimit()
+				q.OwnLimit = q.Mode == driver.Shared
 				rec, g, changed, err := model.Acquire(rec, now, q)
-				if changed {
-					limits[q.Resource] = asked
+				if changed && err == nil {
+					rec.Holds[len(rec.Holds)-1].Limit = kept
 				}
 				return rec, g, changed, err
 			}
 		}, "S25_limits",
+	},
+	"limits are compared though the asker's own decides": {
+		func(r *rules) {
+			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
+				q.OwnLimit = false
+				return model.Acquire(rec, now, q)
+			}
+		}, "S25_limits_of_their_own",
 	},
 	"expired holds count": {
 		func(r *rules) {

@@ -38,6 +38,7 @@ type Event struct {
 	Ref           driver.HoldRef
 	Mode          driver.Mode
 	Limit         int
+	OwnLimit      bool
 	TTL           time.Duration
 	TakeoverDelay time.Duration
 	After         time.Duration
@@ -143,7 +144,7 @@ func (r *Recorder) Acquire(ctx context.Context, q driver.AcquireRequest) (driver
 	e := Event{
 		Op:   Acquire,
 		Ref:  driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
-		Mode: q.Mode, Limit: q.Limit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
+		Mode: q.Mode, Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
 	}
 	e.settle(err)
 	var held *driver.HeldError

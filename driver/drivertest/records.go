@@ -81,7 +81,7 @@ func deadContext(b *bench) {
 	check("renew", err)
 	_, err = b.Store.Release(dead, []driver.ReleaseRequest{{HoldRef: h.HoldRef}})
 	check("release", err)
-	_, err = b.Store.Sweep(dead, 0)
+	_, err = b.Store.Sweep(dead, driver.SweepRequest{})
 	check("sweep", err)
 	n := 0
 	for _, err := range b.Store.List(dead, driver.Filter{}) {
@@ -158,7 +158,7 @@ func damagedRecord(b *bench) {
 		damaged("list", err)
 	}
 	// Whether a sweep reports what it cannot read is its own affair.
-	_, _ = b.Store.Sweep(b.t.Context(), 0)
+	_, _ = b.Store.Sweep(b.t.Context(), driver.SweepRequest{})
 	acquires()
 	b.acquire(b.request("good", "b"))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -143,8 +142,8 @@ func (r *Repeater) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.S
 }
 
 // Sweep implements driver.Store.
-func (r *Repeater) Sweep(ctx context.Context, idle time.Duration) (driver.SweepResult, error) {
-	return repeat(ctx, func() (driver.SweepResult, error) { return r.Store.Sweep(ctx, idle) })
+func (r *Repeater) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
+	return repeat(ctx, func() (driver.SweepResult, error) { return r.Store.Sweep(ctx, q) })
 }
 
 // Watch implements driver.Watcher.

@@ -164,14 +164,14 @@ func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-func (s *ruled) Sweep(ctx context.Context, idle time.Duration) (total driver.SweepResult, err error) {
+func (s *ruled) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	now, err := s.enter(ctx)
 	if err != nil {
 		return total, err
 	}
 	defer s.mu.Unlock()
 	for name, r := range s.records {
-		r, dropped, remove := s.rules.sweep(r, now, idle)
+		r, dropped, remove := s.rules.sweep(r, now, q.Idle)
 		s.records[name] = r
 		if dropped > 0 {
 			s.change(drivertest.Sweep, r, false)

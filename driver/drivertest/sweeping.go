@@ -13,6 +13,7 @@ var sweeping = []subtest{
 	{"S32_sweep_spares_what_blocks", sweepSpares},
 	{"S32_sweep_races_renewals", sweepRacesRenewals},
 	{"S32_sweep_races_acquires", sweepRacesAcquires},
+	{"sweeps_are_bounded", sweepsAreBounded},
 	{"retention", retention},
 }
 
@@ -72,7 +73,7 @@ func (b *bench) sweeping() (stop func()) {
 	beside := b.other()
 	sweeper.Go(func() {
 		for ctx.Err() == nil {
-			if _, err := beside.Sweep(ctx, 0); err != nil && ctx.Err() == nil {
+			if _, err := beside.Sweep(ctx, driver.SweepRequest{}); err != nil && ctx.Err() == nil {
 				b.t.Errorf("sweep: %v", err)
 				return
 			}
@@ -113,6 +114,40 @@ func sweepRacesAcquires(b *bench) {
 		for i, r := range b.releaseAll(releases) {
 			b.found(r.Found, true, "release of "+last[i].Resource)
 		}
+	}
+}
+
+// A sweep that may change so many records changes no more, says that more may be
+// due, and gets through all in the end; what is not due costs it no turn.
+func sweepsAreBounded(b *bench) {
+	b.needs(b.Store.Traits().Sweeps, "need of sweeps")
+	const due, most = 25, 10
+	for i := range due {
+		b.acquire(b.request(fmt.Sprint("live ", i), "a"))
+		b.acquire(b.request(fmt.Sprint("due ", i), "a").ttl(b.short))
+	}
+	b.pass(b.short)
+	dropped := 0
+	for turn := 1; ; turn++ {
+		r, err := b.Store.Sweep(b.t.Context(), driver.SweepRequest{Idle: b.long, Most: most})
+		if err != nil {
+			b.t.Fatalf("sweep %d: %v", turn, err)
+		}
+		if r.Holds > most {
+			b.t.Errorf("sweep %d changed %d records, %d were allowed", turn, r.Holds, most)
+		}
+		if dropped += r.Holds; !r.More {
+			break
+		}
+		if turn == due {
+			b.t.Fatalf("after %d sweeps there is still more to do, and %d of %d are done", turn, dropped, due)
+		}
+	}
+	if dropped < due && !b.Repeats {
+		b.t.Errorf("%d holds were dropped in all, %d were due", dropped, due)
+	}
+	if n := len(b.list(driver.Filter{Expired: true})); n != due && !b.marked || n > due+1 {
+		b.t.Errorf("list shows %d holds after the sweeps, want the %d live ones", n, due)
 	}
 }
 

@@ -13,7 +13,12 @@ func (h *logged) String() string {
 
 // excludes: the two must not live at once.
 func (h *logged) excludes(g *logged) bool {
-	return h.Mode == driver.Exclusive || g.Mode == driver.Exclusive || h.Ref.LockID == g.Ref.LockID
+	return h.Mode == driver.Exclusive || g.Mode == driver.Exclusive || h.Ref.LockID == g.Ref.LockID || h.limitDiffers(g.Event)
+}
+
+// limitDiffers: a shared request is not granted beside h, for their limits differ.
+func (h *logged) limitDiffers(e Event) bool {
+	return !h.OwnLimit && !e.OwnLimit && h.Limit != e.Limit
 }
 
 // judgeTokens: a hold that was asked for after another was granted has the
@@ -58,7 +63,7 @@ func (tr *trial) judgeGrant(g *logged) {
 			if h.Limit == 0 {
 				most = 0
 			}
-			if most > 0 {
+			if most > 0 { // whose own limits decide may have different ones
 				most = max(most, h.Limit)
 			}
 		}
@@ -83,7 +88,7 @@ func (tr *trial) judgeRefusal(e Event) {
 			continue
 		}
 		self = self || h.Ref.LockID == e.Ref.LockID && h.mayLive(e.Called, e.Answered)
-		if h.Mode == driver.Exclusive || e.Mode == driver.Exclusive || h.Ref.LockID == e.Ref.LockID {
+		if h.Mode == driver.Exclusive || e.Mode == driver.Exclusive || h.Ref.LockID == e.Ref.LockID || h.limitDiffers(e) {
 			inTheWay = true
 		} else {
 			shared++
@@ -93,7 +98,7 @@ func (tr *trial) judgeRefusal(e Event) {
 		if m.Called.Order < e.Answered.Order {
 			shared++
 			self = self || m.Ref.LockID == e.Ref.LockID
-			inTheWay = inTheWay || self || m.Mode == driver.Exclusive || e.Mode == driver.Exclusive
+			inTheWay = inTheWay || self || m.Mode == driver.Exclusive || e.Mode == driver.Exclusive || !m.OwnLimit && !e.OwnLimit && m.Limit != e.Limit
 		}
 	}
 	if !inTheWay && (e.Limit == 0 || shared < e.Limit) {

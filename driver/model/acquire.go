@@ -37,7 +37,7 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 	}
 	end := now.plus(q.TTL)
 	r = r.touched(now, append(holds, Hold{
-		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Token: token, Details: q.Details,
+		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.HeldLimit(), Token: token, Details: q.Details,
 		Created: now, End: end, TakeoverDelay: q.TakeoverDelay,
 	}))
 	r.Token = token
@@ -60,9 +60,10 @@ func inTheWay(r Record, now Time, q driver.AcquireRequest) bool {
 	return q.Limit > 0 && shared >= q.Limit
 }
 
-// excludes: q is not granted beside h, whatever its limit.
+// excludes: q is not granted beside h, however many others there are.
 func (h *Hold) excludes(q *driver.AcquireRequest) bool {
-	return h.LockID == q.LockID || h.Mode == driver.Exclusive || q.Mode == driver.Exclusive
+	return h.LockID == q.LockID || h.Mode == driver.Exclusive || q.Mode == driver.Exclusive ||
+		q.LimitDiffers(h.Mode, h.Limit)
 }
 
 // nextToken keeps tokens rising even if the record was deleted in between,
@@ -89,11 +90,10 @@ func held(r Record, now Time, q driver.AcquireRequest) error {
 		}
 		e.Holders = append(e.Holders, h.status(r.Resource, now))
 		wait := h.clear().until(now)
+		e.BySelf = e.BySelf || h.LockID == q.LockID && h.live(now)
+		e.LimitDiffers = e.LimitDiffers || q.LimitDiffers(h.Mode, h.Limit)
 		switch {
-		case h.LockID == q.LockID:
-			e.BySelf = e.BySelf || h.live(now)
-			sure = max(sure, wait)
-		case h.Mode == driver.Exclusive || q.Mode == driver.Exclusive:
+		case h.excludes(&q):
 			sure = max(sure, wait)
 		default:
 			waits = append(waits, wait)

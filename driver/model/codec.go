@@ -14,6 +14,7 @@ type encodedHold struct {
 	LockID   string        `json:"lockId"`
 	HoldID   driver.HoldID `json:"holdId"`
 	Mode     *driver.Mode  `json:"mode"`
+	Limit    *int          `json:"limit,omitempty"` // of a shared hold; absent: not known
 	Token    uint64        `json:"token"`
 	Owner    string        `json:"owner,omitempty"`
 	Host     string        `json:"host,omitempty"`
@@ -39,6 +40,9 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 		}
 		if h.End != NoEnd {
 			out[i].End = &holds[i].End
+		}
+		if h.Mode == driver.Shared && h.Limit != driver.LimitUnknown {
+			out[i].Limit = &holds[i].Limit
 		}
 	}
 	return json.Marshal(out)
@@ -69,6 +73,12 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 		if e.Mode != nil {
 			h.Mode = *e.Mode
 		}
+		switch {
+		case e.Limit != nil:
+			h.Limit = *e.Limit
+		case h.Mode == driver.Shared:
+			h.Limit = driver.LimitUnknown
+		}
 		err := e.check()
 		if err == nil {
 			err = h.check()
@@ -85,6 +95,9 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 func (e encodedHold) check() error {
 	if e.Mode == nil {
 		return fmt.Errorf("no mode")
+	}
+	if e.Limit != nil && (*e.Limit < 0 || *e.Mode != driver.Shared) {
+		return fmt.Errorf("limit %d of an %v hold", *e.Limit, *e.Mode)
 	}
 	if e.DelayMS < 0 || e.DelayMS > driver.MaxTTL.Milliseconds() {
 		return fmt.Errorf("takeover delay of %d ms", e.DelayMS)

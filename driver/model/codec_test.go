@@ -12,11 +12,13 @@ import (
 
 var someHolds = []Hold{
 	{
-		LockID: "a", HoldID: driver.HoldID{1}, Mode: driver.Shared, Token: 7,
+		LockID: "a", HoldID: driver.HoldID{1}, Mode: driver.Shared, Limit: 3, Token: 7,
 		Details: driver.Details{Owner: "ann", Host: `"h1"`, Comment: "$x <&> \u2028 🔒"},
 		Created: 1000, Renewed: 2000, Waited: 1500, End: 3000, TakeoverDelay: 5 * time.Second, Released: true,
 	},
 	{LockID: "b", HoldID: driver.HoldID{2}, Token: driver.MaxToken, Created: 1, End: NoEnd, TakeoverDelay: driver.MaxTTL},
+	{LockID: "c", HoldID: driver.HoldID{3}, Mode: driver.Shared, Token: 1, End: NoEnd},
+	{LockID: "d", HoldID: driver.HoldID{4}, Mode: driver.Shared, Limit: driver.LimitUnknown, Token: 2, End: NoEnd},
 }
 
 func TestHoldsRoundTrip(t *testing.T) {
@@ -35,7 +37,7 @@ func TestHoldsRoundTrip(t *testing.T) {
 // The text is a format: other programs and later versions read it.
 func TestHoldsFormat(t *testing.T) {
 	text, err := EncodeHolds(someHolds[:1])
-	const want = `[{"lockId":"a","holdId":"010000000000000000000000","mode":"shared","token":7,` +
+	const want = `[{"lockId":"a","holdId":"010000000000000000000000","mode":"shared","limit":3,"token":7,` +
 		`"owner":"ann","host":"\"h1\"","comment":"$x \u003c\u0026\u003e \u2028 🔒",` +
 		`"created":1000,"renewed":2000,"waited":1500,"end":3000,"takeoverDelayMs":5000,"released":true}]`
 	if err != nil || string(text) != want {
@@ -85,6 +87,9 @@ func TestDamagedHolds(t *testing.T) {
 		"mode as number":     edit(`"shared"`, `1`),
 		"mode null":          edit(`"shared"`, `null`),
 		"no mode":            edit(`"mode":"shared",`, ``),
+		"limit negative":     edit(`"token"`, `"limit":-1,"token"`),
+		"limit in part":      edit(`"token"`, `"limit":1.5,"token"`),
+		"limit, exclusive":   edit(`"shared","token"`, `"exclusive","limit":1,"token"`),
 		"token 0":            edit(`:7`, `:0`),
 		"token negative":     edit(`:7`, `:-7`),
 		"token in part":      edit(`:7`, `:7.5`),

@@ -71,6 +71,7 @@ type Hold struct {
 	LockID        string
 	HoldID        driver.HoldID
 	Mode          driver.Mode
+	Limit         int // of a shared hold: 0 none, driver.LimitUnknown
 	Token         uint64
 	Details       driver.Details
 	Created       Time
@@ -104,7 +105,7 @@ func (h Hold) matches(ref driver.HoldRef) bool {
 func (h Hold) status(resource string, now Time) driver.Status {
 	return driver.Status{
 		Resource: resource, LockID: h.LockID, HoldID: h.HoldID,
-		Mode: h.Mode, Token: h.Token, Details: h.Details,
+		Mode: h.Mode, Limit: h.Limit, Token: h.Token, Details: h.Details,
 		Created: h.Created.Std(), Renewed: h.Renewed.Std(), Waited: h.Waited.Std(),
 		Left: h.End.until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released,
 	}

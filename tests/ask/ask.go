@@ -97,7 +97,7 @@ func Damaged(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	for _, err := range s.List(t.Context(), driver.Filter{Resource: ref.Resource}) {
 		damaged("list", err)
 	}
-	if _, err := s.Sweep(t.Context(), 0); err != nil {
+	if _, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil {
 		t.Errorf("sweep: %v", err)
 	}
 }

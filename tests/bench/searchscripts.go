@@ -50,7 +50,7 @@ func searchScriptsOf(ctx context.Context, n *searchNode) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if _, err := store.Sweep(ctx, 0); err != nil {
+	if _, err := store.Sweep(ctx, driver.SweepRequest{}); err != nil {
 		return result{}, err
 	}
 	took := time.Since(start)

@@ -58,7 +58,7 @@ func TestInit(t *testing.T) {
 				if len(found) != 2 {
 					t.Errorf("listed %q", found)
 				}
-				if _, err := s.Sweep(t.Context(), 0); err != nil {
+				if _, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil {
 					t.Error(err)
 				}
 				if name == "of old clients" {

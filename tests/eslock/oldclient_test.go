@@ -201,7 +201,7 @@ func TestOldClients(t *testing.T) {
 				if found != 1 {
 					t.Errorf("found %d times", found)
 				}
-				if res, err := s.Sweep(t.Context(), time.Hour); err != nil || res.Holds < 1 {
+				if res, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil || res.Holds < 1 {
 					t.Errorf("%+v, %v", res, err)
 				}
 				if got := n.Source(t, index, r+" expired")["expires"]; got != "1970-01-01T00:00:00Z" {

@@ -39,7 +39,7 @@ func compiledOnce(t *testing.T, n node) {
 					if _, err := s.Acquire(t.Context(), short); err != nil {
 						t.Error(err)
 					}
-					if _, err := s.Sweep(t.Context(), 0); err != nil {
+					if _, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil {
 						t.Error(err)
 					}
 				}

@@ -86,7 +86,7 @@ func TestRedIndex(t *testing.T) {
 		// For a refresh the server waits a minute.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = s.Sweep(ctx, time.Hour)
+		_, err = s.Sweep(ctx, driver.SweepRequest{Idle: time.Hour})
 		faults.MustBeUnknown(t, err)
 		n.set(t, index, "routing.allocation.require._name", nil)
 		n.awaitShards(t, index)

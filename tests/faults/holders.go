@@ -132,7 +132,7 @@ func sweepRacesRenewals(b *bench) {
 	}
 	seen := make(map[driver.HoldID]time.Time)
 	b.eventually("each is renewed", func() bool {
-		if _, err := sweeper.Sweep(b.Context(), time.Minute); err != nil {
+		if _, err := sweeper.Sweep(b.Context(), driver.SweepRequest{Idle: time.Minute}); err != nil {
 			b.Fatal(err)
 		}
 		for st, err := range b.near.List(b.Context(), driver.Filter{}) {

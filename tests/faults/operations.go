@@ -45,7 +45,7 @@ var Operations = map[string]Operation{
 		return nil
 	}),
 	"sweep": looking(func(ctx context.Context, s driver.Store) error {
-		_, err := s.Sweep(ctx, time.Hour)
+		_, err := s.Sweep(ctx, driver.SweepRequest{Idle: time.Hour})
 		return err
 	}),
 	"init": looking(func(ctx context.Context, s driver.Store) error { return s.(driver.Initializer).Init(ctx) }),

@@ -44,7 +44,7 @@ func Exercise(t *testing.T, handles ...driver.Store) []drivertest.Event {
 	sweeper.Go(func() {
 		for pace := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-pace {
 			// What it answers is of no matter: it must change nothing that anybody sees.
-			_, _ = handles[0].Sweep(ctx, 0)
+			_, _ = handles[0].Sweep(ctx, driver.SweepRequest{})
 		}
 	})
 	for i := range workers {
@@ -98,7 +98,7 @@ func (w *worker) round(ctx context.Context) {
 		q.TakeoverDelay = 5 * w.unit
 	}
 	if w.shared && w.rnd.IntN(2) == 0 {
-		q.Mode, q.Limit = driver.Shared, w.rnd.IntN(4)
+		q.Mode, q.Limit = driver.Shared, 2+w.rnd.IntN(5)/4
 	}
 	ref, ok := w.acquire(ctx, q)
 	if len(w.late) > 0 && w.rnd.IntN(4) == 0 {

@@ -31,6 +31,7 @@ type hold struct {
 	token   uint64 // 0: granted without an answer; then it is
 	above   uint64 // higher than this
 	mode    driver.Mode
+	limit   int           // of a shared hold
 	soonest time.Duration // its end lies between these
 	latest  time.Duration
 	delay   time.Duration
@@ -69,7 +70,8 @@ func (h hold) matches(ref driver.HoldRef) bool {
 }
 
 func (h hold) excludes(r request) bool {
-	return h.lockID == r.Ref.LockID || h.mode == driver.Exclusive || r.Mode == driver.Exclusive
+	return h.lockID == r.Ref.LockID || h.mode == driver.Exclusive || r.Mode == driver.Exclusive ||
+		h.limit != r.Limit
 }
 
 // step returns every state that the resource can be in after the request, which
@@ -143,7 +145,7 @@ func (s state) granted(r request) (next []state) {
 		return next
 	}
 	return append(next, fresh.add(hold{
-		name: name{r.Ref.LockID, r.Ref.HoldID}, token: token, above: s.last, mode: r.Mode,
+		name: name{r.Ref.LockID, r.Ref.HoldID}, token: token, above: s.last, mode: r.Mode, limit: r.Limit,
 		soonest: plus(r.from, r.TTL), latest: plus(r.to, r.TTL), delay: r.TakeoverDelay,
 	}))
 }

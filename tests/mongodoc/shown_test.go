@@ -144,7 +144,7 @@ func TestSweepKeepsToTheLayout(t *testing.T) {
 		late := ask.Granted(t, s, q)
 		live := ask.Granted(t, s, ask.Request("live", "a"))
 		for _, d := range []time.Duration{time.Second, time.Second} {
-			if got, err := s.Sweep(t.Context(), time.Minute); err != nil || got.Holds != 0 {
+			if got, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Minute}); err != nil || got.Holds != 0 {
 				t.Fatalf("sweep: %+v, error %v; nothing had expired", got, err)
 			}
 			if err := clock.Pass(t.Context(), d); err != nil {
@@ -158,7 +158,7 @@ func TestSweepKeepsToTheLayout(t *testing.T) {
 		if n := len(list(t, s, driver.Filter{Expired: true})); n != 2 {
 			t.Errorf("list shows %d holds, want the live and the expired one", n)
 		}
-		got, err := s.Sweep(t.Context(), time.Minute)
+		got, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Minute})
 		if err != nil || got.Holds != 1 {
 			t.Errorf("sweep: %+v, error %v; want one hold dropped", got, err)
 		}

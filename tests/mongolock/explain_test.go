@@ -61,7 +61,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		mu.Lock()
 		finds = nil
 		mu.Unlock()
-		if _, err := s.Sweep(t.Context(), time.Hour); err != nil {
+		if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		var expired []bson.Raw

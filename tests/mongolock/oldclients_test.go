@@ -153,7 +153,7 @@ func TestOldClientsExpire(t *testing.T) {
 		t.Errorf("count is %d", n)
 	}
 	release(t, s, true, ref)
-	if got, err := s.Sweep(t.Context(), time.Hour); err != nil || got != (driver.SweepResult{Holds: 1}) {
+	if got, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil || got != (driver.SweepResult{Holds: 1}) {
 		t.Errorf("sweep: %+v, error %v", got, err)
 	}
 	if !oldXLock(t, coll, "x", "old", nil) || !oldXLock(t, coll, "s", "old", nil) {

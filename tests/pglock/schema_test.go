@@ -86,7 +86,7 @@ func TestRights(t *testing.T) {
 	}
 	release(t, s, true, ref)
 	ask.Woken(t, signals, "a release")
-	if _, err := s.Sweep(t.Context(), 0); err != nil {
+	if _, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -98,7 +98,7 @@ func TestRoundTrips(t *testing.T) {
 	})
 	want("list", 1, func() { p.held(t, "new") })
 	want("sweep", 1, func() {
-		if _, err := p.Sweep(t.Context(), time.Hour); err != nil {
+		if _, err := p.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -151,11 +151,11 @@ func TestManyHolds(t *testing.T) {
 		t.Errorf("%d holds are listed", len(seen))
 	}
 	p.exec(t, `UPDATE SCHEMA.locks SET holds = jsonb_set(holds, '{0,end}', '1')`)
-	if r, err := p.Sweep(t.Context(), time.Hour); err != nil || r.Holds != n || r.Records != 0 {
+	if r, err := p.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil || r.Holds != n || r.Records != 0 {
 		t.Errorf("swept %+v, error %v", r, err)
 	}
 	p.exec(t, `UPDATE SCHEMA.locks SET touched = 1`)
-	if r, err := p.Sweep(t.Context(), time.Hour); err != nil || r.Records != n {
+	if r, err := p.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil || r.Records != n {
 		t.Errorf("swept %+v, error %v", r, err)
 	}
 }

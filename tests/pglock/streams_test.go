@@ -92,11 +92,11 @@ func TestNotifiesWatchersOnly(t *testing.T) {
 	}
 	// As long as somebody may wait, the row stays.
 	p.exec(t, "UPDATE SCHEMA.locks SET touched = 0, token = 0")
-	if r, err := p.Sweep(t.Context(), 0); err != nil || r.Records != 2 {
+	if r, err := p.Sweep(t.Context(), driver.SweepRequest{}); err != nil || r.Records != 2 {
 		t.Errorf("swept %+v, error %v", r, err)
 	}
 	p.exec(t, "UPDATE SCHEMA.locks SET watched = 1")
-	if r, err := p.Sweep(t.Context(), 0); err != nil || r.Records != 1 {
+	if r, err := p.Sweep(t.Context(), driver.SweepRequest{}); err != nil || r.Records != 1 {
 		t.Errorf("swept %+v, error %v", r, err)
 	}
 }

@@ -180,7 +180,7 @@ func TestLockedRow(t *testing.T) {
 	if _, err := p.Watch(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "locked by another") {
 		t.Errorf("watch: %v", err)
 	}
-	if _, err := p.Sweep(t.Context(), time.Hour); err != nil {
+	if _, err := p.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
 		t.Error(err)
 	}
 	n := 0

@@ -155,7 +155,7 @@ func orphans(resource string, all []*span, events []history.Event) (found []Viol
 				continue
 			}
 			shared++
-			cause = cause || !s.first.Shared || !e.Shared || s.first.LockID == e.LockID
+			cause = cause || !s.first.Shared || !e.Shared || s.first.LockID == e.LockID || s.first.Limit != e.Limit
 		}
 		if !cause && (e.Limit == 0 || shared < e.Limit) {
 			found = append(found, Violation{

@@ -62,7 +62,8 @@ func (t *task) lock(ctx context.Context) *holdfast.Hold {
 	resource, lock := fmt.Sprint("r", t.rnd.IntN(t.Resources)), t.locks.Lock
 	shared := t.shared && t.rnd.IntN(4) == 0
 	if shared {
-		lock, o.Limit = t.locks.RLock, t.rnd.IntN(4)
+		// As a rule all agree on how many there may be.
+		lock, o.Limit = t.locks.RLock, 2+t.rnd.IntN(8)/7
 	}
 	e := history.Event{
 		Kind: history.Wait, Resource: resource, LockID: o.LockID, Shared: shared, Limit: o.Limit, Until: history.Now() + patience,

@@ -157,7 +157,7 @@ func oldExpires(r *round) {
 	r.leave()
 	r.pass(rest + time.Millisecond) // it takes those of two layouts a moment longer
 	if r.rnd.IntN(2) == 0 {
-		_, err := r.anyNew().store.Sweep(r.ctx, time.Hour)
+		_, err := r.anyNew().store.Sweep(r.ctx, driver.SweepRequest{Idle: time.Hour})
 		r.check(err)
 	}
 	h := r.gets(r.anyNew(), r.timeout)
