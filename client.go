@@ -2,6 +2,8 @@ package holdfast
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,8 +17,7 @@ import (
 type Client struct {
 	config
 	store     driver.Store
-	owned     bool          // Close closes the store
-	initTurn  chan struct{} // holds one value: the turn to run Init
+	owned     bool // Close closes the store
 	initDone  atomic.Bool
 	life      context.Context // ends with Close
 	endLife   context.CancelFunc
@@ -28,6 +29,7 @@ type Client struct {
 	// never held across I/O or a call of the user's code.
 	mu       sync.Mutex
 	closed   bool
+	initRun  *preparing          // under way, or nil
 	schedule schedule            // of the live holds, by what is to be done next
 	lines    map[string]line     // by resource
 	arrivals uint64              // counts askers and their attempts, to tell which came first
@@ -43,7 +45,6 @@ func New(store driver.Store, opts *Options) *Client {
 	c := &Client{
 		config:    newConfig(opts),
 		store:     store,
-		initTurn:  make(chan struct{}, 1),
 		closeDone: make(chan struct{}),
 		born:      time.Now(),
 		lines:     make(map[string]line),
@@ -70,8 +71,19 @@ func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) 
 	return c, nil
 }
 
-// ready runs the store's Init once. One that failed is run again by the next
-// operation: the reason may have been mended.
+// preparing is one run of the store's Init, for all who wait for it.
+type preparing struct {
+	done chan struct{}
+	err  error
+}
+
+// initTimeout is how long an Init may take. What a store does in it may be
+// repeated, so that one that was cut off goes on with the next.
+const initTimeout = 10 * time.Second
+
+// ready waits until the store's Init has succeeded once. A run that fails is the
+// answer to all who waited for it; the next operation begins another, for the
+// reason may have been mended.
 func (c *Client) ready(ctx context.Context) error {
 	if c.initDone.Load() {
 		return nil
@@ -81,27 +93,54 @@ func (c *Client) ready(ctx context.Context) error {
 		c.initDone.Store(true)
 		return nil
 	}
+	c.mu.Lock()
+	if c.initDone.Load() { // since the first look
+		c.mu.Unlock()
+		return nil
+	}
+	run := c.initRun
+	if run == nil {
+		run = &preparing{done: make(chan struct{})}
+		c.initRun = run
+		c.work.Add(1) // the caller is an operation that Close waits for
+		// Whoever began it may leave; the others still wait.
+		go c.prepare(context.WithoutCancel(ctx), store, run)
+	}
+	c.mu.Unlock()
 	select {
-	case c.initTurn <- struct{}{}:
-		defer func() { <-c.initTurn }()
+	case <-run.done:
+		return run.err
 	case <-ctx.Done():
 		return ctxError(ctx)
 	case <-c.life.Done():
 		return ErrClosed
 	}
-	if c.initDone.Load() {
-		return nil
-	}
+}
+
+// prepare runs Init once.
+func (c *Client) prepare(ctx context.Context, store driver.Initializer, run *preparing) {
+	defer c.work.Done()
 	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
-	if err := store.Init(ctx); err != nil {
-		return c.whyEnded(err)
+	ctx, stop := context.WithTimeout(ctx, initTimeout)
+	defer stop()
+	err := store.Init(ctx)
+	switch {
+	case err == nil:
+		c.initDone.Store(true)
+		// Some stores know only now whether they can wake who waits.
+		t := c.store.Traits()
+		c.log.DebugContext(ctx, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
+		err = fmt.Errorf("the store was not ready within %v: %w", initTimeout, err)
 	}
-	c.initDone.Store(true)
-	// Some stores know only now whether they can wake who waits.
-	t := c.store.Traits()
-	c.log.DebugContext(ctx, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
-	return nil
+	if err != nil {
+		run.err = c.whyEnded(err)
+	}
+	c.mu.Lock()
+	c.initRun = nil
+	c.mu.Unlock()
+	close(run.done)
 }
 
 // untilClose returns ctx made to end also with the Client, for calls of the store
