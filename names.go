@@ -38,6 +38,9 @@ const (
 	MaxTTL  = driver.MaxTTL
 )
 
+// LimitUnknown is Status.Limit of a shared hold whose limit the store did not keep.
+const LimitUnknown = driver.LimitUnknown
+
 // ParseHoldID reads the 24 hex digits of a HoldID.
 func ParseHoldID(s string) (HoldID, error) { return driver.ParseHoldID(s) }
 

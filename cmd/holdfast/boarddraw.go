@@ -126,7 +126,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 		unlock, target = unlock+" "+target, ""
 	}
 	return [...]string{
-		fmt.Sprintf("%s  %v, token %d", hold.Resource, hold.Mode, hold.Token),
+		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(*hold), hold.Token),
 		fmt.Sprintf("lock ID %s  hold ID %v", hold.LockID, hold.HoldID),
 		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
 			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
@@ -167,4 +167,12 @@ func clockTime(t, now time.Time) string {
 		return t.Format("Jan _2 15:04")
 	}
 	return t.Format(time.DateOnly)
+}
+
+// modeOf is the mode of a hold, with its limit if it has one.
+func modeOf(s holdfast.Status) string {
+	if s.Mode == holdfast.Shared && s.Limit > 0 {
+		return fmt.Sprintf("%v with limit %d", s.Mode, s.Limit)
+	}
+	return s.Mode.String()
 }

@@ -16,7 +16,7 @@ import (
 const heldVariable = "HOLDFAST_HELD"
 
 // notNested refuses to run inside a run that holds the same resource: it would
-// wait for ever. Shared in shared is no harm, unless there is a limit.
+// wait for ever. Shared in shared is no harm, unless one of the two has a limit.
 func (j *job) notNested(held string) error {
 	exclusive, shared := j.marks()
 	outer := strings.Fields(held)
@@ -30,7 +30,7 @@ func (j *job) notNested(held string) error {
 // held is the value of heldVariable for the command.
 func (j *job) held(outer, lockID string) string {
 	mark, shared := j.marks()
-	if j.mode == holdfast.Shared {
+	if j.mode == holdfast.Shared && j.lock.Limit == 0 {
 		mark = shared
 	}
 	return strings.TrimSpace(outer + " " + mark + " " + lockIDMark(lockID))
@@ -49,8 +49,8 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// marks stand for the resource in its store, locked in either mode. A hash keeps
-// them short and without spaces.
+// marks stand for the resource in its store, locked such that no other lock of it
+// fits beside, or shared without a limit. A hash keeps them short and without spaces.
 func (j *job) marks() (exclusive, shared string) {
 	store := j.store.name()
 	if j.store.file != "" {

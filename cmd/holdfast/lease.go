@@ -79,7 +79,20 @@ func describe(e *holdfast.HeldError) string {
 	if c := e.Holders[0].Comment; c != "" {
 		text += fmt.Sprintf(" (%s)", c)
 	}
-	return text + more(len(e.Holders)-1)
+	return text + more(len(e.Holders)-1) + otherLimit(e)
+}
+
+// otherLimit says what is wrong if the request has another limit than the holders.
+func otherLimit(e *holdfast.HeldError) string {
+	if !e.LimitDiffers {
+		return ""
+	}
+	for _, s := range e.Holders {
+		if s.Mode == holdfast.Shared && s.Limit != holdfast.LimitUnknown {
+			return fmt.Sprintf(", with --limit %d: all who share it must give the same limit", s.Limit)
+		}
+	}
+	return ", with another --limit: all who share it must give the same limit"
 }
 
 // holder says whose a hold is.

@@ -143,6 +143,7 @@ type entry struct {
 	LockID   string          `json:"lockId"`
 	HoldID   holdfast.HoldID `json:"holdId"`
 	Mode     holdfast.Mode   `json:"mode"`
+	Limit    *int            `json:"limit"` // null for an exclusive hold, and where it is not known
 	Owner    string          `json:"owner"`
 	Host     string          `json:"host"`
 	Comment  string          `json:"comment"`
@@ -162,6 +163,9 @@ func entryOf(s holdfast.Status) entry {
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed), WaitedAt: moment(s.Waited),
 		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
+	}
+	if s.Mode == holdfast.Shared && s.Limit != holdfast.LimitUnknown {
+		e.Limit = &s.Limit
 	}
 	switch s.Left {
 	case driver.Unknown:

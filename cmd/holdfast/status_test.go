@@ -17,7 +17,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds := []holdfast.Status{{
-		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Token: driver.MaxToken,
+		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Limit: 3, Token: driver.MaxToken,
 		Details: driver.Details{Owner: "ada", Host: "web1", Comment: `"why"`},
 		Created: created, Renewed: created.Add(time.Second), Waited: created.Add(time.Minute), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
 		Released: true,
@@ -36,6 +36,7 @@ func TestJSON(t *testing.T) {
     "lockId": "lock",
     "holdId": "0123456789abcdef01234567",
     "mode": "shared",
+    "limit": 3,
     "owner": "ada",
     "host": "web1",
     "comment": "\"why\"",
@@ -52,6 +53,7 @@ func TestJSON(t *testing.T) {
     "lockId": "",
     "holdId": "",
     "mode": "exclusive",
+    "limit": null,
     "owner": "",
     "host": "",
     "comment": "",
@@ -68,6 +70,7 @@ func TestJSON(t *testing.T) {
     "lockId": "",
     "holdId": "",
     "mode": "exclusive",
+    "limit": null,
     "owner": "",
     "host": "",
     "comment": "",
