@@ -109,7 +109,7 @@ func (w *witness) session(ctx context.Context, t *testing.T, c *holdfast.Client,
 	ctx, cancel := context.WithTimeout(ctx, upTo(20*time.Second))
 	defer cancel()
 	o := &holdfast.LockOptions{
-		TTL:           100*time.Millisecond + upTo(4*time.Second),
+		TTL:           holdfast.MinTTL + upTo(4*time.Second),
 		TakeoverDelay: time.Duration(rnd.IntN(2)) * upTo(time.Second),
 		NoKeepAlive:   rnd.IntN(4) == 0,
 	}
@@ -131,7 +131,7 @@ func (w *witness) session(ctx context.Context, t *testing.T, c *holdfast.Client,
 	case <-time.After(upTo(5 * time.Second)):
 	}
 	if rnd.IntN(3) == 0 {
-		_ = h.Renew(ctx, upTo(5*time.Second)+100*time.Millisecond)
+		_ = h.Renew(ctx, upTo(5*time.Second)+holdfast.MinTTL)
 	}
 	if err := h.Unlock(ctx); errors.Is(err, holdfast.ErrReleased) || errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("Unlock: %v", err)

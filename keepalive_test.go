@@ -93,7 +93,7 @@ func TestS06_renewal_lost_for_a_while(t *testing.T) {
 // A single renewal that gets lost costs no lock, however short its TTL: it is
 // given up in time for another.
 func TestS06_renewal_hangs_once(t *testing.T) {
-	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second} {
+	for _, ttl := range []time.Duration{holdfast.MinTTL, time.Second, 3 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldReply: make(chan struct{})}, 1, 2, 7, 8))
 			c := newClient(t, f, nil)

@@ -186,7 +186,7 @@ func TestS08_grant_too_late(t *testing.T) {
 			if took := time.Since(began); took != 950*time.Millisecond {
 				t.Errorf("took %v", took)
 			}
-			if want := 937500 * time.Microsecond; h.Left() != want {
+			if want := 750 * time.Millisecond; h.Left() != want {
 				t.Errorf("%v left, want %v", h.Left(), want)
 			}
 			mustBeHeldBy(t, store, h)

@@ -17,9 +17,13 @@ import (
 // DefaultTTL is how long a hold lives without renewal unless options say else.
 const DefaultTTL = 30 * time.Second
 
-// MinTTL is the shortest TTL that a Client accepts: below it no margin is left
-// for a store's round trip.
-const MinTTL = 20 * time.Millisecond
+// MinTTL is the shortest TTL that a Client accepts. In a busy program a timer may
+// fire a tenth of a second late: with a margin that covers it, a shorter TTL would
+// leave no time to renew.
+const MinTTL = 500 * time.Millisecond
+
+// minMargin is the smallest margin that a Client accepts.
+const minMargin = 50 * time.Millisecond
 
 // Options are those of a Client. Nil and the zero value are the defaults.
 type Options struct {
@@ -30,8 +34,9 @@ type Options struct {
 	// from TTL/3 on. Default: DefaultTTL.
 	TTL time.Duration
 	// Margin is how long before its end in the store a hold counts as lost, to
-	// cover the drift of clocks and the time that stopping takes. At most half
-	// the TTL. Default: DefaultMargin.
+	// cover the drift of clocks, the lateness of timers and the time that
+	// stopping takes. At least 50 ms, at most half the TTL. Default:
+	// DefaultMargin.
 	Margin time.Duration
 	// Retention is how long Sweep keeps the records of idle resources. Default:
 	// 24 h. At least 1 min.
@@ -186,8 +191,8 @@ func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: TTL %v is below %v", ErrInvalid, ttl, MinTTL)
 	case ttl > MaxTTL:
 		return 0, fmt.Errorf("%w: TTL %v is above 100 years; use Forever", ErrInvalid, ttl)
-	case margin < 0 || margin > ttl/2:
-		return 0, fmt.Errorf("%w: margin %v is not between 0 and half the TTL of %v", ErrInvalid, margin, ttl)
+	case margin < minMargin || margin > ttl/2:
+		return 0, fmt.Errorf("%w: margin %v is not between %v and half the TTL of %v", ErrInvalid, margin, minMargin, ttl)
 	}
 	return ttl, nil
 }
@@ -201,9 +206,9 @@ func (cfg *config) marginOf(ttl time.Duration) time.Duration {
 }
 
 // DefaultMargin is the margin of a hold with that TTL unless Options.Margin says
-// else: TTL/16, at least 5 ms, at most 5 s.
+// else: TTL/16, at most 5 s; at least 250 ms or TTL/4, whichever is less.
 func DefaultMargin(ttl time.Duration) time.Duration {
-	return min(max(ttl/16, 5*time.Millisecond), 5*time.Second)
+	return min(max(ttl/16, min(ttl/4, 250*time.Millisecond)), 5*time.Second)
 }
 
 // never is a deadline that does not come.

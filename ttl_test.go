@@ -17,9 +17,10 @@ func TestS21_ttls(t *testing.T) {
 		ttl, lives, left time.Duration // left: to the holder, the margin less
 	}{
 		{0, 30 * time.Second, 28125 * time.Millisecond},
-		{20 * time.Millisecond, 20 * time.Millisecond, 15 * time.Millisecond},
-		{20*time.Millisecond + 999*time.Microsecond, 20 * time.Millisecond, 15 * time.Millisecond},
-		{time.Second, time.Second, 937500 * time.Microsecond},
+		{500 * time.Millisecond, 500 * time.Millisecond, 375 * time.Millisecond},
+		{500*time.Millisecond + 999*time.Microsecond, 500 * time.Millisecond, 375 * time.Millisecond},
+		{time.Second, time.Second, 750 * time.Millisecond},
+		{4 * time.Second, 4 * time.Second, 3750 * time.Millisecond},
 		{time.Minute, time.Minute, 56250 * time.Millisecond},
 		{year, year, year - 5*time.Second},
 		{holdfast.MaxTTL, holdfast.MaxTTL, holdfast.MaxTTL - 5*time.Second},
@@ -44,7 +45,7 @@ func TestS21_ttls(t *testing.T) {
 		})
 	}
 	for _, ttl := range []time.Duration{
-		time.Millisecond, 19999 * time.Microsecond, -1, -time.Hour, holdfast.MaxTTL + time.Millisecond, holdfast.Forever - 1,
+		time.Millisecond, 499999 * time.Microsecond, -1, -time.Hour, holdfast.MaxTTL + time.Millisecond, holdfast.Forever - 1,
 	} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,6 +83,7 @@ func TestMargin(t *testing.T) {
 		}
 		for name, opts := range map[string]*holdfast.Options{
 			"negative":               {Margin: -1},
+			"too small":              {Margin: 50*time.Millisecond - 1},
 			"over half the TTL":      {Margin: 15*time.Second + 1},
 			"over half of Forever's": {Margin: time.Minute, TTL: holdfast.Forever},
 		} {

@@ -9,11 +9,11 @@ import (
 
 func TestKillAfter(t *testing.T) {
 	for ttl, want := range map[time.Duration]time.Duration{
-		time.Hour:             5 * time.Second,
-		30 * time.Second:      5 * time.Second,
-		12 * time.Second:      2 * time.Second,
-		60 * time.Millisecond: 10 * time.Millisecond,
-		holdfast.MinTTL:       holdfast.MinTTL / 6,
+		time.Hour:              5 * time.Second,
+		30 * time.Second:       5 * time.Second,
+		12 * time.Second:       2 * time.Second,
+		600 * time.Millisecond: 100 * time.Millisecond,
+		holdfast.MinTTL:        holdfast.MinTTL / 6,
 	} {
 		var p policy
 		if err := p.check(ttl); err != nil || p.killAfter != want {

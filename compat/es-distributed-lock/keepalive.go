@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -130,7 +131,7 @@ func (s *state) due(h *hold, k *keeping) time.Duration {
 	if before >= h.ttl {
 		before = h.ttl / 2 // the last Acquire was for less than the one before KeepAlive
 	}
-	return h.end - min(max(before, 2*margin(h.ttl)), h.ttl-h.ttl/8)
+	return h.end - min(max(before, 2*holdfast.DefaultMargin(h.ttl)), h.ttl-h.ttl/8)
 }
 
 // keep extends the hold, and reports whether it did. It asks until the hold is no

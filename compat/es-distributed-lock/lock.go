@@ -76,9 +76,7 @@ const (
 
 // safe is when the hold counts as lost unless it is extended: before its end, by
 // the margin that holdfast.Client has.
-func (h *hold) safe() time.Duration { return h.end - margin(h.ttl) }
-
-func margin(ttl time.Duration) time.Duration { return min(holdfast.DefaultMargin(ttl), ttl/2) }
+func (h *hold) safe() time.Duration { return h.end - holdfast.DefaultMargin(h.ttl) }
 
 // shorten makes expires true for a hold that has ended early.
 func (h *hold) shorten() {
@@ -130,8 +128,8 @@ func (l *Lock) WithOwner(owner string) *Lock {
 }
 
 // IsAcquired reports whether the lock was acquired and is still held. Unless it is
-// extended it turns false before others can be granted the lock: TTL/16 before
-// its end, at least 5 ms (but no more than half the TTL) and at most 5 s.
+// extended it turns false before others can be granted the lock, by the margin
+// that holdfast.DefaultMargin returns.
 func (l *Lock) IsAcquired() bool {
 	s := l.state
 	if s == nil {
