@@ -7,6 +7,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/mongolock/fence"
@@ -37,7 +39,8 @@ func Example() {
 			return err
 		}
 		var is struct{ Balance, Due int64 }
-		if err := accounts.FindOne(ctx, account).Decode(&is); err != nil {
+		primary := accounts.Clone(options.Collection().SetReadPreference(readpref.Primary()))
+		if err := primary.FindOne(ctx, account).Decode(&is); err != nil {
 			return err
 		}
 		settled := bson.D{{Key: "$set", Value: bson.D{{Key: "balance", Value: is.Balance - is.Due}, {Key: "due", Value: 0}}}}

@@ -6,17 +6,37 @@
 // tell: it keeps the largest token that it has seen in the field [Field], and
 // these functions change it only for one that is not smaller.
 //
-// A new holder registers its token by [Claim] before it reads the document. What
-// its predecessor sends from then on is refused. Without Claim a late write can
-// slip in between the new holder's read and its write.
+// A new holder registers its token by [Claim] before it reads the document, and
+// then reads it on the primary. What its predecessor sends from then on is
+// refused. Without Claim a late write can slip in between the new holder's read
+// and its write; what a secondary tells may be older than the Claim.
 //
 // The lock may be in any store: what matters is that its tokens rise, see
-// driver.Traits.Fencing. Tokens protect what exclusive holds write. Documents are
-// only as safe as the collection's write concern: what fewer than a majority have
-// confirmed, a fail-over can take back.
+// driver.Traits.Fencing. Tokens protect what exclusive holds write. Writes are
+// acknowledged by the majority and journaled, whatever the collection was opened
+// with, for a token that a fail-over takes back is not registered.
 //
 // It does not know of locks, and changes no other document than the one that is
 // named.
+//
+// # Transactions
+//
+// With the ctx of a transaction the fence is a part of it, as the data that it
+// protects: both count from the commit on, and neither after an abort. Claim
+// before the transaction begins, or commit before you rely on it: until then the
+// document is locked for others, and a write of theirs ends in a write conflict,
+// which is not holdfast.ErrStale. The commit needs the write concern majority,
+// which is the default.
+//
+// # What it does not see
+//
+//   - Plain writes to the document, which ask for no token. All who write must
+//     write by this package.
+//   - Deletion. A document that is deleted forgets its token, and a stale upsert
+//     makes it again: mark documents as deleted instead.
+//   - Two writes of one holder. They have the same token, and both pass, in
+//     whatever order they arrive.
+//   - Which lock a token is from. One document goes with one lock.
 package fence
 
 import (
@@ -28,9 +48,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // Field is the field of a protected document that has the largest token seen. An
@@ -43,59 +65,60 @@ const tries = 5
 
 // Claim registers the token in the document that matches the filter. It returns
 // holdfast.ErrStale if a larger one is there, and mongo.ErrNoDocuments if no
-// document matches. It may be repeated.
+// document matches: then nothing was registered. It may be repeated.
 func Claim(ctx context.Context, coll *mongo.Collection, filter any, token uint64) error {
 	_, err := UpdateOne(ctx, coll, filter, bson.D{}, token)
 	return err
 }
 
-// UpdateOne updates the document that matches the filter, which should be no more
-// than one, and registers the token, in one statement. The update is one of operators ({$set: ...}), or a pipeline.
-// The document stays as it is, and the error is holdfast.ErrStale, if it has seen
-// a larger token; mongo.ErrNoDocuments says that none matches the filter. A token
-// that is 0 or above 2^53, and an update that replaces the document or names
-// Field, are holdfast.ErrInvalid; nothing was sent then.
+// UpdateOne updates the one document that matches the filter and registers the
+// token, in one statement. The document stays as it is, and the error is
+// holdfast.ErrStale, if it has seen a larger token; mongo.ErrNoDocuments says that
+// none matches the filter.
+//
+// Filter and update are encoded as the collection does it, by its registry and
+// BSON options. The update is one of operators, a bson.D, a map or encoded BSON,
+// or a pipeline, a slice of stages. What is under the operators may be of any
+// type.
+//
+// These are holdfast.ErrInvalid, and change nothing: a token that is 0 or above
+// 2^53, an update that replaces the document or names Field, and a filter that
+// matches several documents, of which only one would be fenced. To see that, a
+// filter without a value for _id costs one more round trip.
 //
 // With the option Upsert, the filter must have the document's _id, for a stale
 // upsert could make a second document otherwise.
 //
-// Any other error means that the outcome is unknown. To repeat it is safe as far
-// as the update itself is.
+// A document whose Field is no whole number is holdfast.ErrDamaged, and stays as
+// it is. Any other error means that the outcome is unknown. To repeat it is safe
+// as far as the update itself is.
 func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, token uint64,
 	opts ...options.Lister[options.UpdateOneOptions],
 ) (*mongo.UpdateResult, error) {
 	if token == 0 || token > driver.MaxToken {
 		return nil, invalid("%d is not a token", token)
 	}
-	chosen, err := document(filter)
-	if err != nil {
-		return nil, invalid("the filter: %v", err)
-	}
 	fenced, err := fencedUpdate(update, token)
 	if err != nil {
 		return nil, err
 	}
-	upserts, err := upserting(opts)
+	d, err := named(coll, filter, opts)
 	if err != nil {
 		return nil, err
 	}
-	if upserts && !hasID(chosen) {
-		return nil, invalid("the filter of an upsert must have the document's _id")
+	if err := d.alone(ctx); err != nil {
+		return nil, err
 	}
-	fresh := bson.D{{Key: "$or", Value: bson.A{
-		bson.D{{Key: Field, Value: bson.D{{Key: "$lte", Value: int64(token)}}}},
-		bson.D{{Key: Field, Value: nil}}, // or absent
-	}}}
 	for range tries {
-		res, err := coll.UpdateOne(ctx, bson.D{{Key: "$and", Value: bson.A{chosen, fresh}}}, fenced, opts...)
+		res, err := d.coll.UpdateOne(ctx, bson.D{{Key: "$and", Value: bson.A{d.filter, fresh(token)}}}, fenced, opts...)
 		// An upsert that finds the document to be stale tries to make another one.
-		if err != nil && !(upserts && mongo.IsDuplicateKeyError(err)) {
+		if err != nil && !(d.upserts && mongo.IsDuplicateKeyError(err)) {
 			return res, err
 		}
 		if err == nil && res.MatchedCount+res.UpsertedCount > 0 {
 			return res, nil
 		}
-		if why := refused(ctx, coll, chosen, token); why != nil {
+		if why := d.refused(ctx, token); why != nil {
 			if errors.Is(why, mongo.ErrNoDocuments) && err != nil {
 				return nil, err // another unique index was in the way
 			}
@@ -105,112 +128,111 @@ func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, 
 	return nil, fmt.Errorf("fence: the document changed in each of %d tries", tries)
 }
 
+// fresh matches documents that have seen no larger token: a number from the least
+// integer on, which NaN is not; or null, or no field. An array is none of these,
+// though one of its elements may be.
+func fresh(token uint64) bson.Raw {
+	return encoded(mongokit.Obj(
+		"$or", bson.A{
+			mongokit.Obj(Field, mongokit.Obj("$gte", int64(-1)<<63, "$lte", int64(token))),
+			mongokit.Obj(Field, nil), // or absent
+		},
+		Field+".0", mongokit.Obj("$exists", false),
+	))
+}
+
+// encoded is what the fence adds to a statement. Neither the options nor the
+// registry of the collection change it any more.
+func encoded(d bson.D) bson.Raw {
+	raw, err := bson.Marshal(d)
+	if err != nil {
+		panic(err) // a mistake in the program
+	}
+	return raw
+}
+
+// target is the document that is meant.
+type target struct {
+	coll    *mongo.Collection
+	filter  any
+	hasID   bool
+	upserts bool
+	opts    options.UpdateOneOptions
+}
+
+func named(coll *mongo.Collection, filter any, opts []options.Lister[options.UpdateOneOptions]) (*target, error) {
+	journal := true
+	filter, err := written(filter)
+	if err != nil {
+		return nil, invalid("the filter: %v", err)
+	}
+	t := &target{filter: filter, coll: coll.Clone(options.Collection().
+		SetReadPreference(readpref.Primary()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journal}))}
+	for _, lister := range opts {
+		for _, set := range lister.List() {
+			if err := set(&t.opts); err != nil {
+				return nil, invalid("%v", err)
+			}
+		}
+	}
+	if fields, ok := fieldsOf(filter); ok {
+		t.filter, t.hasID = fields, hasID(fields)
+	}
+	t.upserts = t.opts.Upsert != nil && *t.opts.Upsert
+	if t.upserts && !t.hasID {
+		return nil, invalid("the filter of an upsert must have the document's _id, in a bson.D or a map")
+	}
+	return t, nil
+}
+
+// alone refuses a filter that matches several documents.
+func (t *target) alone(ctx context.Context) error {
+	if t.hasID {
+		return nil
+	}
+	if found, err := t.find(ctx, 2); err != nil || len(found) < 2 {
+		return err
+	}
+	return invalid("the filter matches several documents: only one of them would be fenced")
+}
+
+// find returns the fields Field of that many documents that match the filter.
+func (t *target) find(ctx context.Context, most int64) (fields []bson.RawValue, err error) {
+	opts := options.Find().SetLimit(most).SetProjection(bson.D{{Key: Field, Value: 1}}).SetCollation(t.opts.Collation)
+	if t.opts.Let != nil {
+		opts.SetLet(t.opts.Let)
+	}
+	cursor, err := t.coll.Find(ctx, t.filter, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close(context.WithoutCancel(ctx))
+	for cursor.Next(ctx) {
+		v := cursor.Current.Lookup(Field)
+		v.Value = append([]byte(nil), v.Value...) // the cursor reuses it
+		fields = append(fields, v)
+	}
+	return fields, cursor.Err()
+}
+
 // refused says why an update of the document was, or nil if it would not be now.
-func refused(ctx context.Context, coll *mongo.Collection, filter bson.Raw, token uint64) error {
-	seen, err := coll.Clone(options.Collection().SetReadPreference(readpref.Primary())).
-		FindOne(ctx, filter, options.FindOne().SetProjection(bson.D{{Key: Field, Value: 1}})).Raw()
+func (t *target) refused(ctx context.Context, token uint64) error {
+	found, err := t.find(ctx, 1)
 	if err != nil {
 		return err
 	}
-	v := seen.Lookup(Field)
-	if v.Type == 0 || v.Type == bson.TypeNull {
-		return nil
+	if len(found) == 0 {
+		return mongo.ErrNoDocuments
 	}
-	last, ok := v.AsInt64OK()
-	if !ok {
-		return fmt.Errorf("fence: %w: field %q of the document is not a number", holdfast.ErrDamaged, Field)
+	last, err := mongokit.Number(found[0])
+	if err != nil {
+		return fmt.Errorf("fence: %w: field %q of the document %v", holdfast.ErrDamaged, Field, err)
 	}
-	if uint64(last) > token {
+	if last > int64(token) {
 		return fmt.Errorf("fence: %w: the document has seen token %d, which is larger than %d", holdfast.ErrStale, last, token)
 	}
 	return nil
-}
-
-// fencedUpdate is the update that also registers the token.
-func fencedUpdate(update any, token uint64) (any, error) {
-	register := bson.D{{Key: Field, Value: int64(token)}}
-	if stages, ok := pipeline(update); ok {
-		return append(stages, bson.D{{Key: "$set", Value: register}}), nil
-	}
-	raw, err := document(update)
-	if err != nil {
-		return nil, invalid("the update: %v", err)
-	}
-	elements, err := raw.Elements()
-	if err != nil {
-		return nil, invalid("the update: %v", err)
-	}
-	operators := make(bson.D, 0, len(elements)+1)
-	for _, e := range elements {
-		fields, ok := e.Value().DocumentOK()
-		if !ok || e.Key() == "" || e.Key()[0] != '$' {
-			return nil, invalid("the update must consist of operators such as $set")
-		}
-		if v := fields.Lookup(Field); v.Type != 0 {
-			return nil, invalid("the update names the field %q, which has the token", Field)
-		}
-		if e.Key() == "$max" {
-			var others bson.D
-			if err := bson.Unmarshal(fields, &others); err != nil {
-				return nil, invalid("the update: %v", err)
-			}
-			register = append(others, register...)
-			continue
-		}
-		operators = append(operators, bson.E{Key: e.Key(), Value: e.Value()})
-	}
-	return append(operators, bson.E{Key: "$max", Value: register}), nil
-}
-
-// pipeline returns a copy of the update if it is one.
-func pipeline(update any) (bson.A, bool) {
-	var stages bson.A
-	switch p := update.(type) {
-	case bson.A:
-		stages = append(stages, p...)
-	case mongo.Pipeline:
-		for _, stage := range p {
-			stages = append(stages, stage)
-		}
-	case []bson.D:
-		for _, stage := range p {
-			stages = append(stages, stage)
-		}
-	default:
-		return nil, false
-	}
-	return stages, true
-}
-
-func upserting(opts []options.Lister[options.UpdateOneOptions]) (bool, error) {
-	var o options.UpdateOneOptions
-	for _, lister := range opts {
-		for _, set := range lister.List() {
-			if err := set(&o); err != nil {
-				return false, invalid("%v", err)
-			}
-		}
-	}
-	return o.Upsert != nil && *o.Upsert, nil
-}
-
-// hasID reports that the filter matches no more than one document: its _id is a
-// value, not a condition.
-func hasID(filter bson.Raw) bool {
-	id := filter.Lookup("_id")
-	if condition, ok := id.DocumentOK(); ok {
-		first, err := condition.IndexErr(0)
-		return err != nil || first.Key() == "" || first.Key()[0] != '$'
-	}
-	return id.Type != 0 && id.Type != bson.TypeRegex
-}
-
-// document encodes what a caller wrote as a filter or an update.
-func document(v any) (bson.Raw, error) {
-	if v == nil {
-		return nil, mongo.ErrNilDocument
-	}
-	return bson.Marshal(v)
 }
 
 func invalid(format string, args ...any) error {

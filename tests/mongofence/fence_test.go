@@ -4,7 +4,9 @@ package mongofence
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -39,6 +41,15 @@ func documents(t *testing.T, more ...bson.E) *mongo.Collection {
 	return coll
 }
 
+func encode(t *testing.T, d bson.D) bson.Raw {
+	t.Helper()
+	raw, err := bson.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
 func read(t *testing.T, coll *mongo.Collection) bson.M {
 	t.Helper()
 	var got bson.M
@@ -70,9 +81,31 @@ func TestUpdateOne(t *testing.T) {
 		"a pipeline":       {field(4), mongo.Pipeline{set("n", 3)}, 5, nil, int32(3), int64(5)},
 		"a stale pipeline": {field(6), bson.A{set("n", 3)}, 5, holdfast.ErrStale, int32(1), int32(6)},
 		"a list of stages": {field(4), []bson.D{set("n", 3)}, 5, nil, int32(3), int64(5)},
+		"stages as maps":   {field(4), []bson.M{{"$set": bson.M{"n": 3}}}, 5, nil, int32(3), int64(5)},
+		"stages as any":    {field(4), []any{set("n", 3)}, 5, nil, int32(3), int64(5)},
+		"encoded":          {field(4), encode(t, set("n", 4)), 5, nil, int32(4), int64(5)},
+		"encoded by hand":  {field(4), []byte(encode(t, set("n", 4))), 5, nil, int32(4), int64(5)},
+		"a pointer":        {field(4), &bson.M{"$set": bson.M{"n": 4}}, 5, nil, int32(4), int64(5)},
+		"a struct inside":  {field(4), bson.M{"$set": struct{ N int32 }{4}}, 5, nil, int32(4), int64(5)},
+		"$max of a struct": {field(4), bson.M{"$max": struct{ N int32 }{4}}, 5, nil, int32(4), int64(5)},
+		"$max and $set": {field(4), bson.D{{Key: "$max", Value: struct{ M int32 }{4}}, {Key: "$set", Value: bson.M{"n": 4}}},
+			5, nil, int32(4), int64(5)},
+		"$max and $set of structs": {nil, bson.D{{Key: "$max", Value: struct{ M int32 }{4}}, {Key: "$set", Value: struct{ N int32 }{4}}},
+			5, holdfast.ErrInvalid, int32(1), nil},
 		"a struct": {nil, struct {
 			Set bson.D `bson:"$set"`
-		}{bson.D{{Key: "n", Value: 4}}}, 5, nil, int32(4), int64(5)},
+		}{bson.D{{Key: "n", Value: 4}}}, 5, holdfast.ErrInvalid, int32(1), nil},
+		"a struct with the token's field": {nil, bson.M{"$set": struct{ Fence int }{9}}, 5, holdfast.ErrInvalid, int32(1), nil},
+		"inside the token's field":        {nil, set(fence.Field+".n", 9), 5, holdfast.ErrInvalid, int32(1), nil},
+		"renamed to the token's field": {nil, bson.M{"$rename": bson.M{"n": fence.Field}},
+			5, holdfast.ErrInvalid, int32(1), nil},
+		"an array":               {field(bson.A{3, 100}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{int32(3), int32(100)}},
+		"an array of one":        {field(bson.A{3}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{int32(3)}},
+		"an array with null":     {field(bson.A{nil, 9}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{nil, int32(9)}},
+		"an empty array":         {field(bson.A{}), set("n", 2), 5, holdfast.ErrDamaged, int32(1), bson.A{}},
+		"infinite":               {field(math.Inf(1)), set("n", 2), 5, holdfast.ErrDamaged, int32(1), math.Inf(1)},
+		"larger, not whole":      {field(5.5), set("n", 2), 5, holdfast.ErrDamaged, int32(1), 5.5},
+		"negative":               {field(-7), set("n", 2), 5, nil, int32(2), int64(5)},
 		"no token":               {nil, set("n", 2), 0, holdfast.ErrInvalid, int32(1), nil},
 		"no token at all":        {nil, set("n", 2), driver.MaxToken + 1, holdfast.ErrInvalid, int32(1), nil},
 		"a replacement":          {nil, bson.D{{Key: "n", Value: 2}}, 5, holdfast.ErrInvalid, int32(1), nil},
@@ -90,7 +123,7 @@ func TestUpdateOne(t *testing.T) {
 				}
 			}
 			got := read(t, coll)
-			if got["n"] != c.n || got[fence.Field] != c.seen {
+			if got["n"] != c.n || !reflect.DeepEqual(got[fence.Field], c.seen) {
 				t.Errorf("the document is %v; want n %v, %s %v", got, c.n, fence.Field, c.seen)
 			}
 		})
@@ -111,6 +144,20 @@ func TestNoDocument(t *testing.T) {
 	err := fence.Claim(ctx, coll, one, 5)
 	if err == nil || errors.Is(err, holdfast.ErrStale) || errors.Is(err, mongo.ErrNoDocuments) {
 		t.Errorf("with a dead ctx: error %v", err)
+	}
+}
+
+// The fence belongs to the transaction of the caller's ctx, as the data does. To a
+// client whose session it is not, the driver says so.
+func TestPartOfTransactions(t *testing.T) {
+	coll := documents(t)
+	session, err := engines.MongoDatabase(t).Client().StartSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.EndSession(context.WithoutCancel(t.Context()))
+	if err := fence.Claim(mongo.NewSessionContext(t.Context(), session), coll, one, 5); !errors.Is(err, mongo.ErrWrongClient) {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -147,6 +194,41 @@ func TestUpsert(t *testing.T) {
 	three := bson.D{{Key: "_id", Value: "three"}}
 	if _, err := fence.UpdateOne(t.Context(), coll, three, set("n", 2), 5, upsert); !mongo.IsDuplicateKeyError(err) {
 		t.Errorf("error %v, want that of the index", err)
+	}
+}
+
+// What is not a number is damage, though it compares with none.
+func TestNotANumber(t *testing.T) {
+	coll := documents(t, bson.E{Key: fence.Field, Value: math.NaN()})
+	for range 2 {
+		if err := fence.Claim(t.Context(), coll, one, 5); !errors.Is(err, holdfast.ErrDamaged) {
+			t.Fatalf("error %v", err)
+		}
+	}
+}
+
+// One document is fenced, or none.
+func TestSeveralMatch(t *testing.T) {
+	coll := documents(t)
+	if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: "two"}, {Key: "n", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fence.UpdateOne(t.Context(), coll, bson.M{"n": 1}, set("n", 2), 5); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("error %v", err)
+	}
+	if got := read(t, coll); got["n"] != int32(1) || got[fence.Field] != nil {
+		t.Errorf("the document is %v", got)
+	}
+	byStruct := struct {
+		ID string `bson:"_id"`
+	}{"one"}
+	for _, filter := range []any{bson.M{"n": 1, "_id": "one"}, byStruct, &byStruct, encode(t, one), bson.M{"_id": bson.M{"$lt": "two"}}} {
+		if err := fence.Claim(t.Context(), coll, filter, 5); err != nil {
+			t.Errorf("%v: error %v", filter, err)
+		}
+	}
+	if err := fence.Claim(t.Context(), coll, bson.M{"n": 3}, 5); !errors.Is(err, mongo.ErrNoDocuments) {
+		t.Errorf("none matches: error %v", err)
 	}
 }
 
