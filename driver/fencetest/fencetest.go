@@ -1,0 +1,189 @@
+// Package fencetest tells whether a fence keeps stale holders of locks from what it
+// protects, as drivertest does for stores.
+//
+// A fence guards one place: a row, a document, a file. The place has a value, here
+// a number, and the largest token that it was ever shown. A fence's test says in a
+// [Harness] how to claim and write through the fence, and how to look at the place
+// and spoil it behind the fence's back, and calls Run:
+//
+//	func TestFence(t *testing.T) {
+//		fencetest.Run(t, func(t *testing.T) *fencetest.Harness {
+//			place := makeTable(t) // a new one, with the value 1 and no token
+//			return &fencetest.Harness{
+//				Claim: place.row.Claim,
+//				Write: func(ctx context.Context, value int64, token uint64) error {
+//					return place.row.Update(ctx, map[string]any{"n": value}, token)
+//				},
+//				Value: place.value,
+//				Seen:  place.seen,
+//				…
+//			}
+//		})
+//	}
+//
+// What a kind of place cannot have is left out, and the subtests about it are
+// skipped, by name. What is particular to one fence, such as several statements in
+// one transaction, stays in that fence's own tests.
+package fencetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Harness is one fence and the place that it protects, whose value is 1, and which
+// has seen no token. Nobody else may use the place.
+type Harness struct {
+	// Claim registers the token and changes nothing else.
+	Claim func(ctx context.Context, token uint64) error
+	// Write changes the value of the place, which must be there, and registers the
+	// token. The suite calls it from several goroutines.
+	Write func(ctx context.Context, value int64, token uint64) error
+	// Put is Write that makes the place if it is not there. nil: the fence has none.
+	Put func(ctx context.Context, value int64, token uint64) error
+
+	// Value is the value of the place, read past the fence, from where the latest
+	// is. It is not called for a place that is not there.
+	Value func(t *testing.T) int64
+	// Seen is the token that the place has; 0 for none.
+	Seen func(t *testing.T) uint64
+
+	// NotFound is the error for a place that is not there, and Remove deletes the
+	// place. nil: places are always there.
+	NotFound error
+	Remove   func(t *testing.T)
+	// Twin makes another place, of the same value, which the fence's key or filter
+	// chooses, too. nil: it can choose no more than one.
+	Twin func(t *testing.T)
+	// Damages make what the place has for a token something that is none: a text,
+	// an array, not a number. The fence must say holdfast.ErrDamaged. nil: the
+	// place can have tokens only.
+	Damages map[string]func(t *testing.T)
+	// Losses make the place lose what is registered, though it seems to be written:
+	// a trigger that keeps the old token, a field that is not stored. The fence must
+	// then fail, be it without having written or not.
+	Losses map[string]func(t *testing.T)
+}
+
+// bench is a Harness in one subtest.
+type bench struct {
+	*Harness
+	t    *testing.T
+	open func(t *testing.T) *Harness
+}
+
+var subtests = []struct {
+	name string
+	run  func(b *bench)
+}{
+	{"first_token", firstToken},
+	{"claim_changes_nothing_else", claimChangesNothingElse},
+	{"S02_stopped_holder", stoppedHolder},
+	{"S10_equal_tokens_pass", equalTokensPass},
+	{"S10_stale_is_refused", staleIsRefused},
+	{"S10_out_of_order", outOfOrder},
+	{"tokens_are_exact", tokensAreExact},
+	{"no_token", noToken},
+	{"dead_context", deadContext},
+	{"not_there", notThere},
+	{"made_by_put", madeByPut},
+	{"put_after_removal", putAfterRemoval},
+	{"several_places", severalPlaces},
+	{"damaged", damaged},
+	{"not_registered", notRegistered},
+}
+
+// Run checks the fence that open makes, with a fresh place for each subtest. They
+// run in parallel.
+func Run(t *testing.T, open func(t *testing.T) *Harness) {
+	for _, s := range subtests {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.run(&bench{open(t), t, open})
+		})
+	}
+}
+
+// each runs a subtest for each way to spoil a place, with a place of its own.
+func (b *bench) each(ways map[string]func(t *testing.T), run func(b *bench, way string)) {
+	for way := range ways {
+		b.t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			run(&bench{b.open(t), t, b.open}, way)
+		})
+	}
+}
+
+// needs skips the subtest if the fence has no such thing.
+func (b *bench) needs(can bool, what string) {
+	b.t.Helper()
+	if !can {
+		b.t.Skip("this fence or its harness has no ", what)
+	}
+}
+
+func (b *bench) claim(token uint64) error { return b.Claim(b.t.Context(), token) }
+
+func (b *bench) write(value int64, token uint64) error {
+	return b.Write(b.t.Context(), value, token)
+}
+
+// ops are the ways to come to the place: each must mind the token.
+func (b *bench) ops() map[string]func(value int64, token uint64) error {
+	ops := map[string]func(int64, uint64) error{
+		"a claim": func(_ int64, token uint64) error { return b.claim(token) },
+		"a write": b.write,
+	}
+	if b.Put != nil {
+		ops["a put"] = b.put
+	}
+	return ops
+}
+
+func (b *bench) put(value int64, token uint64) error { return b.Put(b.t.Context(), value, token) }
+
+// done wants success.
+func (b *bench) done(what string, err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// refused wants an error that says why.
+func (b *bench) refused(what string, err, want error) {
+	b.t.Helper()
+	if !errors.Is(err, want) {
+		b.t.Errorf("%s: error %v, want %v", what, err, want)
+	}
+	for _, other := range []error{holdfast.ErrStale, holdfast.ErrDamaged, holdfast.ErrInvalid, b.NotFound} {
+		if other != nil && !errors.Is(want, other) && errors.Is(err, other) {
+			b.t.Errorf("%s: the error says %v, too: %v", what, other, err)
+		}
+	}
+}
+
+// failed wants an error that is none of those with a meaning.
+func (b *bench) failed(what string, err error) {
+	b.t.Helper()
+	switch {
+	case err == nil:
+		b.t.Errorf("%s seems to be done", what)
+	case errors.Is(err, holdfast.ErrStale) || b.NotFound != nil && errors.Is(err, b.NotFound):
+		b.t.Errorf("%s: error %v: that is not why", what, err)
+	}
+}
+
+// has compares the place with what it should be.
+func (b *bench) has(what string, value int64, seen uint64) {
+	b.t.Helper()
+	if got := b.Value(b.t); got != value {
+		b.t.Errorf("%s: the value is %d, want %d", what, got, value)
+	}
+	if got := b.Seen(b.t); got != seen {
+		b.t.Errorf("%s: the token is %d, want %d", what, got, seen)
+	}
+}
