@@ -30,7 +30,8 @@ import (
 //
 // A call returns soon after its ctx has ended; one whose ctx was dead when it
 // came sends nothing. Once it has returned, the store does not send its request
-// again: the caller may have cleaned up after it.
+// again, nor later for the first time, as a client library may that buffers while
+// it is disconnected: the caller may have cleaned up after it.
 type Store interface {
 	// Acquire grants the resource or answers with a *HeldError.
 	//
@@ -94,7 +95,8 @@ type Watcher interface {
 	// subscription is effective: a release that is applied after Watch returned
 	// is signalled. So are forced releases and the sweep of a hold. Refusals and
 	// renewals are not. Signals coalesce; each reconnect of the store's stream
-	// gives one. A closed channel means "poll from now on".
+	// gives one, unless the stream goes on where it was cut. A closed channel means
+	// "poll from now on".
 	//
 	// ErrUnsupported means that this store cannot watch, as configured.
 	Watch(ctx context.Context, resource string) (<-chan struct{}, error)
@@ -164,7 +166,9 @@ type Traits struct {
 	Notifies bool
 	// Waiters: the store notes that somebody waits, and Status.Waited says when.
 	Waiters bool
-	// Durable: holds and tokens outlive a restart of the store.
+	// Durable: what a call has answered for, holds, their ends and tokens, is there
+	// after the store's process and machine have crashed or lost power, and started
+	// again with their disks.
 	Durable bool
 	// Shared: shared holds and limits are supported. A store without them
 	// answers ErrUnsupported to a shared request.

@@ -21,12 +21,13 @@ type Harness struct {
 	// have it. The suite closes it. nil: there is no such thing; what needs it
 	// is skipped.
 	Reopen func(t *testing.T) driver.Store
-	// Advance moves the store's clock by exactly d, which may be negative. nil:
-	// nobody can; the suite then waits until the store says that a hold is past
-	// its end.
+	// Advance moves the store's clock by exactly d, which may be negative, and
+	// nothing else moves it: a store in a program gets its clock from its options,
+	// as memlock does, and a server a clock of its own. It needs Now. nil: nobody
+	// can; the suite then waits until the store says that a hold is past its end.
 	Advance func(d time.Duration)
-	// Now is the store's clock. nil: unknown; exact comparisons then become
-	// bounds. It is of use only if time stands still unless Advance is called.
+	// Now is the store's clock, which stands still unless Advance is called. nil:
+	// unknown, or it passes; exact comparisons then become bounds.
 	Now func() time.Time
 	// Short is the TTL of holds whose end the suite waits for, where nobody can
 	// advance the clock: longer than a few requests take. 0: 250 ms.
@@ -41,6 +42,21 @@ type Harness struct {
 	Uncounted bool
 	// Damage makes the resource's record unreadable, as by hand. nil: skipped.
 	Damage func(t *testing.T, resource string)
+	// Break cuts the store off from its data, until mend is called: the requests of
+	// all its handles get nowhere, and no answer comes. It is what may pass by
+	// itself, such as a network that fails; so no call may answer with a named
+	// error, ErrUnusable neither. nil: skipped.
+	Break func(t *testing.T) (mend func())
+	// Beside returns another handle on the same data, which Break does not cut off.
+	// The suite closes it. nil: nothing happens while the store is cut off; a
+	// Watcher must then give a signal when it is back.
+	Beside func(t *testing.T) driver.Store
+	// Restart lets the store crash, without a chance to tidy up, and start again
+	// with what is on its disk. It may return before the store answers. nil: skipped.
+	Restart func(t *testing.T)
+	// HoldCopies keeps what is written from the copies that the store waits for
+	// before it answers, until resume is called. nil: it has none; skipped.
+	HoldCopies func(t *testing.T) (resume func())
 	// Repeats says that Store may apply a request more than once before it
 	// answers. Whether a release found its hold is then not known, nor how much
 	// a sweep removed. WithFaults sets it.
@@ -69,6 +85,7 @@ func newBench(t *testing.T, open func(t *testing.T) *Harness) *bench {
 		b.short = h.Short
 	}
 	b.handles = []driver.Store{h.Store}
+	h.standsStill(t)
 	t.Cleanup(func() {
 		for _, s := range b.handles {
 			if err := s.Close(); err != nil {
@@ -78,6 +95,24 @@ func newBench(t *testing.T, open func(t *testing.T) *Harness) *bench {
 	})
 	b.init(h.Store)
 	return b
+}
+
+// standsStill ends the test if the clock passes by itself: comparisons with it
+// would fail now and then, each in a way of its own.
+func (h *Harness) standsStill(t *testing.T) {
+	t.Helper()
+	switch {
+	case h.Now == nil && h.Advance == nil:
+		return
+	case h.Now == nil || h.Advance == nil:
+		t.Fatal("the harness needs both Advance and Now, or neither: one is of no use without the other")
+	}
+	before := h.Now()
+	time.Sleep(2 * time.Millisecond) // of another clock than Now's
+	if after := h.Now(); !after.Equal(before) {
+		t.Fatalf("the harness's Now went from %v to %v, and nobody called Advance: the clock of the store must stand still. "+
+			"Give the store one that does, or leave out Advance and Now", before, after)
+	}
 }
 
 func (b *bench) init(s driver.Store) {
@@ -105,7 +140,7 @@ func (b *bench) other() driver.Store {
 func (b *bench) needs(can bool, what string) {
 	b.t.Helper()
 	if !can {
-		b.t.Skip("this store or its harness has no ", what)
+		b.t.Skip("this store or its harness has no " + what)
 	}
 }
 
@@ -147,10 +182,14 @@ func (b *bench) passing(d time.Duration, meanwhile func()) {
 	b.release(marker.HoldRef, 0)
 }
 
+// within is how long the suite waits for what must come, however busy the machine
+// is.
+var within = 30 * time.Second
+
 // eventually polls until is true.
 func (b *bench) eventually(every time.Duration, what string, is func() bool) {
 	b.t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
+	deadline := time.NewTimer(within)
 	defer deadline.Stop()
 	poll := time.NewTicker(every)
 	defer poll.Stop()
@@ -158,7 +197,7 @@ func (b *bench) eventually(every time.Duration, what string, is func() bool) {
 		select {
 		case <-poll.C:
 		case <-deadline.C:
-			b.t.Fatalf("waited 30 s in vain until %s", what)
+			b.t.Fatalf("waited %v in vain until %s", within, what)
 		}
 	}
 }

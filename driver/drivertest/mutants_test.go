@@ -310,6 +310,9 @@ const suiteEnv = "DRIVERTEST_STORE"
 // inRealTime after a name: on the real clock, as that of a server.
 const inRealTime = " in real time"
 
+// clockPasses is the name of a sound store whose harness has a clock that does.
+const clockPasses = "sound, and its clock passes"
+
 // sounds are stores that must pass, so that mutants fail for what they break.
 var sounds = map[string]func(*rules){
 	"sound":           func(*rules) {},
@@ -338,18 +341,31 @@ func TestSuite(t *testing.T) {
 	}
 	r := sound()
 	breaks := sounds[name]
-	for _, m := range []mutant{mutants[name], courtesyMutants[name]} {
+	if name == clockPasses {
+		breaks = sounds["sound"]
+	}
+	for _, m := range []mutant{mutants[name], courtesyMutants[name], outageMutants[name]} {
 		if m.breaks != nil {
 			breaks = m.breaks
 		}
 	}
+	if outageMutants[name].breaks != nil {
+		drivertest.Within(3 * time.Second)
+	}
 	breaks(r)
 	drivertest.Run(t, func(*testing.T) *drivertest.Harness {
 		s := newRuled(r)
-		if s.real = real; real {
-			return &drivertest.Harness{Store: s}
+		h := &drivertest.Harness{
+			Store: s, Reopen: func(*testing.T) driver.Store { return handle{s} },
+			Break: s.Break, Restart: func(*testing.T) { s.crash() }, HoldCopies: s.HoldCopies,
 		}
-		return &drivertest.Harness{Store: s, Advance: s.Advance, Now: s.Now}
+		if s.real = real; !real {
+			h.Advance, h.Now = s.Advance, s.Now
+		}
+		if name == clockPasses {
+			h.Now = time.Now
+		}
+		return h
 	})
 }
 
@@ -373,6 +389,15 @@ func TestSoundStoresPass(t *testing.T) {
 				t.Error(out)
 			}
 		})
+	}
+}
+
+// A harness whose clock passes is told so at once, rather than by comparisons that
+// fail now and then.
+func TestClockMustStandStill(t *testing.T) {
+	out, passed := suite(t, clockPasses, "^status$")
+	if passed || !strings.Contains(out, "must stand still") {
+		t.Errorf("the suite said:\n%s", out)
 	}
 }
 

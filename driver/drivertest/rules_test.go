@@ -27,6 +27,15 @@ type rules struct {
 	watches bool
 	// grantsAnyMode: also those that the traits rule out.
 	grantsAnyMode bool
+	// cutOff answers while the data of the store cannot be reached.
+	cutOff func(*ruled) answers
+	// reconnects: when they can be again, all who watch are told.
+	reconnects bool
+	// unwatches: a watch ends with its context.
+	unwatches bool
+	// copies: a call of this Op waits until the copies have what it wrote, or what
+	// it found as it wants it, and did not change.
+	copies func(op drivertest.Op, changed bool) bool
 }
 
 func sound() *rules {
@@ -34,10 +43,14 @@ func sound() *rules {
 		acquire: model.Acquire, renew: model.Renew, release: model.Release, statuses: model.Statuses, sweep: model.Sweep,
 		traits: driver.Traits{
 			Name: "ruled", Reach: driver.Process, ServerClock: true, Notifies: true, Waiters: true,
-			Shared: true, Fencing: driver.FencingStrict,
+			Durable: true, Shared: true, Fencing: driver.FencingStrict,
 		},
-		wakes:   func(op drivertest.Op, _ bool) bool { return op == drivertest.Release || op == drivertest.Sweep },
-		watches: true,
+		wakes:      func(op drivertest.Op, _ bool) bool { return op == drivertest.Release || op == drivertest.Sweep },
+		watches:    true,
+		cutOff:     func(*ruled) answers { return unanswered{errCutOff} },
+		reconnects: true,
+		unwatches:  true,
+		copies:     func(op drivertest.Op, changed bool) bool { return true },
 	}
 }
 
@@ -50,10 +63,23 @@ type ruled struct {
 	mu      sync.Mutex
 	now     time.Time
 	records map[string]model.Record
+	down    answers                 // instead of its own, or nil
+	late    []func()                // what was asked meanwhile and is done later
+	copied  map[string]model.Record // what is on disk, and on a copy of it
+	flow    chan struct{}           // closed as long as what is written gets there
 }
 
 func newRuled(r *rules) *ruled {
-	return &ruled{rules: r, now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC), records: make(map[string]model.Record)}
+	return &ruled{
+		rules: r, now: time.Date(2031, 5, 6, 7, 8, 9, 1000, time.UTC), records: make(map[string]model.Record),
+		copied: make(map[string]model.Record), flow: closed(),
+	}
+}
+
+func closed() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
 }
 
 func (s *ruled) Now() time.Time {
@@ -90,43 +116,63 @@ func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if q.Mode == driver.Shared && !s.rules.traits.Shared && !s.rules.grantsAnyMode {
 		return driver.Grant{}, driver.ErrUnsupported
 	}
+	if down := s.isDown(); down != nil {
+		return down.Acquire(ctx, q)
+	}
 	now, err := s.enter(ctx)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.mu.Unlock()
 	r, g, changed, err := s.rules.acquire(s.record(q.Resource), now, q)
 	if changed {
 		s.change(drivertest.Acquire, r, err != nil)
 	}
-	return g, err
+	if err != nil {
+		s.mu.Unlock()
+		return g, err
+	}
+	return g, s.leave(ctx, drivertest.Acquire, changed)
 }
 
 // change stores a record, and signals as the rules say.
 func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) {
 	s.records[r.Resource] = r
+	select {
+	case <-s.flow:
+		if s.rules.copies(op, true) {
+			s.copied[r.Resource] = r
+		}
+	default:
+	}
 	if s.rules.wakes(op, refused) {
 		s.hub.Signal(r.Resource)
 	}
 }
 
 func (s *ruled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if down := s.isDown(); down != nil {
+		return down.Renew(ctx, qs)
+	}
 	now, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer s.mu.Unlock()
-	results := make([]driver.RenewResult, len(qs))
+	results, moved := make([]driver.RenewResult, len(qs)), false
 	for i, q := range qs {
+		before := s.record(q.Resource)
 		var r model.Record
-		if r, results[i] = s.rules.renew(s.record(q.Resource), now, q); results[i].Err == nil {
+		if r, results[i] = s.rules.renew(before, now, q); results[i].Err == nil {
 			s.change(drivertest.Renew, r, false)
+			moved = moved || firstEnd(r) != firstEnd(before)
 		}
 	}
-	return results, nil
+	return results, s.leave(ctx, drivertest.Renew, moved)
 }
 
 func (s *ruled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if down := s.isDown(); down != nil {
+		return down.Release(ctx, qs)
+	}
 	now, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -144,6 +190,10 @@ func (s *ruled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 
 func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
+		if down := s.isDown(); down != nil {
+			down.List(ctx, f)(yield)
+			return
+		}
 		now, err := s.enter(ctx)
 		if err != nil {
 			yield(driver.Status{}, err)
@@ -165,6 +215,9 @@ func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 }
 
 func (s *ruled) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
+	if down := s.isDown(); down != nil {
+		return down.Sweep(ctx, q)
+	}
 	now, err := s.enter(ctx)
 	if err != nil {
 		return total, err
@@ -179,6 +232,7 @@ func (s *ruled) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 		total.Holds += dropped
 		if remove {
 			delete(s.records, name)
+			delete(s.copied, name)
 			total.Records++
 		}
 	}
@@ -189,7 +243,14 @@ func (s *ruled) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	if !s.rules.watches {
 		return nil, driver.ErrUnsupported
 	}
-	return s.hub.Subscribe(ctx, resource), ctx.Err()
+	if down := s.isDown(); down != nil {
+		return down.Watch(ctx, resource)
+	}
+	until := ctx
+	if !s.rules.unwatches {
+		until = context.WithoutCancel(ctx)
+	}
+	return s.hub.Subscribe(until, resource), ctx.Err()
 }
 
 func (s *ruled) Traits() driver.Traits { return s.rules.traits }

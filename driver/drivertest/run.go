@@ -13,7 +13,7 @@ type subtest struct {
 // subtests run in parallel.
 func Run(t *testing.T, open func(t *testing.T) *Harness) {
 	for _, topic := range [][]subtest{
-		ownership, records, modes, lifetimes, batches, views, sweeping, waking, waiters, naming, histories,
+		ownership, records, modes, lifetimes, batches, views, sweeping, waking, waiters, outages, naming, histories,
 	} {
 		for _, s := range topic {
 			t.Run(s.name, func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 // Disturbed opens the harnesses of a store for drivertest.Run, each behind a
 // network of its own that cuts connections at that percentage of requests and
 // replies. open lets the store connect through the network, and the harness's own
-// functions not. What gets no answer is repeated.
+// functions not. What gets no answer is repeated. Where the suite breaks the store
+// off, connections are refused.
 func Disturbed(percent int, open func(t *testing.T, n *Network) *drivertest.Harness) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
 		n := New(t)
@@ -25,6 +26,10 @@ func Disturbed(percent int, open func(t *testing.T, n *Network) *drivertest.Harn
 			h.Reopen = func(t *testing.T) driver.Store { return disturbed(reopen(t)) }
 		}
 		h.Repeats = true
+		h.Break = func(*testing.T) func() {
+			n.Refuse()
+			return n.Accept
+		}
 		return &h
 	}
 }

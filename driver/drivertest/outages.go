@@ -1,0 +1,321 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var outages = []subtest{
+	{"S22_restarted", restarted},
+	{"S22a_unreachable", unreachable},
+	{"S22a_wakes_after_outage", wakesAfterOutage},
+	{"S33_copies_get_nothing", copiesGetNothing},
+}
+
+// patience is how long a call may take that cannot be answered.
+const patience = time.Second
+
+// attempt is a call of the store that meets trouble.
+type attempt struct {
+	what string
+	do   func(ctx context.Context) []error // one for each request
+}
+
+// once is the store without the Repeater before it, which would ask until ctx ends.
+func once(s driver.Store) driver.Store {
+	if r, ok := s.(*Repeater); ok {
+		return r.Store
+	}
+	return s
+}
+
+// attempts makes all of them at the same time, and checks that none has an
+// outcome.
+func (b *bench) attempts(all []attempt) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	outcomes := make([]chan []error, len(all))
+	for i, a := range all {
+		outcomes[i] = make(chan []error, 1)
+		go func() { outcomes[i] <- a.do(ctx) }()
+	}
+	late := time.NewTimer(patience + within)
+	defer late.Stop()
+	for i, a := range all {
+		select {
+		case errs := <-outcomes[i]:
+			for _, err := range errs {
+				b.unknown(a.what, err)
+			}
+		case <-late.C:
+			b.t.Fatalf("%s goes on %v after its context ended", a.what, within)
+		}
+	}
+}
+
+// unknown checks that err leaves open what became of the request.
+func (b *bench) unknown(what string, err error) {
+	b.t.Helper()
+	switch {
+	case err == nil:
+		b.t.Errorf("%s succeeded; it should be unknown", what)
+	case definite(err):
+		b.t.Errorf("%s: %v, which is a named error; it should be unknown", what, err)
+	}
+}
+
+// acquiring is an acquire as an attempt.
+func acquiring(what string, s driver.Store, q request) attempt {
+	return attempt{what, func(ctx context.Context) []error {
+		_, err := s.Acquire(ctx, driver.AcquireRequest(q))
+		return []error{err}
+	}}
+}
+
+// renewing is a renewal of each hold, in one batch.
+func renewing(what string, s driver.Store, ttl time.Duration, hs ...hold) attempt {
+	return attempt{what, func(ctx context.Context) []error {
+		var qs []driver.RenewRequest
+		for _, h := range hs {
+			qs = append(qs, driver.RenewRequest{HoldRef: h.HoldRef, TTL: ttl})
+		}
+		rs, err := s.Renew(ctx, qs)
+		return each(len(qs), rs, err, func(r driver.RenewResult) error { return r.Err })
+	}}
+}
+
+// releasing is a release of each hold, in one batch.
+func releasing(what string, s driver.Store, hs ...hold) attempt {
+	return attempt{what, func(ctx context.Context) []error {
+		var qs []driver.ReleaseRequest
+		for _, h := range hs {
+			qs = append(qs, driver.ReleaseRequest{HoldRef: h.HoldRef})
+		}
+		rs, err := s.Release(ctx, qs)
+		return each(len(qs), rs, err, func(r driver.ReleaseResult) error { return r.Err })
+	}}
+}
+
+// each returns the outcome of each request of a batch.
+func each[R any](n int, rs []R, err error, outcome func(R) error) []error {
+	if err != nil {
+		return []error{err}
+	}
+	errs := make([]error, n)
+	for i := range errs {
+		if errs[i] = errors.New("no result"); i < len(rs) {
+			errs[i] = outcome(rs[i])
+		}
+	}
+	return errs
+}
+
+// listing is a list as an attempt.
+func listing(what string, s driver.Store, f driver.Filter) attempt {
+	return attempt{what, func(ctx context.Context) []error {
+		for _, err := range s.List(ctx, f) {
+			if err != nil {
+				return []error{err}
+			}
+		}
+		return []error{nil}
+	}}
+}
+
+// breaks cuts the store off from its data until the function that it returns is
+// called.
+func (b *bench) breaks() (mend func()) {
+	b.t.Helper()
+	b.needs(b.Break != nil, "way to cut the store off from its data")
+	return b.Break(b.t)
+}
+
+// answers waits until the store can be asked again.
+func (b *bench) answers() {
+	b.t.Helper()
+	s := once(b.Store)
+	b.eventually(10*time.Millisecond, "the store answers again", func() bool {
+		ctx, cancel := context.WithTimeout(b.t.Context(), 10*patience)
+		defer cancel()
+		err := listing("list", s, driver.Filter{}).do(ctx)[0]
+		if err != nil && definite(err) {
+			b.t.Fatalf("list when the store is back: %v", err)
+		}
+		return err == nil
+	})
+}
+
+// A store that cannot reach its data knows nothing: no call succeeds, none says
+// held, lost or free, and none that asking again is of no use. When the data can
+// be reached again they are as they were, for no request comes later.
+func unreachable(b *bench) {
+	held, also := b.acquire(b.request("held", "a")), b.acquire(b.request("also held", "a"))
+	free := b.request("free", "a")
+	before := b.list(driver.Filter{Expired: true})
+	s := once(b.Store)
+	all := []attempt{
+		acquiring("acquire of what is free", s, free),
+		acquiring("acquire of what is held", s, b.request("held", "b")),
+		acquiring("acquire by the holder's lock ID", s, b.request("held", "a")),
+		acquiring("repeat of a granted acquire", s, request(held.request)),
+		renewing("renewal", s, 2*b.long, held),
+		renewing("renewals of two records", s, 2*b.long, held, also),
+		releasing("release", s, held),
+		releasing("releases in two records", s, held, also),
+		releasing("release of what is not there", s, hold{HoldRef: driver.HoldRef{Resource: "free", LockID: "a", HoldID: free.HoldID}}),
+		listing("list", s, driver.Filter{}),
+		listing("list of one resource", s, driver.Filter{Resource: "held"}),
+		{"sweep", func(ctx context.Context) []error { _, err := s.Sweep(ctx, driver.SweepRequest{Idle: b.long}); return []error{err} }},
+	}
+	if b.Store.Traits().Shared {
+		all = append(all, acquiring("shared acquire", s, b.request("read", "a").shared(2)))
+	}
+	// One handle was ready before, the other meets the trouble in its Init.
+	var fresh []attempt
+	if b.Reopen != nil {
+		other := b.Reopen(b.t)
+		b.handles = append(b.handles, other)
+		if i, ok := once(other).(driver.Initializer); ok {
+			fresh = append(fresh, attempt{"Init", func(ctx context.Context) []error { return []error{i.Init(ctx)} }})
+		}
+	}
+	for range 2 { // the second time the connections are known to be gone
+		mend := b.breaks()
+		b.attempts(slices.Concat(all, fresh))
+		b.attempts(all)
+		mend()
+		b.answers()
+	}
+	after := b.list(driver.Filter{Expired: true})
+	if fmt.Sprint(ends(before)) != fmt.Sprint(ends(after)) {
+		b.t.Errorf("list showed\n%+v, and after the outage\n%+v", ends(before), ends(after))
+	}
+	if again := b.acquire(request(held.request)); again.Token != held.Token {
+		b.t.Errorf("the repeat was granted token %d, before it was %d", again.Token, held.Token)
+	}
+	b.renew(held.HoldRef, 2*b.long)
+	b.refused(b.request("held", "b"))
+	b.found(b.release(also.HoldRef, 0), true, "release")
+	b.acquire(free)
+}
+
+// ends leaves out of statuses what goes on by itself.
+func ends(all []driver.Status) []driver.Status {
+	for i := range all {
+		all[i].Left = 0
+	}
+	return all
+}
+
+// Who watches when the store is cut off hears of what was released meanwhile, when
+// the store is back: by a signal, or by the end of the signals. Where it is not
+// known whether there was something, the reconnect gives that signal.
+func wakesAfterOutage(b *bench) {
+	b.needsWatch()
+	h := b.acquire(b.request("r", "a"))
+	signals, _ := b.watch("r")
+	var beside driver.Store
+	if b.Beside != nil {
+		beside = b.Beside(b.t)
+		b.handles = append(b.handles, beside)
+		b.init(beside)
+	}
+	mend := b.breaks()
+	if beside != nil {
+		if err := releasing("release", beside, h).do(b.t.Context())[0]; err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	w, ok := once(b.Store).(driver.Watcher)
+	if !ok {
+		b.t.Fatal("Traits say that the store notifies, but it is no driver.Watcher")
+	}
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	// It may go by a stream of which it is not known yet that it is cut.
+	if _, err := w.Watch(ctx, "another"); err != nil {
+		b.unknown("watch", err)
+	}
+	mend()
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	signal := func(what string) (open bool) {
+		b.t.Helper()
+		select {
+		case _, open = <-signals:
+		case <-timeout.C:
+			b.t.Fatalf("%s: neither a signal nor the end of them came within %v", what, within)
+		}
+		return open
+	}
+	open := signal("the outage is over")
+	b.answers()
+	if !open {
+		signals, _ = b.watch("r") // anew, as one may after a while
+	}
+	b.release(h.HoldRef, 0)
+	for range 2 { // one signal may be left of what was before
+		b.release(b.acquire(b.request("r", "b")).HoldRef, 0)
+		signal("a release after the outage")
+	}
+}
+
+// What a call has answered outlives a crash of the store. See Traits.Durable.
+func restarted(b *bench) {
+	b.needs(b.Restart != nil && b.Store.Traits().Durable, "data that outlive a crash, or way to restart it")
+	held := b.acquire(b.request("r", "a"))
+	b.renew(held.HoldRef, 2*b.long)
+	renewed := b.live(held)
+	gone := b.acquire(b.request("other", "a"))
+	b.release(gone.HoldRef, 0)
+	b.Restart(b.t)
+	b.answers()
+	if got := b.live(held); got.Renewed != renewed.Renewed || got.Token != renewed.Token {
+		b.t.Errorf("list shows %+v after the crash, and showed %+v before", got, renewed)
+	}
+	b.refused(b.request("r", "b"))
+	if again := b.acquire(request(held.request)); again.Token != held.Token {
+		b.t.Errorf("the repeat was granted token %d, before it was %d", again.Token, held.Token)
+	}
+	b.rises(gone, b.acquire(b.request("other", "b")))
+	b.found(b.release(held.HoldRef, 0), true, "release")
+	b.rises(held, b.acquire(b.request("r", "b")))
+}
+
+// As long as the copies that the store promises get nothing, nobody hears of a
+// grant or of a longer lease: were a copy to take over, it would know of neither.
+// That holds for a repeat too, which finds what the first attempt has left where
+// nobody but the primary knows of it.
+func copiesGetNothing(b *bench) {
+	b.needs(b.HoldCopies != nil, "copies that it waits for")
+	held := b.acquire(b.request("held", "a"))
+	asked := b.request("asked", "a")
+	s := once(b.Store)
+	resume := b.HoldCopies(b.t)
+	b.attempts([]attempt{acquiring("acquire", s, asked), renewing("renewal", s, 3*b.long, held)})
+	b.attempts([]attempt{
+		acquiring("repeated acquire", s, asked),
+		// The primary has a later end by now, so that this one moves nothing.
+		renewing("renewal that moves no end", s, 2*b.long, held),
+	})
+	b.attempts([]attempt{acquiring("acquire that was repeated twice", s, asked)})
+	resume()
+	b.eventually(10*time.Millisecond, "the repeat is granted when the copies are back", func() bool {
+		ctx, cancel := context.WithTimeout(b.t.Context(), 10*patience)
+		defer cancel()
+		_, err := s.Acquire(ctx, driver.AcquireRequest(asked))
+		if err != nil && definite(err) {
+			b.t.Fatalf("repeat when the copies are back: %v", err)
+		}
+		return err == nil
+	})
+	b.live(b.acquire(asked))
+	b.renew(held.HoldRef, b.long)
+	b.refused(b.request("asked", "b"))
+}

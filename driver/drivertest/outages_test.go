@@ -1,0 +1,295 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// answers are those of a store that does without its data.
+type answers interface {
+	driver.Store
+	driver.Watcher
+	driver.Initializer
+}
+
+var errCutOff = errors.New("connection reset by peer")
+
+// unanswered fails every call.
+type unanswered struct{ err error }
+
+func (u unanswered) Acquire(context.Context, driver.AcquireRequest) (driver.Grant, error) {
+	return driver.Grant{}, u.err
+}
+
+func (u unanswered) Renew(context.Context, []driver.RenewRequest) ([]driver.RenewResult, error) {
+	return nil, u.err
+}
+
+func (u unanswered) Release(context.Context, []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	return nil, u.err
+}
+
+func (u unanswered) List(context.Context, driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) { yield(driver.Status{}, u.err) }
+}
+
+func (u unanswered) Sweep(context.Context, driver.SweepRequest) (driver.SweepResult, error) {
+	return driver.SweepResult{}, u.err
+}
+
+func (u unanswered) Watch(context.Context, string) (<-chan struct{}, error) { return nil, u.err }
+func (u unanswered) Init(context.Context) error                             { return u.err }
+func (u unanswered) Traits() driver.Traits                                  { return driver.Traits{} }
+func (u unanswered) Close() error                                           { return nil }
+
+// agreeing takes every failure for success.
+type agreeing struct{ unanswered }
+
+func (agreeing) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	return driver.Grant{Token: 1, Left: q.TTL}, nil
+}
+
+func (agreeing) Renew(_ context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	return make([]driver.RenewResult, len(qs)), nil
+}
+
+func (agreeing) Release(_ context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	return make([]driver.ReleaseResult, len(qs)), nil
+}
+
+// blind takes every read that fails for one that finds nothing; writes fail.
+type blind struct {
+	answers
+	empty *ruled
+}
+
+func (b blind) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	return b.empty.Renew(ctx, qs)
+}
+
+func (b blind) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	return b.empty.Release(ctx, qs)
+}
+
+func (b blind) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return b.empty.List(ctx, f)
+}
+
+// overtaken takes every write that fails for one that came second.
+type overtaken struct{ unanswered }
+
+func (overtaken) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	return driver.Grant{}, &driver.HeldError{Resource: q.Resource}
+}
+
+func (overtaken) Renew(_ context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	rs := make([]driver.RenewResult, len(qs))
+	for i := range rs {
+		rs[i].Err = driver.ErrLost
+	}
+	return rs, nil
+}
+
+// buffering sends when the connection is back what was asked meanwhile.
+type buffering struct {
+	unanswered
+	store *ruled
+}
+
+func (b buffering) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.store.late = append(b.store.late, func() { _, _ = b.store.Release(context.WithoutCancel(ctx), qs) })
+	return nil, b.err
+}
+
+// silent ends a list where its connection breaks.
+type silent struct{ answers }
+
+func (silent) List(context.Context, driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(func(driver.Status, error) bool) {}
+}
+
+// unprepared has nothing to look at before its first use.
+type unprepared struct{ answers }
+
+func (unprepared) Init(context.Context) error { return nil }
+
+// outageMutants are sound as long as nothing fails.
+var outageMutants = map[string]mutant{
+	"every failure is a success": {func(r *rules) {
+		r.cutOff = func(*ruled) answers { return agreeing{unanswered{errCutOff}} }
+	}, "S22a_unreachable"},
+	"a read that fails finds nothing": {func(r *rules) {
+		r.cutOff = func(*ruled) answers { return blind{unanswered{errCutOff}, newRuled(sound())} }
+	}, "S22a_unreachable"},
+	"a write that fails is one that came second": {func(r *rules) {
+		r.cutOff = func(*ruled) answers { return overtaken{unanswered{errCutOff}} }
+	}, "S22a_unreachable"},
+	"every failure is for somebody to mend": {func(r *rules) {
+		r.cutOff = func(*ruled) answers { return unanswered{fmt.Errorf("%w: %w", driver.ErrUnusable, errCutOff)} }
+	}, "S22a_unreachable"},
+	"a list that is cut off is at its end": {func(r *rules) {
+		r.cutOff = func(*ruled) answers { return silent{unanswered{errCutOff}} }
+	}, "S22a_unreachable"},
+	"Init does not look": {func(r *rules) {
+		r.cutOff = func(*ruled) answers { return unprepared{unanswered{errCutOff}} }
+	}, "S22a_unreachable"},
+	"a request is sent when the connection is back": {func(r *rules) {
+		r.cutOff = func(s *ruled) answers { return buffering{unanswered{errCutOff}, s} }
+	}, "S22a_unreachable"},
+	"a stream that was cut is not told of":     {func(r *rules) { r.reconnects = false }, "S22a_wakes_after_outage"},
+	"a watch never stops":                      {func(r *rules) { r.unwatches = false }, "watch_ends"},
+	"a release is told before it is on disk":   {loses(drivertest.Release), "S22_restarted"},
+	"a renewal is told before it is on disk":   {loses(drivertest.Renew), "S22_restarted"},
+	"a grant is told before copies have it":    {loses(drivertest.Acquire), "S33_copies_get_nothing"},
+	"a repeat is told before copies have it":   {unconfirmed(drivertest.Acquire), "S33_copies_get_nothing"},
+	"what moves no end is told before they do": {unconfirmed(drivertest.Renew), "S33_copies_get_nothing"},
+}
+
+// loses tells of what an Op wrote before it is where it outlives a crash.
+func loses(lost drivertest.Op) func(*rules) {
+	return func(r *rules) { r.copies = func(op drivertest.Op, _ bool) bool { return op != lost } }
+}
+
+// unconfirmed tells what it found where only the primary may have it.
+func unconfirmed(unconfirmed drivertest.Op) func(*rules) {
+	return func(r *rules) {
+		r.copies = func(op drivertest.Op, changed bool) bool { return op != unconfirmed || changed }
+	}
+}
+
+// isDown is what answers while the store is cut off from its data, or nil.
+func (s *ruled) isDown() answers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
+// Break cuts the store off from its data.
+func (s *ruled) Break(*testing.T) (mend func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = s.rules.cutOff(s)
+	return func() {
+		s.mu.Lock()
+		late := s.late
+		s.down, s.late = nil, nil
+		s.mu.Unlock()
+		for _, do := range late {
+			do()
+		}
+		if s.rules.reconnects {
+			s.hub.SignalAll()
+		}
+	}
+}
+
+// Init looks whether the data are there.
+func (s *ruled) Init(ctx context.Context) error {
+	if down := s.isDown(); down != nil {
+		return down.Init(ctx)
+	}
+	return ctx.Err()
+}
+
+// crash leaves what is on the disk, or on the copy that takes over.
+func (s *ruled) crash() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = maps.Clone(s.copied)
+}
+
+// HoldCopies keeps what is written from the copy.
+func (s *ruled) HoldCopies(*testing.T) (resume func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	flow := make(chan struct{})
+	s.flow = flow
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.copied = maps.Clone(s.records)
+		close(flow)
+	}
+}
+
+// leave unlocks the store, and waits until the copy has what a call wrote or, if
+// it changed nothing, found.
+func (s *ruled) leave(ctx context.Context, op drivertest.Op, changed bool) error {
+	flow := s.flow
+	s.mu.Unlock()
+	if !s.rules.copies(op, changed) {
+		return nil
+	}
+	select {
+	case <-flow:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// handle is another handle on the data of a store.
+type handle struct{ *ruled }
+
+func (handle) Close() error { return nil }
+
+func TestOutageMutants(t *testing.T) {
+	for name, m := range outageMutants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			catches(t, name, m.caught)
+		})
+	}
+}
+
+// An attempt that timed out because no copy had it is repeated, and the primary
+// fails before the copies get it. Whoever was told that the repeat is granted
+// holds the lock beside somebody else.
+func TestRepeatBeforeFailOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks func(*rules)
+		twice  bool
+	}{
+		"confirmed":     {func(*rules) {}, false},
+		"not confirmed": {unconfirmed(drivertest.Acquire), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := sound()
+				c.breaks(r)
+				s := newRuled(r)
+				s.HoldCopies(t)
+				ask := func(q driver.AcquireRequest) error {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, err := s.Acquire(ctx, q)
+					return err
+				}
+				first := request("r", "a")
+				if err := ask(first); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("the first attempt ended with %v", err)
+				}
+				repeated := ask(first)
+				s.crash()
+				second := ask(request("r", "b"))
+				if second == nil || errors.Is(second, driver.ErrHeld) {
+					t.Fatalf("the copies get nothing, yet another asker was answered: %v", second)
+				}
+				if twice := repeated == nil && inStore(t, s, "r"); twice != c.twice {
+					t.Errorf("both have the lock: %v (the repeat: %v), want %v", twice, repeated, c.twice)
+				}
+			})
+		})
+	}
+}
