@@ -114,7 +114,7 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 			c.released(own[i], err)
 		} else {
 			c.mu.Lock()
-			c.nudgeHead(ss[i].Resource)
+			c.nudgeFirst(ss[i].Resource)
 			c.mu.Unlock()
 		}
 		if err != nil {

@@ -30,14 +30,10 @@ type asker struct {
 	tried  bool
 	unsure int // attempts with that ID that may be applied, early or late, for nobody
 	late   int
-	last   *HeldError // the last refusal
-	first  attempt    // here to save an allocation
+	warned bool    // of limits that differ
+	first  attempt // here to save an allocation
 
-	// Guarded by c.mu, as part of the line.
-	arrived uint64
-	turn    chan *HeldError // nil: step forward; else: held by your own lock ID
-	wake    chan struct{}   // made when the asker first has to wait as head
-	nudged  bool            // before there was a channel
+	place // guarded by c.mu
 }
 
 // newAsker checks the arguments.
@@ -58,31 +54,6 @@ func (c *Client) newAsker(resource string, mode Mode, o *LockOptions) (*asker, e
 	return a, nil
 }
 
-// nudge wakes a waiting head. c.mu is held.
-func (a *asker) nudge() {
-	if a.wake == nil {
-		a.nudged = true
-		return
-	}
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
-// wakeups returns the channel of nudges, with those that came before it.
-func (a *asker) wakeups() <-chan struct{} {
-	a.c.mu.Lock()
-	defer a.c.mu.Unlock()
-	if a.wake == nil {
-		a.wake = make(chan struct{}, 1)
-		if a.nudged {
-			a.wake <- struct{}{}
-		}
-	}
-	return a.wake
-}
-
 // errLate: a grant came after the deadline of its hold. Ask again.
 var errLate = errors.New("granted too late")
 
@@ -96,10 +67,6 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 		return nil, ctxError(ctx)
 	}
 	c := a.c
-	place := a.arrived
-	if a.tried || a.turn != nil {
-		place = c.sending() // some time has passed since
-	}
 	now := c.clock()
 	if a.unsure > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
 		a.abandon() // a grant under this ID could no longer be used
@@ -141,8 +108,11 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 	var held *HeldError
 	if errors.As(err, &held) {
 		a.late = 0
-		a.last = held
-		c.refused(a, place, held)
+		if held.BySelf {
+			c.mu.Lock()
+			held.BySelf = !c.onlyOrphans(held, a.q.LockID)
+			c.mu.Unlock()
+		}
 	}
 	return nil, err
 }
@@ -180,19 +150,7 @@ func (a *asker) giveUp(err error) error {
 
 // waited reports whether the resource could not be granted at once: the asker was
 // refused, or stood in line behind another.
-func (a *asker) waited() bool { return a.last != nil || a.turn != nil }
-
-// gaveUpWaiting is the error of a wait that ended because of cause.
-func (a *asker) gaveUpWaiting(cause error) error {
-	e := HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown}
-	if a.last != nil {
-		e = *a.last
-	} else {
-		e = a.c.lastRefusal(a.q.Resource)
-	}
-	e.Cause = cause
-	return &e
-}
+func (a *asker) waited() bool { return a.q.Waiting || a.stood }
 
 // try asks until there is an answer, maxTries times without one.
 func (a *asker) try(ctx context.Context) (*Hold, error) {
@@ -207,28 +165,27 @@ func (a *asker) try(ctx context.Context) (*Hold, error) {
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
 			return nil, a.giveUp(a.c.whyEnded(err))
 		}
-		if err := a.pause(ctx, pauses.pause(), nil); err != nil {
-			return nil, a.giveUp(err)
+		switch end := a.pause(ctx, pauses.pause(), &watcher{}); {
+		case errors.Is(end, ErrClosed):
+			return nil, a.giveUp(end)
+		case end != nil:
+			return nil, a.giveUp(endedWith(ctx, err))
 		}
 	}
 }
 
-// pause waits for the time to pass, for a wake-up if the asker has a watcher, or
-// for the end, in which case it says why.
+// pause waits for the time to pass, for an invitation or a wake-up, or for the
+// end, in which case it says why.
 func (a *asker) pause(ctx context.Context, d time.Duration, watch *watcher) error {
-	var signal, nudge <-chan struct{}
-	if watch != nil {
-		signal, nudge = watch.signal, a.wakeups()
-	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case _, open := <-signal:
+	case <-timer.C:
+	case <-a.turn:
+	case _, open := <-watch.signal:
 		if !open {
 			watch.ended()
 		}
-	case <-nudge:
-	case <-timer.C:
 	case <-ctx.Done():
 		return ctxError(ctx)
 	case <-a.c.life.Done():

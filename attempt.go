@@ -110,13 +110,14 @@ func ctxError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// endedWith returns why ctx ended, and what the store said if that is more.
+// endedWith returns why ctx ended, and what the last attempt came to if that is
+// more.
 func endedWith(ctx context.Context, err error) error {
 	end := ctxError(ctx)
 	if errors.Is(err, ctx.Err()) {
 		return end
 	}
-	return errors.Join(end, err)
+	return fmt.Errorf("%w; the last attempt: %w", end, err)
 }
 
 // lastChance is what a call about a hold gets even if the hold's deadline is

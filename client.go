@@ -32,7 +32,6 @@ type Client struct {
 	initRun  *preparing          // under way, or nil
 	schedule schedule            // of the live holds, by what is to be done next
 	lines    map[string]line     // by resource
-	arrivals uint64              // counts askers and their attempts, to tell which came first
 	orphans  map[HoldID]struct{} // acquires without an answer that are, or just were, cleaned up
 	timer    *time.Timer
 	timerAt  time.Duration // when it fires; 0: it is not set

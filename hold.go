@@ -270,7 +270,7 @@ func (c *Client) released(h *Hold, err error) {
 		h.state = gone
 	}
 	told := h.state == lost
-	c.nudgeHead(h.ref.Resource)
+	c.nudgeFirst(h.ref.Resource)
 	c.mu.Unlock()
 	if told {
 		return

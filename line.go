@@ -1,142 +1,249 @@
 package holdfast
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // line is the queue of a Client's askers for one resource, first come first
-// served over all modes. Only its head asks the store, so that a thousand
-// goroutines cost the store as much as one.
+// served over all modes. While the store refuses, only the first of them asks, so
+// that a thousand goroutines cost the store as much as one. Once it grants a
+// shared hold, those behind who ask for the same follow together: one for each
+// that was granted, so that no more are refused than were granted before.
 type line struct {
-	head *asker
-	rest []*asker
-	last *HeldError // the head's last refusal
+	first, last *asker
+	attempts    int           // begun so far
+	asked       time.Duration // when the last of them began or was answered
+	looking     bool          // the first is told already to ask once more, for others' sake
+	heard       error         // by the last attempt: a *HeldError, or that there was no answer; nil: nothing yet
+	silent      time.Duration // since when there was no answer, if that is what was heard
+	granted     int           // shared holds since the last refusal
 }
 
-// enter puts the asker in line. It returns false when it has to wait for its
-// turn.
-func (c *Client) enter(a *asker) (turn bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.arrivals++
-	a.arrived = c.arrivals
-	l := c.lines[a.q.Resource]
-	if l.head == nil {
-		c.lines[a.q.Resource] = line{head: a}
-		return true
-	}
-	a.turn = make(chan *HeldError, 1)
-	l.rest = append(l.rest, a)
-	c.lines[a.q.Resource] = l
-	if a.named {
-		// The lock ID may be the holder's own: only a fresh refusal can tell, and
-		// it must not wait for the head's next try.
-		l.head.nudge()
-	}
-	return false
+// place is that of an asker in its line.
+type place struct {
+	before, behind *asker
+	stood          bool          // behind another
+	came           int           // how many attempts its line had begun by then
+	since          time.Duration // when it came, if it stood
+	asking         bool          // it was let through, and has no answer yet
+	turn           chan struct{} // ask now; made when it first has to wait
+	own            *HeldError    // sent away, for the lock ID itself holds the resource
 }
 
-// leave takes the asker out of the line and lets the next one step forward.
-func (c *Client) leave(a *asker) {
+// invite lets the asker ask as soon as it waits. c.mu is held.
+func (p *place) invite() {
+	if p.turn == nil {
+		p.turn = make(chan struct{}, 1)
+	}
+	select {
+	case p.turn <- struct{}{}:
+	default:
+	}
+}
+
+// enter puts the asker in line. The first may ask at once, and is told the number
+// of its attempt; the others have to wait for their turn.
+func (c *Client) enter(a *asker) (attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines[a.q.Resource]
-	switch {
-	case l.head != a:
-		i := slices.Index(l.rest, a)
-		if i < 0 {
-			return // sent away
+	resource := a.q.Resource
+	l := c.lines[resource]
+	if l.first == nil {
+		c.lines[resource] = line{first: a, last: a, attempts: 1}
+		return 1
+	}
+	now := c.clock()
+	a.stood, a.came, a.since = true, l.attempts, now
+	a.turn = make(chan struct{}, 1)
+	a.before, l.last.behind, l.last = l.last, a, a
+	if a.named && !l.looking {
+		// The lock ID may be the holder's own, as only a fresh refusal can tell, and
+		// that must not wait for the next try. But all who come within a step share it.
+		l.looking = true
+		var held *HeldError
+		if wait := l.asked + step - now; wait <= 0 || errors.As(l.heard, &held) && holds(held, a.q.LockID) {
+			l.first.invite()
+		} else {
+			time.AfterFunc(wait, func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.nudgeFirst(resource)
+			})
 		}
-		l.rest = slices.Delete(l.rest, i, i+1)
-	case len(l.rest) == 0:
+	}
+	c.lines[resource] = l
+	return 0
+}
+
+// takeTurn begins an attempt of an asker who waited, unless there is no use in it:
+// its own lock ID has turned out to hold the resource, or the store gives no answer.
+func (c *Client) takeTurn(a *asker) (attempt int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.own != nil {
+		return 0, a.own
+	}
+	l, now := c.lines[a.q.Resource], c.clock()
+	if l.hopeless(a, now) {
+		return 0, l.heard
+	}
+	a.asking = true
+	l.attempts++
+	l.asked, l.looking = now, false
+	c.lines[a.q.Resource] = l
+	return l.attempts, nil
+}
+
+// hear notes what an attempt came to that was not granted. It reports whether the
+// asker is the first in line, and whether the store has been silent for too long.
+func (c *Client) hear(a *asker, attempt int, err error) (first, hopeless bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lines[a.q.Resource]
+	if a.turn == nil {
+		a.turn = make(chan struct{}, 1)
+	}
+	a.asking = false
+	l.asked, l.granted = a.heard, 0
+	if !l.unanswered() {
+		l.silent = a.heard
+	}
+	l.heard = err
+	var held *HeldError
+	if errors.As(err, &held) {
+		c.sendAway(&l, a, attempt, held)
+	}
+	c.lines[a.q.Resource] = l
+	return l.first == a, l.hopeless(a, a.heard)
+}
+
+// unanswered reports whether the last attempt was answered by no refusal.
+func (l *line) unanswered() bool { return l.heard != nil && !errors.Is(l.heard, ErrHeld) }
+
+// hopeless: the store has given no answer for as long as the asker is to bear.
+func (l *line) hopeless(a *asker, now time.Duration) bool {
+	return l.unanswered() && now-max(l.silent, a.since) >= patience(a.q.TTL)
+}
+
+// patience is how long attempts may go unanswered before a Lock gives up.
+func patience(ttl time.Duration) time.Duration {
+	return min(max(ttl, time.Second), DefaultTTL)
+}
+
+// sendAway ends the wait of those whose own lock ID holds the resource: they would
+// wait for themselves. Only those who came before the attempt was sent: for the
+// others the answer may be out of date. c.mu is held.
+func (c *Client) sendAway(l *line, heard *asker, attempt int, e *HeldError) {
+	for w := l.first; w != nil; {
+		next := w.behind
+		if w != heard && w.named && !w.asking && w.came < attempt &&
+			holds(e, w.q.LockID) && !c.onlyOrphans(e, w.q.LockID) {
+			own := *e
+			own.BySelf = true
+			w.own = &own
+			l.remove(w)
+			w.invite()
+		}
+		w = next
+	}
+}
+
+// holds reports whether a live hold of the lock ID is in the way.
+func holds(e *HeldError, lockID string) bool {
+	return slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == lockID && s.Left != 0 })
+}
+
+// leave takes the asker out of the line and lets others step forward.
+func (c *Client) leave(a *asker, granted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.own != nil {
+		return // it has left already
+	}
+	l := c.lines[a.q.Resource]
+	first := l.first == a
+	l.remove(a)
+	if l.first == nil {
 		delete(c.lines, a.q.Resource)
 		return
-	default:
-		l.head, l.rest = l.rest[0], l.rest[1:]
-		l.head.turn <- nil
+	}
+	if first {
+		l.first.invite()
+	}
+	if granted {
+		l.heard = &HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown} // by one of this Client
+		l.follow(a)
 	}
 	c.lines[a.q.Resource] = l
 }
 
-// sending marks the beginning of an attempt and returns its place among the
-// arrivals.
-func (c *Client) sending() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.arrivals++
-	return c.arrivals
+// follow lets those at the head of the line ask who ask for the same shared hold
+// as a, which was granted.
+func (l *line) follow(a *asker) {
+	if a.q.Mode != Shared {
+		l.granted = 0
+		return
+	}
+	l.granted++
+	w := l.first
+	for n := l.granted; n > 0 && w != nil && w.q.Mode == Shared && w.q.Limit == a.q.Limit; n-- {
+		if !w.asking {
+			w.asking = true
+			w.invite()
+		}
+		w = w.behind
+	}
 }
 
-// refused notes the head's refusal, and sends away those in line who wait for a
-// hold of their own lock ID: they would wait for themselves. Only those who came
-// before the attempt was sent: for the others the answer may be out of date.
-// BySelf is cleared where the hold in the way is one that this Client is cleaning
-// up: that one goes away.
-func (c *Client) refused(a *asker, sent uint64, e *HeldError) {
+func (l *line) remove(a *asker) {
+	if a.before != nil {
+		a.before.behind = a.behind
+	} else {
+		l.first = a.behind
+	}
+	if a.behind != nil {
+		a.behind.before = a.before
+	} else {
+		l.last = a.before
+	}
+	a.before, a.behind = nil, nil
+}
+
+// notGranted is the error of a wait that ended because of cause: ErrHeld only if
+// a refusal was the last that was heard in the line.
+func (c *Client) notGranted(a *asker, cause error) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e.BySelf && c.onlyOrphans(e, a.q.LockID) {
+	heard := c.lines[a.q.Resource].heard
+	c.mu.Unlock()
+	var held *HeldError
+	switch {
+	case errors.As(heard, &held):
+		e := *held
+		e.Cause = cause
+		// Another may have heard it, of its own request.
 		e.BySelf = false
+		e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool {
+			return a.q.LimitDiffers(s.Mode, s.Limit)
+		})
+		return &e
+	case heard != nil:
+		return fmt.Errorf("%w; the last attempt: %w", cause, heard)
 	}
-	l := c.lines[a.q.Resource]
-	if l.head != a {
-		return // TryLock is not in line
-	}
-	l.last = e
-	l.rest = slices.DeleteFunc(l.rest, func(w *asker) bool {
-		if !w.named || w.arrived > sent || !c.holdsOf(e, w.q.LockID) {
-			return false
-		}
-		own := *e
-		own.BySelf = true
-		w.turn <- &own
-		return true
-	})
-	c.lines[a.q.Resource] = l
+	return cause
 }
 
-// onlyOrphans reports whether all that the lock ID has in the way are holds that
-// are being cleaned up.
-func (c *Client) onlyOrphans(e *HeldError, lockID string) bool {
-	found := false
-	for _, s := range e.Holders {
-		if s.LockID == lockID {
-			if _, orphan := c.orphans[s.HoldID]; !orphan {
-				return false
-			}
-			found = true
-		}
-	}
-	return found
-}
-
-// holdsOf reports whether a live hold of the lock ID is in the way for good.
-func (c *Client) holdsOf(e *HeldError, lockID string) bool {
-	return !c.onlyOrphans(e, lockID) &&
-		slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == lockID && s.Left != 0 })
-}
-
-// lastRefusal returns the holders that the head of the line last met.
-func (c *Client) lastRefusal(resource string) HeldError {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last := c.lines[resource].last; last != nil {
-		e := *last
-		e.BySelf = false // said of the head's lock ID
-		return e
-	}
-	return HeldError{Resource: resource, RetryAfter: driver.Unknown}
-}
-
-// nudgeHead makes the head of the line ask now: this Client itself gave the
+// nudgeFirst makes the first in line ask now: this Client itself gave the
 // resource up, and need not be told so by the store. c.mu is held.
-func (c *Client) nudgeHead(resource string) {
+func (c *Client) nudgeFirst(resource string) {
 	if len(c.lines) == 0 {
 		return
 	}
-	if head := c.lines[resource].head; head != nil {
-		head.nudge()
+	if first := c.lines[resource].first; first != nil {
+		first.invite()
 	}
 }

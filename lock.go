@@ -8,9 +8,9 @@ import (
 )
 
 // Lock acquires the resource exclusively. If it is held it waits until ctx ends;
-// the error is then both ErrHeld and ctx.Err(). It does not wait for the same
-// lock ID (HeldError.BySelf). A store that gives no answer is asked again for
-// about one TTL, at most 30 s.
+// the error is then ctx.Err(), and ErrHeld as well if a refusal was the last that
+// was heard. It does not wait for the same lock ID (HeldError.BySelf). A store that
+// gives no answer is asked again for about one TTL, at most 30 s.
 //
 // The ctx bounds the wait, not the lock: that lives until Unlock.
 func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
@@ -23,12 +23,17 @@ func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (
 	return c.lock(ctx, resource, Exclusive, o, false)
 }
 
-// RLock is Lock in shared mode, up to LockOptions.Limit holds.
+// RLock is Lock in shared mode, up to LockOptions.Limit holds. It queues behind a
+// Lock of this Client that waits, even where it could be granted at once, so that
+// readers who come and go do not keep a writer of the same Client waiting for ever.
+// So do not take a shared hold twice: the second one would wait for that writer,
+// and the writer for the first.
 func (c *Client) RLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, true)
 }
 
-// TryRLock is TryLock in shared mode, up to LockOptions.Limit holds.
+// TryRLock is TryLock in shared mode, up to LockOptions.Limit holds. As it passes
+// those who wait, many of them can keep a writer waiting.
 func (c *Client) TryRLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, false)
 }

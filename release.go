@@ -117,7 +117,7 @@ func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} 
 		defer c.work.Done()
 		c.chase(q, attempts, asked)
 		c.mu.Lock()
-		c.nudgeHead(q.Resource)
+		c.nudgeFirst(q.Resource)
 		c.mu.Unlock()
 		// For as long as an attempt takes, a refusal because of it may yet arrive.
 		time.AfterFunc(attemptTimeout(MaxTTL), func() {
@@ -162,4 +162,19 @@ func (c *Client) chase(q driver.AcquireRequest, attempts int, asked chan<- struc
 // newestFirst sorts holds by when they were granted, the last one first.
 func newestFirst(ss []Status) {
 	slices.SortFunc(ss, func(a, b Status) int { return b.Created.Compare(a.Created) })
+}
+
+// onlyOrphans reports whether all that the lock ID has in the way are holds that
+// are being cleaned up. c.mu is held.
+func (c *Client) onlyOrphans(e *HeldError, lockID string) bool {
+	found := false
+	for _, s := range e.Holders {
+		if s.LockID == lockID {
+			if _, orphan := c.orphans[s.HoldID]; !orphan {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
 }

@@ -107,9 +107,8 @@ type Watcher interface {
 type Initializer interface {
 	// Init may be called again; it is cheap when all is in place. The Client gives
 	// it 10 s, and calls it again if that was too short: what it has done by then
-	// must not be in the way of the next call. A store that
-	// cannot be used as it is answers with an error that wraps ErrUnusable and
-	// says how to mend it.
+	// must not be in the way of the next call. A store that cannot be used as it is
+	// answers with an error that wraps ErrUnusable and says how to mend it.
 	Init(ctx context.Context) error
 }
 

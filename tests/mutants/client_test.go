@@ -12,8 +12,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "no try after the subscription", file: "wait.go",
-		old:  "if watch.start(ctx) {\n\t\t\t\tcontinue\n\t\t\t}",
-		new:  "watch.start(ctx)",
+		old:  "if watch.start(ctx) {",
+		new:  "if watch.start(ctx); false {",
 		test: "TestS28_no_lost_wakeup",
 	},
 	{
@@ -78,21 +78,33 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "last come, first served", file: "line.go",
-		old:  "l.head, l.rest = l.rest[0], l.rest[1:]",
-		new:  "l.head, l.rest = l.rest[len(l.rest)-1], l.rest[:len(l.rest)-1]",
+		old:  "a.before, l.last.behind, l.last = l.last, a, a",
+		new:  "a.before, a.behind = l.first, l.first.behind\n\tif a.behind == nil {\n\t\tl.last = a\n\t} else {\n\t\ta.behind.before = a\n\t}\n\tl.first.behind = a",
 		test: "TestLineIsFIFO",
 	},
 	{
 		name: "news that are out of date", file: "line.go",
-		old:  "!w.named || w.arrived > sent ||",
-		new:  "!w.named ||",
+		old:  "!w.asking && w.came < attempt &&",
+		new:  "!w.asking &&",
 		test: "TestS25a_own_hold",
 	},
 	{
-		name: "an orphan passes for an own hold", file: "line.go",
-		old:  "e.BySelf = false\n\t}\n\tl := ",
-		new:  "_ = e\n\t}\n\tl := ",
+		name: "an orphan passes for an own hold", file: "asker.go",
+		old:  "held.BySelf = !c.onlyOrphans(held, a.q.LockID)",
+		new:  "_ = held",
 		test: "TestS25a_own_hold",
+	},
+	{
+		name: "a silent store reads as held", file: "line.go",
+		old:  "case errors.As(heard, &held):",
+		new:  "case true:\n\t\theld = &HeldError{}\n\t\tfallthrough\n\tcase errors.As(heard, &held):",
+		test: "TestUnknownIsNotHeld",
+	},
+	{
+		name: "those who share go one by one", file: "line.go",
+		old:  "l.granted++",
+		new:  "l.granted = 1",
+		test: "TestSharedGoTogether",
 	},
 	{
 		name: "what is missing in a batch is lost", file: "keepalive.go",

@@ -1,0 +1,282 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// Goroutines of one Client that ask for the same shared hold do not do so in
+// single file.
+func TestSharedGoTogether(t *testing.T) {
+	const readers, call = 200, 10 * time.Millisecond
+	for name, o := range map[string]*holdfast.LockOptions{"no limit": nil, "limit": {Limit: readers}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := faulty(t, memlock.New(nil), delayed(drivertest.Acquire, call))
+				c := newClient(t, f, nil)
+				began := time.Now()
+				var all sync.WaitGroup
+				for range readers {
+					all.Go(func() {
+						if _, err := c.RLock(t.Context(), "r", o); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				// As many more at each step as were granted: 1, 1, 2, 4, …
+				if took := time.Since(began); took > 10*call {
+					t.Errorf("%d goroutines took %v, with %v for a call", readers, took, call)
+				}
+				if n := f.Calls(drivertest.Acquire); n != readers {
+					t.Errorf("%d acquires", n)
+				}
+			})
+		})
+	}
+}
+
+// While they are refused, many who ask for a shared hold cost the store as much as
+// one; and what was granted lets no more be refused.
+func TestSharedThatAreRefused(t *testing.T) {
+	const readers, limit = 1000, 3
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		var all sync.WaitGroup
+		var inside, most atomic.Int32
+		for range readers {
+			all.Go(func() {
+				h, err := c.RLock(t.Context(), "r", &holdfast.LockOptions{Limit: limit})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Second)
+				inside.Add(-1)
+				unlock(t, h)
+			})
+		}
+		synctest.Wait()
+		if n := f.Calls(drivertest.Acquire); n != 2 {
+			t.Errorf("%d acquires while a writer holds, want 2", n)
+		}
+		began := time.Now()
+		unlock(t, h)
+		all.Wait()
+		if most.Load() != limit {
+			t.Errorf("%d at the same time, want %d", most.Load(), limit)
+		}
+		if took, least := time.Since(began), readers/limit*time.Second; took > least+least/10 {
+			t.Errorf("took %v, want about %v", took, least)
+		}
+		if n := f.Calls(drivertest.Acquire); n > 5*readers {
+			t.Errorf("%d acquires for %d grants", n, readers)
+		}
+	})
+}
+
+// Only those go together who ask for the same, and nobody passes a writer.
+func TestSharedDoNotPassAWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		var mu sync.Mutex
+		var order strings.Builder
+		var all sync.WaitGroup
+		take := func(name string, lock func() (*holdfast.Hold, error)) {
+			all.Go(func() {
+				h, err := lock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order.WriteString(name)
+				mu.Unlock()
+				time.Sleep(time.Minute)
+				unlock(t, h)
+			})
+			synctest.Wait()
+		}
+		shared := func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", nil) }
+		for range 4 {
+			take("s", shared)
+		}
+		take("W", func() (*holdfast.Hold, error) { return c.Lock(t.Context(), "r", nil) })
+		for range 4 {
+			take("s", shared)
+		}
+		began := time.Now()
+		unlock(t, h)
+		all.Wait()
+		if got := order.String(); got != "ssssWssss" {
+			t.Errorf("granted in the order %s", got)
+		}
+		if took := time.Since(began); took != 3*time.Minute {
+			t.Errorf("took %v, want 3 min", took)
+		}
+	})
+}
+
+// A writer does not starve behind readers of its Client that come and go, and
+// never leave the resource free.
+func TestWriterAmongReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 30 * time.Millisecond)
+				for ctx.Err() == nil {
+					h, err := c.RLock(ctx, "r", nil)
+					if err != nil {
+						return
+					}
+					time.Sleep(100 * time.Millisecond)
+					unlock(t, h)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		h := lock(t, c, "r", nil)
+		if waited := time.Since(began); waited > 100*time.Millisecond {
+			t.Errorf("the writer waited for %v, want no longer than the readers that it found", waited)
+		}
+		cancel()
+		unlock(t, h)
+		all.Wait()
+	})
+}
+
+// Lock IDs of their own do not make those in line ask more often.
+func TestNamedWaitersInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		lock(t, d, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		for i := range 1000 {
+			all.Go(func() { _, _ = c.Lock(ctx, "r", &holdfast.LockOptions{LockID: fmt.Sprint("job ", i)}) })
+			time.Sleep(2 * time.Millisecond)
+		}
+		if n := f.Calls(drivertest.Acquire); n > 6 {
+			t.Errorf("%d acquires for 1,000 who came in 2 s, want one a second or so", n)
+		}
+		all.Wait()
+	})
+}
+
+// An own hold that came after the last refusal is told within about a second,
+// however many stand before.
+func TestOwnHoldIsToldInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		if _, err := d.RLock(t.Context(), "r", nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		writer := locking(ctx, c, "r", nil)
+		synctest.Wait()
+		own := &holdfast.LockOptions{LockID: "own"}
+		if _, err := d.RLock(t.Context(), "r", own); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := c.Lock(t.Context(), "r", own)
+		if held := heldError(t, err); !held.BySelf || time.Since(began) > 2*time.Second {
+			t.Errorf("got %+v after %v", held, time.Since(began))
+		}
+		cancel()
+		<-writer
+	})
+}
+
+// zeroHint is a store that never says when to ask again.
+type zeroHint struct{ driver.Store }
+
+func (s zeroHint) Acquire(ctx context.Context, r driver.AcquireRequest) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		held.RetryAfter = 0
+	}
+	return g, err
+}
+
+func TestHintOfZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, zeroHint{memlock.New(nil)})
+		c := newClient(t, f, nil)
+		lock(t, c, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := c.Lock(ctx, "r", nil)
+		mustBeHeld(t, err)
+		if n := f.Calls(drivertest.Acquire); n > 150 {
+			t.Errorf("%d acquires in 30 s", n)
+		}
+	})
+}
+
+// A waiter goes on waiting where the limits differ, and says so once.
+func TestLimitsThatDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		store := memlock.New(nil)
+		d := newClient(t, store, nil)
+		c := newClient(t, store, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		h, err := d.RLock(t.Context(), "r", &holdfast.LockOptions{Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.TryRLock(t.Context(), "r", nil)
+		if held := heldError(t, err); !held.LimitDiffers {
+			t.Errorf("got %+v", held)
+		}
+		got := running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", nil) })
+		synctest.Wait()
+		// Of those in line each is told of its own limit.
+		for limit, differs := range map[int]bool{3: false, 5: true} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.RLock(ctx, "r", &holdfast.LockOptions{Limit: limit})
+			if held := heldError(t, err); held.LimitDiffers != differs {
+				t.Errorf("limit %d: got %v", limit, held)
+			}
+		}
+		time.Sleep(time.Minute)
+		unlock(t, h)
+		if r := <-got; r.err != nil {
+			t.Error(r.err)
+		}
+		if n := strings.Count(log.String(), "another limit"); n != 1 {
+			t.Errorf("%d warnings, want 1:\n%s", n, &log)
+		}
+	})
+}
