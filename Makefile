@@ -32,12 +32,17 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test test-nightly clients fuzz scenario crash chaos interop faults faults-long soak engines bench
+.PHONY: test test-nightly stress clients fuzz scenario crash chaos interop faults faults-long soak engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
 test-nightly: ## the same with the newest OpenSearch, where its tests start one; needs pip
 	@HOLDFAST_TEST_NEWER=1 go -C tests run ./suite $(TESTFLAGS)
+
+# Each store has its tests beside it and, where they ask a server, in tests.
+STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast
+stress: ## runs each test of the folders STRESSED (root, drivertest, stores, command) N (200) times under load, or just those that RUN matches
+	@go -C tests run ./suite stress -times $(or $(N),200) -packages '$(STRESSED)' -run '$(RUN)'
 
 clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
 	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients

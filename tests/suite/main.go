@@ -8,6 +8,8 @@
 // modules' dependencies) are its words; the tests of stores know more.
 //
 // The servers that tests need are started once, for all modules.
+//
+// With the argument "stress" it runs tests many times under load instead.
 package main
 
 import (
@@ -31,7 +33,11 @@ const limit = "30m"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:])
+	do, args := run, os.Args[1:]
+	if len(args) > 0 && args[0] == "stress" {
+		do, args = stress, args[1:]
+	}
+	err := do(ctx, args)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
