@@ -96,7 +96,10 @@ func Run(t testing.TB, plan Plan) report.Run {
 	}
 	web := httptest.NewServer(&register.Server{})
 	t.Cleanup(web.Close)
-	c.registers = []register.Address{c.place.register, {Kind: "http", URL: web.URL}}
+	c.registers = []register.Address{{Kind: "http", URL: web.URL}}
+	if c.place.register.Kind != "" {
+		c.registers = append(c.registers, c.place.register)
+	}
 	for i := range c.registers {
 		c.registers[i].URL = c.reach(c.registers[i].URL)
 	}

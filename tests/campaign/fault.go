@@ -27,7 +27,7 @@ type fault struct {
 	run func(c *campaign, lasts time.Duration) error
 }
 
-func onNetwork(c *campaign) bool { return !c.place.file }
+func onNetwork(c *campaign) bool { return !c.place.file && !c.place.direct }
 
 // by says that the server can fail in a way.
 func by[T any](c *campaign) bool {
@@ -165,6 +165,16 @@ var faults = []fault{
 		s.Freeze(c.t)
 		c.pause(lasts)
 		s.Thaw(c.t)
+		return nil
+	}},
+	{"a copy takes over", by[replicated], func(c *campaign, lasts time.Duration) error {
+		s, from := c.place.server.(replicated), history.Now()
+		s.FailOver(c.t)
+		if c.place.forgets {
+			c.losses = append(c.losses, history.Interval{From: from, To: history.Now()})
+		}
+		c.pause(lasts)
+		s.Rejoin(c.t)
 		return nil
 	}},
 	{"the disk is full", by[*disk], func(c *campaign, lasts time.Duration) error {

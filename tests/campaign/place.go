@@ -28,6 +28,8 @@ type place struct {
 	url      string // of the store
 	register register.Address
 	file     bool                                   // there is no network
+	direct   bool                                   // who connects is told addresses by the servers: no network can be put between
+	forgets  bool                                   // a copy that takes over may lack what was granted
 	clocked  bool                                   // two holds of one moment may have the same token
 	server   any                                    // that can fail in the ways below; nil: there is none
 	records  func(ctx context.Context) (int, error) // how many the store has
@@ -51,6 +53,15 @@ type freezer interface {
 // forgetful is a server that can lose its data, those of the registers as well.
 type forgetful interface{ Empty(t testing.TB) }
 
+// replicated are servers of which a copy can take the place of the one that takes the
+// writes.
+type replicated interface {
+	// FailOver kills that one, and returns when a copy has taken its place.
+	FailOver(t testing.TB)
+	// Rejoin starts it again, and returns when it is a copy that has all.
+	Rejoin(t testing.TB)
+}
+
 // emulator keeps its data in memory: to be started again is to lose them.
 type emulator struct {
 	freezer
@@ -64,7 +75,7 @@ func (e emulator) Empty(t testing.TB) { e.restart(t) }
 // through is the store's URL for a process behind a network.
 func (p *place) through(t testing.TB, n *proxy.Network) string {
 	t.Helper()
-	if p.file {
+	if p.file || p.direct {
 		return p.url
 	}
 	u, err := url.Parse(p.url)
@@ -133,6 +144,12 @@ var places = map[string]func(t testing.TB, resources []string) *place{
 			return n, pool.QueryRow(ctx, "SELECT count(*) FROM holdfast.locks").Scan(&n)
 		}
 		return &place{url: s.URL, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, records: records, prepare: prepare}
+	},
+	"redis-sentinel": func(t testing.TB, _ []string) *place {
+		// The register is the one behind HTTP: one in a server that forgets would forget
+		// the tokens, too.
+		s := engines.NewRedisSentinel(t)
+		return &place{url: s.URL, direct: true, forgets: true, server: s}
 	},
 	"mongodb":        mongoDB,
 	"mongodoc-flag":  layout("mongodoc-flag", false),

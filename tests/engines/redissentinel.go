@@ -2,6 +2,7 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,9 @@ type RedisSentinel struct {
 	Primary, Replica *RedisServer
 	// URL is that of the Sentinel, with the name of the primary.
 	URL string
+
+	sentinel int // its port
+	dead     *RedisServer
 }
 
 // NewRedisSentinel starts the three, and returns when the replica has all that the
@@ -76,5 +80,69 @@ sentinel failover-timeout %[2]s 3000
 			return err
 		})
 	})
-	return &RedisSentinel{Primary: primary, Replica: replica, URL: p.url + "?master_name=" + sentinelMaster}
+	return &RedisSentinel{
+		Primary: primary, Replica: replica, URL: p.url + "?master_name=" + sentinelMaster, sentinel: sentinel.port(t),
+	}
+}
+
+// FailOver kills the server that is the primary, and returns when the Sentinel has
+// made the other one so, which takes some seconds.
+func (s *RedisSentinel) FailOver(t testing.TB) {
+	t.Helper()
+	dead, next := s.Primary, s.Replica
+	if s.primary(t) == next.port(t) {
+		dead, next = next, dead
+	}
+	s.dead = dead
+	dead.Stop()
+	askRedis(t, s.sentinel, func(ctx context.Context, _ *redis.Client) error {
+		return poll(ctx, func() error {
+			if s.primary(t) != next.port(t) {
+				return errors.New("the Sentinel still goes by the primary that was killed")
+			}
+			return nil
+		})
+	})
+	askRedis(t, next.port(t), func(ctx context.Context, client *redis.Client) error {
+		return poll(ctx, func() error {
+			info, err := client.Info(ctx, "replication").Result()
+			if err == nil && redisFact(info, "role") != "master" {
+				err = errors.New("the replica is not the primary yet")
+			}
+			return err
+		})
+	})
+}
+
+// Rejoin starts the server that FailOver killed, with what it has on its disk, and
+// returns when it is a replica that has all that the primary has.
+func (s *RedisSentinel) Rejoin(t testing.TB) {
+	t.Helper()
+	s.dead.Restart(t)
+	askRedis(t, s.dead.port(t), func(ctx context.Context, client *redis.Client) error {
+		return poll(ctx, func() error {
+			info, err := client.Info(ctx, "replication").Result()
+			if err == nil && redisFact(info, "master_link_status") != "up" {
+				err = errors.New("the Sentinel has not made it a replica yet")
+			}
+			return err
+		})
+	})
+}
+
+// primary is the port of the server that the Sentinel takes for the primary.
+func (s *RedisSentinel) primary(t testing.TB) (port int) {
+	t.Helper()
+	askRedis(t, s.sentinel, func(ctx context.Context, client *redis.Client) error {
+		address, err := client.Do(ctx, "sentinel", "get-master-addr-by-name", sentinelMaster).StringSlice()
+		if err == nil && len(address) != 2 {
+			err = fmt.Errorf("the Sentinel answers %q", address)
+		}
+		if err != nil {
+			return err
+		}
+		port, err = strconv.Atoi(address[1])
+		return err
+	})
+	return port
 }
