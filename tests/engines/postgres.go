@@ -36,7 +36,10 @@ const passwordRole = "needs_password"
 const postgresAccess = `
 host all +` + passwordRole + ` 127.0.0.1/32 scram-sha-256
 host all all 127.0.0.1/32 trust
-`
+` + replicationAccess
+
+// replicationAccess lets standbys connect.
+const replicationAccess = "host replication all 127.0.0.1/32 trust\n"
 
 // postgresPrograms returns the folder with PostgreSQL: always the same version,
 // whichever this machine has.
@@ -213,6 +216,13 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := ownPostgres(t, folder, settings)
+	s.create(t, 0)
+	return s
+}
+
+// ownPostgres is a server that is to be started. It ends with the test.
+func ownPostgres(t testing.TB, folder string, settings []string) *PostgresServer {
 	s := &PostgresServer{folder: folder, settings: settings}
 	t.Cleanup(func() {
 		s.Stop()
@@ -220,7 +230,6 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 			t.Error(err)
 		}
 	})
-	s.create(t, 0)
 	return s
 }
 
