@@ -141,7 +141,7 @@ func TestHosts(t *testing.T) {
 		t.Skip("it is about partitions")
 	}
 	for store := range strings.SplitSeq(*stores, ",") {
-		if store == "sqlite" || store == "redis-sentinel" || strings.HasPrefix(store, "mongodoc-") {
+		if store == "sqlite" || store == "redis-sentinel" || store == "opensearch-cluster" || strings.HasPrefix(store, "mongodoc-") {
 			continue // it needs no network, tells addresses of its own, or needs the one that mongodb has
 		}
 		t.Run(store, func(t *testing.T) {

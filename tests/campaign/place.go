@@ -156,6 +156,16 @@ var places = map[string]func(t testing.TB, resources []string) *place{
 	"mongodoc-ttl":   layout("mongodoc-ttl", true),
 	"mongodoc-value": layout("mongodoc-value", true),
 	"opensearch":     func(t testing.TB, resources []string) *place { return search(t, engines.NewOpenSearch(t), resources) },
+	"opensearch-cluster": func(t testing.TB, _ []string) *place {
+		s := engines.NewOpenSearchCluster(t, "locks")
+		p := &place{url: "elasticsearch://" + s.Hosts(t) + "/?index=locks&replicas=1", direct: true, server: s}
+		p.prepare = func(t testing.TB) {
+			t.Helper()
+			initialize(t, p.url)
+			s.Settle(t)
+		}
+		return p
+	},
 	"elasticsearch": func(t testing.TB, resources []string) *place {
 		return search(t, engines.NewElasticsearch(t), resources)
 	},

@@ -45,8 +45,9 @@ func nodeFolder(ctx context.Context) (string, error) {
 	return filepath.Join(cache, "nodes", Name()), err
 }
 
-// startSearch starts a node with the data that are in the folder.
-func startSearch(ctx context.Context, name, folder string, port int) (*process, error) {
+// startSearch starts a node with the data that are in the folder. That of a cluster
+// has a name, a port for other nodes, and is told all of them.
+func startSearch(ctx context.Context, name, folder string, port int, cluster ...string) (*process, error) {
 	p := project{name: name}
 	for _, part := range []string{"search", name} {
 		files, err := fs.Sub(searchProjects, part)
@@ -67,9 +68,11 @@ func startSearch(ctx context.Context, name, folder string, port int) (*process, 
 	if err != nil {
 		return nil, err
 	}
-	return launch(ctx, java, "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+	return launch(ctx, java, append([]string{
+		"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dlog4j2.level=ERROR", "-Dlog4j2.statusLoggerLevel=OFF",
-		"-cp", classPath, "engine.Main", folder, strconv.Itoa(port))
+		"-cp", classPath, "engine.Main", folder, strconv.Itoa(port),
+	}, cluster...)...)
 }
 
 // OpenSearch returns a node of OpenSearch that all tests of this process share,

@@ -8,6 +8,9 @@ import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -16,7 +19,8 @@ import java.util.Map;
  * folder. If it is killed the folder stays, and another node can be started on the same data; one that nobody used for an hour
  * is removed by the next node that has its folder beside it.
  *
- * <p>Arguments: its folder, and the port; 0 is a free one.
+ * <p>Arguments: its folder, and the port; 0 is a free one. A node of a cluster has three more: its name, its port for other
+ * nodes, and all nodes as NAME=PORT with commas between.
  */
 public final class Main {
   private Main() {}
@@ -28,7 +32,7 @@ public final class Main {
       new Thread(() -> endWithInput(home), "input").start();
       Path ports = home.resolve("logs").resolve("http.ports");
       Files.deleteIfExists(ports); // of the node before
-      Node.start(home, settings(home, arguments[1]));
+      Node.start(home, settings(home, arguments));
       String url = "http://" + Files.readAllLines(ports).get(0);
       awaitReady(url);
       System.out.println(url);
@@ -39,18 +43,33 @@ public final class Main {
     }
   }
 
-  private static Map<String, String> settings(Path home, String port) {
-    return Map.ofEntries(
-        Map.entry("path.home", home.toString()),
-        Map.entry("cluster.name", "holdfast-test"),
-        Map.entry("node.name", "test"),
-        Map.entry("node.portsfile", "true"),
-        Map.entry("network.host", "127.0.0.1"),
-        Map.entry("http.port", port),
-        Map.entry("transport.port", "0"),
-        Map.entry("discovery.type", "single-node"),
-        Map.entry("node.store.allow_mmap", "false"), // needs a setting of the system
-        Map.entry("cluster.routing.allocation.disk.threshold_enabled", "false")); // a full disk is not tested here
+  private static Map<String, String> settings(Path home, String[] arguments) {
+    Map<String, String> settings = new HashMap<>();
+    settings.put("path.home", home.toString());
+    settings.put("cluster.name", "holdfast-test");
+    settings.put("node.portsfile", "true");
+    settings.put("network.host", "127.0.0.1");
+    settings.put("http.port", arguments[1]);
+    settings.put("node.store.allow_mmap", "false"); // needs a setting of the system
+    settings.put("cluster.routing.allocation.disk.threshold_enabled", "false"); // a full disk is not tested here
+    if (arguments.length == 2) {
+      settings.put("node.name", "test");
+      settings.put("transport.port", "0");
+      settings.put("discovery.type", "single-node");
+      return settings;
+    }
+    settings.put("node.name", arguments[2]);
+    settings.put("transport.port", arguments[3]);
+    List<String> names = new ArrayList<>();
+    List<String> addresses = new ArrayList<>();
+    for (String node : arguments[4].split(",")) {
+      String[] parts = node.split("=");
+      names.add(parts[0]);
+      addresses.add("127.0.0.1:" + parts[1]);
+    }
+    settings.put("cluster.initial_master_nodes", String.join(",", names));
+    settings.put("discovery.seed_hosts", String.join(",", addresses));
+    return settings;
   }
 
   /** Returns when all shards that there are can be read and written; after a restart that takes a while. */

@@ -1,0 +1,188 @@
+package engines
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// SearchCluster are three nodes of OpenSearch, which belong to one test. An index
+// has its primary on one of them and a replica on another.
+type SearchCluster struct {
+	kind  *kind
+	nodes []*searchNode
+	index string
+	dead  *searchNode
+}
+
+// searchNode is a node of a cluster.
+type searchNode struct {
+	SearchServer
+	name      string
+	transport int // the port for other nodes
+}
+
+// NewOpenSearchCluster starts the nodes. FailOver looks for the primary of that
+// index. They end with the test.
+func NewOpenSearchCluster(t testing.TB, index string) *SearchCluster {
+	t.Helper()
+	c := &SearchCluster{kind: openSearch, index: index}
+	for i := range 3 {
+		folder, err := nodeFolder(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		port, err := freePort(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &searchNode{name: fmt.Sprint("node-", i), transport: port}
+		n.kind, n.folder = c.kind, folder
+		c.nodes = append(c.nodes, n)
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			if n.process != nil {
+				n.process.end()
+			}
+			if err := os.RemoveAll(n.folder); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	// None is ready before it has met another.
+	errs := make([]error, len(c.nodes))
+	var started sync.WaitGroup
+	for i, n := range c.nodes {
+		started.Go(func() { n.process, errs[i] = c.launch(t, n, 0) })
+	}
+	started.Wait()
+	c.kind.need(t, errors.Join(errs...))
+	for _, n := range c.nodes {
+		n.Engine = Engine{Kind: c.kind.name, URL: n.process.url}
+	}
+	return c
+}
+
+func (c *SearchCluster) launch(t testing.TB, n *searchNode, port int) (*process, error) {
+	var all []string
+	for _, other := range c.nodes {
+		all = append(all, fmt.Sprintf("%s=%d", other.name, other.transport))
+	}
+	return startSearch(context.WithoutCancel(t.Context()), c.kind.name, n.folder, port,
+		n.name, strconv.Itoa(n.transport), strings.Join(all, ","))
+}
+
+// Hosts are the addresses of the nodes, with commas between.
+func (c *SearchCluster) Hosts(t testing.TB) string {
+	t.Helper()
+	var hosts []string
+	for _, n := range c.nodes {
+		u, err := url.Parse(n.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, u.Host)
+	}
+	return strings.Join(hosts, ",")
+}
+
+// FailOver kills the node that has the index's primary, and returns when the replica
+// has taken its place.
+func (c *SearchCluster) FailOver(t testing.TB) {
+	t.Helper()
+	c.dead = c.primary(t, nil)
+	c.dead.Stop()
+	c.primary(t, c.dead)
+}
+
+// Rejoin starts the node that FailOver killed, with its data, and returns when the
+// index has its replica again.
+func (c *SearchCluster) Rejoin(t testing.TB) {
+	t.Helper()
+	p, err := c.launch(t, c.dead, c.dead.port(t))
+	c.kind.need(t, err)
+	c.dead.process = p
+	c.Settle(t)
+}
+
+// Settle returns when the index has its replica.
+func (c *SearchCluster) Settle(t testing.TB) {
+	t.Helper()
+	c.eventually(t, func(ctx context.Context) error {
+		var health struct{ Status string }
+		if err := c.get(ctx, "/_cluster/health/"+c.index, &health); err != nil {
+			return err
+		}
+		if health.Status != "green" {
+			return fmt.Errorf("the index is %s", health.Status)
+		}
+		return nil
+	})
+}
+
+// primary waits until the index's primary is on a node, which is another one than
+// that, and returns it.
+func (c *SearchCluster) primary(t testing.TB, other *searchNode) (found *searchNode) {
+	t.Helper()
+	c.eventually(t, func(ctx context.Context) error {
+		var shards []struct{ Prirep, State, Node string }
+		if err := c.get(ctx, "/_cat/shards/"+c.index+"?format=json", &shards); err != nil {
+			return err
+		}
+		for _, s := range shards {
+			for _, n := range c.nodes {
+				if s.Prirep == "p" && s.State == "STARTED" && s.Node == n.name && n != other {
+					found = n
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no node has the primary: %+v", shards)
+	})
+	return found
+}
+
+func (c *SearchCluster) eventually(t testing.TB, try func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startup)
+	defer cancel()
+	if err := poll(ctx, func() error { return try(ctx) }); err != nil {
+		t.Fatalf("the cluster: %v", err)
+	}
+}
+
+// get asks a node that runs.
+func (c *SearchCluster) get(ctx context.Context, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, n := range c.nodes {
+		if n.process == nil {
+			continue
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL+path, nil)
+		if err != nil {
+			return err
+		}
+		request.Close = true
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", path, response.Status)
+		}
+		return json.NewDecoder(response.Body).Decode(answer)
+	}
+	return errors.New("no node runs")
+}
