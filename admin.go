@@ -62,13 +62,9 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 		return nil, err
 	}
 	return ss, c.takeAway(ctx, ss, func(h *Hold) {
-		c.mu.Lock()
 		if h.state == live {
 			c.drop(h, released, ErrReleased)
 		}
-		cancel := h.canceller()
-		c.mu.Unlock()
-		cancel(h.ended)
 	})
 }
 
@@ -91,7 +87,8 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 }
 
 // takeAway releases the holds, after it has ended those that are this Client's
-// own: a holder in the same process is told before the store is.
+// own: a holder in the same process knows before the store does. end is called with
+// c.mu held.
 func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) error {
 	if len(ss) == 0 {
 		return nil
@@ -102,12 +99,14 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 	defer c.work.Done()
 	qs := make([]driver.ReleaseRequest, len(ss))
 	own := c.own(ss)
+	c.mu.Lock()
 	for i, s := range ss {
 		qs[i].HoldRef = s.Ref()
 		if own[i] != nil {
 			end(own[i])
 		}
 	}
+	c.mu.Unlock()
 	var errs []error
 	for i, err := range c.releaseAll(ctx, qs, never) {
 		if own[i] != nil {
@@ -179,7 +178,9 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)
 			if own[i] != nil {
+				c.mu.Lock()
 				err = c.renewed(own[i], ttl, sent, false, err)
+				c.mu.Unlock()
 			}
 			if err != nil {
 				errs = append(errs, wrap("renew", s.Resource, err))

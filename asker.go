@@ -87,9 +87,8 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 
 	a.heard = c.clock()
 	if c.trace.Attempt != nil {
-		c.trace.Attempt(AttemptInfo{
-			Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode, Took: a.heard - now, Err: err,
-		})
+		info := AttemptInfo{Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode, Took: a.heard - now, Err: err}
+		c.teller.tell(func() { c.trace.Attempt(info) })
 	}
 	switch {
 	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):

@@ -1,9 +1,11 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,7 @@ type Client struct {
 	work      sync.WaitGroup // whatever uses the store; grows only while not closed
 	closeDone chan struct{}
 	born      time.Time
+	teller    teller
 
 	// mu guards what follows, all fields of Hold below its own mark, and is
 	// never held across I/O or a call of the user's code.
@@ -35,6 +38,8 @@ type Client struct {
 	orphans  map[HoldID]struct{} // acquires without an answer that are, or just were, cleaned up
 	timer    *time.Timer
 	timerAt  time.Duration // when it fires; 0: it is not set
+	batch    int           // how many holds are renewed in one request
+	shrunk   bool          // batch, since the last look at the schedule
 }
 
 // New returns a Client of the store. Nothing is sent yet; what the store must
@@ -48,7 +53,9 @@ func New(store driver.Store, opts *Options) *Client {
 		born:      time.Now(),
 		lines:     make(map[string]line),
 		orphans:   make(map[HoldID]struct{}),
+		batch:     batchSize,
 	}
+	c.teller.overflow = c.sayLeftOut
 	c.life, c.endLife = context.WithCancel(context.Background())
 	return c
 }
@@ -129,7 +136,7 @@ func (c *Client) prepare(ctx context.Context, store driver.Initializer, run *pre
 		c.initDone.Store(true)
 		// Some stores know only now whether they can wake who waits.
 		t := c.store.Traits()
-		c.log.DebugContext(ctx, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
+		c.logs(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
 		err = fmt.Errorf("the store was not ready within %v: %w", initTimeout, err)
 	}
@@ -193,10 +200,19 @@ func (c *Client) start(ctx context.Context) error {
 // Traits returns what the store promises.
 func (c *Client) Traits() Traits { return c.store.Traits() }
 
+// closePatience is how long Close takes at most, and doPatience how much of that
+// the functions get that Do runs.
+const (
+	closePatience = 5 * time.Second
+	doPatience    = 3 * time.Second
+)
+
 // Close ends the Client: waits end with ErrClosed, the contexts of holds are
-// cancelled with it, and what is held is released (or left, by option), which
-// takes at most 5 s. Its error says what could not be released; that ends by
-// itself. Closing again does nothing.
+// cancelled with it, and what is held is released (or left, by option): what Do
+// runs is waited for first, for 3 s. Close takes at most 5 s. Its error says what
+// could not be released, which ends by itself, or that something goes on: a
+// function that Do runs, a loop over Holds, a call of the store; the store that
+// Open made is then closed when that has ended. Closing again does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -205,31 +221,69 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
-	held := []*Hold(slices.Clone(c.schedule))
-	cancels := make([]context.CancelCauseFunc, len(held))
-	for i, h := range held {
-		cancels[i] = h.canceller()
+	began := c.elapsed()
+	var held, running []*Hold
+	for _, h := range slices.Clone(c.schedule) {
 		c.drop(h, released, ErrClosed)
+		if h.inDo {
+			running = append(running, h)
+		} else {
+			held = append(held, h)
+		}
 	}
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	c.mu.Unlock()
 	defer close(c.closeDone)
-
-	for _, cancel := range cancels {
-		cancel(ErrClosed)
-	}
 	c.endLife()
-	var err error
-	if !c.leaveHolds {
-		err = c.releaseHeld(held)
-	}
-	c.work.Wait()
-	if c.owned {
-		if closeErr := c.store.Close(); err == nil {
-			err = closeErr
+
+	left := func(of time.Duration) time.Duration { return max(of-(c.elapsed()-began), 0) }
+	ended, closed := make(chan struct{}), make(chan struct{})
+	var err, closeErr error
+	go func() {
+		c.work.Wait()
+		close(ended)
+		if c.owned {
+			closeErr = c.store.Close()
 		}
+		close(closed)
+	}()
+	if !c.leaveHolds {
+		err = c.releaseHeld(held, left(closePatience))
+		within(ended, left(doPatience))
+		err = cmp.Or(err, c.releaseHeld(c.unreleased(running), left(closePatience)))
 	}
+	if within(closed, left(closePatience)) {
+		err = cmp.Or(err, closeErr)
+	} else {
+		err = cmp.Or(err, errUnended)
+	}
+	within(c.teller.told(), left(closePatience))
 	return err
+}
+
+var errUnended = fmt.Errorf("holdfast: close: something goes on after %v: a function that Do runs, a loop over Holds or a call of the store", closePatience)
+
+// within waits for the channel, if there is one, to close and reports whether it
+// did in time.
+func within(done <-chan struct{}, d time.Duration) bool {
+	if done == nil {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// unreleased returns those of the holds that the store may have yet.
+func (c *Client) unreleased(hs []*Hold) []*Hold {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(hs, func(h *Hold) bool { return h.state != released })
 }

@@ -403,3 +403,146 @@ func oneOfAll(ctx context.Context, c *holdfast.Client, rnd *rand.Rand) error {
 	}
 	return h.Unlock(ctx)
 }
+
+// closeLag is for how long a request may be under way after Close.
+const closeLag = 10 * time.Second
+
+// Close takes 5 s at most, whatever goes on.
+func TestCloseIsBounded(t *testing.T) {
+	for name, begin := range map[string]func(*testing.T, *holdfast.Client){
+		"an orphan, and a store that hangs": func(t *testing.T, c *holdfast.Client) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if _, err := c.TryLock(ctx, "orphan", nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("TryLock: %v", err)
+			}
+		},
+		"many holds, and a store that hangs": func(t *testing.T, c *holdfast.Client) {
+			for i := range 5000 {
+				lock(t, c, fmt.Sprint(i), nil)
+			}
+		},
+		"an Unlock under way": func(t *testing.T, c *holdfast.Client) {
+			h := lock(t, c, "r", nil)
+			go func() { _ = h.Unlock(context.Background()) }()
+			time.Sleep(time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Release || c.Op == drivertest.Acquire && c.Refs[0].Resource == "orphan" {
+						return drivertest.Fault{HoldRequest: make(chan struct{})}
+					}
+					return drivertest.Fault{}
+				})
+				c := holdfast.New(f, nil)
+				begin(t, c)
+				began := time.Now()
+				err := c.Close()
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("Close took %v (error %v)", took, err)
+				}
+				time.Sleep(closeLag) // the request under way
+			})
+		})
+	}
+	t.Run("a loop over Holds", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := &closing{Store: memlock.New(nil)}
+			register(t, "test-loop", store)
+			c, err := holdfast.Open(t.Context(), "test-loop:", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock(t, c, "r", nil)
+			goOn := make(chan struct{})
+			go func() {
+				for range c.Holds(t.Context(), holdfast.Filter{}) {
+					<-goOn
+				}
+			}()
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err == nil || time.Since(began) > 5*time.Second {
+				t.Errorf("Close took %v, error %v", time.Since(began), err)
+			}
+			if store.closed.Load() {
+				t.Error("the store was closed under the loop")
+			}
+			close(goOn)
+			synctest.Wait()
+			if !store.closed.Load() {
+				t.Error("the store stays open")
+			}
+		})
+	})
+}
+
+type closing struct {
+	*memlock.Store
+	closed atomic.Bool
+}
+
+func (c *closing) Close() error { c.closed.Store(true); return c.Store.Close() }
+
+// Close ends the ctx of what Do runs, and gives it time to end before it releases.
+func TestCloseUnderDo(t *testing.T) {
+	for _, takes := range []time.Duration{0, time.Second, time.Minute} {
+		for _, leave := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, leave %v", takes, leave), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					c, d := holdfast.New(store, &holdfast.Options{LeaveHolds: leave}), newClient(t, store, nil)
+					var ended atomic.Pointer[time.Time]
+					done := make(chan error)
+					go func() {
+						done <- c.Do(t.Context(), "r", nil, func(ctx context.Context) error {
+							<-ctx.Done()
+							if !errors.Is(context.Cause(ctx), holdfast.ErrClosed) {
+								t.Errorf("its ctx ended with %v", context.Cause(ctx))
+							}
+							time.Sleep(takes) // it is in the middle of something
+							now := time.Now()
+							ended.Store(&now)
+							return nil
+						})
+					}()
+					other := lock(t, c, "other", nil)
+					synctest.Wait()
+					successor := locking(t.Context(), d, "r", nil)
+					free := locking(t.Context(), d, "other", nil)
+					synctest.Wait()
+					began := time.Now()
+					err := c.Close()
+					took := time.Since(began)
+					if want := min(takes, 5*time.Second); took != want || (err == nil) != (takes < time.Minute) {
+						t.Errorf("Close took %v, error %v", took, err)
+					}
+					r := <-successor
+					switch {
+					case r.err != nil:
+						t.Error(r.err)
+					case leave:
+						if wait := r.at.Sub(began); wait < 29*time.Second {
+							t.Errorf("granted after %v to another, though it was to be left", wait)
+						}
+					case takes > 3*time.Second:
+						if wait := r.at.Sub(began); wait != 3*time.Second {
+							t.Errorf("released after %v", wait)
+						}
+					case ended.Load() == nil || r.at.Before(*ended.Load()):
+						t.Error("granted to another while fn ran")
+					}
+					if r := <-free; r.err != nil || !leave && r.at != began {
+						t.Errorf("a hold without Do was released after %v, error %v", r.at.Sub(began), r.err)
+					}
+					if err := <-done; !errors.Is(err, holdfast.ErrClosed) {
+						t.Errorf("Do: %v", err)
+					}
+					mustEnd(t, other, time.Millisecond, holdfast.ErrClosed)
+				})
+			})
+		}
+	}
+}

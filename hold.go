@@ -31,6 +31,7 @@ type Hold struct {
 	failure  error         // of the last renewal, nil if it was answered
 	pauses   backoff       // between renewals that fail
 	index    int           // in the schedule; -1: not there
+	inDo     bool          // Do runs its function, and releases afterwards
 }
 
 // state of a Hold. From live it goes to released or lost and never back.
@@ -102,15 +103,6 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// canceller returns what cancels the context; nothing need be done to one that
-// nobody has asked for. c.mu is held.
-func (h *Hold) canceller() context.CancelCauseFunc {
-	if h.cancel == nil {
-		return func(error) {}
-	}
-	return h.cancel
-}
-
 // Bind returns ctx made to end also when the hold does. Call the CancelFunc when
 // the work is done.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -179,23 +171,21 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 	if ttl == 0 {
 		ttl = h.ttl
 	}
-	state, loss := h.state, h.loss
-	c.mu.Unlock()
-	switch state {
-	case lost:
-		return false, loss
-	case released, gone:
-		return false, ErrReleased
+	if h.state != live {
+		err := h.whyOver()
+		c.mu.Unlock()
+		return false, err
 	}
+	c.mu.Unlock()
 	sent := c.clock()
 	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 	results, err := c.store.Renew(call, []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl}})
 	err = call.end(err)
 	err = outcome(results, err, 0, renewErr)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil {
-		c.mu.Lock()
 		h.ttl = ttl
-		c.mu.Unlock()
 	}
 	return true, c.renewed(h, ttl, sent, false, err)
 }
@@ -229,21 +219,21 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 		c.mu.Unlock()
 		return nil
 	}
-	if c.closed {
+	if c.closed && (!h.inDo || c.leaveHolds) {
 		c.mu.Unlock()
 		if before == lost {
 			return loss
 		}
 		return ErrClosed
 	}
-	c.work.Add(1)
-	deadline, cancel := h.deadline, h.canceller()
+	if !c.closed { // else Do is among the work
+		c.work.Add(1)
+		defer c.work.Done()
+	}
+	deadline := h.deadline
 	c.mu.Unlock()
-	defer c.work.Done()
 	// Renewals have stopped and the holder knows before the store is told: one
 	// that is on its way finds no hold, or is harmless before the release.
-	cancel(h.ended)
-
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.released(h, err)
 	switch {
@@ -255,41 +245,42 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	return nil
 }
 
-// drop takes a live hold out of the keep-alive. c.mu is held; when it is not any
-// more, the caller cancels the context with the cause.
+// drop ends a live hold: it is out of the keep-alive and its context cancelled.
+// c.mu is held, and cancelling runs none of the user's code: what context.AfterFunc
+// was given gets a goroutine.
 func (c *Client) drop(h *Hold, to state, cause error) {
 	h.state, h.ended = to, cause
 	c.schedule.remove(h)
+	if h.cancel != nil {
+		h.cancel(cause)
+	}
 }
 
 // released notes the answer to a release. That of a hold which was lost is of no
 // interest: its end was told already.
 func (c *Client) released(h *Hold, err error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil && h.state == released {
 		h.state = gone
 	}
-	told := h.state == lost
 	c.nudgeFirst(h.ref.Resource)
-	c.mu.Unlock()
-	if told {
+	if h.state == lost {
 		return
 	}
 	if err != nil {
-		c.log.Warn("holdfast: release not confirmed, the hold ends by itself",
+		c.warns("holdfast: release not confirmed, the hold ends by itself",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 	}
 	if c.trace.Released != nil {
-		c.trace.Released(h, err)
+		c.teller.tell(func() { c.trace.Released(h, err) })
 	}
 }
 
 // lose ends a hold that is no longer ours; without a cause, because it is past
-// its deadline. Later answers change nothing. The caller does not hold c.mu.
+// its deadline. Later answers change nothing. c.mu is held.
 func (c *Client) lose(h *Hold, cause error) {
-	c.mu.Lock()
 	if h.state != live {
-		c.mu.Unlock()
 		return
 	}
 	if cause == nil {
@@ -298,11 +289,8 @@ func (c *Client) lose(h *Hold, cause error) {
 	loss := &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
 	h.loss = loss
 	c.drop(h, lost, loss)
-	cancel := h.canceller()
-	c.mu.Unlock()
-	cancel(loss)
-	c.log.Warn("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
+	c.warns("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
 	if c.trace.Lost != nil {
-		c.trace.Lost(h, loss)
+		c.teller.tell(func() { c.trace.Lost(h, loss) })
 	}
 }

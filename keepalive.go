@@ -16,8 +16,12 @@ import (
 // those have goroutines, one each, so that a store that hangs holds up neither
 // the timer nor other batches.
 
-// batchSize is how many holds travel in one request.
-const batchSize = 1000
+// batchSize is how many holds travel in one request at most, and smallBatch how
+// many still do when renewals have gone unanswered.
+const (
+	batchSize  = 1000
+	smallBatch = 16
+)
 
 // lookout is how often the timer fires at least while anything is held: timers
 // do not count the time that a machine sleeps, the clock does.
@@ -51,7 +55,14 @@ func (c *Client) tick() {
 	}
 	now := c.clock()
 	expired, due := c.collect(now)
-	for batch := range slices.Chunk(due, batchSize) {
+	for _, h := range expired {
+		c.lose(h, nil)
+	}
+	if !c.shrunk && len(due) > c.batch {
+		c.batch = min(c.batch+c.batch/4, batchSize)
+	}
+	c.shrunk = false
+	for batch := range slices.Chunk(due, c.batch) {
 		requests := make([]driver.RenewRequest, len(batch))
 		timeout := never
 		for i, h := range batch {
@@ -64,14 +75,7 @@ func (c *Client) tick() {
 		go c.renew(batch, requests, now, timeout)
 	}
 	c.arm(now)
-	if len(expired) > 0 {
-		c.work.Add(1) // they are no longer in the schedule, where Close would find them
-		defer c.work.Done()
-	}
 	c.mu.Unlock()
-	for _, h := range expired {
-		c.lose(h, nil)
-	}
 }
 
 // collect takes what is past its deadline out of the schedule, and marks as in
@@ -111,23 +115,24 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 	call := &attempt{parent: context.Background(), client: c, timeout: timeout}
 	results, err := c.store.Renew(call, requests)
 	err = call.end(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i, h := range batch {
 		// What became of it is noted in the hold; nobody is there to be told.
 		_ = c.renewed(h, requests[i].TTL, sent, true, outcome(results, err, i, renewErr))
 	}
+	if err != nil && len(batch) > 1 {
+		// A store that takes its time for each hold may answer for fewer. Each try
+		// has half the time of the one before, and so half as many would not do.
+		c.batch, c.shrunk = min(c.batch, max(len(batch)/4, smallBatch)), true
+	}
 }
 
 // renewed notes the answer to a renewal and says what it means to the holder.
-// kept: the keep-alive sent it.
+// kept: the keep-alive sent it. c.mu is held.
 func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error) error {
-	c.mu.Lock()
 	if h.state != live {
-		loss := h.loss
-		c.mu.Unlock()
-		if loss != nil {
-			return loss
-		}
-		return ErrReleased
+		return h.whyOver()
 	}
 	now := c.clock()
 	var cause error
@@ -144,39 +149,44 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	default:
 		if h.failure == nil {
 			lease := leaseOf(h.ttl)
-			h.pauses = backoff{next: max(lease/48, time.Millisecond), limit: max(lease/12, time.Millisecond)}
+			h.pauses = backoff{next: lease / 48, limit: lease / 12}
 		}
 		h.failure = err
-		h.renewAt = now + h.pauses.pause()
+		at := now + h.pauses.pause()
+		if !kept {
+			// The user's own may fail for reasons of its own, again and again: it
+			// can bring the keep-alive's next try forward, and never put it off.
+			at = min(at, h.renewAt)
+		}
+		h.renewAt = at
 	}
 	if kept {
 		// Together with renewAt: the schedule depends on both.
 		h.inFlight = false
 	}
-	if h.index >= 0 {
-		c.schedule.moved(h)
-		c.arm(now)
-	}
-	c.mu.Unlock()
-
 	if cause != nil {
 		c.lose(h, cause)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if h.loss == nil {
-			return ErrReleased // given up in the meantime
-		}
 		return h.loss
 	}
+	c.schedule.moved(h)
+	c.arm(now)
 	if err != nil {
-		c.log.Warn("holdfast: renewal without an answer, will repeat it",
+		c.warns("holdfast: renewal without an answer, will repeat it",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 		err = wrap("renew", h.ref.Resource, err)
 	}
 	if c.trace.Renewed != nil {
-		c.trace.Renewed(h, err)
+		c.teller.tell(func() { c.trace.Renewed(h, err) })
 	}
 	return err
+}
+
+// whyOver is the error of asking for a hold that is not live. c.mu is held.
+func (h *Hold) whyOver() error {
+	if h.loss != nil {
+		return h.loss
+	}
+	return ErrReleased
 }
 
 // expiry is why a hold that is past its deadline was lost. c.mu is held.

@@ -221,3 +221,59 @@ func TestOnlyLostIsLost(t *testing.T) {
 		})
 	}
 }
+
+// A store that takes its time for each hold of a request, and answers for all of them
+// or for none, gets smaller requests until it answers in time.
+func TestBatchesShrink(t *testing.T) {
+	for _, each := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
+		t.Run(each.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Renew {
+						return drivertest.Fault{HoldRequest: after(time.Duration(len(c.Refs)) * each)}
+					}
+					return drivertest.Fault{}
+				})
+				c := newClient(t, f, &holdfast.Options{TTL: 5 * time.Second})
+				var holds []*holdfast.Hold
+				for i := range 1000 {
+					holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+				}
+				time.Sleep(time.Minute)
+				for _, h := range holds {
+					alive(t, h)
+				}
+			})
+		})
+	}
+}
+
+// Once the store answers again, requests grow again.
+func TestBatchesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		var calls atomic.Int64
+		f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Renew {
+				calls.Add(1)
+			}
+			return drivertest.Fault{LoseRequest: c.Op == drivertest.Renew && down.Load()}
+		})
+		c := newClient(t, f, nil)
+		for i := range 1000 {
+			lock(t, c, fmt.Sprint(i), nil)
+		}
+		down.Store(true)
+		time.Sleep(20 * time.Second)
+		if n := calls.Load(); n < 64 || n > 1000 {
+			t.Errorf("%d requests in an outage", n)
+		}
+		down.Store(false)
+		time.Sleep(5 * time.Minute)
+		calls.Store(0)
+		time.Sleep(time.Minute)
+		if n := calls.Load(); n > 8 {
+			t.Errorf("%d requests in a minute for 1,000 holds", n)
+		}
+	})
+}

@@ -58,9 +58,8 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		h, err = a.try(ctx)
 	}
 	if c.trace.Waited != nil && wait && a.waited() {
-		c.trace.Waited(WaitInfo{
-			Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err,
-		})
+		info := WaitInfo{Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err}
+		c.teller.tell(func() { c.trace.Waited(info) })
 	}
 	if err == nil && a.ttl == Forever {
 		err = h.settle(ctx)
@@ -68,12 +67,12 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	if err != nil {
 		return nil, err
 	}
-	if c.log.Enabled(ctx, slog.LevelDebug) {
-		c.log.DebugContext(ctx, "holdfast: lock acquired",
+	if c.logger != nil {
+		c.logs(ctx, slog.LevelDebug, "holdfast: lock acquired",
 			"resource", resource, "lockID", h.ref.LockID, "token", h.ref.Token, "mode", mode)
 	}
 	if c.trace.Acquired != nil {
-		c.trace.Acquired(h)
+		c.teller.tell(func() { c.trace.Acquired(h) })
 	}
 	return h, nil
 }
@@ -102,8 +101,17 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return wrap("lock", resource, ErrClosed) // Close has released it, or will
+	}
+	c.work.Add(1)
+	h.inDo = true
+	c.mu.Unlock()
 	bound, cancel := h.Bind(ctx)
 	defer func() {
+		defer c.work.Done()
 		cancel()
 		early := context.Cause(h.Context()) // nil if the lock outlived fn
 		unlockErr := h.Unlock(ctx)

@@ -70,6 +70,9 @@ func TestInit(t *testing.T) {
 		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
 		c := newClient(t, s, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		tryLock(t, c, "r", nil)
+		if err := c.Close(); err != nil { // which waits until all is logged
+			t.Fatal(err)
+		}
 		if want := "store=memory wakesWaiters=true"; strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log is\n%s, want %q in it once", &log, want)
 		}

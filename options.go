@@ -45,7 +45,7 @@ type Options struct {
 	// of releasing it.
 	LeaveHolds bool
 	// Logger gets warnings of renewals that fail and of losses, and debug lines
-	// of the rest. Default: none.
+	// of the rest, as Trace is called. Default: none.
 	Logger *slog.Logger
 	// Trace observes what the Client does. Default: none.
 	Trace *Trace
@@ -83,7 +83,7 @@ type config struct {
 	margin     time.Duration // 0: from the TTL
 	retention  time.Duration
 	leaveHolds bool
-	log        *slog.Logger
+	logger     *slog.Logger // nil: none
 	trace      Trace
 	clock      func() time.Duration
 	invalid    error // what is wrong with a lock by these options alone
@@ -99,7 +99,7 @@ func newConfig(o *Options) config {
 		margin:     o.Margin,
 		retention:  o.Retention,
 		leaveHolds: o.LeaveHolds,
-		log:        o.Logger,
+		logger:     o.Logger,
 		clock:      o.Clock,
 	}
 	if cfg.details.Owner == "" {
@@ -114,9 +114,6 @@ func newConfig(o *Options) config {
 	}
 	if cfg.retention == 0 {
 		cfg.retention = 24 * time.Hour
-	}
-	if cfg.log == nil {
-		cfg.log = slog.New(slog.DiscardHandler)
 	}
 	if o.Trace != nil {
 		cfg.trace = *o.Trace

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 
 // releasePatience is how long releases without an answer are repeated.
 const releasePatience = 5 * time.Second
+
+// errNoTime: others that were released before took all of it.
+var errNoTime = fmt.Errorf("no time left of the %v", releasePatience)
 
 // releaseAll sends the releases, and again those without an answer, for at most
 // releasePatience and not past the deadline, at which the holds end anyway. Of
@@ -51,11 +55,15 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 			part := rest[lo:min(lo+batchSize, len(rest))]
 			if call == nil {
 				call = new(attempt)
-				left = max(releasePatience-(c.elapsed()-began), retryFirst)
+				left = releasePatience - (c.elapsed() - began)
 			}
-			*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
-			results, err := c.store.Release(call, part)
-			err = call.end(err)
+			var results []driver.ReleaseResult
+			err := errNoTime
+			if left > 0 {
+				*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
+				results, err = c.store.Release(call, part)
+				err = call.end(err)
+			}
 			call = nil
 			for i := range part {
 				n := index(lo + i)
@@ -81,9 +89,9 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 	}
 }
 
-// releaseHeld releases what is held as the Client closes and returns the first
-// error.
-func (c *Client) releaseHeld(held []*Hold) (first error) {
+// releaseHeld releases what is held as the Client closes, takes about that long at
+// most, and returns the first error.
+func (c *Client) releaseHeld(held []*Hold, patience time.Duration) (first error) {
 	if len(held) == 0 {
 		return nil
 	}
@@ -91,7 +99,7 @@ func (c *Client) releaseHeld(held []*Hold) (first error) {
 	for i, h := range held {
 		qs[i].HoldRef = h.ref
 	}
-	for i, err := range c.releaseAll(context.Background(), qs, never) {
+	for i, err := range c.releaseAll(context.Background(), qs, c.clock()+patience) {
 		c.released(held[i], err)
 		if err != nil && first == nil {
 			first = wrap("release", held[i].ref.Resource, err)

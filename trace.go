@@ -3,8 +3,11 @@ package holdfast
 import "time"
 
 // Trace observes what a Client does. Functions that are nil are not called. They
-// are called with no lock held, by the goroutine that did the work, which waits
-// for them: they should return soon, and must not close the Client.
+// are called one at a time, in the order in which things happened, by a goroutine
+// that also writes to Options.Logger and does nothing else: a little later than
+// what they tell of, and however long they take, no lock is delayed. If 10,000
+// calls wait, what comes on top is left out, and a warning says how much. Close
+// waits for them to return, within its 5 s, so they must not call it.
 type Trace struct {
 	// Attempt: a store answered, or did not answer, an acquire.
 	Attempt func(AttemptInfo)

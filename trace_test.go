@@ -133,6 +133,7 @@ func TestTrace(t *testing.T) {
 		}
 		check("a release by lock ID", "released w, alive false: ok")
 		l := lock(t, c, "l", nil)
+		synctest.Wait()
 		j.take()
 		if _, err := c.ForceRelease(t.Context(), "l", l.ID()); err != nil {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func (a *asker) wait(ctx context.Context) (h *Hold, err error) {
 		case ctx.Err() != nil:
 			return nil, a.giveUp(c.notGranted(a, ctxError(ctx)))
 		default:
-			c.log.Warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
+			c.warns("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
 			if first {
 				pause = failures.pause()
 			}
@@ -93,7 +93,7 @@ func (a *asker) wait(ctx context.Context) (h *Hold, err error) {
 func (a *asker) warnOfLimit(held *HeldError) {
 	if held.LimitDiffers && !a.warned {
 		a.warned = true
-		a.c.log.Warn("holdfast: waiting for shared holds with another limit", "resource", a.q.Resource,
+		a.c.warns("holdfast: waiting for shared holds with another limit", "resource", a.q.Resource,
 			"limit", a.q.Limit, "error", held)
 	}
 }

@@ -48,7 +48,7 @@ func (w *watcher) start(ctx context.Context) bool {
 				w.pauses = backoff{watchFirst, watchLimit}
 			}
 			w.retryAt = w.c.clock() + w.pauses.pause()
-			w.c.log.Warn("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
+			w.c.warns("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
 		}
 		return false
 	}

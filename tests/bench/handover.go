@@ -147,16 +147,19 @@ func workWaiter(ctx context.Context, p *peer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	refusals := 0
-	var sendErr error
+	var lockID string // of the last attempt that was told
+	refusals := 0     // of that
 	client := holdfast.New(store, &holdfast.Options{Trace: &holdfast.Trace{
 		Attempt: func(a holdfast.AttemptInfo) {
 			if !errors.Is(a.Err, holdfast.ErrHeld) {
 				return
 			}
 			// The second refusal comes when the subscription is effective.
+			if a.LockID != lockID {
+				lockID, refusals = a.LockID, 0
+			}
 			if refusals++; refusals == 2 {
-				sendErr = p.send(true)
+				_ = p.send(true) // if it fails, so does the next receive
 			}
 		},
 	}})
@@ -165,13 +168,12 @@ func workWaiter(ctx context.Context, p *peer) (err error) {
 		if err := p.receive(new(bool)); err != nil {
 			return err
 		}
-		refusals = 0
 		h, err := client.Lock(ctx, "resource", nil)
 		if err != nil {
 			return err
 		}
 		granted, err := monotonic()
-		if err := errors.Join(err, sendErr, h.Unlock(ctx)); err != nil {
+		if err := errors.Join(err, h.Unlock(ctx)); err != nil {
 			return err
 		}
 		if err := p.send(granted); err != nil {

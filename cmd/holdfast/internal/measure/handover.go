@@ -52,8 +52,9 @@ type peer struct {
 	client *holdfast.Client
 	// waits gets a value when the peer has come to wait for the store's news.
 	waits    chan struct{}
-	refusals int // of the lock under way
-	enough   int // of them to be waiting
+	enough   int    // refusals of a lock mean that it waits
+	lockID   string // of the last attempt that was told
+	refusals int    // of that
 }
 
 func newPeer(ctx context.Context, open Open) (*peer, error) {
@@ -74,6 +75,9 @@ func (p *peer) attempted(a holdfast.AttemptInfo) {
 	if !errors.Is(a.Err, holdfast.ErrHeld) {
 		return
 	}
+	if a.LockID != p.lockID {
+		p.lockID, p.refusals = a.LockID, 0
+	}
 	if p.refusals++; p.refusals == p.enough {
 		p.waits <- struct{}{}
 	}
@@ -89,7 +93,6 @@ func handOver(ctx context.Context, hold *holdfast.Hold, to *peer) (time.Duration
 		err  error
 	}
 	answers := make(chan answer, 1) // of a lock that the Client's Close ends, if not before
-	to.refusals = 0
 	go func() {
 		h, err := to.client.Lock(ctx, hold.Resource(), nil)
 		answers <- answer{h, time.Now(), err}

@@ -1,0 +1,96 @@
+package holdfast
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// maxUntold is how much may wait to be told: what comes on top of it is left out.
+const maxUntold = 10_000
+
+// teller calls the user's code, the Logger and the Trace, in the order in which
+// things happened, in a goroutine that does nothing else and is there while there
+// is anything to tell. However long the user's code takes, no deadline, no renewal
+// and nobody who waits for a lock waits for it.
+type teller struct {
+	overflow func(leftOut int) // called when there is room again
+
+	mu      sync.Mutex // never held across a call of the user's code
+	untold  []func()
+	leftOut int
+	done    chan struct{} // closes when all is told; nil: it is
+}
+
+// tell has the user's code called. It never waits, and may be called with
+// Client.mu held.
+func (t *teller) tell(call func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.untold) == maxUntold {
+		t.leftOut++
+		return
+	}
+	t.untold = append(t.untold, call)
+	if t.done == nil {
+		t.done = make(chan struct{})
+		go t.run()
+	}
+}
+
+func (t *teller) run() {
+	for {
+		t.mu.Lock()
+		calls, leftOut := t.untold, t.leftOut
+		t.untold, t.leftOut = nil, 0
+		if len(calls) == 0 {
+			close(t.done)
+			t.done = nil
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		for _, call := range calls {
+			call()
+		}
+		if leftOut > 0 {
+			t.overflow(leftOut)
+		}
+	}
+}
+
+// told returns a channel that closes when nothing is left to tell, or nil if
+// nothing is.
+func (t *teller) told() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.done
+}
+
+// logs has a line logged, with the present time. Whether anybody wants it is for
+// the user's Handler to say, and so it is not asked here.
+func (c *Client) logs(ctx context.Context, level slog.Level, text string, args ...any) {
+	if c.logger == nil {
+		return
+	}
+	r := slog.NewRecord(time.Now(), level, text, 0)
+	r.Add(args...)
+	ctx = context.WithoutCancel(ctx)
+	c.teller.tell(func() {
+		if h := c.logger.Handler(); h.Enabled(ctx, level) {
+			_ = h.Handle(ctx, r) // nobody is there to be told of its error
+		}
+	})
+}
+
+func (c *Client) warns(text string, args ...any) {
+	c.logs(context.Background(), slog.LevelWarn, text, args...)
+}
+
+// sayLeftOut runs in the teller.
+func (c *Client) sayLeftOut(n int) {
+	if c.logger != nil {
+		c.logger.Warn("holdfast: the Logger or the Trace is too slow, not all could be told", "leftOut", n)
+	}
+}

@@ -1,0 +1,222 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// hooked is a slog.Handler that calls a function at each line, or before.
+type hooked struct {
+	handle, enabled func()
+}
+
+func (h hooked) Handle(context.Context, slog.Record) error { h.handle(); return nil }
+func (h hooked) Enabled(context.Context, slog.Level) bool  { h.enabled(); return true }
+func (h hooked) WithAttrs([]slog.Attr) slog.Handler        { return h }
+func (h hooked) WithGroup(string) slog.Handler             { return h }
+
+// everyHook returns, for each piece of the user's code that a Client calls, Options
+// with which it does that and nothing else.
+func everyHook(do func()) map[string]*holdfast.Options {
+	none := func() {}
+	trace := func(tr holdfast.Trace) *holdfast.Options { return &holdfast.Options{Trace: &tr} }
+	return map[string]*holdfast.Options{
+		"Logger":         {Logger: slog.New(hooked{do, none})},
+		"Logger.Enabled": {Logger: slog.New(hooked{none, do})},
+		"Attempt":        trace(holdfast.Trace{Attempt: func(holdfast.AttemptInfo) { do() }}),
+		"Waited":         trace(holdfast.Trace{Waited: func(holdfast.WaitInfo) { do() }}),
+		"Acquired":       trace(holdfast.Trace{Acquired: func(*holdfast.Hold) { do() }}),
+		"Renewed":        trace(holdfast.Trace{Renewed: func(*holdfast.Hold, error) { do() }}),
+		"Released":       trace(holdfast.Trace{Released: func(*holdfast.Hold, error) { do() }}),
+		"Lost":           trace(holdfast.Trace{Lost: func(*holdfast.Hold, error) { do() }}),
+	}
+}
+
+// What the user's code does costs nobody a lock, even if it never returns: locks are
+// granted, renewed and released, and the contexts of those that are lost end before
+// anybody else is granted the resource.
+func TestUserCodeDelaysNobody(t *testing.T) {
+	for name := range everyHook(nil) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				block := make(chan struct{})
+				defer close(block)
+				opts := everyHook(func() { <-block })[name]
+				opts.TTL = 10 * time.Second
+				var failing, hanging atomic.Bool
+				store := memlock.New(nil)
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					switch {
+					case c.Op == drivertest.Renew && hanging.Load():
+						return drivertest.Fault{HoldRequest: block}
+					case c.Op == drivertest.Renew && failing.Load():
+						return drivertest.Fault{LoseRequest: c.N%2 == 0}
+					}
+					return drivertest.Fault{}
+				})
+				c, d := holdfast.New(f, opts), newClient(t, store, nil)
+				var holds []*holdfast.Hold
+				for i := range 100 {
+					holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+				}
+				waiting := locking(t.Context(), c, "0", nil)
+				synctest.Wait()
+				unlock(t, holds[0])
+				if r := <-waiting; r.err != nil {
+					t.Fatal(r.err)
+				} else {
+					unlock(t, r.hold)
+				}
+				holds = holds[1:]
+				failing.Store(true)
+				time.Sleep(time.Minute)
+				for _, h := range holds {
+					alive(t, h)
+				}
+				// One by force, so that there is something to tell before the rest is lost.
+				if _, err := d.ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
+					t.Fatal(err)
+				}
+				mustEnd(t, holds[0], time.Minute, holdfast.ErrForced)
+				holds = holds[1:]
+
+				hanging.Store(true)
+				var all sync.WaitGroup
+				for _, h := range holds {
+					all.Go(func() {
+						if _, err := d.Lock(t.Context(), h.Resource(), nil); err != nil {
+							t.Error(err)
+						} else if h.Context().Err() == nil {
+							t.Errorf("%q was granted to another while the context was alive", h.Resource())
+						}
+					})
+				}
+				all.Wait()
+				left := lock(t, c, "left", nil)
+				began := time.Now()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				mustEnd(t, left, time.Millisecond, holdfast.ErrClosed)
+				mustBeFree(t, store, "left")
+			})
+		})
+	}
+}
+
+// Contexts that end together do so at once, however much there is to tell of each.
+func TestContextsEndTogether(t *testing.T) {
+	for name := range everyHook(nil) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := everyHook(func() { time.Sleep(20 * time.Millisecond) })[name]
+				f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}))
+				c := newClient(t, f, opts)
+				ends := make(chan time.Time, 100)
+				for i := range cap(ends) {
+					h := lock(t, c, fmt.Sprint(i), nil)
+					context.AfterFunc(h.Context(), func() { ends <- time.Now() })
+				}
+				first := <-ends
+				for range cap(ends) - 1 {
+					if end := <-ends; !end.Equal(first) {
+						t.Fatalf("one context ended %v after another", end.Sub(first))
+					}
+				}
+			})
+		})
+	}
+}
+
+// What is told is told in order, once each, by the time that Close returns.
+func TestTellsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		tell := func(format string, args ...any) {
+			time.Sleep(time.Millisecond)
+			told = append(told, fmt.Sprintf(format, args...)) // by one goroutine at a time
+		}
+		c := holdfast.New(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
+			Acquired: func(h *holdfast.Hold) { tell("acquired %s", h.Resource()) },
+			Released: func(h *holdfast.Hold, _ error) { tell("released %s", h.Resource()) },
+		}})
+		var want []string
+		for i := range 500 {
+			unlock(t, lock(t, c, fmt.Sprint(i), nil))
+			want = append(want, fmt.Sprint("acquired ", i), fmt.Sprint("released ", i))
+		}
+		lock(t, c, "last", nil)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want = append(want, "acquired last", "released last"); !slices.Equal(told, want) {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// A Trace that never returns does not take up more and more memory: what is too much
+// is left out, and that is said.
+func TestTooMuchToTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		block := make(chan struct{})
+		acquired := 0
+		c := holdfast.New(memlock.New(nil), &holdfast.Options{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Trace:  &holdfast.Trace{Acquired: func(*holdfast.Hold) { <-block; acquired++ }},
+		})
+		const locks = 30_000
+		for range locks {
+			unlock(t, lock(t, c, "r", nil))
+		}
+		close(block)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if acquired < 1_000 || acquired >= locks {
+			t.Errorf("told of %d of %d locks", acquired, locks)
+		}
+		if strings.Count(log.String(), "not all could be told") != 1 {
+			t.Errorf("the log is\n%s", &log)
+		}
+	})
+}
+
+// Renewals of the user's that fail, again and again, do not put off those of the
+// keep-alive.
+func TestFailingRenewDoesNotStarveKeepAlive(t *testing.T) {
+	for _, ttl := range []time.Duration{2 * time.Second, 30 * time.Second, holdfast.Forever} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, faulty(t, store, delayed(drivertest.Renew, 20*time.Millisecond)), nil)
+			h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl})
+			for range 2000 {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+				if err := h.Renew(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("Renew: %v", err)
+				}
+				cancel()
+				time.Sleep(40 * time.Millisecond)
+			}
+			alive(t, h)
+		})
+	}
+}
