@@ -145,6 +145,17 @@ var places = map[string]func(t testing.TB, resources []string) *place{
 		}
 		return &place{url: s.URL, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, records: records, prepare: prepare}
 	},
+	"postgres-standby": func(t testing.TB, resources []string) *place {
+		s := engines.NewPostgresPair(t)
+		prepare := func(t testing.TB) {
+			t.Helper()
+			if err := register.PreparePostgres(t.Context(), s.URL, resources); err != nil {
+				t.Fatal(err)
+			}
+			initialize(t, s.URL)
+		}
+		return &place{url: s.URL, direct: true, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, prepare: prepare}
+	},
 	"redis-sentinel": func(t testing.TB, _ []string) *place {
 		// The register is the one behind HTTP: one in a server that forgets would forget
 		// the tokens, too.

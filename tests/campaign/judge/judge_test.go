@@ -92,13 +92,14 @@ func TestViolations(t *testing.T) {
 			"after a renewal":      of(granted(0, "a", 1), renewed(8*s, "a", 1), granted(17*s, "b", 2)),
 			"in the delay":         of(delayed(granted(0, "a", 1)), granted(14*s, "b", 2)),
 			"writer and reader":    of(granted(0, "a", 1), shared(granted(s, "b", 2), 0)),
+			"another limit":        of(shared(granted(0, "a", 1), 3), shared(granted(s, "b", 2), 2)),
+			"no limit":             of(shared(granted(0, "a", 1), 3), shared(granted(s, "b", 2), 0)),
 			"reader and writer":    of(shared(granted(0, "a", 1), 0), granted(s, "b", 2)),
 			"before the loss":      {of(granted(0, "a", 1), granted(s, "b", 2)).events, judge.Circumstances{Losses: lossAt(2 * s)}},
 			"granted after a loss": {of(granted(2*s, "a", 1), granted(3*s, "b", 2)).events, judge.Circumstances{Losses: lossAt(s)}},
 		},
 		judge.Limits: {
 			"third of two": of(shared(granted(0, "a", 1), 2), shared(granted(s, "b", 2), 2), shared(granted(2*s, "c", 3), 2)),
-			"smaller one":  of(shared(granted(0, "a", 1), 0), shared(granted(s, "b", 2), 1)),
 		},
 		judge.Tokens: {
 			"the same one": of(granted(0, "a", 5), released(s, "a", 5), granted(2*s, "b", 5)),

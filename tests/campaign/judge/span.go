@@ -47,7 +47,9 @@ func (s *span) mayBlockUntil() time.Duration {
 }
 
 // excludes reports whether two holds must not live at once.
-func (s *span) excludes(other *span) bool { return !s.first.Shared || !other.first.Shared }
+func (s *span) excludes(other *span) bool {
+	return !s.first.Shared || !other.first.Shared || s.first.Limit != other.first.Limit
+}
 
 // name is that of a hold.
 type name struct{ resource, lockID, holdID string }
