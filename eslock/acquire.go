@@ -10,17 +10,21 @@ import (
 
 // Acquire implements driver.Store.
 //
-// One update decides. It is safe to repeat, for it changes nothing where it finds
-// the hold: the client and the server may thus repeat it, too.
+// One update decides. It is safe to repeat, for it writes a hold that it finds
+// again as it is: the client and the server may thus repeat it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	d := documentOf(q.Resource)
+	var limit *int
+	if n := q.HeldLimit(); q.Mode == driver.Shared && n != driver.LimitUnknown {
+		limit = &n
+	}
 	o := s.apply(ctx, acquire, []ask{{document: d, params: acquireParams{
-		document: d, Limit: q.Limit, TTL: millis(q.TTL),
+		document: d, Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: millis(q.TTL),
 		Hold: holdJSON{
-			LockID: q.LockID, HoldID: &q.HoldID, Mode: &q.Mode,
+			LockID: q.LockID, HoldID: &q.HoldID, Mode: &q.Mode, Limit: limit,
 			Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
 			Delay: q.TakeoverDelay.Milliseconds(),
 		},
@@ -31,16 +35,19 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return s.answer(o, q)
 }
 
-// answer reads off the document what the server decided. Whoever was granted the
-// resource has its hold there, since when ever.
+// answer is what the server decided. A grant was written, and is thereby on all
+// copies that must have it; what nothing was written for is a refusal.
 func (s *Store) answer(o outcome, q driver.AcquireRequest) (driver.Grant, error) {
-	q.Waiting = false // nothing is noted here
-	if o.did == missing {
+	switch o.did {
+	case created, updated:
+		return driver.Grant{Token: o.token, Left: o.left()}, nil
+	case missing:
 		return driver.Grant{}, s.wrap(fmt.Errorf("%q was neither granted nor refused", q.Resource))
 	}
-	_, g, changed, err := model.Acquire(o.record, o.now, q)
-	if changed || err != nil && o.did != noop {
-		return driver.Grant{}, s.wrap(fmt.Errorf("the server says %q of %q, which does not go with the document it tells of", o.did, q.Resource))
+	q.Waiting = false // nothing is noted here
+	_, _, _, err := model.Acquire(o.record, o.now, q)
+	if err == nil {
+		err = s.wrap(fmt.Errorf("the server did not grant %q, which the document that it tells of does not forbid", q.Resource))
 	}
-	return g, err
+	return driver.Grant{}, err
 }

@@ -28,14 +28,15 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 
 // renewed is what an answer says of a renewal.
 func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
-	if o.err != nil {
+	switch {
+	case o.err != nil:
 		return driver.RenewResult{Left: driver.Unknown, Err: o.err}
+	case o.did == updated:
+		return driver.RenewResult{Left: o.left()}
 	}
-	// To renew it once more for a moment would change no end: what the model says
-	// to that it says to the hold as it is.
-	_, r := model.Renew(o.record, o.now, driver.RenewRequest{HoldRef: q.HoldRef, TTL: 1})
-	if (r.Err == nil) != (o.did == updated) {
-		r.Left, r.Err = driver.Unknown, s.wrap(fmt.Errorf("the server says %q to a renewal of %q, which does not go with the document it tells of", o.did, q.Resource))
+	_, r := model.Renew(o.record, o.now, q)
+	if r.Err == nil {
+		r.Left, r.Err = driver.Unknown, s.wrap(fmt.Errorf("the server did not renew the hold of %q, which is in the document that it tells of", q.Resource))
 	}
 	return r
 }
@@ -64,10 +65,15 @@ func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResul
 	case o.err != nil:
 		return driver.ReleaseResult{Err: o.err}
 	case o.did == updated:
-		return driver.ReleaseResult{Found: true}
+		return driver.ReleaseResult{Found: o.found}
 	}
 	if _, there := model.Release(o.record, o.now, q); there {
 		return driver.ReleaseResult{Err: s.wrap(fmt.Errorf("the server did not release %q", q.Resource))}
 	}
-	return driver.ReleaseResult{}
+	// A program that knows no hold IDs may have made the hold its own.
+	r := driver.ReleaseResult{}
+	for _, h := range model.Statuses(o.record, o.now, driver.Filter{LockID: q.LockID}) {
+		r.Remains = r.Remains || h.HoldID.IsZero() && h.Live()
+	}
+	return r
 }

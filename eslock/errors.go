@@ -28,6 +28,7 @@ type serverError struct {
 	Type   string
 	Reason string
 	Cause  string // the innermost
+	Index  string // that it is about
 	raw    json.RawMessage
 }
 
@@ -50,6 +51,7 @@ func understandError(status int, raw json.RawMessage) *serverError {
 	type cause struct {
 		Type     string `json:"type"`
 		Reason   string `json:"reason"`
+		Index    string `json:"index"`
 		CausedBy *cause `json:"caused_by"`
 	}
 	e := &serverError{Status: status, raw: raw}
@@ -60,7 +62,7 @@ func understandError(status int, raw json.RawMessage) *serverError {
 		}
 		return e
 	}
-	e.Type, e.Reason = c.Type, c.Reason
+	e.Type, e.Reason, e.Index = c.Type, c.Reason, c.Index
 	for by := c.CausedBy; by != nil; by = by.CausedBy {
 		e.Cause = by.Reason
 	}

@@ -16,7 +16,7 @@
 // # Documents
 //
 // A document has the resource's name as its ID, or its SHA-256 if it has more
-// than 512 bytes. The first three fields are those of the Go package
+// than 512 bytes or the form of such a hash. The first three fields are those of the Go package
 // es-distributed-lock, true for programs that use it:
 //
 //	{ "owner":    the lock ID of an exclusive hold; else what is nobody's
@@ -25,12 +25,12 @@
 //	              and the end of the year 9999 if it has no end
 //	  "holdfast": {
 //	    "token":    the last token granted
-//	    "time":     the server's clock at the last change, in ms
+//	    "time":     the server's clock at the last change, in ms; not before the last token
 //	    "due":      when the first of the holds stops to block, in ms; absent if none will
-//	    "holds":    [ {lockId, holdId, mode, token, owner, host, comment, created, renewed, end, delay, released} ],
+//	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released} ],
 //	    "wroteOwner", "wroteExpires": owner and expires as Holdfast wrote them
 //	    "resource": the name, where it is not the ID
-//	    "swept":    how many holds the last change dropped, if it was a sweep } }
+//	    "answer":   what was answered to the last change } }
 //
 // An old client writes the first three fields and leaves holdfast as it is, so
 // owner or expires is then not what Holdfast wrote. What is there is a new hold
@@ -40,7 +40,8 @@
 //
 // Searches look into expires, time, due, and lockId and owner of the holds; of
 // holdfast nothing else is indexed. A document that cannot be understood is
-// driver.ErrDamaged to all who ask for it, and is never changed.
+// driver.ErrDamaged to all who ask for it, and is not changed; but where time and
+// expires say that nobody has used it for the retention, a sweep deletes it.
 //
 // # Tokens
 //
@@ -86,7 +87,9 @@ const DefaultIndex = "distributed-locks"
 // Options change what New does. The zero value is the default.
 type Options struct {
 	// Index has the locks: an index, or an alias of just one. Init makes an index
-	// that is missing. Default: DefaultIndex.
+	// that is missing. Where the alias is given to another index, or rolled over,
+	// the locks stay in the index that it was of, and Init refuses until somebody
+	// decides. Default: DefaultIndex.
 	Index string
 	// Replicas are the copies beside the primary of an index that Init makes.
 	// Default: one as soon as there is a second node. Negative: none.
@@ -106,10 +109,15 @@ type Store struct {
 	o       Options
 	invalid error // of the options
 
-	target atomic.Pointer[string] // the alias that all requests name, once Init knows
-	pit    atomic.Int32           // which form of point in time the server has
-	async  atomic.Bool            // the index may lose what it has acknowledged
-	most   atomic.Int32           // how many updates are sent at once
+	place atomic.Pointer[home]
+	async atomic.Bool  // the index may lose what it has acknowledged
+	most  atomic.Int32 // how many updates are sent at once
+}
+
+// home is where the locks are.
+type home struct {
+	alias string // that all requests name
+	index string // that it is of, once Init has seen it
 }
 
 var (
@@ -121,7 +129,7 @@ var (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "elasticsearch", Reach: driver.Network, ServerClock: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
+		Durable: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
 	}
 }
 
@@ -137,8 +145,7 @@ func New(client Performer, opts *Options) *Store {
 		s.o.Index = DefaultIndex
 	}
 	s.invalid = s.o.check()
-	alias := s.o.Index + aliasSuffix
-	s.target.Store(&alias)
+	s.place.Store(&home{alias: s.o.Index + aliasSuffix})
 	s.most.Store(chunk)
 	return s
 }

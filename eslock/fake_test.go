@@ -77,13 +77,16 @@ const (
 
 var holdID = driver.HoldID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 
-// reply is the answer to an update of document r.
+// reply is the answer to an update of document r: with the holds that it has,
+// where nothing was stored, and with an hour left else.
 func reply(result, holds, more string) string {
+	answer := fmt.Sprintf(`"time":%d,"token":%d`, nowMillis, token)
 	if result == noop {
-		more += `,"unstored":true`
+		answer += `,"unstored":true,"holds":[` + holds + `]`
+	} else {
+		answer += fmt.Sprintf(`,"end":%d,"found":true,"swept":1`, nowMillis+3_600_000)
 	}
-	return fmt.Sprintf(`{"_index":"i","_id":"r","result":%q,"get":{"_source":{"holdfast":{"time":%d,"token":%d,"holds":[%s]%s}}}}`,
-		result, nowMillis, token, holds, more)
+	return fmt.Sprintf(`{"_index":"i","_id":"r","result":%q,"get":{"_source":{"holdfast":{"answer":{%s%s}}}}}`, result, answer, more)
 }
 
 // held is a hold of a lock ID, with an hour left.

@@ -14,9 +14,9 @@ func FuzzReply(f *testing.F) {
 	for _, text := range []string{
 		reply(created, held("a"), ""), reply(updated, held("a"), ""), reply(noop, held("b"), ""), reply(noop, held("a"), ""),
 		reply(noop, `{"lockId":"old","mode":"exclusive","token":0,"created":1,"end":2,"delay":0}`, ""),
-		reply(noop, "", `,"damage":"x"`), reply(updated, "", ""), reply(deleted, "", ""),
+		reply(noop, "", `,"damage":"x"`), reply(updated, "", ""), reply("deleted", "", ""),
 		`{"error":{"type":"document_missing_exception","reason":"x"}}`, `{"error":"x"}`, `{"items":[]}`, "null", "<html>",
-		`{"items":[{"update":{"_id":"r"}}]}`, `{"_id":"r","result":"noop","get":{"_source":{"holdfast":{"token":1e400}}}}`,
+		`{"items":[{"update":{"_id":"r"}}]}`, `{"_id":"r","result":"noop","get":{"_source":{"holdfast":{"answer":{"token":1e400}}}}}`,
 	} {
 		f.Add(text, 200)
 		f.Add(text, 404)

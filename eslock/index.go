@@ -15,7 +15,9 @@ import (
 
 // aliasSuffix makes the name of the alias that requests go to. Writes demand that
 // their target is an alias, so that an index that was deleted is not made anew by
-// the next write, with a mapping by chance and nobody's knowledge.
+// the next write, with a mapping by chance and nobody's knowledge. It is one of
+// Holdfast's own also where the index that the caller named is an alias: that may
+// be rolled over or moved to another index, which knows nothing of the locks.
 const aliasSuffix = "-holdfast"
 
 // maxKeyword is the longest text that the keyword of a dynamic mapping has.
@@ -51,9 +53,10 @@ func properties() map[string]property {
 
 // index is one as the server describes it.
 type index struct {
-	name     string
-	Aliases  map[string]alias `json:"aliases"`
-	Mappings struct {
+	name       string
+	DataStream string           `json:"data_stream"`
+	Aliases    map[string]alias `json:"aliases"`
+	Mappings   struct {
 		Properties map[string]property `json:"properties"`
 		Source     map[string]any      `json:"_source"`
 		Routing    struct {
@@ -157,11 +160,15 @@ func (s *Store) create(ctx context.Context, own string) error {
 	default:
 		settings["auto_expand_replicas"] = "0-1"
 	}
-	return s.put(ctx, http.MethodPut, "/"+s.o.Index, object{
+	err := s.put(ctx, http.MethodPut, "/"+s.o.Index, object{
 		"settings": settings,
 		"mappings": object{"properties": properties()},
 		"aliases":  object{own: object{}},
 	}, "it is missing, and the user may not make it")
+	if err == nil {
+		s.place.Store(&home{alias: own, index: s.o.Index})
+	}
+	return err
 }
 
 // take makes an index that is there ready, or says why it cannot be.
@@ -169,17 +176,19 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 	if why := x.misfit(); why != "" {
 		return s.unusable(why+": use another index", nil)
 	}
-	target, there := own, x.hasAlias(own)
-	if x.name != s.o.Index {
-		if there && !x.hasAlias(s.o.Index) {
-			return s.unusable(fmt.Sprintf("the alias %s is of another index, %s: remove one of them", own, x.name), nil)
+	there := x.hasAlias(own)
+	if named, is := x.Aliases[s.o.Index]; x.name != s.o.Index {
+		switch {
+		case !is:
+			return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no alias any more: what asks for a lock there and here would both be granted it. "+
+				"Give that index the alias again, or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
+		case !named.takesAll():
+			return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see but a part of it: "+
+				"let it have no filter and no routing, and write to that index; or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
 		}
-		target, there = s.o.Index, true // which the caller has made an alias
 	}
-	if a, is := x.Aliases[target]; is {
-		if len(a.Filter) > 0 || a.Routing != "" || a.IsWriteIndex != nil && !*a.IsWriteIndex {
-			return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", target), nil)
-		}
+	if a := x.Aliases[own]; there && !a.takesAll() {
+		return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", own), nil)
 	}
 	if missing := x.unmapped(); len(missing) > 0 {
 		err := s.put(ctx, http.MethodPut, "/"+x.name+"/_mapping", object{"properties": missing},
@@ -196,8 +205,13 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 		}
 	}
 	s.async.Store(strings.EqualFold(x.Settings.Index.Translog.Durability, "async"))
-	s.target.Store(&target)
+	s.place.Store(&home{alias: own, index: x.name})
 	return nil
+}
+
+// takesAll: what is written to the alias goes to the index, as if it were named.
+func (a alias) takesAll() bool {
+	return len(a.Filter) == 0 && a.Routing == "" && (a.IsWriteIndex == nil || *a.IsWriteIndex)
 }
 
 func (x *index) hasAlias(name string) bool {
@@ -207,6 +221,9 @@ func (x *index) hasAlias(name string) bool {
 
 // misfit says why the index cannot keep locks, or "".
 func (x *index) misfit() string {
+	if x.DataStream != "" {
+		return "it is the data stream " + x.DataStream + ", whose documents do not change"
+	}
 	for key, value := range x.Mappings.Source {
 		if !(key == "enabled" && value == true || key == "mode" && value == "stored") {
 			return "its mapping does not keep documents as they are written (_source." + key + ")"

@@ -11,26 +11,35 @@ import (
 
 // item is the reply to one update, alone or in a bulk.
 type item struct {
+	Index  string          `json:"_index"`
 	ID     string          `json:"_id"`
 	Result string          `json:"result"`
 	Status int             `json:"status"`
 	Error  json.RawMessage `json:"error"`
 	Get    struct {
 		Source struct {
-			Holdfast *recordJSON `json:"holdfast"`
+			Holdfast struct {
+				Answer *answerJSON `json:"answer"`
+			} `json:"holdfast"`
 		} `json:"_source"`
 	} `json:"get"`
 }
 
-// recordJSON is a document as a statement understood it.
-type recordJSON struct {
+// answerJSON is what a statement answers. One that stores nothing tells all that
+// it understood of the document; of what is stored it tells no more than what was
+// asked for, for a document may have thousands of holds.
+type answerJSON struct {
+	Time     *int64  `json:"time"`
+	Token    *int64  `json:"token"` // of the hold; the last one, where nothing was stored
+	Damage   *string `json:"damage"`
+	Unstored bool    `json:"unstored"`
+	// Where nothing was stored:
 	Resource string     `json:"resource"`
-	Time     *int64     `json:"time"`
-	Token    *int64     `json:"token"`
 	Holds    []holdJSON `json:"holds"`
-	Swept    int        `json:"swept"`
-	Damage   *string    `json:"damage"`
-	Unstored bool       `json:"unstored"` // made by a statement that stored nothing
+	// Where something was:
+	End   *int64 `json:"end"` // of the hold; absent: forever
+	Found *bool  `json:"found"`
+	Swept int    `json:"swept"`
 }
 
 // holdJSON is one hold. Its names are those of the documents: add, never rename.
@@ -38,6 +47,7 @@ type holdJSON struct {
 	LockID   string         `json:"lockId"`
 	HoldID   *driver.HoldID `json:"holdId,omitempty"` // absent: of an old client
 	Mode     *driver.Mode   `json:"mode"`
+	Limit    *int           `json:"limit,omitempty"` // of a shared hold; absent: not known
 	Token    int64          `json:"token,omitempty"`
 	Owner    string         `json:"owner,omitempty"`
 	Host     string         `json:"host,omitempty"`
@@ -53,18 +63,30 @@ type holdJSON struct {
 const (
 	created = "created"
 	updated = "updated"
-	deleted = "deleted"
 	noop    = "noop"
 	missing = "missing" // there is no such document
 )
 
-// outcome is what became of an update, and the document after it.
+// outcome is what became of an update.
 type outcome struct {
-	did    string
+	did string
+	now model.Time
+	err error // all else is void then, and the outcome unknown unless it is named
+	// record is the document, where nothing was stored.
 	record model.Record
-	now    model.Time
-	swept  int
-	err    error // all else is void then, and the outcome unknown unless it is named
+	// token and end are those of the hold that was granted or renewed.
+	token uint64
+	end   model.Time
+	found bool // what was released
+	swept int
+}
+
+// left is how long the hold that was granted or renewed has yet.
+func (o *outcome) left() time.Duration {
+	if o.end == model.NoEnd {
+		return driver.Forever
+	}
+	return time.Duration(o.end-o.now) * time.Microsecond
 }
 
 // outcome understands a reply without an error.
@@ -77,55 +99,100 @@ func (it *item) outcome(st *statement, d document) outcome {
 		return fail("it is about %q", it.ID)
 	case it.Status != 200 && it.Status != 201:
 		return fail("status %d", it.Status)
-	}
-	switch it.Result {
-	case deleted, noop:
-		if !st.fetches {
-			return outcome{did: it.Result}
-		}
-	case created, updated:
-	default:
+	case it.Result != created && it.Result != updated && it.Result != noop:
 		return fail("result %q", it.Result)
 	}
-	r := it.Get.Source.Holdfast
-	if r == nil || it.Result == deleted {
-		return fail("it has no document")
+	a := it.Get.Source.Holdfast.Answer
+	switch {
+	case a == nil:
+		return fail("there is none")
+	case it.Result == noop != a.Unstored:
+		// Else what was answered long ago would be taken for the present.
+		return fail("it is that of another time")
+	case a.Damage != nil:
+		return outcome{err: damaged(d, *a.Damage)}
+	case a.Time == nil || *a.Time <= 0 || *a.Time > maxMillis:
+		return fail("no time")
 	}
-	if it.Result == noop != r.Unstored {
-		// Else a document as it was stored long ago would be taken for the present.
-		return fail("it has the document of another time")
+	o := outcome{did: it.Result, now: model.Time(*a.Time) * 1000}
+	if it.Result == noop {
+		if err := a.decode(&o, d); err != nil {
+			return outcome{err: damaged(d, err.Error())}
+		}
+		return o
 	}
-	o := outcome{did: it.Result, swept: r.Swept}
-	if err := r.decode(&o, d); err != nil {
-		return outcome{err: fmt.Errorf("%w: document %q: %v", driver.ErrDamaged, d.ID, err)}
+	if why := st.check(a); why != "" {
+		return fail("%s", why)
+	}
+	o.end, o.swept = model.NoEnd, a.Swept
+	if a.End != nil {
+		o.end = model.Time(*a.End) * 1000
+	}
+	if a.Token != nil {
+		o.token = uint64(*a.Token)
+	}
+	if a.Found != nil {
+		o.found = *a.Found
 	}
 	return o
 }
 
-func (r *recordJSON) decode(o *outcome, d document) error {
-	if r.Damage != nil {
-		return fmt.Errorf("%s", *r.Damage)
+func damaged(d document, why string) error {
+	return fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, d.ID, why)
+}
+
+// isGranted says what is wrong with the answer about a hold that was granted, or
+// "".
+func isGranted(a *answerJSON) string {
+	if a.Token != nil && *a.Token == 0 {
+		return "no token"
 	}
+	return hasHold(a)
+}
+
+// hasHold says what is wrong with the answer about a hold that was written, or "".
+// One of an old client has token 0.
+func hasHold(a *answerJSON) string {
+	switch {
+	case a.Token == nil || *a.Token < 0 || *a.Token > driver.MaxToken:
+		return "no token"
+	case a.End != nil && (*a.End <= *a.Time || *a.End > maxMillis):
+		return fmt.Sprintf("end %d", *a.End)
+	}
+	return ""
+}
+
+func hasFound(a *answerJSON) string {
+	if a.Found == nil {
+		return "it does not say whether there was a hold"
+	}
+	return ""
+}
+
+func hasSwept(a *answerJSON) string {
+	if a.Swept <= 0 {
+		return fmt.Sprintf("%d holds swept", a.Swept)
+	}
+	return ""
+}
+
+// decode reads the document that was told.
+func (a *answerJSON) decode(o *outcome, d document) error {
 	o.record.Resource = d.ID
-	if r.Resource != "" {
-		o.record.Resource = r.Resource
+	if a.Resource != "" {
+		o.record.Resource = a.Resource
 	}
 	switch {
 	case d.Resource != nil && o.record.Resource != *d.Resource:
 		return fmt.Errorf("it is that of another resource: %q", o.record.Resource)
-	case r.Time == nil || *r.Time <= 0 || *r.Time > maxMillis:
-		return fmt.Errorf("no time")
-	case r.Token == nil || *r.Token < 0 || *r.Token > driver.MaxToken:
+	case a.Token == nil || *a.Token < 0 || *a.Token > driver.MaxToken:
 		return fmt.Errorf("no token")
-	case r.Swept < 0:
-		return fmt.Errorf("%d holds swept", r.Swept)
-	case r.Holds == nil:
+	case a.Holds == nil:
 		return fmt.Errorf("no holds")
 	}
-	o.now = model.Time(*r.Time) * 1000
-	o.record.Token, o.record.Touched = uint64(*r.Token), o.now
-	for i := range r.Holds {
-		h, err := r.Holds[i].decode()
+	o.record.Token, o.record.Touched = uint64(*a.Token), o.now
+	for i := range a.Holds {
+		h, err := a.Holds[i].decode()
 		if err != nil {
 			return fmt.Errorf("hold %d: %v", i, err)
 		}
@@ -151,12 +218,20 @@ func (e *holdJSON) decode() (model.Hold, error) {
 		return h, fmt.Errorf("no mode")
 	case e.HoldID == nil && e.Token != 0, e.HoldID != nil && (e.HoldID.IsZero() || e.Token <= 0 || e.Token > driver.MaxToken):
 		return h, fmt.Errorf("token %d", e.Token)
+	case e.Limit != nil && (*e.Limit < 0 || *e.Mode != driver.Shared):
+		return h, fmt.Errorf("limit %d", *e.Limit)
 	case e.Delay < 0 || e.Delay > driver.MaxTTL.Milliseconds():
 		return h, fmt.Errorf("takeover delay of %d ms", e.Delay)
 	case e.End != nil && (*e.End <= 0 || *e.End > maxMillis):
 		return h, fmt.Errorf("end %d", *e.End)
 	}
 	h.Mode = *e.Mode
+	switch {
+	case e.Limit != nil:
+		h.Limit = *e.Limit
+	case h.Mode == driver.Shared:
+		h.Limit = driver.LimitUnknown
+	}
 	if e.HoldID != nil {
 		h.HoldID = *e.HoldID
 	}

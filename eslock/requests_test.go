@@ -130,32 +130,78 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Several that list at once find out for themselves which server it is.
-func TestPointsInTimeAtOnce(t *testing.T) {
-	var s *Store
-	list := func() (err error) {
-		for _, err = range s.List(t.Context(), driver.Filter{}) {
-		}
-		return err
-	}
-	alone := true
-	s = New(&fake{answer: func(_ int, r sent) (int, string) {
-		switch {
-		case strings.HasSuffix(r.Path, "/_pit"):
-			if alone {
-				alone = false
-				if err := list(); err != nil { // another, who is faster
-					t.Error(err)
-				}
+// A list whose answer is longer than anybody reads is asked for in parts.
+func TestLongAnswer(t *testing.T) {
+	looked := func(body string) string {
+		var items []string
+		for line := range strings.Lines(body) {
+			if _, after, ok := strings.Cut(line, `{"update":{"_id":"`); ok {
+				id, _, _ := strings.Cut(after, `"`)
+				items = append(items, `{"update":`+strings.Replace(reply(noop, held(id), ""), `"_id":"r"`, `"status":200,"_id":"`+id+`"`, 1)+`}`)
 			}
-			return 400, `{"error":"no handler found"}`
-		case strings.HasSuffix(r.Path, "/point_in_time"):
-			return 200, `{"pit_id":"x"}`
 		}
-		return 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`
-	}}, nil)
-	if err := list(); err != nil {
-		t.Error(err)
+		if len(items) > 2 {
+			return strings.Repeat(" ", maxReply+1)
+		}
+		return `{"items":[` + strings.Join(items, ",") + `]}`
+	}
+	f := &fake{answer: func(_ int, r sent) (int, string) {
+		switch {
+		case strings.HasSuffix(r.Path, "/_search"):
+			return 200, `{"_scroll_id":"x","_shards":{"failed":0},"hits":{"hits":[{"_id":"a"},{"_id":"b"},{"_id":"c"},{"_id":"d"}]}}`
+		case strings.HasSuffix(r.Path, "/_bulk"):
+			return 200, looked(r.Body)
+		}
+		return 200, `{}`
+	}}
+	s := New(f, nil)
+	var found []string
+	for status, err := range s.List(t.Context(), driver.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, status.Resource)
+	}
+	if strings.Join(found, "") != "abcd" {
+		t.Errorf("listed %q", found)
+	}
+	if most := s.most.Load(); most != 2 {
+		t.Errorf("from then on %d are asked for at once", most)
+	}
+}
+
+// A sweep of what is idle is one request, whatever there is of it.
+func TestSweepRequests(t *testing.T) {
+	f := &fake{answer: func(_ int, r sent) (int, string) {
+		switch {
+		case strings.HasSuffix(r.Path, "/_delete_by_query"):
+			return 200, `{"deleted":100000}`
+		case strings.HasSuffix(r.Path, "/_search"):
+			return 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`
+		}
+		return 200, `{}`
+	}}
+	got, err := New(f, nil).Sweep(t.Context(), driver.SweepRequest{Idle: 1500 * time.Millisecond})
+	if err != nil || got != (driver.SweepResult{Records: 100000}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	sent := f.requests()
+	if len(sent) > 5 || !strings.Contains(sent[1].Body, `"now-2s"`) || strings.Contains(sent[1].Query, "max_docs") {
+		t.Errorf("%+v", sent)
+	}
+	got, err = New(f, nil).Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour, Most: 100000})
+	if err != nil || !got.More {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if last := f.requests(); len(last) != len(sent)+2 || !strings.Contains(last[len(last)-1].Query, "max_docs=100000") {
+		t.Errorf("%+v", last)
+	}
+	for name, answer := range map[string]string{
+		"nothing": `{}`, "a failure": `{"deleted":1,"failures":[{"status":503}]}`, "half of it": `{"deleted":1,"timed_out":true}`,
+	} {
+		if _, err := New(always(200, answer), nil).Sweep(t.Context(), driver.SweepRequest{}); err == nil || errors.Is(err, driver.ErrUnusable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

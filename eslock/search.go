@@ -18,7 +18,7 @@ type object map[string]any
 const (
 	// page is how many documents a search finds at once.
 	page = chunk
-	// keepAlive is how long the server keeps a point in time for the next page.
+	// keepAlive is how long the server keeps a search for its next page.
 	keepAlive = "1m"
 	// toClose bounds how long it takes to give one up.
 	toClose = 5 * time.Second
@@ -42,131 +42,85 @@ func all(queries ...object) object { return object{"bool": object{"filter": quer
 
 func either(queries ...object) object { return object{"bool": object{"should": queries}} }
 
-// pointInTime is a form of the request for a view that does not change, which the
-// two servers have under different names.
-type pointInTime struct {
-	path  string // in the index, to open
-	close string
-	sort  []object // by which every document has a place of its own
-	// shut makes the body that closes.
-	shut func(id string) any
-}
-
-var pointsInTime = []pointInTime{
-	{ // Elasticsearch
-		path: "_pit", close: "/_pit", sort: []object{{"_shard_doc": "asc"}},
-		shut: func(id string) any { return object{"id": id} },
-	},
-	{ // OpenSearch
-		path: "_search/point_in_time", close: "/_search/point_in_time", sort: []object{{"_seq_no": "asc"}, {"_id": "asc"}},
-		shut: func(id string) any { return object{"pit_id": []string{id}} },
-	},
-}
-
-// search yields the documents that match, in pages, as they were at its start:
-// all that was written before is seen. It ends after the first error.
-func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]document, error] {
-	return func(yield func([]document, error) bool) {
-		var refreshed struct{}
-		if _, err := s.call(ctx, http.MethodPost, s.at("_refresh"), nil, nil, &refreshed); err != nil {
-			yield(nil, err)
-			return
-		}
-		form, id, err := s.openPoint(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer func() { s.closePoint(ctx, form, id) }()
-		body := object{
-			"size": page, "query": query, "sort": form.sort, "_source": false, "track_total_hits": false,
-		}
-		for {
-			body["pit"] = object{"id": id, "keep_alive": keepAlive}
-			found, err := s.page(ctx, body)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if found.PIT != "" {
-				id = found.PIT
-			}
-			hits := found.Hits.Hits
-			docs := make([]document, len(hits))
-			for i, hit := range hits {
-				docs[i] = document{ID: hit.ID}
-			}
-			if len(docs) > 0 && !yield(docs, nil) || len(docs) < page {
-				return
-			}
-			body["search_after"] = hits[len(hits)-1].Sort
-		}
-	}
-}
-
-// openPoint opens a point in time in the form that the server has. Elasticsearch's
-// is tried first: OpenSearch says that it does not know it.
-func (s *Store) openPoint(ctx context.Context) (form *pointInTime, id string, err error) {
-	first := int(s.pit.Load()) // which others may set meanwhile
-	for try := range pointsInTime {
-		at := (first + try) % len(pointsInTime)
-		form = &pointsInTime[at]
-		var opened struct {
-			ID  string `json:"id"`
-			PIT string `json:"pit_id"`
-		}
-		var status int
-		status, err = s.call(ctx, http.MethodPost, s.at(form.path), url.Values{"keep_alive": {keepAlive}}, nil, &opened)
-		if id = opened.ID + opened.PIT; err == nil && id == "" {
-			err = s.wrap(fmt.Errorf("the server opened a point in time without an ID"))
-		}
-		if err == nil {
-			s.pit.Store(int32(at))
-			return form, id, nil
-		}
-		if status != http.StatusBadRequest && status != http.StatusMethodNotAllowed {
-			break
-		}
-	}
-	return nil, "", err
-}
-
-// closePoint frees what the server keeps, which ends by itself soon.
-func (s *Store) closePoint(ctx context.Context, form *pointInTime, id string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toClose)
-	defer cancel()
-	body, err := json.Marshal(form.shut(id))
-	if err != nil {
-		return
-	}
-	var closed struct{}
-	_, _ = s.call(ctx, http.MethodDelete, form.close, nil, body, &closed)
-}
-
 // found is one page.
 type found struct {
-	PIT      string `json:"pit_id"`
+	Scroll   string `json:"_scroll_id"`
 	TimedOut bool   `json:"timed_out"`
 	Shards   *struct {
 		Failed int `json:"failed"`
 	} `json:"_shards"`
 	Hits struct {
 		Hits []struct {
-			ID   string          `json:"_id"`
-			Sort json.RawMessage `json:"sort"`
+			ID string `json:"_id"`
 		} `json:"hits"`
 	} `json:"hits"`
 }
 
-// page searches for one page. A page that may lack something is an error.
-func (s *Store) page(ctx context.Context, query object) (found, error) {
+// search yields the documents that match, in pages, as they were at its start:
+// all that was written before is seen. It ends after the first error.
+//
+// It scrolls, which goes through an index in the order that it has: all servers
+// can, also where they are told not to sort by _id, which nothing else in the
+// documents of old clients could take the place of.
+func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]document, error] {
+	return func(yield func([]document, error) bool) {
+		if err := s.refresh(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		f, err := s.page(ctx, s.at("_search"), url.Values{"scroll": {keepAlive}, "allow_partial_search_results": {"false"}}, object{
+			"size": page, "query": query, "sort": []string{"_doc"}, "_source": false,
+		})
+		id := f.Scroll
+		defer func() { s.closeScroll(ctx, id) }()
+		for err == nil && len(f.Hits.Hits) > 0 {
+			docs := make([]document, len(f.Hits.Hits))
+			for i, hit := range f.Hits.Hits {
+				docs[i] = document{ID: hit.ID}
+			}
+			if !yield(docs, nil) || len(docs) < page {
+				return
+			}
+			if f, err = s.page(ctx, "/_search/scroll", nil, object{"scroll": keepAlive, "scroll_id": id}); f.Scroll != "" {
+				id = f.Scroll
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// refresh makes searches see all that was written.
+func (s *Store) refresh(ctx context.Context) error {
+	var refreshed struct{}
+	_, err := s.call(ctx, http.MethodPost, s.at("_refresh"), nil, nil, &refreshed)
+	return err
+}
+
+// closeScroll frees what the server keeps, which ends by itself soon.
+func (s *Store) closeScroll(ctx context.Context, id string) {
+	if id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toClose)
+	defer cancel()
+	body, err := json.Marshal(object{"scroll_id": id})
+	if err != nil {
+		return
+	}
+	var closed struct{}
+	_, _ = s.call(ctx, http.MethodDelete, "/_search/scroll", nil, body, &closed)
+}
+
+// page asks for one page. One that may lack something is an error.
+func (s *Store) page(ctx context.Context, path string, parameters url.Values, query object) (found, error) {
 	var f found
 	body, err := json.Marshal(query)
 	if err != nil {
 		return f, err
 	}
-	parameters := url.Values{"allow_partial_search_results": {"false"}}
-	if _, err := s.call(ctx, http.MethodPost, "/_search", parameters, body, &f); err != nil {
+	if _, err := s.call(ctx, http.MethodPost, path, parameters, body, &f); err != nil {
 		return f, err
 	}
 	if f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut {
@@ -177,11 +131,15 @@ func (s *Store) page(ctx context.Context, query object) (found, error) {
 
 // look reads documents as they are now, with the server's clock.
 func (s *Store) look(ctx context.Context, docs []document) []outcome {
+	return s.apply(ctx, lookAt, asksOf(docs))
+}
+
+func asksOf(docs []document) []ask {
 	asks := make([]ask, len(docs))
 	for i, d := range docs {
 		asks[i] = ask{d, d}
 	}
-	return s.apply(ctx, lookAt, asks)
+	return asks
 }
 
 // query finds all documents with holds that the filter may choose.

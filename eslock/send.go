@@ -101,8 +101,9 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask, inside int)
 	} else {
 		items, err = s.sendBulk(ctx, st, asks, inside)
 	}
-	if half := len(asks) / 2; half > 0 && isTooLarge(err) {
-		// Nobody has looked at it. What is sent from now on is smaller.
+	if half := len(asks) / 2; half > 0 && (isTooLarge(err) || st == lookAt && errors.Is(err, errLongAnswer)) {
+		// Nobody has looked at it, or was to change anything: only who looks is told
+		// of all the holds in a document. What is sent from now on is smaller.
 		if most := s.most.Load(); most > int32(half) {
 			s.most.CompareAndSwap(most, int32(half))
 		}
@@ -117,12 +118,16 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask, inside int)
 			if e := understandError(items[i].Status, items[i].Error); e.Type == documentMissing && e.Status == http.StatusNotFound {
 				outcomes[i].did = missing
 			} else {
-				outcomes[i].err = s.wrap(e)
+				outcomes[i].err = e
 			}
 		default:
 			outcomes[i] = items[i].outcome(st, asks[i].document)
-			outcomes[i].err = s.wrap(outcomes[i].err)
 		}
+		if outcomes[i].err == nil && s.elsewhere(items[i].Index) {
+			outcomes[i] = outcome{err: fmt.Errorf("the answer about %q is from the index %s, where the locks are not: somebody has moved the alias %s; a store that is opened now says what to do",
+				asks[i].ID, items[i].Index, s.place.Load().alias)}
+		}
+		outcomes[i].err = s.wrap(outcomes[i].err)
 	}
 	return outcomes
 }
@@ -147,7 +152,7 @@ func (s *Store) sendOne(ctx context.Context, st *statement, a ask, inside int) (
 	status, err := s.call(ctx, http.MethodPost, s.at("_update", a.ID), parameters, body.Bytes(), &it)
 	var refused *serverError
 	if errors.As(err, &refused) && refused.Type == documentMissing {
-		return []item{{Status: status, Error: refused.raw}}, nil
+		return []item{{Index: refused.Index, Status: status, Error: refused.raw}}, nil
 	}
 	it.Status = status
 	return []item{it}, err
@@ -202,8 +207,17 @@ func (s *Store) writing() url.Values {
 
 // at is the path of something in the index.
 func (s *Store) at(parts ...string) string {
-	return "/" + *s.target.Load() + "/" + strings.Join(parts, "/")
+	return "/" + s.place.Load().alias + "/" + strings.Join(parts, "/")
 }
+
+// elsewhere reports whether an answer comes from another index than Init saw.
+func (s *Store) elsewhere(index string) bool {
+	own := s.place.Load().index
+	return own != "" && index != "" && index != own
+}
+
+// errLongAnswer is the error of an answer that is not read to its end.
+var errLongAnswer = fmt.Errorf("the answer has more than %d bytes", maxReply)
 
 // call sends a request and decodes the JSON of its answer into reply. A status
 // other than 2xx is an error, with a *serverError if the server explained it.
@@ -228,7 +242,7 @@ func (s *Store) call(ctx context.Context, method, path string, parameters url.Va
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxReply+1))
 	if err == nil && len(text) > maxReply {
-		err = fmt.Errorf("the answer has more than %d bytes", maxReply)
+		err = errLongAnswer
 	}
 	if err != nil {
 		return res.StatusCode, s.wrapAt(res, failed(ctx, fmt.Errorf("reading the answer: %w", err)))

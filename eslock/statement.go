@@ -26,38 +26,41 @@ var (
 	releaseText string
 	//go:embed sweep.painless
 	sweepText string
-	//go:embed remove.painless
-	removeText string
 )
 
 var (
-	lookAt  = newStatement(lookText, fetch)
-	acquire = newStatement(acquireText, fetch+`"scripted_upsert":true,"upsert":{},`)
-	renew   = newStatement(renewText, fetch)
-	release = newStatement(releaseText, fetch)
-	sweep   = newStatement(sweepText, fetch)
-	remove  = newStatement(removeText, "") // servers fail on the source of what a script deletes
+	lookAt  = newStatement(lookText, "", nil)
+	acquire = newStatement(acquireText, `"scripted_upsert":true,"upsert":{},`, isGranted)
+	renew   = newStatement(renewText, "", hasHold)
+	release = newStatement(releaseText, "", hasFound)
+	sweep   = newStatement(sweepText, "", hasSwept)
 )
 
-// fetch makes a reply contain what the script left of the document, even if it
-// was not stored: without a filter the reply of a script that stores nothing has
-// the document as it was.
-const fetch = `"_source":{"includes":["holdfast"]},`
+// fetch makes a reply contain what the script left there, even if it was not
+// stored: without a filter the reply of a script that stores nothing has the
+// document as it was.
+const fetch = `"_source":{"includes":["holdfast.answer"]},`
 
 // statement is one kind of update.
 type statement struct {
-	prefix  string // of the body, up to the parameters
-	fetches bool   // the reply has the document
+	prefix string // of the body, up to the parameters
+	// check says what is wrong with the answer where something was stored, or "".
+	check func(*answerJSON) string
 }
 
-func newStatement(text, options string) *statement {
+func storesNothing(*answerJSON) string { return "it stored something" }
+
+func newStatement(text, options string, check func(*answerJSON) string) *statement {
+	if check == nil {
+		check = storesNothing
+	}
 	source, err := json.Marshal(compact(readText + text))
 	if err != nil {
 		panic(err) // of a string, which has none
 	}
 	return &statement{
-		prefix:  `{` + options + `"script":{"lang":"painless","source":` + string(source) + `,"params":`,
-		fetches: options != "",
+		prefix: `{` + fetch + options + `"script":{"lang":"painless","source":` + string(source) + `,"params":`,
+		check:  check,
 	}
 }
 
@@ -96,9 +99,10 @@ type (
 	}
 	acquireParams struct {
 		document
-		Limit int      `json:"limit"`
-		TTL   *int64   `json:"ttl"`
-		Hold  holdJSON `json:"hold"`
+		Limit    int      `json:"limit"`
+		OwnLimit bool     `json:"ownLimit"`
+		TTL      *int64   `json:"ttl"`
+		Hold     holdJSON `json:"hold"`
 	}
 	refParams struct {
 		document
@@ -115,25 +119,27 @@ type (
 		refParams
 		After int64 `json:"after"`
 	}
-	removeParams struct {
-		document
-		Idle int64 `json:"idle"`
-	}
 )
 
 // maxID is the longest ID of a document, in bytes.
 const maxID = 512
 
-// documentOf names the document of a resource. That two share one cannot be ruled
-// out, for a resource may have the name that a hash has: the statements compare
-// the names.
+// hashed is what the IDs of documents begin with whose resource is none.
+const hashed = "sha256-"
+
+// documentOf names the document of a resource. No two share one, for what has the
+// form of a hash is hashed, too; the statements compare the names all the same.
 func documentOf(resource string) document {
 	d := document{ID: resource, Resource: &resource}
-	if len(resource) > maxID {
+	if len(resource) > maxID || isHash(resource) {
 		sum := sha256.Sum256([]byte(resource))
-		d.ID = "sha256-" + hex.EncodeToString(sum[:])
+		d.ID = hashed + hex.EncodeToString(sum[:])
 	}
 	return d
+}
+
+func isHash(name string) bool {
+	return strings.HasPrefix(name, hashed) && len(name) == len(hashed)+hex.EncodedLen(sha256.Size)
 }
 
 func refOf(r driver.HoldRef) refParams {

@@ -2,8 +2,12 @@ package eslock
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -13,56 +17,86 @@ import (
 // and may be another node's.
 const soon = "now+5s"
 
-// Sweep implements driver.Store. Documents are searched for by the clock of the
-// node that searches, and each is changed or deleted by an update that looks
-// again, on its own. Damaged documents are left as they are, without a word: whoever
-// asks for them is told.
+// Sweep implements driver.Store. It costs by what is due, which the index finds.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.ready(ctx); err != nil {
 		return total, err
 	}
-	// What is idle is deleted first: what loses a hold now is not idle.
-	free := expires(object{"lte": epoch})
-	untouched := object{"range": object{"holdfast.time": object{
-		"lte": fmt.Sprintf(soon+"-%ds", int64(q.Idle/time.Second)),
-	}}}
-	err = s.change(ctx, all(free, untouched), remove, func(d document) any {
-		return removeParams{document: d, Idle: q.Idle.Milliseconds()}
-	}, func(o outcome) {
-		if o.did == deleted {
-			total.Records++
-		}
-	})
-	if err != nil {
+	if err := s.refresh(ctx); err != nil {
 		return total, err
 	}
-	// Old clients write only the end of all.
-	due := either(object{"range": object{"holdfast.due": object{"lte": soon}}}, expires(object{"lte": soon}))
-	err = s.change(ctx, all(hasHolds(), due), sweep, func(d document) any {
-		return d
-	}, func(o outcome) {
-		if o.did == updated {
-			total.Holds += o.swept
-		}
-	})
+	// What is idle is deleted first: what loses a hold now is not idle.
+	if total.Records, err = s.deleteIdle(ctx, q); err != nil {
+		return total, err
+	}
+	if total.More = q.Most > 0 && total.Records >= q.Most; total.More {
+		return total, nil
+	}
+	err = s.dropHolds(ctx, q.Most-total.Records, &total)
 	return total, err
 }
 
-// change sends an update for each document that matches.
-func (s *Store) change(ctx context.Context, query object, st *statement, params func(document) any, done func(outcome)) error {
-	for docs, err := range s.search(ctx, query) {
+// deleteIdle deletes the documents that have no hold and have not changed for so
+// long, in one request. The server deletes what it found only if it has not
+// changed since. It looks at time, which is not before the moment of the last
+// token, by the clock of the node that searches: that may be ahead of the clock
+// that makes tokens by up to idle.
+func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, error) {
+	seconds := int64((q.Idle + time.Second - 1) / time.Second)
+	body, err := json.Marshal(object{"query": all(
+		expires(object{"lte": epoch}),
+		object{"range": object{"holdfast.time": object{"lte": fmt.Sprintf("now-%ds", seconds)}}},
+	)})
+	if err != nil {
+		return 0, err
+	}
+	var reply struct {
+		Deleted  *int              `json:"deleted"`
+		TimedOut bool              `json:"timed_out"`
+		Failures []json.RawMessage `json:"failures"`
+	}
+	parameters := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
+	if q.Most > 0 {
+		parameters.Set("max_docs", strconv.Itoa(q.Most))
+	}
+	if _, err := s.call(ctx, http.MethodPost, s.at("_delete_by_query"), parameters, body, &reply); err != nil {
+		return 0, err
+	}
+	switch {
+	case reply.Deleted == nil:
+		return 0, s.wrap(fmt.Errorf("the server does not say how many documents it has deleted"))
+	case reply.TimedOut || len(reply.Failures) > 0:
+		return *reply.Deleted, s.wrap(fmt.Errorf("the server has not deleted all documents that are idle"))
+	}
+	return *reply.Deleted, nil
+}
+
+// dropHolds drops the holds that no longer block. Documents are searched for, and
+// each is changed by an update that looks again, by the clock of its primary.
+// Damaged ones are left as they are, without a word: whoever asks for them is
+// told. At most that many are changed; 0 or less: there is no bound.
+func (s *Store) dropHolds(ctx context.Context, most int, total *driver.SweepResult) error {
+	// Old clients write only the end of all.
+	due := either(object{"range": object{"holdfast.due": object{"lte": soon}}}, expires(object{"lte": soon}))
+	changed := 0
+	for docs, err := range s.search(ctx, all(hasHolds(), due)) {
 		if err != nil {
 			return err
 		}
-		asks := make([]ask, len(docs))
-		for i, d := range docs {
-			asks[i] = ask{d, params(d)}
+		if most > 0 {
+			docs = docs[:min(len(docs), most-changed)]
 		}
-		for _, o := range s.apply(ctx, st, asks) {
+		for _, o := range s.apply(ctx, sweep, asksOf(docs)) {
 			if o.err != nil && !errors.Is(o.err, driver.ErrDamaged) {
 				return o.err
 			}
-			done(o)
+			if o.swept > 0 {
+				total.Holds += o.swept
+				changed++
+			}
+		}
+		if total.More = most > 0 && changed >= most; total.More {
+			return nil
 		}
 	}
 	return nil

@@ -1,13 +1,17 @@
 package eslock_test
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
@@ -80,39 +84,134 @@ func TestDamage(t *testing.T) {
 	})
 }
 
-// Names that are too long for an ID are hashed, and whoever has the name of a hash
-// is told.
+// Names that are too long for an ID are hashed, and so is what has the name of a
+// hash: no two share a lock.
 func TestLongNames(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
 		fits, long := strings.Repeat("ü", 256), strings.Repeat("ü", 257)
 		hash := fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(long)))
-		ask.Granted(t, s, ask.Request(fits, "a"))
-		ref := ask.Granted(t, s, ask.Request(long, "a"))
-		_ = ask.Refused(t, s, ask.Request(long, "b"))
+		names := []string{fits, long, hash, fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(hash))), "sha256-short"}
+		for _, name := range names {
+			ask.Granted(t, s, ask.Request(name, "a"))
+			_ = ask.Refused(t, s, ask.Request(name, "b"))
+		}
 		if got := n.Source(t, index, hash)["holdfast"].(object)["resource"]; got != long {
 			t.Errorf("resource %v", got)
 		}
-		found := map[string]bool{}
+		n.Source(t, index, fits)
+		n.Source(t, index, "sha256-short")
+		var found []string
 		for status, err := range s.List(t.Context(), driver.Filter{LockID: "a"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found[status.Resource] = true
+			found = append(found, status.Resource)
 		}
-		if !found[fits] || !found[long] || len(found) != 2 {
-			t.Errorf("listed %v", found)
-		}
-		if _, err := s.Acquire(t.Context(), ask.Request(hash, "a")); !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), "another resource") {
-			t.Errorf("the name of the hash: %v", err)
-		}
-		ask.Released(t, s, ref, 0)
-		other := strings.Repeat("y", 600)
-		hash = fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(other)))
-		ask.Granted(t, s, ask.Request(hash, "a"))
-		if _, err := s.Acquire(t.Context(), ask.Request(other, "a")); !errors.Is(err, driver.ErrDamaged) {
-			t.Errorf("the hash of the name: %v", err)
+		slices.Sort(found)
+		if slices.Sort(names); !slices.Equal(found, names) {
+			t.Errorf("listed %q", found)
 		}
 	})
+}
+
+// What an attempt has written may be known to one copy alone, so that no answer
+// came. A repeat that finds it is answered by a write again, which waits for the
+// copies; what is refused or lost writes nothing.
+func TestRepeatsAreWritten(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.Index(t)
+		s := newStore(t, n, &eslock.Options{Index: index})
+		for _, resource := range []string{"r", "a/b"} { // alone, and in a bulk
+			version := func() (v float64) {
+				t.Helper()
+				reply := n.Must(t, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(resource), nil)
+				return reply["_version"].(float64)
+			}
+			writes := func(what string, want float64, do func()) {
+				t.Helper()
+				before := version()
+				do()
+				if got := version() - before; got != want {
+					t.Errorf("%s of %q: %v writes, want %v", what, resource, got, want)
+				}
+			}
+			q := ask.Request(resource, "a")
+			q.TTL = time.Hour
+			ref := ask.Granted(t, s, q)
+			writes("a repeat", 1, func() {
+				g, err := s.Acquire(t.Context(), q)
+				if err != nil || g.Token != ref.Token || g.Left > time.Hour || g.Left < 59*time.Minute {
+					t.Errorf("granted %+v, %v; before it was token %d", g, err, ref.Token)
+				}
+			})
+			writes("a refusal", 0, func() { _ = ask.Refused(t, s, ask.Request(resource, "b")) })
+			writes("a renewal of what is lost", 0, func() {
+				ask.Lost(t, s, driver.HoldRef{Resource: resource, LockID: "b", HoldID: driver.NewHoldID(), Token: 1})
+			})
+			ask.Released(t, s, ref, 0)
+			writes("a release again", 1, func() {
+				if ask.Released(t, s, ref, 0) {
+					t.Error("found")
+				}
+			})
+			writes("a release by force of nothing", 0, func() {
+				if ask.Released(t, s, driver.HoldRef{Resource: resource, LockID: "a"}, 0) {
+					t.Error("found")
+				}
+			})
+		}
+	})
+}
+
+// Whoever asks about one hold is answered about one hold: renewals of many holds of
+// one resource would otherwise have answers that nobody reads.
+func TestAnswersAreShort(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		const holds = 40
+		measured := &measured{node: n}
+		s := newStore(t, measured, &eslock.Options{Index: n.Index(t)})
+		var renewals []driver.RenewRequest
+		var releases []driver.ReleaseRequest
+		for i := range holds {
+			q := ask.Shared(ask.Request("r", fmt.Sprint("id ", i)), 0)
+			q.Details.Comment = strings.Repeat("c", 1024)
+			measured.longest = 0
+			ref := ask.Granted(t, s, q)
+			if measured.longest > 1024 {
+				t.Fatalf("the answer to hold %d has %d bytes", i, measured.longest)
+			}
+			renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: time.Hour})
+			releases = append(releases, driver.ReleaseRequest{HoldRef: ref})
+		}
+		measured.longest = 0
+		if rs, err := s.Renew(t.Context(), renewals); err != nil || rs[0].Err != nil || rs[holds-1].Left < 59*time.Minute {
+			t.Errorf("renewed %+v, %v", rs, err)
+		}
+		if rs, err := s.Release(t.Context(), releases); err != nil || !rs[0].Found || !rs[holds-1].Found {
+			t.Errorf("released %+v, %v", rs, err)
+		}
+		if measured.longest > holds*1024 {
+			t.Errorf("an answer of %d bytes to %d requests", measured.longest, holds)
+		}
+	})
+}
+
+// measured is a node that knows how long its longest answer was.
+type measured struct {
+	node
+	longest int64
+}
+
+func (m *measured) Perform(req *http.Request) (*http.Response, error) {
+	res, err := m.node.Perform(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	m.longest = max(m.longest, int64(len(text)))
+	res.Body = io.NopCloser(bytes.NewReader(text))
+	return res, err
 }

@@ -3,8 +3,10 @@ package eslock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ func TestNode(t *testing.T) {
 		t.Run("compiled once", func(t *testing.T) { compiledOnce(t, newNode(t, server.Engine)) })
 		t.Run("crash", func(t *testing.T) { crash(t, server) })
 		t.Run("blocks", func(t *testing.T) { blocks(t, newNode(t, server.Engine)) })
+		t.Run("no field data of IDs", func(t *testing.T) { noFieldData(t, newNode(t, server.Engine)) })
 		t.Run("red again", func(t *testing.T) { redAgain(t, newNode(t, server.Engine)) })
 	})
 }
@@ -180,6 +183,53 @@ func blocks(t *testing.T, n node) {
 		if st := statuses(t, s)[ref.Resource]; st.Ref() != ref {
 			t.Errorf("%s: there is %+v, want the hold %+v", name, st, ref)
 		}
+	}
+}
+
+// A cluster may forbid to sort by _id: more than a page of holds, of old programs
+// too, is listed and swept all the same.
+func noFieldData(t *testing.T, n node) {
+	const holds, old = 1010, 5
+	index := n.Index(t)
+	s := newStore(t, n, &eslock.Options{Index: index, OldClients: true})
+	n.Must(t, http.MethodPut, "/_cluster/settings", object{"transient": object{"indices.id_field_data.enabled": false}})
+	var all sync.WaitGroup
+	for worker := range 10 {
+		all.Go(func() {
+			for i := worker; i < holds-old; i += 10 {
+				q := ask.Request(fmt.Sprint("r", i), "a")
+				q.TTL = time.Second
+				if _, err := s.Acquire(t.Context(), q); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i := range old {
+		n.oldClient(t, index, "old").acquire(fmt.Sprint("old ", i), time.Second)
+	}
+	found := map[string]int{}
+	for status, err := range s.List(t.Context(), driver.Filter{Expired: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[status.Resource]++
+	}
+	if len(found) != holds {
+		t.Errorf("%d are listed, want %d", len(found), holds)
+	}
+	swept := 0
+	ask.Until(t, "all have been swept", func() bool {
+		r, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		swept += r.Holds
+		return swept >= holds
+	})
+	if swept != holds {
+		t.Errorf("%d are swept, want %d", swept, holds)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // scripts are those of package eslock.
-const scripts = 6
+const scripts = 5
 
 // After thousands of operations of all kinds a node that nobody else uses has
 // compiled each script once, whatever its parameters were.

@@ -31,7 +31,7 @@ var Operations = map[string]Operation{
 		ask.Granted(t, s, ask.Request(resource, "another"))
 	}),
 	"shared acquire": acquiring(ask.Shared(ask.Request("", "a"), 2), true, func(t *testing.T, s driver.Store, resource string) {
-		ask.Granted(t, s, ask.Shared(ask.Request(resource, "another"), 0))
+		ask.Granted(t, s, ask.Shared(ask.Request(resource, "another"), 2))
 	}),
 	"renew":              renewing,
 	"release":            releasing(1),
