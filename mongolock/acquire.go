@@ -13,29 +13,35 @@ import (
 
 // Acquire implements driver.Store.
 //
-// One statement decides; it is safe to repeat, for it changes nothing where it
-// finds the hold. Driver and server may thus repeat it, too.
+// One statement decides; it is safe to repeat, for where it finds the hold it
+// changes nothing but the time when the document was last touched. Driver and
+// server may thus repeat it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	statement, fields, limit := acquireExclusive, seen, int64(q.Limit)
+	statement, fields := acquireExclusive, seen
+	asked := obj("ttl", mongokit.Millis(q.TTL))
+	lock := obj(
+		"_id", bson.NewObjectID(), "lockId", q.LockID,
+		"owner", q.Details.Owner, "host", q.Details.Host, "comment", q.Details.Comment,
+		"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", true,
+		"holdId", q.HoldID.String(), "token", nil, "end", nil,
+		"takeoverDelay", q.TakeoverDelay.Milliseconds(), "blocksUntil", nil,
+	)
 	if q.Mode == driver.Shared {
 		statement, fields = acquireShared, seenBy(&q)
+		limit, most := any(nil), int64(q.Limit)
+		if kept := q.HeldLimit(); kept != driver.LimitUnknown {
+			limit = int64(kept)
+		}
+		if most == 0 {
+			most = math.MaxInt32 // more than a document has room for
+		}
+		asked = append(asked, obj("limit", limit, "most", most)...)
+		lock = append(lock, obj("limit", limit)...)
 	}
-	if limit == 0 {
-		limit = math.MaxInt32 // more than a document has room for
-	}
-	pipeline := statement().Of(obj(
-		"ttl", mongokit.Millis(q.TTL), "limit", limit,
-		"lock", obj(
-			"_id", bson.NewObjectID(), "lockId", q.LockID,
-			"owner", q.Details.Owner, "host", q.Details.Host, "comment", q.Details.Comment,
-			"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", true,
-			"holdId", q.HoldID.String(), "token", nil, "end", nil,
-			"takeoverDelay", q.TakeoverDelay.Milliseconds(), "blocksUntil", nil,
-		),
-	))
+	pipeline := statement().Of(append(asked, obj("lock", lock)...))
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
 		SetProjection(fields).SetCollation(exactly)
 	var raw bson.Raw

@@ -122,7 +122,7 @@ func (d *document) decode(raw bson.Raw) error {
 
 // add understands one lock.
 func (d *document) add(lock bson.Raw, mode driver.Mode) error {
-	h := model.Hold{Mode: mode, Created: mongokit.Moment(lock.Lookup("createdAt")), Renewed: mongokit.Moment(lock.Lookup("renewedAt"))}
+	h := model.Hold{Mode: mode, Limit: noLimit(mode), Created: mongokit.Moment(lock.Lookup("createdAt")), Renewed: mongokit.Moment(lock.Lookup("renewedAt"))}
 	var err error
 	if h.LockID, err = mongokit.Text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
 		return fmt.Errorf("its lockId is no name")
@@ -148,6 +148,14 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 	return err
 }
 
+// noLimit is the limit of a hold that has none to tell.
+func noLimit(mode driver.Mode) int {
+	if mode == driver.Shared {
+		return driver.LimitUnknown
+	}
+	return 0
+}
+
 // added understands what Holdfast added to a lock.
 func added(lock bson.Raw, h *model.Hold) error {
 	id, err := mongokit.Text(lock.Lookup("holdId"))
@@ -167,6 +175,13 @@ func added(lock bson.Raw, h *model.Hold) error {
 		return fmt.Errorf("its takeoverDelay is not a number of milliseconds")
 	}
 	h.TakeoverDelay = time.Duration(delay) * time.Millisecond
+	if limit := lock.Lookup("limit"); h.Mode == driver.Shared && !mongokit.Absent(limit) {
+		n, err := mongokit.Number(limit)
+		if err != nil || n < 0 {
+			return fmt.Errorf("its limit is not a number of holds")
+		}
+		h.Limit = int(n)
+	}
 	if released := lock.Lookup("released"); !mongokit.Absent(released) {
 		var ok bool
 		if h.Released, ok = released.BooleanOK(); !ok {

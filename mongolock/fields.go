@@ -20,6 +20,7 @@ import (
 //
 //	and in each lock
 //	  holdId, token
+//	  limit:         of a shared hold: how many there may be, 0 for any number
 //	  end:           when the hold ends, null for never
 //	  takeoverDelay: in ms
 //	  released:      true after a release with a delay

@@ -46,6 +46,7 @@ var locks = mongo.Pipeline{
 	set(
 		"ids", all("lockId"),
 		"ends", concat(all("expiresAt"), all("end")),
+		"limits", concat(all("limit"), bson.A{0}),
 		"token", next(fenceField), "touched", next(touchedField),
 	),
 }
@@ -60,8 +61,9 @@ func next(field string) bson.D {
 	return larger(add(orElse("$"+field, int64(0)), int64(1)), tmp("micros"))
 }
 
-// sound: each lock has a lock ID, which is a text that is not empty, and ends that
-// are null or dates. Types have an order: what is between two texts is a text.
+// sound: each lock has a lock ID, which is a text that is not empty, ends that are
+// null or dates, and no limit or a number. Types have an order: what is between two
+// texts is a text, and numbers are less than any text.
 var sound = and(
 	eq(size(tmp("ids")), add(size(tmp("exclusive")), size(tmp("shared")))),
 	not(op("$in", nil, tmp("ids"))),
@@ -69,6 +71,7 @@ var sound = and(
 	lt(orElse(most(tmp("ids")), "none"), obj("$literal", bson.D{})),
 	gte(orElse(least(tmp("ends")), firstEnd), firstEnd),
 	lte(orElse(most(tmp("ends")), firstEnd), lastEnd),
+	gte(least(tmp("limits")), 0), lt(most(tmp("limits")), ""),
 	op("$in", orElse("$exclusive.acquired", false), bson.A{false, true}),
 )
 
@@ -98,7 +101,9 @@ func sharedAs(locks any) bson.D {
 }
 
 // An acquire is refused by whatever blocks, the asker's own hold too: a repeat
-// finds that in the document and is granted what it has.
+// finds that in the document and is granted what it has. It writes touched, though:
+// the first attempt may have had no answer because no other member had the hold
+// yet, and the reply to a write waits for them.
 var (
 	acquireExclusive = acquire(
 		and(not(some(tmp("exclusive"))), not(some(tmp("shared")))),
@@ -106,8 +111,9 @@ var (
 	acquireShared = acquire(
 		and(
 			not(some(tmp("exclusive"))),
-			lt(size(tmp("shared")), ask("limit")),
+			lt(size(tmp("shared")), ask("most")),
 			not(op("$in", ask("lock.lockId"), tmp("shared.lockId"))),
+			not(limitDiffers),
 		),
 		obj("$literal", nobody), concat(tmp("shared"), bson.A{tmp("lock")}))
 )
@@ -121,17 +127,42 @@ func acquire(room, exclusive, shared any) func() statement {
 		},
 		mongo.Pipeline{set(
 			"granted", and(tmp("sound"), lte(tmp("token"), int64(driver.MaxToken)), room),
+			"repeated", and(tmp("sound"), repeated),
 			"lock", merge(ask("lock"), obj(
 				"createdAt", tmp("now"), "expiresAt", tmp("until"),
 				"token", tmp("token"), "end", tmp("end"), "blocksUntil", tmp("until"),
 			)),
 		)},
-		finish(tmp("granted"),
-			"exclusive", exclusive, "shared", sharedAs(shared),
-			fenceField, tmp("token"), touchedField, tmp("touched"),
-		),
+		mongo.Pipeline{obj("$set", obj(touchedField, cond(or(tmp("granted"), tmp("repeated")), tmp("touched"), "$"+touchedField)))},
+		finish(tmp("granted"), "exclusive", exclusive, "shared", sharedAs(shared), fenceField, tmp("token")),
 	)
 }
+
+// repeated: the hold that is asked for is there and live. There may be a thousand:
+// they are looked at one by one only if one of them has the ID.
+var repeated = cond(
+	op("$in", ask("lock.holdId"), concat(tmp("exclusive.holdId"), tmp("shared.holdId"))),
+	some(filter(concat(tmp("exclusive"), tmp("shared")), and(
+		eq(lock("holdId"), ask("lock.holdId")), eq(lock("lockId"), ask("lock.lockId")),
+		ours(lock), ne(lock("released"), true),
+		or(eq(orElse(lock("end"), nil), nil), gt(lock("end"), tmp("now"))),
+	))),
+	false,
+)
+
+// limitDiffers: a shared hold was granted with another limit than is asked for. An
+// old client that renews a lock makes it one without a limit, and leaves the field.
+// The locks are looked at one by one only if a limit is not the one asked for.
+var limitDiffers = and(ne(ask("limit"), nil), cond(
+	and(
+		eq(orElse(least(tmp("shared.limit")), ask("limit")), ask("limit")),
+		eq(orElse(most(tmp("shared.limit")), ask("limit")), ask("limit")),
+	),
+	false,
+	some(filter(tmp("shared"), and(
+		ours(lock), gte(lock("limit"), 0), ne(lock("limit"), ask("limit")),
+	))),
+))
 
 // kept are the locks that have not expired, which are mostly all.
 func kept(locks string) bson.D {
@@ -188,6 +219,7 @@ func rewritten(until any, more ...any) bson.D {
 	return merge(tmp("hit"), obj(append([]any{
 		"expiresAt", until, "end", tmp("becomes"), "blocksUntil", until, "takeoverDelay", tmp("delay"),
 		"holdId", cond(tmp("ours"), hitField("holdId"), nil), "token", cond(tmp("ours"), hitField("token"), nil),
+		"limit", cond(tmp("ours"), orElse(hitField("limit"), nil), nil),
 	}, more...)...))
 }
 

@@ -78,9 +78,16 @@ func (l *layout) hold() mongo.Pipeline {
 // expired: the hold no longer blocks.
 var expired = and(ne(tmp("until"), nil), lte(tmp("until"), tmp("now")))
 
+// repeated: the hold that is asked for is there and live.
+var repeated = and(
+	tmp("sound"), tmp("held"), eq(tmp("holdId"), ask("hold.holdId")), eq(tmp("lockId"), ask("hold.lockId")),
+	tmp("live"), not(tmp("released")),
+)
+
 // grant are the stages of an acquire. It is refused by whatever blocks, the
 // asker's own hold too: a repeat finds that in the document and is granted what it
-// has.
+// has. It writes touched, though: the first attempt may have had no answer because
+// no other member had the hold yet, and the reply to a write waits for them.
 func (l *layout) grant() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("newEnd", add(tmp("now"), ask("ttl")), "newLockId", ask("hold.lockId")),
@@ -89,6 +96,7 @@ func (l *layout) grant() mongo.Pipeline {
 			"changes", and(tmp("sound"), lte(tmp("next"), int64(driver.MaxToken)), or(not(tmp("held")), expired)),
 			"show", l.held,
 		),
+		obj("$set", obj(added, cond(repeated, merge("$"+added, obj("touched", tmp("touched"))), "$"+added))),
 	}, l.change(tmp("show"), merge(ask("hold"), obj(
 		"token", tmp("next"), "touched", tmp("touched"), "createdAt", tmp("now"), "end", tmp("newEnd"), "shown", tmp("show"),
 	)))...)

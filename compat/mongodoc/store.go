@@ -59,8 +59,9 @@ func (s *Store) begin(ctx context.Context) (*statements, error) {
 
 // Acquire implements driver.Store.
 //
-// One statement decides; it is safe to repeat, for it changes nothing where it
-// finds the hold. Driver and server may thus repeat it, too.
+// One statement decides; it is safe to repeat, for where it finds the hold it
+// changes nothing but the time when the document was last touched. Driver and
+// server may thus repeat it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	st, err := s.begin(ctx)
 	if err != nil {

@@ -183,3 +183,20 @@ func TestOldReleaseWakes(t *testing.T) {
 		t.Error("no signal came")
 	}
 }
+
+// A lock that an old client has renewed has no limit any more that others must
+// agree with, whatever is left of what Holdfast wrote.
+func TestOldRenewalForgetsLimit(t *testing.T) {
+	coll := newCollection(t)
+	s := newStore(t, coll)
+	ask.Granted(t, s, ask.Shared(ask.Request("r", "a"), 2))
+	var held *driver.HeldError
+	if _, err := s.Acquire(t.Context(), ask.Shared(ask.Request("r", "b"), 3)); !errors.As(err, &held) || !held.LimitDiffers {
+		t.Fatalf("error %v, want that the limit differs", err)
+	}
+	old(t, coll, named("r"), obj("$set", obj("shared.locks.0.expiresAt", time.Now().Add(2*time.Hour))))
+	b := ask.Granted(t, s, ask.Shared(ask.Request("r", "b"), 3))
+	release(t, s, true, b)
+	renew(t, s, []driver.RenewRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: "a"}, TTL: 3 * time.Hour}}, -1)
+	ask.Granted(t, s, ask.Shared(ask.Request("r", "b"), 3))
+}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 )
 
@@ -159,4 +161,18 @@ func TestTTLs(t *testing.T) {
 	f.pass(2 * time.Second)
 	f.x("short", "b", 0)
 	refused(t, f.XLock(t.Context(), "none", "b", lock.LockDetails{}))
+}
+
+// Everybody's own maxConcurrent decides for himself, as with mongo-lock. A Client of
+// Holdfast's beside them has the limit that it asks for.
+func TestOwnMaxConcurrent(t *testing.T) {
+	f := newFixture(t)
+	f.s("r", "a", 0, 1)
+	f.s("r", "b", 0, 5)
+	f.s("r", "c", 0, -1)
+	refused(t, f.SLock(t.Context(), "r", "d", lock.LockDetails{}, 3))
+	f.s("r", "d", 0, 4)
+	if v := f.raw("r").Lookup("shared", "locks", "0", "limit"); v.Type != bson.TypeNull {
+		t.Errorf("the limit is stored: %v", v)
+	}
 }
