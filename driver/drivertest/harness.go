@@ -48,8 +48,8 @@ type Harness struct {
 	// error, ErrUnusable neither. nil: skipped.
 	Break func(t *testing.T) (mend func())
 	// Beside returns another handle on the same data, which Break does not cut off.
-	// The suite closes it. nil: nothing happens while the store is cut off; a
-	// Watcher must then give a signal when it is back.
+	// The suite closes it. nil: there is none, and nothing happens while the store is
+	// cut off.
 	Beside func(t *testing.T) driver.Store
 	// Restart lets the store crash, without a chance to tidy up, and start again
 	// with what is on its disk. It may return before the store answers. nil: skipped.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -171,24 +170,33 @@ func unreachable(b *bench) {
 		releasing("release of what is not there", s, hold{HoldRef: driver.HoldRef{Resource: "free", LockID: "a", HoldID: free.HoldID}}),
 		listing("list", s, driver.Filter{}),
 		listing("list of one resource", s, driver.Filter{Resource: "held"}),
-		{"sweep", func(ctx context.Context) []error { _, err := s.Sweep(ctx, driver.SweepRequest{Idle: b.long}); return []error{err} }},
+		{"sweep", func(ctx context.Context) []error {
+			_, err := s.Sweep(ctx, driver.SweepRequest{Idle: b.long})
+			return []error{err}
+		}},
 	}
 	if b.Store.Traits().Shared {
 		all = append(all, acquiring("shared acquire", s, b.request("read", "a").shared(2)))
 	}
-	// One handle was ready before, the other meets the trouble in its Init.
-	var fresh []attempt
+	// This handle meets the trouble in its Init. It may succeed where there is
+	// nothing to prepare, but that is all that does.
 	if b.Reopen != nil {
 		other := b.Reopen(b.t)
 		b.handles = append(b.handles, other)
-		if i, ok := once(other).(driver.Initializer); ok {
-			fresh = append(fresh, attempt{"Init", func(ctx context.Context) []error { return []error{i.Init(ctx)} }})
-		}
+		fresh := once(other)
+		all = append(all, attempt{"Init, and then an acquire", func(ctx context.Context) []error {
+			if i, ok := fresh.(driver.Initializer); ok {
+				if err := i.Init(ctx); err != nil {
+					return []error{err}
+				}
+			}
+			return acquiring("", fresh, free).do(ctx)
+		}})
 	}
-	for range 2 { // the second time the connections are known to be gone
+	for range 2 { // the second time connections were made anew
 		mend := b.breaks()
-		b.attempts(slices.Concat(all, fresh))
 		b.attempts(all)
+		b.attempts(all) // by now connections are known to be gone
 		mend()
 		b.answers()
 	}
@@ -213,9 +221,8 @@ func ends(all []driver.Status) []driver.Status {
 	return all
 }
 
-// Who watches when the store is cut off hears of what was released meanwhile, when
-// the store is back: by a signal, or by the end of the signals. Where it is not
-// known whether there was something, the reconnect gives that signal.
+// Who watches when the store is cut off hears of what was released meanwhile, or
+// just when the store was back: by a signal or by the end of the signals.
 func wakesAfterOutage(b *bench) {
 	b.needsWatch()
 	h := b.acquire(b.request("r", "a"))
@@ -243,6 +250,10 @@ func wakesAfterOutage(b *bench) {
 		b.unknown("watch", err)
 	}
 	mend()
+	if beside == nil {
+		b.answers()
+		b.release(h.HoldRef, 0)
+	}
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
 	signal := func(what string) (open bool) {
@@ -259,7 +270,6 @@ func wakesAfterOutage(b *bench) {
 	if !open {
 		signals, _ = b.watch("r") // anew, as one may after a while
 	}
-	b.release(h.HoldRef, 0)
 	for range 2 { // one signal may be left of what was before
 		b.release(b.acquire(b.request("r", "b")).HoldRef, 0)
 		signal("a release after the outage")

@@ -144,7 +144,7 @@ func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) {
 		}
 	default:
 	}
-	if s.rules.wakes(op, refused) {
+	if s.rules.wakes(op, refused) && s.down == nil { // it is the stream that is down
 		s.hub.Signal(r.Resource)
 	}
 }
@@ -173,6 +173,10 @@ func (s *ruled) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	if down := s.isDown(); down != nil {
 		return down.Release(ctx, qs)
 	}
+	return s.release(ctx, qs)
+}
+
+func (s *ruled) release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	now, err := s.enter(ctx)
 	if err != nil {
 		return nil, err

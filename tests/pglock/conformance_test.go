@@ -31,6 +31,7 @@ func harness(d *database, name string, t *testing.T, change ...func(*pgxpool.Con
 		Damage: func(t *testing.T, resource string) {
 			run(t, d.near, "UPDATE "+name+`.locks SET holds = '[{"lockId": 7}]' WHERE resource = $1`, resource)
 		},
+		Beside: func(t *testing.T) driver.Store { return pglock.New(d.pool(t), &pglock.Options{Schema: name}) },
 	}
 }
 

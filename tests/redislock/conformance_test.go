@@ -49,6 +49,7 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	h := alone(t)
 	h.Store, h.Damage, h.Short = far.open(), near.damage, longer
 	h.Reopen = func(*testing.T) driver.Store { return far.open() }
+	h.Beside = func(*testing.T) driver.Store { return near.open() }
 	return h
 }
 
@@ -56,7 +57,10 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	p := newPlace(t)
 	open := func(t *testing.T) driver.Store { return p.byURL(t, farURL(t, n)) }
-	return &drivertest.Harness{Uncounted: true, Store: open(t), Reopen: open, Damage: p.damage, Short: longer}
+	return &drivertest.Harness{
+		Uncounted: true, Store: open(t), Reopen: open, Damage: p.damage, Short: longer,
+		Beside: func(t *testing.T) driver.Store { return p.byURL(t, engines.Redis(t).URL) },
+	}
 }
 
 // farURL is where the server is reached through the network, if there is one.
