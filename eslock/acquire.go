@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
 // Acquire implements driver.Store.
@@ -15,6 +16,11 @@ import (
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
+	}
+	if s.o.OldClients {
+		if err := oldName(q.Resource); err != nil {
+			return driver.Grant{}, err
+		}
 	}
 	d := documentOf(q.Resource)
 	var limit *int
@@ -33,6 +39,19 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		return driver.Grant{}, o.err
 	}
 	return s.answer(o, q)
+}
+
+// oldName refuses a name that programs with es-distributed-lock take for another
+// one: whoever has the same name there would not be kept out.
+func oldName(resource string) error {
+	old, err := esdoc.Old(resource)
+	if err == nil && old != resource {
+		err = fmt.Errorf("programs with es-distributed-lock lock the document %q by the ID %q: ask for %[1]q here", old, resource)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: resource: %w", driver.ErrInvalid, err)
+	}
+	return nil
 }
 
 // answer is what the server decided. A grant was written, and is thereby on all

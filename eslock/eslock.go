@@ -99,7 +99,10 @@ type Options struct {
 	// acknowledged by all copies that are in sync in any case.
 	WaitForActiveShards string
 	// OldClients says that programs with es-distributed-lock use the index, too.
-	// It changes what Traits says of tokens, and nothing else.
+	// Traits then say less of tokens. Such programs write IDs into a URL as they
+	// are, and so lock the document a/b by the ID a%2Fb, and a by a#b: a resource
+	// with such a name is refused, with the name to ask for instead. Nothing else
+	// depends on it.
 	OldClients bool
 }
 

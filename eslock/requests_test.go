@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
 // Odd names are no part of a URL, of a script or of a line of a bulk.
@@ -32,7 +33,7 @@ func TestNamesStayData(t *testing.T) {
 			}
 			continue
 		}
-		if r.Path != "/"+DefaultIndex+aliasSuffix+"/_bulk" && len(name) <= maxID {
+		if r.Path != "/"+DefaultIndex+aliasSuffix+"/_bulk" && len(name) <= esdoc.MaxID {
 			t.Errorf("%q: path %s", name, r.Path)
 		}
 		lines := strings.Split(strings.TrimSuffix(r.Body, "\n"), "\n")
@@ -46,6 +47,21 @@ func TestNamesStayData(t *testing.T) {
 		hold := params["hold"].(map[string]any)
 		if params["resource"] != name || hold["lockId"] != name || hold["owner"] != name || hold["comment"] != name {
 			t.Errorf("%q: parameters %v", name, params)
+		}
+	}
+}
+
+// Names by which programs with es-distributed-lock lock other documents are
+// refused beside them, with the name that is meant.
+func TestNamesOfOldClients(t *testing.T) {
+	for name, says := range map[string]string{"a%2Fb": `ask for "a/b"`, "a#b": `ask for "a"`, "a?b": "question mark"} {
+		f := always(200, reply(updated, held("a"), ""))
+		_, err := New(f, &Options{OldClients: true}).Acquire(t.Context(), request(name, "a"))
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) || len(f.requests()) != 0 {
+			t.Errorf("%q: error %v after %d requests", name, err, len(f.requests()))
+		}
+		if _, err := New(always(503, explained("unavailable_shards_exception", "x")), nil).Acquire(t.Context(), request(name, "a")); errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%q, without old clients: %v", name, err)
 		}
 	}
 }

@@ -2,13 +2,12 @@ package eslock
 
 import (
 	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
 // The statements. Their text is constant, so that the server compiles each of
@@ -121,25 +120,9 @@ type (
 	}
 )
 
-// maxID is the longest ID of a document, in bytes.
-const maxID = 512
-
-// hashed is what the IDs of documents begin with whose resource is none.
-const hashed = "sha256-"
-
-// documentOf names the document of a resource. No two share one, for what has the
-// form of a hash is hashed, too; the statements compare the names all the same.
+// documentOf names the document of a resource. The statements compare the names.
 func documentOf(resource string) document {
-	d := document{ID: resource, Resource: &resource}
-	if len(resource) > maxID || isHash(resource) {
-		sum := sha256.Sum256([]byte(resource))
-		d.ID = hashed + hex.EncodeToString(sum[:])
-	}
-	return d
-}
-
-func isHash(name string) bool {
-	return strings.HasPrefix(name, hashed) && len(name) == len(hashed)+hex.EncodedLen(sha256.Size)
+	return document{ID: esdoc.ID(resource), Resource: &resource}
 }
 
 func refOf(r driver.HoldRef) refParams {

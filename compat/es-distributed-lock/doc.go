@@ -62,6 +62,13 @@
 // Nothing needs to be closed: a goroutine runs while KeepAlive does, and for five
 // seconds at most while an Acquire without an answer is given back.
 //
+// es-distributed-lock writes IDs into a URL as they are. By c%2Fd it locks the
+// document c/d, and by e#f the document e, which it cannot release then. IDs mean
+// the same here, so that programs with either package exclude one another; here
+// they are released. Refused are IDs with a question mark, what follows which a
+// server takes for parameters, and those whose document is that of another ID in
+// turn (a%252Fb). Holdfast's Client is given the name of the document: c/d, or e.
+//
 // IDs and owners are 1 to 1024 bytes of UTF-8 without NUL, TTLs 1 ms to 100 years.
 // Whatever else is asked for, and a client that is nil, is an error that wraps
 // driver.ErrInvalid, and nothing is sent. An error with the text "lock held by

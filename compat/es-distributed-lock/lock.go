@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
 // Lock is one lock of one owner. Its methods may be called concurrently; they act
@@ -21,7 +22,8 @@ import (
 // goroutine may be in a method of the same Lock. Make it with NewLock.
 type Lock struct {
 	// ID names what is locked, and Owner who locks it: 1 to 1024 bytes of UTF-8
-	// without NUL each. Whoever has the same owner shares its locks.
+	// without NUL each. Whoever has the same owner shares its locks. What IDs with
+	// %, # or ? mean is in the package's documentation.
 	ID    string `json:"-"`
 	Owner string `json:"owner"`
 	// Acquired is when the lock was granted, and Expires when it ends, or ended,
@@ -180,7 +182,15 @@ func (l *Lock) ref() (driver.HoldRef, error) {
 	case l.Owner == "":
 		return r, fmt.Errorf("%w: the owner is empty", driver.ErrInvalid)
 	}
-	return r, cmp.Or(l.state.invalid, r.Validate())
+	if err := cmp.Or(l.state.invalid, r.Validate()); err != nil {
+		return r, err
+	}
+	old, err := esdoc.Old(l.ID)
+	if err != nil {
+		return r, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
+	r.Resource = old
+	return r, nil
 }
 
 // begin waits for the turn.

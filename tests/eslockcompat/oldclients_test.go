@@ -95,6 +95,38 @@ func TestDocument(t *testing.T) {
 	})
 }
 
+// Old programs do not escape IDs in URLs: by some they lock the document of another
+// one. Here they mean the same.
+func TestOldIDs(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.must(f.acquired("first", "me", long).MustRelease()) // makes the index
+		for _, id := range []string{"plain", "a b", "c%2Fd", "e#f", "g%20h", "i+j", "%C3%BC", "ü", "..", `k"\^l`, "m;n", "100%25"} {
+			old, l := f.old(id, "old"), f.lock(id, "me")
+			f.must(old.Acquire(ctx, long))
+			f.refused(l.Acquire(ctx, long))
+			f.must(old.Acquire(ctx, time.Millisecond)) // it may not find it to release it
+			f.eventually("it has expired", func() bool { return l.Acquire(ctx, long) == nil })
+			if err := old.Acquire(ctx, long); !errors.Is(err, oldeslock.ErrHeld) {
+				t.Errorf("%q: an old program takes what is held: %v", id, err)
+			}
+			f.must(l.MustRelease())
+			f.must(old.Acquire(ctx, time.Millisecond))
+		}
+		for _, id := range []string{"a?b", "a?pretty", "a%252Fb", "a%00"} {
+			if err := f.lock(id, "me").Acquire(ctx, long); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "es-distributed-lock locks") {
+				t.Errorf("%q: error %v", id, err)
+			}
+		}
+		for _, id := range []string{"a/b", "100%", "a\nb"} { // by which old programs lock nothing
+			if err := f.old(id, "old").Acquire(ctx, long); err == nil || errors.Is(err, oldeslock.ErrHeld) {
+				t.Errorf("%q: an old program says %v", id, err)
+			}
+			f.must(f.acquired(id, "me", long).MustRelease())
+		}
+	})
+}
+
 // One owner in an old and a new program: they share the lock, as two old ones do.
 func TestOwnerSharedWithOldProgram(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {

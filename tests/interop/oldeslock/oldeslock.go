@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -75,7 +76,8 @@ func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	l.mu.Lock()
 	l.ttl, l.expires = ttl, expires
 	l.mu.Unlock()
-	status, reply, err := l.send(ctx, "/"+l.index+"/_update/"+url.PathEscape(l.id)+"?refresh=true", map[string]any{
+	// It does not escape the ID.
+	status, reply, err := l.send(ctx, "/"+l.index+"/_update/"+l.id, url.Values{"refresh": {"true"}}, map[string]any{
 		"upsert": fields, "script": map[string]any{"lang": "painless", "source": script, "params": params},
 	})
 	switch {
@@ -138,7 +140,7 @@ func (l *Lock) Release(ctx context.Context) (bool, error) {
 		value := map[string]string{"_id": l.id, "owner.keyword": l.owner}[field]
 		return map[string]any{"term": map[string]any{field: value}}
 	}
-	status, reply, err := l.send(ctx, "/"+l.index+"/_delete_by_query?refresh=true&conflicts=proceed", map[string]any{
+	status, reply, err := l.send(ctx, "/"+l.index+"/_delete_by_query", url.Values{"refresh": {"true"}, "conflicts": {"proceed"}}, map[string]any{
 		"query": map[string]any{"bool": map[string]any{"must": []any{match("_id"), match("owner.keyword")}}},
 	})
 	if err != nil {
@@ -174,15 +176,20 @@ func (l *Lock) Holds() bool {
 	return l.acquired && l.clock().Before(l.granted)
 }
 
-func (l *Lock) send(ctx context.Context, path string, body any) (int, map[string]any, error) {
+// send makes a URL of the path as go-elasticsearch does: it parses what it is
+// given, and adds the parameters to those that are there then.
+func (l *Lock) send(ctx context.Context, path string, parameters url.Values, body any) (int, map[string]any, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+path, bytes.NewReader(text))
 	if err != nil {
 		return 0, nil, err
 	}
+	query := req.URL.Query()
+	maps.Copy(query, parameters)
+	req.URL.RawQuery = query.Encode()
 	req.Header.Set("Content-Type", "application/json")
 	res, err := l.node.Perform(req)
 	if err != nil {
