@@ -23,3 +23,12 @@ func Run(t *testing.T, open func(t *testing.T) *Harness) {
 		}
 	}
 }
+
+// Outages runs the part of Run that needs Break, Restart and HoldCopies, one
+// subtest after the other: for servers that are too dear for all of Run, or that
+// the subtests share.
+func Outages(t *testing.T, open func(t *testing.T) *Harness) {
+	for _, s := range outages {
+		t.Run(s.name, func(t *testing.T) { s.run(newBench(t, open)) })
+	}
+}
