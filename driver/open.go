@@ -55,10 +55,31 @@ func Open(ctx context.Context, storeURL string) (Store, error) {
 	open := schemes.openers[u.Scheme]
 	schemes.RUnlock()
 	if open == nil {
-		return nil, fmt.Errorf("%w: no store for URL scheme %q; linked in: %s",
-			ErrInvalid, u.Scheme, strings.Join(Schemes(), ", "))
+		return nil, unknownScheme(u.Scheme)
 	}
 	return open(ctx, u)
+}
+
+// packages of this project, by the schemes that they register.
+var packages = map[string]string{
+	"memory": "memlock", "sqlite": "sqlitelock",
+	"mongodb": "mongolock", "mongodb+srv": "mongolock",
+	"redis": "redislock", "rediss": "redislock",
+	"postgres": "pglock", "postgresql": "pglock",
+	"elasticsearch": "eslock/esurl", "elasticsearch+https": "eslock/esurl",
+	"opensearch": "eslock/esurl", "opensearch+https": "eslock/esurl",
+}
+
+func unknownScheme(scheme string) error {
+	linked := strings.Join(Schemes(), ", ")
+	if linked == "" {
+		linked = "none"
+	}
+	if name, known := packages[scheme]; known {
+		return fmt.Errorf(`%w: the store of URL scheme %q is not linked in: import _ "github.com/holdfast-go/holdfast/%s"; linked in: %s`,
+			ErrInvalid, scheme, name, linked)
+	}
+	return fmt.Errorf("%w: no store for URL scheme %q; linked in: %s", ErrInvalid, scheme, linked)
 }
 
 // ParseURL is url.Parse, but also takes a list of servers as the URLs of some

@@ -27,6 +27,8 @@ func TestOpen(t *testing.T) {
 		"drivertest-other://x/y": {errOpened, ""},
 		"DRIVERTEST-OTHER:x":     {errOpened, ""},
 		"nosuch://x":             {ErrInvalid, `"nosuch"; linked in: drivertest, drivertest-other`},
+		"sqlite:x":               {ErrInvalid, `import _ "github.com/holdfast-go/holdfast/sqlitelock"`},
+		"opensearch+https://x":   {ErrInvalid, `import _ "github.com/holdfast-go/holdfast/eslock/esurl"`},
 		"":                       {ErrInvalid, "linked in"},
 		"x":                      {ErrInvalid, "linked in"},
 		"://x":                   {ErrInvalid, "cannot be parsed"},
