@@ -52,7 +52,9 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 // ReleaseID releases all holds of the lock ID, the newest first, and returns them
 // as they were before. Those of this Client end with ErrReleased. It is not
 // atomic over resources: it looks first, then releases what it saw, so a hold
-// granted in between stays. With an error, some may not be released.
+// granted in between stays. With an error, some may not be released; what is
+// certain not to be, for another program has retaken it by the same lock ID, is left
+// out.
 func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, wrap("release", lockID, err)
@@ -61,7 +63,7 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	if err != nil {
 		return nil, err
 	}
-	return ss, c.takeAway(ctx, ss, func(h *Hold) {
+	return c.takeAway(ctx, ss, func(h *Hold) {
 		if h.state == live {
 			c.drop(h, released, ErrReleased)
 		}
@@ -83,18 +85,18 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 	if !holdID.IsZero() {
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
-	return ss, c.takeAway(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
+	return c.takeAway(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
 }
 
 // takeAway releases the holds, after it has ended those that are this Client's
 // own: a holder in the same process knows before the store does. end is called with
 // c.mu held.
-func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) error {
+func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]Status, error) {
 	if len(ss) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := c.start(ctx); err != nil {
-		return wrap("release", ss[0].Resource, err)
+		return ss, wrap("release", ss[0].Resource, err)
 	}
 	defer c.work.Done()
 	qs := make([]driver.ReleaseRequest, len(ss))
@@ -107,6 +109,7 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 		}
 	}
 	c.mu.Unlock()
+	var taken []Status
 	var errs []error
 	for i, err := range c.releaseAll(ctx, qs, never) {
 		if own[i] != nil {
@@ -119,8 +122,11 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) err
 		if err != nil {
 			errs = append(errs, wrap("release", ss[i].Resource, err))
 		}
+		if !errors.Is(err, errRetaken) {
+			taken = append(taken, ss[i])
+		}
 	}
-	return errors.Join(errs...)
+	return taken, errors.Join(errs...)
 }
 
 // own returns, for each status, the live hold of this Client that it is of, or

@@ -104,8 +104,10 @@ func (h *Hold) Context() context.Context {
 }
 
 // Bind returns ctx made to end also when the hold does. Call the CancelFunc when
-// the work is done.
+// the work is done. A Lock with that ctx knows what it is done under: of the same
+// resource it is ErrHeld at once, for it would wait for itself.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, underKey{h.client}, &under{h, h.client.under(ctx)})
 	bound, cancel := context.WithCancelCause(ctx)
 	own := h.Context()
 	if own.Err() != nil {
@@ -195,7 +197,8 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 // the values are used. Requests without an answer are repeated for at most 5 s, or
 // until the hold ends anyway. An error then means that the hold may last until
 // its end in the store, and Unlock may be called again. Of a lock that was lost it
-// returns the *LostError; of one that was released, nil.
+// returns the *LostError, and also if another program has renewed or retaken it by
+// the same lock ID and holds it still; of one that was released, nil.
 func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
 
 // UnlockAfter is Unlock, but the store goes on blocking the resource for that
@@ -239,6 +242,8 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	switch {
 	case before == lost:
 		return loss
+	case errors.Is(err, errRetaken):
+		return h.lossBy(err)
 	case err != nil:
 		return wrap("unlock", h.ref.Resource, err)
 	}
@@ -261,20 +266,30 @@ func (c *Client) drop(h *Hold, to state, cause error) {
 func (c *Client) released(h *Hold, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && h.state == released {
+	retaken := errors.Is(err, errRetaken)
+	if (err == nil || retaken) && h.state == released {
 		h.state = gone
 	}
 	c.nudgeFirst(h.ref.Resource)
 	if h.state == lost {
 		return
 	}
-	if err != nil {
+	switch {
+	case retaken:
+		c.warns("holdfast: released, but still held",
+			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
+		err = h.lossBy(err)
+	case err != nil:
 		c.warns("holdfast: release not confirmed, the hold ends by itself",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 	}
 	if c.trace.Released != nil {
 		c.teller.tell(func() { c.trace.Released(h, err) })
 	}
+}
+
+func (h *Hold) lossBy(cause error) *LostError {
+	return &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
 }
 
 // lose ends a hold that is no longer ours; without a cause, because it is past
@@ -286,7 +301,7 @@ func (c *Client) lose(h *Hold, cause error) {
 	if cause == nil {
 		cause = h.expiry()
 	}
-	loss := &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
+	loss := h.lossBy(cause)
 	h.loss = loss
 	c.drop(h, lost, loss)
 	c.warns("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)

@@ -212,5 +212,11 @@ func outcome[R any](results []R, err error, i int, errOf func(R) error) error {
 	return errOf(results[i])
 }
 
-func renewErr(r driver.RenewResult) error     { return r.Err }
-func releaseErr(r driver.ReleaseResult) error { return r.Err }
+func renewErr(r driver.RenewResult) error { return r.Err }
+
+func releaseErr(r driver.ReleaseResult) error {
+	if r.Err == nil && r.Remains {
+		return errRetaken
+	}
+	return r.Err
+}

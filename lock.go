@@ -43,6 +43,10 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	if err != nil {
 		return nil, wrap("lock", resource, err)
 	}
+	shares, err := c.nested(ctx, a.q)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.start(ctx); err != nil {
 		return nil, wrap("lock", resource, err)
 	}
@@ -52,10 +56,13 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		began = c.clock()
 	}
 	var h *Hold
-	if wait {
-		h, err = a.wait(ctx)
-	} else {
+	if !wait || shares {
 		h, err = a.try(ctx)
+	}
+	if wait && (!shares || errors.Is(err, ErrHeld)) {
+		// Whoever shares the resource already has tried first: who waits for it in
+		// line may be waiting for the very hold that this one is taken under.
+		h, err = a.wait(ctx)
 	}
 	if c.trace.Waited != nil && wait && a.waited() {
 		info := WaitInfo{Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err}
@@ -91,7 +98,8 @@ func (h *Hold) settle(ctx context.Context) error {
 }
 
 // Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
-// the given one, ending also when the lock is lost.
+// the given one, ending also when the lock is lost. With it, the same resource
+// cannot be locked again: that is ErrHeld (HeldError.BySelf) at once.
 //
 // Do returns fn's error, joined with that of the lock if it ended before fn did
 // or could not be released: nil means that all of fn ran under the lock. If fn

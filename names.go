@@ -79,6 +79,18 @@ var (
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )
 
+// errRetaken: a hold was released, but its lock ID holds the resource all the same.
+// It is a kind of ErrForced: somebody else has decided over the hold.
+var errRetaken error = retakenError{}
+
+type retakenError struct{}
+
+func (retakenError) Error() string {
+	return "another program with the same lock ID has renewed it, or taken it again, and holds it still"
+}
+
+func (retakenError) Is(target error) bool { return target == ErrForced }
+
 // LostError says which lock was lost and why. It is ErrLost.
 type LostError struct {
 	Resource string

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,7 +69,7 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 			for i := range part {
 				n := index(lo + i)
 				errs[n] = outcome(results, err, i, releaseErr)
-				if errs[n] != nil && !permanent(errs[n]) && !qs[n].HoldID.IsZero() {
+				if errs[n] != nil && !permanent(errs[n]) && !errors.Is(errs[n], errRetaken) && !qs[n].HoldID.IsZero() {
 					again = append(again, n)
 				}
 			}
