@@ -458,7 +458,10 @@ func TestCloseIsBounded(t *testing.T) {
 			lock(t, c, "r", nil)
 			goOn := make(chan struct{})
 			go func() {
-				for range c.Holds(t.Context(), holdfast.Filter{}) {
+				for _, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+					if err != nil {
+						t.Error(err)
+					}
 					<-goOn
 				}
 			}()
