@@ -42,21 +42,47 @@ func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 }
 
 // Release implements driver.Store. Each release has its own answer, whatever
-// became of the others.
+// became of the others. One that names no hold ID looks first, and then names what
+// it has found: clients and proxies may send any request twice, and the second
+// must not meet a successor.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := s.ready(ctx); err != nil || len(qs) == 0 {
 		return nil, err
 	}
-	asks := make([]ask, len(qs))
-	for i, q := range qs {
-		ref := refOf(q.HoldRef)
-		asks[i] = ask{ref.document, releaseParams{refParams: ref, After: q.After.Milliseconds()}}
-	}
 	results := make([]driver.ReleaseResult, len(qs))
+	asks, open := make([]ask, 0, len(qs)), make([]int, 0, len(qs))
+	for i, q := range qs {
+		params := releaseParams{refParams: refOf(q.HoldRef), After: q.After.Milliseconds()}
+		if q.HoldID.IsZero() {
+			var there bool
+			if there, results[i].Err = s.whichever(ctx, &params, q.HoldRef); !there {
+				continue
+			}
+		}
+		asks, open = append(asks, ask{params.document, params}), append(open, i)
+	}
 	for i, o := range s.apply(ctx, release, asks) {
-		results[i] = s.released(o, qs[i])
+		results[open[i]] = s.released(o, qs[open[i]])
 	}
 	return results, nil
+}
+
+// whichever names the hold that the lock ID has. One of an old client has no ID,
+// and is told from the next by its end.
+func (s *Store) whichever(ctx context.Context, params *releaseParams, ref driver.HoldRef) (there bool, err error) {
+	o := s.look(ctx, []document{params.document})[0]
+	for _, h := range o.record.Holds {
+		if h.LockID != ref.LockID || ref.Token != 0 && h.Token != ref.Token {
+			continue
+		}
+		params.HoldID, params.Token = h.HoldID, h.Token
+		if h.End != model.NoEnd {
+			end := int64(h.End / 1000)
+			params.End = &end
+		}
+		return true, nil
+	}
+	return false, o.err
 }
 
 // released is what an answer says of a release.
@@ -67,7 +93,7 @@ func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResul
 	case o.did == updated:
 		return driver.ReleaseResult{Found: o.found}
 	}
-	if _, there := model.Release(o.record, o.now, q); there {
+	if _, there := model.Release(o.record, o.now, q); there && !q.HoldID.IsZero() {
 		return driver.ReleaseResult{Err: s.wrap(fmt.Errorf("the server did not release %q", q.Resource))}
 	}
 	// A program that knows no hold IDs may have made the hold its own.

@@ -117,6 +117,8 @@ type (
 	releaseParams struct {
 		refParams
 		After int64 `json:"after"`
+		// End is that of the hold, if it has no hold ID.
+		End *int64 `json:"end"`
 	}
 )
 

@@ -20,7 +20,8 @@
 //
 // A request that fails on the way, or that a proxy answers with 502 or 504, is sent
 // again up to three times, to the next host if there are several, as long as its
-// context lives. Each may come twice without harm. 503 is what a cluster answers
+// context lives. Each may come twice without harm: a release by force looks what
+// there is before it names what is to go. 503 is what a cluster answers
 // after it has waited for a shard, and is left to whoever asks.
 //
 // Proxies are taken from the environment, as net/http does.

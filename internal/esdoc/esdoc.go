@@ -55,7 +55,7 @@ func inPath(id string) (string, error) {
 	const prefix = "/index/_update/"
 	u, err := url.Parse("http://" + prefix + id)
 	if err != nil {
-		return id, nil // there is no request
+		return id, nil //nolint:nilerr // there is no request then
 	}
 	name, sent := strings.TrimPrefix(u.Path, prefix), strings.TrimPrefix(u.EscapedPath(), prefix)
 	switch {

@@ -25,7 +25,9 @@ func (n node) alias(t *testing.T, options object) (alias, index string) {
 
 // delete deletes an index at the end of the test.
 func (n node) delete(t *testing.T, index string) {
-	t.Cleanup(func() { n.Ask(context.WithoutCancel(t.Context()), t, http.MethodDelete, "/"+index+"?ignore_unavailable=true", nil) })
+	t.Cleanup(func() {
+		n.Ask(context.WithoutCancel(t.Context()), t, http.MethodDelete, "/"+index+"?ignore_unavailable=true", nil)
+	})
 }
 
 func (n node) aliases(t *testing.T, actions ...object) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
@@ -101,6 +102,82 @@ func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
 		t.Errorf("repeated: %v", err)
 	}
 	p.Check()
+}
+
+// twice is a node that is sent each update again by whoever is on the way, and in
+// between something happens.
+type twice struct {
+	node
+	between func()
+}
+
+func (w twice) Perform(req *http.Request) (*http.Response, error) {
+	if !strings.Contains(req.URL.Path, "/_update/") && !strings.HasSuffix(req.URL.Path, "/_bulk") {
+		return w.node.Perform(req)
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	res, err := w.node.Perform(req)
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	w.between()
+	req.Body = body
+	return w.node.Perform(req)
+}
+
+// A release by force that names no hold may be sent again by a client or a proxy
+// that got no answer: it ends what was there when it was asked for, and nothing
+// that came later.
+func TestForcedReleaseSentTwice(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		opts := &eslock.Options{Index: n.Index(t)}
+		s, old := newStore(t, n, opts), n.oldClient(t, opts.Index, "program 7")
+		for name, lock := range map[string]func(resource string) bool{
+			"holdfast": func(resource string) bool {
+				return errorOf(s.Acquire(t.Context(), ask.Request(resource, "program 7"))) == nil
+			},
+			"es-distributed-lock": func(resource string) bool { return old.acquire(resource, time.Hour) },
+		} {
+			for _, resource := range []string{"plain-" + name, "a " + name} {
+				if !lock(resource) {
+					t.Fatal("not locked")
+				}
+				locked := 0
+				far := eslock.New(twice{n, func() {
+					if len(held(t, s, resource)) == 0 && lock(resource) {
+						locked++
+					}
+				}}, opts)
+				rs, err := far.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: resource, LockID: "program 7"}}})
+				if err != nil || rs[0].Err != nil {
+					t.Fatal(rs, err)
+				}
+				if locked != 1 || len(held(t, s, resource)) != 1 {
+					t.Errorf("%q: locked %d times meanwhile, and %v hold it then", resource, locked, held(t, s, resource))
+				}
+			}
+		}
+	})
+}
+
+// held are the holds of a resource.
+func held(t *testing.T, s driver.Store, resource string) (all []driver.Status) {
+	t.Helper()
+	for status, err := range s.List(t.Context(), driver.Filter{Resource: resource}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, status)
+	}
+	return all
 }
 
 // Answers that belong to other requests are nobody's: a proxy or a client that
