@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -23,7 +22,7 @@ var redisKind = &kind{name: "redis", start: func(ctx context.Context) (*process,
 	if err != nil {
 		return nil, err
 	}
-	return newRedis(ctx, folder, 0, nil)
+	return newRedis(ctx, RedisUsual, folder, 0, nil)
 }}
 
 // redisConfig is the name of the file in a server's folder. The server writes it
@@ -31,7 +30,7 @@ var redisKind = &kind{name: "redis", start: func(ctx context.Context) (*process,
 const redisConfig = "redis.conf"
 
 // newRedis starts a server that has no data in a folder of its own.
-func newRedis(ctx context.Context, folder string, port int, config []string) (*process, error) {
+func newRedis(ctx context.Context, release RedisRelease, folder string, port int, config []string) (*process, error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func newRedis(ctx context.Context, folder string, port int, config []string) (*p
 	if err := os.WriteFile(filepath.Join(folder, redisConfig), redisLines(words), 0o666); err != nil {
 		return nil, err
 	}
-	return startRedis(ctx, folder, port)
+	return startRedis(ctx, release, folder, port)
 }
 
 // redisLines makes a configuration of words as redis-server takes them as
@@ -58,8 +57,8 @@ func redisLines(words []string) []byte {
 }
 
 // startRedis starts a server, or a Sentinel, with what is in a folder.
-func startRedis(ctx context.Context, folder string, port int, arguments ...string) (*process, error) {
-	program, env, err := redisProgram(ctx)
+func startRedis(ctx context.Context, release RedisRelease, folder string, port int, arguments ...string) (*process, error) {
+	program, env, err := release.program(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +69,6 @@ func startRedis(ctx context.Context, folder string, port int, arguments ...strin
 			return clocked(ctx, folder, append([]string{program, filepath.Join(folder, redisConfig), "--port", strconv.Itoa(port)}, arguments...))
 		},
 	}.start(ctx, port)
-}
-
-// redisProgram returns the server of this machine, or Debian's.
-func redisProgram(ctx context.Context) (program string, env []string, err error) {
-	if program, err = exec.LookPath("redis-server"); err == nil {
-		return program, nil, nil
-	}
-	root, env, err := debian(ctx, "redis-server")
-	return filepath.Join(root, "usr", "bin", "redis-server"), env, err
 }
 
 // redisFact is a line of what INFO answers.
@@ -164,9 +154,10 @@ func RedisPrefix(t testing.TB) string {
 type RedisServer struct {
 	Engine
 	own
-	folder string
-	config []string
-	clock  *Clock // nil: that of the machine
+	release RedisRelease
+	folder  string
+	config  []string
+	clock   *Clock // nil: that of the machine
 }
 
 // NewRedis starts a server, even where HOLDFAST_TEST_REDIS_URL names one. It ends
@@ -174,7 +165,13 @@ type RedisServer struct {
 // "yes". Without any, its data are in memory only.
 func NewRedis(t testing.TB, config ...string) *RedisServer {
 	t.Helper()
-	s := newRedisServer(t, config)
+	return NewRedisRelease(t, RedisUsual, config...)
+}
+
+// NewRedisRelease is NewRedis for a server of some version.
+func NewRedisRelease(t testing.TB, release RedisRelease, config ...string) *RedisServer {
+	t.Helper()
+	s := newRedisServer(t, release, config)
 	s.create(t, 0)
 	return s
 }
@@ -183,19 +180,19 @@ func NewRedis(t testing.TB, config ...string) *RedisServer {
 // keys expire.
 func NewRedisClock(t testing.TB, config ...string) (*RedisServer, *Clock) {
 	t.Helper()
-	s := newRedisServer(t, config)
+	s := newRedisServer(t, RedisUsual, config)
 	s.clock = newClock(t, s.folder)
 	s.create(t, 0)
 	return s, s.clock
 }
 
-func newRedisServer(t testing.TB, config []string) *RedisServer {
+func newRedisServer(t testing.TB, release RedisRelease, config []string) *RedisServer {
 	t.Helper()
 	folder, err := nodeFolder(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &RedisServer{folder: folder, config: config}
+	s := &RedisServer{release: release, folder: folder, config: config}
 	t.Cleanup(func() {
 		s.Stop()
 		if err := os.RemoveAll(folder); err != nil {
@@ -208,7 +205,7 @@ func newRedisServer(t testing.TB, config []string) *RedisServer {
 // create starts the server without data.
 func (s *RedisServer) create(t testing.TB, port int) {
 	t.Helper()
-	p, err := newRedis(context.WithoutCancel(t.Context()), s.folder, port, s.config)
+	p, err := newRedis(context.WithoutCancel(t.Context()), s.release, s.folder, port, s.config)
 	s.started(t, p, err)
 }
 
@@ -225,7 +222,7 @@ func (s *RedisServer) Restart(t testing.TB) {
 	t.Helper()
 	port := s.port(t)
 	s.Stop()
-	p, err := startRedis(context.WithoutCancel(t.Context()), s.folder, port)
+	p, err := startRedis(context.WithoutCancel(t.Context()), s.release, s.folder, port)
 	s.started(t, p, err)
 }
 

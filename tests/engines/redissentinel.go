@@ -33,18 +33,9 @@ type RedisSentinel struct {
 // primary has and the Sentinel knows both. They end with the test.
 func NewRedisSentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
-	primary := NewRedis(t, "--repl-diskless-sync-delay", "0")
+	primary := NewRedis(t, noDelay...)
 	port := primary.port(t)
-	replica := NewRedis(t, "--repl-diskless-sync-delay", "0", "--replicaof", "127.0.0.1 "+strconv.Itoa(port))
-	askRedis(t, replica.port(t), func(ctx context.Context, client *redis.Client) error {
-		return poll(ctx, func() error {
-			info, err := client.Info(ctx, "replication").Result()
-			if err == nil && redisFact(info, "master_link_status") != "up" {
-				err = fmt.Errorf("the replica is not ready: %s", info)
-			}
-			return err
-		})
-	})
+	replica := NewRedisReplica(t, primary)
 
 	folder, err := nodeFolder(t.Context())
 	if err != nil {
@@ -62,7 +53,7 @@ sentinel failover-timeout %[2]s 3000
 	if err := os.WriteFile(filepath.Join(folder, redisConfig), []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p, err := startRedis(context.WithoutCancel(t.Context()), folder, 0, "--sentinel")
+	p, err := startRedis(context.WithoutCancel(t.Context()), RedisUsual, folder, 0, "--sentinel")
 	redisKind.need(t, err)
 	t.Cleanup(p.end)
 	sentinel := &RedisServer{Engine: redisKind.engine(p.url)}
@@ -119,15 +110,7 @@ func (s *RedisSentinel) FailOver(t testing.TB) {
 func (s *RedisSentinel) Rejoin(t testing.TB) {
 	t.Helper()
 	s.dead.Restart(t)
-	askRedis(t, s.dead.port(t), func(ctx context.Context, client *redis.Client) error {
-		return poll(ctx, func() error {
-			info, err := client.Info(ctx, "replication").Result()
-			if err == nil && redisFact(info, "master_link_status") != "up" {
-				err = errors.New("the Sentinel has not made it a replica yet")
-			}
-			return err
-		})
-	})
+	s.dead.awaitPrimary(t)
 }
 
 // primary is the port of the server that the Sentinel takes for the primary.
