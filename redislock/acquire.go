@@ -3,25 +3,35 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
+// slack is by how much more than it must be the expiry of a key is ahead, so that it
+// can be kept for a while. See record.lua.
+func (o *Options) slack() time.Duration { return max(o.Retention/32, time.Minute) }
+
 // Acquire implements driver.Store.
 //
-// The script changes nothing where it finds a hold of the lock ID: a repeat, by
-// whomever, is answered from the record as it is.
+// A repeat that finds its hold is answered from the record, after it was written as it
+// is: the first attempt may have had no answer because no replica had it.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	// How long the key must stay, and stays if it is new.
 	need, first := int64(never), int64(0)
-	if longest := q.TTL/2 + q.TakeoverDelay/2; q.TTL != driver.Forever && longest < s.o.Retention {
-		need = (q.TTL + q.TakeoverDelay + s.o.Retention).Microseconds()
-		first = (q.TTL + q.TakeoverDelay + 2*s.o.Retention).Milliseconds()
+	limited := q.Mode == driver.Shared && !q.OwnLimit // for which a key has MessagePack
+	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
+		stays := q.TTL + q.TakeoverDelay + s.o.Retention
+		need, first = stays.Microseconds(), (stays + slack).Milliseconds()
+	}
+	own := ""
+	if q.OwnLimit {
+		own = "own"
 	}
 	c := &call{
-		script: acquire, key: s.key(q.Resource), durable: true,
-		terms: newTerms("", s.o.Retention.Microseconds(), need, first, int64(q.Limit)), item: hold(&q),
+		script: acquire, key: s.key(q.Resource), written: granted,
+		terms: newTerms(own, s.o.Retention.Microseconds(), need, first, int64(q.Limit)), item: hold(&q),
 	}
 	if err := s.ask(ctx, c); err != nil {
 		return driver.Grant{}, err
@@ -42,4 +52,10 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		return driver.Grant{}, fmt.Errorf("redis key %q: the script refused what is free", s.key(q.Resource))
 	}
 	return grant, err
+}
+
+// granted: the reply is a token, or says that the hold of a repeat was written again.
+func granted(reply any) bool {
+	parts, refused := reply.([]any)
+	return !refused || len(parts) == 4
 }

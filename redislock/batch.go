@@ -18,7 +18,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			exact = "1"
 		}
 		calls[i] = &call{
-			script: renew, key: s.key(q.Resource), durable: true,
+			script: renew, key: s.key(q.Resource), written: renewed,
 			terms: newTerms(exact, s.o.Retention.Microseconds(), micros(q.TTL)), item: named(&q.HoldRef),
 		}
 	}
@@ -42,6 +42,9 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	}
 	return results, nil
 }
+
+// renewed: the reply is what is left of the hold.
+func renewed(reply any) bool { return reply != int64(0) }
 
 // Release implements driver.Store, as Renew.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {

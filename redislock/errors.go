@@ -5,27 +5,31 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // lasting are beginnings of what a server answers and goes on to answer until
-// somebody mends it, and what to do. What was asked was not done. Some come with
-// another beginning if a script met them.
+// somebody mends it, and what to do. What was asked was not done.
 var lasting = []struct{ begins, why string }{
 	{"NOAUTH", "the server wants a password"},
 	{"WRONGPASS", "the server refuses user or password"},
-	{"ERR invalid password", "the server refuses the password"},
-	{"ERR AUTH", "the server has no password set, but the client sends one"},
+	{"invalid password", "the server refuses the password"},
+	{"AUTH", "the server has no password set, but the client sends one"},
 	{"NOPERM", lacksRight},
 	{"The user executing the script can't", lacksRight},
 	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
 	{"MISCONF", "the server refuses to write, for it cannot save its data: see to its disk"},
 	{"MOVED", "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"},
-	{"ERR This instance has cluster support disabled", "the server is not a node of a Cluster: name it alone, without ?cluster=true"},
-	{"ERR DB index is out of range", "the server has no database of that number"},
+	{"This instance has cluster support disabled", "the server is not a node of a Cluster: name it alone, without ?cluster=true"},
+	{"DB index is out of range", "the server has no database of that number"},
 }
+
+// inScript is what can come before that: ERR, the place in a script of Redis 6, and
+// the sign of an error.
+var inScript = regexp.MustCompile(`^(ERR )?(@user_script: ?\d+: )?-?(ERR )?`)
 
 const lacksRight = "the user lacks a right that the store needs: docs/redis.md lists them"
 
@@ -40,9 +44,9 @@ func (s *Store) wrap(err error) error {
 	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
 		return unusable("this machine does not trust the server's certificate", err)
 	}
-	text := err.Error()
+	text := inScript.ReplaceAllString(err.Error(), "")
 	for _, l := range lasting {
-		if strings.HasPrefix(text, l.begins) || strings.HasPrefix(text, "ERR "+l.begins) {
+		if strings.HasPrefix(text, l.begins) {
 			return unusable(l.why, err)
 		}
 	}

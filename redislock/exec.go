@@ -50,7 +50,7 @@ func (s *Store) run(ctx context.Context, client redis.UniversalClient, batch []*
 func (s *Store) send(ctx context.Context, client redis.UniversalClient, packets []*packet) {
 	durable := false
 	for _, p := range packets {
-		durable = durable || s.o.Replicas > 0 && p.calls[0].durable
+		durable = durable || s.o.Replicas > 0 && p.calls[0].written != nil
 	}
 	if len(packets) == 1 && !durable {
 		client.Process(ctx, packets[0].sent()) //nolint:errcheck // the command has it
@@ -78,7 +78,7 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, packets 
 	}
 	for _, p := range packets {
 		for _, c := range p.calls {
-			if c.durable && c.err == nil {
+			if c.changed() {
 				c.err = err
 			}
 		}
@@ -97,7 +97,7 @@ func (s *Store) redirect(ctx context.Context, c *call) {
 	p.eval(ctx)
 	s.cluster.Process(ctx, p.sent()) //nolint:errcheck // the command has it
 	p.settle()
-	if c.durable && s.o.Replicas > 0 && c.err == nil {
+	if s.o.Replicas > 0 && c.changed() {
 		c.err = fmt.Errorf("slot moved: replicas were not waited for")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,7 +19,7 @@ func (s *Store) Init(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.o.check(); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
 	if _, ring := s.client.(*redis.Ring); ring {
@@ -46,7 +47,23 @@ func (s *Store) Init(ctx context.Context) error {
 		durable = durable && facts["aof_enabled"] == "1" && syncs(ctx, server)
 	}
 	s.durable.Store(durable)
-	return s.chooseWakeUps(ctx, servers[0])
+	return s.chooseWakeUps(ctx)
+}
+
+// check refuses what the options and the client say.
+func (s *Store) check() error {
+	var read time.Duration
+	switch c := s.client.(type) {
+	case *redis.Client:
+		read = c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		read = c.Options().ReadTimeout
+	}
+	if s.o.Replicas > 0 && read > 0 && s.o.ReplicaTimeout >= read {
+		return fmt.Errorf("%w: replicas have %v, but the client waits for a reply for %v only: set a shorter time-out for replicas, or a longer read time-out",
+			driver.ErrInvalid, s.o.ReplicaTimeout, read)
+	}
+	return s.o.check()
 }
 
 func (o Options) check() error {
@@ -95,11 +112,22 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
+// byName: another server may be behind the client at any time, for it is a Cluster or
+// goes by Sentinel.
+func (s *Store) byName() bool {
+	c, single := s.client.(*redis.Client)
+	return !single || c.Options().Addr == "FailoverClient" // which go-redis names so
+}
+
 func (s *Store) judge(info map[string]string) error {
 	major, minor := version(info["redis_version"])
 	switch policy := info["maxmemory_policy"]; {
 	case major < 6 || major == 6 && minor < 2:
 		return unusable(fmt.Sprintf("the server is version %q: 6.2 or newer is needed", info["redis_version"]), nil)
+	case info["role"] == "slave" && s.byName():
+		return s.wrap(fmt.Errorf("the server is a replica, which should pass"))
+	case info["role"] == "slave":
+		return unusable("the server is a replica, which decides nothing: name the primary, or go by Sentinel", nil)
 	case info["cluster_enabled"] == "1" && s.cluster == nil:
 		return s.wrap(fmt.Errorf("MOVED"))
 	case policy != "" && policy != "noeviction" && info["maxmemory"] != "0":
@@ -130,17 +158,47 @@ func version(text string) (major, minor int) {
 }
 
 // chooseWakeUps tries whether the user may publish, which releases do without
-// saying so if they cannot.
-func (s *Store) chooseWakeUps(ctx context.Context, server redis.UniversalClient) error {
+// saying so if they cannot, and subscribe, without which waiters would wait for
+// nothing.
+func (s *Store) chooseWakeUps(ctx context.Context) error {
 	if s.polls.Load() {
 		s.log.Info("holdfast: waiters poll, as configured")
 		return nil
 	}
-	_, err := within(ctx, func() (any, error) { return nil, server.Publish(ctx, s.o.Prefix, "").Err() })
+	channel := s.o.Prefix
+	server, err := within(ctx, func() (redis.UniversalClient, error) { return s.node(ctx, channel) })
+	if err != nil {
+		return s.wrap(err)
+	}
+	_, err = within(ctx, func() (any, error) { return server.Do(ctx, s.publish(), channel, "").Result() })
+	if err == nil {
+		err = s.subscribes(ctx, server, channel)
+	}
 	if redis.HasErrorPrefix(err, "NOPERM") {
 		s.polls.Store(true)
-		s.log.Warn("holdfast: waiters poll, for the user may not publish on channels that begin as the keys do", "error", err)
+		s.log.Warn("holdfast: waiters poll, for the user may not publish and subscribe on channels that begin as the keys do", "error", err)
 		return nil
 	}
 	return s.wrap(err)
+}
+
+// subscribes returns why the server would not let the user subscribe.
+func (s *Store) subscribes(ctx context.Context, server redis.UniversalClient, channel string) error {
+	pubsub, subscribe, unsubscribe := server.Subscribe(ctx), (*redis.PubSub).Subscribe, (*redis.PubSub).Unsubscribe
+	if s.sharded() {
+		pubsub, subscribe, unsubscribe = server.SSubscribe(ctx), (*redis.PubSub).SSubscribe, (*redis.PubSub).SUnsubscribe
+	}
+	defer pubsub.Close()
+	_, err := within(ctx, func() (any, error) {
+		for _, ask := range []func(*redis.PubSub, context.Context, ...string) error{subscribe, unsubscribe} {
+			if err := ask(pubsub, ctx, channel); err != nil {
+				return nil, err
+			}
+			if _, err := pubsub.ReceiveTimeout(ctx, silence); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	return err
 }

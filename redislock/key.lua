@@ -5,7 +5,8 @@
 --
 -- A key has one of
 --   I until token          nobody holds the resource
---   F until token hold     one hold, as it was granted
+--   F until token hold     one hold, as it was granted, exclusive or of a limit that
+--                          is not known
 --   M record               holds, in MessagePack, see record.lua
 -- where token is the last one granted, and until is when the key expires, in
 -- microseconds since 1970; 2^53 is never. Both have 16 digits. An F hold is
@@ -18,5 +19,6 @@
 -- a few comparisons, in a third of the time that it takes to understand a record.
 -- Numbers are compared as text where both have 16 digits. An expiry is set for much
 -- longer than is needed and kept, for to set it takes as long as to store a value.
-local replies, missing = {}, false
+-- A key that is not in one of the first forms is slow.
+local replies, missing, slow = {}, false, {}
 local call, sub, byte = redis.pcall, string.sub, string.byte

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,16 +26,22 @@ const (
 
 // call is what is asked of a server about one key.
 type call struct {
-	script  *script
-	terms   terms
-	key     string
-	item    []byte // what the script is told for this key
-	durable bool   // must be on replicas, if any are to be waited for
+	script *script
+	terms  terms
+	key    string
+	item   []byte // what the script is told for this key
+	// written reports whether a reply tells of what the script wrote, which must be on
+	// the replicas if any are waited for; nil: that does not matter.
+	written func(reply any) bool
 
 	reply  any
 	err    error   // instead of a reply; leaves open whether the script ran
 	waiter *waiter // is told that one of both is there
 }
+
+// changed reports whether the call did what must be on the replicas. A refusal, or that
+// a hold is lost, is true without them.
+func (c *call) changed() bool { return c.err == nil && c.written != nil && c.written(c.reply) }
 
 // lanes are a lane for each server. What has no answer from one server holds up
 // nothing that is asked of another.
@@ -72,22 +79,35 @@ func (l *lanes) look() {
 	}
 }
 
-// to is the lane to a server.
-func (l *lanes) to(client redis.UniversalClient) (*lane, error) {
+// to is the lane to a server, and whether it is new.
+func (l *lanes) to(client redis.UniversalClient) (at *lane, made bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
-		return nil, errClosed
+		return nil, false, errClosed
 	}
-	at := l.byServer[client]
+	at = l.byServer[client]
 	if at == nil {
+		made = true
 		at = &lane{lanes: l, client: client, wake: make(chan struct{}, senders)}
 		if l.link != nil {
 			at.link = l.link(client)
 		}
 		l.byServer[client] = at
 	}
-	return at, nil
+	return at, made, nil
+}
+
+// keep retires the lanes to other servers than these: nodes leave a Cluster.
+func (l *lanes) keep(servers []redis.UniversalClient) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for client, at := range l.byServer {
+		if !slices.Contains(servers, client) {
+			delete(l.byServer, client)
+			at.retire()
+		}
+	}
 }
 
 // close ends the senders and the links. What is under way is not tried again.
@@ -116,6 +136,7 @@ type lane struct {
 
 	mu      sync.Mutex
 	linked  bool // somebody uses the link
+	retired bool // it ends when there is nothing to send
 	queue   []*call
 	senders int
 	idle    int           // of the senders
@@ -133,7 +154,11 @@ func (l *lane) alone(ctx context.Context, c *call) bool {
 	l.link.use(ctx, func(ctx context.Context) { l.run(ctx, l.link.client, []*call{c}) })
 	l.mu.Lock()
 	l.linked = false
+	retired := l.retired
 	l.mu.Unlock()
+	if retired {
+		_ = l.link.close() // nobody is left who could do anything about it
+	}
 	if redirected(c.err) {
 		return false
 	}
@@ -150,11 +175,26 @@ func (l *lane) takeLink() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.linked || len(l.queue) > 0 || l.senders > l.idle {
+	if l.retired || l.linked || len(l.queue) > 0 || l.senders > l.idle {
 		return false
 	}
 	l.linked = true
 	return true
+}
+
+// retire ends the senders and the link when they have done what they are at. Who has
+// the lane already may still add to it.
+func (l *lane) retire() {
+	l.mu.Lock()
+	l.retired = true
+	for ; l.idle > 0; l.idle-- {
+		l.wake <- struct{}{}
+	}
+	unused := l.link != nil && !l.linked
+	l.mu.Unlock()
+	if unused {
+		_ = l.link.close() // as in alone
+	}
 }
 
 func (l *lane) add(calls []*call) {
@@ -200,23 +240,27 @@ func (l *lane) busy() bool {
 }
 
 // take returns what is to be sent next: nothing, if the sender has become idle,
-// and nil if it is no longer needed.
+// and nil if it is no longer needed. What its caller no longer waits for is left out:
+// it would be late, by as much as others had to wait for.
 func (l *lane) take() []*call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.queue), longest)
-	if n == 0 {
-		if l.senders > senders || l.ctx.Err() != nil {
-			l.senders--
-			return nil
+	for len(l.queue) > 0 {
+		l.taken = time.Now()
+		n := min(len(l.queue), longest)
+		batch := l.queue[:n:n]
+		l.queue = l.queue[n:]
+		batch = slices.DeleteFunc(batch, func(c *call) bool { return c.waiter.gone.Load() })
+		if len(batch) > 0 {
+			return batch
 		}
-		l.idle++
-		return []*call{}
 	}
-	l.taken = time.Now()
-	batch := l.queue[:n:n]
-	l.queue = l.queue[n:]
-	return batch
+	if l.senders > senders || l.retired || l.ctx.Err() != nil {
+		l.senders--
+		return nil
+	}
+	l.idle++
+	return []*call{}
 }
 
 // ask has scripts run and waits for their replies. Its error, or that of a call,
@@ -267,5 +311,11 @@ func (s *Store) lane(ctx context.Context, key string) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.lanes.to(client)
+	at, made, err := s.lanes.to(client)
+	if made && s.cluster != nil {
+		if servers, err := s.servers(ctx); err == nil {
+			s.lanes.keep(append(servers, client))
+		}
+	}
+	return at, err
 }

@@ -1,8 +1,10 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -60,31 +62,44 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// Sweep implements driver.Store. There is seldom a need: expired holds are dropped by
-// the next acquire. It deletes no records, whatever idle is: their keys expire.
-func (s *Store) Sweep(ctx context.Context, _ driver.SweepRequest) (total driver.SweepResult, err error) {
+// Sweep implements driver.Store. There is no need: expired holds are dropped by the
+// next acquire, and keys expire, so that it deletes no records, whatever q.Idle is.
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	for resources, err := range s.resources(ctx, "") {
 		if err != nil {
 			return total, err
 		}
-		calls := make([]*call, len(resources))
-		for i, resource := range resources {
-			calls[i] = &call{script: sweep, key: s.key(resource), terms: newTerms(s.publish(), s.o.Retention.Microseconds())}
-		}
-		if err := s.ask(ctx, calls...); err != nil {
-			return total, err
-		}
-		for _, c := range calls {
-			switch n, err := number(c); {
-			case err != nil && isDamage(err): // whoever asks for it is told that it is damaged
-			case err != nil:
-				return total, s.wrap(err)
-			default:
-				total.Holds += int(n)
+		for some := range slices.Chunk(resources, cmp.Or(q.Most, page)) {
+			if q.Most > 0 && total.Holds >= q.Most {
+				total.More = true
+				return total, nil
+			}
+			if err := s.sweep(ctx, some, &total); err != nil {
+				return total, err
 			}
 		}
 	}
 	return total, nil
+}
+
+func (s *Store) sweep(ctx context.Context, resources []string, total *driver.SweepResult) error {
+	calls := make([]*call, len(resources))
+	for i, resource := range resources {
+		calls[i] = &call{script: sweep, key: s.key(resource), terms: newTerms(s.publish(), s.o.Retention.Microseconds())}
+	}
+	if err := s.ask(ctx, calls...); err != nil {
+		return err
+	}
+	for _, c := range calls {
+		switch n, err := number(c); {
+		case err != nil && isDamage(err): // whoever asks for it is told that it is damaged
+		case err != nil:
+			return s.wrap(err)
+		default:
+			total.Holds += int(n)
+		}
+	}
+	return nil
 }
 
 // resources yields pages of the names of all resources with a key, each at least

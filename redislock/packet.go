@@ -2,12 +2,13 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// together is how many calls share a run of a script at most. The server does nothing
+// together is how many keys share a run of a script at most. The server does nothing
 // else meanwhile, for about half a millisecond as a rule.
 const together = 100
 
@@ -17,28 +18,38 @@ type packet struct {
 	cmd   *redis.Cmd
 }
 
-// packed puts calls of the same script and terms into packets. In a Cluster each has
-// its own.
+// packed puts calls of the same script and terms into packets. In a Cluster each key
+// has its own.
 func (s *Store) packed(calls []*call) []*packet {
 	var packets []*packet
+	apart := s.apart.Load()
+	byKey := make(map[string]int) // where the calls of a key are, if they are apart
 	for _, c := range calls {
-		to := len(packets)
-		if !s.apart.Load() {
-			for to = 0; to < len(packets) && !packets[to].takes(c); to++ {
-			}
+		to := 0
+		if at, there := byKey[c.key]; there {
+			to = at
+		} else if apart {
+			to = len(packets)
+		}
+		for to < len(packets) && !packets[to].takes(c, apart) {
+			to++
 		}
 		if to == len(packets) {
 			packets = append(packets, &packet{})
+		}
+		if apart {
+			byKey[c.key] = to
 		}
 		packets[to].calls = append(packets[to].calls, c)
 	}
 	return packets
 }
 
-// takes reports whether a call can be added.
-func (p *packet) takes(c *call) bool {
-	first := p.calls[0]
-	return first.script == c.script && first.terms == c.terms && len(p.calls) < together
+// takes reports whether a call can be added. What is asked about one key is read and
+// written once, so that more of it costs little.
+func (p *packet) takes(c *call, apart bool) bool {
+	first, last := p.calls[0], p.calls[len(p.calls)-1]
+	return first.script == c.script && first.terms == c.terms && (last.key == c.key || !apart && len(p.calls) < together)
 }
 
 // prepare makes the command. The script is told by its name, or by its text.
@@ -82,7 +93,9 @@ func (p *packet) settle() {
 		c.reply, c.err = all, err
 		if err == nil && several {
 			c.reply = replies[i]
-			c.err, _ = c.reply.(error)
+			if failed, ok := c.reply.(string); ok {
+				c.err = errors.New(failed)
+			}
 		}
 	}
 }

@@ -33,6 +33,7 @@ type pulse struct {
 type waiter struct {
 	left atomic.Int64  // replies that are not there
 	told chan struct{} // has a value if none is left, or if it takes long
+	gone atomic.Bool   // it no longer waits, and may have cleaned up after what it asked for
 
 	late       bool // was there at the last beat
 	prev, next *waiter
@@ -67,6 +68,7 @@ func (p *pulse) await(ctx context.Context, w *waiter) error {
 		select {
 		case <-w.told:
 		case <-ctx.Done():
+			w.gone.Store(true)
 			return ctx.Err()
 		}
 	}

@@ -2,20 +2,21 @@ package redislock
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// decode understands the time and the record in a reply, see record.lua. What is
+// decode understands what a reply tells of a record, see look.lua. What is
 // no record of this package is driver.ErrDamaged. What decides nothing is left out
 // if it is not as it should be: owner, host, comment, and when a hold was created
 // or renewed.
 func decode(resource string, reply any) (now model.Time, r model.Record, err error) {
 	r.Resource = resource
 	parts, ok := reply.([]any)
-	if !ok || len(parts) == 0 || len(parts) > 2 {
+	if !ok || len(parts) == 0 || len(parts) == 2 || len(parts) > 4 {
 		return 0, r, fmt.Errorf("the reply of a script is a %T", reply)
 	}
 	at, ok := parts[0].(int64)
@@ -23,8 +24,8 @@ func decode(resource string, reply any) (now model.Time, r model.Record, err err
 		return 0, r, fmt.Errorf("the server's time is a %T", parts[0])
 	}
 	now = model.Time(at)
-	if len(parts) == 2 {
-		if err := decodeRecord(&r, parts[1]); err != nil {
+	if len(parts) > 1 {
+		if err := decodeRecord(&r, parts[1], parts[2]); err != nil {
 			return now, model.Record{Resource: resource}, damaged(resource, err)
 		}
 	}
@@ -35,9 +36,10 @@ func damaged(resource string, err error) error {
 	return fmt.Errorf("%w: the key of %q: %w", driver.ErrDamaged, resource, err)
 }
 
-func decodeRecord(r *model.Record, value any) error {
+func decodeRecord(r *model.Record, value, ofHolds any) error {
 	fields, ok := value.([]any)
-	if !ok || len(fields) < 2 {
+	limits, several := ofHolds.([]any)
+	if !ok || !several || len(fields) != 2+len(limits) {
 		return fmt.Errorf("it is no record")
 	}
 	token, ok := fields[0].(int64)
@@ -49,6 +51,9 @@ func decodeRecord(r *model.Record, value any) error {
 		h, err := decodeHold(field)
 		if err != nil {
 			return fmt.Errorf("hold %d: %w", i, err)
+		}
+		if h.Mode == driver.Shared {
+			h.Limit = limitOf(limits[i])
 		}
 		r.Holds = append(r.Holds, h)
 	}
@@ -98,6 +103,15 @@ func decodeHold(value any) (h model.Hold, err error) {
 		return h, fmt.Errorf("it has no lock ID or no token")
 	}
 	return h, nil
+}
+
+// limitOf is driver.LimitUnknown for a hold of a program that kept none.
+func limitOf(value any) int {
+	n, ok := value.(int64)
+	if !ok || n < 0 || n > math.MaxInt {
+		return driver.LimitUnknown
+	}
+	return int(n)
 }
 
 func moment(value any) model.Time {

@@ -1,7 +1,8 @@
 -- What is not done yet needs the record as a whole: { token, until, hold, hold, … }
--- with a hold as an array of what is named below. All numbers are whole and below
--- 2^53, which Lua, MessagePack and an integer of a reply have exactly; times are
--- microseconds since 1970. An end of 2^53 is none.
+-- with a hold as an array of what is named below. A shared hold also has the field
+-- "limit", the limit that it was asked with; without one that is not known. All
+-- numbers are whole and below 2^53, which Lua, MessagePack and an integer of a reply
+-- have exactly; times are microseconds since 1970. An end of 2^53 is none.
 local TOKEN, UNTIL, FIRST = 1, 2, 3
 local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
@@ -57,11 +58,45 @@ local function read(key)
     local h = record[i]
     if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0
       or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
-      or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0) then
+      or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0)
+      or h.limit and not (h.limit >= 0 and h.limit < NEVER) then
       error('DAMAGED hold ' .. i - UNTIL .. ' is none', 0)
     end
   end
   return record
+end
+
+-- What is known of each key that is asked about: its record, and whether that has
+-- changed. However often a key is asked about, it is read once and written once.
+local known, opened = {}, {}
+local function open(key)
+  local k = known[key]
+  if not k then
+    k = {}
+    known[key] = k
+    opened[#opened + 1] = key
+    local ok, record = pcall(read, key)
+    if ok then
+      k.record = record
+    else
+      k.failed = record
+    end
+  end
+  if k.failed then
+    error(k.failed, 0)
+  end
+  return k
+end
+
+-- A record without the holds that are false.
+local function compact(record)
+  local kept = { record[TOKEN], record[UNTIL] }
+  for i = FIRST, #record do
+    if record[i] then
+      kept[#kept + 1] = record[i]
+    end
+  end
+  return kept
 end
 
 -- When a hold stops to block.
@@ -74,15 +109,17 @@ end
 
 -- The key stays as long as a hold may block, and for the retention after that at
 -- least: the last token then lies that far behind the clock, so that whatever comes
--- after has a larger one.
+-- after has a larger one. The slack is for how long an expiry can be kept, and how
+-- much longer than the retention a key may stay, twice.
 local function write(key, changed, retention)
+  local slack = math.max(math.floor(retention / 32), 60000000)
   local last = math.max(now, changed[TOKEN])
   for i = FIRST, #changed do
     last = math.max(last, clear(changed[i]))
   end
-  local keeps = changed[UNTIL] < NEVER and changed[UNTIL] >= last + retention and changed[UNTIL] <= last + 4 * retention
+  local keeps = changed[UNTIL] < NEVER and changed[UNTIL] >= last + retention and changed[UNTIL] <= last + retention + 2 * slack
   if not keeps then
-    changed[UNTIL] = math.min(last + 2 * retention, NEVER)
+    changed[UNTIL] = math.min(last + retention + slack, NEVER)
   end
   local value
   if changed[FIRST] then
@@ -108,4 +145,13 @@ local function write(key, changed, retention)
   end
   changed[UNTIL] = NEVER -- DEL forgets the expiry, too
   write(key, changed, retention)
+end
+
+-- A replica would answer from what it has, which may be old, as long as nothing is
+-- written. It refuses a SET, also one that would do nothing.
+local function refuse_replicas(key, record)
+  local done = call('SET', key, '', record and 'NX' or 'XX')
+  if type(done) == 'table' and done.err and string.find(done.err, 'READONLY', 1, true) then
+    error(done.err, 0)
+  end
 end

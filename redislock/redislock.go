@@ -12,8 +12,8 @@
 //
 // All is decided by the server, on its clock, in one Lua script on one key. A
 // resource is the key "holdfast:" and its name; see record.lua for what is in it.
-// A key lives as long as a hold may block and for the retention after that, so
-// nothing accumulates and nothing has to be swept.
+// A key lives as long as a hold may block and for the retention after that, or a
+// little longer, so nothing accumulates and nothing has to be swept.
 //
 // What goroutines ask at the same time travels in one pipeline, and so do the
 // renewals of many holds. Outside a Cluster one run of a script does it for up to a
@@ -27,7 +27,8 @@
 // the tokens rise as far as the clocks of the servers agree. Options.Replicas makes
 // the wait for replicas part of each grant and renewal, which makes that rarer and
 // not impossible, for a fail-over may choose another replica. Fencing tokens are
-// what protects data then.
+// what protects data then. A replica answers nothing; one that takes writes
+// (replica-read-only no) is found out by Init alone.
 //
 // A server that restarts has what its persistence kept: nothing without any, and
 // all but the last second with appendfsync everysec. Who held goes on until its
@@ -78,14 +79,16 @@ type Options struct {
 	// Cluster a part in braces puts all of them into one slot. Default: DefaultPrefix.
 	Prefix string
 	// Retention is how long a key stays after its last hold, so that the next token
-	// is larger whatever the server's clock did meanwhile. At least a minute.
+	// is larger whatever the server's clock did meanwhile. It stays for a sixteenth
+	// of that longer at most, or two minutes. At least a minute.
 	// Default: DefaultRetention.
 	Retention time.Duration
 	// Replicas is how many replicas must have a grant or a renewal before it counts.
-	// With fewer of them in time the outcome is unknown, and the Client asks again.
-	// Default: none is waited for.
+	// With fewer of them in time the outcome is unknown, and the Client asks again;
+	// what is refused or lost is so without them. Default: none is waited for.
 	Replicas int
-	// ReplicaTimeout is how long replicas have. Default: DefaultReplicaTimeout.
+	// ReplicaTimeout is how long replicas have: less than the read time-out of the
+	// client. Default: DefaultReplicaTimeout.
 	ReplicaTimeout time.Duration
 	// Poll makes the store do without pub/sub. Waiters then ask from time to time.
 	Poll bool

@@ -4,18 +4,17 @@
 -- token, hold ID and lock ID.
 local after, retention = sub(ARGV[1], 1, 16) + 0, sub(ARGV[1], 17, 32) + 0
 local function each(key, hold)
-  local record = read(key)
-  local at = find(record, hold)
+  local k = open(key)
+  local at = find(k, hold)
   if not at then
     return 0
   end
-  local h = record[at]
+  local h = k.record[at]
   if after > 0 and now < h[END] then
     h[END], h[RELEASED] = math.min(h[END], now + after), 1
   else
-    table.remove(record, at)
+    k.record[at] = false
   end
-  write(key, record, retention)
-  call(publish, key, '')
+  k.changed, k.publish = true, publish
   return 1
 end

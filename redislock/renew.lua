@@ -4,13 +4,10 @@
 -- ID and lock ID.
 local retention, ttl, exact = sub(ARGV[1], 1, 16) + 0, sub(ARGV[1], 17, 32) + 0, sub(ARGV[1], 33) == '1'
 local function each(key, hold)
-  local record = read(key)
-  local at = find(record, hold)
-  if not at then
-    return 0
-  end
-  local h = record[at]
-  if h[RELEASED] > 0 or now >= h[END] then
+  local k = open(key)
+  local at = find(k, hold)
+  local h = at and k.record[at]
+  if not h or h[RELEASED] > 0 or now >= h[END] then
     return 0
   end
   local ends = math.min(now + ttl, NEVER)
@@ -18,7 +15,7 @@ local function each(key, hold)
     h[END] = ends
   end
   h[RENEWED] = now
-  write(key, record, retention)
+  k.changed = true
   if h[END] == NEVER then
     return -1
   end

@@ -2,20 +2,15 @@
 -- For all: retention, 16 digits, the command that publishes.
 local retention, publish = sub(ARGV[1], 1, 16) + 0, sub(ARGV[1], 17)
 local function each(key)
-  local record = read(key)
-  if not record then
-    return 0
-  end
-  local kept = { record[TOKEN], record[UNTIL] }
-  for i = FIRST, #record do
-    if now < clear(record[i]) then
-      kept[#kept + 1] = record[i]
+  local k = open(key)
+  local dropped, record = 0, k.record
+  for i = FIRST, record and #record or 0 do
+    if record[i] and now >= clear(record[i]) then
+      record[i], dropped = false, dropped + 1
     end
   end
-  local dropped = #record - #kept
   if dropped > 0 then
-    write(key, kept, retention)
-    call(publish, key, '')
+    k.changed, k.publish = true, publish
   end
   return dropped
 end

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -31,6 +32,9 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	client := redis.NewUniversalClient(t.client)
 	s := New(client, &t.store)
 	s.owned = client
+	if err := s.check(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	if t.client.MasterName == "" { // Sentinel tells its client, and not a link, of another primary
 		s.lanes.link = func(to redis.UniversalClient) *link { return newLink(to.(*redis.Client)) }
 	}

@@ -1,0 +1,232 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
+)
+
+// onEachRelease is for what Redis means by has changed between its releases.
+func onEachRelease(t *testing.T, test func(t *testing.T, release engines.RedisRelease)) {
+	t.Helper()
+	t.Parallel()
+	for name, release := range engines.RedisReleases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, release)
+		})
+	}
+}
+
+// With Options.Replicas a grant counts when a replica has it, and is unknown else.
+func TestReplicas(t *testing.T) {
+	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
+		primary := engines.NewRedisRelease(t, release)
+		replica := connect(t, options(t, engines.NewRedisReplica(t, primary).URL))
+		o := options(t, primary.URL)
+		o.ReadTimeout = 20 * time.Second
+		client := connect(t, o)
+		s := newStore(t, client, &redislock.Options{Replicas: 1, ReplicaTimeout: 10 * time.Second})
+		ref := ask.Granted(t, s, ask.Request("r", "a"))
+		if n := replica.Exists(t.Context(), "holdfast:r").Val(); n != 1 {
+			t.Error("the replica does not have what was granted")
+		}
+		two := newStore(t, client, &redislock.Options{Replicas: 2, ReplicaTimeout: 10 * time.Millisecond})
+		q := ask.Request("r2", "a")
+		_, err := two.Acquire(t.Context(), q)
+		faults.MustBeUnknown(t, err)
+		if !strings.Contains(err.Error(), "1 of 2 replicas") {
+			t.Error(err)
+		}
+		rs, err := two.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+		faults.MustBeUnknown(t, errors.Join(err, rs[0].Err))
+		// It was granted, which a repeat finds as soon as replicas are there.
+		if g, err := s.Acquire(t.Context(), q); err != nil || g.Token == 0 {
+			t.Errorf("repeated: %+v %v", g, err)
+		}
+	})
+}
+
+// A repeat is granted when the replicas have the hold, whichever connection it comes by:
+// the first attempt had no answer because they had not. What is refused, or lost, is so
+// without them.
+func TestReplicaIsAway(t *testing.T) {
+	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
+		primary := engines.NewRedisRelease(t, release)
+		replica := engines.NewRedisReplica(t, primary)
+		o := redislock.Options{Replicas: 1, ReplicaTimeout: 100 * time.Millisecond}
+		fresh := func() driver.Store { return newStore(t, connect(t, options(t, primary.URL)), &o) }
+		s := fresh()
+		held := ask.Request("held", "a")
+		ask.Until(t, "the replica answers in time", func() bool {
+			_, err := s.Acquire(t.Context(), held)
+			return err == nil
+		})
+		gone := driver.HoldRef{Resource: "gone", LockID: "a", HoldID: driver.NewHoldID()}
+
+		replica.Freeze(t)
+		exclusive, shared := ask.Request("r", "a"), ask.Shared(ask.Request("shared", "a"), 3)
+		for _, by := range []driver.Store{s, s, fresh(), fresh()} {
+			for _, q := range []driver.AcquireRequest{exclusive, shared, held} {
+				_, err := by.Acquire(t.Context(), q)
+				faults.MustBeUnknown(t, err)
+			}
+			_ = ask.Refused(t, by, ask.Request("held", "b"))
+			ask.Lost(t, by, gone)
+		}
+		replica.Thaw(t)
+		for _, q := range []driver.AcquireRequest{exclusive, shared} {
+			ask.Until(t, "the repeat is granted", func() bool {
+				_, err := fresh().Acquire(t.Context(), q)
+				return err == nil
+			})
+		}
+	})
+}
+
+// A replica answers nothing from what it has, which may be old: neither that a hold is
+// there, nor that it is lost or released.
+func TestReplicaAnswersNothing(t *testing.T) {
+	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
+		primary := engines.NewRedisRelease(t, release)
+		near := newStore(t, connect(t, options(t, primary.URL)), nil)
+		q := ask.Request("held", "a")
+		ref := ask.Granted(t, near, q)
+		replica := connect(t, options(t, engines.NewRedisReplica(t, primary).URL))
+		s := redislock.New(replica, nil)
+		t.Cleanup(func() { closeAll(t, s) })
+		if err := s.Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "replica") {
+			t.Errorf("Init: %v; want ErrUnusable that says why", err)
+		}
+		for name, q := range map[string]driver.AcquireRequest{
+			"acquire": ask.Request("free", "b"), "refusal": ask.Request("held", "b"), "repeat": q,
+		} {
+			_, err := s.Acquire(t.Context(), q)
+			readOnly(t, name, err)
+		}
+		for _, resource := range []string{"held", "free"} {
+			ref.Resource = resource
+			renewals, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+			readOnly(t, "renewal of "+resource, errors.Join(err, renewals[0].Err))
+			releases, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+			readOnly(t, "release of "+resource, errors.Join(err, releases[0].Err))
+			for _, err := range s.List(t.Context(), driver.Filter{Resource: resource}) {
+				readOnly(t, "list of "+resource, err)
+			}
+		}
+		for _, err := range s.List(t.Context(), driver.Filter{}) {
+			readOnly(t, "list", err)
+		}
+	})
+}
+
+func readOnly(t *testing.T, what string, err error) {
+	t.Helper()
+	faults.MustBeUnknown(t, err)
+	if !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// When a name leads to another server, and the one that it led to has become its replica,
+// all connections follow, and no request is answered by the old one.
+func TestNameLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T, address string) driver.Store{
+		"URL": func(t *testing.T, address string) driver.Store {
+			return place{Options: redislock.Options{Prefix: redislock.DefaultPrefix}}.byURL(t, "redis://"+address)
+		},
+		"client": func(t *testing.T, address string) driver.Store {
+			return redislock.New(connect(t, &redis.Options{Addr: address}), nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := engines.NewRedis(t)
+			after := engines.NewRedisReplica(t, before)
+			var target atomic.Value
+			target.Store(addresses(before.URL)[0])
+			s := open(t, leadingTo(t, &target))
+			t.Cleanup(func() { closeAll(t, s) })
+			many := func(lockID string) error {
+				var all sync.WaitGroup
+				errs := make([]error, 30)
+				for i := range errs {
+					all.Go(func() { _, errs[i] = s.Acquire(t.Context(), ask.Request(driver.NewHoldID().String(), lockID)) })
+				}
+				all.Wait()
+				return errors.Join(errs...)
+			}
+			alone := func(lockID string) error {
+				_, err := s.Acquire(t.Context(), ask.Request(driver.NewHoldID().String(), lockID))
+				return err
+			}
+			if err := errors.Join(alone("a"), many("a")); err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			was, is := connect(t, options(t, before.URL)), connect(t, options(t, after.URL))
+			host, port, err := net.SplitHostPort(addresses(after.URL)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(is.Do(ctx, "REPLICAOF", "NO", "ONE").Err(), was.Do(ctx, "REPLICAOF", host, port).Err()); err != nil {
+				t.Fatal(err)
+			}
+			target.Store(addresses(after.URL)[0])
+			ask.Until(t, "one who is alone is served again", func() bool { return alone("b") == nil })
+			ask.Until(t, "many are served again", func() bool { return many("b") == nil })
+		})
+	}
+}
+
+// leadingTo returns an address at which each new connection leads to the target.
+func leadingTo(t *testing.T, target *atomic.Value) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		_ = l.Close()
+		running.Wait()
+	})
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // either side may break it off
+		_, _ = to.Close(), from.Close()
+	}
+	running.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := new(net.Dialer).DialContext(ctx, "tcp", target.Load().(string))
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _ = near.Close() })
+			running.Go(func() { pass(near, far) })
+			running.Go(func() { pass(far, near) })
+		}
+	})
+	return l.Addr().String()
+}
