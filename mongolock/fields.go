@@ -1,6 +1,8 @@
 package mongolock
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -49,3 +51,9 @@ var nobody = obj(
 	"_id", nil, "lockId", nil, "owner", nil, "host", nil, "comment", nil,
 	"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", false,
 )
+
+// oursField: the layout has the field, or the field is inside one that it has.
+func oursField(path string) bool {
+	name, _, _ := strings.Cut(path, ".")
+	return slices.Contains([]string{resourceField, "exclusive", "shared", fenceField, touchedField, freedField}, name)
+}

@@ -44,6 +44,12 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, index := range there {
+		if index.Removes() && oursField(index.Field()) {
+			return s.coll.Unusable(fmt.Sprintf("its index %q has expireAfterSeconds, so that the server deletes documents whose locks are held: "+
+				"drop it", index.Name), nil)
+		}
+	}
 	var missing []mongo.IndexModel
 	for _, model := range indexes() {
 		key := model.Keys.(bson.D)[0].Key

@@ -60,7 +60,7 @@ func (c *Client) check(ctx context.Context) error {
 // XLock locks the resource exclusively for the lockId. It does not wait:
 // ErrAlreadyLocked says that there is a lock, be it of the same lockId. After
 // another error, which may come from a connection that failed, a lock that was
-// granted unheard is given back, if that is possible within five seconds; to be
+// granted unheard is given back, which is tried again for five seconds; to be
 // sure, Unlock the lockId.
 func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
@@ -107,18 +107,34 @@ func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetai
 	return wrap("lock", resource, err)
 }
 
-// patience is how long giving back a lock may take.
-const patience = 5 * time.Second
+// patience is how long giving back a lock may take, and pause how long it waits
+// after the first try that got no answer.
+const (
+	patience = 5 * time.Second
+	pause    = 10 * time.Millisecond
+)
 
 // giveBack releases what may have been granted unheard, or it would be in the way
 // of everybody, the caller's next try included. The hold ID is that of this try
-// alone: nothing else is released.
+// alone: nothing else is released, however often it is asked for.
 func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID} // the token was never told
-	// What matters to the caller is why it was not granted.
-	_, _ = c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+	for wait := pause; ; wait = min(2*wait, time.Second) {
+		results, err := c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+		if err == nil {
+			err = results[0].Err
+		}
+		if err == nil || definite(err) {
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return // what matters to the caller is why it was not granted
+		}
+	}
 }
 
 // newHoldID returns an ObjectID: it is unique, and larger than those that this

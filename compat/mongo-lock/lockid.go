@@ -70,7 +70,7 @@ func (c *Client) Unlock(ctx context.Context, lockId string) ([]LockStatus, error
 	if err != nil {
 		return []LockStatus{}, wrap("unlock", lockId, err)
 	}
-	unlocked, err := c.release(ctx, holds)
+	unlocked, err := c.release(ctx, holds, true)
 	if err != nil {
 		err = wrap("unlock", lockId, err)
 	}
@@ -162,19 +162,30 @@ func (c *Client) list(ctx context.Context, f driver.Filter) (holds []driver.Stat
 // It takes what was listed and no other, by hold ID and token. A lock of an old
 // client has neither: it is whatever the lock ID has on the resource, and asked for
 // once.
-func (c *Client) release(ctx context.Context, holds []driver.Status) ([]LockStatus, error) {
+//
+// An old client that has renewed a lock since it was listed has made it its own.
+// renewed says that such a lock is meant, too.
+func (c *Client) release(ctx context.Context, holds []driver.Status, renewed bool) ([]LockStatus, error) {
 	released := []LockStatus{}
 	for _, s := range holds {
-		results, err := c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: s.Ref()}})
-		if err == nil {
-			err = results[0].Err
+		result, err := c.releaseOne(ctx, s.Ref())
+		if err == nil && result.Remains && renewed {
+			result, err = c.releaseOne(ctx, driver.HoldRef{Resource: s.Resource, LockID: s.LockID})
 		}
 		if err != nil {
 			return released, err
 		}
-		if results[0].Found {
+		if result.Found {
 			released = append(released, statusOf(s))
 		}
 	}
 	return released, nil
+}
+
+func (c *Client) releaseOne(ctx context.Context, ref driver.HoldRef) (driver.ReleaseResult, error) {
+	results, err := c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+	if err != nil {
+		return driver.ReleaseResult{}, err
+	}
+	return results[0], results[0].Err
 }

@@ -71,5 +71,5 @@ func (c *Client) purge(ctx context.Context, lockID string) ([]LockStatus, error)
 	if !slices.ContainsFunc(holds, func(s driver.Status) bool { return !s.Live() && !blocks[s.Ref()] }) {
 		return nil, nil
 	}
-	return c.release(ctx, holds)
+	return c.release(ctx, holds, false)
 }

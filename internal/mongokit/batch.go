@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -83,7 +84,9 @@ func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 //
 // One release takes one round trip if the hold was there, which its document
 // shows by changing. For more than one the documents are read first, for the
-// reply does not say which of them changed; only what is there is released.
+// reply does not say which of them changed; only what is there is released. Where
+// a hold was not, the document tells whether the lock ID has one of an old
+// program's.
 func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -119,10 +122,21 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		return nil, err
 	}
 	for i, q := range send {
-		results[at[i]].Found = len(qs) > 1 // it was when the documents were read
-		results[at[i]].Err = remains(docs[q.Resource], q, failed[i])
+		r := &results[at[i]]
+		r.Err = undone(docs[q.Resource], q, failed[i])
+		r.Remains = remains(docs[q.Resource], q)
+		r.Found = len(qs) > 1 && !r.Remains // it was when the documents were read
 	}
 	return results, nil
+}
+
+// remains: the lock ID has a live hold of an old program's, which has no ID. Where
+// that is not what the ref means, an old program has renewed the hold that it does
+// mean, or taken the resource after it.
+func remains(f Found, q driver.ReleaseRequest) bool {
+	return !q.HoldID.IsZero() && slices.ContainsFunc(f.Record.Holds, func(h model.Hold) bool {
+		return h.LockID == q.LockID && h.HoldID.IsZero() && h.End > f.Now
+	})
 }
 
 // there chooses the holds that are there, and where they are among the requests.
@@ -133,6 +147,7 @@ func there(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.R
 		if results[i].Err = f.Err; f.Err != nil {
 			continue
 		}
+		results[i].Remains = remains(f, q)
 		var is bool
 		if f.Record, is = model.Release(f.Record, f.Now, q); is {
 			docs[q.Resource] = f // so that a hold that comes twice is found once
@@ -142,9 +157,9 @@ func there(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.R
 	return send, at
 }
 
-// remains is the error of a release that may have changed nothing. A hold that
+// undone is the error of a release that may have changed nothing. A hold that
 // came in between is no error: it was not there when the release was.
-func remains(f Found, q driver.ReleaseRequest, failed error) error {
+func undone(f Found, q driver.ReleaseRequest, failed error) error {
 	if f.Err != nil || failed == nil {
 		return f.Err
 	}

@@ -103,6 +103,9 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (chan
 		}
 		res, err := c.coll.BulkWrite(alone(ctx), models, options.BulkWrite().SetOrdered(false))
 		var bulk mongo.BulkWriteException
+		if HasCode(err, CodeWriteConflict) && !errors.As(err, &bulk) && try < maxTries {
+			continue // the server answered so for all of them
+		}
 		if err != nil && (!errors.As(err, &bulk) || bulk.WriteConcernError != nil || res == nil) {
 			return 0, nil, c.Wrap(err)
 		}

@@ -116,8 +116,11 @@ func why(err error) string {
 		}
 		return ""
 	}
-	// A connection that could not be made hides the server's code in its text.
-	if text := err.Error(); strings.Contains(text, "AuthenticationFailed") || strings.Contains(text, "auth error") {
+	// A connection that could not be made hides the server's code in its text, and so
+	// does every one that waited when the pool was cleared because of it. The name of
+	// the code says that the server has answered: "auth error" alone also stands for a
+	// connection that was cut while it was asked.
+	if text := err.Error(); strings.Contains(text, "(AuthenticationFailed)") || strings.Contains(text, "(AtlasError)") {
 		return lasting[CodeAuthenticationFailed]
 	}
 	return ""

@@ -22,6 +22,18 @@ func (i Index) IsOn(key string) bool {
 	return err == nil && len(elements) == 1 && elements[0].Key() == key
 }
 
+// Removes reports whether the index lets the server remove documents.
+func (i Index) Removes() bool { return !Absent(i.Expire) }
+
+// Field is the first field of the index.
+func (i Index) Field() string {
+	first, err := i.Key.IndexErr(0)
+	if err != nil {
+		return ""
+	}
+	return first.Key()
+}
+
 // ListIndexes returns those of the collection, none if that is not there yet.
 func (c *Collection) ListIndexes(ctx context.Context) ([]Index, error) {
 	cursor, err := c.coll.Indexes().List(alone(ctx))

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
@@ -74,6 +76,26 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
+// together asks through one client many times at once. The first connection that is
+// lost clears the pool, and fails all who wait for one.
+func together(t *testing.T, address string) {
+	t.Helper()
+	s, err := driver.Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, s)
+	errs := make([]error, 8)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = s.(driver.Initializer).Init(t.Context()) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		faults.MustBeUnknown(t, err)
+	}
+}
+
 // A password that the server refuses is to be mended. A connection that is lost
 // while the server looks at it is not.
 func TestPasswordRefused(t *testing.T) {
@@ -102,6 +124,8 @@ func TestPasswordRefused(t *testing.T) {
 	for range 3 {
 		faults.MustBeUnknown(t, open())
 	}
+	// Nor has the server answered those that wait for another's connection.
+	together(t, address)
 	n.Set(proxy.Rarely(25))
 	lost := 0
 	for lost < 3 {

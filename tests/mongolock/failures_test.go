@@ -179,6 +179,20 @@ func TestItemsThatFail(t *testing.T) {
 	}
 }
 
+// So is a batch to which as a whole the server says that another came in between.
+func TestBatchUndecided(t *testing.T) {
+	coll, fail := failing(t)
+	s := newStore(t, coll)
+	qs := renewals(t, s, "r", 3)
+	fail(engines.MongoFailure{Command: "update", Times: 3, Code: writeConflict})
+	renew(t, s, qs, -1)
+	fail(engines.MongoFailure{Command: "update", Times: 1, Code: writeConflict})
+	release(t, s, true, qs[0].HoldRef)
+	fail(engines.MongoFailure{Command: "update", Times: 100, Code: writeConflict})
+	_, err := s.Renew(t.Context(), qs)
+	faults.MustBeUnknown(t, err)
+}
+
 // A batch that the server never decides ends.
 func TestItemsNeverDecided(t *testing.T) {
 	coll, fail := failing(t)

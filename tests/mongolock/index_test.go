@@ -66,6 +66,32 @@ func TestIndexThatIsNotUnique(t *testing.T) {
 	closeStore(t, s)
 }
 
+// An index that lets the server delete documents whose locks are held is refused,
+// whatever field of theirs it is on.
+func TestIndexThatRemoves(t *testing.T) {
+	for _, field := range []string{"shared.locks.expiresAt", "exclusive.expiresAt", "exclusive.renewedAt", "shared.locks.createdAt"} {
+		coll := newCollection(t)
+		name, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
+			Keys: obj(field, 1), Options: options.Index().SetExpireAfterSeconds(0),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := mongolock.New(coll, nil)
+		if err := s.Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v, want ErrUnusable that names the index", field, err)
+		}
+		closeStore(t, s)
+	}
+	coll := newCollection(t)
+	if _, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
+		Keys: obj("seen", 1), Options: options.Index().SetExpireAfterSeconds(0),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	newStore(t, coll) // no document has that field
+}
+
 // The index that mongo-lock makes will do, and so does one that is not sparse.
 func TestIndexOfOthers(t *testing.T) {
 	coll := newCollection(t)

@@ -64,7 +64,9 @@ func TestThousandHolders(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), ask.Request("r", "late")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("a writer among readers: error %v", err)
 	}
-	more := ask.Granted(t, s, ask.Shared(ask.Request("r", "one more"), 0))
+	unlimited := ask.Shared(ask.Request("r", "one more"), 0)
+	unlimited.OwnLimit = true
+	more := ask.Granted(t, s, unlimited)
 	if more.Token <= last.Token {
 		t.Errorf("token %d follows token %d", more.Token, last.Token)
 	}

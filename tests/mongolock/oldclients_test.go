@@ -135,6 +135,47 @@ func TestForeignEnd(t *testing.T) {
 	}
 }
 
+// A release says that the lock ID still has the resource, where an old client has
+// renewed what was to be released, or taken it again.
+func TestRemains(t *testing.T) {
+	coll := newCollection(t)
+	s := newStore(t, coll)
+	x, sh := ask.Granted(t, s, ask.Request("x", "a")), ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 0))
+	gone := ask.Granted(t, s, ask.Request("gone", "a"))
+	release(t, s, true, gone)
+	later := time.Now().Add(2 * time.Hour)
+	old(t, coll, named("x"), obj("$set", obj("exclusive.expiresAt", later)))
+	old(t, coll, named("s"), obj("$set", obj("shared.locks.0.expiresAt", later)))
+	check := func(found bool, refs ...driver.HoldRef) {
+		t.Helper()
+		qs := make([]driver.ReleaseRequest, len(refs))
+		for i, ref := range refs {
+			qs[i].HoldRef = ref
+		}
+		rs, err := s.Release(t.Context(), qs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rs {
+			if remains := !found && refs[i] != gone; r.Err != nil || r.Found != found || r.Remains != remains {
+				t.Errorf("%+v: %+v, want that it remains: %v", refs[i], r, remains)
+			}
+		}
+	}
+	check(false, x)
+	check(false, sh)
+	check(false, gone)
+	check(false, x, gone, sh)
+	check(true, driver.HoldRef{Resource: "x", LockID: "a"})
+	// A successor of Holdfast's with the same lock ID is another hold, and nobody's
+	// business.
+	ask.Granted(t, s, ask.Request("x", "a"))
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: x}})
+	if err != nil || rs[0] != (driver.ReleaseResult{}) {
+		t.Errorf("%+v, error %v", rs, err)
+	}
+}
+
 // Expired locks of old clients block nobody and are swept; the count is right.
 func TestOldClientsExpire(t *testing.T) {
 	coll := newCollection(t)

@@ -134,6 +134,48 @@ func TestReplyLost(t *testing.T) {
 	failed(t, "Status", err)
 }
 
+// refuser cuts connections on which an update is to be sent, a number of times,
+// before it reaches the server.
+type refuser struct {
+	dropper
+	cuts atomic.Int64
+}
+
+// DialContext implements options.ContextDialer.
+func (r *refuser) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := r.dropper.DialContext(ctx, network, address)
+	return &refusingConn{Conn: conn, r: r}, err
+}
+
+type refusingConn struct {
+	net.Conn
+	r *refuser
+}
+
+func (c *refusingConn) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("\x02update\x00")) && c.r.cuts.Add(-1) >= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return c.Conn.Write(p)
+}
+
+// A lock that was granted unheard is given back, though the network fails again.
+func TestGivenBackBeyondFaults(t *testing.T) {
+	f := newFixture(t)
+	var r refuser
+	c := lock.NewClient(f.through(options.Client().SetDialer(&r).SetRetryWrites(false).SetRetryReads(false)))
+	if err := c.CreateIndexes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.drop("findAndModify")
+	r.cuts.Store(3)
+	failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
+	if n := r.cuts.Load(); n >= 0 {
+		t.Errorf("%d cuts are left: the lock was not given back", n)
+	}
+	want(t, f.status(lock.Filter{}))
+}
+
 // A context that ends while the server works leaves no lock behind.
 func TestCancelledLock(t *testing.T) {
 	f := newFixture(t)

@@ -48,7 +48,9 @@ final class Failures {
   }
 
   private static Document error(Document failure) {
-    return new Document("code", failure.get("code")).append("codeName", "Wanted").append("errmsg", "a test wants it to fail");
+    Object code = failure.get("code");
+    String name = code.equals(18) ? "AuthenticationFailed" : "Wanted";
+    return new Document("code", code).append("codeName", name).append("errmsg", "a test wants it to fail");
   }
 
   /** Leaves the updates out that are to fail. What is left has other indexes then, which the reply must not show. */
