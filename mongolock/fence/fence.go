@@ -43,6 +43,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -128,13 +129,12 @@ func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, 
 	return nil, fmt.Errorf("fence: the document changed in each of %d tries", tries)
 }
 
-// fresh matches documents that have seen no larger token: a number from the least
-// integer on, which NaN is not; or null, or no field. An array is none of these,
-// though one of its elements may be.
+// fresh matches documents that have seen no larger token: a number, or null, or no
+// field. An array is none of these, though one of its elements may be.
 func fresh(token uint64) bson.Raw {
 	return encoded(mongokit.Obj(
 		"$or", bson.A{
-			mongokit.Obj(Field, mongokit.Obj("$gte", int64(-1)<<63, "$lte", int64(token))),
+			mongokit.Obj(Field, mongokit.Obj("$lte", int64(token), "$ne", math.NaN())),
 			mongokit.Obj(Field, nil), // or absent
 		},
 		Field+".0", mongokit.Obj("$exists", false),
