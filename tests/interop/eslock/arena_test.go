@@ -56,6 +56,7 @@ type round struct {
 	*referee.Referee
 	ctx      context.Context
 	resource string
+	ttl      time.Duration // of what is to end, or to be kept alive
 	racer    atomic.Int64 // the last one's number
 	ended    atomic.Int64 // holds that were released, or whose time ended
 	kept     atomic.Int64 // that outlived their first TTL
@@ -65,7 +66,7 @@ type round struct {
 // resource is new: first inserts race.
 func (a *arena) play(ctx context.Context, play func(*round)) *round {
 	a.counter++
-	r := &round{arena: a, Referee: referee.New(0), ctx: ctx, resource: fmt.Sprint("kept ", a.number)}
+	r := &round{arena: a, Referee: referee.New(0), ctx: ctx, ttl: short, resource: fmt.Sprint("kept ", a.number)}
 	if a.rnd.IntN(2) == 0 {
 		r.resource = fmt.Sprintf("new %d.%d", a.number, a.counter)
 	}
@@ -85,7 +86,7 @@ func (r *round) tidy() {
 		if left == "" {
 			return
 		}
-		if time.Since(began) > 5*short {
+		if time.Since(began) > 5*r.ttl {
 			r.Fault("left behind: %s", left)
 			return
 		}
@@ -202,7 +203,7 @@ const (
 	// long is a TTL that does not end within a round.
 	long = time.Hour
 	// short is one that does.
-	short = 400 * time.Millisecond
+	short = time.Second
 )
 
 // mode is one that the player knows.

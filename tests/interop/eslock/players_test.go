@@ -78,7 +78,7 @@ func (p dropIn) lock(ctx context.Context, a ask) (grip, error) {
 	switch {
 	case err != nil && err.Error() == "lock held by other client":
 		return nil, nil
-	case errors.Is(err, holdfast.ErrTTLTooShort), errors.Is(err, context.DeadlineExceeded) && a.ttl == short && ctx.Err() == nil:
+	case errors.Is(err, holdfast.ErrTTLTooShort), errors.Is(err, context.DeadlineExceeded) && a.ttl < long && ctx.Err() == nil:
 		return nil, nil // a machine that stood still
 	case err == nil && a.keep != nil:
 		err = l.KeepAlive(a.keep, a.before())
