@@ -14,7 +14,8 @@ import (
 // Holds yields the holds in the store that the filter chooses: those that block,
 // unless Filter.Expired asks for more. It is not a snapshot: a hold that is there
 // throughout is yielded, others may be. It ends after the first error. Close waits
-// for the loop to end, so do not call it within.
+// for the loop to end, so do not call it within. SweepResource is left out unless
+// the filter names it.
 func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		if err := c.start(ctx); err != nil {
@@ -28,6 +29,9 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 			if err != nil {
 				yield(Status{}, wrap("list holds", f.Resource, c.whyEnded(err)))
 				return
+			}
+			if s.Resource == SweepResource && f.Resource != SweepResource {
+				continue
 			}
 			if !yield(s, nil) {
 				return
@@ -217,7 +221,8 @@ func lessElapsed(left, elapsed time.Duration) time.Duration {
 }
 
 // Sweep drops expired holds and deletes the records of resources that have been
-// idle for Options.Retention. It is housekeeping: what is expired blocks nobody,
+// idle for Options.Retention: all of them, at once. It is housekeeping, which
+// Clients also do by themselves (Options.NoSweep): what is expired blocks nobody,
 // swept or not. Any client may do it at any time.
 func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 	if c.retention < time.Minute {

@@ -262,7 +262,7 @@ func TestS27_groups(t *testing.T) {
 	t.Run("a crash half-way", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
-			crashing := holdfast.New(store, &holdfast.Options{LeaveHolds: true})
+			crashing := unswept(store, &holdfast.Options{LeaveHolds: true})
 			group(t, crashing, "g", "A", "B")
 			_ = crashing.Close()
 			c, d := newClient(t, store, nil), newClient(t, store, nil)

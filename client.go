@@ -38,6 +38,7 @@ type Client struct {
 	orphans  map[HoldID]struct{} // acquires without an answer that are, or just were, cleaned up
 	timer    *time.Timer
 	timerAt  time.Duration // when it fires; 0: it is not set
+	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
 	batch    int           // how many holds are renewed in one request
 	shrunk   bool          // batch, since the last look at the schedule
 }
@@ -231,8 +232,10 @@ func (c *Client) Close() error {
 			held = append(held, h)
 		}
 	}
-	if c.timer != nil {
-		c.timer.Stop()
+	for _, timer := range []*time.Timer{c.timer, c.sweeper} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	c.mu.Unlock()
 	defer close(c.closeDone)

@@ -23,7 +23,7 @@ func TestClose(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
 			f := faulty(t, store)
-			c, d := holdfast.New(f, nil), newClient(t, store, nil)
+			c, d := unswept(f, nil), newClient(t, store, nil)
 			var holds []*holdfast.Hold
 			for i := range 1500 {
 				holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
@@ -59,7 +59,7 @@ func TestClose(t *testing.T) {
 	t.Run("leaves, if it is to", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
-			c, d := holdfast.New(store, &holdfast.Options{LeaveHolds: true}), newClient(t, store, nil)
+			c, d := unswept(store, &holdfast.Options{LeaveHolds: true}), newClient(t, store, nil)
 			h := lock(t, c, "r", nil)
 			time.Sleep(time.Minute)
 			if err := c.Close(); err != nil {
@@ -92,7 +92,7 @@ func TestClose(t *testing.T) {
 					}
 					return drivertest.Fault{}
 				})
-				c := holdfast.New(f, nil)
+				c := unswept(f, nil)
 				h := lock(t, c, "r", nil)
 				began := time.Now()
 				err := c.Close()
@@ -110,7 +110,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("twice at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c := holdfast.New(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
+			c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
 			lock(t, c, "r", nil)
 			began := time.Now()
 			var all sync.WaitGroup
@@ -130,7 +130,7 @@ func TestClose(t *testing.T) {
 	t.Run("ends everything", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := faulty(t, memlock.New(nil))
-			c := holdfast.New(f, nil)
+			c := unswept(f, nil)
 			h := lock(t, c, "r", nil)
 			gone := lock(t, c, "gone", nil)
 			if _, err := c.ForceRelease(t.Context(), "gone", gone.ID()); err != nil {
@@ -188,7 +188,7 @@ func TestS15_close_during_acquire(t *testing.T) {
 						}
 						return drivertest.Fault{}
 					})
-					c := holdfast.New(f, nil)
+					c := unswept(f, nil)
 					head := locking(t.Context(), c, "r", nil)
 					synctest.Wait()
 					next := locking(t.Context(), c, "r", nil)
@@ -214,7 +214,7 @@ func TestS15_close_during_acquire(t *testing.T) {
 	t.Run("held", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
-			c, d := holdfast.New(store, nil), newClient(t, store, nil)
+			c, d := unswept(store, nil), newClient(t, store, nil)
 			h := lock(t, d, "r", nil)
 			head := locking(t.Context(), c, "r", nil)
 			next := locking(t.Context(), c, "r", nil)
@@ -237,7 +237,7 @@ func TestS15_close_during_acquire(t *testing.T) {
 		for range 100 {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
-				c := holdfast.New(faulty(t, store, delayed(drivertest.Acquire, time.Second)), nil)
+				c := unswept(faulty(t, store, delayed(drivertest.Acquire, time.Second)), nil)
 				got := locking(t.Context(), c, "r", nil)
 				time.Sleep(time.Second)
 				if err := c.Close(); err != nil {
@@ -283,7 +283,7 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 					}
 					return drivertest.Fault{}
 				})
-				c := holdfast.New(f, nil)
+				c := unswept(f, nil)
 				h := lock(t, c, "r", nil)
 				down.Store(true)
 				failed := make(chan error, 1)
@@ -313,7 +313,7 @@ func TestS17_no_goroutine_left(t *testing.T) {
 			before, _ := goroutines()
 			store := memlock.New(nil)
 			f := drivertest.NewFaultStore(store, drivertest.RandomFaults(seed, 20))
-			c := holdfast.New(f, &holdfast.Options{TTL: 2 * time.Second})
+			c := unswept(f, &holdfast.Options{TTL: 2 * time.Second})
 			var all sync.WaitGroup
 			for i := range 60 {
 				all.Go(func() {
@@ -436,7 +436,7 @@ func TestCloseIsBounded(t *testing.T) {
 					}
 					return drivertest.Fault{}
 				})
-				c := holdfast.New(f, nil)
+				c := unswept(f, nil)
 				begin(t, c)
 				began := time.Now()
 				err := c.Close()
@@ -496,7 +496,7 @@ func TestCloseUnderDo(t *testing.T) {
 			t.Run(fmt.Sprintf("%v, leave %v", takes, leave), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := memlock.New(nil)
-					c, d := holdfast.New(store, &holdfast.Options{LeaveHolds: leave}), newClient(t, store, nil)
+					c, d := unswept(store, &holdfast.Options{LeaveHolds: leave}), newClient(t, store, nil)
 					var ended atomic.Pointer[time.Time]
 					done := make(chan error)
 					go func() {

@@ -43,6 +43,14 @@
 //   - Old programs that run beside Holdfast on the same data: their own clocks
 //     decide for them.
 //
+// # What stays in the store
+//
+// A hold that was released or has expired leaves a record of its resource behind, with
+// the last token. Where the store does not drop it by itself (Traits.Sweeps), the
+// Clients do, in the background, when it has been idle for a day: about once an hour
+// one of them sweeps, however many there are. See Options.Retention and
+// Options.NoSweep.
+//
 // # Time
 //
 // A hold lives for its TTL unless it is renewed. The Client renews it from TTL/3

@@ -17,9 +17,20 @@ import (
 // stand for two processes.
 func newClient(t *testing.T, store driver.Store, opts *holdfast.Options) *holdfast.Client {
 	t.Helper()
-	c := holdfast.New(store, opts)
+	c := unswept(store, opts)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// unswept is holdfast.New, but the Client does not sweep by itself: tests count what
+// it does.
+func unswept(store driver.Store, opts *holdfast.Options) *holdfast.Client {
+	var o holdfast.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.NoSweep = true
+	return holdfast.New(store, &o)
 }
 
 // faulty puts a FaultStore in front of the store. The first rule with a Fault

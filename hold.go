@@ -61,6 +61,7 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 	if !closed {
 		c.schedule.add(h)
 		c.arm(a.heard)
+		c.planSweep()
 	}
 	c.mu.Unlock()
 	if closed {

@@ -164,7 +164,7 @@ func TestInit(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			c := holdfast.New(s, nil)
+			c := unswept(s, nil)
 			first := locking(context.Background(), c, "r", nil)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -213,7 +213,7 @@ func TestOpenOwnsTheStore(t *testing.T) {
 	}
 
 	s = &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
-	if err := holdfast.New(s, nil).Close(); err != nil || s.closed.Load() != 0 {
+	if err := unswept(s, nil).Close(); err != nil || s.closed.Load() != 0 {
 		t.Errorf("closed %d times, error %v", s.closed.Load(), err)
 	}
 }

@@ -38,9 +38,13 @@ type Options struct {
 	// stopping takes. At least 50 ms, at most half the TTL. Default:
 	// DefaultMargin.
 	Margin time.Duration
-	// Retention is how long Sweep keeps the records of idle resources. Default:
+	// Retention is how long sweeps keep the records of idle resources. Default:
 	// 24 h. At least 1 min.
 	Retention time.Duration
+	// NoSweep keeps the Client from sweeping by itself. In a store where records
+	// stay until they are swept (Traits.Sweeps), Clients do that in the background,
+	// about once an hour and one at a time: they hold SweepResource until the next.
+	NoSweep bool
 	// LeaveHolds makes Close leave what is held to its end in the store instead
 	// of releasing it.
 	LeaveHolds bool
@@ -82,6 +86,7 @@ type config struct {
 	ttl        time.Duration
 	margin     time.Duration // 0: from the TTL
 	retention  time.Duration
+	noSweep    bool
 	leaveHolds bool
 	logger     *slog.Logger // nil: none
 	trace      Trace
@@ -98,6 +103,7 @@ func newConfig(o *Options) config {
 		ttl:        o.TTL,
 		margin:     o.Margin,
 		retention:  o.Retention,
+		noSweep:    o.NoSweep,
 		leaveHolds: o.LeaveHolds,
 		logger:     o.Logger,
 		clock:      o.Clock,

@@ -68,7 +68,7 @@ func TestUserCodeDelaysNobody(t *testing.T) {
 					}
 					return drivertest.Fault{}
 				})
-				c, d := holdfast.New(f, opts), newClient(t, store, nil)
+				c, d := unswept(f, opts), newClient(t, store, nil)
 				var holds []*holdfast.Hold
 				for i := range 100 {
 					holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
@@ -153,7 +153,7 @@ func TestTellsInOrder(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			told = append(told, fmt.Sprintf(format, args...)) // by one goroutine at a time
 		}
-		c := holdfast.New(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
+		c := unswept(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
 			Acquired: func(h *holdfast.Hold) { tell("acquired %s", h.Resource()) },
 			Released: func(h *holdfast.Hold, _ error) { tell("released %s", h.Resource()) },
 		}})
@@ -179,7 +179,7 @@ func TestTooMuchToTell(t *testing.T) {
 		var log bytes.Buffer
 		block := make(chan struct{})
 		acquired := 0
-		c := holdfast.New(memlock.New(nil), &holdfast.Options{
+		c := unswept(memlock.New(nil), &holdfast.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Trace:  &holdfast.Trace{Acquired: func(*holdfast.Hold) { <-block; acquired++ }},
 		})

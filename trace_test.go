@@ -79,7 +79,7 @@ func TestTrace(t *testing.T) {
 		f := faulty(t, store,
 			on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 2),
 			on(drivertest.Renew, drivertest.Fault{LoseRequest: true}, 2))
-		c := holdfast.New(f, &holdfast.Options{Trace: j.trace()})
+		c := unswept(f, &holdfast.Options{Trace: j.trace()})
 		d := newClient(t, store, nil)
 		check := func(what string, want ...string) {
 			t.Helper()

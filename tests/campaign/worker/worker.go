@@ -77,7 +77,7 @@ func run(ctx context.Context, c Config) (err error) {
 	}
 	beliefs := &beliefs{journal: journal, open: make(map[driver.HoldID]func())}
 	locks := holdfast.New(record(store, journal), &holdfast.Options{
-		TTL: c.TTL, Margin: c.TTL / 10, Owner: fmt.Sprint("worker ", c.Process), Trace: beliefs.trace(),
+		TTL: c.TTL, Margin: c.TTL / 10, NoSweep: true, Owner: fmt.Sprint("worker ", c.Process), Trace: beliefs.trace(),
 	})
 	var tasks, sampling sync.WaitGroup
 	if c.Samples != "" {

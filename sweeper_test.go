@@ -1,0 +1,259 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// swept is a store that notes when it is swept.
+type swept struct {
+	*memlock.Store
+	traits driver.Traits
+	sweep  func(context.Context, driver.SweepRequest) (driver.SweepResult, error) // nil: the store's
+
+	mu    sync.Mutex
+	at    []time.Time
+	calls []driver.SweepRequest
+}
+
+func newSwept() *swept {
+	s := &swept{Store: memlock.New(nil)}
+	s.traits = s.Store.Traits()
+	s.traits.Sweeps = true
+	return s
+}
+
+func (s *swept) Traits() driver.Traits { return s.traits }
+
+func (s *swept) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
+	s.mu.Lock()
+	s.at = append(s.at, time.Now())
+	s.calls = append(s.calls, q)
+	s.mu.Unlock()
+	if s.sweep != nil {
+		return s.sweep(ctx, q)
+	}
+	return s.Store.Sweep(ctx, q)
+}
+
+// sweepingClient makes a Client that sweeps.
+func sweepingClient(t *testing.T, s driver.Store, o *holdfast.Options) *holdfast.Client {
+	c := holdfast.New(s, o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// All Clients of a store together sweep about once an hour, and in the end nothing is
+// left of what was used once.
+func TestClientsSweepTogether(t *testing.T) {
+	for _, clients := range []int{1, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSwept()
+			var cs []*holdfast.Client
+			for range clients {
+				cs = append(cs, sweepingClient(t, s, nil))
+			}
+			const hours = 72
+			for i := range hours * 6 {
+				unlock(t, lock(t, cs[i%len(cs)], fmt.Sprint(i), nil))
+				time.Sleep(10 * time.Minute)
+			}
+			if n := len(s.at); n < hours/2 || n > hours+1 {
+				t.Errorf("%d Clients swept %d times in %d hours", clients, n, hours)
+			}
+			for i, at := range s.at[1:] {
+				if pause := at.Sub(s.at[i]); pause < time.Hour {
+					t.Errorf("swept again after %v", pause)
+				}
+			}
+			for _, q := range s.calls {
+				if q != (driver.SweepRequest{Idle: 24 * time.Hour, Most: 1000}) {
+					t.Fatalf("asked for %+v", q)
+				}
+			}
+			r, err := s.Store.Sweep(t.Context(), driver.SweepRequest{Idle: 26 * time.Hour})
+			if err != nil || r.Records != 0 {
+				t.Errorf("left behind: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// Programs that live for seconds sweep together too, though none knows of another.
+func TestShortLivedClientsSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwept()
+		for range 7 * 24 * 60 { // one a minute, for a week
+			c := holdfast.New(s, nil)
+			h := lock(t, c, "job", nil)
+			time.Sleep(10 * time.Second)
+			unlock(t, h)
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Second)
+		}
+		if n := len(s.at); n < 7 || n > 7*24 {
+			t.Errorf("swept %d times in a week", n)
+		}
+	})
+}
+
+// A backlog is swept in pieces, for 10 s at most, and the rest by whoever is next.
+func TestSweepIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwept()
+		left := 30
+		s.sweep = func(ctx context.Context, _ driver.SweepRequest) (driver.SweepResult, error) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return driver.SweepResult{}, ctx.Err()
+			}
+			left--
+			return driver.SweepResult{Records: 1000, More: left > 0}, nil
+		}
+		c := sweepingClient(t, s, nil)
+		unlock(t, lock(t, c, "r", nil))
+		time.Sleep(5 * time.Hour)
+		if left > 0 {
+			t.Errorf("%d pieces are left", left)
+		}
+		for i := range s.at {
+			n := 0
+			for _, at := range s.at[i:] {
+				if at.Sub(s.at[i]) < time.Minute {
+					n++
+				}
+			}
+			if n > 11 {
+				t.Fatalf("%d calls within a minute", n)
+			}
+		}
+	})
+}
+
+// Sweeping by itself is nobody's business: no failure is told, no trace, and Close
+// waits for none.
+func TestSweepDisturbsNobody(t *testing.T) {
+	for name, sweep := range map[string]func(context.Context, driver.SweepRequest) (driver.SweepResult, error){
+		"fails": func(context.Context, driver.SweepRequest) (driver.SweepResult, error) {
+			return driver.SweepResult{}, errors.New("no")
+		},
+		"hangs": func(ctx context.Context, _ driver.SweepRequest) (driver.SweepResult, error) {
+			<-ctx.Done()
+			return driver.SweepResult{}, ctx.Err()
+		},
+		"goes on for ever": func(context.Context, driver.SweepRequest) (driver.SweepResult, error) {
+			time.Sleep(time.Second)
+			return driver.SweepResult{More: true}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSwept()
+				s.sweep = sweep
+				var j journal
+				var log bytes.Buffer
+				c := holdfast.New(s, &holdfast.Options{Trace: j.trace(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				h := lock(t, c, "r", &holdfast.LockOptions{TTL: 10 * time.Hour})
+				synctest.Wait()
+				j.take()
+				time.Sleep(3 * time.Hour)
+				if len(s.at) == 0 {
+					t.Fatal("it did not sweep")
+				}
+				if got := j.take(); len(got) != 0 {
+					t.Errorf("told of %q", got)
+				}
+				time.Sleep(rand.N(time.Hour))
+				alive(t, h)
+				began := time.Now()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				if log.Len() > 0 {
+					t.Errorf("logged:\n%s", &log)
+				}
+			})
+		})
+	}
+}
+
+// What is held for the next sweep is shown to those who ask for it by name.
+func TestSweepResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwept()
+		c := sweepingClient(t, s, nil)
+		lock(t, c, "r", nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		list := func(f holdfast.Filter) (names []string) {
+			for st, err := range c.Holds(t.Context(), f) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, st.Resource)
+			}
+			return names
+		}
+		if got := list(holdfast.Filter{}); !slices.Equal(got, []string{"r"}) {
+			t.Errorf("all: %q", got)
+		}
+		if got := list(holdfast.Filter{Resource: holdfast.SweepResource}); !slices.Equal(got, []string{holdfast.SweepResource}) {
+			t.Errorf("by name: %q", got)
+		}
+	})
+}
+
+func TestNoSweep(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts   holdfast.Options
+		sweeps bool
+	}{
+		"by option":             {holdfast.Options{NoSweep: true}, true},
+		"the store does it":     {holdfast.Options{}, false},
+		"the retention is none": {holdfast.Options{Retention: time.Second}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSwept()
+				s.traits.Sweeps = test.sweeps
+				c := sweepingClient(t, s, &test.opts)
+				lock(t, c, "r", nil)
+				time.Sleep(10 * time.Hour)
+				if n := len(s.at); n != 0 {
+					t.Errorf("swept %d times", n)
+				}
+				mustBeFree(t, s, holdfast.SweepResource)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSwept()
+		c := sweepingClient(t, s, nil)
+		lock(t, newClient(t, s, nil), "r", nil)
+		_, err := c.TryLock(t.Context(), "r", nil)
+		mustBeHeld(t, err)
+		time.Sleep(10 * time.Hour)
+		if n := len(s.at); n != 0 {
+			t.Errorf("a Client that was granted nothing swept %d times", n)
+		}
+	})
+}
