@@ -118,6 +118,7 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 	for i, err := range c.releaseAll(ctx, qs, never) {
 		if own[i] != nil {
 			c.released(own[i], err)
+			c.cleanStrays(own[i], 0)
 		} else {
 			c.mu.Lock()
 			c.nudgeFirst(ss[i].Resource)

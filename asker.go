@@ -92,7 +92,6 @@ func (a *asker) ask(ctx context.Context) (*Hold, error) {
 	}
 	switch {
 	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):
-		a.unsure = 0
 		return c.hold(ctx, a, g)
 	case err == nil:
 		a.unsure++

@@ -32,10 +32,10 @@ type Client struct {
 	// never held across I/O or a call of the user's code.
 	mu       sync.Mutex
 	closed   bool
-	initRun  *preparing          // under way, or nil
-	schedule schedule            // of the live holds, by what is to be done next
-	lines    map[string]line     // by resource
-	orphans  map[HoldID]struct{} // acquires without an answer that are, or just were, cleaned up
+	initRun  *preparing      // under way, or nil
+	schedule schedule        // of the live holds, by what is to be done next
+	lines    map[string]line // by resource
+	cleaner  cleaner
 	timer    *time.Timer
 	timerAt  time.Duration // when it fires; 0: it is not set
 	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
@@ -53,7 +53,7 @@ func New(store driver.Store, opts *Options) *Client {
 		closeDone: make(chan struct{}),
 		born:      time.Now(),
 		lines:     make(map[string]line),
-		orphans:   make(map[HoldID]struct{}),
+		cleaner:   cleaner{orphans: make(map[HoldID]*orphan)},
 		batch:     batchSize,
 	}
 	c.teller.overflow = c.sayLeftOut

@@ -16,6 +16,7 @@ type Hold struct {
 	ref    driver.HoldRef
 	mode   Mode
 	keep   bool            // renewed by the Client
+	stray  time.Duration   // until when an attempt without an answer may yet arrive; 0: there was none
 	parent context.Context // whose values Context carries
 
 	// Guarded by client.mu.
@@ -56,6 +57,9 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
 		index:    -1,
 	}
+	if a.unsure > 0 {
+		h.stray = a.heard + stray(a.q.TTL)
+	}
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
@@ -65,6 +69,7 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 	}
 	c.mu.Unlock()
 	if closed {
+		a.unsure++
 		a.abandon()
 		return nil, ErrClosed
 	}
@@ -240,6 +245,7 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	// that is on its way finds no hold, or is harmless before the release.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.released(h, err)
+	c.cleanStrays(h, after)
 	switch {
 	case before == lost:
 		return loss

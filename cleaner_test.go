@@ -1,0 +1,208 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// An attempt without an answer arrives when the hold that a later one was granted
+// is given up: it is a new acquisition, for nobody.
+func TestStrayAfterUnlock(t *testing.T) {
+	for name, test := range map[string]struct {
+		unlock func(*holdfast.Client, *holdfast.Hold) error
+		held   time.Duration // before it
+		after  time.Duration // until which the release itself blocks
+		late   time.Duration // after the unlock
+	}{
+		"at once":    {func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(context.Background()) }, 0, 0, 0},
+		"later":      {func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(context.Background()) }, 3 * time.Second, 0, 500 * time.Millisecond},
+		"much later": {func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(context.Background()) }, 0, 0, 25 * time.Second},
+		"UnlockAfter": {func(_ *holdfast.Client, h *holdfast.Hold) error {
+			return h.UnlockAfter(context.Background(), 5*time.Second)
+		}, 0, 5 * time.Second, 8 * time.Second},
+		"ReleaseID": {func(c *holdfast.Client, h *holdfast.Hold) error {
+			return second(c.ReleaseID(context.Background(), h.LockID()))
+		}, 0, 0, time.Second},
+		"ForceRelease": {func(c *holdfast.Client, h *holdfast.Hold) error {
+			return second(c.ForceRelease(context.Background(), "r", h.ID()))
+		}, 0, 0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				arrive := make(chan struct{})
+				f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
+				c := newClient(t, f, nil)
+				h := lock(t, c, "r", nil)
+				time.Sleep(test.held)
+				began := time.Now()
+				if err := test.unlock(c, h); err != nil {
+					t.Fatal(err)
+				}
+				if test.after > 0 {
+					time.Sleep(test.after - time.Millisecond)
+					if len(holdsIn(t, store, "r")) != 1 {
+						t.Error("the clean-up ended the delay of UnlockAfter")
+					}
+				}
+				time.Sleep(test.late - time.Since(began))
+				close(arrive)
+				synctest.Wait()
+				if test.late > 0 && len(holdsIn(t, store, "r")) != 1 {
+					t.Fatal("the attempt did not arrive")
+				}
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				mustBeFree(t, store, "r")
+			})
+		})
+	}
+}
+
+// However many acquires are cut off: what is left of them is cleaned up in
+// batches, by a goroutine or two, and for a bounded time.
+func TestManyOrphans(t *testing.T) {
+	const orphans = 745
+	for _, ttl := range []time.Duration{30 * time.Second, 24 * time.Hour} {
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true}))
+				c := newClient(t, f, &holdfast.Options{TTL: ttl})
+				before, _ := goroutines()
+				var all sync.WaitGroup
+				for i := range orphans {
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+						defer cancel()
+						if _, err := c.TryLock(ctx, fmt.Sprint("r", i), nil); err == nil {
+							t.Error("granted")
+						}
+					})
+				}
+				all.Wait()
+				synctest.Wait()
+				if n, stacks := goroutines(); n > before+2 {
+					t.Errorf("%d goroutines more:\n%s", n-before, stacks)
+				}
+				time.Sleep(20 * time.Minute)
+				n := f.Calls(drivertest.Release)
+				if n > orphans/2 {
+					t.Errorf("%d releases of the store", n)
+				}
+				time.Sleep(time.Hour)
+				if f.Calls(drivertest.Release) != n {
+					t.Error("the clean-up never ends")
+				}
+				if n, stacks := goroutines(); n > before {
+					t.Errorf("%d goroutines stay:\n%s", n-before, stacks)
+				}
+			})
+		})
+	}
+}
+
+// One orphan whose release fails, or hangs, holds up no others: neither those that
+// travel with it nor those that come later.
+func TestOrphanThatCannotBeReleased(t *testing.T) {
+	const orphans = 200
+	for name, fault := range map[string]func() drivertest.Fault{
+		"fails": func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
+		"hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store,
+					on(drivertest.Acquire, drivertest.Fault{LoseReply: true}),
+					// The others gather behind the first, to travel with the poison.
+					on(drivertest.Release, drivertest.Fault{HoldReply: after(time.Second)}, 1),
+					func(c drivertest.Call) drivertest.Fault {
+						if c.Op == drivertest.Release {
+							for _, ref := range c.Refs {
+								if ref.Resource == "poison" {
+									return fault()
+								}
+							}
+						}
+						return drivertest.Fault{}
+					})
+				c := newClient(t, f, &holdfast.Options{TTL: time.Hour})
+				leave := func(resource string) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					defer cancel()
+					if _, err := c.TryLock(ctx, resource, nil); err == nil {
+						t.Error("granted")
+					}
+				}
+				var all sync.WaitGroup
+				for i := range orphans {
+					all.Go(func() {
+						if leave(fmt.Sprint("r", i)); i == orphans/2 {
+							leave("poison")
+						}
+					})
+				}
+				all.Wait()
+				free := func(within time.Duration) {
+					t.Helper()
+					time.Sleep(within)
+					synctest.Wait()
+					left := 0
+					for s, err := range store.List(t.Context(), holdfast.Filter{}) {
+						if err != nil || s.Resource != "poison" {
+							left++
+						}
+					}
+					if left > 0 {
+						t.Errorf("%d are blocked after %v", left, within)
+					}
+				}
+				free(30 * time.Second)
+				for range 5 {
+					leave("later")
+					free(time.Second)
+				}
+			})
+		})
+	}
+}
+
+// Close takes 5 s at most, whatever hangs.
+func TestCloseWithOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := drivertest.Fault{HoldRequest: make(chan struct{})}
+		f := faulty(t, memlock.New(nil), on(drivertest.Release, hang), func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire && c.Refs[0].Resource != "held" {
+				return hang
+			}
+			return drivertest.Fault{}
+		})
+		for name, wait := range map[string]time.Duration{"at once": 0, "while one is released": 2 * time.Second, "while releases fail": 12 * time.Second} {
+			c := holdfast.New(f, nil)
+			lock(t, c, "held", &holdfast.LockOptions{LockID: name, TTL: time.Hour})
+			for i := range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := c.TryLock(ctx, fmt.Sprint("r", i), nil); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			}
+			time.Sleep(wait)
+			began := time.Now()
+			_ = c.Close() // what was held could not be released
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("%s: Close took %v", name, took)
+			}
+			time.Sleep(2 * time.Hour)
+		}
+	})
+}
