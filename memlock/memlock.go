@@ -8,14 +8,12 @@ package memlock
 import (
 	"context"
 	"iter"
-	"maps"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/cas"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/model"
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
@@ -28,7 +26,8 @@ func init() {
 
 // Options change what New makes. The zero value is the default.
 type Options struct {
-	// Now is the store's clock. It must not go back. Default: the time of the
+	// Now is the store's clock. Where it goes back, holds last the longer; tokens
+	// rise all the same. Default: the time of the
 	// process's start and the monotonic clock since, which no change of the
 	// machine's clock moves.
 	Now func() time.Time
@@ -36,14 +35,14 @@ type Options struct {
 
 // Store is a driver.Store in memory. It may be used by several clients at once.
 type Store struct {
-	*cas.Store
+	*base.Store
 }
 
 // New returns an empty store.
-func New(opts *Options) *Store { return &Store{Store: cas.New(newBackend(opts))} }
+func New(opts *Options) *Store { return &Store{Store: base.New(newBackend(opts))} }
 
 func newBackend(opts *Options) *backend {
-	b := &backend{records: make(map[string]*entry)}
+	b := &backend{records: make(map[string]*entry), held: newRing(), idle: newRing()}
 	if opts != nil && opts.Now != nil {
 		b.now = func() model.Time { return model.TimeOf(opts.Now()) }
 	} else {
@@ -57,135 +56,143 @@ func newBackend(opts *Options) *backend {
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "memory", Reach: driver.Process, ServerClock: true, Notifies: true, Waiters: true,
-		Shared: true, Fencing: driver.FencingStrict,
+		Shared: true, Sweeps: true, Fencing: driver.FencingStrict,
 	}
 }
 
-type entry struct {
-	record  model.Record
-	version cas.Version
-}
-
-// backend implements cas.Backend, cas.Batcher and driver.Watcher.
+// backend implements base.Backend and driver.Watcher. Its lock is a mutex, which
+// nobody holds for longer than some changes take: so there is no ctx to look at
+// while waiting for it, and nothing to let renewals pass.
 type backend struct {
 	now func() model.Time
 	hub wake.Hub
 
 	mu      sync.Mutex
 	records map[string]*entry
-	version cas.Version // the last one given, to any record: none comes twice
-	floor   model.Time  // the last change of any record that was deleted
+	held    *entry // the ring of those with holds
+	idle    *entry // the ring of those without, the one that has been so for longest first
+	floor   uint64 // of the records that were deleted
 }
 
-func (b *backend) Load(ctx context.Context, resource string) (cas.Entry, error) {
+// Update implements base.Backend.
+func (b *backend) Update(ctx context.Context, us []base.Update, _ bool) error {
 	if err := ctx.Err(); err != nil {
-		return cas.Entry{}, err
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.load(resource), nil
-}
-
-func (b *backend) load(resource string) cas.Entry {
-	now := b.now()
-	if e := b.records[resource]; e != nil {
-		return cas.Entry{Record: e.record, Version: e.version, Now: now}
-	}
-	return cas.Entry{Record: model.Record{Resource: resource}, Now: now}
-}
-
-func (b *backend) Swap(ctx context.Context, c cas.Change) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	b.mu.Lock()
-	done := b.swap(c)
-	b.mu.Unlock()
-	if done && c.Wake {
-		b.hub.Signal(c.New.Resource)
-	}
-	return done, nil
-}
-
-func (b *backend) swap(c cas.Change) bool {
-	e := b.records[c.New.Resource]
-	switch {
-	case e == nil:
-		if c.Old != 0 || c.New.Touched < b.floor {
-			// Gone; or another record may have come and gone since this one was
-			// found missing, with higher tokens.
-			return false
+	for _, u := range us {
+		e := b.records[u.Resource]
+		c := u.Decide(b.entry(u.Resource, e))
+		switch c.Action {
+		case base.Put:
+			b.put(u.Resource, e, c.Record)
+		case base.Delete:
+			b.delete(u.Resource, e)
 		}
-		if c.Delete {
-			return true
+		if c.Wake {
+			b.hub.Signal(u.Resource)
 		}
+	}
+	return nil
+}
+
+func (b *backend) entry(resource string, e *entry) base.Entry {
+	if e == nil {
+		return base.Missing(resource, b.floor, b.now())
+	}
+	return base.Entry{Record: e.record, Now: b.now()}
+}
+
+func (b *backend) put(resource string, e *entry, r model.Record) {
+	if e == nil {
 		e = new(entry)
-		b.records[c.New.Resource] = e
-	case e.version != c.Old:
-		return false
-	case c.Delete:
-		b.floor = max(b.floor, e.record.Touched)
-		delete(b.records, c.New.Resource)
-		return true
+		b.records[resource] = e
+	} else {
+		e.unlink()
 	}
-	b.version++
-	e.record, e.version = c.New, b.version
-	return true
+	e.record = r
+	if len(r.Holds) > 0 {
+		b.held.append(e)
+	} else {
+		b.idle.append(e)
+	}
 }
 
-func (b *backend) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+func (b *backend) delete(resource string, e *entry) {
+	if e == nil {
+		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	entries := make([]cas.Entry, len(resources))
-	for i, r := range resources {
-		entries[i] = b.load(r)
-	}
-	return entries, nil
+	b.floor = max(b.floor, e.record.Floor())
+	e.unlink()
+	delete(b.records, resource)
 }
 
-func (b *backend) SwapAll(ctx context.Context, cs []cas.Change) ([]bool, error) {
-	done := make([]bool, len(cs))
-	for i, c := range cs {
-		var err error
-		if done[i], err = b.Swap(ctx, c); err != nil {
-			return nil, err
+// Scan implements base.Backend. It goes by the names that are there as it begins,
+// so that it holds no lock while the caller looks at a record.
+func (b *backend) Scan(ctx context.Context, resource string) iter.Seq2[base.Entry, error] {
+	return func(yield func(base.Entry, error) bool) {
+		names := []string{resource}
+		if resource == "" {
+			names = b.heldNames()
 		}
-	}
-	return done, nil
-}
-
-// Scan goes by the names that are there as it begins, so that it holds no lock
-// while the caller looks at a record.
-func (b *backend) Scan(ctx context.Context, q cas.Query) iter.Seq2[cas.Entry, error] {
-	return func(yield func(cas.Entry, error) bool) {
-		for _, name := range b.names(q) {
-			e, err := b.Load(ctx, name)
-			if err != nil {
-				yield(cas.Entry{}, err)
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				yield(base.Entry{}, err)
 				return
 			}
-			if len(e.Record.Holds) == 0 && !q.Idle || e.Version == 0 {
-				continue
-			}
-			if !yield(e, nil) {
+			b.mu.Lock()
+			e := b.entry(name, b.records[name])
+			b.mu.Unlock()
+			if len(e.Record.Holds) > 0 && !yield(e, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (b *backend) names(q cas.Query) []string {
-	if q.Resource != "" {
-		return []string{q.Resource}
+// Due implements base.Backend. It goes through what is held, and no further into
+// what is idle than to the first that is not due.
+func (b *backend) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, name := range b.due(idle) {
+			if err := ctx.Err(); err != nil {
+				yield("", err)
+				return
+			}
+			if !yield(name, nil) {
+				return
+			}
+		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Collect(maps.Keys(b.records))
 }
 
+func (b *backend) heldNames() (names []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for e := b.held.next; e != b.held; e = e.next {
+		names = append(names, e.record.Resource)
+	}
+	return names
+}
+
+func (b *backend) due(idle time.Duration) (names []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	for e := b.held.next; e != b.held; e = e.next {
+		if model.Due(e.record, now, idle) {
+			names = append(names, e.record.Resource)
+		}
+	}
+	before := now - model.Time(idle/time.Microsecond)
+	for e := b.idle.next; e != b.idle && e.record.Touched <= before; e = e.next {
+		names = append(names, e.record.Resource)
+	}
+	return names
+}
+
+// Watch implements driver.Watcher.
 func (b *backend) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver/cas"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/driver/drivertest/castest"
+	"github.com/holdfast-go/holdfast/driver/drivertest/basetest"
 )
 
 // clock stands still until it is moved.
@@ -42,5 +42,5 @@ func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, openInRealTim
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(open)) }
 
 func TestBackend(t *testing.T) {
-	castest.Run(t, func(*testing.T) cas.Backend { return newBackend(nil) })
+	basetest.Run(t, func(*testing.T) base.Backend { return newBackend(nil) })
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/driver/drivertest/castest"
+	"github.com/holdfast-go/holdfast/driver/drivertest/basetest"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -44,4 +44,4 @@ func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
 func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, inRealTime) }
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(onSetClock)) }
-func TestBackend(t *testing.T)                 { castest.Run(t, sqlitelock.OpenBackend) }
+func TestBackend(t *testing.T)                 { basetest.Run(t, sqlitelock.OpenBackend) }

@@ -19,6 +19,7 @@ import (
 // are short; what can last, waiting, is done between them.
 type conn struct {
 	raw   driver.Conn
+	file  *file
 	stmts map[string]statement
 	args  []driver.NamedValue // reused
 }
@@ -30,15 +31,20 @@ type statement interface {
 	driver.StmtQueryContext
 }
 
-func dial(dsn string) (*conn, error) {
+func dial(dsn string, f *file) (*conn, error) {
 	raw, err := new(sqlite.Driver).Open(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{raw: raw, stmts: make(map[string]statement)}, nil
+	return &conn{raw: raw, file: f, stmts: make(map[string]statement)}, nil
 }
 
+// close closes the connection, unless its file is no longer the one that the name
+// stands for: SQLite would delete the log of that name, which is another's now.
 func (c *conn) close() error {
+	if c.file.isAnother() {
+		return nil
+	}
 	var errs []error
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())

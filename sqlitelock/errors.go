@@ -56,10 +56,10 @@ func (s *store) wrap(err error) error {
 		return nil
 	}
 	if what, ok := causes[code(err)]; ok {
-		return unusable(s.file, what, err)
+		return unusable(s.file.path, what, err)
 	}
 	if refused(err) {
-		return unusable(s.file, "is not as Holdfast made it: a table or a column is missing", err)
+		return unusable(s.file.path, "is not as Holdfast made it: a table or a column is missing", err)
 	}
-	return fmt.Errorf("SQLite file %s: %w", s.file, err)
+	return fmt.Errorf("SQLite file %s: %w", s.file.path, err)
 }

@@ -115,6 +115,7 @@ func dsn(file string, fullSync bool) string {
 		"mode":         {"rw"},
 		"_synchronous": {synchronous},
 		"_error_rc":    {"1"},
+		"_pragma":      {fmt.Sprintf("journal_size_limit(%d)", keptLog)},
 	}.Encode()}
 	return u.String()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -13,25 +14,26 @@ func TestFull(t *testing.T) {
 	s, _ := newTestStore(t)
 	pragma := func(text string) {
 		t.Helper()
-		if err := s.write(t.Context(), func(c *conn) error { return c.script(text) }); err != nil {
+		if err := s.script(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.mustSwap(t, taken(t, s.mustLoad(t, "held")), true)
+	held := s.mustTake(t, "held", time.Hour)
 	pragma("PRAGMA max_page_count = 12") // of the connection, so as a full disk would be
 	var full error
 	made := 0
 	for ; full == nil && made < 1000; made++ {
-		_, full = s.Swap(t.Context(), taken(t, s.mustLoad(t, fmt.Sprint("r", made))))
+		_, full = s.take(t.Context(), fmt.Sprint("r", made), time.Hour)
 	}
 	t.Log(full)
-	if !errors.Is(full, driver.ErrUnusable) || !contains(full, "full") || !contains(full, s.file) {
+	if !errors.Is(full, driver.ErrUnusable) || !contains(full, "full") || !contains(full, s.file.path) {
 		t.Fatalf("full: %v", full)
 	}
-	if e := s.mustLoad(t, fmt.Sprint("r", made-1)); e.Version != 0 {
+	last := fmt.Sprint("r", made-1)
+	if n := s.count(t, "resource = '"+last+"'"); n != 0 {
 		t.Error("what failed was made")
 	}
-	s.mustSwap(t, emptied(s.mustLoad(t, "held")), true)
+	s.mustGiveUp(t, held)
 	pragma("PRAGMA max_page_count = 1000000")
-	s.mustSwap(t, taken(t, s.mustLoad(t, fmt.Sprint("r", made-1))), true)
+	s.mustTake(t, last, time.Hour)
 }

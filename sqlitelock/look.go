@@ -116,7 +116,7 @@ func (w *watcher) connect() error {
 		return errors.Join(err, c.close())
 	}
 	w.conn, w.version = c, noVersion
-	if h, err := w.store.sys.hints(w.store.file + "-wal"); err == nil {
+	if h, err := w.store.sys.hints(w.store.file.path + "-wal"); err == nil {
 		w.setHints(h)
 	}
 	return nil

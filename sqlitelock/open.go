@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/cas"
+	"github.com/holdfast-go/holdfast/driver/base"
 )
 
 func init() {
@@ -38,7 +38,7 @@ func init() {
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Waiters: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict,
+		Durable: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict,
 	}
 }
 
@@ -87,7 +87,7 @@ func open(ctx context.Context, path string, opts *Options, sys system) (driver.S
 	if err != nil {
 		return nil, err
 	}
-	return cas.New(s), nil
+	return base.New(s), nil
 }
 
 func openBackend(ctx context.Context, path string, opts *Options, sys system) (*store, error) {

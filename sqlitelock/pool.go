@@ -44,20 +44,6 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	return p.pop(), nil
 }
 
-// idleNow returns a connection that is open and free at this moment, or nil.
-func (p *pool) idleNow() *conn {
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		return nil
-	}
-	if c := p.pop(); c != nil {
-		return c
-	}
-	<-p.slots
-	return nil
-}
-
 func (p *pool) pop() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,13 +65,14 @@ func (p *pool) put(c *conn) {
 	<-p.slots
 }
 
-// drop takes back a slot whose connection failed. It closes the connection, and
-// with it any transaction that is still open on it.
-func (p *pool) drop(c *conn) {
+// failed takes back a slot whose connection failed. It undoes what was begun, and
+// keeps the connection: as long as one is open nobody may delete the log, so that
+// a log which is another is one that somebody deleted nevertheless.
+func (p *pool) failed(c *conn) {
 	if c != nil {
-		_ = c.close() // what failed has been reported
+		_ = c.script(rollbackSQL) // fails where there is nothing to undo
 	}
-	<-p.slots
+	p.put(c)
 }
 
 // close waits until all connections are back and closes them. It is called once.

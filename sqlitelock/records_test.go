@@ -1,23 +1,24 @@
 package sqlitelock
 
 import (
+	"context"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/cas"
-	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/driver/base"
 )
 
 // testClock is a machine whose time the test sets.
 type testClock struct{ up time.Duration }
 
-func newTestStore(t *testing.T) (*store, *testClock) {
+func newTestStore(t testing.TB) (*store, *testClock) {
 	t.Helper()
 	tc := new(testClock)
 	sys := thisSystem()
@@ -38,162 +39,134 @@ func newTestStore(t *testing.T) (*store, *testClock) {
 	return s, tc
 }
 
-func (s *store) mustLoad(t *testing.T, resource string) cas.Entry {
+func (s *store) take(ctx context.Context, resource string, ttl time.Duration) (driver.HoldRef, error) {
+	q := driver.AcquireRequest{Resource: resource, LockID: "a", HoldID: driver.NewHoldID(), TTL: ttl}
+	g, err := base.New(s).Acquire(ctx, q)
+	return driver.HoldRef{Resource: resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}, err
+}
+
+func (s *store) mustTake(t testing.TB, resource string, ttl time.Duration) driver.HoldRef {
 	t.Helper()
-	e, err := s.Load(t.Context(), resource)
+	ref, err := s.take(t.Context(), resource, ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return ref
 }
 
-func (s *store) mustSwap(t *testing.T, c cas.Change, want bool) {
+func (s *store) mustGiveUp(t testing.TB, ref driver.HoldRef) {
 	t.Helper()
-	done, err := s.Swap(t.Context(), c)
-	if err != nil {
+	rs, err := base.New(s).Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+}
+
+func (s *store) script(ctx context.Context, text string) error {
+	return s.write(ctx, false, func(c *conn) error { return c.script(text) }, nil)
+}
+
+func (s *store) count(t testing.TB, condition string) (n int64) {
+	t.Helper()
+	if err := s.read(t.Context(), func(c *conn) (err error) {
+		n, err = c.integer("SELECT count(*) FROM resources WHERE " + condition)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if done != want {
-		t.Fatalf("swap of %q at version %d: %v, want %v", c.New.Resource, c.Old, done, want)
-	}
+	return n
 }
 
-// taken is the change that acquires the resource of an entry.
-func taken(t *testing.T, e cas.Entry) cas.Change {
+func (s *store) scanned(t testing.TB) (names []string) {
 	t.Helper()
-	r, _, changed, err := model.Acquire(e.Record, e.Now, driver.AcquireRequest{
-		Resource: e.Record.Resource, LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Second,
-	})
-	if err != nil || !changed {
-		t.Fatalf("acquire: %v %v", changed, err)
-	}
-	return cas.Change{Old: e.Version, New: r}
-}
-
-// emptied is the change that drops the holds of an entry.
-func emptied(e cas.Entry) cas.Change {
-	r := e.Record
-	r.Holds = nil
-	r.Touched = max(r.Touched+1, e.Now)
-	return cas.Change{Old: e.Version, New: r, Wake: true}
-}
-
-// A swap that was prepared before the record came, went and was swept is
-// refused, even if it was to make the first record: its token would be old.
-func TestStaleInsert(t *testing.T) {
-	s, clock := newTestStore(t)
-	stale := taken(t, s.mustLoad(t, "r"))
-	s.mustSwap(t, stale, true)
-	s.mustSwap(t, stale, false)
-	e := s.mustLoad(t, "r")
-	s.mustSwap(t, emptied(e), true)
-	s.mustSwap(t, emptied(e), false)
-	clock.up += time.Hour
-	e = s.mustLoad(t, "r")
-	s.mustSwap(t, cas.Change{Old: e.Version + 2, New: e.Record, Delete: true}, false)
-	s.mustSwap(t, cas.Change{Old: e.Version, New: e.Record, Delete: true}, true)
-	s.mustSwap(t, stale, false)
-	again := taken(t, s.mustLoad(t, "r"))
-	if again.New.Token <= stale.New.Token {
-		t.Errorf("token %d after %d", again.New.Token, stale.New.Token)
-	}
-	s.mustSwap(t, again, true)
-}
-
-// Listing holds reads no rows that were unlisted by a sweep; and whatever
-// happens between a sweep and an acquire, what has holds is listed.
-func TestListed(t *testing.T) {
-	s, clock := newTestStore(t)
-	listed := func() (n int64) {
-		t.Helper()
-		if err := s.read(t.Context(), func(c *conn) (err error) {
-			n, err = c.integer("SELECT count(*) FROM resources WHERE listed IS NOT NULL")
-			return err
-		}); err != nil {
+	for e, err := range s.Scan(t.Context(), "") {
+		if err != nil {
 			t.Fatal(err)
 		}
-		return n
+		names = append(names, e.Record.Resource)
 	}
-	scan := func(idle bool) (es []cas.Entry) {
-		t.Helper()
-		for e, err := range s.Scan(t.Context(), cas.Query{Idle: idle}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			es = append(es, e)
+	return names
+}
+
+func (s *store) dueAfter(t testing.TB, idle time.Duration) (names []string) {
+	t.Helper()
+	for name, err := range s.Due(t.Context(), idle) {
+		if err != nil {
+			t.Fatal(err)
 		}
-		return es
+		names = append(names, name)
 	}
+	return names
+}
+
+// Listing holds reads no rows that were unlisted by a sweep, and the next sweep
+// finds them by their age; whatever happens between a sweep and an acquire, what
+// has holds is listed.
+func TestListed(t *testing.T) {
+	s, clock := newTestStore(t)
 	const idle = 2*pageSize + 10
 	for i := range idle {
-		name := fmt.Sprintf("idle %04d", i)
-		s.mustSwap(t, taken(t, s.mustLoad(t, name)), true)
-		s.mustSwap(t, emptied(s.mustLoad(t, name)), true)
+		s.mustGiveUp(t, s.mustTake(t, fmt.Sprintf("idle %04d", i), time.Hour))
 	}
-	s.mustSwap(t, taken(t, s.mustLoad(t, "held")), true)
-	if n := len(scan(true)); n != idle+1 {
-		t.Fatalf("%d records, want %d", n, idle+1)
+	s.mustTake(t, "held", time.Hour)
+	if names := s.dueAfter(t, time.Minute); len(names) != 0 {
+		t.Errorf("%d are due at once", len(names))
 	}
-	if n := listed(); n != idle+1 {
+	if n := s.count(t, "listed IS NOT NULL"); n != idle+1 {
 		t.Errorf("%d listed just after use, want all %d", n, idle+1)
 	}
 	clock.up += 2 * time.Minute
-	before := s.mustLoad(t, "idle 0007")
-	swept := scan(true)
-	if n := listed(); n != 1 {
-		t.Errorf("%d listed after a sweep, want 1", n)
-	}
-	if es := scan(false); len(es) != 1 || es[0].Record.Resource != "held" {
-		t.Errorf("holds: %+v", es)
-	}
-	// Decided before the sweep: the row is not the one that was loaded.
-	s.mustSwap(t, taken(t, before), false)
-	s.mustSwap(t, taken(t, s.mustLoad(t, "idle 0007")), true)
-	// Decided on what the sweep yielded: that is the row as it is.
-	for _, e := range swept {
-		if e.Record.Resource == "idle 0009" {
-			s.mustSwap(t, cas.Change{Old: e.Version, New: e.Record, Delete: true}, true)
+	for _, c := range []struct {
+		idle time.Duration
+		want int
+	}{{time.Hour, 0}, {time.Minute, idle}, {time.Minute, idle}} {
+		if names := s.dueAfter(t, c.idle); len(names) != c.want {
+			t.Errorf("%d are due after %v, want %d", len(names), c.idle, c.want)
+		}
+		if n := s.count(t, "listed IS NOT NULL"); n != 1 {
+			t.Errorf("%d listed after a sweep, want 1", n)
 		}
 	}
-	if es := scan(false); len(es) != 2 {
-		t.Errorf("%d resources with holds, want 2", len(es))
+	s.mustTake(t, "idle 0007", time.Hour)
+	if names := s.scanned(t); !slices.Equal(names, []string{"held", "idle 0007"}) {
+		t.Errorf("holds: %q", names)
 	}
-	if n := listed(); n != 2 {
-		t.Errorf("%d listed, want 2", n)
+	if names := s.dueAfter(t, time.Minute); len(names) != idle-1 {
+		t.Errorf("%d are due, want %d", len(names), idle-1)
 	}
 }
 
-func TestBatch(t *testing.T) {
+// A sweep finds what is due by the index: of what is not, it reads nothing.
+func TestDueByIndex(t *testing.T) {
 	s, _ := newTestStore(t)
-	names := []string{"a", `quotes "'\`, "<&>\u2028", "emoji 🔒", "z"}
-	es, err := s.LoadAll(t.Context(), names)
-	if err != nil {
+	var plan []string
+	if err := s.read(t.Context(), func(c *conn) error {
+		return c.query("EXPLAIN QUERY PLAN "+idleSQL, func(row []sqldriver.Value) error {
+			plan = append(plan, fmt.Sprint(row[3]))
+			return nil
+		}, int64(1), int64(-1), "", int64(1))
+	}); err != nil {
 		t.Fatal(err)
 	}
-	var cs []cas.Change
-	for i, e := range es {
-		if e.Record.Resource != names[i] || e.Version != 0 || e.Now == 0 {
-			t.Errorf("%q: %+v", names[i], e)
+	if len(plan) != 1 || !strings.Contains(plan[0], "SEARCH resources USING") || !strings.Contains(plan[0], "INDEX idle") {
+		t.Errorf("SQLite would %q", plan)
+	}
+}
+
+// A file from before there was an index of what is idle gets one.
+func TestIndexIsAdded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	for _, prepare := range []string{"DROP INDEX idle", ""} {
+		s, err := openBackend(t.Context(), path, nil, thisSystem())
+		if err != nil {
+			t.Fatal(err)
 		}
-		cs = append(cs, taken(t, e))
-	}
-	s.mustSwap(t, cs[2], true) // somebody is faster with one
-	done, err := s.SwapAll(t.Context(), cs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, ok := range done {
-		if ok != (i != 2) {
-			t.Errorf("%q: %v", names[i], ok)
+		err = s.script(t.Context(), prepare)
+		if prepare == "" {
+			_, err = s.idlePage(t.Context(), 1, idlePage{})
 		}
-	}
-	es, err = s.LoadAll(t.Context(), names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range es {
-		if one := s.mustLoad(t, names[i]); e.Version == 0 || e.Version != one.Version || len(e.Record.Holds) != 1 {
-			t.Errorf("%q: %+v, alone %+v", names[i], e, one)
+		if err = errors.Join(err, s.Close()); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -209,43 +182,50 @@ func TestDamaged(t *testing.T) {
 		"version":         `UPDATE resources SET touched = -5 WHERE resource = 'bad'`,
 	} {
 		t.Run(damage, func(t *testing.T) {
-			s, _ := newTestStore(t)
+			s, clock := newTestStore(t)
+			refs := make(map[string]driver.HoldRef)
 			for _, r := range []string{"a", "bad", "z"} {
-				s.mustSwap(t, taken(t, s.mustLoad(t, r)), true)
+				refs[r] = s.mustTake(t, r, time.Minute)
 			}
-			if err := s.write(t.Context(), func(c *conn) error { return c.script(statement) }); err != nil {
+			s.mustTake(t, "expired", time.Millisecond)
+			if err := s.script(t.Context(), statement); err != nil {
 				t.Fatal(err)
 			}
 			before := rowText(t, s)
 			isDamaged := func(what string, err error) {
 				t.Helper()
-				if !errors.Is(err, driver.ErrDamaged) || !contains(err, `"bad"`) || !contains(err, s.file) {
+				if !errors.Is(err, driver.ErrDamaged) || !contains(err, `"bad"`) || !contains(err, s.file.path) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			_, err := s.Load(t.Context(), "bad")
-			isDamaged("load", err)
-			_, err = s.LoadAll(t.Context(), []string{"a", "bad"})
-			isDamaged("load of several", err)
-			st := cas.New(s)
-			_, err = st.Acquire(t.Context(), driver.AcquireRequest{
-				Resource: "bad", LockID: "b", HoldID: driver.NewHoldID(), TTL: time.Minute,
-			})
+			_, err := s.take(t.Context(), "bad", time.Minute)
 			isDamaged("acquire", err)
-			for _, idle := range []bool{false, true} {
-				var seen []string
-				var last error
-				for e, err := range s.Scan(t.Context(), cas.Query{Idle: idle}) {
-					if last = err; err == nil {
-						seen = append(seen, e.Record.Resource)
-					}
-				}
-				isDamaged("scan", last)
-				if fmt.Sprint(seen) != "[a z]" {
-					t.Errorf("a scan yields %v", seen)
+			var qs []driver.RenewRequest
+			for _, r := range []string{"a", "bad", "z"} {
+				qs = append(qs, driver.RenewRequest{HoldRef: refs[r], TTL: time.Hour})
+			}
+			rs, err := base.New(s).Renew(t.Context(), qs)
+			if err != nil || rs[0].Err != nil || rs[2].Err != nil {
+				t.Fatalf("renewals beside a damaged record: %v, error %v", rs, err)
+			}
+			isDamaged("renewal", rs[1].Err)
+			var seen []string
+			var last error
+			for e, err := range s.Scan(t.Context(), "") {
+				if last = err; err == nil {
+					seen = append(seen, e.Record.Resource)
 				}
 			}
-			s.mustSwap(t, emptied(s.mustLoad(t, "a")), true)
+			isDamaged("scan", last)
+			if fmt.Sprint(seen) != "[a expired z]" {
+				t.Errorf("a scan yields %v", seen)
+			}
+			clock.up += time.Second
+			swept, err := base.New(s).Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
+			isDamaged("sweep", err)
+			if swept.Holds != 1 {
+				t.Errorf("swept %+v, want the hold that is over", swept)
+			}
 			if after := rowText(t, s); after != before {
 				t.Errorf("the row was %s and is %s", before, after)
 			}

@@ -23,10 +23,10 @@ const (
 func (s *store) prepare(ctx context.Context) error {
 	boot, err := s.clock.source.boot()
 	if err != nil {
-		return fmt.Errorf("SQLite file %s: %w", s.file, err)
+		return fmt.Errorf("SQLite file %s: %w", s.file.path, err)
 	}
 	s.clock.bootID = boot
-	err = s.write(ctx, func(c *conn) error {
+	err = s.write(ctx, false, func(c *conn) error {
 		empty, err := s.inspect(c)
 		if err != nil {
 			return err
@@ -46,12 +46,18 @@ func (s *store) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		return s.startClock(c)
-	})
+		if err := c.script(idleIndexSQL); err != nil { // older files have none
+			return err
+		}
+		if err := s.startClock(c); err != nil {
+			return err
+		}
+		return s.file.remember()
+	}, nil)
 	if code(err) == sqlite3.SQLITE_IOERR {
 		// Nothing was asked for yet whose outcome could be unknown. A full disk
 		// is reported so, where there is no room for SQLite's shared memory.
-		return unusable(s.file, "cannot be prepared", cause(err))
+		return unusable(s.file.path, "cannot be prepared", cause(err))
 	}
 	return err
 }
@@ -145,13 +151,16 @@ func (s *store) readClock(c *conn) (known bool, err error) {
 }
 
 // transact runs f between BEGIN IMMEDIATE and COMMIT. After an error the caller
-// closes the connection, which undoes what f did.
+// rolls back what f did.
 func (s *store) transact(c *conn, f func() error) error {
 	s.reach(pointBegin)
 	if _, err := c.exec(beginSQL); err != nil {
 		return err
 	}
 	s.reach(pointBegun)
+	if err := s.file.check(); err != nil {
+		return err
+	}
 	if err := f(); err != nil {
 		return err
 	}
@@ -160,6 +169,7 @@ func (s *store) transact(c *conn, f func() error) error {
 		return err
 	}
 	s.reach(pointDone)
+	s.file.bound(c)
 	return nil
 }
 

@@ -9,24 +9,26 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/cas"
+	"github.com/holdfast-go/holdfast/driver/base"
 )
 
 // maxReaders bounds the connections that only read. More than the processors
 // can use does not help.
 const maxReaders = 4
 
-// store implements cas.Backend, cas.Batcher and driver.Watcher on one file.
+// store implements base.Backend and driver.Watcher on one file.
 //
 // One connection writes: SQLite lets one writer at a time into a file anyhow,
-// and a queue of goroutines is fairer and quicker than many connections that
-// ask again and again.
+// and a line of goroutines, in which renewals go first, is fairer and quicker than
+// many connections that ask again and again.
 type store struct {
-	file  string
+	file  *file
 	opts  Options
 	sys   system
 	clock clock
 
+	line    base.Line // of those who write
+	after   time.Time // when the next of them may begin, unless it is urgent; who is in the line has it
 	writer  *pool
 	readers *pool
 	watcher *watcher
@@ -36,17 +38,16 @@ type store struct {
 }
 
 var (
-	_ cas.Backend    = (*store)(nil)
-	_ cas.Batcher    = (*store)(nil)
+	_ base.Backend   = (*store)(nil)
 	_ driver.Watcher = (*store)(nil)
 )
 
-func newStore(file string, opts Options, sys system) *store {
-	s := &store{file: file, opts: opts, sys: sys, clock: clock{source: sys.clockSource}}
-	name := dsn(file, opts.FullSync)
-	dialed := func() (*conn, error) { return dial(name) }
+func newStore(path string, opts Options, sys system) *store {
+	s := &store{file: &file{path: path}, opts: opts, sys: sys, clock: clock{source: sys.clockSource}}
+	name := dsn(path, opts.FullSync)
+	dialed := func() (*conn, error) { return dial(name, s.file) }
 	s.writer = newPool(1, func() (*conn, error) {
-		c, err := dial(name)
+		c, err := dialed()
 		if err == nil {
 			s.hookCommit(c)
 		}
@@ -57,10 +58,10 @@ func newStore(file string, opts Options, sys system) *store {
 	return s
 }
 
-// Traits implements cas.Backend.
+// Traits implements base.Backend.
 func (s *store) Traits() driver.Traits { return Traits() }
 
-// Close implements cas.Backend. It waits for the statements that are under way,
+// Close implements base.Backend. It waits for the statements that are under way,
 // not for other processes.
 func (s *store) Close() error {
 	s.closing.Do(func() {
@@ -72,41 +73,54 @@ func (s *store) Close() error {
 }
 
 // read runs f on a connection, again as long as another process is in the way:
-// in WAL mode that is one that recovers or deletes the log.
-//
-// An idle writer reads, too: it knows its own changes, while a reader must drop
-// its page cache after each.
+// in WAL mode that is one that recovers or deletes the log. It takes no lock that
+// a writer waits for.
 func (s *store) read(ctx context.Context, f func(*conn) error) error {
-	p, c := s.writer, s.writer.idleNow()
-	if c == nil {
-		var err error
-		if p, c, err = s.reader(ctx); err != nil {
+	return s.run(ctx, s.readers, false, func(c *conn) error {
+		if err := f(c); err != nil {
 			return err
 		}
-	}
-	return s.run(ctx, p, c, f)
-}
-
-// reader waits for a connection that does not keep a writer waiting.
-func (s *store) reader(ctx context.Context) (*pool, *conn, error) {
-	c, err := s.readers.get(ctx)
-	return s.readers, c, s.wrap(err)
+		return s.file.check()
+	}, nil)
 }
 
 // write runs f on the writing connection, again as long as another process has
-// the write lock. f is one change: one statement, or BEGIN IMMEDIATE to COMMIT,
-// of which only the first can find the lock taken.
-func (s *store) write(ctx context.Context, f func(*conn) error) error {
-	c, err := s.writer.get(ctx)
+// the write lock. f is one transaction, of which only BEGIN IMMEDIATE can find the
+// lock taken. without, unless it is nil, is asked now and then whether f is not
+// needed.
+//
+// The caller is in the line, but for prepare.
+func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, without func(*conn) bool) error {
+	if wait := time.Until(s.after); wait > 0 && !urgent {
+		if err := pause(ctx, s.writer.closed, wait); err != nil {
+			return s.wrap(err)
+		}
+	}
+	var begun time.Time
+	err := s.run(ctx, s.writer, urgent, func(c *conn) error {
+		begun = time.Now()
+		return f(c)
+	}, without)
+	if took := time.Since(begun); took > longChange {
+		s.after = time.Now().Add(min(took/2, maxWait))
+	}
+	return err
+}
+
+// longChange is a change that others do not come between who sleep while they wait
+// for its lock: it is taken again before they wake up. So what writes next after one
+// waits as long as they sleep.
+const longChange = time.Millisecond
+
+// run tries f until it does not find the file busy, the time-out passes or ctx
+// ends. SQLite's own busy handler would sleep through the end of ctx. What is
+// urgent goes on until ctx ends, and is never long away from the lock, so that it
+// gets it before those who pause for longer.
+func (s *store) run(ctx context.Context, p *pool, urgent bool, f func(*conn) error, without func(*conn) bool) error {
+	c, err := p.get(ctx)
 	if err != nil {
 		return s.wrap(err)
 	}
-	return s.run(ctx, s.writer, c, f)
-}
-
-// run tries f until it does not find the file busy, the time-out passes or ctx
-// ends. SQLite's own busy handler would sleep through the end of ctx.
-func (s *store) run(ctx context.Context, p *pool, c *conn, f func(*conn) error) error {
 	start := time.Now()
 	wait := minWait
 	for try := 1; ; try++ {
@@ -122,21 +136,27 @@ func (s *store) run(ctx context.Context, p *pool, c *conn, f func(*conn) error) 
 			return err
 		}
 		if !busy(err) {
-			p.drop(c)
+			p.failed(c)
 			return s.wrap(err)
 		}
-		if time.Since(start) > s.opts.BusyTimeout {
+		if !urgent && time.Since(start) > s.opts.BusyTimeout {
 			p.put(c)
-			return fmt.Errorf("SQLite file %s: other processes kept it busy for %v: %w", s.file, s.opts.BusyTimeout, err)
+			return fmt.Errorf("SQLite file %s: other processes kept it busy for %v: %w", s.file.path, s.opts.BusyTimeout, err)
 		}
 		if try < atOnce {
 			continue
+		}
+		if try == atOnce && without != nil && c != nil && without(c) {
+			p.put(c)
+			return nil
 		}
 		if err := pause(ctx, p.closed, wait/2+rand.N(wait)); err != nil {
 			p.put(c)
 			return s.wrap(err)
 		}
-		wait = min(2*wait, maxWait)
+		if wait = min(2*wait, maxWait); urgent {
+			wait = min(wait, maxUrgentWait)
+		}
 	}
 }
 
@@ -147,6 +167,8 @@ const (
 	atOnce  = 4
 	minWait = 50 * time.Microsecond
 	maxWait = 2 * time.Millisecond
+	// maxUrgentWait lets renewals come before those who have waited for long.
+	maxUrgentWait = 200 * time.Microsecond
 )
 
 // pause returns nil after d, or an error if ctx or the store ends before.

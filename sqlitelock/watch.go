@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -137,6 +138,15 @@ func (w *watcher) look(c *conn, names string) error {
 		w.freed(resource, model.Time(freed))
 		return nil
 	}, names)
+}
+
+// jsonArray is how a list is bound to one parameter.
+func jsonArray(names []string) string {
+	text, err := json.Marshal(names)
+	if err != nil {
+		panic("sqlitelock: strings that JSON cannot write: " + err.Error()) // there are none
+	}
+	return string(text)
 }
 
 // ends reports that nobody watches, and then takes note that the goroutine ends.

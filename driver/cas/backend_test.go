@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
@@ -38,6 +39,7 @@ type backend struct {
 	trips   int // calls that a remote store would need a round trip for
 	records map[string]cas.Entry
 	version cas.Version
+	floor   uint64
 	woken   []string
 }
 
@@ -53,8 +55,11 @@ func (b *backend) load(resource string) (cas.Entry, error) {
 		return cas.Entry{}, fmt.Errorf("%w of %q", driver.ErrDamaged, resource)
 	}
 	b.loads++
-	e := b.records[resource]
-	e.Record.Resource, e.Now = resource, b.now
+	e, ok := b.records[resource]
+	if !ok {
+		return cas.Entry{Entry: base.Missing(resource, b.floor, b.now)}, nil
+	}
+	e.Now = b.now
 	return e, nil
 }
 
@@ -82,11 +87,14 @@ func (b *backend) swap(c cas.Change) (bool, error) {
 		return false, errWire
 	case what == conflict, b.records[c.New.Resource].Version != c.Old:
 		return false, nil
+	case c.Create && !c.Above(b.floor):
+		return false, nil
 	case c.Delete:
+		b.floor = max(b.floor, c.New.Floor())
 		delete(b.records, c.New.Resource)
 	default:
 		b.version++
-		b.records[c.New.Resource] = cas.Entry{Record: c.New, Version: b.version}
+		b.records[c.New.Resource] = cas.Entry{Entry: base.Entry{Record: c.New}, Version: b.version}
 	}
 	if c.Wake {
 		b.woken = append(b.woken, c.New.Resource)
@@ -107,7 +115,7 @@ func (b *backend) Scan(ctx context.Context, q cas.Query) iter.Seq2[cas.Entry, er
 				continue
 			}
 			e, err := b.Load(ctx, name)
-			if err == nil && (e.Version == 0 || len(e.Record.Holds) == 0 && !q.Idle) {
+			if err == nil && (e.Missing || len(e.Record.Holds) == 0 && !q.Idle) {
 				continue
 			}
 			if !yield(e, err) || err != nil {
@@ -119,34 +127,3 @@ func (b *backend) Scan(ctx context.Context, q cas.Query) iter.Seq2[cas.Entry, er
 
 func (b *backend) Traits() driver.Traits { return b.traits }
 func (b *backend) Close() error          { return nil }
-
-// batcher is a backend that takes many at once.
-type batcher struct{ *backend }
-
-func (b batcher) LoadAll(_ context.Context, resources []string) (es []cas.Entry, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trips++
-	for _, r := range resources {
-		e, err := b.load(r)
-		if err != nil {
-			return nil, err
-		}
-		es = append(es, e)
-	}
-	return es, nil
-}
-
-func (b batcher) SwapAll(_ context.Context, cs []cas.Change) (done []bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trips++
-	for _, c := range cs {
-		ok, err := b.swap(c)
-		if err != nil {
-			return nil, err
-		}
-		done = append(done, ok)
-	}
-	return done, nil
-}

@@ -1,6 +1,7 @@
-// Package cas makes a driver.Store of anything that can compare and swap: load
-// the record of a resource, let package model decide, put the new record in the
-// place of the one that was loaded. It keeps no state and decides nothing.
+// Package cas makes a base.Backend, and a driver.Store, of anything that can
+// compare and swap and has no lock of its own: load the record of a resource,
+// decide, put the new record in the place of the one that was loaded, and all
+// again if another was faster.
 package cas
 
 import (
@@ -8,6 +9,7 @@ import (
 	"iter"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
@@ -15,47 +17,57 @@ import (
 // resource, not even after the record was deleted and made anew: else a swap that
 // was prepared before would undo what happened since.
 //
-// 0 is the version of a record that does not exist, and does come again. A
-// creation that was prepared before a record came and went must be refused all
-// the same, or its token would not rise: a backend remembers the highest token and
-// Touched that it ever deleted, and refuses to create at or below them.
+// A resource without a record has the version 0, or that of the marker that its
+// deletion left. 0 does come again, so a creation that was prepared before a record
+// came and went must be refused in another way: a backend whose missing records
+// have the version 0 remembers the highest model.Record.Floor that it ever deleted,
+// and makes no change that is not Above it.
 type Version uint64
 
-// Entry is a record as it was loaded.
+// Entry is a record as it was loaded: base.Missing for a resource that has none.
 type Entry struct {
-	Record  model.Record
+	base.Entry
 	Version Version
-	// Now is the store's clock, read after the record was.
-	Now model.Time
 }
 
 // Change is one compare-and-swap.
 type Change struct {
-	// Old is the version that must still be the record's.
+	// Old is the version that must still be the record's, or the resource's.
 	Old Version
-	// New takes its place, under a version that the backend chooses. New.Touched
-	// rises with every change and is never behind the clock at which it was
-	// made, so it can be that version.
+	// Create: there was no record.
+	Create bool
+	// New takes the place of what was there, under a version that the backend
+	// chooses. New.Touched rises with every change and is never behind the clock at
+	// which it was made, so it can be that version.
 	New model.Record
-	// Delete removes the record instead; New then only names the resource.
+	// Delete removes the record instead. New is the record as it was: for its Floor.
 	Delete bool
 	// Wake says that whoever watches the resource is to be signalled once the
 	// change is visible.
 	Wake bool
 }
 
-// Backend keeps records. All methods may be called concurrently.
+// Above reports whether a creation may be made where floor is the highest Floor of
+// what was deleted, read when the creation is made, not when it was prepared.
+func (c Change) Above(floor uint64) bool {
+	return c.New.Token > floor && c.New.Touched > model.Time(floor)
+}
+
+// Backend keeps records. All methods may be called concurrently. It may also be a
+// driver.Watcher and a driver.Initializer; the store is so then.
 type Backend interface {
-	// Load returns the record of a resource, or for one without a record an
-	// Entry that has just the resource's name, version 0 and the clock.
+	// Load returns the record of a resource. The clock may be of an earlier round
+	// trip than the record only if nothing changed the record in between. An error
+	// that wraps driver.ErrDamaged says that the record cannot be understood.
 	Load(ctx context.Context, resource string) (Entry, error)
 	// Swap makes one change and reports whether it did: false means that the
 	// version was another, and nothing was changed. After an error the change
-	// may have been made.
+	// may have been made; a failure to reach the data is an error, never false.
 	Swap(ctx context.Context, c Change) (bool, error)
 	// Scan yields the records that have holds, or with Query.Idle all of them.
 	// A record that is there throughout is yielded at least once. It may be
-	// followed by Swap while it goes on. It ends after the first error.
+	// followed by Swap while it goes on, and ends after the first error. A damaged
+	// record hides no other: its error comes when all that can be read was yielded.
 	Scan(ctx context.Context, q Query) iter.Seq2[Entry, error]
 	// Traits are those of the store.
 	Traits() driver.Traits
@@ -69,9 +81,5 @@ type Query struct {
 	Idle     bool   // also records without holds
 }
 
-// Batcher is a Backend that can do many resources in one round trip. The i-th
-// result belongs to the i-th argument; no resource comes twice.
-type Batcher interface {
-	LoadAll(ctx context.Context, resources []string) ([]Entry, error)
-	SwapAll(ctx context.Context, cs []Change) ([]bool, error)
-}
+// New makes a store of the backend.
+func New(b Backend) *base.Store { return base.New(Update(b)) }

@@ -27,11 +27,8 @@ func FuzzModelAgainstCAS(f *testing.F) {
 			return // a history that goes wrong can do so in fewer steps
 		}
 		r := &replay{t: t, script: script, backend: newBackend(), records: make(map[string]model.Record)}
-		var b cas.Backend = r.backend
-		if r.next(2) == 0 {
-			b = batcher{r.backend}
-		}
-		r.store = drivertest.NewRepeater(cas.New(b))
+		r.next(2)
+		r.store = drivertest.NewRepeater(cas.New(r.backend))
 		r.backend.mishaps = func(string) mishap {
 			// Bytes give out, so mishaps do.
 			if what := mishap(r.next(12)); what <= failsAfter && what != nothing {

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
@@ -29,7 +32,7 @@ func first(do func() mishap) func(string) mishap {
 	}
 }
 
-func mustAcquire(t *testing.T, s *cas.Store, q driver.AcquireRequest) driver.HoldRef {
+func mustAcquire(t *testing.T, s *base.Store, q driver.AcquireRequest) driver.HoldRef {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), q)
 	if err != nil {
@@ -47,7 +50,7 @@ func TestConflictIsDecidedAnew(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		b.records["r"] = cas.Entry{Record: r, Version: 99}
+		b.records["r"] = cas.Entry{Entry: base.Entry{Record: r}, Version: 99}
 		b.now += 5_000_000
 		return nothing
 	})
@@ -58,25 +61,113 @@ func TestConflictIsDecidedAnew(t *testing.T) {
 	}
 }
 
-// Whatever loses every race fails in the end, as unknown: not held, not lost.
+// What is not urgent and loses every race fails in the end, as unknown: not held,
+// not lost. A renewal goes on until its ctx ends. One record that others change all
+// the time holds up none of the rest.
 func TestEndlessConflicts(t *testing.T) {
-	b := newBackend()
-	s := cas.New(batcher{b})
-	ref := mustAcquire(t, s, ask("r", "a"))
-	other := mustAcquire(t, s, ask("other", "a"))
-	b.mishaps = func(resource string) mishap {
-		if resource == "r" || resource == "new" {
-			return conflict
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		s := cas.New(b)
+		ref := mustAcquire(t, s, ask("r", "a"))
+		other := mustAcquire(t, s, ask("other", "a"))
+		b.mishaps = func(resource string) mishap {
+			if resource == "r" || resource == "new" {
+				return conflict
+			}
+			return nothing
 		}
-		return nothing
+		_, err := s.Acquire(t.Context(), ask("new", "a"))
+		unknown(t, "acquire", err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		b.loads = 0
+		rs, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}, {HoldRef: other, TTL: time.Hour}})
+		if err != nil || rs[1].Err != nil || rs[1].Left != time.Hour {
+			t.Errorf("renewals %v, error %v; want the second done", rs, err)
+		}
+		unknown(t, "renewal", rs[0].Err)
+		if !errors.Is(rs[0].Err, context.DeadlineExceeded) || b.loads < 1000 {
+			t.Errorf("the renewal was given up after %d tries: %v", b.loads, rs[0].Err)
+		}
+	})
+}
+
+// A renewal comes through in the end, however often others were faster.
+func TestRenewalsDoNotGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		s := cas.New(b)
+		ref := mustAcquire(t, s, ask("r", "a"))
+		lost := 0
+		b.mishaps = func(string) mishap {
+			if lost++; lost < 3000 {
+				return conflict
+			}
+			return nothing
+		}
+		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+		if err != nil || rs[0].Err != nil || rs[0].Left != time.Hour {
+			t.Errorf("renewal %+v, error %v", rs, err)
+		}
+	})
+}
+
+// Those of one process do not race one another: each waits for its turn, renewals
+// before others.
+func TestRenewalsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		s := cas.New(slow{b})
+		ref := mustAcquire(t, s, ask("r", "a"))
+		b.trips = 0
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				if _, err := s.Acquire(t.Context(), ask("r", fmt.Sprint(i))); !errors.Is(err, driver.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+		if took := time.Since(start); err != nil || rs[0].Err != nil || took > 3*trip {
+			t.Errorf("renewal %+v, error %v, after %v; want it second in the line", rs, err, took)
+		}
+		all.Wait()
+	})
+}
+
+// trip is what a slow backend takes for each call.
+const trip = 10 * time.Millisecond
+
+type slow struct{ *backend }
+
+func (s slow) Load(ctx context.Context, resource string) (cas.Entry, error) {
+	time.Sleep(trip)
+	return s.backend.Load(ctx, resource)
+}
+
+func (s slow) Swap(ctx context.Context, c cas.Change) (bool, error) {
+	time.Sleep(trip)
+	return s.backend.Swap(ctx, c)
+}
+
+// A repeat is confirmed by a swap: the first attempt may have had no answer because
+// no copy had what it wrote.
+func TestRepeatIsWritten(t *testing.T) {
+	b := newBackend()
+	s := cas.New(b)
+	q := ask("r", "a")
+	first := mustAcquire(t, s, q)
+	version := b.records["r"].Version
+	if again := mustAcquire(t, s, q); again != first || b.records["r"].Version == version {
+		t.Errorf("the repeat says %+v, after %+v; written: %v", again, first, b.records["r"].Version != version)
 	}
-	_, err := s.Acquire(t.Context(), ask("new", "a"))
-	unknown(t, "acquire", err)
-	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}, {HoldRef: other, TTL: time.Hour}})
-	if err != nil || rs[1].Err != nil || rs[1].Left != time.Hour {
-		t.Errorf("renewals %v, error %v; want the second done", rs, err)
+	b.mishaps = func(string) mishap { return failsBefore }
+	if _, err := s.Acquire(t.Context(), q); !errors.Is(err, errWire) {
+		t.Errorf("a repeat that could not be confirmed: %v", err)
 	}
-	unknown(t, "renewal", rs[0].Err)
 }
 
 func unknown(t *testing.T, what string, err error) {
@@ -120,46 +211,33 @@ func TestSwapWithoutAnswer(t *testing.T) {
 
 // A batch that fails half-way leaves unknown what it did not decide, and no more.
 func TestBatchWithoutAnswer(t *testing.T) {
-	for name, backends := range map[string]func(*backend) cas.Backend{
-		"one by one": func(b *backend) cas.Backend { return b },
-		"batches":    func(b *backend) cas.Backend { return batcher{b} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBackend()
-			s := cas.New(backends(b))
-			var qs []driver.RenewRequest
-			for i := range 4 {
-				qs = append(qs, driver.RenewRequest{HoldRef: mustAcquire(t, s, ask(fmt.Sprint(i), "a")), TTL: time.Hour})
-			}
-			qs[1].Token++
-			b.mishaps = func(resource string) mishap {
-				if resource == "2" {
-					return failsAfter
-				}
-				return nothing
-			}
-			rs, err := s.Renew(t.Context(), qs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !errors.Is(rs[1].Err, driver.ErrLost) {
-				t.Errorf("what was lost before the swap: %v", rs[1].Err)
-			}
-			unknown(t, "renewal", rs[2].Err)
-			for i, r := range rs {
-				left := b.records[qs[i].Resource].Record.Holds[0].End - b.now
-				if r.Err == nil && left != model.Time(time.Hour/time.Microsecond) {
-					t.Errorf("%d is said to be renewed and has %d µs left", i, left)
-				}
-			}
-		})
+	b := newBackend()
+	s := cas.New(b)
+	var qs []driver.RenewRequest
+	for i := range 4 {
+		qs = append(qs, driver.RenewRequest{HoldRef: mustAcquire(t, s, ask(fmt.Sprint(i), "a")), TTL: time.Hour})
 	}
+	qs[1].Token++
+	b.mishaps = func(resource string) mishap {
+		if resource == "2" {
+			return failsAfter
+		}
+		return nothing
+	}
+	rs, err := s.Renew(t.Context(), qs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rs[0].Err != nil || !errors.Is(rs[1].Err, driver.ErrLost) || rs[3].Err != nil {
+		t.Errorf("what was decided: %v", rs)
+	}
+	unknown(t, "renewal", rs[2].Err)
 }
 
 // A damaged record costs the others of its batch nothing.
 func TestBatchWithDamage(t *testing.T) {
 	b := newBackend()
-	s := cas.New(batcher{b})
+	s := cas.New(b)
 	var qs []driver.ReleaseRequest
 	for _, r := range []string{"1", "2", "3"} {
 		qs = append(qs, driver.ReleaseRequest{HoldRef: mustAcquire(t, s, ask(r, "a"))})
@@ -174,14 +252,15 @@ func TestBatchWithDamage(t *testing.T) {
 	}
 }
 
-// A batch takes two round trips, however many resources and requests it has.
+// All that a batch asks of one record takes two round trips.
 func TestBatchTakesTwoTrips(t *testing.T) {
 	b := newBackend()
-	s := cas.New(batcher{b})
+	s := cas.New(b)
 	var qs []driver.RenewRequest
 	for i := range 100 {
-		ref := mustAcquire(t, s, ask(fmt.Sprint(i), "a"))
-		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: time.Hour}, driver.RenewRequest{HoldRef: ref, TTL: time.Minute})
+		q := ask("r", fmt.Sprint(i))
+		q.Mode = driver.Shared
+		qs = append(qs, driver.RenewRequest{HoldRef: mustAcquire(t, s, q), TTL: time.Hour})
 	}
 	b.trips = 0
 	rs, err := s.Renew(t.Context(), qs)
@@ -208,7 +287,7 @@ func TestSharedNeedsTraits(t *testing.T) {
 // Only what makes another try worth while wakes.
 func TestWakes(t *testing.T) {
 	b := newBackend()
-	s := cas.New(batcher{b})
+	s := cas.New(b)
 	ref := mustAcquire(t, s, ask("r", "a"))
 	if _, err := s.Acquire(t.Context(), ask("r", "b")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
@@ -235,42 +314,43 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// A sweep counts what it removed, leaves what changed meanwhile, and goes on in
-// chunks.
+// A sweep counts what it removed, decides anew what changed meanwhile, and goes on
+// in chunks.
 func TestSweepCounts(t *testing.T) {
-	for name, backends := range map[string]func(*backend) cas.Backend{
-		"one by one": func(b *backend) cas.Backend { return b },
-		"batches":    func(b *backend) cas.Backend { return batcher{b} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBackend()
-			s := cas.New(backends(b))
-			for i := range 1200 {
-				mustAcquire(t, s, ask(fmt.Sprintf("%04d", i), "a"))
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		s := cas.New(b)
+		for i := range 1200 {
+			mustAcquire(t, s, ask(fmt.Sprintf("%04d", i), "a"))
+		}
+		b.now += 120_000_000
+		mustAcquire(t, s, ask("live", "a"))
+		conflicts := 0
+		b.mishaps = func(resource string) mishap {
+			if resource == "0007" && conflicts < 3 {
+				conflicts++
+				return conflict
 			}
-			b.now += 120_000_000
-			mustAcquire(t, s, ask("live", "a"))
-			b.mishaps = func(resource string) mishap {
-				if resource == "0007" || resource == "0900" {
-					return conflict
-				}
-				return nothing
-			}
-			if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || got != (driver.SweepResult{Holds: 1198}) {
-				t.Errorf("swept %+v, error %v; want 1198 holds", got, err)
-			}
-			b.mishaps = nil
-			b.now++
-			if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || got != (driver.SweepResult{Holds: 2, Records: 1198}) {
-				t.Errorf("swept %+v, error %v; want 2 holds and 1198 records", got, err)
-			}
-			b.mishaps = func(string) mishap { return failsAfter }
-			b.now++
-			if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); !errors.Is(err, errWire) || got != (driver.SweepResult{}) {
-				t.Errorf("swept %+v, error %v; want the backend's error", got, err)
-			}
-		})
-	}
+			return nothing
+		}
+		if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || got != (driver.SweepResult{Holds: 1200}) {
+			t.Errorf("swept %+v, error %v; want 1200 holds", got, err)
+		}
+		b.now++
+		got, err := s.Sweep(t.Context(), driver.SweepRequest{Most: 250})
+		if err != nil || got != (driver.SweepResult{Records: 250, More: true}) {
+			t.Errorf("swept %+v, error %v; want 250 records, and more", got, err)
+		}
+		if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); err != nil || got != (driver.SweepResult{Records: 950}) {
+			t.Errorf("swept %+v, error %v; want the other 950 records", got, err)
+		}
+		mustAcquire(t, s, ask("0001", "a"))
+		b.now += 120_000_000
+		b.mishaps = func(string) mishap { return failsAfter }
+		if got, err := s.Sweep(t.Context(), driver.SweepRequest{}); !errors.Is(err, errWire) || got != (driver.SweepResult{}) {
+			t.Errorf("swept %+v, error %v; want the backend's error", got, err)
+		}
+	})
 }
 
 // A damaged record is reported by a sweep, and what came before it is done.

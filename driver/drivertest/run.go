@@ -14,6 +14,7 @@ type subtest struct {
 func Run(t *testing.T, open func(t *testing.T) *Harness) {
 	for _, topic := range [][]subtest{
 		ownership, records, modes, lifetimes, batches, views, sweeping, waking, waiters, outages, naming, histories,
+		churning,
 	} {
 		for _, s := range topic {
 			t.Run(s.name, func(t *testing.T) {

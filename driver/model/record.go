@@ -1,9 +1,8 @@
 // Package model is the state machine of a lock: pure functions on the record of
 // one resource. It does no I/O and has no clock; it is told the time.
 //
-// Stores that can compare and swap run it in production, through package cas.
-// For stores that decide by a statement of their own it is the oracle that
-// tests compare them with.
+// Stores on package base run it in production. For stores that decide by a
+// statement of their own it is the oracle that tests compare them with.
 //
 // Records are values: no function changes the holds of the record it is given,
 // so a record may be shared between goroutines.
@@ -111,36 +110,17 @@ func (h Hold) status(resource string, now Time) driver.Status {
 	}
 }
 
-// find returns the index of the hold that matches, or -1.
-func (r Record) find(ref driver.HoldRef) int {
-	for i := range r.Holds {
-		if r.Holds[i].matches(ref) {
-			return i
-		}
-	}
-	return -1
-}
+// Touch returns the record as changed now though it is the same: a repeat of an
+// acquire is confirmed so where a write is what tells that all copies have it.
+func Touch(r Record, now Time) Record { return r.touched(now, r.Holds) }
+
+// Floor is what a store has to remember of a record that it deletes: the highest
+// number that the record has given.
+func (r Record) Floor() uint64 { return max(r.Token, uint64(max(r.Touched, 0))) }
 
 // touched returns the record as changed now, with other holds.
 func (r Record) touched(now Time, holds []Hold) Record {
 	r.Touched = max(r.Touched+1, now)
 	r.Holds = holds
 	return r
-}
-
-// without returns the holds but for the i-th.
-func (r Record) without(i int) []Hold {
-	if len(r.Holds) == 1 {
-		return nil
-	}
-	holds := make([]Hold, 0, len(r.Holds)-1)
-	return append(append(holds, r.Holds[:i]...), r.Holds[i+1:]...)
-}
-
-// with returns the holds with the i-th replaced.
-func (r Record) with(i int, h Hold) []Hold {
-	holds := make([]Hold, len(r.Holds))
-	copy(holds, r.Holds)
-	holds[i] = h
-	return holds
 }

@@ -5,7 +5,7 @@
 --
 -- listed is 1 for all that have holds, so that listing holds does not read a
 -- million idle rows. A release leaves it, else it and the next acquire would each
--- write a page more; a sweep clears it.
+-- write a page more; a sweep clears it, and finds the row by the index idle then.
 CREATE TABLE resources (
     resource TEXT NOT NULL PRIMARY KEY,
     touched  INTEGER NOT NULL,
@@ -17,6 +17,8 @@ CREATE TABLE resources (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX listed ON resources (resource) WHERE listed IS NOT NULL;
+
+CREATE INDEX idle ON resources (touched, resource) WHERE listed IS NULL;
 
 -- One row. The store's clock is base plus the time since the boot that boot
 -- names. floor is the highest token or version of any record ever deleted.

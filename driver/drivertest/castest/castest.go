@@ -50,7 +50,7 @@ func (b *bench) load(resource string) cas.Entry {
 	if err != nil {
 		b.t.Fatalf("load of %q: %v", resource, err)
 	}
-	if e.Record.Resource != resource || e.Now <= 0 {
+	if e.Record.Resource != resource || e.Now <= 0 || e.Missing && len(e.Record.Holds) > 0 || !e.Missing && e.Version == 0 {
 		b.t.Fatalf("load of %q gave %+v", resource, e)
 	}
 	return e
@@ -85,7 +85,7 @@ func (b *bench) granted(e cas.Entry, lockID string) cas.Change {
 	if err != nil || !changed {
 		b.t.Fatalf("the model grants nothing: %v", err)
 	}
-	return cas.Change{Old: e.Version, New: r}
+	return cas.Change{Old: e.Version, Create: e.Missing, New: r}
 }
 
 // released is the change that releases the first hold.
@@ -121,7 +121,7 @@ func (b *bench) gone(resource string) {
 	b.t.Helper()
 	e := b.must(b.granted(b.load(resource), "passing"))
 	e = b.must(released(e))
-	if e = b.must(b.deleted(e)); e.Version != 0 || e.Record.Token != 0 {
+	if e = b.must(b.deleted(e)); !e.Missing {
 		b.t.Fatalf("%q was deleted and is still there: %+v", resource, e)
 	}
 }
@@ -130,7 +130,7 @@ func (b *bench) gone(resource string) {
 func (b *bench) same(want cas.Entry) {
 	b.t.Helper()
 	got := b.load(want.Record.Resource)
-	if got.Version != want.Version || fmt.Sprintf("%+v", got.Record) != fmt.Sprintf("%+v", want.Record) {
+	if got.Version != want.Version || got.Missing != want.Missing || fmt.Sprintf("%+v", got.Record) != fmt.Sprintf("%+v", want.Record) {
 		b.t.Errorf("the record is now\n%+v, version %d; it was\n%+v, version %d", got.Record, got.Version, want.Record, want.Version)
 	}
 }

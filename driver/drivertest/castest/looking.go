@@ -11,7 +11,6 @@ var looking = []subtest{
 	{"scan", scan},
 	{"scan_and_swap", scanAndSwap},
 	{"scan_broken_off", scanBrokenOff},
-	{"batches", batches},
 }
 
 // scanned returns the names that a scan yields, each once.
@@ -22,7 +21,7 @@ func (b *bench) scanned(q cas.Query) []string {
 		if err != nil {
 			b.t.Fatalf("scan: %v", err)
 		}
-		if e.Version == 0 || e.Now <= 0 {
+		if e.Missing || e.Version == 0 || e.Now <= 0 {
 			b.t.Errorf("scan yields %+v", e)
 		}
 		names = append(names, e.Record.Resource)
@@ -103,59 +102,5 @@ func scanBrokenOff(b *bench) {
 	b.must(b.granted(b.load("after"), "a"))
 	if n := len(b.scanned(cas.Query{})); n != 11 {
 		b.t.Errorf("scan yields %d records, want 11", n)
-	}
-}
-
-// A batch answers for each resource, in order, as if it had been asked alone.
-func batches(b *bench) {
-	batcher, ok := b.Backend.(cas.Batcher)
-	if !ok {
-		b.t.Skip("this backend does one resource at a time")
-	}
-	var names []string
-	for i := range 600 {
-		names = append(names, fmt.Sprint("r", (i*7)%600))
-		if i%2 == 0 {
-			b.must(b.granted(b.load(names[i]), "a"))
-		}
-	}
-	entries, err := batcher.LoadAll(b.t.Context(), names)
-	if err != nil || len(entries) != len(names) {
-		b.t.Fatalf("loaded %d of %d, error %v", len(entries), len(names), err)
-	}
-	changes := make([]cas.Change, len(names))
-	for i, e := range entries {
-		if e.Record.Resource != names[i] || (e.Version != 0) != (i%2 == 0) || e.Now <= 0 {
-			b.t.Fatalf("entry %d of %q is %+v", i, names[i], e)
-		}
-		changes[i] = b.granted(e, "b")
-		switch i % 4 {
-		case 2, 3:
-			b.must(b.granted(b.load(names[i]), "quicker"))
-		}
-		if i%8 == 0 {
-			changes[i] = b.deleted(e)
-		}
-	}
-	done, err := batcher.SwapAll(b.t.Context(), changes)
-	if err != nil || len(done) != len(changes) {
-		b.t.Fatalf("swapped %d of %d, error %v", len(done), len(changes), err)
-	}
-	for i, ok := range done {
-		if want := i%4 < 2; ok != want {
-			b.t.Errorf("change %d was made: %v, want %v", i, ok, want)
-			continue
-		}
-		got := b.load(names[i])
-		switch {
-		case i%8 == 0:
-			if got.Version != 0 {
-				b.t.Errorf("%q is still there: %+v", names[i], got)
-			}
-		case ok && fmt.Sprintf("%+v", got.Record) != fmt.Sprintf("%+v", changes[i].New):
-			b.t.Errorf("%q is %+v, want %+v", names[i], got.Record, changes[i].New)
-		case !ok && got.Record.Holds[len(got.Record.Holds)-1].LockID != "quicker":
-			b.t.Errorf("%q is %+v, the quicker change is gone", names[i], got.Record)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
@@ -20,7 +21,7 @@ type memory struct {
 	mu       sync.Mutex
 	records  map[string]kept
 	versions cas.Version
-	floor    model.Time
+	floor    uint64
 	frozen   model.Time
 }
 
@@ -43,9 +44,15 @@ func (m *memory) clock(r kept) model.Time {
 func (m *memory) Load(ctx context.Context, resource string) (cas.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.records[resource]
-	k.record.Resource = resource
-	return cas.Entry{Record: k.record, Version: k.version, Now: m.clock(k)}, ctx.Err()
+	k, ok := m.records[resource]
+	if !ok {
+		floor := m.floor
+		if m.mutant == "creation after the clock went back" {
+			floor = 0
+		}
+		return cas.Entry{Entry: base.Missing(resource, floor, m.clock(k))}, ctx.Err()
+	}
+	return cas.Entry{Entry: base.Entry{Record: k.record, Now: m.clock(k)}, Version: k.version}, ctx.Err()
 }
 
 func (m *memory) Swap(ctx context.Context, c cas.Change) (bool, error) {
@@ -62,14 +69,21 @@ func (m *memory) Swap(ctx context.Context, c cas.Change) (bool, error) {
 	case "deletion ignores the version":
 		mine = mine || c.Delete
 	case "creation overwrites":
-		mine = mine || c.Old == 0
+		mine = mine || c.Create
 	}
-	late := c.Old == 0 && c.New.Touched < m.floor && m.mutant != "creation from before a deletion"
+	late := c.Create && !c.Above(m.floor) && m.mutant != "creation from before a deletion"
 	if !mine || late {
 		return false, nil
 	}
 	if c.Delete {
-		m.floor = max(m.floor, old.record.Touched)
+		floor := c.New.Floor()
+		switch m.mutant {
+		case "floor is of Touched alone":
+			floor = uint64(c.New.Touched)
+		case "floor is of tokens alone":
+			floor = c.New.Token
+		}
+		m.floor = max(m.floor, floor)
 		delete(m.records, c.New.Resource)
 		return true, nil
 	}
@@ -103,39 +117,12 @@ func (m *memory) Scan(ctx context.Context, q cas.Query) iter.Seq2[cas.Entry, err
 		}
 		for _, name := range names {
 			e, err := m.Load(ctx, name)
-			skip := e.Version == 0 || len(e.Record.Holds) == 0 && !q.Idle || q.Resource != "" && q.Resource != name
+			skip := e.Missing || len(e.Record.Holds) == 0 && !q.Idle || q.Resource != "" && q.Resource != name
 			if (err != nil || !skip) && !yield(e, err) {
 				return
 			}
 		}
 	}
-}
-
-func (m *memory) LoadAll(ctx context.Context, resources []string) ([]cas.Entry, error) {
-	var es []cas.Entry
-	for _, r := range resources {
-		e, err := m.Load(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		es = append(es, e)
-	}
-	if m.mutant == "batch answers in its own order" {
-		slices.Reverse(es)
-	}
-	return es, nil
-}
-
-func (m *memory) SwapAll(ctx context.Context, cs []cas.Change) ([]bool, error) {
-	var done []bool
-	for _, c := range cs {
-		ok, err := m.Swap(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		done = append(done, ok || m.mutant == "batch says done throughout")
-	}
-	return done, nil
 }
 
 func (m *memory) Traits() driver.Traits { return driver.Traits{Name: "memory"} }

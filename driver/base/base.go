@@ -1,0 +1,128 @@
+// Package base makes a driver.Store of anything that can do one thing: update
+// these resources by this decision. Package model decides; whoever writes a store
+// writes where records are kept, and no state machine.
+//
+// A store that has a lock of its own (a mutex, a transaction that locks its rows)
+// implements Backend: it lets the decision be made under that lock, once for each
+// record, whatever a batch asks of it. For one that can only compare and swap
+// there is package cas, which makes a Backend of it.
+package base
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// Backend keeps records. All methods may be called concurrently.
+//
+// It may also be a driver.Watcher and a driver.Initializer; the store is so then.
+type Backend interface {
+	// Update has each of the updates decided on the record of its resource and the
+	// store's clock, and makes the change that the decision asks for. Between what a
+	// decision saw and what it changed nobody else changes the record. No resource
+	// comes twice. The updates are independent of one another: they need not be
+	// made together, nor in order.
+	//
+	// What becomes of each is in its Err. One whose record is damaged or cannot be
+	// reached costs the others nothing if the store can help it. The error of the
+	// call as a whole, such as that of a commit, makes all outcomes unknown.
+	//
+	// urgent updates are renewals: a lock is lost if they come too late. They go
+	// before those that are not, among the callers of this process at least, and
+	// are not given up before ctx ends. A dead ctx changes nothing; a ctx that ends
+	// does not undo what was begun.
+	Update(ctx context.Context, us []Update, urgent bool) error
+
+	// Scan yields the records that have holds: of the resource that is named, or of
+	// all if the name is empty. A record that is there throughout is yielded at
+	// least once. It may be followed by Update while it goes on, and ends after the
+	// first error. A damaged record hides no other: its error comes when all that
+	// can be read was yielded.
+	Scan(ctx context.Context, resource string) iter.Seq2[Entry, error]
+
+	// Due yields the resources that a sweep may have to do with: those with a hold
+	// that no longer blocks, and those without holds whose record has not changed
+	// for idle; see model.Due. It may yield others, at the price of an Update that
+	// changes nothing. It should cost by what is due, not by what is there. Else it
+	// is like Scan.
+	Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error]
+
+	// Traits are those of the store.
+	Traits() driver.Traits
+	// Close is that of the store.
+	Close() error
+}
+
+// Update is what is asked of one resource.
+type Update struct {
+	Resource string
+	// Decide says what is to become of the record, or of the Missing one of a
+	// resource that has none. The clock is read while the record can no longer
+	// change, or after it was read where a swap finds out that it did.
+	//
+	// It may be called again, on the record as it is then, if what it decided could
+	// not be made for sure: the last call counts. It does no I/O and keeps neither
+	// the record nor what is in it; it must not be called after Update has returned.
+	Decide func(Entry) Change
+	// Err is set by the Backend: nil if the last decision was made. An error that
+	// wraps driver.ErrDamaged says that the record cannot be understood; it is left
+	// as it is. After any other error the change may have been made.
+	Err error
+}
+
+// Action is what a decision asks for.
+type Action uint8
+
+// The actions.
+const (
+	// Keep leaves the record as it is. Such a decision may be made on any state
+	// that the record had during the call.
+	Keep Action = iota
+	// Confirm has nothing to store, but answers with what was stored by an earlier
+	// call that may have failed half-way. Where a change waits for copies of the
+	// data, Confirm must too: by writing Record. Elsewhere it is Keep.
+	Confirm
+	// Put stores Record, made or changed.
+	Put
+	// Delete removes the record. Record is as it was, for its Floor.
+	Delete
+)
+
+// Change is a decision.
+type Change struct {
+	Action Action
+	Record model.Record
+	// Wake says that whoever watches the resource is to be signalled once the
+	// change can be seen.
+	Wake bool
+	// Courtesy says that the change is not needed: the answer is the same without
+	// it. It is tried once, if that can be done soon, and its failure is none.
+	Courtesy bool
+}
+
+// Entry is a record as it was read.
+type Entry struct {
+	Record model.Record
+	// Now is the store's clock, read not before the record.
+	Now model.Time
+	// Missing: there is no record. See the function Missing.
+	Missing bool
+}
+
+// Missing is the entry of a resource without a record. floor is the highest
+// model.Record.Floor of the records that the store ever deleted, of all or of this
+// resource's alone. What is made of the entry has its Token and Touched above
+// floor: so neither comes again, though the clock may have been set back, and a
+// store that compares and swaps knows by it a record that was prepared before
+// another came and went.
+func Missing(resource string, floor uint64, now model.Time) Entry {
+	return Entry{
+		Record:  model.Record{Resource: resource, Token: floor, Touched: model.Time(floor)},
+		Now:     now,
+		Missing: true,
+	}
+}

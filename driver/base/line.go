@@ -1,0 +1,67 @@
+package base
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Line lets one caller in at a time: who is urgent first, and otherwise in the
+// order of coming. Its zero value is ready. It is for backends that have only one
+// place to work at, such as the connection that writes.
+type Line struct {
+	mu     sync.Mutex
+	inside bool
+	queues [2][]chan struct{} // of those who are urgent, and the others
+}
+
+// Enter waits until it is the caller's turn, or ctx ends. After it has returned
+// nil the caller must Leave.
+func (l *Line) Enter(ctx context.Context, urgent bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if !l.inside {
+		l.inside = true
+		l.mu.Unlock()
+		return nil
+	}
+	q := &l.queues[1]
+	if urgent {
+		q = &l.queues[0]
+	}
+	turn := make(chan struct{})
+	*q = append(*q, turn)
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	i := slices.Index(*q, turn)
+	if i >= 0 {
+		*q = slices.Delete(*q, i, i+1)
+	}
+	l.mu.Unlock()
+	if i < 0 {
+		l.Leave() // it had just become the caller's turn
+	}
+	return ctx.Err()
+}
+
+// Leave lets the next one in.
+func (l *Line) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.queues {
+		if q := l.queues[i]; len(q) > 0 {
+			close(q[0])
+			q[0] = nil
+			l.queues[i] = q[1:]
+			return
+		}
+	}
+	l.inside = false
+}

@@ -1,0 +1,149 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Draft is a record that a batch of requests changes together: whatever their
+// number, its holds are copied once and gone through once, not for each request.
+type Draft struct {
+	record  Record
+	now     Time
+	changed bool           // the record's holds are the draft's own
+	gone    []bool         // by index: released. Nil: none is
+	looks   int            // how often a hold was looked for
+	byLock  map[string]int // the index of each lock ID's hold, once that pays
+	doubled bool           // byLock does not have all: only a record made by hand can be so
+}
+
+// indexAfter is after how many looks an index of the holds pays.
+const indexAfter = 4
+
+// Edit begins to change a record at a moment.
+func Edit(r Record, now Time) Draft { return Draft{record: r, now: now} }
+
+// Renew extends a hold as the function Renew does.
+func (d *Draft) Renew(q driver.RenewRequest) driver.RenewResult {
+	i := d.find(q.HoldRef)
+	if i < 0 || !d.record.Holds[i].live(d.now) || d.record.Holds[i].Released {
+		return driver.RenewResult{Left: driver.Unknown, Err: lost(q.HoldRef)}
+	}
+	h := d.own(i)
+	h.Renewed = d.now
+	if end := d.now.plus(q.TTL); q.Exact || end > h.End {
+		h.End = end
+	}
+	return driver.RenewResult{Left: h.End.until(d.now)}
+}
+
+func lost(ref driver.HoldRef) error {
+	return fmt.Errorf("hold of %q by lock ID %q: %w", ref.Resource, ref.LockID, driver.ErrLost)
+}
+
+// Release ends a hold as the function Release does.
+func (d *Draft) Release(q driver.ReleaseRequest) (found bool) {
+	i := d.find(q.HoldRef)
+	if i < 0 {
+		return false
+	}
+	if q.After == 0 || !d.record.Holds[i].live(d.now) {
+		d.remove(i)
+		return true
+	}
+	h := d.own(i)
+	h.End = min(h.End, d.now.plus(q.After))
+	h.Released = true
+	return true
+}
+
+// Record ends the draft, and returns the record as it is now, and whether it was
+// changed at all.
+func (d *Draft) Record() (_ Record, changed bool) {
+	if !d.changed {
+		return d.record, false
+	}
+	if d.gone != nil {
+		kept := d.record.Holds[:0]
+		for i, h := range d.record.Holds {
+			if !d.gone[i] {
+				kept = append(kept, h)
+			}
+		}
+		clear(d.record.Holds[len(kept):]) // they hold on to their texts
+		d.record.Holds = kept
+	}
+	if len(d.record.Holds) == 0 {
+		d.record.Holds = nil
+	}
+	return d.record, true
+}
+
+// change makes the holds the draft's own. Touched rises with each request, as if
+// they came one by one.
+func (d *Draft) change() {
+	if !d.changed {
+		d.record.Holds = slices.Clone(d.record.Holds)
+		d.changed = true
+	}
+	d.record = Touch(d.record, d.now)
+}
+
+func (d *Draft) own(i int) *Hold {
+	d.change()
+	return &d.record.Holds[i]
+}
+
+func (d *Draft) remove(i int) {
+	if !d.changed && len(d.record.Holds) == 1 { // as most are: nothing needs a copy
+		d.record = d.record.touched(d.now, nil)
+		d.changed = true
+		return
+	}
+	d.change()
+	if d.gone == nil {
+		d.gone = make([]bool, len(d.record.Holds))
+	}
+	d.gone[i] = true
+}
+
+// find returns the index of the hold that matches, or -1.
+func (d *Draft) find(ref driver.HoldRef) int {
+	if d.looks++; d.looks > indexAfter {
+		d.index()
+		i, ok := d.byLock[ref.LockID]
+		switch {
+		case ok && d.there(i, ref):
+			return i
+		case !d.doubled:
+			return -1
+		}
+	}
+	for i := range d.record.Holds {
+		if d.there(i, ref) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *Draft) there(i int, ref driver.HoldRef) bool {
+	return i < len(d.record.Holds) && d.record.Holds[i].matches(ref) && (d.gone == nil || !d.gone[i])
+}
+
+func (d *Draft) index() {
+	if d.byLock != nil {
+		return
+	}
+	d.byLock = make(map[string]int, len(d.record.Holds))
+	for i := range d.record.Holds {
+		lockID := d.record.Holds[i].LockID
+		if _, ok := d.byLock[lockID]; ok {
+			d.doubled = true
+			continue
+		}
+		d.byLock[lockID] = i
+	}
+}

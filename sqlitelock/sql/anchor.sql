@@ -1,1 +1,0 @@
-UPDATE meta SET boot = ?, base = ?

@@ -1,1 +1,0 @@
-DELETE FROM resources WHERE resource = ? AND touched = ? AND listed IS ?

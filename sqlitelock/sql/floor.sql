@@ -1,1 +1,0 @@
-SELECT floor FROM meta

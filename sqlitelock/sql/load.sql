@@ -1,1 +1,0 @@
-SELECT touched, listed, token, holds FROM resources WHERE resource = ?

@@ -1,1 +1,0 @@
-SELECT boot, base, floor FROM meta

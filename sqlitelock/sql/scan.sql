@@ -1,3 +1,0 @@
-SELECT touched, listed, token, holds, resource
-FROM resources
-WHERE resource > ? ORDER BY resource LIMIT ?
