@@ -113,7 +113,7 @@ func TestErrorTexts(t *testing.T) {
 			`holdfast: lock "s": invalid: TTL 1ms is below 500ms`:                                                  second(c.Lock(t.Context(), "s", &holdfast.LockOptions{TTL: time.Millisecond})),
 			`holdfast: renew "r": context canceled`:                                                                h.Renew(dead, 0),
 			`holdfast: no hold of lock ID "nobody" to renew: lost`:                                                 second(c.RenewID(t.Context(), "nobody", time.Hour)),
-			"holdfast: lock of \"lost\" lost: the store no longer has it: released by force, or its clock stepped": lost.Unlock(t.Context()),
+			"holdfast: lock of \"lost\" lost: the store no longer has it: released by force, or the store lost its data or its clock stepped": lost.Unlock(t.Context()),
 		} {
 			if err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)

@@ -56,8 +56,9 @@ var (
 	// the process or the machine stood still.
 	ErrExpired = errors.New("its time ran out")
 	// ErrForced: the store no longer has the hold before its time: somebody
-	// released it by force, purged it, or the store's clock stepped.
-	ErrForced = errors.New("the store no longer has it: released by force, or its clock stepped")
+	// released it by force, purged it, or the store lost its data or its clock
+	// stepped.
+	ErrForced = errors.New("the store no longer has it: released by force, or the store lost its data or its clock stepped")
 	// ErrUnreachable: no renewal got through in time.
 	ErrUnreachable = errors.New("no renewal got through in time")
 	// ErrReleased: the hold was given up by Unlock.

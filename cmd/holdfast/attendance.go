@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"syscall"
@@ -143,7 +142,7 @@ func (a *attendance) passAll() {
 // lose has a command ended whose lock was taken away. When it is time that has
 // run out the guard sees to that, and knows whether the command had ended before.
 func (a *attendance) lose() {
-	why := lossOf(a.hold)
+	why := a.lossOf(a.hold)
 	if a.lenient {
 		say("the lock of %q was lost while %q runs: %v. It runs on, and another may run beside it", a.resource, a.command[0], why)
 		return
@@ -152,14 +151,6 @@ func (a *attendance) lose() {
 		a.lost = true
 		a.guard.End()
 	}
-}
-
-// lossOf is why the lock was lost.
-func lossOf(hold *holdfast.Hold) error {
-	if lost, ok := errors.AsType[*holdfast.LostError](context.Cause(hold.Context())); ok {
-		return lost.Cause
-	}
-	return holdfast.ErrUnreachable // no answer came in time
 }
 
 // stop is for when run's group was to be stopped: by the key, while it was in

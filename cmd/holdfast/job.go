@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ func (j *job) run(ctx context.Context) error {
 	defer g.Close()
 	l, err := j.await(ctx, signals, &holdfast.Options{Trace: &holdfast.Trace{
 		Renewed: func(h *holdfast.Hold, err error) {
+			j.failed.Store(&err)
 			if err == nil {
 				extend(g, h)
 			}
@@ -124,7 +126,7 @@ func (j *job) environment(hold *holdfast.Hold) []string {
 func (j *job) notStarted(hold *holdfast.Hold, err error) error {
 	switch {
 	case errors.Is(err, guard.ErrLate):
-		return exitf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", j.resource, j.command[0], lossOf(hold))
+		return exitf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", j.resource, j.command[0], j.lossOf(hold))
 	case errors.Is(err, guard.ErrFell):
 		return exitf(statusFailed, "the process that was to guard %q was killed, so the command was not run; run it again", j.command[0])
 	case errors.Is(err, fs.ErrNotExist):
@@ -133,9 +135,21 @@ func (j *job) notStarted(hold *holdfast.Hold, err error) error {
 	return cannotRun(j.command[0], err)
 }
 
+// lossOf is why the lock was lost. When the guard ends the command, which it does
+// before the time has run out, the hold does not know it yet.
+func (j *job) lossOf(hold *holdfast.Hold) error {
+	if lost, ok := errors.AsType[*holdfast.LostError](context.Cause(hold.Context())); ok {
+		return lost.Cause
+	}
+	if err := j.failed.Load(); err != nil && *err != nil {
+		return fmt.Errorf("%w: %w", holdfast.ErrUnreachable, cmp.Or(errors.Unwrap(*err), *err))
+	}
+	return holdfast.ErrUnreachable // no answer came in time
+}
+
 // loss is the exit of a job whose lock was lost. The command has ended by now.
 func (j *job) loss(hold *holdfast.Hold, result guard.Result) error {
-	why := lossOf(hold)
+	why := j.lossOf(hold)
 	advice := "run it again"
 	if !errors.Is(why, holdfast.ErrForced) {
 		advice = "run it again, and let a longer --ttl survive longer silence"

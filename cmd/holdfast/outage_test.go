@@ -57,6 +57,13 @@ func (s outages) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.G
 	return g, err
 }
 
+func (s outages) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if err := outage(s.file); err != nil {
+		return nil, err
+	}
+	return s.Store.Renew(ctx, qs)
+}
+
 func (s outages) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := outage(s.file); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,8 @@ type job struct {
 	policy
 	command []string
 	path    string // of the command's file
+
+	failed atomic.Pointer[error] // how the last renewal went
 }
 
 // parse reads the arguments, of which dash stood before the first --.
