@@ -11,8 +11,8 @@ import (
 
 // attempt is the context of one call of the store: it ends with the caller's and
 // with the Client (unless detached), and after a time of its own. It costs
-// nothing more until the store asks for a channel, which one in memory never
-// does.
+// nothing more until the store asks for a channel, or again and again for its
+// error, which one in memory never does: docs/adr/0018.
 type attempt struct {
 	parent   context.Context
 	client   *Client
@@ -22,6 +22,7 @@ type attempt struct {
 
 	making sync.Mutex
 	inner  atomic.Pointer[inner] // made on demand
+	polls  atomic.Int32          // calls of Err
 	ended  atomic.Bool
 }
 
@@ -75,6 +76,9 @@ func (a *attempt) end(err error) error {
 	return err
 }
 
+// fewPolls is how often a store asks for the error that looks before each step.
+const fewPolls = 8
+
 func (a *attempt) Deadline() (time.Time, bool) { return a.made().Deadline() }
 func (a *attempt) Done() <-chan struct{}       { return a.made().Done() }
 
@@ -83,6 +87,9 @@ func (a *attempt) Err() error {
 	switch {
 	case made != nil:
 		return made.Err()
+	case a.polls.Add(1) > fewPolls:
+		// It may go on until this says that the time is over.
+		return a.made().Err()
 	case a.detached:
 		return nil
 	case a.client.life.Err() != nil:

@@ -91,6 +91,30 @@ func TestStoreSeesTheCallersContext(t *testing.T) {
 	}
 }
 
+// polling is a store that never asks its ctx for a channel.
+type polling struct{ driver.Store }
+
+func (polling) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Grant, error) {
+	for ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	return driver.Grant{}, ctx.Err()
+}
+
+// The time of an attempt is over for a store that only polls, too.
+func TestAttemptThatIsPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, polling{memlock.New(nil)}, &holdfast.Options{TTL: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err := c.TryLock(ctx, "r", nil)
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
+			t.Errorf("three attempts of 1 s ended after %v with %v", took, err)
+		}
+	})
+}
+
 // An error says once whose it is, what was being done, and why it failed.
 func TestErrorTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
