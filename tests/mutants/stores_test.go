@@ -26,6 +26,12 @@ var storeMutants = []struct {
 			new:  "token := uint64(1)\n",
 			test: "TestConformance/S09_tokens_rise",
 		},
+		{
+			name: "limits are not compared", file: "driver/model/acquire.go",
+			old:  " ||\n\t\tq.LimitDiffers(h.Mode, h.Limit)",
+			new:  "",
+			test: "TestConformance/S25_limits",
+		},
 	}},
 	{store: "sqlite", suite: suite{"sqlitelock", ".", working}, mutants: []mutant{
 		{
@@ -144,6 +150,24 @@ var storeMutants = []struct {
 			test:    "TestConformance/S07_renewal_after_expiry",
 		},
 		{
+			name: "limits are not compared", file: "mongolock/statements.go",
+			old:  "\t\t\tnot(limitDiffers),\n",
+			new:  "",
+			test: "TestConformance/S25_limits",
+		},
+		{
+			name: "a repeat is answered from what one member has", file: "mongolock/statements.go",
+			old:  `cond(or(tmp("granted"), tmp("repeated")), tmp("touched")`,
+			new:  `cond(tmp("granted"), tmp("touched")`,
+			test: "TestRepeatWrites",
+		},
+		{
+			name: "a call takes part in the transaction of its ctx", file: "internal/mongokit/commands.go",
+			old:  "return mongo.NewSessionContext(ctx, nil)",
+			new:  "return ctx",
+			test: "TestOutsideTransactions",
+		},
+		{
 			name: "a hold blocks at its end", file: "mongolock/statements.go",
 			old:  `lte(lock("expiresAt"), tmp("now"))`,
 			new:  `lt(lock("expiresAt"), tmp("now"))`,
@@ -156,6 +180,18 @@ var storeMutants = []struct {
 			old:  "(ref.holdId == '' || h.holdId == ref.holdId) && (ref.token == 0 || h.token == ref.token)",
 			new:  "true",
 			test: "TestConformance/opensearch/S04_release_repeated",
+		},
+		{
+			name: "limits are not compared", file: "eslock/acquire.painless",
+			old:  "!params.ownLimit && h.limit != null && h.limit != params.limit",
+			new:  "false",
+			test: "TestConformance/opensearch/S25_limits",
+		},
+		{
+			name: "a repeat is answered from what one node has", file: "eslock/acquire.painless",
+			old:  "  write(ctx._source, r, r.holds, endOf(own));",
+			new:  "  tell(ctx._source, r);\n  ctx.op = 'none';",
+			test: "TestRepeatsAreWritten",
 		},
 		{
 			name: "the clock that decides lags, now more and now less", file: "eslock/statement.go",
