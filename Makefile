@@ -20,6 +20,7 @@ KILLS ?= 1000
 ROUNDS ?= 200
 RACES ?= 10000
 SOAK ?= 30m
+SCHEDULES ?= 1h
 VERSION ?=
 
 # $(call each,modules,command): the command in the folder of each module, all of
@@ -32,7 +33,7 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test test-nightly stress clients fuzz scenario crash chaos interop faults faults-long soak engines bench
+.PHONY: test test-nightly stress clients fuzz schedules scenario crash chaos interop faults faults-long soak engines bench
 test: ## go vet and go test -race of every module; TESTFLAGS go to go test
 	@go -C tests run ./suite $(TESTFLAGS)
 
@@ -46,6 +47,9 @@ stress: ## runs each test of the folders STRESSED (root, drivertest, stores, com
 
 clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
 	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
+
+schedules: ## random schedules of Clients on bad networks, for SCHEDULES (1h)
+	go test -race -count=1 -v -timeout 0 -run '^TestSchedules$$' . -args -schedules.for=$(SCHEDULES)
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@for m in $(TESTED); do \

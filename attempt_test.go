@@ -130,13 +130,13 @@ func TestErrorTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for want, err := range map[string]error{
-			`holdfast: lock "s": context canceled`:                                                                 second(c.Lock(dead, "s", nil)),
-			`holdfast: "r" is held by ann on one`:                                                                  second(c.TryLock(t.Context(), "r", nil)),
-			`holdfast: "r" is held by ann on one: gave up waiting: context deadline exceeded`:                      second(c.Lock(short, "r", nil)),
-			`holdfast: "r" is held by the same lock ID`:                                                            second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
-			`holdfast: lock "s": invalid: TTL 1ms is below 500ms`:                                                  second(c.Lock(t.Context(), "s", &holdfast.LockOptions{TTL: time.Millisecond})),
-			`holdfast: renew "r": context canceled`:                                                                h.Renew(dead, 0),
-			`holdfast: no hold of lock ID "nobody" to renew: lost`:                                                 second(c.RenewID(t.Context(), "nobody", time.Hour)),
+			`holdfast: lock "s": context canceled`:                                            second(c.Lock(dead, "s", nil)),
+			`holdfast: "r" is held by ann on one`:                                             second(c.TryLock(t.Context(), "r", nil)),
+			`holdfast: "r" is held by ann on one: gave up waiting: context deadline exceeded`: second(c.Lock(short, "r", nil)),
+			`holdfast: "r" is held by the same lock ID`:                                       second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
+			`holdfast: lock "s": invalid: TTL 1ms is below 500ms`:                             second(c.Lock(t.Context(), "s", &holdfast.LockOptions{TTL: time.Millisecond})),
+			`holdfast: renew "r": context canceled`:                                           h.Renew(dead, 0),
+			`holdfast: no hold of lock ID "nobody" to renew: lost`:                            second(c.RenewID(t.Context(), "nobody", time.Hour)),
 			"holdfast: lock of \"lost\" lost: the store no longer has it: released by force, or the store lost its data or its clock stepped": lost.Unlock(t.Context()),
 		} {
 			if err == nil || err.Error() != want {
