@@ -23,7 +23,7 @@ const (
 )
 
 // Acquire implements driver.Store. It is safe to repeat, for it changes nothing
-// where it finds the hold.
+// where it finds the hold, and answers when that is as safe as a grant.
 //
 // While a transaction of AcquireTx has the resource, the answer is that it is held,
 // by nobody known and for nobody knows how long.
@@ -55,6 +55,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // should take them in one order, and be short. Only exclusive holds can be taken:
 // beside a shared one the row lock would keep the others from renewing.
 //
+// A token counts once the transaction is committed: one that is rolled back leaves
+// no trace, and on a clock that stands still the next may get the same.
+//
 // The TTL counts from the call, not from the commit. What is still held after the
 // commit lives as any hold does: Renew and Release take the HoldRef, and a
 // holdfast.Client its lock ID (RenewID, ReleaseID). Nobody keeps it alive: the TTL
@@ -64,8 +67,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // place, List or Renew tells.
 //
 // With a transaction that is repeatable read or serializable, a resource that has
-// changed since it began is a serialization failure (40001), to be repeated as a
-// whole. synchronous_commit = off is turned on for the transaction. It must be on
+// changed since its first statement is a serialization failure (40001), whoever has
+// it: the transaction is to be repeated as a whole. synchronous_commit = off is turned on for the transaction. It must be on
 // the database of the store, directly or through PgBouncer.
 func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireRequest) (driver.HoldRef, error) {
 	if err := s.ready(ctx); err != nil {
@@ -86,7 +89,7 @@ func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireReques
 	}
 	var a answer
 	// Not prepared: after an error the transaction could not go on with another try.
-	if err := query(ctx, tx, pgx.QueryExecModeExec, s.do.acquire, args, a.scan); err != nil {
+	if err := query(ctx, tx, pgx.QueryExecModeExec, s.do.acquireTx, args, a.scan); err != nil {
 		return driver.HoldRef{}, s.wrap(err)
 	}
 	g, err := s.judge(a, q)
@@ -99,7 +102,7 @@ func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireReques
 // acquireArgs are the arguments of function acquire.
 func acquireArgs(q driver.AcquireRequest) ([]any, error) {
 	hold, err := model.EncodeHolds([]model.Hold{{
-		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Details: q.Details,
+		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.HeldLimit(), Details: q.Details,
 		End: model.NoEnd, TakeoverDelay: q.TakeoverDelay, // the server writes the end
 	}})
 	if err != nil {

@@ -126,6 +126,10 @@ func (s *Store) mode() pgx.QueryExecMode {
 // maxTries bounds how often a statement is sent that the server did not decide.
 const maxTries = 20
 
+// readOnlyTries is the same for servers that are read-only: each is asked over a
+// new connection.
+const readOnlyTries = 4
+
 // ask sends the statement, and gives each row of the answer to row. A statement
 // that certainly was not done, for a reason that passes at once, is sent again;
 // one whose connection is lost was perhaps done, and is not.
@@ -150,7 +154,9 @@ func (s *Store) askIn(ctx context.Context, mode func() pgx.QueryExecMode, from s
 			}
 			return s.wrap(err)
 		}
-		again := undecided(err)
+		// A server that is read-only did nothing. It may have been the primary, and its
+		// connection is closed: another one may find the server that is.
+		again := undecided(err) || hasCode(err, readOnly) && try < readOnlyTries
 		if unprepared(err) {
 			s.bare.Store(true)
 			again = true
@@ -169,8 +175,6 @@ func askOnce(ctx context.Context, mode pgx.QueryExecMode, from source, statement
 	defer conn.Release()
 	err = query(ctx, conn, mode, statement, args, row)
 	if hasCode(err, readOnly) {
-		// What was the primary is none any more: another connection may find the one
-		// that is.
 		_ = conn.Conn().Close(ctx)
 	}
 	return err

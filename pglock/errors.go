@@ -29,6 +29,7 @@ const (
 	protocolViolation    = "08P01" // of PgBouncer: a setting that it does not pass on
 	lockTimeout          = "55P03"
 	queryCanceled        = "57014"
+	notStored            = "HF001" // of the schema's functions
 )
 
 func hasCode(err error, codes ...string) bool {
@@ -49,8 +50,13 @@ func (s *Store) wrap(err error) error {
 	case err == nil, errors.Is(err, driver.ErrInvalid):
 		return err
 	case hasCode(err, readOnly):
-		return s.unusable("it is read-only: a standby, or default_transaction_read_only is on; "+
-			"name all hosts in the URL, with target_session_attrs=read-write, or clear the setting", err)
+		// For a moment, as a rule: while another server takes over, say. Init says
+		// ErrUnusable of one that is so from the start.
+		return fmt.Errorf("PostgreSQL schema %s: it is read-only: a standby, or default_transaction_read_only is on; "+
+			"name all hosts in the URL, with target_session_attrs=read-write, or clear the setting: %w", s.schema, err)
+	case hasCode(err, notStored):
+		return s.unusable("row-level security, a trigger or a rule keeps rows from the role: "+
+			"disable it for the table, or use the role that owns it", err)
 	case hasCode(err, badAuthorization, badPassword):
 		return s.unusable("the server refuses the user", err)
 	case isRefused(err) && hasCode(err, noSetting, protocolViolation):
@@ -79,6 +85,7 @@ func (s *Store) unusable(why string, err error) error {
 }
 
 func (s *Store) grants() string {
-	return fmt.Sprintf("let the owner run GRANT USAGE ON SCHEMA %[1]s TO the role, and GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.locks TO the role",
+	return fmt.Sprintf("let the owner run GRANT USAGE ON SCHEMA %[1]s TO the role, GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.locks TO the role, "+
+		"and GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %[1]s TO the role",
 		quoted(s.schema))
 }

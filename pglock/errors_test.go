@@ -18,7 +18,8 @@ func TestWrap(t *testing.T) {
 		unusable bool
 		says     string
 	}{
-		readOnly:             {true, "target_session_attrs=read-write"},
+		readOnly:             {false, "target_session_attrs=read-write"},
+		notStored:            {true, "row-level security"},
 		badAuthorization:     {true, "refuses the user"},
 		badPassword:          {true, "refuses the user"},
 		noDatabase:           {true, "no such database"},

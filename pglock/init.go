@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -20,6 +22,8 @@ type found struct {
 	comment           *string // on it
 	schemaUse         *bool   // the role's rights
 	tableUse          *bool
+	functionUse       *bool
+	rowSecurity       *bool // policies apply to the role
 }
 
 const look = `
@@ -27,7 +31,9 @@ SELECT current_setting('server_version_num')::int, current_setting('server_encod
   pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, pg_backend_pid(),
   c.oid IS NOT NULL, obj_description(c.oid, 'pg_class'), has_schema_privilege(c.relnamespace, 'USAGE'),
   has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
-    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')
+    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'),
+  (SELECT bool_and(has_function_privilege(p.oid, 'EXECUTE')) FROM pg_proc p WHERE p.pronamespace = c.relnamespace),
+  row_security_active(c.oid)
 FROM (VALUES (1)) AS one (row)
 LEFT JOIN pg_class c ON c.relname = 'locks' AND c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)`
 
@@ -74,7 +80,7 @@ func (s *Store) look(ctx context.Context) (f found, err error) {
 		// A proxy between is known by a session that is not the connection's: it may
 		// hand each statement to another session, and what is prepared is not there.
 		if err := rows.Scan(&f.server, &f.encoding, &f.standby, &f.readOnly, &f.session,
-			&f.table, &f.comment, &f.schemaUse, &f.tableUse); err != nil {
+			&f.table, &f.comment, &f.schemaUse, &f.tableUse, &f.functionUse, &f.rowSecurity); err != nil {
 			return err
 		}
 		if f.session != rows.Conn().PgConn().PID() {
@@ -106,11 +112,16 @@ func (s *Store) usable(f found) (install bool, err error) {
 		return false, s.unusable(fmt.Sprintf("its layout is %d, made by a newer version of Holdfast than this one, which knows %d: update this program", there, layout), nil)
 	case there < layout:
 		return true, nil
-	case f.schemaUse != nil && !*f.schemaUse, f.tableUse != nil && !*f.tableUse:
+	case denied(f.schemaUse), denied(f.tableUse), denied(f.functionUse):
 		return false, s.unusable("the role lacks a right: "+s.grants(), nil)
+	case f.rowSecurity != nil && *f.rowSecurity:
+		return false, s.unusable(fmt.Sprintf("row-level security applies to the role, which may not see or change all rows: "+
+			"ALTER TABLE %s.locks DISABLE ROW LEVEL SECURITY", quoted(s.schema)), nil)
 	}
 	return false, nil
 }
+
+func denied(right *bool) bool { return right != nil && !*right }
 
 // layoutOf reads what the comment on a table says, if it is ours.
 func layoutOf(comment *string) (n int, ours bool) {
@@ -122,14 +133,45 @@ func layoutOf(comment *string) (n int, ours bool) {
 	return n, ours && err == nil
 }
 
+// installTries is how often the schema is tried to be installed, each time for as
+// long as others may be kept waiting.
+const installTries = 10
+
 // install runs the SQL of Schema. Others who do the same wait for one another, and
 // may then run it again, which changes nothing.
+//
+// Whoever changes a table waits until nobody uses it, and whoever would use it waits
+// behind: renewals, too. So each try ends after a second.
 func (s *Store) install(ctx context.Context) error {
 	text, err := Schema(s.schema)
 	if err != nil {
 		return err
 	}
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+	for try := 1; ; try++ {
+		err = s.installOnce(ctx, text)
+		if !hasCode(err, lockTimeout) || try == installTries || pause(ctx, time.Second+rand.N(time.Second)) != nil {
+			break
+		}
+	}
+	if hasCode(err, noPrivilege) {
+		return s.unusable("it is not installed, or is of an older version, and the role may not change that: "+
+			"let somebody who may run the SQL of pglock.Schema, and "+s.grants(), err)
+	}
+	if hasCode(err, lockTimeout) {
+		return fmt.Errorf("PostgreSQL schema %s: it is of an older version, and cannot be changed while a transaction, a dump perhaps, uses the table: %w",
+			s.schema, err)
+	}
+	if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return s.wrap(err)
+}
+
+func (s *Store) installOnce(ctx context.Context, text string) error {
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'", pgx.QueryExecModeExec); err != nil {
+			return err
+		}
 		// The lock ends with the transaction. It is of this schema's installation alone.
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", pgx.QueryExecModeExec, "holdfast "+s.schema); err != nil {
 			return err
@@ -137,12 +179,4 @@ func (s *Store) install(ctx context.Context) error {
 		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
-	if hasCode(err, noPrivilege) {
-		return s.unusable("it is not installed, or is of an older version, and the role may not change that: "+
-			"let somebody who may run the SQL of pglock.Schema, and "+s.grants(), err)
-	}
-	if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
-		err = fmt.Errorf("%w: %w", ended, err)
-	}
-	return s.wrap(err)
 }

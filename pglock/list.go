@@ -70,27 +70,31 @@ func (s *Store) page(ctx context.Context, f driver.Filter, after string) (rows [
 	return rows, err
 }
 
-// Sweep implements driver.Store. The server decides, on its clock, row by row;
-// rows that somebody has locked are left for the next sweep. A row that somebody
-// waits for is not deleted.
+// Sweep implements driver.Store: a round trip for each 500 records that it changes,
+// be it that it only notes when to look at one again. The server decides, on its
+// clock, row by row; rows that somebody has locked are left for the next sweep. A
+// row that somebody waits for is not deleted.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.ready(ctx); err != nil {
 		return total, err
 	}
-	for after := ""; ; {
+	for changed := 0; ; changed += page {
+		most := page
+		if q.Most > 0 {
+			most = min(page, q.Most-changed)
+		}
 		var dropped, deleted int64
-		var last *string
-		err := s.askBare(ctx, s.fromEither, s.do.sweep, []any{q.Idle.Microseconds(), after, int32(page)}, func(rows pgx.Rows) error {
-			return rows.Scan(&dropped, &deleted, &last)
+		var more bool
+		err := s.askBare(ctx, s.fromEither, s.do.sweep, []any{q.Idle.Microseconds(), int32(most)}, func(rows pgx.Rows) error {
+			return rows.Scan(&dropped, &deleted, &more)
 		})
 		if err != nil {
 			return total, err
 		}
 		total.Holds += int(dropped)
 		total.Records += int(deleted)
-		if last == nil {
+		if total.More = more && q.Most > 0 && changed+most >= q.Most; total.More || !more {
 			return total, nil
 		}
-		after = *last
 	}
 }

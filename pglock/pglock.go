@@ -21,8 +21,9 @@
 //
 // # What it promises
 //
-// Grants are on disk before they are answered, also where the role or the database
-// has synchronous_commit off. What fsync = off takes away, nothing gives back. A
+// Grants are on disk before they are answered, and on the synchronous standbys if
+// there are any, also where the role or the database has synchronous_commit off.
+// That goes for a repeat that finds what an earlier try was granted, too. What fsync = off takes away, nothing gives back. A
 // standby never decides: it is refused.
 //
 // With asynchronous replication a standby that takes over may lack the last grants,
@@ -41,6 +42,10 @@
 //
 //	GRANT USAGE ON SCHEMA holdfast TO app;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.locks TO app;
+//
+// and, where functions are not everybody's by default, GRANT EXECUTE ON ALL
+// FUNCTIONS IN SCHEMA holdfast TO app. Row-level security that applies to the role
+// is refused: whoever does not see all holds would grant them again.
 //
 // A transaction that stays open for long, anywhere in the database, keeps the
 // server from reusing the space of old versions of rows.
@@ -73,7 +78,7 @@ import (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "postgres", Reach: driver.Network, ServerClock: true, Notifies: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
+		Durable: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // layout is the version of the schema. It is in the comment of the table, which
 // everybody may read, and which a dump keeps.
-const layout = 1
+const layout = 2
 
 const layoutComment = "Locks of Holdfast, layout "
 
@@ -46,6 +47,7 @@ func Schema(name string) (string, error) {
 	// A valid name has nothing that would have to be escaped.
 	return strings.NewReplacer(
 		"{schema}", quoted(name), "{schema_text}", "'"+name+"'", "{channel}", "'"+channel(name)+"'", "{layout}", strconv.Itoa(layout),
+		"{never}", strconv.FormatInt(math.MaxInt64, 10),
 	).Replace(b.String()), nil
 }
 
@@ -68,7 +70,7 @@ func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 func channel(schema string) string { return "holdfast_" + schema }
 
 // calls are the statements of a schema.
-type calls struct{ acquire, renew, release, watch, list, sweep string }
+type calls struct{ acquire, acquireTx, renew, release, watch, list, sweep string }
 
 func callsIn(schema string) calls {
 	call := func(function string, args int) string {
@@ -79,7 +81,7 @@ func callsIn(schema string) calls {
 		return "SELECT * FROM " + quoted(schema) + "." + function + "(" + strings.Join(marks, ", ") + ")"
 	}
 	return calls{
-		acquire: call("acquire", 4), renew: call("renew", 7), release: call("release", 6),
-		watch: call("watch", 3), list: call("list", 4), sweep: call("sweep", 3),
+		acquire: call("acquire", 4), acquireTx: call("acquire_tx", 4), renew: call("renew", 7), release: call("release", 6),
+		watch: call("watch", 3), list: call("list", 4), sweep: call("sweep", 2),
 	}
 }

@@ -15,6 +15,8 @@ LANGUAGE sql IMMUTABLE AS $fn$
       && ((exists(@.takeoverDelayMs)) is unknown
         || @.takeoverDelayMs >= 0 && @.takeoverDelayMs <= 3153600000000 && @.takeoverDelayMs == @.takeoverDelayMs.floor())
       && ((exists(@.released)) is unknown || @.released == true || @.released == false)
+      && ((exists(@.limit)) is unknown
+        || @.mode == "shared" && @.limit >= 0 && @.limit <= 9223372036854775807 && @.limit == @.limit.floor())
     )')) END
 $fn$;
 
@@ -43,4 +45,48 @@ $fn$;
 CREATE OR REPLACE FUNCTION {schema}.clock() RETURNS bigint
 LANGUAGE sql VOLATILE AS $fn$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+$fn$;
+
+-- over is when the hold ceases to block; null: never.
+CREATE OR REPLACE FUNCTION {schema}.over(in_hold jsonb) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT (in_hold->'end')::bigint +
+    CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END
+$fn$;
+
+-- ready refuses where rows may be missing: on a standby, which may lag behind, and
+-- where row-level security hides some from the role. It is looked at each time, for
+-- either can come to be while programs run.
+CREATE OR REPLACE FUNCTION {schema}.ready() RETURNS void
+LANGUAGE plpgsql STABLE AS $fn$
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RAISE read_only_sql_transaction USING MESSAGE = 'a standby does not decide';
+  END IF;
+  IF row_security_active('{schema}.locks'::regclass) THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'row-level security applies to the role';
+  END IF;
+END
+$fn$;
+
+-- changed refuses to go on after a statement that left the row as it was, be it
+-- because of a policy, a trigger or a rule: what is not stored is not granted.
+CREATE OR REPLACE FUNCTION {schema}.changed(in_found boolean, in_resource text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE AS $fn$
+BEGIN
+  IF in_found IS NOT TRUE THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = format('the row of resource %L stays as it was', in_resource);
+  END IF;
+END
+$fn$;
+
+-- durable makes the commit wait, as the settings for synchronous standbys say:
+-- what a crash takes back could be given to two.
+CREATE OR REPLACE FUNCTION {schema}.durable() RETURNS void
+LANGUAGE plpgsql VOLATILE AS $fn$
+BEGIN
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END
 $fn$;

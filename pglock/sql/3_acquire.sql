@@ -2,6 +2,7 @@
 -- because of the holds that it returns; 2 another transaction has the row locked;
 -- -1 the record is damaged; -2 tokens are used up. in_hold is the hold, without
 -- what it gets here; a limit of 0 is none, and a TTL below 0 one without an end.
+-- Where in_hold says what the limit is, other limits are refused beside it.
 --
 -- It looks without a lock first, for a refusal writes nothing: to lock a row is a
 -- write. What it then sees was so when the statement began to look, and the clock
@@ -10,26 +11,33 @@
 -- returned, which is its latest state, by a clock read after that. Whatever
 -- another statement of this transaction saw decides nothing.
 --
+-- That goes for the hold that a repeat finds, too. The try that was granted it may
+-- have no answer because its commit waits for a synchronous standby; if that wait
+-- is given up, the hold is there to be seen, and on no standby. With the row locked
+-- this transaction has an ID, and its commit waits in its turn for all before it.
+--
 -- An insert never decides: the new row is empty, and is looked at as any other.
 CREATE OR REPLACE FUNCTION {schema}.acquire(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
   OUT outcome int, OUT clock bigint, OUT token bigint, OUT touched bigint, OUT ends bigint, OUT holds jsonb
 ) LANGUAGE plpgsql VOLATILE AS $fn$
 DECLARE
-  me     text := in_hold->>'lockId';
-  alone  boolean := in_hold->>'mode' <> 'shared';
-  h      jsonb;
-  kept   jsonb; -- holds, but for those that block no more
-  others bigint;
-  barred boolean;
-  mine   boolean;
-  there  boolean;
-  locked boolean := false;
-  limits text;
+  me      text := in_hold->>'lockId';
+  alone   boolean := in_hold->>'mode' <> 'shared';
+  agreed  jsonb := CASE WHEN alone THEN NULL ELSE in_hold->'limit' END;
+  lasting bigint := in_ttl_ms * 1000 + coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000;
+  h       jsonb;
+  kept    jsonb; -- holds, but for those that block no more
+  others  bigint;
+  barred  boolean;
+  mine    boolean;
+  found_  jsonb; -- the hold of an earlier try
+  due_    bigint;
+  there   boolean;
+  locked  boolean := false;
+  limits  text;
 BEGIN
-  IF pg_is_in_recovery() THEN
-    RAISE read_only_sql_transaction USING MESSAGE = 'a standby does not decide';
-  END IF;
+  PERFORM {schema}.ready();
   SELECT l.token, l.touched, l.holds INTO token, touched, holds FROM {schema}.locks l WHERE l.resource = in_resource;
   there := FOUND;
   LOOP
@@ -38,6 +46,7 @@ BEGIN
       kept := holds;
       others := 0;
       barred := false;
+      found_ := NULL;
       IF holds <> '[]' THEN
         IF NOT {schema}.sound(holds) THEN
           outcome := -1;
@@ -49,44 +58,44 @@ BEGIN
           h := holds->i;
           mine := h->>'lockId' = me;
           IF mine AND h->>'holdId' = in_hold->>'holdId' AND {schema}.live(h, clock) AND (h->'released')::boolean IS NOT TRUE THEN
-            outcome := 1;
-            token := (h->'token')::bigint;
-            ends := (h->'end')::bigint;
-            holds := NULL;
-            RETURN;
+            found_ := h;
+            EXIT;
           END IF;
           IF NOT {schema}.blocks(h, clock) THEN
             kept := kept - i;
-          ELSIF mine OR alone OR h->>'mode' = 'exclusive' THEN
+          ELSIF mine OR alone OR h->>'mode' = 'exclusive' OR h->'limit' <> agreed THEN
             barred := true;
           ELSE
             others := others + 1;
           END IF;
         END LOOP;
       END IF;
-      IF barred OR in_limit > 0 AND others >= in_limit THEN
+      IF found_ IS NULL AND (barred OR in_limit > 0 AND others >= in_limit) THEN
         outcome := 0;
         RETURN;
       END IF;
     END IF;
     EXIT WHEN locked;
 
-    SELECT l.token, l.touched, l.holds INTO token, touched, holds
+    SELECT l.token, l.touched, l.holds, l.due INTO token, touched, holds, due_
       FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
+    locked := FOUND;
+    IF NOT locked THEN
       -- There is no such row, or it is locked: for a moment, unless a transaction
       -- of a user's has it. The caller is to know that soon.
       limits := current_setting('lock_timeout');
       BEGIN
         PERFORM set_config('lock_timeout', '500', true);
         FOR try IN 1 .. 10 LOOP -- a sweep may delete it in between
-          INSERT INTO {schema}.locks (resource) VALUES (in_resource) ON CONFLICT DO NOTHING;
-          SELECT l.token, l.touched, l.holds INTO token, touched, holds
+          INSERT INTO {schema}.locks (resource, due)
+            VALUES (in_resource, CASE WHEN in_ttl_ms >= 0 THEN {schema}.clock() + lasting ELSE {never} END) ON CONFLICT DO NOTHING;
+          SELECT l.token, l.touched, l.holds, l.due INTO token, touched, holds, due_
             FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
-          EXIT WHEN FOUND;
+          locked := FOUND;
+          EXIT WHEN locked;
         END LOOP;
-        IF NOT FOUND THEN
-          RAISE serialization_failure USING MESSAGE = 'the row is deleted again and again';
+        IF NOT locked THEN
+          RAISE serialization_failure USING MESSAGE = 'the row is deleted again and again, or no lock of it can be had';
         END IF;
         PERFORM set_config('lock_timeout', limits, true);
       EXCEPTION WHEN lock_not_available THEN
@@ -95,17 +104,20 @@ BEGIN
       END;
     END IF;
     there := true;
-    locked := true;
   END LOOP;
 
+  PERFORM {schema}.durable();
+  IF found_ IS NOT NULL THEN
+    outcome := 1;
+    token := (found_->'token')::bigint;
+    ends := (found_->'end')::bigint;
+    holds := NULL;
+    RETURN;
+  END IF;
   token := greatest(token + 1, clock);
   IF token > 9007199254740991 THEN
     outcome := -2;
     RETURN;
-  END IF;
-  -- A grant that a crash takes back could be given to two.
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   outcome := 1;
   touched := greatest(touched + 1, clock);
@@ -115,8 +127,49 @@ BEGIN
     h := h || jsonb_build_object('end', ends);
   END IF;
   holds := NULL;
+  -- Somebody else's row may be due later than this hold is over. One that is locked
+  -- again and again becomes due at once, and stays so until the next sweep: else
+  -- each acquire and each release would change the index.
+  IF due_ < 0 AND -due_ > clock - 60000000 THEN
+    due_ := clock;
+  ELSIF due_ < 0 OR due_ > clock + lasting THEN
+    due_ := CASE WHEN in_ttl_ms >= 0 THEN clock + lasting WHEN due_ < 0 THEN {never} ELSE due_ END;
+  END IF;
   UPDATE {schema}.locks l
-    SET token = acquire.token, touched = acquire.touched, holds = kept || h
+    SET token = acquire.token, touched = acquire.touched, holds = kept || h, due = due_
     WHERE l.resource = in_resource;
+  PERFORM {schema}.changed(FOUND, in_resource);
+END
+$fn$;
+
+-- acquire_tx is acquire in a transaction that goes on afterwards. Whatever is not
+-- granted is rolled back: a lock on the row of another's hold would keep that from
+-- being renewed until the transaction ends.
+--
+-- A transaction whose snapshot is older than the statement locks the row first: if
+-- it has changed since, the server gives up (40001), and what was so once decides
+-- nothing.
+CREATE OR REPLACE FUNCTION {schema}.acquire_tx(
+  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
+  OUT outcome int, OUT clock bigint, OUT token bigint, OUT touched bigint, OUT ends bigint, OUT holds jsonb
+) LANGUAGE plpgsql VOLATILE AS $fn$
+DECLARE
+  limits text := current_setting('lock_timeout');
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    PERFORM set_config('lock_timeout', '500', true);
+    PERFORM FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
+    PERFORM set_config('lock_timeout', limits, true);
+  END IF;
+  SELECT a.* INTO outcome, clock, token, touched, ends, holds
+    FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms) a;
+  IF outcome <> 1 THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF000';
+  END IF;
+EXCEPTION
+  WHEN lock_not_available THEN
+    outcome := 2;
+  WHEN SQLSTATE 'HF000' THEN
+    NULL;
 END
 $fn$;

@@ -10,16 +10,16 @@ CREATE OR REPLACE FUNCTION {schema}.renew(
 LANGUAGE plpgsql VOLATILE AS $fn$
 DECLARE
   q       record;
+  r       record;
   all_    jsonb;
   h       jsonb;
   old_end bigint;
 BEGIN
+  PERFORM {schema}.ready();
   IF in_wait THEN
     PERFORM set_config('lock_timeout', '500', true);
   END IF;
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
+  PERFORM {schema}.durable();
   FOR q IN
     SELECT * FROM unnest(in_resources, in_lock_ids, in_hold_ids, in_tokens, in_ttls_ms, in_exact)
       WITH ORDINALITY AS t (resource, lock_id, hold_id, token, ttl_ms, exact, n) ORDER BY t.resource COLLATE "C", n
@@ -27,26 +27,24 @@ BEGIN
     item := q.n;
     outcome := 0;
     IF in_wait THEN
-      SELECT l.holds INTO all_ FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE;
+      SELECT l.holds, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE;
     ELSE
-      SELECT l.holds INTO all_ FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE SKIP LOCKED;
-      IF NOT FOUND AND EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = q.resource) THEN
-        outcome := 2;
-        RETURN NEXT;
-        CONTINUE;
-      END IF;
+      SELECT l.holds, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE SKIP LOCKED;
     END IF;
     IF NOT FOUND THEN
+      IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = q.resource) THEN
+        outcome := 2;
+      END IF;
       RETURN NEXT;
       CONTINUE;
     END IF;
     clock := {schema}.clock();
-    IF NOT {schema}.sound(all_) THEN
+    IF NOT {schema}.sound(r.holds) THEN
       outcome := -1;
       RETURN NEXT;
       CONTINUE;
     END IF;
-    all_ := all_ || '[]'; -- unpacked
+    all_ := r.holds || '[]'; -- unpacked
     FOR i IN 0 .. jsonb_array_length(all_) - 1 LOOP
       h := all_->i;
       CONTINUE WHEN NOT {schema}.matches(h, q.lock_id, q.hold_id, q.token);
@@ -64,8 +62,10 @@ BEGIN
         h := h || jsonb_build_object('end', ends);
       END IF;
       UPDATE {schema}.locks l
-        SET holds = jsonb_set(all_, ARRAY[i::text], h), touched = greatest(l.touched + 1, renew.clock)
+        SET holds = jsonb_set(all_, ARRAY[i::text], h), touched = greatest(l.touched + 1, renew.clock),
+          due = least(r.due, {schema}.over(h)) -- an exact one may have come nearer
         WHERE l.resource = q.resource;
+      PERFORM {schema}.changed(FOUND, q.resource);
       EXIT;
     END LOOP;
     RETURN NEXT;

@@ -12,12 +12,11 @@ DECLARE
   h     jsonb;
   clock bigint;
 BEGIN
+  PERFORM {schema}.ready();
   IF in_wait THEN
     PERFORM set_config('lock_timeout', '500', true);
   END IF;
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
+  PERFORM {schema}.durable();
   FOR q IN
     SELECT * FROM unnest(in_resources, in_lock_ids, in_hold_ids, in_tokens, in_afters_ms)
       WITH ORDINALITY AS t (resource, lock_id, hold_id, token, after_ms, n) ORDER BY t.resource COLLATE "C", n
@@ -25,16 +24,14 @@ BEGIN
     item := q.n;
     outcome := 0;
     IF in_wait THEN
-      SELECT l.holds, l.watched INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE;
+      SELECT l.holds, l.watched, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE;
     ELSE
-      SELECT l.holds, l.watched INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE SKIP LOCKED;
-      IF NOT FOUND AND EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = q.resource) THEN
-        outcome := 2;
-        RETURN NEXT;
-        CONTINUE;
-      END IF;
+      SELECT l.holds, l.watched, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE SKIP LOCKED;
     END IF;
     IF NOT FOUND THEN
+      IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = q.resource) THEN
+        outcome := 2;
+      END IF;
       RETURN NEXT;
       CONTINUE;
     END IF;
@@ -51,13 +48,18 @@ BEGIN
       outcome := 1;
       IF q.after_ms = 0 OR NOT {schema}.live(h, clock) THEN
         all_ := all_ - i;
+        IF all_ = '[]' AND r.due > clock THEN -- else the next sweep looks
+          r.due := -clock;
+        END IF;
       ELSE
         h := h || jsonb_build_object('released', true, 'end', least((h->'end')::bigint, clock + q.after_ms * 1000));
         all_ := jsonb_set(all_, ARRAY[i::text], h);
+        r.due := least(r.due, {schema}.over(h));
       END IF;
       UPDATE {schema}.locks l
-        SET holds = all_, touched = greatest(l.touched + 1, clock)
+        SET holds = all_, touched = greatest(l.touched + 1, clock), due = r.due
         WHERE l.resource = q.resource;
+      PERFORM {schema}.changed(FOUND, q.resource);
       IF r.watched > clock THEN
         PERFORM pg_notify({channel}, q.resource);
       END IF;

@@ -12,9 +12,7 @@ DECLARE
   until bigint;
   clock bigint;
 BEGIN
-  IF pg_is_in_recovery() THEN
-    RAISE read_only_sql_transaction USING MESSAGE = 'a standby tells of no release';
-  END IF;
+  PERFORM {schema}.ready();
   PERFORM set_config('lock_timeout', '500', true);
   FOR resource IN SELECT r FROM unnest(in_resources) AS r ORDER BY r COLLATE "C" LOOP
     FOR try IN 1 .. 10 LOOP
@@ -23,7 +21,7 @@ BEGIN
       remains := until - clock;
       EXIT WHEN remains > in_for / 2;
       IF NOT FOUND THEN
-        INSERT INTO {schema}.locks (resource) VALUES (watch.resource) ON CONFLICT DO NOTHING;
+        INSERT INTO {schema}.locks (resource, due) VALUES (watch.resource, -clock) ON CONFLICT DO NOTHING;
       END IF;
       IF in_wait THEN
         PERFORM FROM {schema}.locks l WHERE l.resource = watch.resource FOR UPDATE;
@@ -34,6 +32,7 @@ BEGIN
       IF FOUND THEN
         clock := {schema}.clock();
         UPDATE {schema}.locks l SET watched = clock + in_for WHERE l.resource = watch.resource;
+        PERFORM {schema}.changed(FOUND, watch.resource);
         remains := in_for;
         EXIT;
       END IF;

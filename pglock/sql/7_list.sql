@@ -5,9 +5,7 @@ CREATE OR REPLACE FUNCTION {schema}.list(in_resource text, in_lock_id text, in_a
 RETURNS TABLE (resource text, clock bigint, token bigint, touched bigint, holds jsonb)
 LANGUAGE plpgsql VOLATILE AS $fn$
 BEGIN
-  IF pg_is_in_recovery() THEN
-    RAISE read_only_sql_transaction USING MESSAGE = 'a standby may lag behind';
-  END IF;
+  PERFORM {schema}.ready();
   IF in_resource <> '' THEN
     RETURN QUERY
       SELECT l.resource, {schema}.clock(), l.token, l.touched, l.holds

@@ -1,54 +1,78 @@
--- sweep looks at in_rows rows after in_after. It drops the holds that block no
--- more, and deletes the rows that have had none for in_idle microseconds and whose
--- last token lies as far back: a row made anew has a larger one. It returns the
--- last resource that it looked at, null after the last of all. Rows that somebody
--- works on are left for the next sweep, as are those that are damaged.
+-- sweep drops the holds that block no more, and deletes the rows that have had none
+-- for in_idle microseconds and whose last token lies as far back: a row made anew
+-- has a larger one. It goes on until it has changed in_most rows; more says that
+-- there are others. What somebody works on, and what is damaged, is left.
+--
+-- Which rows to look at, column due says. At 0 or above it is when a hold may be
+-- over, or an earlier time; below 0 nobody has held the resource since -due, or a
+-- later time. Who makes a hold keeps it so. Who ends one need not: then a sweep
+-- finds the row, once, and sets it right. So it costs by what was locked since
+-- the last sweep, and by what it has to do, not by what is there.
+--
+-- The sweep of layout 1, with other parameters, is left to the programs of then.
 CREATE OR REPLACE FUNCTION {schema}.sweep(
-  in_idle bigint, in_after text, in_rows int, OUT dropped bigint, OUT deleted bigint, OUT last text
-) LANGUAGE plpgsql VOLATILE AS $fn$
+  in_idle bigint, in_most int, OUT dropped bigint, OUT deleted bigint, OUT more boolean
+) LANGUAGE plpgsql VOLATILE
+-- However little the server knows of the table yet.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $fn$
 DECLARE
+  name  text;
   r     record;
-  seen  int := 0;
   kept  jsonb;
   gone  int;
-  clock bigint;
-  idle  boolean;
+  clock bigint := {schema}.clock();
+  left_ int := in_most;
+  due_  bigint;
 BEGIN
+  PERFORM {schema}.ready();
   dropped := 0;
   deleted := 0;
-  FOR last IN SELECT l.resource FROM {schema}.locks l WHERE l.resource > in_after ORDER BY l.resource LIMIT in_rows LOOP
-    seen := seen + 1;
-    SELECT l.holds, l.token, l.touched, l.watched INTO r FROM {schema}.locks l WHERE l.resource = last;
-    FOR pass IN 1 .. 2 LOOP -- what is seen without a lock decides nothing
-      EXIT WHEN NOT FOUND OR NOT {schema}.sound(r.holds);
-      clock := {schema}.clock();
-      gone := 0;
-      kept := r.holds || '[]'; -- unpacked
-      FOR i IN REVERSE jsonb_array_length(kept) - 1 .. 0 LOOP
-        IF NOT {schema}.blocks(kept->i, clock) THEN
-          kept := kept - i;
-          gone := gone + 1;
-        END IF;
-      END LOOP;
-      idle := r.holds = '[]' AND r.touched <= clock - in_idle AND r.token <= clock - in_idle AND r.watched <= clock;
-      EXIT WHEN gone = 0 AND NOT idle;
-      IF pass = 1 THEN
-        SELECT l.holds, l.token, l.touched, l.watched INTO r
-          FROM {schema}.locks l WHERE l.resource = last FOR UPDATE SKIP LOCKED;
-      ELSIF idle THEN
-        DELETE FROM {schema}.locks l WHERE l.resource = last;
-        deleted := deleted + 1;
+  more := false;
+  FOR name IN
+    (SELECT l.resource FROM {schema}.locks l WHERE l.due BETWEEN 0 AND clock ORDER BY l.due)
+    UNION ALL
+    (SELECT l.resource FROM {schema}.locks l WHERE l.due BETWEEN in_idle - clock AND -1 AND l.watched <= clock ORDER BY l.due)
+  LOOP
+    IF left_ = 0 THEN
+      more := true;
+      EXIT;
+    END IF;
+    SELECT l.holds, l.token, l.touched, l.watched, l.due INTO r
+      FROM {schema}.locks l WHERE l.resource = name FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND OR NOT {schema}.sound(r.holds);
+    clock := {schema}.clock();
+    IF r.holds = '[]' AND r.touched <= clock - in_idle AND r.token <= clock - in_idle AND r.watched <= clock THEN
+      DELETE FROM {schema}.locks l WHERE l.resource = name;
+      PERFORM {schema}.changed(FOUND, name);
+      deleted := deleted + 1;
+      left_ := left_ - 1;
+      CONTINUE;
+    END IF;
+    gone := 0;
+    due_ := {never};
+    kept := r.holds || '[]'; -- unpacked
+    FOR i IN REVERSE jsonb_array_length(kept) - 1 .. 0 LOOP
+      IF {schema}.blocks(kept->i, clock) THEN
+        due_ := least(due_, {schema}.over(kept->i));
       ELSE
-        UPDATE {schema}.locks l SET holds = kept, touched = greatest(l.touched + 1, clock) WHERE l.resource = last;
-        dropped := dropped + gone;
-        IF r.watched > clock THEN
-          PERFORM pg_notify({channel}, last);
-        END IF;
+        kept := kept - i;
+        gone := gone + 1;
       END IF;
     END LOOP;
+    IF gone > 0 THEN
+      r.touched := greatest(r.touched + 1, clock);
+    END IF;
+    IF kept = '[]' THEN
+      due_ := -greatest(r.touched, r.token);
+    END IF;
+    CONTINUE WHEN gone = 0 AND due_ = r.due;
+    UPDATE {schema}.locks l SET holds = kept, touched = r.touched, due = due_ WHERE l.resource = name;
+    PERFORM {schema}.changed(FOUND, name);
+    left_ := left_ - 1;
+    dropped := dropped + gone;
+    IF gone > 0 AND r.watched > clock THEN
+      PERFORM pg_notify({channel}, name);
+    END IF;
   END LOOP;
-  IF seen < in_rows THEN
-    last := NULL;
-  END IF;
 END
 $fn$;

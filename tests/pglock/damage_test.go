@@ -46,6 +46,11 @@ var damages = map[string]struct{ patch, whole string }{
 	"delay too long":    {patch: `{"takeoverDelayMs": 3153600000001}`},
 	"delay a text":      {patch: `{"takeoverDelayMs": "1"}`},
 	"released a text":   {patch: `{"released": "true"}`},
+	"limit not shared":  {patch: `{"limit": 1}`},
+	"limit negative":    {patch: `{"mode": "shared", "limit": -1}`},
+	"limit a text":      {patch: `{"mode": "shared", "limit": "1"}`},
+	"limit in parts":    {patch: `{"mode": "shared", "limit": 1.5}`},
+	"limit too large":   {patch: `{"mode": "shared", "limit": 9223372036854775808}`},
 }
 
 // A damaged record is an error for all who ask, and stays as it is.
@@ -76,6 +81,8 @@ func TestSoundAsInModel(t *testing.T) {
 	texts := []string{`[]`, `[` + hold + `]`, `[` + hold + `,` + hold + `]`, `[{"mode":"shared","token":9007199254740991,` +
 		`"holdId":"0123456789abcdef01234567","lockId":"a","created":0,"takeoverDelayMs":3153600000000,"released":true,"more":{}}]`,
 		`[{"end":12160799254740991,"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0,"released":false}]`,
+		`[{"mode":"shared","limit":0,"token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`,
+		`[{"mode":"shared","limit":9223372036854775807,"token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`,
 		`[{"end":12160799254740992,"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`}
 	for _, c := range damages {
 		if c.whole != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
 // role makes a role that may connect, and is dropped with the test; the database is
@@ -154,7 +155,7 @@ func TestSchemaMadeAtOnce(t *testing.T) {
 func TestSchemaOfOthers(t *testing.T) {
 	d := newDatabase(t)
 	for comment, says := range map[string]string{
-		"'Locks of Holdfast, layout 2'": "newer version",
+		"'Locks of Holdfast, layout 3'": "newer version",
 		"'Locks of Holdfast, layout x'": "does not say that it is Holdfast's",
 		"'Padlocks'":                    "does not say that it is Holdfast's",
 		"NULL":                          "does not say that it is Holdfast's",
@@ -175,7 +176,10 @@ func TestUnfitServer(t *testing.T) {
 	defer closeStore(t, readOnly)
 	mustBeUnusable(t, readOnly.Init(t.Context()), "read_only")
 	_, err := readOnly.Acquire(t.Context(), ask.Request("r", "a"))
-	mustBeUnusable(t, err, "read-only")
+	faults.MustBeUnknown(t, err) // it may be over soon
+	if !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("error %v", err)
+	}
 
 	// A standby says so of itself: here by a function that is found first.
 	run(t, d.near, "CREATE SCHEMA fake")
@@ -185,12 +189,12 @@ func TestUnfitServer(t *testing.T) {
 	mustBeUnusable(t, standby.Init(t.Context()), "standby")
 	// It may lag behind: not even a refusal can be relied on.
 	_, err = standby.Acquire(t.Context(), ask.Request("held", "b"))
-	mustBeUnusable(t, err, "standby")
+	faults.MustBeUnknown(t, err)
 	for _, err := range standby.List(t.Context(), driver.Filter{}) {
-		mustBeUnusable(t, err, "standby")
+		faults.MustBeUnknown(t, err)
 	}
 	_, err = standby.Watch(t.Context(), "held")
-	mustBeUnusable(t, err, "standby")
+	faults.MustBeUnknown(t, err)
 
 	release(t, p, true, ref)
 	latin := engines.Name()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
@@ -190,19 +191,111 @@ func TestAcquireTxRefused(t *testing.T) {
 	ask.Granted(t, p, ask.Request("late", "c"))
 }
 
-// What a transaction cannot see it does not decide on: the server gives it up.
+// What a transaction cannot see it does not decide on: the server gives it up,
+// whatever its snapshot shows, and whatever has become of that.
 func TestAcquireTxRepeatableRead(t *testing.T) {
 	d := newDatabase(t)
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		for name, c := range map[string]struct{ before, after string }{
+			"made":                  {"", "a"},
+			"made and released":     {"", "a-"},
+			"taken":                 {"a-", "a"},
+			"released":              {"a", "-"},
+			"released and retaken":  {"a", "-b"},
+			"released, asked by it": {"x", "-"}, // whose repeat finds it in the snapshot
+			"renewed":               {"a", "+"},
+		} {
+			t.Run(string(level)+"/"+name, func(t *testing.T) {
+				p := newStore(t, d)
+				hold := ask.Request("r", "x")
+				do := func(steps string) {
+					for _, step := range steps {
+						switch step {
+						case '-':
+							st := p.held(t, "r")
+							release(t, p, true, st.Ref())
+						case '+':
+							rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: p.held(t, "r").Ref(), TTL: 2 * time.Hour}})
+							if err != nil || rs[0].Err != nil {
+								t.Fatalf("%v %v", rs, err)
+							}
+						case 'x':
+							ask.Granted(t, p, hold)
+						default:
+							ask.Granted(t, p, ask.Request("r", string(step)))
+						}
+					}
+				}
+				do(c.before)
+				tx := begin(t, d.pool(t), pgx.TxOptions{IsoLevel: level})
+				if _, err := tx.Exec(t.Context(), "SELECT FROM "+p.name+".locks"); err != nil {
+					t.Fatal(err)
+				}
+				do(c.after)
+				_, err := p.AcquireTx(t.Context(), tx, hold)
+				var refused *pgconn.PgError
+				if !errors.As(err, &refused) || refused.Code != "40001" || errors.Is(err, driver.ErrHeld) {
+					t.Errorf("error %v, want 40001", err)
+				}
+			})
+		}
+	}
+}
+
+// What has not changed since the snapshot is decided as ever, and a refusal keeps
+// no lock on the row: who holds it can renew it.
+func TestAcquireTxRefusedKeepsNoLock(t *testing.T) {
+	d := newDatabase(t)
 	p := newStore(t, d)
-	tx := begin(t, d.pool(t), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if _, err := tx.Exec(t.Context(), "SELECT FROM "+p.name+".locks"); err != nil {
-		t.Fatal(err)
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		held := ask.Granted(t, p, ask.Request(string(level), "a"))
+		tx := begin(t, d.pool(t), pgx.TxOptions{IsoLevel: level})
+		_, err := p.AcquireTx(t.Context(), tx, ask.Request(string(level), "b"))
+		var refusal *driver.HeldError
+		if !errors.As(err, &refusal) || len(refusal.Holders) != 1 {
+			t.Errorf("%s: error %v, want a refusal", level, err)
+		}
+		rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: held, TTL: time.Hour}})
+		if err != nil || rs[0].Err != nil {
+			t.Errorf("%s: renewal %v, error %v", level, rs, err)
+		}
+		if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
+			t.Errorf("%s: %v", level, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil { // a serializable one would refuse to commit beside the renewal
+			t.Error(err)
+		}
 	}
-	ask.Granted(t, p, ask.Request("r", "a")) // after the transaction began
-	_, err := p.AcquireTx(t.Context(), tx, driver.AcquireRequest{Resource: "r", LockID: "b", TTL: time.Hour})
-	if err == nil || errors.Is(err, driver.ErrHeld) {
-		t.Errorf("error %v, want that of the server", err)
+}
+
+// A repeat of what was committed without an answer is granted the same hold, and
+// keeps others out until its transaction ends, be the hold past its end by then.
+func TestAcquireTxRepeated(t *testing.T) {
+	url, clock := engines.PostgresClock(t)
+	d := inDatabase(t, url)
+	p := newStore(t, d)
+	q := ask.Request("r", "a")
+	q.TTL = time.Minute
+	var refs [2]driver.HoldRef
+	for i := range refs {
+		tx := begin(t, d.pool(t), pgx.TxOptions{})
+		ref, err := p.AcquireTx(t.Context(), tx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refs[i] = ref
+		if i == 1 {
+			clock.Advance(2 * time.Minute)
+			if held := ask.Refused(t, p, ask.Request("r", "b")); len(held.Holders) != 0 {
+				t.Errorf("refusal %+v", held)
+			}
+		}
+		commit(t, tx)
 	}
+	if refs[0] != refs[1] {
+		t.Errorf("the repeat has %+v, the first try %+v", refs[1], refs[0])
+	}
+	ask.Granted(t, p, ask.Request("r", "b"))
 }
 
 // A waiter of a Client gets what a transaction had.
