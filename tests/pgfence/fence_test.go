@@ -5,8 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math/rand/v2"
-	"sync"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/fencetest"
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/pglock/fence"
 	"github.com/holdfast-go/holdfast/tests/engines"
@@ -27,7 +26,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // quoted.
 func rows(t *testing.T, seen any) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), engines.PostgresDatabase(t))
+	return rowsAt(t, engines.PostgresDatabase(t), seen)
+}
+
+func rowsAt(t *testing.T, url string, seen any) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,43 +75,221 @@ func read(t *testing.T, pool *pgxpool.Pool) (c content) {
 	return c
 }
 
-func TestUpdate(t *testing.T) {
-	for name, c := range map[string]struct {
-		seen  any
-		set   map[string]any
-		token uint64
-		want  error
-		n     int64
-		after int64 // 0: null
-	}{
-		"the first":         {nil, map[string]any{"N": 2, "note": nil}, 5, nil, 2, 5},
-		"larger":            {4, map[string]any{"N": 2}, 5, nil, 2, 5},
-		"equal":             {5, map[string]any{"N": 2}, 5, nil, 2, 5},
-		"smaller":           {6, map[string]any{"N": 2}, 5, holdfast.ErrStale, 1, 6},
-		"the largest":       {driver.MaxToken - 1, map[string]any{"N": 2}, driver.MaxToken, nil, 2, driver.MaxToken},
-		"nothing":           {4, nil, 5, nil, 1, 5},
-		"no token":          {nil, map[string]any{"N": 2}, 0, holdfast.ErrInvalid, 1, 0},
-		"no token at all":   {nil, map[string]any{"N": 2}, driver.MaxToken + 1, holdfast.ErrInvalid, 1, 0},
-		"the token's field": {nil, map[string]any{"fence": 9}, 5, holdfast.ErrInvalid, 1, 0},
-		"no column":         {nil, map[string]any{"": 9}, 5, holdfast.ErrInvalid, 1, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pool := rows(t, c.seen)
-			db := stdlib.OpenDBFromPool(pool)
-			defer db.Close()
-			for _, through := range []fence.DB{pool, fence.Std(db)} { // a repeat is the same again
-				if err := one(through).Update(t.Context(), c.set, c.token); !errors.Is(err, c.want) {
-					t.Fatalf("error %v, want %v", err, c.want)
-				}
+// losses keep a token from being stored, though the row seems to be written.
+var losses = map[string]string{
+	"a trigger keeps the old one": `CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fence := OLD.fence; RETURN NEW; END';
+		CREATE TRIGGER keep BEFORE UPDATE ON "The Schema"."ta""ble" FOR EACH ROW EXECUTE FUNCTION keep()`,
+	"a trigger drops it": `CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fence := NULL; RETURN NEW; END';
+		CREATE TRIGGER keep BEFORE UPDATE ON "The Schema"."ta""ble" FOR EACH ROW EXECUTE FUNCTION keep()`,
+	"a trigger skips the row": `CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		CREATE TRIGGER keep BEFORE UPDATE ON "The Schema"."ta""ble" FOR EACH ROW EXECUTE FUNCTION keep()`,
+	"a rule does nothing": `CREATE RULE keep AS ON UPDATE TO "The Schema"."ta""ble" DO INSTEAD NOTHING`,
+	"a text":              `ALTER TABLE "The Schema"."ta""ble" ALTER COLUMN fence TYPE text`,
+	"no column":           `ALTER TABLE "The Schema"."ta""ble" DROP COLUMN fence`,
+	"a view that omits it": `ALTER TABLE "The Schema"."ta""ble" RENAME TO base;
+		CREATE VIEW "The Schema"."ta""ble" AS SELECT * FROM "The Schema".base;
+		CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE "The Schema".base SET "N" = NEW."N" WHERE part = NEW.part; RETURN NEW; END';
+		CREATE TRIGGER keep INSTEAD OF UPDATE ON "The Schema"."ta""ble" FOR EACH ROW EXECUTE FUNCTION keep()`,
+}
+
+func harness(t *testing.T, through func(*pgxpool.Pool) fence.DB) *fencetest.Harness {
+	pool := rows(t, nil)
+	row := one(through(pool))
+	h := &fencetest.Harness{
+		Claim: row.Claim,
+		Write: func(ctx context.Context, value int64, token uint64) error {
+			return row.Update(ctx, map[string]any{"N": value}, token)
+		},
+		Put: func(ctx context.Context, value int64, token uint64) error {
+			return row.Put(ctx, map[string]any{"N": value}, token)
+		},
+		Value: func(t *testing.T) int64 { return read(t, pool).n },
+		Seen: func(t *testing.T) uint64 {
+			if seen := read(t, pool).seen; seen != nil {
+				return uint64(*seen)
 			}
-			got := read(t, pool)
-			if got.n != c.n || (got.seen == nil) != (c.after == 0) || got.seen != nil && *got.seen != c.after {
-				t.Errorf("the row is %+v; want N %d, fence %d", got, c.n, c.after)
-			}
-			if _, null := c.set["note"]; null != (got.note == nil) {
-				t.Errorf("the note is %v", got.note)
-			}
+			return 0
+		},
+		NotFound: fence.ErrNotFound,
+		Remove:   func(t *testing.T) { do(t, pool, `DELETE FROM "The Schema"."ta""ble" WHERE part = 1`) },
+		Twin: func(t *testing.T) {
+			do(t, pool, `ALTER TABLE "The Schema"."ta""ble" DROP CONSTRAINT "ta""ble_pkey"`)
+			do(t, pool, `INSERT INTO "The Schema"."ta""ble" VALUES ('one', 1, 1)`)
+		},
+		Losses: make(map[string]func(*testing.T)),
+	}
+	for name, sql := range losses {
+		h.Losses[name] = func(t *testing.T) { do(t, pool, sql) }
+	}
+	return h
+}
+
+func do(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func TestFence(t *testing.T) {
+	t.Run("pgx", func(t *testing.T) {
+		fencetest.Run(t, func(t *testing.T) *fencetest.Harness {
+			return harness(t, func(pool *pgxpool.Pool) fence.DB { return pool })
 		})
+	})
+	t.Run("database/sql", func(t *testing.T) {
+		fencetest.Run(t, func(t *testing.T) *fencetest.Harness {
+			return harness(t, func(pool *pgxpool.Pool) fence.DB {
+				db := stdlib.OpenDBFromPool(pool)
+				t.Cleanup(func() { db.Close() })
+				return fence.Std(db)
+			})
+		})
+	})
+	t.Run("simple protocol", func(t *testing.T) { // every argument is a text there
+		fencetest.Run(t, func(t *testing.T) *fencetest.Harness {
+			return harness(t, func(pool *pgxpool.Pool) fence.DB {
+				config := pool.Config()
+				config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+				simple, err := pgxpool.NewWithConfig(context.WithoutCancel(t.Context()), config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(simple.Close)
+				return simple
+			})
+		})
+	})
+}
+
+// A column that has fewer digits than tokens, and one with more.
+func TestOtherNumbers(t *testing.T) {
+	const token = 1<<24 + 1
+	for columnType, stores := range map[string]bool{"real": false, "double precision": true, "numeric": true, "numeric(20,2)": true} {
+		pool := rows(t, 7)
+		do(t, pool, `ALTER TABLE "The Schema"."ta""ble" ALTER COLUMN fence TYPE `+columnType)
+		if err := one(pool).Claim(t.Context(), token); (err == nil) != stores {
+			t.Errorf("%s: error %v", columnType, err)
+		}
+		if err := one(pool).Claim(t.Context(), token-1); stores && !errors.Is(err, holdfast.ErrStale) {
+			t.Errorf("%s: error %v, want ErrStale", columnType, err)
+		}
+	}
+}
+
+// What keeps a row as it is is named: a claim that is repeated changes nothing.
+func TestSuppressedUpdates(t *testing.T) {
+	pool := rows(t, nil)
+	do(t, pool, `CREATE TRIGGER same BEFORE UPDATE ON "The Schema"."ta""ble" FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`)
+	if err := one(pool).Claim(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	err := one(pool).Claim(t.Context(), 5)
+	if err == nil || errors.Is(err, holdfast.ErrStale) || !strings.Contains(err.Error(), "suppress_redundant_updates_trigger") {
+		t.Errorf("error %v", err)
+	}
+	if err := one(pool).Claim(t.Context(), 6); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a policy hides from an update is no reason to try for ever, nor staleness.
+func TestRowSecurity(t *testing.T) {
+	pool := rows(t, nil)
+	role := engines.Name()
+	do(t, pool, `CREATE ROLE `+role+` LOGIN; GRANT USAGE ON SCHEMA "The Schema" TO `+role+`;
+		GRANT ALL ON "The Schema"."ta""ble" TO `+role+`; CREATE POLICY look ON "The Schema"."ta""ble" FOR SELECT USING (true);
+		ALTER TABLE "The Schema"."ta""ble" ENABLE ROW LEVEL SECURITY`)
+	t.Cleanup(func() {
+		if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP OWNED BY "+role+"; DROP ROLE "+role, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Error(err)
+		}
+	})
+	config := pool.Config()
+	config.ConnConfig.User = role
+	theirs, err := pgxpool.NewWithConfig(context.WithoutCancel(t.Context()), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	err = one(theirs).Claim(t.Context(), 5)
+	if err == nil || errors.Is(err, holdfast.ErrStale) || errors.Is(err, fence.ErrNotFound) || !strings.Contains(err.Error(), "row-level security") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A crash must not forget a token that was answered for, be the role content with
+// less: the transaction of a claim waits for the disk.
+func TestClaimIsDurable(t *testing.T) {
+	pool := rows(t, nil)
+	for _, c := range []struct{ before, after string }{{"off", "on"}, {"local", "local"}, {"remote_apply", "remote_apply"}} {
+		for name, write := range map[string]func(fence.Row) error{
+			"claim": func(r fence.Row) error { return r.Claim(t.Context(), 5) },
+			"put":   func(r fence.Row) error { return r.Put(t.Context(), nil, 5) },
+		} {
+			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = "+c.before); err != nil {
+					return err
+				}
+				if err := write(one(tx)); err != nil {
+					return err
+				}
+				var after string
+				err := tx.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&after)
+				if after != c.after {
+					t.Errorf("%s: synchronous_commit was %s and is %s", name, c.before, after)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A token that was registered, and answered for, is there after a crash.
+func TestClaimSurvivesCrash(t *testing.T) {
+	server := engines.NewPostgres(t, "synchronous_commit=off", "wal_writer_delay=10s", "bgwriter_delay=10s")
+	pool := rowsAt(t, server.URL, 4)
+	if err := one(pool).Claim(t.Context(), 6); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	server.Restart(t)
+	pool.Reset()
+	if err := one(pool).Update(t.Context(), map[string]any{"N": 666}, 5); !errors.Is(err, holdfast.ErrStale) {
+		t.Errorf("a stale write after the crash: error %v", err)
+	}
+}
+
+// Arguments that Put and Update set, and what they leave.
+func TestSet(t *testing.T) {
+	pool := rows(t, nil)
+	if err := one(pool).Update(t.Context(), map[string]any{"N": 2, "note": nil}, 5); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, pool); got.n != 2 || got.note != nil {
+		t.Errorf("the row is %+v", got)
+	}
+	if err := one(pool).Put(t.Context(), map[string]any{"note": "put"}, 5); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, pool); got.n != 2 || got.note == nil || *got.note != "put" {
+		t.Errorf("the row is %+v", got)
+	}
+	for _, column := range []string{"fence", ""} {
+		if err := one(pool).Update(t.Context(), map[string]any{column: 9}, 5); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("column %q: error %v", column, err)
+		}
+		if err := one(pool).Put(t.Context(), map[string]any{column: 9}, 5); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("column %q: error %v", column, err)
+		}
+	}
+	r := one(pool)
+	r.Key = map[string]any{"id": "one"}
+	if err := r.Put(t.Context(), map[string]any{"part": 3}, 5); err == nil || !strings.Contains(err.Error(), "unique constraint") {
+		t.Errorf("a key that is not unique: error %v", err)
 	}
 }
 
@@ -138,36 +320,13 @@ func TestInvalid(t *testing.T) {
 		t.Errorf("no such column: error %v", err)
 	}
 	r.Key = map[string]any{"id": "one"}
-	if err := r.Claim(t.Context(), 5); err == nil {
-		t.Error("a key that chooses two rows was taken")
+	if err := r.Claim(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "several rows") {
+		t.Errorf("a key that chooses two rows: error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := one(pool).Claim(ctx, 5); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a dead ctx: error %v", err)
-	}
-}
-
-// Writes that arrive in any order leave the largest token and what came with it.
-func TestS10_outOfOrder(t *testing.T) {
-	pool := rows(t, nil)
-	const writers = 100
-	tokens := rand.Perm(writers)
-	var all sync.WaitGroup
-	for part := range 4 {
-		all.Go(func() {
-			for i := part; i < writers; i += 4 {
-				token := uint64(tokens[i] + 1)
-				err := one(pool).Update(t.Context(), map[string]any{"N": int64(token)}, token)
-				if err != nil && !errors.Is(err, holdfast.ErrStale) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if got := read(t, pool); got.n != writers || got.seen == nil || *got.seen != writers {
-		t.Errorf("the row is %+v", got)
 	}
 }
 
