@@ -48,6 +48,11 @@ type Options struct {
 	// LeaveHolds makes Close leave what is held to its end in the store instead
 	// of releasing it.
 	LeaveHolds bool
+	// Poll is the longest pause, on average, between two tries at a resource that
+	// is held, where the store cannot tell when it is free. Who asks more often gets
+	// the lock more often: beside programs that ask every 10 ms, ask as often.
+	// Default: 500 ms. At least 1 ms.
+	Poll time.Duration
 	// Logger gets warnings of renewals that fail and of losses, and debug lines
 	// of the rest, as Trace is called. Default: none.
 	Logger *slog.Logger
@@ -87,6 +92,7 @@ type config struct {
 	margin     time.Duration // 0: from the TTL
 	retention  time.Duration
 	noSweep    bool
+	poll       time.Duration
 	leaveHolds bool
 	logger     *slog.Logger // nil: none
 	trace      Trace
@@ -104,6 +110,7 @@ func newConfig(o *Options) config {
 		margin:     o.Margin,
 		retention:  o.Retention,
 		noSweep:    o.NoSweep,
+		poll:       o.Poll,
 		leaveHolds: o.LeaveHolds,
 		logger:     o.Logger,
 		clock:      o.Clock,
@@ -121,6 +128,9 @@ func newConfig(o *Options) config {
 	if cfg.retention == 0 {
 		cfg.retention = 24 * time.Hour
 	}
+	if cfg.poll == 0 {
+		cfg.poll = pollLimit
+	}
 	if o.Trace != nil {
 		cfg.trace = *o.Trace
 	}
@@ -128,7 +138,11 @@ func newConfig(o *Options) config {
 		cfg.clock = clock.New()
 	}
 	var q driver.AcquireRequest
-	if cfg.invalid = cfg.request(&q, "any", Exclusive, &LockOptions{}); cfg.invalid == nil {
+	switch cfg.invalid = cfg.request(&q, "any", Exclusive, &LockOptions{}); {
+	case cfg.invalid != nil:
+	case cfg.poll < time.Millisecond:
+		cfg.invalid = fmt.Errorf("%w: Poll %v is below 1ms", ErrInvalid, cfg.poll)
+	default:
 		cfg.ttl = q.TTL // in whole milliseconds
 	}
 	return cfg

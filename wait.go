@@ -18,7 +18,7 @@ func (a *asker) wait(ctx context.Context) (h *Hold, err error) {
 	defer func() { c.leave(a, h != nil) }()
 	watch := watcher{c: c, resource: a.q.Resource}
 	defer watch.stop()
-	failures, polls, lulls := retries(), backoff{pollFirst, pollLimit}, backoff{watchFirst, watchLimit}
+	failures, polls, lulls := retries(), backoff{min(pollFirst, c.poll), c.poll}, backoff{watchFirst, watchLimit}
 	pause := never
 	for stand := attempt == 0; ; attempt = 0 {
 		if stand {

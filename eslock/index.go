@@ -87,12 +87,16 @@ type alias struct {
 // Init implements driver.Initializer. It makes the index if it is missing. One
 // that is there, as es-distributed-lock makes it, gets the fields that Holdfast
 // adds, and the alias by which Holdfast writes; one that cannot keep locks is
-// refused.
+// refused. The server compiles the scripts.
 func (s *Store) Init(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	return s.explain(s.prepare(ctx))
+	if err := s.prepare(ctx); err != nil {
+		return s.explain(err)
+	}
+	s.compile(ctx)
+	return nil
 }
 
 func (s *Store) prepare(ctx context.Context) error {

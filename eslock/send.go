@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
@@ -31,6 +33,8 @@ const (
 	maxReply = 64 << 20
 	// forPrimary is how long a server waits for a primary shard that is missing.
 	forPrimary = "10s"
+	// toCompile is how long it waits for that before anybody asks for a lock.
+	toCompile = "1s"
 )
 
 // ask is one update that is to be sent.
@@ -161,14 +165,7 @@ func (s *Store) sendOne(ctx context.Context, st *statement, a ask, inside int) (
 func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask, inside int) ([]item, error) {
 	var body bytes.Buffer
 	for _, a := range asks {
-		var line struct {
-			Update struct {
-				ID         string `json:"_id"`
-				OnConflict int    `json:"retry_on_conflict"`
-			} `json:"update"`
-		}
-		line.Update.ID, line.Update.OnConflict = a.ID, inside
-		if err := json.NewEncoder(&body).Encode(line); err != nil { // ends with a line feed
+		if err := bulkLine(&body, a.ID, inside); err != nil {
 			return nil, err
 		}
 		if err := st.body(&body, a.params); err != nil {
@@ -193,6 +190,37 @@ func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask, inside 
 		}
 	}
 	return items, nil
+}
+
+// bulkLine appends the line of a bulk that says what is updated.
+func bulkLine(body *bytes.Buffer, id string, inside int) error {
+	var line struct {
+		Update struct {
+			ID         string `json:"_id"`
+			OnConflict int    `json:"retry_on_conflict"`
+		} `json:"update"`
+	}
+	line.Update.ID, line.Update.OnConflict = id, inside
+	return json.NewEncoder(body).Encode(line) // ends with a line feed
+}
+
+// compile has the server compile the scripts, which takes a node that has just
+// started longer than a lock with a short TTL can wait. What does not work is told
+// to whoever locks.
+func (s *Store) compile(ctx context.Context) {
+	var body bytes.Buffer
+	id := driver.NewHoldID().String()
+	for _, st := range statements {
+		if bulkLine(&body, id, 0) != nil || st.trial(&body, document{ID: id, Resource: &id}) != nil {
+			return
+		}
+		body.WriteByte('\n')
+	}
+	parameters := s.writing()
+	parameters.Set("timeout", toCompile)
+	parameters.Del("wait_for_active_shards")
+	var reply struct{}
+	_, _ = s.call(ctx, http.MethodPost, s.at("_bulk"), parameters, body.Bytes(), &reply)
 }
 
 // writing are the parameters of writes. That the name must be an alias keeps the

@@ -29,11 +29,16 @@ var (
 
 var (
 	lookAt  = newStatement(lookText, "", nil)
-	acquire = newStatement(acquireText, `"scripted_upsert":true,"upsert":{},`, isGranted)
+	acquire = newStatement(acquireText, upsert, isGranted)
 	renew   = newStatement(renewText, "", hasHold)
 	release = newStatement(releaseText, "", hasFound)
 	sweep   = newStatement(sweepText, "", hasSwept)
 )
+
+var statements = []*statement{lookAt, acquire, renew, release, sweep}
+
+// upsert runs the script where there is no document, too.
+const upsert = `"scripted_upsert":true,"upsert":{},`
 
 // fetch makes a reply contain what the script left there, even if it was not
 // stored: without a filter the reply of a script that stores nothing has the
@@ -42,7 +47,8 @@ const fetch = `"_source":{"includes":["holdfast.answer"]},`
 
 // statement is one kind of update.
 type statement struct {
-	prefix string // of the body, up to the parameters
+	options string // of the update
+	script  string // up to the parameters
 	// check says what is wrong with the answer where something was stored, or "".
 	check func(*answerJSON) string
 }
@@ -58,8 +64,9 @@ func newStatement(text, options string, check func(*answerJSON) string) *stateme
 		panic(err) // of a string, which has none
 	}
 	return &statement{
-		prefix: `{` + fetch + options + `"script":{"lang":"painless","source":` + string(source) + `,"params":`,
-		check:  check,
+		options: fetch + options,
+		script:  `"script":{"lang":"painless","source":` + string(source) + `,"params":`,
+		check:   check,
 	}
 }
 
@@ -77,13 +84,30 @@ func compact(script string) string {
 }
 
 // body appends the update with its parameters.
-func (st *statement) body(b *bytes.Buffer, params any) error {
+func (st *statement) body(b *bytes.Buffer, params any) error { return st.write(b, st.options, params) }
+
+// trial appends an update that has the script compiled and changes nothing, for
+// there is no document, and an empty lock ID has no hold.
+func (st *statement) trial(b *bytes.Buffer, d document) error {
+	none := driver.HoldID{}
+	return st.write(b, upsert, struct {
+		acquireParams
+		releaseParams
+		TTL   *int64 `json:"ttl"`
+		Exact bool   `json:"exact"`
+		document
+	}{acquireParams: acquireParams{Hold: holdJSON{HoldID: &none, Mode: new(driver.Mode)}}, document: d})
+}
+
+func (st *statement) write(b *bytes.Buffer, options string, params any) error {
 	p, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
-	b.Grow(len(st.prefix) + len(p) + len("}}\n")) // once, not in steps: the script is long
-	b.WriteString(st.prefix)
+	b.Grow(len(options) + len(st.script) + len(p) + len("{}}\n")) // once, not in steps: the script is long
+	b.WriteByte('{')
+	b.WriteString(options)
+	b.WriteString(st.script)
 	b.Write(p)
 	b.WriteString("}}")
 	return nil

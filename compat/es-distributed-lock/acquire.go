@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
 )
 
 // maxTries bounds how often an Acquire begins anew, because what it was about to
@@ -25,8 +28,9 @@ func (e heldError) Unwrap() error { return e.by }
 // has it. The TTL is at least 1 ms and at most 100 years; what it has below a
 // millisecond is cut off. To extend never shortens: Expires says when it ends.
 //
-// The server has a third of the TTL to answer, at least 1 s and at most 10 s.
-// After another error, which may come from a connection that failed, a lock that
+// The server has a third of the TTL to answer, at least 1 s and at most 10 s. The
+// first Acquire through a client has the server make or look at the index, and
+// compile the scripts, before that: in at most 10 s. After another error, which may come from a connection that failed, a lock that
 // was granted unheard is given back, if that is possible within five seconds: in
 // the background, if the first try fails or ctx has ended. One that was held
 // before lives on to its end.
@@ -86,6 +90,15 @@ func (l *Lock) acquire(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 // asks for a new hold.
 func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (err error) {
 	prepared := false
+	if !s.isPrepared() {
+		// A node that has just started needs longer for the scripts than a lock with a
+		// short TTL has.
+		err := s.prepare(ctx, firstUse)
+		if err != nil && !errors.Is(err, driver.ErrUnusable) { // whoever may not look may still lock
+			return err
+		}
+		prepared = err == nil
+	}
 	for range maxTries {
 		if own := s.own(ref); own != nil {
 			err = s.again(ctx, own, ttl)
@@ -98,9 +111,8 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 		}
 		switch {
 		case errors.Is(err, driver.ErrUnusable) && !prepared:
-			// Only now: the index is missing once in its life, and to look for it each
-			// time would cost as much as to acquire.
-			if err := s.prepare(ctx); err != nil {
+			// It was deleted meanwhile, or is to be mended.
+			if err := s.prepare(ctx, toPrepare); err != nil {
 				return err
 			}
 			prepared = true
@@ -111,16 +123,51 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 	return err
 }
 
-// toPrepare bounds how long it takes to make or to look at the index.
-const toPrepare = 30 * time.Second
+const (
+	// toPrepare bounds how long it takes to make or to look at the index.
+	toPrepare = 30 * time.Second
+	// firstUse bounds that before the first lock.
+	firstUse = 10 * time.Second
+)
 
-func (s *state) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, toPrepare)
+func (s *state) prepare(ctx context.Context, within time.Duration) error {
+	call, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if i, ok := s.store.(driver.Initializer); ok {
-		return i.Init(ctx)
+		if err := i.Init(call); err != nil {
+			return err
+		}
 	}
+	prepared.add(s.client)
 	return nil
+}
+
+func (s *state) isPrepared() bool { return s.client == nil || prepared.has(s.client) }
+
+// prepared are the clients that the index was last prepared through: a program has
+// one or two, and makes many a Lock.
+var prepared clients
+
+type clients struct {
+	mu   sync.Mutex
+	last [8]eslock.Performer
+	next int
+}
+
+func (c *clients) has(client eslock.Performer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.last[:], client)
+}
+
+func (c *clients) add(client eslock.Performer) {
+	if client == nil || c.has(client) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last[c.next%len(c.last)] = client
+	c.next++
 }
 
 // own returns the hold that may be extended, or nil.

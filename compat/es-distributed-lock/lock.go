@@ -39,7 +39,8 @@ type Lock struct {
 // state is all of a Lock that users do not see.
 type state struct {
 	store   driver.Store
-	invalid error // why the store cannot be asked
+	client  eslock.Performer // nil where it cannot be told from others
+	invalid error            // why the store cannot be asked
 	clock   func() time.Duration
 	turn    chan struct{} // holds one value: the turn to ask the store
 
@@ -108,6 +109,8 @@ func NewLock(client eslock.Performer, id string) *Lock {
 	l := newLock(eslock.New(client, &eslock.Options{OldClients: true}), id)
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		l.state.invalid = fmt.Errorf("%w: the client is nil", driver.ErrInvalid)
+	} else if v.Comparable() {
+		l.state.client = client
 	}
 	return l
 }

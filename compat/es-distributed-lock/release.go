@@ -172,7 +172,7 @@ func (s *state) releaseOnce(ctx context.Context, ref driver.HoldRef) (found bool
 func (s *state) releaseOwners(ctx context.Context, ref driver.HoldRef) (found bool, err error) {
 	own, err := s.owners(ctx, ref)
 	if errors.Is(err, driver.ErrUnusable) {
-		if err = s.prepare(ctx); err == nil {
+		if err = s.prepare(ctx, toPrepare); err == nil {
 			own, err = s.owners(ctx, ref)
 		}
 	}

@@ -2,6 +2,7 @@ package eslockcompat
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
 )
 
 const (
@@ -119,6 +121,45 @@ func TestAcquireAnew(t *testing.T) {
 		f.is(l, true, false)
 		f.must(l.MustRelease())
 	})
+}
+
+// Before the first lock through a client the index is looked at, and the server
+// compiles the scripts: a lock with a short TTL has no time for that. Whoever may
+// not look may still lock.
+func TestFirstUse(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.must(f.acquired("r", "me", short).MustRelease())
+		kinds := ""
+		for _, req := range f.wire.requests() {
+			switch path := req.URL.Path; {
+			case strings.HasSuffix(path, "/_bulk"):
+				kinds += "b"
+			case strings.Contains(path, "/_update/"):
+				kinds += "u"
+			default:
+				kinds += "i"
+			}
+		}
+		if strings.TrimLeft(kinds, "i") != "buu" {
+			t.Errorf("requests %s; want those about the index, one bulk of scripts, and two updates", kinds)
+		}
+		l := lock.NewLock(&forbidden{f.wire}, "r").WithOwner("me")
+		f.must(l.Acquire(t.Context(), long))
+		f.must(l.MustRelease())
+	})
+}
+
+// forbidden may not look at the index.
+type forbidden struct{ eslock.Performer }
+
+func (p *forbidden) Perform(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		return p.Performer.Perform(req)
+	}
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(`{"error":{"type":"security_exception","reason":"action is unauthorized"},"status":403}`)),
+	}, nil
 }
 
 // A steady program sends one request for each step, without a refresh; the first

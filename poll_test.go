@@ -1,0 +1,65 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// deaf is a store without wake-ups, which counts how often it is asked.
+type deaf struct {
+	driver.Store
+	asked atomic.Int64
+}
+
+func (d *deaf) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	d.asked.Add(1)
+	return d.Store.Acquire(ctx, q)
+}
+
+func (d *deaf) Traits() driver.Traits {
+	t := d.Store.Traits()
+	t.Notifies = false
+	return t
+}
+
+// A store without wake-ups is asked as often as Options.Poll says.
+func TestPoll(t *testing.T) {
+	for poll, want := range map[time.Duration][2]int64{
+		0:                     {15, 45}, // in 10 s, each pause half as long again or half as long
+		2 * time.Second:       {5, 25},  // which grows from a short one
+		10 * time.Millisecond: {900, 1200},
+		time.Millisecond:      {9000, 12000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &deaf{Store: memlock.New(nil)}
+			holder, waiter := holdfast.New(s, nil), holdfast.New(s, &holdfast.Options{Poll: poll})
+			defer holder.Close()
+			defer waiter.Close()
+			if _, err := holder.TryLock(t.Context(), "r", nil); err != nil {
+				t.Fatal(err)
+			}
+			before := s.asked.Load()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := waiter.Lock(ctx, "r", nil); !errors.Is(err, holdfast.ErrHeld) {
+				t.Errorf("error %v", err)
+			}
+			if n := s.asked.Load() - before; n < want[0] || n > want[1] {
+				t.Errorf("Poll %v: asked %d times, want %d to %d", poll, n, want[0], want[1])
+			}
+		})
+	}
+	c := holdfast.New(memlock.New(nil), &holdfast.Options{Poll: time.Microsecond})
+	defer c.Close()
+	if _, err := c.TryLock(t.Context(), "r", nil); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("error %v", err)
+	}
+}
