@@ -9,15 +9,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// noDelay lets a replica have all at once that a primary has. It is for both, for
-// either may be the primary one day.
-var noDelay = []string{"--repl-diskless-sync-delay", "0"}
+// syncDelay is for how long a primary waits for more replicas before it gives one all
+// that it has: not at all. It is for replicas, too, which may be the primary one day.
+const syncDelay = "repl-diskless-sync-delay"
 
 // NewRedisReplica starts a replica of a server, of its release, and returns when it
 // has all that the primary has. It ends with the test.
 func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
 	t.Helper()
-	replica := NewRedisRelease(t, primary.release, append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(primary.port(t))}, noDelay...)...)
+	askRedis(t, primary.port(t), func(ctx context.Context, client *redis.Client) error {
+		return client.ConfigSet(ctx, syncDelay, "0").Err()
+	})
+	replica := NewRedisRelease(t, primary.release, "--replicaof", "127.0.0.1", strconv.Itoa(primary.port(t)), "--"+syncDelay, "0")
 	replica.awaitPrimary(t)
 	return replica
 }

@@ -33,7 +33,7 @@ type RedisSentinel struct {
 // primary has and the Sentinel knows both. They end with the test.
 func NewRedisSentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
-	primary := NewRedis(t, noDelay...)
+	primary := NewRedis(t, "--"+syncDelay, "0")
 	port := primary.port(t)
 	replica := NewRedisReplica(t, primary)
 

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"errors"
 	"net/url"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
@@ -53,6 +55,59 @@ func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	return h
 }
 
+// cutOff can be cut off from its server, which others go on with, and has one to itself
+// that may crash.
+func cutOff(t *testing.T) *drivertest.Harness {
+	server, n := engines.NewRedis(t, "--appendonly", "yes", "--appendfsync", "always"), proxy.New(t)
+	near := place{redislock.Options{Prefix: redislock.DefaultPrefix}, connect(t, options(t, server.URL))}
+	far := redislock.Options{Prefix: near.Prefix}
+	open := func(t *testing.T) driver.Store {
+		o := options(t, server.URL)
+		o.Dialer = n.DialContext
+		return redislock.New(connect(t, o), &far)
+	}
+	return &drivertest.Harness{
+		Uncounted: true, Short: longer,
+
+		Store:  open(t),
+		Reopen: open,
+		Beside: func(*testing.T) driver.Store { return near.open() },
+		Break: func(*testing.T) (mend func()) {
+			n.Set(proxy.Silence)
+			return func() { n.Set(proxy.Fault{}) }
+		},
+		Restart: func(t *testing.T) { server.Restart(t) },
+	}
+}
+
+// copied is a store that waits for a replica, of a release that tells from its
+// connections whether there is anything to wait for.
+func copied(t *testing.T) *drivertest.Harness {
+	primary := engines.NewRedisRelease(t, engines.Redis82)
+	replica := engines.NewRedisReplica(t, primary)
+	o := redislock.Options{Replicas: 1, ReplicaTimeout: 200 * time.Millisecond}
+	open := func(t *testing.T) driver.Store { return redislock.New(connect(t, options(t, primary.URL)), &o) }
+	s := open(t)
+	ask.Until(t, "the replica answers in time", func() bool {
+		_, err := s.Acquire(t.Context(), ask.Request("none of the suite's", "a"))
+		return err == nil
+	})
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "none of the suite's", LockID: "a"}}})
+	if err := errors.Join(err, rs[0].Err); err != nil {
+		t.Fatal(err)
+	}
+	return &drivertest.Harness{
+		Uncounted: true, Short: longer,
+
+		Store:  s,
+		Reopen: open,
+		HoldCopies: func(t *testing.T) (resume func()) {
+			replica.Freeze(t)
+			return func() { replica.Thaw(t) }
+		},
+	}
+}
+
 // opened is a store that was opened by its URL, behind the network if there is one.
 func opened(t *testing.T, n *proxy.Network) *drivertest.Harness {
 	p := newPlace(t)
@@ -84,6 +139,7 @@ func through(t testing.TB, n *proxy.Network) *redis.Client {
 }
 
 func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
+func TestConformanceWhenCutOff(t *testing.T)   { drivertest.Run(t, cutOff) }
 func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, alone) }
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(alone)) }
 
@@ -97,6 +153,8 @@ func TestConformanceByURL(t *testing.T) {
 }
 
 func TestConformanceByURLBehindNetwork(t *testing.T) { drivertest.Run(t, proxy.Disturbed(3, opened)) }
+
+func TestConformanceWithReplica(t *testing.T) { drivertest.Run(t, copied) }
 
 // The two handles on the data are opened in the two ways there are.
 func TestConformanceInCluster(t *testing.T) {
