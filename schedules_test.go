@@ -248,10 +248,10 @@ func (p *player) play(ctx context.Context, rnd *rand.Rand) {
 	upTo := func(d time.Duration) time.Duration { return time.Duration(1 + rnd.Int64N(int64(d))) }
 	switch n := rnd.IntN(200); {
 	case n == 0:
-		p.machine.sleep(upTo(10 * time.Second))
 		p.o.mu.Lock()
+		defer p.o.mu.Unlock()
+		p.machine.sleep(upTo(10 * time.Second))
 		p.o.slept = time.Now()
-		p.o.mu.Unlock()
 		return
 	case n < 4:
 		p.close()
