@@ -2,6 +2,7 @@ package mongolock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,10 +34,30 @@ func (s *Store) Init(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := s.ensureLayout(ctx); err != nil {
+		return err
+	}
 	if err := s.ensureIndexes(ctx); err != nil {
 		return err
 	}
 	return s.chooseWakeUps(ctx)
+}
+
+// ensureLayout refuses a collection in which others lock in documents of another
+// layout. They would find free what is held here, and the other way round. One
+// document shows it, for whoever locks there uses the collection for nothing else.
+func (s *Store) ensureLayout(ctx context.Context) error {
+	doc, err := s.coll.FindOne(ctx, obj(), options.FindOne())
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	if err != nil {
+		return s.coll.Wrap(err)
+	}
+	if name, ok := mongokit.KindOf(doc); ok && name != "" {
+		return s.coll.Unusable(fmt.Sprintf("its documents are locks of another layout: use package compat/mongodoc, or layout=%s in the URL", name), nil)
+	}
+	return nil
 }
 
 func (s *Store) ensureIndexes(ctx context.Context) error {
@@ -45,6 +66,10 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 		return err
 	}
 	for _, index := range there {
+		if index.Removes() && index.IsOn("lockedAt") {
+			return s.coll.Unusable(fmt.Sprintf("its index %q is that of locks of another layout: use package compat/mongodoc, or layout=ttl in the URL",
+				index.Name), nil)
+		}
 		if index.Removes() && oursField(index.Field()) {
 			return s.coll.Unusable(fmt.Sprintf("its index %q has expireAfterSeconds, so that the server deletes documents whose locks are held: "+
 				"drop it", index.Name), nil)

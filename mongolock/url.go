@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
@@ -27,11 +28,11 @@ const serverSelection = 10 * time.Second
 
 func init() {
 	for _, scheme := range []string{"mongodb", "mongodb+srv"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) { return open(ctx, u) })
+		driver.Register(scheme, open)
 	}
 }
 
-func open(ctx context.Context, u *url.URL) (*Store, error) {
+func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,15 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	if err != nil {
 		return nil, t.refused(err)
 	}
-	s := New(client.Database(t.database).Collection(t.collection), nil)
+	coll := client.Database(t.database).Collection(t.collection)
+	if t.layout != nil {
+		s, err := t.layout.Open(coll, t.parameters)
+		if err != nil {
+			_ = client.Disconnect(context.WithoutCancel(ctx)) // nothing was sent
+		}
+		return s, err
+	}
+	s := New(coll, nil)
 	s.client = client
 	return s, nil
 }
@@ -62,7 +71,9 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 type target struct {
 	uri                  string // for the driver
 	database, collection string
-	said                 *url.URL // the URL, whose secrets no error may repeat
+	layout               *mongokit.Layout  // nil: this package's
+	parameters           map[string]string // of the layout
+	said                 *url.URL          // the URL, whose secrets no error may repeat
 }
 
 // refused is the error of a URL that the driver does not take. A DNS that does not
@@ -105,9 +116,24 @@ func parseURL(u *url.URL) (t target, err error) {
 		t.collection = named[0]
 	}
 	t.said = u
+	ours := []string{"collection"}
+	if values.Has("layout") {
+		l, ok := mongokit.LayoutNamed(values.Get("layout"))
+		if !ok || len(values["layout"]) != 1 {
+			return fail("parameter \"layout\" must name one of the layouts that are linked in: %q (import compat/mongodoc)", mongokit.LayoutNames())
+		}
+		t.layout, t.parameters = &l, make(map[string]string)
+		for _, name := range l.Parameters {
+			if values.Has(name) {
+				t.parameters[name] = values.Get(name)
+			}
+		}
+		ours = slices.Concat(ours, []string{"layout"}, l.Parameters)
+	}
 	rest := *u
 	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
-		return pair == "" || strings.HasPrefix(pair, "collection=")
+		name, _, _ := strings.Cut(pair, "=")
+		return pair == "" || slices.Contains(ours, name)
 	}), "&")
 	t.uri = rest.String()
 	// What it does not know the driver would leave out of account.

@@ -9,6 +9,7 @@ require (
 	github.com/clipperhouse/displaywidth v0.11.0
 	github.com/creack/pty v1.1.24
 	github.com/gdamore/tcell/v3 v3.6.0
+	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/eslock/esurl v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/pglock v0.0.0
@@ -77,3 +78,5 @@ replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 
 replace github.com/holdfast-go/holdfast/eslock/esurl => ../../eslock/esurl
+
+replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	_ "github.com/holdfast-go/holdfast/compat/mongodoc" // layouts in mongodb's URLs
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs

@@ -7,7 +7,8 @@
 // same: programs with either package, and with Holdfast's own Client on package
 // mongolock, exclude one another on one collection, so they can be replaced one
 // by one. As long as old ones run, their clocks decide for them, and somebody
-// must purge regularly, for they let expired locks block.
+// must purge regularly, for they let expired locks block, but for an exclusive one
+// that is in the way of another.
 //
 // What was promised is kept:
 //

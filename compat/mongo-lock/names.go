@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -21,6 +23,13 @@ var (
 	ErrAlreadyLocked = errors.New("unable to acquire lock (resource is already locked)")
 	// ErrLockNotFound: there is no lock to renew, or not for a second more.
 	ErrLockNotFound = errors.New("unable to find lock")
+)
+
+// These are what mongo-lock hands to the driver, and exports. Here they have no
+// effect.
+var (
+	UPSERT    = true
+	ReturnDoc = options.After
 )
 
 // LockDetails are shown by Status. But for the TTL they decide nothing.

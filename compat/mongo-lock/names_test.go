@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -27,7 +28,9 @@ var (
 	_ interface {
 		Purge(context.Context) ([]LockStatus, error)
 	} = Purger(nil)
-	_ sort.Interface = LockStatusesByCreatedAtDesc{}
+	_ sort.Interface          = LockStatusesByCreatedAtDesc{}
+	_ *bool                   = &UPSERT
+	_ *options.ReturnDocument = &ReturnDoc
 
 	_ = LockDetails{Owner: "", Host: "", Comment: "", TTL: uint(0)}
 	_ = Filter{

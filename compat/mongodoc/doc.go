@@ -17,6 +17,13 @@
 //	a release of Holdfast's   deletes the document    sets locked to false   makes it expired
 //	Sweep deletes             what has expired        nothing                what is idle
 //
+// An import of this package lets the URLs of package mongolock name a layout:
+//
+//	mongodb://db1,db2,db3/app?collection=locks&layout=flag&timeout=30s
+//
+// layout is ttl, flag or value; the first two take the timeout. Init refuses a
+// collection whose documents or indexes are those of another layout.
+//
 // All three have exclusive locks alone, with all else that a Client does, takeover
 // delays among it. There are no wake-ups: who waits asks from time to time.
 //

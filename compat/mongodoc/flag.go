@@ -33,7 +33,7 @@ func NewFlag(coll *mongo.Collection, opts *FlagOptions) *Store {
 	if opts != nil {
 		o = *opts
 	}
-	return newStore(coll, "mongodb-flag", driver.FencingStrict, o.prepare)
+	return newStore(coll, "flag", driver.FencingStrict, o.prepare)
 }
 
 func (o FlagOptions) prepare(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error) {
@@ -66,7 +66,8 @@ func flagLayout(timeout time.Duration) *layout {
 		oldSince: "$lockedAt",
 		held: obj("locked", true, "lockedAt", cond(
 			eq(tmp("newUntil"), nil), farOff, op("$subtract", tmp("newUntil"), ms))),
-		free:  obj("locked", false, "lockedAt", "$lockedAt"),
+		// Some old programs write no date, and must not find one when they lock.
+		free:  obj("locked", false, "lockedAt", nil),
 		maybe: obj("locked", obj("$ne", false)),
 		expired: func(now bson.DateTime) bson.D {
 			return obj("locked", true, "lockedAt", obj("$lte", now-bson.DateTime(ms)))

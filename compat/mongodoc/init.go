@@ -2,7 +2,10 @@ package mongodoc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -27,12 +30,47 @@ func (s *Store) Init(ctx context.Context) error {
 				"keep locks in a collection that has none", nil)
 		}
 	}
+	if err := s.ensureLayout(ctx); err != nil {
+		return err
+	}
 	l, err := s.prepare(ctx, s.coll, indexes)
 	if err != nil {
 		return err
 	}
+	for _, index := range indexes {
+		if index.Removes() && l.has(index.Field()) && !(l.removes && index.IsOn("lockedAt")) {
+			return s.coll.Unusable(fmt.Sprintf("its index %q has expireAfterSeconds, so that the server deletes documents whose locks are held: "+
+				"drop it, or use the layout that it is for", index.Name), nil)
+		}
+	}
 	s.ready.Store(newStatements(l))
 	return nil
+}
+
+// ensureLayout refuses a collection in which others lock in documents of another
+// layout, as one document shows.
+func (s *Store) ensureLayout(ctx context.Context) error {
+	doc, err := s.coll.FindOne(ctx, obj(), options.FindOne())
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	if err != nil {
+		return s.coll.Wrap(err)
+	}
+	switch name, ok := mongokit.KindOf(doc); {
+	case !ok || name == s.kind:
+		return nil
+	case name == "":
+		return s.coll.Unusable("its documents are those of package mongolock: use that, or a URL without layout", nil)
+	default:
+		return s.coll.Unusable(fmt.Sprintf("its documents are locks of another layout, %q in a URL, and not of %q", name, s.kind), nil)
+	}
+}
+
+// has: the layout has the field, or Holdfast's own has it.
+func (l *layout) has(path string) bool {
+	name, _, _ := strings.Cut(path, ".")
+	return name == added || slices.Contains(l.fields, name)
 }
 
 // prepare finds or makes the index, and the timeout with it.

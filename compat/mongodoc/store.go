@@ -3,6 +3,7 @@ package mongodoc
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -20,6 +21,11 @@ type Store struct {
 	traits  driver.Traits
 	prepare func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error)
 	ready   atomic.Pointer[statements] // by Init
+	kind    string                     // as a URL names the layout
+
+	client  *mongo.Client // to be disconnected by Close, or nil
+	closing sync.Once
+	err     error
 }
 
 var (
@@ -28,13 +34,13 @@ var (
 )
 
 func newStore(
-	coll *mongo.Collection, name string, fencing driver.Fencing,
+	coll *mongo.Collection, kind string, fencing driver.Fencing,
 	prepare func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error),
 ) *Store {
 	return &Store{
-		coll: mongokit.New(coll), prepare: prepare,
+		coll: mongokit.New(coll), prepare: prepare, kind: kind,
 		traits: driver.Traits{
-			Name: name, Reach: driver.Network, ServerClock: true, Durable: true, Fencing: fencing, Failover: driver.FailoverKeeps,
+			Name: "mongodb-" + kind, Reach: driver.Network, ServerClock: true, Durable: true, Fencing: fencing, Failover: driver.FailoverKeeps,
 		},
 	}
 }
@@ -42,8 +48,16 @@ func newStore(
 // Traits implements driver.Store.
 func (s *Store) Traits() driver.Traits { return s.traits }
 
-// Close implements driver.Store. There is nothing to free.
-func (s *Store) Close() error { return nil }
+// Close implements driver.Store. It disconnects the client of a store that was
+// opened by a URL.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		if s.client != nil {
+			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
+		}
+	})
+	return s.err
+}
 
 // begin returns the statements, for a call whose ctx is alive.
 func (s *Store) begin(ctx context.Context) (*statements, error) {

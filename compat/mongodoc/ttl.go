@@ -36,7 +36,7 @@ func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
 	if opts != nil {
 		o = *opts
 	}
-	return newStore(coll, "mongodb-ttl", driver.FencingClock, o.prepare)
+	return newStore(coll, "ttl", driver.FencingClock, o.prepare)
 }
 
 // ttlLayout is that of a collection whose documents are removed after timeout, or

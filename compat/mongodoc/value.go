@@ -20,7 +20,7 @@ import (
 // Client that gets the store calls Init before its first request. Close does not
 // disconnect the collection's client.
 func NewValue(coll *mongo.Collection) *Store {
-	return newStore(coll, "mongodb-value", driver.FencingClock,
+	return newStore(coll, "value", driver.FencingClock,
 		func(context.Context, *mongokit.Collection, []mongokit.Index) (*layout, error) {
 			return valueLayout, nil
 		})
