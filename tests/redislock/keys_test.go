@@ -275,3 +275,48 @@ func TestPipelining(t *testing.T) {
 		t.Errorf("%d requests took %d round trips", requests, n)
 	}
 }
+
+// However much is asked about one key at the same time, it is read once by each run of a
+// script, and written once.
+func TestManyHoldsInOneKey(t *testing.T) {
+	t.Parallel()
+	client := connect(t, options(t, engines.NewRedis(t).URL))
+	s := newStore(t, client, nil)
+	const holds = 500
+	var renewals []driver.RenewRequest
+	var releases []driver.ReleaseRequest
+	for i := range holds {
+		ref := ask.Granted(t, s, ask.Shared(ask.Request("r", fmt.Sprint("a", i)), 0))
+		renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: 2 * time.Hour})
+		releases = append(releases, driver.ReleaseRequest{HoldRef: ref})
+	}
+	// once does something that takes one run, which may look at a key before it reads it.
+	once := func(what string, do func() error) {
+		t.Helper()
+		before := [...]int{calls(t, client, "eval"), calls(t, client, "evalsha"), calls(t, client, "get"), calls(t, client, "set")}
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		evals, runs := calls(t, client, "eval")-before[0], calls(t, client, "evalsha")-before[1]
+		reads, writes := calls(t, client, "get")-before[2], calls(t, client, "set")-before[3]
+		if evals > 1 || runs != 1 || reads > 2 || writes != 1 {
+			t.Errorf("%s of %d holds took %d and %d runs, %d reads and %d writes", what, holds, evals, runs, reads, writes)
+		}
+	}
+	once("renewal", func() error {
+		rs, err := s.Renew(t.Context(), renewals)
+		for _, r := range rs {
+			err = errors.Join(err, r.Err)
+		}
+		return err
+	})
+	once("release", func() error {
+		rs, err := s.Release(t.Context(), releases)
+		for i, r := range rs {
+			if err = errors.Join(err, r.Err); !r.Found {
+				t.Errorf("hold %d was not found", i)
+			}
+		}
+		return err
+	})
+}

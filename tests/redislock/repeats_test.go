@@ -69,20 +69,24 @@ func TestHiddenRepeats(t *testing.T) {
 	}
 }
 
-var scriptStatistics = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
-
 // scriptsRun is how many scripts the server has run by their names.
 func scriptsRun(t testing.TB, client *redis.Client) int {
+	t.Helper()
+	return calls(t, client, "evalsha")
+}
+
+// calls is how often the server has run a command, from scripts too.
+func calls(t testing.TB, client *redis.Client, command string) int {
 	t.Helper()
 	info, err := client.Info(t.Context(), "commandstats").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := scriptStatistics.FindStringSubmatch(info)
-	if calls == nil {
+	found := regexp.MustCompile(`cmdstat_` + command + `:calls=(\d+)`).FindStringSubmatch(info)
+	if found == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(calls[1])
+	n, err := strconv.Atoi(found[1])
 	if err != nil {
 		t.Fatal(err)
 	}
