@@ -138,16 +138,7 @@ func (b *bench) breaks() (mend func()) {
 // answers waits until the store can be asked again.
 func (b *bench) answers() {
 	b.t.Helper()
-	s := once(b.Store)
-	b.eventually(10*time.Millisecond, "the store answers again", func() bool {
-		ctx, cancel := context.WithTimeout(b.t.Context(), 10*patience)
-		defer cancel()
-		err := listing("list", s, driver.Filter{}).do(ctx)[0]
-		if err != nil && definite(err) {
-			b.t.Fatalf("list when the store is back: %v", err)
-		}
-		return err == nil
-	})
+	b.insists(listing("list", once(b.Store), driver.Filter{}))
 }
 
 // A store that cannot reach its data knows nothing: no call succeeds, none says
@@ -304,9 +295,16 @@ func restarted(b *bench) {
 // nobody but the primary knows of it.
 func copiesGetNothing(b *bench) {
 	b.needs(b.HoldCopies != nil, "copies that it waits for")
-	held := b.acquire(b.request("held", "a"))
-	asked := b.request("asked", "a")
 	s := once(b.Store)
+	// Copies may be late, too, when nobody holds them.
+	grant := func(q request) (h hold) {
+		b.insists(acquiring("acquire", s, q))
+		for _, st := range b.list(driver.Filter{Resource: q.Resource, LockID: q.LockID}) {
+			h.HoldRef = st.Ref()
+		}
+		return h
+	}
+	held, asked := grant(b.request("held", "a")), b.request("asked", "a")
 	resume := b.HoldCopies(b.t)
 	b.attempts([]attempt{acquiring("acquire", s, asked), renewing("renewal", s, 3*b.long, held)})
 	b.attempts([]attempt{
@@ -316,16 +314,23 @@ func copiesGetNothing(b *bench) {
 	})
 	b.attempts([]attempt{acquiring("acquire that was repeated twice", s, asked)})
 	resume()
-	b.eventually(10*time.Millisecond, "the repeat is granted when the copies are back", func() bool {
+	if h := grant(asked); h.HoldID != asked.HoldID {
+		b.t.Errorf("list shows %+v, want the hold that was asked for: %v", h, asked.HoldID)
+	}
+	b.insists(renewing("renewal", s, b.long, held))
+	b.refused(b.request("asked", "b"))
+}
+
+// insists repeats the attempt until it succeeds.
+func (b *bench) insists(a attempt) {
+	b.t.Helper()
+	b.eventually(10*time.Millisecond, a.what+" succeeds", func() bool {
 		ctx, cancel := context.WithTimeout(b.t.Context(), 10*patience)
 		defer cancel()
-		_, err := s.Acquire(ctx, driver.AcquireRequest(asked))
+		err := a.do(ctx)[0]
 		if err != nil && definite(err) {
-			b.t.Fatalf("repeat when the copies are back: %v", err)
+			b.t.Fatalf("%s: %v", a.what, err)
 		}
 		return err == nil
 	})
-	b.live(b.acquire(asked))
-	b.renew(held.HoldRef, b.long)
-	b.refused(b.request("asked", "b"))
 }
