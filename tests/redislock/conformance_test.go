@@ -139,7 +139,7 @@ func through(t testing.TB, n *proxy.Network) *redis.Client {
 }
 
 func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
-func TestConformanceWhenCutOff(t *testing.T)   { drivertest.Run(t, cutOff) }
+func TestConformanceWhenCutOff(t *testing.T)   { drivertest.Outages(t, cutOff) }
 func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, alone) }
 func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(alone)) }
 
@@ -154,7 +154,7 @@ func TestConformanceByURL(t *testing.T) {
 
 func TestConformanceByURLBehindNetwork(t *testing.T) { drivertest.Run(t, proxy.Disturbed(3, opened)) }
 
-func TestConformanceWithReplica(t *testing.T) { drivertest.Run(t, copied) }
+func TestConformanceWithReplica(t *testing.T) { drivertest.Outages(t, copied) }
 
 // The two handles on the data are opened in the two ways there are.
 func TestConformanceInCluster(t *testing.T) {
