@@ -67,7 +67,24 @@ func prepareFile(path string, networkFS func(path string) string) (string, error
 		// SQLite takes one byte for none.
 		return "", fmt.Errorf("%w: SQLite file %s is not a SQLite database", driver.ErrUnusable, abs)
 	}
-	return file, nil
+	return file, oneName(abs, file)
+}
+
+// oneName refuses a file that is known under another name as well: SQLite keeps its
+// log beside each name, and what has another log has other locks.
+func oneName(abs, file string) error {
+	_, links, _, err := identify(file)
+	switch {
+	case err != nil:
+		return unusable(abs, "cannot be reached", err)
+	case links > 1:
+		return fmt.Errorf("%w: SQLite file %s has %d names (hard links), and who opens it by another name would not see the "+
+			"locks: remove the others, or use a symbolic link", driver.ErrUnusable, abs, links)
+	case isMountPoint(file):
+		return fmt.Errorf("%w: SQLite file %s is mounted by itself, so who opens it where it comes from would not see the "+
+			"locks: mount its folder instead", driver.ErrUnusable, abs)
+	}
+	return nil
 }
 
 // resolve follows the symbolic links in as much of the path as exists.

@@ -1,10 +1,7 @@
 package sqlitelock
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,53 +15,59 @@ import (
 type file struct {
 	path string
 
-	db, wal os.FileInfo // nil until remember
+	db, wal fileID // zero until remember
 	size    atomic.Int64
 	changed atomic.Pointer[error] // for good
 }
 
 // remember takes note of the files, while a connection that has read the database
 // keeps others from deleting its log.
-func (f *file) remember() (err error) {
-	if f.db, err = os.Stat(f.path); err == nil {
-		f.wal, err = os.Stat(f.path + "-wal")
-	}
+func (f *file) remember() error {
+	db, _, _, err := identify(f.path)
 	if err != nil {
-		f.db = nil
 		return unusable(f.path, "cannot be looked at", err)
 	}
+	wal, _, _, err := identify(f.path + "-wal")
+	if err != nil {
+		return unusable(f.path+"-wal", "cannot be looked at", err)
+	}
+	if db == (fileID{}) || wal == (fileID{}) {
+		return fmt.Errorf("%w: SQLite file %s was deleted as it was opened", driver.ErrUnusable, f.path)
+	}
+	f.db, f.wal = db, wal
 	return nil
 }
 
 // check returns an error if the files are not those that were opened. That is so
 // for good then: what this process has open is no longer what others see.
 func (f *file) check() error {
-	if f.db == nil {
+	if f.db == (fileID{}) {
 		return nil
 	}
 	if err := f.changed.Load(); err != nil {
 		return *err
 	}
-	db, err := f.stat("", f.db)
-	if err != nil {
-		return err
+	db, _, _, err := identify(f.path)
+	if err != nil { // it may be there, and cannot be seen for a while
+		return unusable(f.path, "cannot be looked at", err)
 	}
-	wal, err := f.stat("-wal", f.wal)
+	wal, _, size, err := identify(f.path + "-wal")
 	if err != nil {
-		return err
+		return unusable(f.path+"-wal", "cannot be looked at", err)
 	}
 	what := ""
 	switch {
-	case db == nil:
-		what = "the file was deleted, moved or replaced"
-	case wal == nil:
-		what = "its log (-wal) was deleted, as can happen after this program read the file by other means than SQLite"
+	case db != f.db:
+		what = "the file was deleted, moved or replaced while it was in use"
+	case wal != f.wal:
+		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
+			"means than SQLite"
 	default:
-		f.size.Store(wal.Size())
+		f.size.Store(size)
 		return nil
 	}
-	err = fmt.Errorf("%w: SQLite file %s is no longer what others see under its name: %s while it was in use; "+
-		"the locks that were taken through it do not count any more: restart what uses it",
+	err = fmt.Errorf("%w: SQLite file %s is no longer what others see under that name: %s; "+
+		"the locks that were taken through it do not count any more, restart what uses it",
 		driver.ErrUnusable, f.path, what)
 	f.changed.CompareAndSwap(nil, &err)
 	return err
@@ -72,20 +75,6 @@ func (f *file) check() error {
 
 // isAnother reports what check says for good.
 func (f *file) isAnother() bool { return f.check() != nil && f.changed.Load() != nil }
-
-// stat looks at a file, and returns nil if it is not the one that it was.
-func (f *file) stat(suffix string, was os.FileInfo) (os.FileInfo, error) {
-	is, err := os.Stat(f.path + suffix)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil: // it may be there, and cannot be seen for a while
-		return nil, unusable(f.path+suffix, "cannot be looked at", err)
-	case !os.SameFile(was, is):
-		return nil, nil
-	}
-	return is, nil
-}
 
 // maxLog is how large the log may grow before a writer waits until it can begin
 // anew. SQLite's own checkpoints do not get there while several processes write

@@ -11,15 +11,13 @@ import (
 // networkFSTypes are the file systems of the kernel whose files other machines,
 // or the host of a virtual machine, may have open too.
 var networkFSTypes = []string{
-	"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fhgfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
+	"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fhgfs", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
 	"nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }
 
-// networkFUSE are likewise, behind "fuse.".
-var networkFUSE = []string{
-	"ceph", "cephfs", "curlftpfs", "davfs", "davfs2", "gcsfuse", "glusterfs", "grpcfuse", "juicefs", "mfs", "moosefs",
-	"mount.davfs", "osxfs", "rclone", "s3fs", "seaweedfs", "smbnetfs", "sshfs", "vmhgfs-fuse",
-}
+// localFUSE are file systems of programs that are known to serve this machine
+// alone. Of the others there are too many to know which reach further.
+var localFUSE = []string{"bindfs", "encfs", "exfat", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs-3g", "unionfs"}
 
 // networkFS goes by the name of the file system.
 func networkFS(path string) string {
@@ -27,24 +25,31 @@ func networkFS(path string) string {
 	if err != nil {
 		return "" // without /proc the clock says what is missing
 	}
-	if fsType := typeOfMount(mounts, path); isNetworkFS(fsType) {
+	if _, fsType := mountOf(mounts, path); isNetworkFS(fsType) {
 		return fsType
 	}
 	return ""
 }
 
-func isNetworkFS(fsType string) bool {
-	name, fuse := strings.CutPrefix(fsType, "fuse.")
-	return !fuse && slices.Contains(networkFSTypes, fsType) || fuse && slices.Contains(networkFUSE, name)
+// isMountPoint reports whether something is mounted at the path itself.
+func isMountPoint(path string) bool {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	point, _ := mountOf(mounts, path)
+	return err == nil && point == path
 }
 
-// typeOfMount finds the mount that the path is on in lines such as
+func isNetworkFS(fsType string) bool {
+	name, fuse := strings.CutPrefix(fsType, "fuse.")
+	return !fuse && slices.Contains(networkFSTypes, fsType) || fuse && !slices.Contains(localFUSE, name)
+}
+
+// mountOf finds the mount that the path is on in lines such as
 //
 //	36 35 98:0 /root /mount\040point rw,noatime master:1 - ext4 /dev/sda1 rw
 //
 // with any number of fields before the dash. Of mounts on one another at the
 // same place the last one counts.
-func typeOfMount(mountinfo []byte, path string) (fsType string) {
+func mountOf(mountinfo []byte, path string) (at, fsType string) {
 	longest := -1
 	lines := bufio.NewScanner(bytes.NewReader(mountinfo))
 	lines.Buffer(nil, len(mountinfo)+1) // the options of an overlay can be long
@@ -56,10 +61,10 @@ func typeOfMount(mountinfo []byte, path string) (fsType string) {
 		}
 		point := unescapeMount(fields[4])
 		if len(point) >= longest && within(path, point) {
-			longest, fsType = len(point), fields[dash+1]
+			longest, at, fsType = len(point), point, fields[dash+1]
 		}
 	}
-	return fsType
+	return at, fsType
 }
 
 func within(path, dir string) bool {

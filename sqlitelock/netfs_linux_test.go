@@ -14,9 +14,10 @@ const mountinfo = `21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 37 21 0:37 / /mnt/vm rw - virtiofs tag rw
 38 21 0:38 / /mnt/broken rw
 39 21 0:39 / /mnt/tmp rw - tmpfs - rw
+40 21 254:0 /host/locks.db /data/locks.db rw - ext4 /dev/vda rw
 `
 
-func TestTypeOfMount(t *testing.T) {
+func TestMountOf(t *testing.T) {
 	for path, want := range map[string]string{
 		"/":                        "ext4",
 		"/home/u/locks.db":         "ext4",
@@ -32,21 +33,26 @@ func TestTypeOfMount(t *testing.T) {
 		"/mnt/tmp/locks.db":        "tmpfs",
 		"/not/there/yet/locks.db":  "ext4",
 	} {
-		if got := typeOfMount([]byte(mountinfo), path); got != want {
+		if _, got := mountOf([]byte(mountinfo), path); got != want {
 			t.Errorf("%s is on %q, want %q", path, got, want)
 		}
 	}
-	if got := typeOfMount(nil, "/x"); got != "" {
+	if at, got := mountOf(nil, "/x"); at != "" || got != "" {
 		t.Errorf("without mounts: %q", got)
+	}
+	for path, want := range map[string]bool{"/data/locks.db": true, "/data/locks.db-wal": false, "/mnt/fuse/locks.db": false} {
+		if at, _ := mountOf([]byte(mountinfo), path); (at == path) != want {
+			t.Errorf("%s is mounted at %s", path, at)
+		}
 	}
 }
 
 func TestIsNetworkFS(t *testing.T) {
 	for fsType, want := range map[string]bool{
 		"nfs": true, "nfs4": true, "cifs": true, "smb3": true, "9p": true, "virtiofs": true, "lustre": true,
-		"fuse.sshfs": true, "fuse.glusterfs": true,
+		"fuse.sshfs": true, "fuse.glusterfs": true, "fuse.mount-s3": true, "fuse.not-known": true, "fuse": true,
 		"ext4": false, "xfs": false, "btrfs": false, "tmpfs": false, "overlay": false, "fuse.bindfs": false, "": false,
-		"sshfs": false, "fuse.ext4": false,
+		"sshfs": false, "fuse.fuse-overlayfs": false, "fuseblk": false,
 	} {
 		if got := isNetworkFS(fsType); got != want {
 			t.Errorf("%s: %v", fsType, got)

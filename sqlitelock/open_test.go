@@ -104,6 +104,10 @@ func TestOpenRefuses(t *testing.T) {
 		{"a link to nothing", func(t *testing.T, path string) {
 			check(t, os.Symlink(path+".missing", path))
 		}, "symbolic link", "windows"},
+		{"a hard link", func(t *testing.T, path string) {
+			made(t, path)
+			check(t, os.Link(path, path+".other"))
+		}, "2 names", "windows"},
 		{"a file for a folder", func(t *testing.T, path string) {
 			check(t, os.WriteFile(filepath.Dir(path), nil, 0o600))
 		}, "folder", "windows"},

@@ -77,10 +77,11 @@ func (s *store) Close() error {
 // a writer waits for.
 func (s *store) read(ctx context.Context, f func(*conn) error) error {
 	return s.run(ctx, s.readers, false, func(c *conn) error {
-		if err := f(c); err != nil {
-			return err
+		err := f(c)
+		if is := s.file.check(); is != nil {
+			return is // which says more than what SQLite makes of it
 		}
-		return s.file.check()
+		return err
 	}, nil)
 }
 
@@ -126,7 +127,9 @@ func (s *store) run(ctx context.Context, p *pool, urgent bool, f func(*conn) err
 	for try := 1; ; try++ {
 		var err error
 		if c == nil {
-			c, err = p.open() // reads the file, so it can find it busy
+			if err = s.file.check(); err == nil {
+				c, err = p.open() // reads the file, so it can find it busy
+			}
 		}
 		if err == nil {
 			err = f(c)

@@ -1,0 +1,112 @@
+//go:build unix
+
+package sqlitelock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// childGlance opens the file past the store, reads it, and closes it again: what a
+// person with a SQLite shell does.
+func childGlance(args []string, _ *bufio.Scanner, _ io.Writer) error {
+	db, err := rawOpen(args[0])
+	if err != nil {
+		return err
+	}
+	var n int
+	err = db.QueryRowContext(context.Background(), "SELECT count(*) FROM resources").Scan(&n)
+	return errors.Join(err, db.Close())
+}
+
+func init() { children["glance"] = childGlance }
+
+func glance(t *testing.T, path string) {
+	t.Helper()
+	start(t, "glance", path).end()
+}
+
+// What is no longer the file that others see grants nothing, keeps nothing, and
+// harms the new one no more, also not as it is closed.
+func TestAnotherFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, path string)
+		says   string
+	}{
+		"deleted": {func(t *testing.T, path string) {
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				check(t, os.Remove(path+suffix))
+			}
+		}, "deleted, moved or replaced"},
+		"moved": {func(t *testing.T, path string) { check(t, os.Rename(path, path+".away")) }, "deleted, moved or replaced"},
+		"replaced": {func(t *testing.T, path string) {
+			other := newFile(t)
+			s, err := sqlitelock.Open(t.Context(), other, nil)
+			check(t, err)
+			check(t, s.Close())
+			check(t, os.Rename(other, path))
+			check(t, os.Remove(path+"-wal"))
+			check(t, os.Remove(path+"-shm"))
+		}, "deleted, moved or replaced"},
+		"log deleted": {func(t *testing.T, path string) { check(t, os.Remove(path+"-wal")) }, "(-wal) was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newFile(t)
+			s, err := sqlitelock.Open(t.Context(), path, nil)
+			check(t, err)
+			ref := mustAcquire(t, s, "r", "a", time.Hour)
+			c.change(t, path)
+			is := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			_, err = acquire(t.Context(), s, request("new", "a", time.Hour))
+			is("acquire", err)
+			rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+			check(t, err)
+			is("renewal", rs[0].Err)
+			is("release", release(t.Context(), s, ref))
+			for _, err := range s.List(t.Context(), driver.Filter{}) {
+				is("list", err)
+			}
+			if name == "log deleted" { // with its shared memory there nobody can open the file
+				check(t, s.Close())
+				return
+			}
+			other := open(t, path)
+			after := mustAcquire(t, other, "new", "b", time.Hour)
+			check(t, s.Close())
+			// The one that is there now, with its log, is as it was.
+			if h, held := holder(t, other, "new"); !held || h.Ref() != after {
+				t.Errorf("the other store has %+v, held: %v", h, held)
+			}
+			mustRelease(t, other, after)
+			glance(t, path)
+		})
+	}
+}
+
+// What others may do to a file that is in use changes nothing.
+func TestSameFile(t *testing.T) {
+	path := newFile(t)
+	s := open(t, path)
+	ref := mustAcquire(t, s, "r", "a", time.Hour)
+	other, err := sqlitelock.Open(t.Context(), path, nil)
+	check(t, err)
+	check(t, other.Close())
+	glance(t, path)
+	check(t, os.Chmod(path, 0o640))
+	mustRelease(t, s, ref)
+	mustAcquire(t, s, "r", "b", time.Hour)
+}
