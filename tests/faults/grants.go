@@ -55,7 +55,9 @@ func replyLost(b *bench) {
 // No grant can arrive before its hold ends: that is no success, and nothing stays.
 func tooSlow(b *bench) {
 	c := b.farClient()
-	b.Network.Set(proxy.Slow(600 * time.Millisecond))
+	// To connect, and to prepare what is sent, would take longer than an attempt may.
+	b.unlock(b.lock(c, "warm", nil))
+	b.Network.Set(proxy.Slow(350 * time.Millisecond))
 	h, err := c.TryLock(b.Context(), "r", &holdfast.LockOptions{TTL: 600 * time.Millisecond})
 	if !errors.Is(err, holdfast.ErrTTLTooShort) {
 		b.Fatalf("got %v, error %v, want ErrTTLTooShort", h, err)
