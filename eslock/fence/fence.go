@@ -29,7 +29,8 @@
 //
 // Field is mapped as long by itself. Where the mapping is strict, add it. The
 // server must allow inline Painless scripts in updates, as it does unless told
-// otherwise, and the index must keep _source. Do not count on ingest pipelines: for
+// otherwise, and the index must keep _source, with Field in it: each request looks
+// whether the token is there afterwards, and is an error if not. Do not count on ingest pipelines: for
 // updates servers run them in part, or not at all.
 //
 // External versions (version_type=external_gte, with the token as version) protect
@@ -60,6 +61,9 @@ var ErrNotFound = errors.New("fence: there is no such document")
 
 //go:embed fence.painless
 var script string
+
+// look changes nothing: its reply has what is stored.
+const look = `ctx.op = 'none'`
 
 // maxID is the longest ID that servers take, in bytes.
 const maxID = 512
@@ -120,9 +124,12 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 		return err
 	}
 	for try := 1; ; try++ {
-		r, err := d.send(ctx, body)
+		done, kept, err := d.send(ctx, body)
 		if err == nil {
-			err = r.outcome(d.ID, token)
+			err = done.outcome(d.ID, token)
+		}
+		if err == nil {
+			err = kept.registered(d.ID, token)
 		}
 		var refused *serverError
 		switch {
@@ -141,8 +148,10 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 	}
 }
 
-// request is the body: a bulk of one update. So neither the index nor the ID is
-// ever a part of a URL, which clients and proxies may understand in their own way.
+// request is the body: a bulk of the update and of a look at what it has stored,
+// for the reply to an update has what was to be stored, and a mapping may leave a
+// field out. So neither the index nor the ID is ever a part of a URL, which clients
+// and proxies may understand in their own way.
 func (d Document) request(document any, token uint64, whole bool) ([]byte, error) {
 	if err := d.check(token); err != nil {
 		return nil, err
@@ -159,8 +168,9 @@ func (d Document) request(document any, token uint64, whole bool) ([]byte, error
 	if d.Routing != "" {
 		action["routing"] = d.Routing
 	}
+	source := object{"includes": []string{Field}}
 	update := object{
-		"_source": object{"includes": []string{Field}},
+		"_source": source,
 		"script": object{"lang": "painless", "source": script, "params": object{
 			"token": token, "whole": whole, "document": json.RawMessage(text),
 		}},
@@ -168,8 +178,9 @@ func (d Document) request(document any, token uint64, whole bool) ([]byte, error
 	if whole {
 		update["scripted_upsert"], update["upsert"] = true, object{}
 	}
+	looking := object{"_source": source, "script": object{"lang": "painless", "source": look}}
 	var body bytes.Buffer
-	for _, line := range []object{{"update": action}, update} {
+	for _, line := range []object{{"update": action}, update, {"update": action}, looking} {
 		if err := json.NewEncoder(&body).Encode(line); err != nil { // ends with a line feed
 			return nil, invalid("the document: %v", err)
 		}

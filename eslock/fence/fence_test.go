@@ -107,7 +107,7 @@ func TestInvalid(t *testing.T) {
 
 // item is an answer about document 1.
 func item(rest string) string {
-	return `{"items":[{"update":{"_id":"1",` + rest + `}}]}`
+	return `{"items":[{"update":{"_id":"1",` + rest + `}},{"update":{"_id":"1","result":"noop","get":{"_source":{"fence":5}}}}]}`
 }
 
 func failure(kind string) string {
@@ -131,9 +131,14 @@ func TestFaults(t *testing.T) {
 		"not stale":             {200, item(`"result":"noop","get":{"_source":{"fence":5}}`), nil, "does not say why"},
 		"null":                  {200, item(`"result":"noop","get":{"_source":{"fence":null}}`), nil, "does not say why"},
 		"a noop of another":     {200, item(`"result":"noop"`), nil, "does not say why"},
-		"another document":      {200, `{"items":[{"update":{"_id":"2","result":"updated"}}]}`, nil, `"2"`},
+		"another document":      {200, strings.Replace(item(`"result":"updated"`), `"_id":"1"`, `"_id":"2"`, 1), nil, `"2"`},
+		"another look":          {200, strings.Replace(item(`"result":"updated"`), `"_id":"1","result":"noop"`, `"_id":"2","result":"noop"`, 1), nil, `"2"`},
+		"not stored":            {200, strings.Replace(item(`"result":"updated"`), `{"fence":5}`, `{}`, 1), nil, "not registered"},
+		"an older one stored":   {200, strings.Replace(item(`"result":"updated"`), `{"fence":5}`, `{"fence":4}`, 1), nil, "not registered"},
+		"not looked":            {200, strings.Replace(item(`"result":"updated"`), `"get":{"_source":{"fence":5}}`, `"error":{"type":"x","reason":"why"}`, 1), nil, "not known"},
+		"one answer":            {200, `{"items":[{"update":{"_id":"1","result":"updated"}}]}`, nil, "status 200"},
 		"another result":        {200, item(`"result":"deleted"`), nil, "deleted"},
-		"two answers":           {200, `{"items":[{"update":{"_id":"1","result":"updated"}},{"update":{}}]}`, nil, "status 200"},
+		"three answers":         {200, `{"items":[{"update":{"_id":"1","result":"updated"}},{"update":{}},{"update":{}}]}`, nil, "status 200"},
 		"another action":        {200, `{"items":[{"index":{"_id":"1","result":"updated"}}]}`, nil, "status 200"},
 		"mapping":               {200, failure("strict_dynamic_mapping_exception"), nil, "strict_dynamic_mapping_exception: why: cause: deeper"},
 		"compilations":          {200, failure("illegal_argument_exception"), nil, "why"},

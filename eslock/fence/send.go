@@ -65,9 +65,9 @@ func (e *serverError) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*object)(e))
 }
 
-func (d Document) send(ctx context.Context, body []byte) (*reply, error) {
+func (d Document) send(ctx context.Context, body []byte) (done, kept *reply, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err // nothing was sent
+		return nil, nil, err // nothing was sent
 	}
 	target := url.URL{Path: "/_bulk"}
 	if d.Refresh != "" {
@@ -75,38 +75,53 @@ func (d Document) send(ctx context.Context, body []byte) (*reply, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Content-Type", "application/x-ndjson")
 	res, err := d.Client.Perform(req)
 	if err != nil {
-		return nil, ended(ctx, err)
+		return nil, nil, ended(ctx, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
 	if err != nil {
-		return nil, ended(ctx, fmt.Errorf("reading the answer: %w", err))
+		return nil, nil, ended(ctx, fmt.Errorf("reading the answer: %w", err))
 	}
 	return understand(res.StatusCode, text)
 }
 
-// understand reads the answer to a bulk of one update.
-func understand(status int, text []byte) (*reply, error) {
+// understand reads the answer to a bulk of an update and a look.
+func understand(status int, text []byte) (done, kept *reply, err error) {
 	var bulk struct {
 		Error *serverError              `json:"error"`
 		Items []struct{ Update *reply } `json:"items"`
 	}
-	err := json.Unmarshal(text, &bulk)
+	err = json.Unmarshal(text, &bulk)
 	switch {
 	case err == nil && bulk.Error != nil:
-		return nil, fmt.Errorf("status %d: %w", status, bulk.Error)
+		return nil, nil, fmt.Errorf("status %d: %w", status, bulk.Error)
 	case status/100 != 2:
-		return nil, fmt.Errorf("status %d", status)
-	case err != nil || len(bulk.Items) != 1 || bulk.Items[0].Update == nil:
-		return nil, fmt.Errorf("status %d with an answer that is not from Elasticsearch or OpenSearch, or not all of it", status)
+		return nil, nil, fmt.Errorf("status %d", status)
+	case err != nil || len(bulk.Items) != 2 || bulk.Items[0].Update == nil || bulk.Items[1].Update == nil:
+		return nil, nil, fmt.Errorf("status %d with an answer that is not from Elasticsearch or OpenSearch, or not all of it", status)
 	}
-	return bulk.Items[0].Update, nil
+	return bulk.Items[0].Update, bulk.Items[1].Update, nil
+}
+
+// registered looks whether the document has the token, or another holder's that is
+// larger, after the update.
+func (r *reply) registered(id string, token uint64) error {
+	var seen float64
+	switch text, is := r.Get.Source[Field]; {
+	case r.ID != id:
+		return fmt.Errorf("the answer is about %q", r.ID)
+	case r.Error != nil:
+		return fmt.Errorf("whether the token is registered is not known: %w", r.Error)
+	case is && json.Unmarshal(text, &seen) == nil && seen >= float64(token):
+		return nil
+	}
+	return fmt.Errorf("the token is not registered, and stale holders are not kept away: the index does not store the field %q of documents. Look at _source in its mapping, and at ingest pipelines", Field)
 }
 
 // outcome is what the reply says of the document with that ID.

@@ -73,7 +73,7 @@ func (s *server) Perform(req *http.Request) (*http.Response, error) {
 		kind: req.Header.Get("Content-Type"), body: string(body),
 	}
 	lines := bytes.Split(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))
-	if len(lines) != 2 {
+	if len(lines) != 4 || !bytes.Equal(lines[0], lines[2]) {
 		return nil, fmt.Errorf("%d lines", len(lines))
 	}
 	if err := json.Unmarshal(lines[0], &struct{ Update any }{&r.action}); err != nil {
@@ -96,11 +96,14 @@ func (s *server) Perform(req *http.Request) (*http.Response, error) {
 	case status == 0:
 		return nil, fmt.Errorf("%s", answer)
 	case answer == "":
-		text, err := json.Marshal(s.apply(r))
+		done := s.apply(r)
+		kept := maps.Clone(done)
+		kept["result"] = "noop"
+		text, err := json.Marshal([]object{{"update": done}, {"update": kept}})
 		if err != nil {
 			return nil, err
 		}
-		answer = `{"took":1,"errors":false,"items":[{"update":` + string(text) + `}]}`
+		answer = `{"took":1,"errors":false,"items":` + string(text) + `}`
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(answer)))}, nil
 }
