@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// indexes are those of mongo-lock. Only the first one decides: without it, two
-// documents of one resource could be made at once, and two could hold it.
+// indexes are those of mongo-lock, and one for sweeps. Only the first one decides:
+// without it, two documents of one resource could be made at once, and two could
+// hold it.
 func indexes() []mongo.IndexModel {
 	models := []mongo.IndexModel{{
 		Keys: obj(resourceField, 1), Options: options.Index().SetUnique(true).SetSparse(true),
@@ -25,8 +26,12 @@ func indexes() []mongo.IndexModel {
 	} {
 		models = append(models, mongo.IndexModel{Keys: obj(key, 1)})
 	}
-	return models
+	// A document is in it while nobody holds the resource: renewals leave it alone.
+	return append(models, mongo.IndexModel{Keys: obj(touchedField, 1), Options: options.Index().SetPartialFilterExpression(free)})
 }
+
+// free chooses documents of resources that nobody holds, as the index has them.
+var free = obj("exclusive.acquired", false, "shared.count", 0)
 
 // Init implements driver.Initializer. It makes the indexes that are missing, and
 // finds out whether the deployment has change streams.
@@ -95,6 +100,9 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 		return nil
 	case mongo.IsDuplicateKeyError(err):
 		return s.duplicates(ctx)
+	case mongokit.HasCode(err, mongokit.CodeUnauthorized) && missing[0].Keys.(bson.D)[0].Key != resourceField:
+		s.log.Warn("holdfast: the user may not make all indexes: lists and sweeps read the whole collection", "error", err)
+		return nil
 	case mongokit.HasCode(err, mongokit.CodeUnauthorized):
 		return s.coll.Unusable("it lacks the unique index on resource, and the user may not make it: "+
 			"let somebody who may run createIndex({resource: 1}, {unique: true, sparse: true})", err)

@@ -37,6 +37,7 @@ func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "mongodb", Reach: driver.Network, ServerClock: true, Notifies: true,
 		Durable: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
+		Sweeps: true,
 	}
 }
 

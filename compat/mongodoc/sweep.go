@@ -19,7 +19,8 @@ const chunk = 500
 
 // Sweep implements driver.Store. It drops old programs' holds, too, when they have
 // expired. In a layout where a document is a hold, it deletes the document; where
-// old programs do not make documents, it deletes none.
+// old programs do not make documents, it deletes none. q.Most bounds what it does
+// about holds; what is idle is deleted by one statement.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	st, err := s.begin(ctx)
 	if err != nil {
@@ -43,6 +44,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 		}
 	}
 	var holds, marks []mongo.WriteModel
+	tried := 0
 	flush := func() error {
 		for _, part := range []struct {
 			writes *[]mongo.WriteModel
@@ -70,6 +72,12 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 			holds = append(holds, st.sweeping(f.Record.Resource, raw))
 		case st.removes && len(f.Record.Holds) == 0:
 			marks = append(marks, st.sweeping(f.Record.Resource, raw))
+		default:
+			continue
+		}
+		if tried++; tried == q.Most {
+			total.More = true
+			break
 		}
 		if len(holds)+len(marks) == chunk {
 			if err := flush(); err != nil {

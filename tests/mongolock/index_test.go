@@ -26,7 +26,7 @@ func TestIndexesAreMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 5 + 1; len(specs) != want { // those of mongo-lock, and that on _id
+	if want := 5 + 2; len(specs) != want { // those of mongo-lock, that of sweeps, and that on _id
 		t.Errorf("there are %d indexes, want %d", len(specs), want)
 	}
 	twice := []any{named("r"), named("r")}
