@@ -231,9 +231,10 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 	}
 	call := &attempt{parent: context.Background(), client: c, timeout: releasePatience}
 	c.mu.Lock()
+	sent := c.clock()
 	if by := c.cleaner.closeBy; by != 0 {
 		call.detached = true // else it would have ended with the Client
-		call.timeout = max(by-c.clock(), time.Millisecond)
+		call.timeout = max(by-sent, time.Millisecond)
 	}
 	c.mu.Unlock()
 	results, err := c.store.Release(call, qs)
@@ -248,10 +249,10 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 		found := err == nil && results[n].Found
 		o.tell()
 		switch {
-		case err != nil && now < o.until:
+		case err != nil && sent < o.until:
 			failed = true
 			o.share, o.due = max(len(batch)/8, 1), now
-		case found && o.single, now >= o.until, c.cleaner.closeBy != 0:
+		case found && o.single, sent >= o.until, c.cleaner.closeBy != 0:
 			o.share, o.over, o.due = batchSize, true, now+rememberOrphans
 		default:
 			o.share, o.due = batchSize, o.next(now)

@@ -68,6 +68,39 @@ func TestStrayAfterUnlock(t *testing.T) {
 	}
 }
 
+// An acquire arrives at the last moment, behind a release that was sent before and
+// is answered after it: that one has not found it.
+func TestStrayBehindTheLastRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 4 * time.Second
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		began := time.Now()
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive}, 1),
+			func(c drivertest.Call) drivertest.Fault {
+				if at := time.Since(began); c.Op == drivertest.Release && at > ttl-time.Second && at < ttl {
+					return drivertest.Fault{HoldReply: after(ttl + time.Second - at)}
+				}
+				return drivertest.Fault{}
+			})
+		c := newClient(t, f, &holdfast.Options{TTL: ttl})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := c.TryLock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl - time.Since(began))
+		close(arrive)
+		synctest.Wait()
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Fatal("the acquire did not arrive")
+		}
+		time.Sleep(ttl / 2)
+		mustBeFree(t, store, "r")
+	})
+}
+
 // However many acquires are cut off: what is left of them is cleaned up in
 // batches, by a goroutine or two, and for a bounded time.
 func TestManyOrphans(t *testing.T) {
