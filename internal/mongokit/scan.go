@@ -28,6 +28,10 @@ func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 	return model.Time(t) * 1000, nil
 }
 
+// batchSize is how many documents come with one reply, as far as 16 MB go: as many as
+// a batch of renewals has. A server's own first batch has 101.
+const batchSize = 500
+
 // Scan yields the documents that match, by a cursor. A document is good until the
 // next one is asked for. It ends after the first error.
 func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindOptionsBuilder) iter.Seq2[bson.Raw, error] {
@@ -37,7 +41,7 @@ func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindO
 			yield(nil, err)
 			return
 		}
-		cursor, err := c.coll.Find(ctx, query, opts)
+		cursor, err := c.coll.Find(ctx, query, opts.SetBatchSize(batchSize))
 		if err != nil {
 			yield(nil, c.Wrap(err))
 			return

@@ -61,8 +61,11 @@ func TestPurgeAfterTakeover(t *testing.T) {
 func TestPurgeWaitsForTakeoverDelay(t *testing.T) {
 	f := newFixture(t)
 	store := mongolock.New(f.coll, &mongolock.Options{Poll: true})
+	if err := f.CreateIndexes(t.Context()); err != nil { // which may take its time
+		t.Fatal(err)
+	}
 	_, err := store.Acquire(t.Context(), driver.AcquireRequest{
-		Resource: "r1", LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Second, TakeoverDelay: time.Second,
+		Resource: "r1", LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Second, TakeoverDelay: 5 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +75,7 @@ func TestPurgeWaitsForTakeoverDelay(t *testing.T) {
 	f.pass(time.Second)
 	f.purge()
 	refused(t, f.XLock(t.Context(), "r1", "b", lock.LockDetails{}))
-	f.pass(time.Second)
+	f.pass(5 * time.Second)
 	f.purge("r2/a", "r1/a")
 }
 
