@@ -81,14 +81,18 @@ func (f *file) isAnother() bool { return f.check() != nil && f.changed.Load() !=
 // all the time: before one is at the end of the log, it has grown. keptLog is what
 // is kept of it then, and reserves that much of the disk for later changes.
 const (
-	maxLog  = 16 << 20
+	maxLog  = 8 << 20
 	keptLog = 4 << 20
 )
 
-// bound lets the log begin anew if it is large. It is tried after each change until
-// it succeeds, for it fails while another process reads or writes.
+// bound lets the log begin anew if it is large: a checkpoint that waits for a moment
+// in which nobody else reads or writes. If there is none soon, the next change tries
+// again; while another process is at it, it does nothing.
 func (f *file) bound(c *conn) {
-	if f.size.Load() > maxLog {
-		_ = c.script(restartSQL)
+	if f.size.Load() <= maxLog {
+		return
+	}
+	for _, text := range []string{waitSQL, restartSQL, waitNotSQL} {
+		_ = c.script(text)
 	}
 }

@@ -15,6 +15,8 @@ const (
 	idleIndexSQL   = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
 	walSQL         = "PRAGMA journal_mode = WAL"
 	dataVersionSQL = "PRAGMA data_version"
+	waitSQL        = "PRAGMA busy_timeout = 50"
+	waitNotSQL     = "PRAGMA busy_timeout = 0"
 	restartSQL     = "PRAGMA wal_checkpoint(RESTART)"
 
 	inspectSQL = `SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)
