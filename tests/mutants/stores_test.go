@@ -27,6 +27,12 @@ var storeMutants = []struct {
 			test: "TestConformance/S09_tokens_rise",
 		},
 		{
+			name: "a sweep goes on to the end", file: "driver/base/sweep.go",
+			old:  "\tw := sweep{Store: s, SweepRequest: q}\n",
+			new:  "\tq.Most = 0\n\tw := sweep{Store: s, SweepRequest: q}\n",
+			test: "TestConformance/sweeps_are_bounded",
+		},
+		{
 			name: "limits are not compared", file: "driver/model/acquire.go",
 			old:  " ||\n\t\tq.LimitDiffers(h.Mode, h.Limit)",
 			new:  "",
@@ -85,6 +91,12 @@ var storeMutants = []struct {
 			test: "TestConformance/S25b_takeover_delay",
 		},
 		{
+			name: "limits are not compared", file: "redislock/acquire.lua",
+			old:  "\n    or mine.limit and k.limit and (k.limits or k.limit ~= limit)",
+			new:  "",
+			test: "TestConformanceInRealTime/S25_limits",
+		},
+		{
 			name: "a repeat is granted without the replicas", file: "redislock/acquire.lua",
 			old:  "k.changed = true\n    return { now",
 			new:  "return { now",
@@ -123,9 +135,33 @@ var storeMutants = []struct {
 			test: "TestConformance/S07_renewal_after_expiry",
 		},
 		{
+			name: "limits are not compared", file: "pglock/sql/3_acquire.sql",
+			old:  " OR h->'limit' <> agreed",
+			new:  "",
+			test: "TestConformance/S25_limits",
+		},
+		{
+			name: "a repeat is answered from what the primary has", file: "pglock/sql/3_acquire.sql",
+			old:  "    EXIT WHEN locked;\n\n",
+			new:  "    EXIT WHEN locked OR found_ IS NOT NULL;\n\n",
+			test: "TestRepeatWaitsForStandby",
+		},
+		{
+			name: "an update of no row is a grant", file: "pglock/sql/3_acquire.sql",
+			old:  "  PERFORM {schema}.changed(FOUND, in_resource);\nEND",
+			new:  "END",
+			test: "TestRowsStayAsTheyAre",
+		},
+		{
+			name: "a sweep goes on to the end", file: "pglock/sql/8_sweep.sql",
+			old:  "IF left_ = 0 THEN",
+			new:  "IF false THEN",
+			test: "TestConformance/sweeps_are_bounded",
+		},
+		{
 			name: "a hold that was given up blocks for its takeover delay", file: "pglock/sql/2_holds.sql",
-			old:  "CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END",
-			new:  "coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000",
+			old:  "in_clock < (in_hold->'end')::bigint +\n    CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END",
+			new:  "in_clock < (in_hold->'end')::bigint + coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000",
 			test: "TestConformance/S25b_takeover_delay",
 		},
 		{
