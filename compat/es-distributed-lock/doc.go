@@ -4,7 +4,8 @@
 //	import lock "github.com/holdfast-go/holdfast/compat/es-distributed-lock"
 //
 // The client is the one that it has: go-elasticsearch v8 or v9 and opensearch-go v4
-// do, and whatever else has the method Perform. Index and documents are the same:
+// do, and whatever else has the method Perform; for olivere/elastic there is an
+// adapter in docs/migrate-elasticsearch.md. Index and documents are the same:
 // programs with either package, and with Holdfast's own Client on package eslock,
 // exclude one another on the index distributed-locks, so they can be replaced one
 // by one. As long as old ones run, their clocks decide for them.
