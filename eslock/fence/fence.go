@@ -33,6 +33,12 @@
 // whether the token is there afterwards, and is an error if not. Do not count on ingest pipelines: for
 // updates servers run them in part, or not at all.
 //
+// A token that was registered is as safe as any write that was answered: it is on
+// all copies in sync, and on their disks, unless the index writes its translog
+// later (index.translog.durability: async). Such an index can forget a Claim in a
+// crash, and so can one without replicas that loses its disk: stale writes pass
+// then.
+//
 // External versions (version_type=external_gte, with the token as version) protect
 // documents that are always written as a whole, without this package. Do not use
 // both for one document: every update counts the version up, past the token.
