@@ -7,13 +7,11 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -269,19 +267,16 @@ func TestDamage(t *testing.T) {
 func TestDamageWhileRenewing(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
-	var once sync.Once
-	between := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-		if e.CommandName != "find" {
+	c := f.afterReads(func(n int) {
+		if n > 1 {
 			return
 		}
-		once.Do(func() {
-			damage := bson.M{"$set": bson.M{"exclusive.expiresAt": "soon"}}
-			if _, err := f.coll.UpdateOne(t.Context(), bson.M{"resource": "r"}, damage); err != nil {
-				t.Error(err)
-			}
-		})
-	}}
-	renewed, err := lock.NewClient(f.through(options.Client().SetMonitor(between))).Renew(t.Context(), "a", 200)
+		damage := bson.M{"$set": bson.M{"exclusive.expiresAt": "soon"}}
+		if _, err := f.coll.UpdateOne(t.Context(), bson.M{"resource": "r"}, damage); err != nil {
+			t.Error(err)
+		}
+	})
+	renewed, err := c.Renew(t.Context(), "a", 200)
 	failed(t, "Renew", err)
 	want(t, renewed)
 	if !errors.Is(err, driver.ErrDamaged) {

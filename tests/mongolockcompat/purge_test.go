@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -98,15 +97,11 @@ func TestPurgeLooksAgain(t *testing.T) {
 			f.x("r1", "a", 1)
 			f.pass(time.Second)
 			found := 0
-			between := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-				if e.CommandName != "find" {
-					return
-				}
-				if found++; found == c.find {
+			watched := f.afterReads(func(n int) {
+				if found = n; n == c.find {
 					f.x("r1", "a", 100) // the expired one is no obstacle
 				}
-			}}
-			watched := lock.NewClient(f.through(options.Client().SetMonitor(between)))
+			})
 			purged := must[[]lock.LockStatus](t)(lock.NewPurger(watched).Purge(t.Context()))
 			want(t, purged, c.purged...)
 			want(t, f.status(lock.Filter{}), c.stay...)

@@ -2,7 +2,6 @@ package mongolockcompat
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,16 +11,24 @@ import (
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 )
 
-// afterRead is a client of the drop-in, and does something once when it has read.
-func (f *fixture) afterRead(do func()) *lock.Client {
-	var once sync.Once
-	return lock.NewClient(f.through(options.Client().SetMonitor(&event.CommandMonitor{
+// afterReads is a client of the drop-in that has found its indexes, and does
+// something whenever it has read locks, for the n-th time.
+func (f *fixture) afterReads(do func(n int)) *lock.Client {
+	f.t.Helper()
+	ready, n := false, 0
+	c := lock.NewClient(f.through(options.Client().SetMonitor(&event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-			if e.CommandName == "find" {
-				once.Do(do)
+			if ready && e.CommandName == "find" {
+				n++
+				do(n)
 			}
 		},
 	})))
+	if err := c.CreateIndexes(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	ready = true
+	return c
 }
 
 // What a program with mongo-lock renews, while it is being unlocked, is a lock of the
@@ -34,7 +41,10 @@ func TestUnlockWhatWasRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			take(f)
-			c := f.afterRead(func() {
+			c := f.afterReads(func(n int) {
+				if n > 1 {
+					return
+				}
 				f.pass(time.Second) // or it would be renewed to the end that it has
 				if err := f.old.Renew(t.Context(), "a", time.Hour); err != nil {
 					t.Error(err)
@@ -51,17 +61,11 @@ func TestPurgeWhatWasRenewed(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 1)
 	f.pass(2 * time.Second)
-	reads := 0
-	c := lock.NewClient(f.through(options.Client().SetMonitor(&event.CommandMonitor{
-		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-			if e.CommandName != "find" {
-				return
-			}
-			if reads++; reads == 3 { // the last look before it releases
-				f.oldX("r", "a", time.Hour)
-			}
-		},
-	})))
+	c := f.afterReads(func(n int) {
+		if n == 3 { // the last look before it releases
+			f.oldX("r", "a", time.Hour)
+		}
+	})
 	want(t, must[[]lock.LockStatus](t)(lock.NewPurger(c).Purge(t.Context())))
 	want(t, f.status(lock.Filter{}), "r/a")
 }
