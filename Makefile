@@ -77,7 +77,7 @@ interop: ## races old programs against new ones for one resource, RACES (10000) 
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongodoc -args -interop.rounds=$$(($(RACES) / 5))
 	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
-STORE ?= sqlite,redis,redis-sentinel,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch
+STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch
 FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
 
 faults: ## lets processes take locks for 15 s in each STORE (all) while everything around them fails, or FAULT alone, from SEED (any)

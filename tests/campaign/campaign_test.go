@@ -144,7 +144,7 @@ func TestHosts(t *testing.T) {
 		switch {
 		case store == "sqlite", strings.HasPrefix(store, "mongodoc-"):
 			continue // it needs no network, or the one that mongodb has
-		case slices.Contains([]string{"postgres-standby", "redis-sentinel", "opensearch-cluster"}, store):
+		case slices.Contains([]string{"postgres-standby", "redis-sentinel", "redis-sentinel-replica", "opensearch-cluster"}, store):
 			continue // there is no network between, see place
 		}
 		t.Run(store, func(t *testing.T) {

@@ -162,6 +162,11 @@ var places = map[string]func(t testing.TB, resources []string) *place{
 		s := engines.NewRedisSentinel(t)
 		return &place{url: s.URL, direct: true, forgets: true, server: s}
 	},
+	// The only replica has all that counted, and is what takes over.
+	"redis-sentinel-replica": func(t testing.TB, _ []string) *place {
+		s := engines.NewRedisSentinel(t)
+		return &place{url: s.URL + "&replicas=1&replica_timeout=300ms", direct: true, server: s}
+	},
 	"mongodb":        mongoDB,
 	"mongodoc-flag":  layout("mongodoc-flag", false),
 	"mongodoc-ttl":   layout("mongodoc-ttl", true),
