@@ -30,6 +30,7 @@ type Stream struct {
 	// Name is what the stream is called in the log: "change stream".
 	Name string
 	// Log gets a warning when the stream fails, and a line when it is open again.
+	// nil is slog.Default().
 	Log *slog.Logger
 	// Open returns when the server tells what happens from then on. again says that
 	// there was an opening before, which failed or has come to its end. follow
@@ -89,6 +90,10 @@ func (s *Stream) start() *opening {
 
 // run keeps the stream open until Close.
 func (s *Stream) run(ctx context.Context) {
+	log := s.Log
+	if log == nil {
+		log = slog.Default()
+	}
 	wait := minReopen
 	for again := false; ; again = true {
 		follow, err := s.Open(ctx, again)
@@ -100,7 +105,7 @@ func (s *Stream) run(ctx context.Context) {
 		if err == nil {
 			wait = minReopen
 			if again {
-				s.Log.Info("holdfast: " + s.Name + " is open again")
+				log.Info("holdfast: " + s.Name + " is open again")
 				s.SignalAll()
 			}
 			err = follow()
@@ -108,7 +113,7 @@ func (s *Stream) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.Log.Warn("holdfast: "+s.Name+" failed, waiters poll until it is open again", "error", err)
+		log.Warn("holdfast: "+s.Name+" failed, waiters poll until it is open again", "error", err)
 		s.mu.Lock()
 		s.opening = &opening{over: make(chan struct{})}
 		s.mu.Unlock()

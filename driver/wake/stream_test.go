@@ -97,6 +97,21 @@ func TestStreamReopens(t *testing.T) {
 	})
 }
 
+// A stream without a log of its own fails into the default one.
+func TestStreamWithoutLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var srv server
+		s := srv.stream()
+		s.Log = nil
+		defer s.Close()
+		ch := watch(t, s)
+		srv.ends <- errGone
+		if _, open := <-ch; !open {
+			t.Error("closed")
+		}
+	})
+}
+
 // What cannot be had is not asked for again.
 func TestStreamUnsupported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
