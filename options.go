@@ -68,7 +68,9 @@ type LockOptions struct {
 	// LockID groups locks: see Client.ReleaseID. Default: a random one. An ID
 	// guards against mistakes and is not a secret.
 	LockID string
-	// TTL, or Forever. Default: the Client's.
+	// TTL, or Forever. Default: the Client's. What was asked for and given up is
+	// cleaned up for as long, but 5 minutes at most: a request that takes longer
+	// than that to arrive blocks the resource for a whole TTL.
 	TTL time.Duration
 	// Limit is how many shared holds there may be, this one included: a
 	// semaphore's permits. Default: no limit. Only RLock and TryRLock take it.
