@@ -90,7 +90,7 @@ func TestRowSecurity(t *testing.T) {
 			if err := s.Init(t.Context()); err != nil {
 				t.Error(err)
 			}
-			ask.Refused(t, s, ask.Request("mine", "b"))
+			_ = ask.Refused(t, s, ask.Request("mine", "b"))
 			release(t, s, true, mine)
 		})
 	}

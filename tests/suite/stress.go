@@ -71,10 +71,7 @@ func stress(ctx context.Context, args []string) error {
 	}
 	close(queue)
 	workers.Wait()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return summary(os.Stdout, packages, kept)
+	return errors.Join(summary(os.Stdout, packages, kept), ctx.Err()) // of what was run, if it was interrupted
 }
 
 // stressed is a package whose tests are run many times.
