@@ -54,39 +54,30 @@ LANGUAGE sql IMMUTABLE AS $fn$
     CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END
 $fn$;
 
--- ready refuses where rows may be missing: on a standby, which may lag behind, and
--- where row-level security hides some from the role. It is looked at each time, for
+-- whole: no rows may be missing, as they may on a standby, which lags behind, and
+-- where row-level security hides some from the role. It is asked each time, for
 -- either can come to be while programs run.
-CREATE OR REPLACE FUNCTION {schema}.ready() RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.whole() RETURNS boolean
+LANGUAGE sql STABLE AS $fn$
+  SELECT NOT pg_is_in_recovery() AND NOT row_security_active('{schema}.locks'::regclass)
+$fn$;
+
+-- refuse says why rows may be missing.
+CREATE OR REPLACE FUNCTION {schema}.refuse() RETURNS void
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE read_only_sql_transaction USING MESSAGE = 'a standby does not decide';
   END IF;
-  IF row_security_active('{schema}.locks'::regclass) THEN
-    RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'row-level security applies to the role';
-  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'row-level security applies to the role';
 END
 $fn$;
 
--- changed refuses to go on after a statement that left the row as it was, be it
+-- unchanged refuses to go on after a statement that left the row as it was, be it
 -- because of a policy, a trigger or a rule: what is not stored is not granted.
-CREATE OR REPLACE FUNCTION {schema}.changed(in_found boolean, in_resource text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE AS $fn$
+CREATE OR REPLACE FUNCTION {schema}.unchanged(in_resource text) RETURNS void
+LANGUAGE plpgsql STABLE AS $fn$
 BEGIN
-  IF in_found IS NOT TRUE THEN
-    RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = format('the row of resource %L stays as it was', in_resource);
-  END IF;
-END
-$fn$;
-
--- durable makes the commit wait, as the settings for synchronous standbys say:
--- what a crash takes back could be given to two.
-CREATE OR REPLACE FUNCTION {schema}.durable() RETURNS void
-LANGUAGE plpgsql VOLATILE AS $fn$
-BEGIN
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
+  RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = format('the row of resource %L stays as it was', in_resource);
 END
 $fn$;

@@ -37,7 +37,9 @@ DECLARE
   locked  boolean := false;
   limits  text;
 BEGIN
-  PERFORM {schema}.ready();
+  IF NOT {schema}.whole() THEN
+    PERFORM {schema}.refuse();
+  END IF;
   SELECT l.token, l.touched, l.holds INTO token, touched, holds FROM {schema}.locks l WHERE l.resource = in_resource;
   there := FOUND;
   LOOP
@@ -106,7 +108,9 @@ BEGIN
     there := true;
   END LOOP;
 
-  PERFORM {schema}.durable();
+  IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be given to two
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   IF found_ IS NOT NULL THEN
     outcome := 1;
     token := (found_->'token')::bigint;
@@ -138,7 +142,9 @@ BEGIN
   UPDATE {schema}.locks l
     SET token = acquire.token, touched = acquire.touched, holds = kept || h, due = due_
     WHERE l.resource = in_resource;
-  PERFORM {schema}.changed(FOUND, in_resource);
+  IF NOT FOUND THEN
+    PERFORM {schema}.unchanged(in_resource);
+  END IF;
 END
 $fn$;
 

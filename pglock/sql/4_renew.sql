@@ -15,11 +15,15 @@ DECLARE
   h       jsonb;
   old_end bigint;
 BEGIN
-  PERFORM {schema}.ready();
+  IF NOT {schema}.whole() THEN
+    PERFORM {schema}.refuse();
+  END IF;
   IF in_wait THEN
     PERFORM set_config('lock_timeout', '500', true);
   END IF;
-  PERFORM {schema}.durable();
+  IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be given to two
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   FOR q IN
     SELECT * FROM unnest(in_resources, in_lock_ids, in_hold_ids, in_tokens, in_ttls_ms, in_exact)
       WITH ORDINALITY AS t (resource, lock_id, hold_id, token, ttl_ms, exact, n) ORDER BY t.resource COLLATE "C", n
@@ -65,7 +69,9 @@ BEGIN
         SET holds = jsonb_set(all_, ARRAY[i::text], h), touched = greatest(l.touched + 1, renew.clock),
           due = least(r.due, {schema}.over(h)) -- an exact one may have come nearer
         WHERE l.resource = q.resource;
-      PERFORM {schema}.changed(FOUND, q.resource);
+      IF NOT FOUND THEN
+        PERFORM {schema}.unchanged(q.resource);
+      END IF;
       EXIT;
     END LOOP;
     RETURN NEXT;

@@ -12,11 +12,15 @@ DECLARE
   h     jsonb;
   clock bigint;
 BEGIN
-  PERFORM {schema}.ready();
+  IF NOT {schema}.whole() THEN
+    PERFORM {schema}.refuse();
+  END IF;
   IF in_wait THEN
     PERFORM set_config('lock_timeout', '500', true);
   END IF;
-  PERFORM {schema}.durable();
+  IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be given to two
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
   FOR q IN
     SELECT * FROM unnest(in_resources, in_lock_ids, in_hold_ids, in_tokens, in_afters_ms)
       WITH ORDINALITY AS t (resource, lock_id, hold_id, token, after_ms, n) ORDER BY t.resource COLLATE "C", n
@@ -59,7 +63,9 @@ BEGIN
       UPDATE {schema}.locks l
         SET holds = all_, touched = greatest(l.touched + 1, clock), due = r.due
         WHERE l.resource = q.resource;
-      PERFORM {schema}.changed(FOUND, q.resource);
+      IF NOT FOUND THEN
+        PERFORM {schema}.unchanged(q.resource);
+      END IF;
       IF r.watched > clock THEN
         PERFORM pg_notify({channel}, q.resource);
       END IF;

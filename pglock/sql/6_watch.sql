@@ -12,7 +12,9 @@ DECLARE
   until bigint;
   clock bigint;
 BEGIN
-  PERFORM {schema}.ready();
+  IF NOT {schema}.whole() THEN
+    PERFORM {schema}.refuse();
+  END IF;
   PERFORM set_config('lock_timeout', '500', true);
   FOR resource IN SELECT r FROM unnest(in_resources) AS r ORDER BY r COLLATE "C" LOOP
     FOR try IN 1 .. 10 LOOP
@@ -32,7 +34,9 @@ BEGIN
       IF FOUND THEN
         clock := {schema}.clock();
         UPDATE {schema}.locks l SET watched = clock + in_for WHERE l.resource = watch.resource;
-        PERFORM {schema}.changed(FOUND, watch.resource);
+        IF NOT FOUND THEN
+          PERFORM {schema}.unchanged(watch.resource);
+        END IF;
         remains := in_for;
         EXIT;
       END IF;

@@ -5,7 +5,9 @@ CREATE OR REPLACE FUNCTION {schema}.list(in_resource text, in_lock_id text, in_a
 RETURNS TABLE (resource text, clock bigint, token bigint, touched bigint, holds jsonb)
 LANGUAGE plpgsql VOLATILE AS $fn$
 BEGIN
-  PERFORM {schema}.ready();
+  IF NOT {schema}.whole() THEN
+    PERFORM {schema}.refuse();
+  END IF;
   IF in_resource <> '' THEN
     RETURN QUERY
       SELECT l.resource, {schema}.clock(), l.token, l.touched, l.holds

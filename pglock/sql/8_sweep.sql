@@ -24,7 +24,9 @@ DECLARE
   left_ int := in_most;
   due_  bigint;
 BEGIN
-  PERFORM {schema}.ready();
+  IF NOT {schema}.whole() THEN
+    PERFORM {schema}.refuse();
+  END IF;
   dropped := 0;
   deleted := 0;
   more := false;
@@ -43,7 +45,9 @@ BEGIN
     clock := {schema}.clock();
     IF r.holds = '[]' AND r.touched <= clock - in_idle AND r.token <= clock - in_idle AND r.watched <= clock THEN
       DELETE FROM {schema}.locks l WHERE l.resource = name;
-      PERFORM {schema}.changed(FOUND, name);
+      IF NOT FOUND THEN
+        PERFORM {schema}.unchanged(name);
+      END IF;
       deleted := deleted + 1;
       left_ := left_ - 1;
       CONTINUE;
@@ -67,7 +71,9 @@ BEGIN
     END IF;
     CONTINUE WHEN gone = 0 AND due_ = r.due;
     UPDATE {schema}.locks l SET holds = kept, touched = r.touched, due = due_ WHERE l.resource = name;
-    PERFORM {schema}.changed(FOUND, name);
+    IF NOT FOUND THEN
+      PERFORM {schema}.unchanged(name);
+    END IF;
     left_ := left_ - 1;
     dropped := dropped + gone;
     IF gone > 0 AND r.watched > clock THEN
