@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -82,6 +83,7 @@ func TestWriteConcernErrorIsUnknown(t *testing.T) {
 	s := newStore(t, coll)
 	for name, prepare := range faults.Operations {
 		p := prepare(t, s, name)
+		leaveIdle(t, coll, name+" idle")
 		for _, command := range []string{"findAndModify", "update", "delete"} {
 			fail(engines.MongoFailure{Command: command, Times: 1, Code: writeTimeout, Written: true})
 		}
@@ -100,6 +102,16 @@ func TestWriteConcernErrorIsUnknown(t *testing.T) {
 			t.Errorf("%s, repeated: %v", name, err)
 		}
 		p.Check()
+	}
+}
+
+// leaveIdle inserts a record that has been idle since 1970, for a sweep to delete.
+func leaveIdle(t *testing.T, coll *mongo.Collection, resource string) {
+	t.Helper()
+	if _, err := coll.InsertOne(t.Context(), append(named(resource), obj(
+		"exclusive", nobody, "shared", obj("count", 0, "locks", bson.A{}), "fence", int64(1), "touched", int64(1),
+	)...)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -31,7 +31,9 @@ func TestWriteConcernAndReadPreference(t *testing.T) {
 	careless := options.Client().SetMonitor(monitor).
 		SetReadPreference(readpref.SecondaryPreferred()).SetReadConcern(readconcern.Linearizable()).
 		SetWriteConcern(&writeconcern.WriteConcern{W: 1, Journal: &journal})
-	coll := engines.MongoThrough(t, newCollection(t), careless)
+	near := newCollection(t)
+	leaveIdle(t, near, "idle")
+	coll := engines.MongoThrough(t, near, careless)
 	s := mongolock.New(coll.Clone(options.Collection().SetWriteConcern(writeconcern.Unacknowledged())), nil)
 	defer closeStore(t, s)
 	if err := s.Init(t.Context()); err != nil {
