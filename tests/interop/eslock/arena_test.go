@@ -57,9 +57,9 @@ type round struct {
 	ctx      context.Context
 	resource string
 	ttl      time.Duration // of what is to end, or to be kept alive
-	racer    atomic.Int64 // the last one's number
-	ended    atomic.Int64 // holds that were released, or whose time ended
-	kept     atomic.Int64 // that outlived their first TTL
+	racer    atomic.Int64  // the last one's number
+	ended    atomic.Int64  // holds that were released, or whose time ended
+	kept     atomic.Int64  // that outlived their first TTL
 }
 
 // play plays a round of a kind and says what was wrong. In every second round the
