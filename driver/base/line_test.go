@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -15,14 +16,20 @@ import (
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line base.Line
+		var mu sync.Mutex
 		var order []string
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, what)
+		}
 		enter := func(ctx context.Context, name string, urgent bool) {
 			go func() {
 				if err := line.Enter(ctx, urgent); err != nil {
-					order = append(order, name+" gave up")
+					note(name + " gave up")
 					return
 				}
-				order = append(order, name)
+				note(name)
 				line.Leave()
 			}()
 			synctest.Wait()

@@ -26,31 +26,39 @@ var (
 func New(b Backend) *Store { return &Store{backend: b} }
 
 // Acquire implements driver.Store.
-func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (g driver.Grant, err error) {
+func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if q.Mode == driver.Shared && !s.backend.Traits().Shared {
 		return driver.Grant{}, fmt.Errorf("shared lock of %q: %w", q.Resource, driver.ErrUnsupported)
 	}
-	var refused error
-	err = s.update(ctx, q.Resource, false, func(e Entry) Change {
-		var next model.Record
-		var changed bool
-		next, g, changed, refused = model.Acquire(e.Record, e.Now, q)
-		switch {
-		case changed:
-			return Change{Action: Put, Record: next, Courtesy: refused != nil}
-		case refused == nil:
-			return Change{Action: Confirm, Record: model.Touch(e.Record, e.Now)}
-		}
-		return Change{}
-	})
+	a := &acquire{q: q}
+	err := s.update(ctx, q.Resource, false, a.decide)
 	switch {
-	case errors.Is(refused, driver.ErrHeld):
+	case errors.Is(a.refused, driver.ErrHeld):
 		// It was so when it was decided, whatever became of the note.
-		return driver.Grant{}, refused
+		return driver.Grant{}, a.refused
 	case err != nil:
 		return driver.Grant{}, err
 	}
-	return g, refused
+	return a.grant, a.refused
+}
+
+// acquire is a request and what was decided about it last.
+type acquire struct {
+	q       driver.AcquireRequest
+	grant   driver.Grant
+	refused error
+}
+
+func (a *acquire) decide(e Entry) Change {
+	next, grant, changed, refused := model.Acquire(e.Record, e.Now, a.q)
+	a.grant, a.refused = grant, refused
+	switch {
+	case changed:
+		return Change{Action: Put, Record: next, Courtesy: refused != nil}
+	case refused == nil:
+		return Change{Action: Confirm, Record: model.Touch(e.Record, e.Now)}
+	}
+	return Change{}
 }
 
 // Renew implements driver.Store.
