@@ -213,7 +213,8 @@ const (
 // runs is waited for first, for 3 s. Close takes at most 5 s. Its error says what
 // could not be released, which ends by itself, or that something goes on: a
 // function that Do runs, a loop over Holds, a call of the store; the store that
-// Open made is then closed when that has ended. Closing again does nothing.
+// Open made is then closed when that has ended. So none of these should call it.
+// Closing again does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
