@@ -36,6 +36,13 @@ func newSwept() *swept {
 	return s
 }
 
+// times returns when it was swept.
+func (s *swept) times() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.at)
+}
+
 func (s *swept) Traits() driver.Traits { return s.traits }
 
 func (s *swept) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
@@ -71,11 +78,13 @@ func TestClientsSweepTogether(t *testing.T) {
 				unlock(t, lock(t, cs[i%len(cs)], fmt.Sprint(i), nil))
 				time.Sleep(10 * time.Minute)
 			}
-			if n := len(s.at); n < hours/2 || n > hours+1 {
+			synctest.Wait()
+			if n := len(s.times()); n < hours/2 || n > hours+1 {
 				t.Errorf("%d Clients swept %d times in %d hours", clients, n, hours)
 			}
-			for i, at := range s.at[1:] {
-				if pause := at.Sub(s.at[i]); pause < time.Hour {
+			times := s.times()
+			for i, at := range times[1:] {
+				if pause := at.Sub(times[i]); pause < time.Hour {
 					t.Errorf("swept again after %v", pause)
 				}
 			}
@@ -106,7 +115,8 @@ func TestShortLivedClientsSweep(t *testing.T) {
 			}
 			time.Sleep(50 * time.Second)
 		}
-		if n := len(s.at); n < 7 || n > 7*24 {
+		synctest.Wait()
+		if n := len(s.times()); n < 7 || n > 7*24 {
 			t.Errorf("swept %d times in a week", n)
 		}
 	})
@@ -129,13 +139,15 @@ func TestSweepIsBounded(t *testing.T) {
 		c := sweepingClient(t, s, nil)
 		unlock(t, lock(t, c, "r", nil))
 		time.Sleep(5 * time.Hour)
+		synctest.Wait()
 		if left > 0 {
 			t.Errorf("%d pieces are left", left)
 		}
-		for i := range s.at {
+		times := s.times()
+		for i := range times {
 			n := 0
-			for _, at := range s.at[i:] {
-				if at.Sub(s.at[i]) < time.Minute {
+			for _, at := range times[i:] {
+				if at.Sub(times[i]) < time.Minute {
 					n++
 				}
 			}
@@ -173,7 +185,8 @@ func TestSweepDisturbsNobody(t *testing.T) {
 				synctest.Wait()
 				j.take()
 				time.Sleep(3 * time.Hour)
-				if len(s.at) == 0 {
+				synctest.Wait()
+				if len(s.times()) == 0 {
 					t.Fatal("it did not sweep")
 				}
 				if got := j.take(); len(got) != 0 {
@@ -238,7 +251,7 @@ func TestNoSweep(t *testing.T) {
 				c := sweepingClient(t, s, &test.opts)
 				lock(t, c, "r", nil)
 				time.Sleep(10 * time.Hour)
-				if n := len(s.at); n != 0 {
+				if n := len(s.times()); n != 0 {
 					t.Errorf("swept %d times", n)
 				}
 				mustBeFree(t, s, holdfast.SweepResource)
@@ -252,7 +265,7 @@ func TestNoSweep(t *testing.T) {
 		_, err := c.TryLock(t.Context(), "r", nil)
 		mustBeHeld(t, err)
 		time.Sleep(10 * time.Hour)
-		if n := len(s.at); n != 0 {
+		if n := len(s.times()); n != 0 {
 			t.Errorf("a Client that was granted nothing swept %d times", n)
 		}
 	})
