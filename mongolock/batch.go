@@ -22,16 +22,18 @@ func (s *Store) look(ctx context.Context, resources []string) (map[string]mongok
 	return docs, nil
 }
 
+// together is how many holds of one document a statement renews or releases. Their
+// names, of driver.MaxName at most, and what is kept of each in the statement take
+// far less than the 16 MB that a document may have.
+const together = 1000
+
 func (s *Store) batch() *mongokit.Batch {
 	return &mongokit.Batch{
 		Collection: s.coll,
 		Look:       s.look,
-		Renewal: func(q driver.RenewRequest) mongo.WriteModel {
-			return on(renewOne(), q.Resource, append(mongokit.RefAsk(q.HoldRef), obj("ttl", mongokit.Millis(q.TTL), "exact", q.Exact)...))
-		},
-		Ending: func(q driver.ReleaseRequest) mongo.WriteModel {
-			return on(releaseOne(), q.Resource, append(mongokit.RefAsk(q.HoldRef), obj("after", q.After.Milliseconds())...))
-		},
+		Renewal:    renewal,
+		Ending:     ending,
+		Together:   together,
 	}
 }
 

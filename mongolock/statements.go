@@ -75,20 +75,8 @@ var sound = and(
 	op("$in", orElse("$exclusive.acquired", false), bson.A{false, true}),
 )
 
-// What is known of a lock.
-var (
-	// expired: past its end and its takeover delay.
-	expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
-	// meant: the lock is that of the ref which is asked for, see driver.HoldRef.
-	meant = and(eq(lock("lockId"), ask("lockId")), or(
-		and(eq(ask("holdId"), ""), eq(ask("token"), 0)),
-		and(
-			ours(lock),
-			or(eq(ask("holdId"), ""), eq(lock("holdId"), ask("holdId"))),
-			or(eq(ask("token"), 0), eq(lock("token"), ask("token"))),
-		),
-	))
-)
+// expired: the lock is past its end and its takeover delay.
+var expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
 
 // ours: the end is what Holdfast wrote.
 func ours(field func(string) string) bson.D {
@@ -167,86 +155,6 @@ var limitDiffers = and(ne(ask("limit"), nil), cond(
 // kept are the locks that have not expired, which are mostly all.
 func kept(locks string) bson.D {
 	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired)), tmp(locks))
-}
-
-// hit is the lock that is meant, of which there is at most one, null if there is
-// none. ofHit tells what is known of it.
-var hit = first(filter(concat(tmp("exclusive"), tmp("shared")), meant))
-
-var ofHit = mongo.Pipeline{
-	set("ours", ours(hitField)),
-	set(
-		"end", orElse(cond(tmp("ours"), hitField("end"), hitField("expiresAt")), nil),
-		"delay", cond(tmp("ours"), orElse(hitField("takeoverDelay"), int64(0)), int64(0)),
-		"released", and(tmp("ours"), eq(hitField("released"), true)),
-	),
-}
-
-func hitField(field string) string { return tmp("hit." + field) }
-
-// live: the hit is not past its end.
-var live = or(eq(tmp("end"), nil), gt(tmp("end"), tmp("now")))
-
-// renewOne extends a hold. The document changes if, and only if, it is extended.
-var renewOne = newStatement(
-	[]any{"hit", hit, "asked", add(tmp("now"), ask("ttl"))},
-	ofHit,
-	mongo.Pipeline{set(
-		"becomes", cond(
-			and(ne(tmp("asked"), nil), not(ask("exact")), or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked")))),
-			tmp("end"), tmp("asked"),
-		),
-		"changes", and(live, not(tmp("released"))),
-	)},
-	changeHit(false, rewritten(add(tmp("becomes"), tmp("delay")), "renewedAt", tmp("now"))),
-)
-
-// releaseOne ends a hold, now or after a delay.
-var releaseOne = newStatement(
-	[]any{"hit", hit, "asked", add(tmp("now"), ask("after"))},
-	ofHit,
-	mongo.Pipeline{set(
-		"becomes", cond(or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked"))), tmp("asked"), tmp("end")),
-		"changes", true,
-		"goes", or(eq(ask("after"), 0), not(live)),
-	)},
-	changeHit(true, rewritten(tmp("becomes"), "released", true)),
-)
-
-// rewritten is the hit with another end. What an old client's lock has left of a
-// hold before goes, or the refs to that would be good again.
-func rewritten(until any, more ...any) bson.D {
-	return merge(tmp("hit"), obj(append([]any{
-		"expiresAt", until, "end", tmp("becomes"), "blocksUntil", until, "takeoverDelay", tmp("delay"),
-		"holdId", cond(tmp("ours"), hitField("holdId"), nil), "token", cond(tmp("ours"), hitField("token"), nil),
-		"limit", cond(tmp("ours"), orElse(hitField("limit"), nil), nil),
-	}, more...)...))
-}
-
-// changeHit puts what the hit becomes in its place, or nothing if it goes.
-func changeHit(frees bool, becomes any) mongo.Pipeline {
-	isHit := eq("$$l", tmp("hit"))
-	shared, exclusive := any(each(tmp("shared"), cond(isHit, tmp("hitBecomes"), "$$l"))), any(tmp("hitBecomes"))
-	if frees {
-		shared = cond(tmp("goes"), filter(tmp("shared"), not(isHit)), shared)
-		exclusive = cond(tmp("goes"), obj("$literal", nobody), exclusive)
-	}
-	pairs := []any{
-		"exclusive", cond(tmp("inExclusive"), exclusive, "$exclusive"),
-		"shared", cond(tmp("inExclusive"), "$shared", sharedAs(tmp("shared"))),
-		touchedField, tmp("touched"),
-	}
-	if frees {
-		pairs = append(pairs, freedField, tmp("touched"))
-	}
-	return append(mongo.Pipeline{
-		set(
-			"changes", and(tmp("sound"), ne(tmp("hit"), nil), tmp("changes")),
-			"inExclusive", eq("$exclusive", tmp("hit")),
-			"hitBecomes", becomes,
-		),
-		set("shared", cond(or(not(tmp("changes")), tmp("inExclusive")), tmp("shared"), shared)),
-	}, finish(tmp("changes"), pairs...)...)
 }
 
 // pruneOne drops what no longer blocks.

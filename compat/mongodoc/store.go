@@ -154,8 +154,9 @@ func (s *Store) batch(st *statements) *mongokit.Batch {
 			}
 			return docs, nil
 		},
-		Renewal: st.renewal,
-		Ending:  st.ending,
+		Renewal:  func(qs []driver.RenewRequest) mongo.WriteModel { return st.renewal(qs[0]) },
+		Ending:   func(qs []driver.ReleaseRequest) mongo.WriteModel { return st.ending(qs[0]) },
+		Together: 1,
 	}
 }
 

@@ -20,31 +20,32 @@ type Found struct {
 	Err    error
 }
 
-// Batch renews and releases holds, each by a write that the server decides: the
-// document changes if, and only if, the hold is renewed or released.
+// Batch renews and releases holds, those of a resource by one write that the
+// server decides: the document changes if, and only if, one of the holds is renewed
+// or released.
 type Batch struct {
 	Collection *Collection
 	// Look reads the documents of resources. Those that are not there are left out.
-	Look    func(ctx context.Context, resources []string) (map[string]Found, error)
-	Renewal func(driver.RenewRequest) mongo.WriteModel
-	Ending  func(driver.ReleaseRequest) mongo.WriteModel
+	Look func(ctx context.Context, resources []string) (map[string]Found, error)
+	// Renewal and Ending write what is asked about one resource: at most Together
+	// requests, of which no two have the same lock ID.
+	Renewal  func([]driver.RenewRequest) mongo.WriteModel
+	Ending   func([]driver.ReleaseRequest) mongo.WriteModel
+	Together int
 }
 
 // Renew is that of a driver.Store.
 //
-// It takes one round trip if all are renewed, which a hold's document shows by
-// changing. Else the documents are read, which takes another: a hold that is
+// It takes one round trip if all are renewed, which documents show by changing if
+// each has one of the holds. Else they are read, which takes another: a hold that is
 // live then was live before, for no hold comes back to life, and so its renewal
 // took place, unless the server says that it failed.
 func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
 	}
-	writes, resources := make([]mongo.WriteModel, len(qs)), make([]string, len(qs))
-	for i, q := range qs {
-		writes[i], resources[i] = b.Renewal(q), q.Resource
-	}
-	changed, failed, err := b.Collection.Apply(ctx, writes)
+	all, resources := grouped(qs, renewRef, b.Together)
+	changed, failed, err := b.Collection.Apply(ctx, all.writes(b.Renewal))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	for i := range results {
 		results[i].Left = driver.Unknown
 	}
-	if changed == len(qs) {
+	if all.told(changed) {
 		return results, nil
 	}
 	docs, err := b.Look(ctx, resources)
@@ -60,7 +61,7 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		return nil, err
 	}
 	for i, q := range qs {
-		results[i] = renewed(docs[q.Resource], q, failed[i])
+		results[i] = renewed(docs[q.Resource], q, failed[all.of[i]])
 	}
 	return results, nil
 }
@@ -85,8 +86,8 @@ func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 // One release takes one round trip if the hold was there, which its document
 // shows by changing. For more than one the documents are read first, for the
 // reply does not say which of them changed; only what is there is released. Where
-// a hold was not, the document tells whether the lock ID has one of an old
-// program's.
+// a hold was not, or several of a document were, the document tells whether the
+// lock ID has one of an old program's.
 func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -103,27 +104,24 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	if len(send) == 0 {
 		return results, nil
 	}
-	writes := make([]mongo.WriteModel, len(send))
-	for i, q := range send {
-		writes[i] = b.Ending(q)
-	}
-	changed, failed, err := b.Collection.Apply(ctx, writes)
+	all, resources := grouped(send, releaseRef, b.Together)
+	changed, failed, err := b.Collection.Apply(ctx, all.writes(b.Ending))
 	if err != nil {
 		return nil, err
 	}
-	if changed == len(send) {
+	if all.told(changed) {
 		for _, i := range at {
 			results[i].Found = true
 		}
 		return results, nil
 	}
-	docs, err := b.Look(ctx, resourcesOf(send))
+	docs, err := b.Look(ctx, resources)
 	if err != nil {
 		return nil, err
 	}
 	for i, q := range send {
 		r := &results[at[i]]
-		r.Err = undone(docs[q.Resource], q, failed[i])
+		r.Err = undone(docs[q.Resource], q, failed[all.of[i]])
 		r.Remains = remains(docs[q.Resource], q)
 		r.Found = len(qs) > 1 && !r.Remains // it was when the documents were read
 	}
@@ -182,6 +180,9 @@ func (b *Batch) Blame(ctx context.Context, resource string, err error) error {
 	}
 	return b.Collection.Wrap(err)
 }
+
+func renewRef(q driver.RenewRequest) driver.HoldRef     { return q.HoldRef }
+func releaseRef(q driver.ReleaseRequest) driver.HoldRef { return q.HoldRef }
 
 func resourcesOf(qs []driver.ReleaseRequest) []string {
 	names := make([]string, len(qs))

@@ -102,6 +102,10 @@ func TestExpressions(t *testing.T) {
 		{d("$concatArrays", bson.A{"$list.k", bson.A{d("$size", "$list"), "$none"}}), `[1,2,2,null]`},
 		{d("$slice", bson.A{"$list.k", -1}), `[2]`},
 		{d("$first", "$list"), `{"k":1}`},
+		{d("$map", d("input", bson.A{0, 1, 2, -1}, "in", d("$arrayElemAt", bson.A{bson.A{"$resource", d("$literal", "$list")}, "$$this"}))), `["r","$list",null,"$list"]`},
+		{d("$indexOfArray", bson.A{"$list", d("k", int64(2))}), `1`},
+		{d("$indexOfArray", bson.A{"$list.k", "$none"}), `-1`},
+		{d("$indexOfArray", bson.A{"$none", 1}), `null`},
 		{d("$arrayToObject", bson.A{bson.A{d("k", "a", "v", "$resource")}}), `{"a":"r"}`},
 		{d("$concat", bson.A{"a$", "$resource"}), `"a$r"`},
 	}

@@ -158,6 +158,10 @@ final class Expression {
         return element(argument, 0);
       case "$last":
         return element(argument, -1);
+      case "$arrayElemAt":
+        return elementAt((List<?>) argument);
+      case "$indexOfArray":
+        return indexOf(values(argument));
       case "$min":
         return extreme(argument, -1);
       case "$max":
@@ -344,6 +348,37 @@ final class Expression {
       throw new MongoServerError(28689, "the argument must be an array, but is " + Utils.describeType(value));
     }
     return list.isEmpty() ? NONE : list.get(index < 0 ? list.size() + index : index);
+  }
+
+  private Object elementAt(List<?> arguments) {
+    Document parts = named(arguments, "array", "index");
+    Object array = evaluate(parts.get("array"));
+    Object index = evaluate(parts.get("index"));
+    if (isNull(array) || isNull(index)) {
+      return null;
+    }
+    if (!(array instanceof List<?> list)) {
+      throw new MongoServerError(28689, "the argument must be an array, but is " + Utils.describeType(array));
+    }
+    int at = ((Number) index).intValue();
+    at = at < 0 ? list.size() + at : at;
+    return at < 0 || at >= list.size() ? NONE : list.get(at);
+  }
+
+  private static Object indexOf(List<Object> values) {
+    Document parts = named(values, "array", "value");
+    if (isNull(parts.get("array"))) {
+      return null;
+    }
+    if (!(parts.get("array") instanceof List<?> list)) {
+      throw new MongoServerError(40090, "$indexOfArray requires an array as a first argument");
+    }
+    for (int i = 0; i < list.size(); i++) {
+      if (Order.compare(list.get(i), parts.get("value")) == 0) {
+        return i;
+      }
+    }
+    return -1;
   }
 
   /** The least or the greatest of several values or of an array; null does not count. */

@@ -1,0 +1,50 @@
+package mongokit
+
+import (
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// groups are requests by what one write can do for: those about one resource, with
+// a lock ID each.
+type groups[Q any] struct {
+	each [][]Q
+	of   []int // the group of each request
+}
+
+// grouped groups requests, which have these refs, at most so many together. Those
+// that are about one lock ID are never together. resources has each once.
+func grouped[Q any](qs []Q, ref func(Q) driver.HoldRef, most int) (g groups[Q], resources []string) {
+	type hold struct{ resource, lockID string }
+	open := make(map[string]int, len(qs)) // the last group of a resource
+	in := make(map[hold]int, len(qs))     // the last group that has the lock ID
+	for _, q := range qs {
+		h := hold{ref(q).Resource, ref(q).LockID}
+		at, is := open[h.resource]
+		if last, twice := in[h]; !is || twice && last == at || len(g.each[at]) == most {
+			at = len(g.each)
+			g.each = append(g.each, nil)
+			open[h.resource] = at
+		}
+		if !is {
+			resources = append(resources, h.resource)
+		}
+		in[h] = at
+		g.each[at], g.of = append(g.each[at], q), append(g.of, at)
+	}
+	return g, resources
+}
+
+// writes makes the write of each group.
+func (g groups[Q]) writes(of func([]Q) mongo.WriteModel) []mongo.WriteModel {
+	writes := make([]mongo.WriteModel, len(g.each))
+	for i, qs := range g.each {
+		writes[i] = of(qs)
+	}
+	return writes
+}
+
+// told reports whether so many changes say of each request that it was done. Those
+// of a group make one change, which does not say for which of them.
+func (g groups[Q]) told(changed int) bool { return changed == len(g.of) }
