@@ -108,7 +108,14 @@ func TestManyOrphans(t *testing.T) {
 	for _, ttl := range []time.Duration{30 * time.Second, 24 * time.Hour} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true}))
+				f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true}),
+					// What comes while a release is under way travels together.
+					func(c drivertest.Call) drivertest.Fault {
+						if c.Op == drivertest.Release {
+							return drivertest.Fault{HoldReply: after(time.Millisecond)}
+						}
+						return drivertest.Fault{}
+					})
 				c := newClient(t, f, &holdfast.Options{TTL: ttl})
 				before, _ := goroutines()
 				var all sync.WaitGroup
