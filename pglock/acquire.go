@@ -16,7 +16,7 @@ import (
 const (
 	done     = 1
 	not      = 0
-	busy     = 2 // another transaction has the row locked
+	busy     = 2 // another transaction keeps the row locked
 	damaged  = -1
 	usedUp   = -2
 	noneEnds = -1 // in place of a TTL: no end
@@ -25,8 +25,10 @@ const (
 // Acquire implements driver.Store. It is safe to repeat, for it changes nothing
 // where it finds the hold, and answers when that is as safe as a grant.
 //
-// While a transaction of AcquireTx has the resource, the answer is that it is held,
-// by nobody known and for nobody knows how long.
+// While a transaction keeps the row locked, as one of AcquireTx does, an acquire
+// waits for a moment and then fails, its outcome unknown: nobody can tell what that
+// transaction comes to, and it may be an earlier try of this very acquire, whose
+// commit waits for a standby.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
@@ -36,8 +38,13 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		return driver.Grant{}, err
 	}
 	var a answer
-	if err := s.ask(ctx, s.fromPool, s.do.acquire, args, a.scan); err != nil {
-		return driver.Grant{}, err
+	for range patience {
+		if err := s.ask(ctx, s.fromPool, s.do.acquire, args, a.scan); err != nil {
+			return driver.Grant{}, err
+		}
+		if a.outcome != busy {
+			break
+		}
 	}
 	return s.judge(a, q)
 }
@@ -46,14 +53,15 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // commit or to roll back: the hold is there for others once it is committed, with
 // all else that the transaction did, and was never there if it is not. It makes one
 // attempt, in one round trip, and does not wait for a holder. A refusal, a
-// *driver.HeldError, leaves the transaction as it was; after any other error it can
-// only be rolled back.
+// *driver.HeldError or ErrBusy, leaves the transaction as it was; after any other
+// error it can only be rolled back.
 //
-// Until the transaction ends, its row lock keeps all others from the resource. They
-// wait for that for half a second, in Acquire and AcquireTx alike, and are then
-// told that it is held, by nobody known. So transactions that take several resources
-// should take them in one order, and be short. Only exclusive holds can be taken:
-// beside a shared one the row lock would keep the others from renewing.
+// Until the transaction ends, its row lock keeps all others from the resource.
+// AcquireTx waits for that for half a second, and answers ErrBusy then; Acquire
+// waits a little longer, and its outcome is unknown then, so that a Client asks
+// again. So transactions that take several resources should take them in one order,
+// and be short. Only exclusive holds can be taken: beside a shared one the row lock
+// would keep the others from renewing.
 //
 // A token counts once the transaction is committed: one that is rolled back leaves
 // no trace, and on a clock that stands still the next may get the same.
@@ -154,7 +162,7 @@ func (s *Store) judge(a answer, q driver.AcquireRequest) (driver.Grant, error) {
 		}
 		return driver.Grant{}, held
 	case busy:
-		return driver.Grant{}, &driver.HeldError{Resource: q.Resource, RetryAfter: driver.Unknown}
+		return driver.Grant{}, s.wrap(fmt.Errorf("resource %q: %w", q.Resource, ErrBusy))
 	case damaged:
 		return driver.Grant{}, damagedRecord(q.Resource)
 	case usedUp:

@@ -52,13 +52,13 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			case damaged:
 				r.Err = damagedRecord(q.Resource)
 			case busy:
-				r.Err = errLocked
+				r.Err = ErrBusy
 			default:
 				return fmt.Errorf("outcome %d of a renewal", outcome)
 			}
 			return nil
 		})
-	}, func(i int) bool { return errors.Is(results[i].Err, errLocked) })
+	}, func(i int) bool { return errors.Is(results[i].Err, ErrBusy) })
 	return results, nil
 }
 
@@ -90,15 +90,20 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 			case damaged:
 				r.Err = damagedRecord(qs[i].Resource)
 			case busy:
-				r.Err = errLocked
+				r.Err = ErrBusy
 			default:
 				return fmt.Errorf("outcome %d of a release", outcome)
 			}
 			return nil
 		})
-	}, func(i int) bool { return errors.Is(results[i].Err, errLocked) })
+	}, func(i int) bool { return errors.Is(results[i].Err, ErrBusy) })
 	return results, nil
 }
+
+// patience is how often a row is waited for that others have locked, half a second
+// each time. Many who come and go pass it on to one another in the order they came
+// in; one transaction that keeps it must not keep a connection of the pool, too.
+const patience = 3
 
 // batch sends requests, by their numbers, in chunks. Those whose rows others have
 // locked are sent again, to wait for them: as a rule that is over at once, and
@@ -113,10 +118,19 @@ func (s *Store) batch(ctx context.Context, n int, failed func(i int, err error),
 			items[at] = from + at
 			failed(items[at], errMissing) // unless the answer has it
 		}
-		err := send(items, n == 1) // one alone keeps no others waiting
-		if err == nil {
-			if items = slices.DeleteFunc(items, func(i int) bool { return !isLocked(i) }); len(items) > 0 {
-				err = send(items, true)
+		var err error
+		for range patience {
+			if n > 1 { // one alone keeps no others waiting
+				if err = send(items, false); err != nil {
+					break
+				}
+				items = slices.DeleteFunc(items, func(i int) bool { return !isLocked(i) })
+			}
+			if len(items) == 0 {
+				break
+			}
+			if err = send(items, true); !hasCode(err, lockTimeout) {
+				break
 			}
 		}
 		if err == nil {
@@ -128,10 +142,7 @@ func (s *Store) batch(ctx context.Context, n int, failed func(i int, err error),
 	}
 }
 
-var (
-	errMissing = errors.New("the server's answer lacks it")
-	errLocked  = errors.New("the row is locked by another transaction")
-)
+var errMissing = errors.New("the server's answer lacks it")
 
 // refs are the references of a batch, as columns.
 type refs struct {

@@ -32,6 +32,10 @@ const (
 	notStored            = "HF001" // of the schema's functions
 )
 
+// ErrBusy says that another transaction kept the row of the resource locked. What
+// that comes to, a hold or none, is not known.
+var ErrBusy = errors.New("another transaction keeps the row locked (look for it in pg_stat_activity)")
+
 func hasCode(err error, codes ...string) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && slices.Contains(codes, e.Code)

@@ -3,7 +3,9 @@
 --
 -- Rows are locked in the order of their resources, each until the batch commits,
 -- and each decided by a clock read after that. Without in_wait it waits for none,
--- so that one row cannot hold up the others; with it, a wait is bounded.
+-- so that one row cannot hold up the others; with it, a wait is bounded. All that
+-- is asked of a row is done in the order it was asked in, and written once: many
+-- hold one resource, and each would else write the holds of all.
 CREATE OR REPLACE FUNCTION {schema}.renew(
   in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ttls_ms bigint[], in_exact boolean[], in_wait boolean
 ) RETURNS TABLE (item bigint, outcome int, clock bigint, ends bigint)
@@ -12,8 +14,13 @@ DECLARE
   q       record;
   r       record;
   all_    jsonb;
+  hs      jsonb[];
+  ids     text[]; -- their lock IDs
   h       jsonb;
+  i       int;
+  verdict int; -- on all items, unless their holds are found
   old_end bigint;
+  changed int;
 BEGIN
   IF NOT {schema}.whole() THEN
     PERFORM {schema}.refuse();
@@ -25,56 +32,71 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
   FOR q IN
-    SELECT * FROM unnest(in_resources, in_lock_ids, in_hold_ids, in_tokens, in_ttls_ms, in_exact)
-      WITH ORDINALITY AS t (resource, lock_id, hold_id, token, ttl_ms, exact, n) ORDER BY t.resource COLLATE "C", n
+    SELECT t.resource, array_agg(t.n ORDER BY t.n) AS items
+      FROM (SELECT unnest(in_resources) COLLATE "C" AS resource, generate_subscripts(in_resources, 1) AS n) t
+      GROUP BY t.resource ORDER BY t.resource
   LOOP
-    item := q.n;
-    outcome := 0;
     IF in_wait THEN
       SELECT l.holds, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE;
     ELSE
       SELECT l.holds, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE SKIP LOCKED;
     END IF;
+    verdict := 0;
+    hs := '{}';
+    ids := '{}';
     IF NOT FOUND THEN
       IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = q.resource) THEN
-        outcome := 2;
+        verdict := 2;
       END IF;
-      RETURN NEXT;
-      CONTINUE;
+    ELSIF NOT {schema}.sound(r.holds) THEN
+      verdict := -1;
+    ELSE
+      all_ := r.holds || '[]'; -- unpacked
+      FOR n IN 0 .. jsonb_array_length(all_) - 1 LOOP
+        hs[n + 1] := all_->n;
+        ids[n + 1] := all_->n->>'lockId';
+      END LOOP;
     END IF;
     clock := {schema}.clock();
-    IF NOT {schema}.sound(r.holds) THEN
-      outcome := -1;
+    changed := 0;
+    FOREACH item IN ARRAY q.items LOOP
+      outcome := verdict;
+      ends := NULL; -- never
+      i := 0;
+      LOOP
+        i := array_position(ids, in_lock_ids[item], i + 1);
+        EXIT WHEN i IS NULL OR {schema}.matches(hs[i], in_lock_ids[item], in_hold_ids[item], in_tokens[item]);
+      END LOOP;
+      IF i IS NOT NULL AND {schema}.live(hs[i], clock) AND (hs[i]->'released')::boolean IS NOT TRUE THEN
+        outcome := 1;
+        changed := changed + 1;
+        h := hs[i];
+        old_end := (h->'end')::bigint;
+        IF in_ttls_ms[item] >= 0 THEN
+          ends := clock + in_ttls_ms[item] * 1000;
+        END IF;
+        IF NOT in_exact[item] AND (old_end IS NULL OR ends <= old_end) THEN
+          ends := old_end;
+        END IF;
+        h := h || jsonb_build_object('renewed', clock);
+        IF ends IS NULL THEN
+          h := h - 'end';
+        ELSE
+          h := h || jsonb_build_object('end', ends);
+        END IF;
+        hs[i] := h;
+        r.due := least(r.due, {schema}.over(h)); -- an exact one may have come nearer
+      END IF;
       RETURN NEXT;
-      CONTINUE;
-    END IF;
-    all_ := r.holds || '[]'; -- unpacked
-    FOR i IN 0 .. jsonb_array_length(all_) - 1 LOOP
-      h := all_->i;
-      CONTINUE WHEN NOT {schema}.matches(h, q.lock_id, q.hold_id, q.token);
-      EXIT WHEN NOT {schema}.live(h, clock) OR (h->'released')::boolean;
-      outcome := 1;
-      old_end := (h->'end')::bigint;
-      ends := CASE WHEN q.ttl_ms >= 0 THEN clock + q.ttl_ms * 1000 END; -- null: never
-      IF NOT q.exact AND (old_end IS NULL OR ends <= old_end) THEN
-        ends := old_end;
-      END IF;
-      h := h || jsonb_build_object('renewed', clock);
-      IF ends IS NULL THEN
-        h := h - 'end';
-      ELSE
-        h := h || jsonb_build_object('end', ends);
-      END IF;
+    END LOOP;
+    IF changed > 0 THEN
       UPDATE {schema}.locks l
-        SET holds = jsonb_set(all_, ARRAY[i::text], h), touched = greatest(l.touched + 1, renew.clock),
-          due = least(r.due, {schema}.over(h)) -- an exact one may have come nearer
+        SET holds = to_jsonb(hs), touched = greatest(l.touched + 1, renew.clock) + changed - 1, due = r.due
         WHERE l.resource = q.resource;
       IF NOT FOUND THEN
         PERFORM {schema}.unchanged(q.resource);
       END IF;
-      EXIT;
-    END LOOP;
-    RETURN NEXT;
+    END IF;
   END LOOP;
 END
 $fn$;
