@@ -19,8 +19,7 @@ const chunk = 500
 
 // Sweep implements driver.Store. It drops old programs' holds, too, when they have
 // expired. In a layout where a document is a hold, it deletes the document; where
-// old programs do not make documents, it deletes none. q.Most bounds what it does
-// about holds; what is idle is deleted by one statement.
+// old programs do not make documents, it deletes none.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	st, err := s.begin(ctx)
 	if err != nil {
@@ -38,13 +37,14 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 		return total, err
 	}
 	// What is idle is deleted first: what loses a hold now is not idle.
+	tried := 0
 	if !st.keeps {
-		if total.Records, err = s.deleteIdle(ctx, now-model.Time(q.Idle/time.Microsecond)); err != nil {
+		total.Records, tried, err = s.deleteIdle(ctx, now-model.Time(q.Idle/time.Microsecond), q.Most)
+		if total.More = q.Most > 0 && tried == q.Most; err != nil || total.More {
 			return total, err
 		}
 	}
 	var holds, marks []mongo.WriteModel
-	tried := 0
 	flush := func() error {
 		for _, part := range []struct {
 			writes *[]mongo.WriteModel
@@ -104,16 +104,41 @@ func (st *statements) sweeping(resource string, found bson.Raw) mongo.WriteModel
 	return mongo.NewDeleteOneModel().SetFilter(filter)
 }
 
-// deleteIdle deletes the records of resources that nobody holds. An old program
-// that takes one of them changes obtained_at.
-func (s *Store) deleteIdle(ctx context.Context, limit model.Time) (int, error) {
+// deleteIdle deletes the records of resources that nobody holds, so many at most;
+// most is 0 for all. An old program that takes one of them changes obtained_at.
+// tried are those that it found, some of which may have been taken since.
+func (s *Store) deleteIdle(ctx context.Context, limit model.Time, most int) (deleted, tried int, err error) {
 	if limit < 0 {
-		return 0, nil
+		return 0, 0, nil
 	}
 	last := obj("$lte", int64(limit))
-	deleted, err := s.coll.DeleteMany(ctx, obj(
+	idle := obj(
 		"obtained_at", longAgo, added+".shown.obtained_at", longAgo, added+".lockId", nil,
 		added+".touched", last, added+".token", last,
-	))
-	return deleted, s.coll.Wrap(err)
+	)
+	if most == 0 {
+		deleted, err = s.coll.DeleteMany(ctx, idle)
+		return deleted, deleted, s.coll.Wrap(err)
+	}
+	for tried < most {
+		var ids bson.A
+		opts := options.Find().SetProjection(obj("_id", 1)).SetLimit(int64(min(chunk, most-tried)))
+		for raw, err := range s.coll.Scan(ctx, idle, opts) {
+			if err != nil {
+				return deleted, tried, err
+			}
+			id := raw.Lookup("_id")
+			id.Value = slices.Clone(id.Value) // the cursor will reuse it
+			ids = append(ids, id)
+		}
+		if len(ids) == 0 {
+			break
+		}
+		n, err := s.coll.DeleteMany(ctx, append(obj("_id", obj("$in", ids)), idle...))
+		deleted, tried = deleted+n, tried+len(ids)
+		if err != nil {
+			return deleted, tried, s.coll.Wrap(err)
+		}
+	}
+	return deleted, tried, nil
 }
