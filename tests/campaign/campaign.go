@@ -32,6 +32,7 @@ type Plan struct {
 	Tasks     int // of each process
 	Resources int
 	TTL       time.Duration
+	Crowd     int      // if not 0, processes only keep so many shared holds each, see worker.Config
 	Unfenced  bool     // registers take whatever token
 	Only      []string // names of the faults that happen; empty: all
 	Hosts     bool     // processes and server are on hosts of their own, see package hosts
@@ -173,7 +174,7 @@ func (c *campaign) start(place int) error {
 func (c *campaign) config(store string) worker.Config {
 	return worker.Config{
 		Every: c.plan.Samples, Process: len(c.all), Store: store, Registers: c.registers, Unfenced: c.plan.Unfenced,
-		Seed: c.plan.Seed, Tasks: c.plan.Tasks, Resources: c.plan.Resources, TTL: c.plan.TTL,
+		Seed: c.plan.Seed, Tasks: c.plan.Tasks, Resources: c.plan.Resources, TTL: c.plan.TTL, Crowd: c.plan.Crowd,
 	}
 }
 
@@ -194,7 +195,7 @@ func (c *campaign) launch(place int, config worker.Config) (*process, error) {
 // that is held for longer than a request can be under way and a TTL.
 func (c *campaign) last() error {
 	config := c.config(c.reach(c.place.url))
-	config.Each, config.Every = c.grace(), 0
+	config.Each, config.Every, config.Crowd = c.grace(), 0, 0
 	p, err := c.launch(0, config)
 	if err != nil {
 		return err

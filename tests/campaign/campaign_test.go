@@ -130,6 +130,24 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// Processes that hold one resource by the hundred, among others that come and go,
+// keep what they hold while some of them are killed and though their loggers are slow.
+func TestCrowd(t *testing.T) {
+	enough(t)
+	for store := range strings.SplitSeq(*stores, ",") {
+		if !slices.Contains([]string{"sqlite", "redis", "postgres"}, store) {
+			continue // the conformance suite does so in each store, with fewer
+		}
+		t.Run(store, func(t *testing.T) {
+			p := plan(t, store)
+			p.Crowd, p.TTL, p.Only = 100, 5*time.Second, []string{campaign.Killed}
+			if o := campaign.Run(t, p); len(o.Violations) > 0 {
+				t.Errorf("%d broken promises of processes that note nothing", len(o.Violations))
+			}
+		})
+	}
+}
+
 // Clients and server are on three hosts, and the network between them drops what is
 // sent one way, or both.
 func TestHosts(t *testing.T) {

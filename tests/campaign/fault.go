@@ -89,8 +89,11 @@ const StandsStill = "a worker stands still"
 // LosesData is the fault after which a lock may be granted that is held.
 const LosesData = "the server loses its data"
 
+// Killed is the fault that takes nothing from anybody else.
+const Killed = "a worker is killed"
+
 var faults = []fault{
-	{name: "a worker is killed", run: func(c *campaign, lasts time.Duration) error {
+	{name: Killed, run: func(c *campaign, lasts time.Duration) error {
 		p := c.processes[c.rnd.IntN(len(c.processes))]
 		if err := p.kill(); err != nil {
 			return err

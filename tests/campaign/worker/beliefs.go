@@ -1,42 +1,62 @@
 package worker
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/campaign/history"
 )
 
-// beliefs notes until when holders go by their locks.
+// beliefs notes until when holders go by their locks: what their holds and contexts
+// say, which know before a Logger or a Trace is told.
 type beliefs struct {
 	journal *history.Journal
+	look    time.Duration // between two looks whether a hold lives longer by now
 	mu      sync.Mutex
-	open    map[driver.HoldID]func() // ends the last one of a hold
+	open    map[driver.HoldID]*belief
 }
 
-func (b *beliefs) trace() *holdfast.Trace {
-	return &holdfast.Trace{
-		Renewed: func(h *holdfast.Hold, err error) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if _, goes := b.open[h.ID()]; goes && err == nil {
-				b.note(h)
-			}
-		},
-		Lost: func(h *holdfast.Hold, _ error) { b.end(h) },
-	}
+// belief is the last one of a hold.
+type belief struct {
+	until time.Duration
+	end   func()
+	stop  func() // looking
 }
 
-// begin notes that the holder goes by its lock from now on.
+// begin notes that the holder goes by its lock from now on, until end or until the
+// hold's context ends.
 func (b *beliefs) begin(h *holdfast.Hold) {
+	ctx, stop := context.WithCancel(h.Context())
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.open[h.ID()] = &belief{end: func() {}, stop: stop}
 	b.note(h)
+	b.mu.Unlock()
+	go func() {
+		ticker := time.NewTicker(b.look)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				b.mu.Lock()
+				b.note(h)
+				b.mu.Unlock()
+			case <-ctx.Done():
+				b.end(h)
+				return
+			}
+		}
+	}()
 }
 
-// note notes for how long the holder does, as it knows by now.
+// note notes for how long the holder does, if it is longer than it was known to be.
 func (b *beliefs) note(h *holdfast.Hold) {
+	last := b.open[h.ID()]
+	if last == nil {
+		return
+	}
 	e := history.Event{
 		Kind: history.Believe, Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID().String(), Token: h.Token(),
 		Shared: h.Mode() == holdfast.Shared,
@@ -44,14 +64,15 @@ func (b *beliefs) note(h *holdfast.Hold) {
 	// Whoever stands still between the two lines believes for less.
 	e.Until = history.Now()
 	e.Until += h.Left()
-	answer, last := b.journal.Call(e), b.open[h.ID()]
-	b.open[h.ID()] = func() {
+	if e.Until <= last.until+b.look {
+		return
+	}
+	answer, before := b.journal.Call(e), last.end
+	last.until, last.end = e.Until, func() {
 		e.Outcome = history.Done
 		answer(e)
 	}
-	if last != nil {
-		last()
-	}
+	before()
 }
 
 // end notes that it does so no longer.
@@ -59,7 +80,8 @@ func (b *beliefs) end(h *holdfast.Hold) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if last := b.open[h.ID()]; last != nil {
-		last()
+		last.end()
+		last.stop()
 		delete(b.open, h.ID())
 	}
 }

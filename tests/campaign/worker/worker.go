@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -35,6 +36,7 @@ type Config struct {
 	Tasks     int // at a time
 	Resources int
 	TTL       time.Duration
+	Crowd     int           // if not 0, so many shared holds of one resource are kept, and that is all
 	Each      time.Duration // if not 0, each lock is taken once, within that time, and that is all
 }
 
@@ -75,9 +77,13 @@ func run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	beliefs := &beliefs{journal: journal, open: make(map[driver.HoldID]func())}
+	if c.Crowd > 0 {
+		return errors.Join(crowd(ctx, c, store), register.Close(registers), store.Close())
+	}
+	beliefs := &beliefs{journal: journal, look: c.TTL / 20, open: make(map[driver.HoldID]*belief)}
 	locks := holdfast.New(record(store, journal), &holdfast.Options{
-		TTL: c.TTL, Margin: c.TTL / 10, NoSweep: true, Owner: fmt.Sprint("worker ", c.Process), Trace: beliefs.trace(),
+		TTL: c.TTL, Margin: c.TTL / 10, NoSweep: true, Owner: fmt.Sprint("worker ", c.Process),
+		Logger: logger(c),
 	})
 	var tasks, sampling sync.WaitGroup
 	if c.Samples != "" {
@@ -101,6 +107,14 @@ func run(ctx context.Context, c Config) (err error) {
 	tasks.Wait()
 	sampling.Wait()
 	return errors.Join(err, locks.Close(), register.Close(registers), store.Close())
+}
+
+// logger is a slow one for every other process: what is logged may delay nothing.
+func logger(c Config) *slog.Logger {
+	if c.Process%2 == 0 || c.Every > 0 {
+		return nil
+	}
+	return slog.New(slow{c.TTL / 20})
 }
 
 // each takes each lock once, after the end of all others.
