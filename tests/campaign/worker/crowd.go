@@ -59,10 +59,10 @@ func stay(ctx context.Context, c Config, locks *holdfast.Client) (err error) {
 
 // ended is nil for what failed because ctx has ended.
 func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // slow is a slog.Handler that takes its time.
