@@ -126,6 +126,10 @@ func (s *Store) mode() pgx.QueryExecMode {
 // maxTries bounds how often a statement is sent that the server did not decide.
 const maxTries = 20
 
+// crowdTries is the same for what the server rolled back because of others: each
+// time one of them got on, and many come and go.
+const crowdTries = 500
+
 // readOnlyTries is the same for servers that are read-only: each is asked over a
 // new connection.
 const readOnlyTries = 4
@@ -161,7 +165,11 @@ func (s *Store) askIn(ctx context.Context, mode func() pgx.QueryExecMode, from s
 			s.bare.Store(true)
 			again = true
 		}
-		if !again || try == maxTries || pause(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
+		most := maxTries
+		if hasCode(err, serializationFailure, deadlockDetected) {
+			most = crowdTries
+		}
+		if !again || try >= most || pause(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
 			return s.wrap(err)
 		}
 	}
