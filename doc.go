@@ -9,7 +9,8 @@
 //	})
 //
 // Importing a store's package makes its URLs known to Open: sqlitelock
-// ("sqlite:"), mongolock ("mongodb:", "mongodb+srv:"), eslock/esurl
+// ("sqlite:"), pglock ("postgres:", "postgresql:"), redislock ("redis:",
+// "rediss:"), mongolock ("mongodb:", "mongodb+srv:"), eslock/esurl
 // ("elasticsearch:", "opensearch:", and both with "+https"), memlock ("memory:").
 //
 // # What is guaranteed
@@ -32,8 +33,8 @@
 //
 //   - Work that heeds neither the context nor the token. A process can be stopped
 //     at any instruction, wake after its lease, and write; only the place that it
-//     writes to can refuse that, by the token (see Hold.Token; mongolock/fence
-//     and eslock/fence do it for documents).
+//     writes to can refuse that, by the token (see Hold.Token; pglock/fence
+//     does it for rows, mongolock/fence and eslock/fence for documents).
 //   - Fairness between Clients. Those who wait in one Client are served in order.
 //   - Stores whose replication can forget what they confirmed, or whose clock
 //     steps: see each store's package.
