@@ -16,8 +16,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	}
 	asks := make([]ask, len(qs))
 	for i, q := range qs {
-		ref := refOf(q.HoldRef)
-		asks[i] = ask{ref.document, renewParams{refParams: ref, TTL: millis(q.TTL), Exact: q.Exact}}
+		asks[i] = ask{documentOf(q.Resource), renewParams{refParams: refOf(q.HoldRef), TTL: millis(q.TTL), Exact: q.Exact}}
 	}
 	results := make([]driver.RenewResult, len(qs))
 	for i, o := range s.apply(ctx, renew, asks) {
@@ -59,7 +58,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 				continue
 			}
 		}
-		asks, open = append(asks, ask{params.document, params}), append(open, i)
+		asks, open = append(asks, ask{documentOf(q.Resource), params}), append(open, i)
 	}
 	for i, o := range s.apply(ctx, release, asks) {
 		results[open[i]] = s.released(o, qs[open[i]])
@@ -70,7 +69,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 // whichever names the hold that the lock ID has. One of an old client has no ID,
 // and is told from the next by its end.
 func (s *Store) whichever(ctx context.Context, params *releaseParams, ref driver.HoldRef) (there bool, err error) {
-	o := s.look(ctx, []document{params.document})[0]
+	o := s.look(ctx, []document{documentOf(ref.Resource)})[0]
 	for _, h := range o.record.Holds {
 		if h.LockID != ref.LockID || ref.Token != 0 && h.Token != ref.Token {
 			continue

@@ -84,7 +84,7 @@ func reply(result, holds, more string) string {
 	if result == noop {
 		answer += `,"unstored":true,"holds":[` + holds + `]`
 	} else {
-		answer += fmt.Sprintf(`,"end":%d,"found":true,"swept":1`, nowMillis+3_600_000)
+		answer += fmt.Sprintf(`,"end":%d,"ends":[%[1]d],"found":[true],"swept":1`, nowMillis+3_600_000)
 	}
 	return fmt.Sprintf(`{"_index":"i","_id":"r","result":%q,"get":{"_source":{"holdfast":{"answer":{%s%s}}}}}`, result, answer, more)
 }

@@ -98,7 +98,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		requests := f.requests()
-		if took := time.Since(began); len(requests) != maxTries || took > 10*time.Second {
+		if took := time.Since(began); len(requests) != maxTries || took > 20*time.Second {
 			t.Errorf("%d requests in %v, want %d", len(requests), took, maxTries)
 		}
 		for i, r := range requests {

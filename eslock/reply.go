@@ -3,6 +3,7 @@ package eslock
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -37,9 +38,10 @@ type answerJSON struct {
 	Resource string     `json:"resource"`
 	Holds    []holdJSON `json:"holds"`
 	// Where something was:
-	End   *int64 `json:"end"` // of the hold; absent: forever
-	Found *bool  `json:"found"`
-	Swept int    `json:"swept"`
+	End   *int64  `json:"end"`   // of the hold; absent: forever
+	Ends  []int64 `json:"ends"`  // what became of each renewal
+	Found []*bool `json:"found"` // of each release
+	Swept int     `json:"swept"`
 }
 
 // holdJSON is one hold. Its names are those of the documents: add, never rename.
@@ -74,12 +76,19 @@ type outcome struct {
 	err error // all else is void then, and the outcome unknown unless it is named
 	// record is the document, where nothing was stored.
 	record model.Record
-	// token and end are those of the hold that was granted or renewed.
+	// token and end are those of the hold that was granted, end that of one that was
+	// renewed.
 	token uint64
 	end   model.Time
 	found bool // what was released
 	swept int
 }
+
+// What is answered in place of the end of a hold.
+const (
+	gone    = -1 // it was not renewed
+	endless = -2
+)
 
 // left is how long the hold that was granted or renewed has yet.
 func (o *outcome) left() time.Duration {
@@ -89,8 +98,32 @@ func (o *outcome) left() time.Duration {
 	return time.Duration(o.end-o.now) * time.Microsecond
 }
 
-// outcome understands a reply without an error.
-func (it *item) outcome(st *statement, d document) outcome {
+// outcomes understands a reply without an error. It says what became of each of so
+// many asks.
+func (it *item) outcomes(st *statement, d document, asks int) []outcome {
+	o := it.outcome(st, d, asks)
+	all := make([]outcome, asks)
+	for i := range all {
+		all[i] = o
+		if o.err != nil || o.did == noop {
+			continue
+		}
+		a := it.Get.Source.Holdfast.Answer
+		if a.Found != nil {
+			all[i].found = *a.Found[i]
+		}
+		switch {
+		case a.Ends == nil || a.Ends[i] == endless:
+		case a.Ends[i] == gone:
+			all[i].did = noop // and there is no such hold in the record, which is empty
+		default:
+			all[i].end = model.Time(a.Ends[i]) * 1000
+		}
+	}
+	return all
+}
+
+func (it *item) outcome(st *statement, d document, asks int) outcome {
 	fail := func(format string, args ...any) outcome {
 		return outcome{err: fmt.Errorf("the answer about document %q cannot be understood: %s", d.ID, fmt.Sprintf(format, args...))}
 	}
@@ -121,7 +154,7 @@ func (it *item) outcome(st *statement, d document) outcome {
 		}
 		return o
 	}
-	if why := st.check(a); why != "" {
+	if why := st.check(a, asks); why != "" {
 		return fail("%s", why)
 	}
 	o.end, o.swept = model.NoEnd, a.Swept
@@ -130,9 +163,6 @@ func (it *item) outcome(st *statement, d document) outcome {
 	}
 	if a.Token != nil {
 		o.token = uint64(*a.Token)
-	}
-	if a.Found != nil {
-		o.found = *a.Found
 	}
 	return o
 }
@@ -143,33 +173,46 @@ func damaged(d document, why string) error {
 
 // isGranted says what is wrong with the answer about a hold that was granted, or
 // "".
-func isGranted(a *answerJSON) string {
-	if a.Token != nil && *a.Token == 0 {
-		return "no token"
-	}
-	return hasHold(a)
-}
-
-// hasHold says what is wrong with the answer about a hold that was written, or "".
-// One of an old client has token 0.
-func hasHold(a *answerJSON) string {
+func isGranted(a *answerJSON, _ int) string {
 	switch {
-	case a.Token == nil || *a.Token < 0 || *a.Token > driver.MaxToken:
+	case a.Token == nil || *a.Token <= 0 || *a.Token > driver.MaxToken:
 		return "no token"
-	case a.End != nil && (*a.End <= *a.Time || *a.End > maxMillis):
+	case a.End != nil && !a.ahead(*a.End):
 		return fmt.Sprintf("end %d", *a.End)
 	}
 	return ""
 }
 
-func hasFound(a *answerJSON) string {
-	if a.Found == nil {
-		return "it does not say whether there was a hold"
+// ahead: a hold can end then.
+func (a *answerJSON) ahead(end int64) bool { return end > *a.Time && end <= maxMillis }
+
+// hasEnds says what is wrong with the answer about holds some of which were
+// renewed, or "".
+func hasEnds(a *answerJSON, asks int) string {
+	if len(a.Ends) != asks {
+		return fmt.Sprintf("%d ends of %d holds", len(a.Ends), asks)
+	}
+	renewed := false
+	for _, end := range a.Ends {
+		if end != gone && end != endless && !a.ahead(end) {
+			return fmt.Sprintf("end %d", end)
+		}
+		renewed = renewed || end != gone
+	}
+	if !renewed {
+		return "it stored something, and renewed nothing"
 	}
 	return ""
 }
 
-func hasSwept(a *answerJSON) string {
+func hasFound(a *answerJSON, asks int) string {
+	if len(a.Found) != asks || slices.Contains(a.Found, nil) {
+		return "it does not say of each hold whether it was there"
+	}
+	return ""
+}
+
+func hasSwept(a *answerJSON, _ int) string {
 	if a.Swept <= 0 {
 		return fmt.Sprintf("%d holds swept", a.Swept)
 	}

@@ -3,6 +3,7 @@ package eslock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -100,7 +101,7 @@ func TestLargeBatch(t *testing.T) {
 	f := always(503, explained("unavailable_shards_exception", "x"))
 	qs := make([]driver.ReleaseRequest, 2*chunk+1)
 	for i := range qs {
-		qs[i].HoldRef = ref("r", "a")
+		qs[i].HoldRef = ref(fmt.Sprint("r", i%7), fmt.Sprint(i))
 	}
 	rs, err := New(f, nil).Release(t.Context(), qs)
 	if err != nil || len(rs) != len(qs) || rs[len(rs)-1].Err == nil {
@@ -109,11 +110,29 @@ func TestLargeBatch(t *testing.T) {
 	if n := len(f.requests()); n != 3 {
 		t.Errorf("%d requests", n)
 	}
+	for i, r := range f.requests()[:2] {
+		if n := strings.Count(r.Body, `"_id"`); n != 7 {
+			t.Errorf("request %d: %d updates of 7 documents", i, n)
+		}
+	}
 }
 
-// What a proxy finds too large is sent in parts, and so is all that follows.
+// What a proxy finds too large is sent in parts, and so is all that follows: be it
+// many documents or many holds of one.
 func TestTooLarge(t *testing.T) {
-	const limit = 1 << 20
+	t.Run("documents", func(t *testing.T) {
+		tooLarge(t, 1<<20, func(i int) driver.HoldRef { return ref(fmt.Sprint("r", i), "a") })
+	})
+	t.Run("holds", func(t *testing.T) {
+		tooLarge(t, 40<<10, func(i int) driver.HoldRef { return ref("r", fmt.Sprintf("%0100d", i)) })
+	})
+	s := New(always(413, "<html>Request Entity Too Large</html>"), nil)
+	if _, err := s.Acquire(t.Context(), request("r", "a")); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "raise its limit") {
+		t.Error(err)
+	}
+}
+
+func tooLarge(t *testing.T, limit int, of func(i int) driver.HoldRef) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		if len(r.Body) > limit {
 			return 413, "<html>Request Entity Too Large</html>"
@@ -122,7 +141,7 @@ func TestTooLarge(t *testing.T) {
 	}}
 	qs := make([]driver.RenewRequest, chunk)
 	for i := range qs {
-		qs[i] = driver.RenewRequest{HoldRef: ref("r", "a"), TTL: time.Hour}
+		qs[i] = driver.RenewRequest{HoldRef: of(i), TTL: time.Hour}
 	}
 	s := New(f, nil)
 	for _, want := range []int{3 + 4, 4} { // 500, 250 and 250 are too many
@@ -139,10 +158,6 @@ func TestTooLarge(t *testing.T) {
 		if n := len(f.requests()) - before; n != want {
 			t.Errorf("%d requests, want %d", n, want)
 		}
-	}
-	s = New(always(413, "<html>Request Entity Too Large</html>"), nil)
-	if _, err := s.Acquire(t.Context(), request("r", "a")); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "raise its limit") {
-		t.Error(err)
 	}
 }
 

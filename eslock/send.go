@@ -23,11 +23,12 @@ const (
 	// met a conflict as often as that is one of many, who would keep each other from
 	// coming through, and is from then on tried once more at a time.
 	onConflict = 5
-	// maxTries bounds how often an update is sent that still met a conflict.
-	maxTries = 16
+	// maxTries bounds how often an update is sent that still met a conflict, unless it
+	// is about holds that are there.
+	maxTries = 100
 	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
-	maxBackOff = 10
-	// chunk is how many updates are sent at once, of some 6 KB each.
+	maxBackOff = 8
+	// chunk is how much is asked for at once, in updates of some 6 KB each.
 	chunk = 500
 	// maxReply bounds what is read of an answer.
 	maxReply = 64 << 20
@@ -37,16 +38,11 @@ const (
 	toCompile = "1s"
 )
 
-// ask is one update that is to be sent.
-type ask struct {
-	document
-	params any
-}
-
-// apply sends an update for each ask and returns what became of each. Those that
-// the server did not decide, because others came in between, are sent again: a
-// bounded number of times. A failure to send is the outcome of each that was
-// concerned.
+// apply asks for all, in as few updates as the statement allows, and returns what
+// became of each. What the server did not decide, because others came in between, was
+// not done, and is sent again: of holds that are there until ctx ends, for they end
+// if nobody hears of them, and else a bounded number of times, which leaves the
+// server to others. A failure to send is the outcome of each that was concerned.
 //
 // Any update may be applied twice or late without harm: the hold ID decides what
 // it finds.
@@ -56,7 +52,7 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 	for i := range open {
 		open[i] = i
 	}
-	for try := range maxTries {
+	for try := 0; st.refs || try < maxTries; try++ {
 		if try > 0 && backOff(ctx, try) != nil {
 			return all // the conflicts are their errors
 		}
@@ -96,14 +92,15 @@ func backOff(ctx context.Context, try int) error {
 	}
 }
 
-// send sends updates in one request. The server tries each again inside that often.
+// send asks in one request. The server tries each update again inside that often.
 func (s *Store) send(ctx context.Context, st *statement, asks []ask, inside int) []outcome {
+	updates := st.updates(asks)
 	var items []item
 	var err error
-	if len(asks) == 1 && plain(asks[0].ID) {
-		items, err = s.sendOne(ctx, st, asks[0], inside)
+	if len(updates) == 1 && plain(updates[0].ID) {
+		items, err = s.sendOne(ctx, st, updates[0], inside)
 	} else {
-		items, err = s.sendBulk(ctx, st, asks, inside)
+		items, err = s.sendBulk(ctx, st, updates, inside)
 	}
 	if half := len(asks) / 2; half > 0 && (isTooLarge(err) || st == lookAt && errors.Is(err, errLongAnswer)) {
 		// Nobody has looked at it, or was to change anything: only who looks is told
@@ -114,26 +111,38 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask, inside int)
 		return append(s.send(ctx, st, asks[:half], inside), s.send(ctx, st, asks[half:], inside)...)
 	}
 	outcomes := make([]outcome, len(asks))
-	for i := range outcomes {
-		switch {
-		case err != nil:
-			outcomes[i].err = err
-		case len(items[i].Error) > 0:
-			if e := understandError(items[i].Status, items[i].Error); e.Type == documentMissing && e.Status == http.StatusNotFound {
-				outcomes[i].did = missing
-			} else {
-				outcomes[i].err = e
-			}
-		default:
-			outcomes[i] = items[i].outcome(st, asks[i].document)
+	for i, u := range updates {
+		var each []outcome
+		if err != nil {
+			each = u.all(outcome{err: err})
+		} else {
+			each = s.understand(&items[i], st, u)
 		}
-		if outcomes[i].err == nil && s.elsewhere(items[i].Index) {
-			outcomes[i] = outcome{err: fmt.Errorf("the answer about %q is from the index %s, where the locks are not: somebody has moved the alias %s; a store that is opened now says what to do",
-				asks[i].ID, items[i].Index, s.place.Load().alias)}
+		for k, at := range u.of {
+			outcomes[at] = each[k]
+			outcomes[at].err = s.wrap(outcomes[at].err)
 		}
-		outcomes[i].err = s.wrap(outcomes[i].err)
 	}
 	return outcomes
+}
+
+// understand says what became of each ask of an update.
+func (s *Store) understand(it *item, st *statement, u update) []outcome {
+	missed := false
+	if len(it.Error) > 0 {
+		e := understandError(it.Status, it.Error)
+		if missed = e.Type == documentMissing && e.Status == http.StatusNotFound; !missed {
+			return u.all(outcome{err: e})
+		}
+	}
+	switch {
+	case s.elsewhere(it.Index):
+		return u.all(outcome{err: fmt.Errorf("the answer about %q is from the index %s, where the locks are not: somebody has moved the alias %s; a store that is opened now says what to do",
+			u.ID, it.Index, s.place.Load().alias)})
+	case missed:
+		return u.all(outcome{did: missing})
+	}
+	return it.outcomes(st, u.document, len(u.of))
 }
 
 // plain: nobody on the way can take the name for anything but one part of a path.
@@ -145,15 +154,15 @@ func plain(id string) bool {
 	})
 }
 
-func (s *Store) sendOne(ctx context.Context, st *statement, a ask, inside int) ([]item, error) {
+func (s *Store) sendOne(ctx context.Context, st *statement, u update, inside int) ([]item, error) {
 	var body bytes.Buffer
-	if err := st.body(&body, a.params); err != nil {
+	if err := st.body(&body, u.params); err != nil {
 		return nil, err
 	}
 	parameters := s.writing()
 	parameters.Set("retry_on_conflict", strconv.Itoa(inside))
 	var it item
-	status, err := s.call(ctx, http.MethodPost, s.at("_update", a.ID), parameters, body.Bytes(), &it)
+	status, err := s.call(ctx, http.MethodPost, s.at("_update", u.ID), parameters, body.Bytes(), &it)
 	var refused *serverError
 	if errors.As(err, &refused) && refused.Type == documentMissing {
 		return []item{{Index: refused.Index, Status: status, Error: refused.raw}}, nil
@@ -162,13 +171,13 @@ func (s *Store) sendOne(ctx context.Context, st *statement, a ask, inside int) (
 	return []item{it}, err
 }
 
-func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask, inside int) ([]item, error) {
+func (s *Store) sendBulk(ctx context.Context, st *statement, updates []update, inside int) ([]item, error) {
 	var body bytes.Buffer
-	for _, a := range asks {
-		if err := bulkLine(&body, a.ID, inside); err != nil {
+	for _, u := range updates {
+		if err := bulkLine(&body, u.ID, inside); err != nil {
 			return nil, err
 		}
-		if err := st.body(&body, a.params); err != nil {
+		if err := st.body(&body, u.params); err != nil {
 			return nil, err
 		}
 		body.WriteByte('\n')
@@ -179,14 +188,14 @@ func (s *Store) sendBulk(ctx context.Context, st *statement, asks []ask, inside 
 	if _, err := s.call(ctx, http.MethodPost, s.at("_bulk"), s.writing(), body.Bytes(), &reply); err != nil {
 		return nil, err
 	}
-	if len(reply.Items) != len(asks) {
-		return nil, s.wrap(fmt.Errorf("%d updates got %d answers", len(asks), len(reply.Items)))
+	if len(reply.Items) != len(updates) {
+		return nil, s.wrap(fmt.Errorf("%d updates got %d answers", len(updates), len(reply.Items)))
 	}
-	items := make([]item, len(asks))
+	items := make([]item, len(updates))
 	for i, it := range reply.Items {
 		items[i] = it["update"]
-		if items[i].ID != asks[i].ID {
-			return nil, s.wrap(fmt.Errorf("the answer to update %d is about document %q, not %q", i, items[i].ID, asks[i].ID))
+		if items[i].ID != updates[i].ID {
+			return nil, s.wrap(fmt.Errorf("the answer to update %d is about document %q, not %q", i, items[i].ID, updates[i].ID))
 		}
 	}
 	return items, nil

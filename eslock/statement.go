@@ -30,8 +30,8 @@ var (
 var (
 	lookAt  = newStatement(lookText, "", nil)
 	acquire = newStatement(acquireText, upsert, isGranted)
-	renew   = newStatement(renewText, "", hasHold)
-	release = newStatement(releaseText, "", hasFound)
+	renew   = newStatement(renewText, "", hasEnds).ofRefs()
+	release = newStatement(releaseText, "", hasFound).ofRefs()
 	sweep   = newStatement(sweepText, "", hasSwept)
 )
 
@@ -49,13 +49,21 @@ const fetch = `"_source":{"includes":["holdfast.answer"]},`
 type statement struct {
 	options string // of the update
 	script  string // up to the parameters
-	// check says what is wrong with the answer where something was stored, or "".
-	check func(*answerJSON) string
+	// check says what is wrong with the answer to so many asks where something was
+	// stored, or "".
+	check func(a *answerJSON, asks int) string
+	// refs: an update does what is asked of all the holds of its document.
+	refs bool
 }
 
-func storesNothing(*answerJSON) string { return "it stored something" }
+func storesNothing(*answerJSON, int) string { return "it stored something" }
 
-func newStatement(text, options string, check func(*answerJSON) string) *statement {
+func (st *statement) ofRefs() *statement {
+	st.refs = true
+	return st
+}
+
+func newStatement(text, options string, check func(*answerJSON, int) string) *statement {
 	if check == nil {
 		check = storesNothing
 	}
@@ -87,16 +95,13 @@ func compact(script string) string {
 func (st *statement) body(b *bytes.Buffer, params any) error { return st.write(b, st.options, params) }
 
 // trial appends an update that has the script compiled and changes nothing, for
-// there is no document, and an empty lock ID has no hold.
+// there is no document, an empty lock ID has no hold, and nothing is asked of others.
 func (st *statement) trial(b *bytes.Buffer, d document) error {
 	none := driver.HoldID{}
 	return st.write(b, upsert, struct {
 		acquireParams
-		releaseParams
-		TTL   *int64 `json:"ttl"`
-		Exact bool   `json:"exact"`
-		document
-	}{acquireParams: acquireParams{Hold: holdJSON{HoldID: &none, Mode: new(driver.Mode)}}, document: d})
+		Refs []any `json:"refs"`
+	}{acquireParams{document: d, Hold: holdJSON{HoldID: &none, Mode: new(driver.Mode)}}, []any{}})
 }
 
 func (st *statement) write(b *bytes.Buffer, options string, params any) error {
@@ -127,8 +132,12 @@ type (
 		TTL      *int64   `json:"ttl"`
 		Hold     holdJSON `json:"hold"`
 	}
-	refParams struct {
+	// refsParams are what is asked of the holds of a document.
+	refsParams struct {
 		document
+		Refs []any `json:"refs"`
+	}
+	refParams struct {
 		LockID string        `json:"lockId"`
 		HoldID driver.HoldID `json:"holdId"`
 		Token  uint64        `json:"token"`
@@ -152,5 +161,5 @@ func documentOf(resource string) document {
 }
 
 func refOf(r driver.HoldRef) refParams {
-	return refParams{document: documentOf(r.Resource), LockID: r.LockID, HoldID: r.HoldID, Token: r.Token}
+	return refParams{LockID: r.LockID, HoldID: r.HoldID, Token: r.Token}
 }

@@ -237,7 +237,7 @@ var storeMutants = []struct {
 		},
 		{
 			name: "a renewal shortens a lease", file: "eslock/renew.painless",
-			old:  "params.exact || h.end != null && h.end < now + params.ttl",
+			old:  "ref.exact || h.end != null && h.end < now + ref.ttl",
 			new:  "true",
 			test: "TestConformance/opensearch/S07a_late_requests_never_shorten",
 		},

@@ -1,0 +1,94 @@
+package eslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// answered is the reply to an update of document r that stored something.
+func answered(answer string) string {
+	return fmt.Sprintf(`{"_id":"r","result":"updated","get":{"_source":{"holdfast":{"answer":{"time":%d,%s}}}}}`, nowMillis, answer)
+}
+
+func renewals(lockIDs ...string) (qs []driver.RenewRequest) {
+	for _, lockID := range lockIDs {
+		qs = append(qs, driver.RenewRequest{HoldRef: ref("r", lockID), TTL: time.Hour})
+	}
+	return qs
+}
+
+// The holds of a document are asked for in one update, and each has its own answer.
+func TestHoldsOfOneDocument(t *testing.T) {
+	f := always(200, answered(fmt.Sprintf(`"ends":[%d,-1,-2]`, nowMillis+1000)))
+	rs, err := New(f, nil).Renew(t.Context(), renewals("a", "b", "c"))
+	if err != nil || len(rs) != 3 || rs[0] != (driver.RenewResult{Left: time.Second}) || !errors.Is(rs[1].Err, driver.ErrLost) ||
+		rs[2] != (driver.RenewResult{Left: driver.Forever}) {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+	sent := f.requests()
+	if _, params := bodyOf(t, sent[0].Body); len(sent) != 1 || len(params["refs"].([]any)) != 3 {
+		t.Errorf("sent %+v", sent)
+	}
+	f = always(200, answered(`"found":[false,true]`))
+	released, err := New(f, nil).Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref("r", "a")}, {HoldRef: ref("r", "b")}})
+	if err != nil || len(released) != 2 || released[0] != (driver.ReleaseResult{}) || released[1] != (driver.ReleaseResult{Found: true}) {
+		t.Errorf("released %+v, %v", released, err)
+	}
+}
+
+// What the answer does not say of a hold is unknown, and so is that of the others.
+func TestAnswersMissing(t *testing.T) {
+	for _, answer := range []string{
+		`"ends":[1800000001000]`, `"ends":[1800000001000,-1,-1]`, `"ends":[1800000001000,null]`, `"ends":[1800000001000,0]`, `"ends":[-1,-1]`,
+		`"ends":[1800000001000,1800000000000]`, `"found":[true]`, `"found":[true,null]`, `"found":true`, `"token":5,"end":1800000001000`,
+	} {
+		s := New(always(200, answered(answer)), nil)
+		renewed, err := s.Renew(t.Context(), renewals("a", "b"))
+		if err != nil || len(renewed) != 2 {
+			t.Fatal(renewed, err)
+		}
+		released, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref("r", "a")}, {HoldRef: ref("r", "b")}})
+		if err != nil || len(released) != 2 {
+			t.Fatal(released, err)
+		}
+		for i := range 2 {
+			if err := renewed[i].Err; err == nil || errors.Is(err, driver.ErrLost) {
+				t.Errorf("%s: renewal %d: %+v", answer, i, renewed[i])
+			}
+			if released[i].Err == nil {
+				t.Errorf("%s: release %d: %+v", answer, i, released[i])
+			}
+		}
+	}
+}
+
+// Holds that are there are asked for as long as the caller waits, whatever comes in
+// between.
+func TestConflictsOfHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := `{"error":{"type":"version_conflict_engine_exception","reason":"current version differs"},"status":409}`
+		f := &fake{answer: func(n int, _ sent) (int, string) {
+			if n <= 3*maxTries {
+				return 409, refused
+			}
+			return 200, reply(updated, "", "")
+		}}
+		if rs, err := New(f, nil).Renew(t.Context(), renewals("a")); err != nil || rs[0] != (driver.RenewResult{Left: time.Hour}) {
+			t.Errorf("renewed %+v, %v", rs, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		rs, err := New(always(409, refused), nil).Release(ctx, []driver.ReleaseRequest{{HoldRef: ref("r", "a")}})
+		if err != nil || !isConflict(rs[0].Err) || !strings.Contains(rs[0].Err.Error(), "differs") || time.Since(began) != time.Minute {
+			t.Errorf("after %v: released %+v, %v", time.Since(began), rs, err)
+		}
+	})
+}
