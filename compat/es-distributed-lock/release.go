@@ -170,6 +170,7 @@ func (s *state) releaseOnce(ctx context.Context, ref driver.HoldRef) (found bool
 // releaseOwners releases the hold that the owner has, whoever acquired it. It
 // looks first, so that the release names a hold where it can.
 func (s *state) releaseOwners(ctx context.Context, ref driver.HoldRef) (found bool, err error) {
+	asked := s.clock()
 	own, err := s.owners(ctx, ref)
 	if errors.Is(err, driver.ErrUnusable) {
 		if err = s.prepare(ctx, toPrepare); err == nil {
@@ -178,7 +179,10 @@ func (s *state) releaseOwners(ctx context.Context, ref driver.HoldRef) (found bo
 	}
 	for _, h := range own {
 		if h.Mode == driver.Exclusive && err == nil {
-			_, found, err = s.releaseAgain(ctx, h.Ref())
+			certain := s.clock()-asked < h.Left
+			var repeated bool
+			repeated, found, err = s.releaseAgain(ctx, h.Ref())
+			found = found || repeated && certain
 		}
 	}
 	return found, err

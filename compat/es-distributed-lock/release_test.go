@@ -88,6 +88,20 @@ func TestReleaseRepeated(t *testing.T) {
 	})
 }
 
+// So is that of a program that was started again, which has looked for what it
+// releases.
+func TestReleaseOfOwnerRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.acquired("me", 16*time.Second)
+		b.on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2)
+		b.must(b.lock("me").MustRelease())
+		if n := b.Calls(drivertest.Release); n != 3 || b.holder() != "" {
+			t.Errorf("sent %d times, and %q holds it", n, b.holder())
+		}
+		nothing(t, b.lock("me"))
+	})
+}
+
 // One that is never heard of is an error, after which the lock is given up, and
 // can be released again.
 func TestReleaseFails(t *testing.T) {
