@@ -49,8 +49,8 @@ type Options struct {
 	// of releasing it.
 	LeaveHolds bool
 	// Poll is the longest pause, on average, between two tries at a resource that
-	// is held, where the store cannot tell when it is free. Who asks more often gets
-	// the lock more often: beside programs that ask every 10 ms, ask as often.
+	// is held, where the store cannot tell when it is free. Whoever asks more often
+	// gets the lock more often: beside programs that ask every 10 ms, ask as often.
 	// Default: 500 ms. At least 1 ms.
 	Poll time.Duration
 	// Logger gets warnings of renewals that fail and of losses, and debug lines

@@ -7,7 +7,8 @@ import "time"
 // that also writes to Options.Logger and does nothing else: a little later than
 // what they tell of, and however long they take, no lock is delayed. If 10,000
 // calls wait, what comes on top is left out, and a warning says how much. Close
-// waits for them to return, within its 5 s, so they must not call it.
+// waits for them to return, within its 5 s, so they must not call it. One that
+// panics ends the program.
 type Trace struct {
 	// Attempt: a store answered, or did not answer, an acquire.
 	Attempt func(AttemptInfo)

@@ -81,7 +81,7 @@ func check(ctx context.Context, where location) (fitness.Report, error) {
 			}}}, nil
 		}
 		defer os.RemoveAll(filepath.Dir(trial.file))
-		store.Text += ". It is not made yet; the first lock makes it. What follows was tried with another file in the same place, now removed"
+		store.Text += ". It does not exist yet; the first lock creates it. What follows was tried with another file in the same place, now removed"
 		checked = trial
 	}
 	report := fitness.Check(ctx, checked.client)
