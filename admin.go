@@ -226,7 +226,7 @@ func lessElapsed(left, elapsed time.Duration) time.Duration {
 // Clients also do by themselves (Options.NoSweep): what is expired blocks nobody,
 // swept or not. Any client may do it at any time.
 func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
-	if c.retention < time.Minute {
+	if c.retention < minRetention {
 		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.retention)
 	}
 	if err := c.start(ctx); err != nil {

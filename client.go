@@ -63,8 +63,12 @@ func New(store driver.Store, opts *Options) *Client {
 
 // Open returns a Client of the store that the URL names, prepared and checked.
 // The URL's scheme is known if the store's package is imported. Close closes the
-// store as well.
+// store as well. Options that no lock could be taken with, or that no sweep would
+// go by, are ErrInvalid here, before anything is sent.
 func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
+	if cfg := newConfig(opts); cfg.invalid != nil {
+		return nil, wrap("open store", "", cfg.invalid)
+	}
 	store, err := driver.Open(ctx, storeURL)
 	if err != nil {
 		return nil, wrap("open store", "", err)

@@ -232,3 +232,20 @@ func register(t *testing.T, scheme string, s driver.Store) {
 		return s.(driver.Store), nil
 	})
 }
+
+// Options that nothing can be done by are refused before the store is opened.
+func TestOpenChecksOptions(t *testing.T) {
+	for name, o := range map[string]*holdfast.Options{
+		"TTL":       {TTL: time.Millisecond},
+		"margin":    {Margin: time.Hour},
+		"poll":      {Poll: time.Microsecond},
+		"retention": {Retention: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := holdfast.Open(t.Context(), "memory:", o)
+			if !errors.Is(err, holdfast.ErrInvalid) || c != nil {
+				t.Errorf("opened with %+v: error %v", *o, err)
+			}
+		})
+	}
+}

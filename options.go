@@ -87,6 +87,9 @@ type LockOptions struct {
 	Owner, Host, Comment string
 }
 
+// minRetention is the shortest Options.Retention.
+const minRetention = time.Minute
+
 // config is Options with all defaults in place.
 type config struct {
 	details    driver.Details
@@ -144,6 +147,8 @@ func newConfig(o *Options) config {
 	case cfg.invalid != nil:
 	case cfg.poll < time.Millisecond:
 		cfg.invalid = fmt.Errorf("%w: Poll %v is below 1ms", ErrInvalid, cfg.poll)
+	case cfg.retention < minRetention:
+		cfg.invalid = fmt.Errorf("%w: retention %v is below 1 min", ErrInvalid, cfg.retention)
 	default:
 		cfg.ttl = q.TTL // in whole milliseconds
 	}

@@ -29,7 +29,7 @@ const (
 
 // sweeps reports whether the Client sweeps by itself.
 func (cfg *config) sweeps(store driver.Store) bool {
-	return !cfg.noSweep && cfg.retention >= time.Minute && store.Traits().Sweeps
+	return !cfg.noSweep && store.Traits().Sweeps
 }
 
 // planSweep sets the timer of the first sweep, if it is not set. c.mu is held.

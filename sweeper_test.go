@@ -240,9 +240,8 @@ func TestNoSweep(t *testing.T) {
 		opts   holdfast.Options
 		sweeps bool
 	}{
-		"by option":             {holdfast.Options{NoSweep: true}, true},
-		"the store does it":     {holdfast.Options{}, false},
-		"the retention is none": {holdfast.Options{Retention: time.Second}, true},
+		"by option":         {holdfast.Options{NoSweep: true}, true},
+		"the store does it": {holdfast.Options{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
