@@ -18,6 +18,20 @@ import (
 // the filter names it.
 func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
+		for s, err := range c.all(ctx, f) {
+			if err == nil && s.Resource == SweepResource && f.Resource != SweepResource {
+				continue
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// all is Holds with SweepResource, too.
+func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
+	return func(yield func(Status, error) bool) {
 		if err := c.start(ctx); err != nil {
 			yield(Status{}, wrap("list holds", f.Resource, err))
 			return
@@ -30,9 +44,6 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 				yield(Status{}, wrap("list holds", f.Resource, c.whyEnded(err)))
 				return
 			}
-			if s.Resource == SweepResource && f.Resource != SweepResource {
-				continue
-			}
 			if !yield(s, nil) {
 				return
 			}
@@ -43,7 +54,7 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 // list collects holds, the newest first.
 func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 	var ss []Status
-	for s, err := range c.Holds(ctx, f) {
+	for s, err := range c.all(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -104,16 +115,26 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 	}
 	defer c.work.Done()
 	qs := make([]driver.ReleaseRequest, len(ss))
-	own := c.own(ss)
 	c.mu.Lock()
+	own := c.own(ss)
 	for i, s := range ss {
 		qs[i].HoldRef = s.Ref()
 		if own[i] != nil {
 			end(own[i])
+		} else {
+			// It may be this Client's own all the same, if the grant is on its way.
+			c.taken[s.HoldID] = taken{s.Token, end}
 		}
 	}
 	c.mu.Unlock()
-	var taken []Status
+	defer time.AfterFunc(rememberTaken, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, s := range ss {
+			delete(c.taken, s.HoldID)
+		}
+	})
+	var gone []Status
 	var errs []error
 	for i, err := range c.releaseAll(ctx, qs, never) {
 		if own[i] != nil {
@@ -128,21 +149,29 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 			errs = append(errs, wrap("release", ss[i].Resource, err))
 		}
 		if !errors.Is(err, errRetaken) {
-			taken = append(taken, ss[i])
+			gone = append(gone, ss[i])
 		}
 	}
-	return taken, errors.Join(errs...)
+	return gone, errors.Join(errs...)
 }
 
+// taken is a hold that takeAway released. A grant of it that is heard of later is
+// ended at once, and another one of the same hold ID, with another token, is not.
+type taken struct {
+	token uint64
+	end   func(*Hold)
+}
+
+// rememberTaken is for how long the answer to an acquire may still be on its way.
+const rememberTaken = 30 * time.Second
+
 // own returns, for each status, the live hold of this Client that it is of, or
-// nil.
+// nil. c.mu is held.
 func (c *Client) own(ss []Status) []*Hold {
 	live := make(map[HoldID]*Hold)
-	c.mu.Lock()
 	for _, h := range c.schedule {
 		live[h.ref.HoldID] = h
 	}
-	c.mu.Unlock()
 	holds := make([]*Hold, len(ss))
 	for i, s := range ss {
 		holds[i] = live[s.HoldID]
@@ -185,7 +214,9 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 		results, err := c.store.Renew(call, qs)
 		err = call.end(err)
+		c.mu.Lock()
 		own := c.own(part)
+		c.mu.Unlock()
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)
 			if own[i] != nil {

@@ -53,6 +53,7 @@ type lane struct {
 type orphan struct {
 	ref    driver.HoldRef // without a token: it was never told
 	single bool           // at most one attempt may yet be granted: once found, it is over
+	held   bool           // it was granted, and only its release is unsure: any answer ends it
 	until  time.Duration  // when it is over
 	due    time.Duration  // the next release; or, of one that is over, when to forget it
 	pause  time.Duration
@@ -105,6 +106,18 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 		ref.Token = 0
 		c.adopt(ref, false, from, h.stray)
 	}
+}
+
+// cleanEndless has a hold without an end released whose release got no answer:
+// nothing else would ever end it.
+func (c *Client) cleanEndless(h *Hold, after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return // nobody is left to do it
+	}
+	c.adopt(h.ref, true, c.clock()+after, never)
+	c.cleaner.orphans[h.ref.HoldID].held = true
 }
 
 // adopt gives an orphan to the cleaner. c.mu is held.
@@ -252,7 +265,7 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 		case err != nil && sent < o.until:
 			failed = true
 			o.share, o.due = max(len(batch)/8, 1), now
-		case found && o.single, sent >= o.until, c.cleaner.closeBy != 0:
+		case found && o.single, err == nil && o.held, sent >= o.until, c.cleaner.closeBy != 0:
 			o.share, o.over, o.due = batchSize, true, now+rememberOrphans
 		default:
 			o.share, o.due = batchSize, o.next(now)

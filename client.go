@@ -36,6 +36,7 @@ type Client struct {
 	schedule schedule        // of the live holds, by what is to be done next
 	lines    map[string]line // by resource
 	cleaner  cleaner
+	taken    map[HoldID]taken // released by ReleaseID and ForceRelease, a while ago
 	timer    *time.Timer
 	timerAt  time.Duration // when it fires; 0: it is not set
 	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
@@ -54,6 +55,7 @@ func New(store driver.Store, opts *Options) *Client {
 		born:      time.Now(),
 		lines:     make(map[string]line),
 		cleaner:   cleaner{orphans: make(map[HoldID]*orphan)},
+		taken:     make(map[HoldID]taken),
 		batch:     batchSize,
 	}
 	c.teller.overflow = c.sayLeftOut

@@ -64,6 +64,9 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 	closed := c.closed
 	if !closed {
 		c.schedule.add(h)
+		if was, ok := c.taken[h.ref.HoldID]; ok && was.token == h.ref.Token {
+			was.end(h)
+		}
 		c.arm(a.heard)
 		c.planSweep()
 	}
@@ -202,7 +205,8 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 // told. It does so even if ctx is dead, so that it can be deferred; of ctx only
 // the values are used. Requests without an answer are repeated for at most 5 s, or
 // until the hold ends anyway. An error then means that the hold may last until
-// its end in the store, and Unlock may be called again. Of a lock that was lost it
+// its end in the store, and Unlock may be called again; one without an end is
+// released in the background as soon as the store answers, while the Client is open. Of a lock that was lost it
 // returns the *LostError, and also if another program has renewed or retaken it by
 // the same lock ID and holds it still; of one that was released, nil.
 func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
@@ -239,13 +243,16 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 		c.work.Add(1)
 		defer c.work.Done()
 	}
-	deadline := h.deadline
+	deadline, endless := h.deadline, h.ttl == Forever
 	c.mu.Unlock()
 	// Renewals have stopped and the holder knows before the store is told: one
 	// that is on its way finds no hold, or is harmless before the release.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.released(h, err)
 	c.cleanStrays(h, after)
+	if err != nil && endless && !errors.Is(err, errRetaken) {
+		c.cleanEndless(h, after)
+	}
 	switch {
 	case before == lost:
 		return loss

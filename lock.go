@@ -68,9 +68,6 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		info := WaitInfo{Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err}
 		c.teller.tell(func() { c.trace.Waited(info) })
 	}
-	if err == nil && a.ttl == Forever {
-		err = h.settle(ctx)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +77,11 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	}
 	if c.trace.Acquired != nil {
 		c.teller.tell(func() { c.trace.Acquired(h) })
+	}
+	if a.ttl == Forever {
+		if err := h.settle(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return h, nil
 }

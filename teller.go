@@ -19,6 +19,7 @@ type teller struct {
 
 	mu      sync.Mutex // never held across a call of the user's code
 	untold  []func()
+	calls   []func() // under way
 	leftOut int
 	done    chan struct{} // closes when all is told; nil: it is
 }
@@ -39,21 +40,32 @@ func (t *teller) tell(call func()) {
 	}
 }
 
+// run tells all that there is. What is called may end the goroutine, as t.FailNow
+// of a test does: then another one goes on with the rest.
 func (t *teller) run() {
+	ended := false
+	defer func() {
+		if !ended {
+			go t.run()
+		}
+	}()
 	for {
+		for len(t.calls) > 0 {
+			call := t.calls[0]
+			t.calls[0] = nil
+			t.calls = t.calls[1:]
+			call()
+		}
 		t.mu.Lock()
-		calls, leftOut := t.untold, t.leftOut
-		t.untold, t.leftOut = nil, 0
-		if len(calls) == 0 {
+		leftOut := t.leftOut
+		t.calls, t.untold, t.leftOut = t.untold, nil, 0
+		if len(t.calls) == 0 && leftOut == 0 {
 			close(t.done)
-			t.done = nil
+			t.done, ended = nil, true
 			t.mu.Unlock()
 			return
 		}
 		t.mu.Unlock()
-		for _, call := range calls {
-			call()
-		}
 		if leftOut > 0 {
 			t.overflow(leftOut)
 		}

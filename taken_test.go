@@ -1,0 +1,146 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A grant whose answer is on its way while ReleaseID or ForceRelease releases it is
+// ended when it is heard of: somebody else may have the resource by then.
+func TestTakenOnTheWay(t *testing.T) {
+	for name, test := range map[string]struct {
+		take func(ctx context.Context, c *holdfast.Client) ([]holdfast.Status, error)
+		want error
+	}{
+		"by lock ID": {func(ctx context.Context, c *holdfast.Client) ([]holdfast.Status, error) {
+			return c.ReleaseID(ctx, "job")
+		}, holdfast.ErrReleased},
+		"by force": {func(ctx context.Context, c *holdfast.Client) ([]holdfast.Status, error) {
+			return c.ForceRelease(ctx, "r", holdfast.HoldID{})
+		}, holdfast.ErrForced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				answer := make(chan struct{})
+				c := newClient(t, faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1)), nil)
+				d := newClient(t, store, nil)
+				granted := make(chan *holdfast.Hold)
+				go func() { granted <- lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}) }()
+				synctest.Wait()
+				if ss, err := test.take(t.Context(), c); err != nil || len(ss) != 1 {
+					t.Fatalf("released %v, error %v", ss, err)
+				}
+				next := tryLock(t, d, "r", nil)
+				close(answer)
+				h := <-granted
+				if cause := context.Cause(h.Context()); !errors.Is(cause, test.want) {
+					t.Errorf("the hold ended with %v, want %v", cause, test.want)
+				}
+				if err := h.Unlock(t.Context()); err != nil && !errors.Is(err, test.want) {
+					t.Errorf("Unlock: %v", err)
+				}
+				alive(t, next)
+				unlock(t, next)
+				unlock(t, lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}))
+			})
+		})
+	}
+}
+
+// A hold without an end whose release gets no answer is released once the store
+// answers, though nobody has a handle of it any more; what another has is left.
+func TestEndlessIsReleasedInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		began := time.Now()
+		outage := func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Release && time.Since(began) < time.Minute {
+				return drivertest.Fault{LoseReply: c.N%2 == 0, LoseRequest: c.N%2 == 1}
+			}
+			return drivertest.Fault{}
+		}
+		for _, name := range []string{"applied", "lost"} {
+			n := map[string]int{"applied": 0, "lost": 1}[name]
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Release {
+					c.N = n
+				}
+				return outage(c)
+			})
+			c := newClient(t, f, nil)
+			began = time.Now()
+			err := c.Do(t.Context(), name, &holdfast.LockOptions{TTL: holdfast.Forever}, func(context.Context) error { return nil })
+			if err == nil {
+				t.Errorf("%s: Do does not say that the release got no answer", name)
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			mustBeFree(t, store, name)
+			calls := f.Calls(drivertest.Release)
+			if time.Sleep(time.Hour); f.Calls(drivertest.Release) != calls {
+				t.Errorf("%s: it is released again and again", name)
+			}
+		}
+	})
+}
+
+// A program may hold the resource of the sweeps, like any other.
+func TestSweepResourceOfOnesOwn(t *testing.T) {
+	c := newClient(t, memlock.New(nil), nil)
+	h := lock(t, c, holdfast.SweepResource, &holdfast.LockOptions{LockID: "mine"})
+	if ss, err := c.RenewID(t.Context(), "mine", time.Hour); err != nil || len(ss) != 1 {
+		t.Errorf("renewed %v, error %v", ss, err)
+	}
+	if ss, err := c.ReleaseID(t.Context(), "mine"); err != nil || len(ss) != 1 || h.Context().Err() == nil {
+		t.Errorf("released %v, error %v", ss, err)
+	}
+}
+
+// What is told of one hold begins with its grant.
+func TestForeverIsAcquiredFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		c := newClient(t, memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
+			Acquired: func(*holdfast.Hold) { told = append(told, "acquired") },
+			Renewed:  func(*holdfast.Hold, error) { told = append(told, "renewed") },
+		}})
+		lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
+		synctest.Wait()
+		if want := []string{"acquired", "renewed"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
+
+// A hook that ends its goroutine, as t.FailNow does, silences nothing but itself.
+func TestHookThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan string, 10)
+		c := newClient(t, memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
+			Acquired: func(h *holdfast.Hold) {
+				told <- h.Resource()
+				runtime.Goexit()
+			},
+		}})
+		for _, r := range []string{"a", "b"} {
+			unlock(t, lock(t, c, r, nil))
+		}
+		synctest.Wait()
+		if len(told) != 2 {
+			t.Errorf("told of %d locks, want 2", len(told))
+		}
+		if began := time.Now(); c.Close() != nil || time.Since(began) > 0 {
+			t.Errorf("Close took %v", time.Since(began))
+		}
+	})
+}
