@@ -133,33 +133,51 @@ func layoutOf(comment *string) (n int, ours bool) {
 	return n, ours && err == nil
 }
 
-// installTries is how often the schema is tried to be installed, each time for as
-// long as others may be kept waiting.
-const installTries = 10
+// Who changes a table waits until nobody uses it, and whoever would use it waits
+// behind: renewals, too, of locks with the shortest TTL. So the server ends each try
+// after 200 ms (see the SQL), and after each those who wait have the table for longer
+// than that. It goes on for less than a Client gives Init, which is to say why not.
+const (
+	installFor   = 8 * time.Second
+	tablePause   = 400 * time.Millisecond // at least, and three times as long at most
+	installPause = 50 * time.Millisecond  // likewise, for those who wait for one another
+)
+
+// errInstalling: another program has the right to change the schema.
+var errInstalling = errors.New("another program is changing it, or tries to")
 
 // install runs the SQL of Schema. Others who do the same wait for one another, and
 // may then run it again, which changes nothing.
-//
-// Whoever changes a table waits until nobody uses it, and whoever would use it waits
-// behind: renewals, too. So each try ends after a second.
 func (s *Store) install(ctx context.Context) error {
 	text, err := Schema(s.schema)
 	if err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		err = s.installOnce(ctx, text)
-		if !hasCode(err, lockTimeout) || try == installTries || pause(ctx, time.Second+rand.N(time.Second)) != nil {
-			break
-		}
+	until := time.Now().Add(installFor)
+	if end, ok := ctx.Deadline(); ok && end.Add(-time.Second).Before(until) {
+		until = end.Add(-time.Second)
 	}
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+		if err := s.installAlone(ctx, tx, until); err != nil {
+			return err
+		}
+		for {
+			err := pgx.BeginFunc(ctx, tx, func(try pgx.Tx) error {
+				_, err := try.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
+				return err
+			})
+			if !hasCode(err, lockTimeout) || !pauseUntil(ctx, until, tablePause) {
+				return err
+			}
+		}
+	})
 	if hasCode(err, noPrivilege) {
 		return s.unusable("it is not installed, or is of an older version, and the role may not change that: "+
 			"let somebody who may run the SQL of pglock.Schema, and "+s.grants(), err)
 	}
-	if hasCode(err, lockTimeout) {
-		return fmt.Errorf("PostgreSQL schema %s: it is of an older version, and cannot be changed while a transaction, a dump perhaps, uses the table: %w",
-			s.schema, err)
+	if hasCode(err, lockTimeout) || errors.Is(err, errInstalling) {
+		return fmt.Errorf("PostgreSQL schema %s: it is of an older version, and cannot be changed while a transaction, a dump perhaps, uses the table: "+
+			"start again when that has ended (pg_stat_activity shows it): %w", s.schema, err)
 	}
 	if ended := ctx.Err(); ended != nil && err != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)
@@ -167,16 +185,27 @@ func (s *Store) install(ctx context.Context) error {
 	return s.wrap(err)
 }
 
-func (s *Store) installOnce(ctx context.Context, text string) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'", pgx.QueryExecModeExec); err != nil {
-			return err
-		}
-		// The lock ends with the transaction. It is of this schema's installation alone.
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", pgx.QueryExecModeExec, "holdfast "+s.schema); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
+// installAlone returns once nobody else installs this schema, until tx ends: if each
+// of many programs tried to, they would together keep the table from its users.
+func (s *Store) installAlone(ctx context.Context, tx pgx.Tx, until time.Time) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '200ms'"); err != nil {
 		return err
-	})
+	}
+	for {
+		var alone bool
+		err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))",
+			pgx.QueryExecModeExec, "holdfast "+s.schema).Scan(&alone)
+		if err != nil || alone {
+			return err
+		}
+		if !pauseUntil(ctx, until, installPause) {
+			return errInstalling
+		}
+	}
+}
+
+// pauseUntil waits for d to three times d, and reports whether until is still ahead.
+func pauseUntil(ctx context.Context, until time.Time, d time.Duration) bool {
+	d += rand.N(2 * d)
+	return time.Until(until) > d && pause(ctx, d) == nil
 }

@@ -25,14 +25,14 @@ CREATE TABLE IF NOT EXISTS {schema}.locks (
 
 -- What older layouts lack. To change a table waits for all who use it, a dump that
 -- runs for hours among them, and whoever comes later waits behind: so only where it
--- is needed, and for a second at most.
+-- is needed, and for 200 ms at most, which the shortest TTL bears.
 DO $do$
 DECLARE
   have name[] := ARRAY(SELECT a.attname FROM pg_attribute a
     WHERE a.attrelid = '{schema}.locks'::regclass AND a.attnum > 0 AND NOT a.attisdropped);
 BEGIN
   IF NOT have @> ARRAY['watched', 'due']::name[] OR to_regclass('{schema}.locks_due') IS NULL THEN
-    PERFORM set_config('lock_timeout', '1s', true);
+    PERFORM set_config('lock_timeout', '200ms', true);
     ALTER TABLE {schema}.locks
       ADD COLUMN IF NOT EXISTS watched bigint NOT NULL DEFAULT 0,
       ADD COLUMN IF NOT EXISTS due bigint NOT NULL DEFAULT 0;
