@@ -7,7 +7,9 @@ CREATE OR REPLACE FUNCTION {schema}.release(
 ) RETURNS TABLE (item bigint, outcome int)
 LANGUAGE plpgsql VOLATILE AS $fn$
 DECLARE
-  q       record;
+  sorted  bigint[] := '{1}'; -- the items, by resource
+  at      int := 1;          -- in it
+  res     text;
   r       record;
   all_    jsonb;
   hs      jsonb[];
@@ -27,21 +29,21 @@ BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be given to two
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  FOR q IN
-    SELECT t.resource, array_agg(t.n ORDER BY t.n) AS items
-      FROM (SELECT unnest(in_resources) COLLATE "C" AS resource, generate_subscripts(in_resources, 1) AS n) t
-      GROUP BY t.resource ORDER BY t.resource
-  LOOP
+  IF cardinality(in_resources) <> 1 THEN -- one needs no query to sort it
+    sorted := ARRAY(SELECT t.n FROM unnest(in_resources) WITH ORDINALITY t (resource, n) ORDER BY t.resource COLLATE "C", t.n);
+  END IF;
+  WHILE at <= cardinality(sorted) LOOP
+    res := in_resources[sorted[at]];
     IF in_wait THEN
-      SELECT l.holds, l.watched, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE;
+      SELECT l.holds, l.watched, l.due INTO r FROM {schema}.locks l WHERE l.resource = res FOR UPDATE;
     ELSE
-      SELECT l.holds, l.watched, l.due INTO r FROM {schema}.locks l WHERE l.resource = q.resource FOR UPDATE SKIP LOCKED;
+      SELECT l.holds, l.watched, l.due INTO r FROM {schema}.locks l WHERE l.resource = res FOR UPDATE SKIP LOCKED;
     END IF;
     verdict := 0;
     hs := '{}';
     ids := '{}';
     IF NOT FOUND THEN
-      IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = q.resource) THEN
+      IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = res) THEN
         verdict := 2;
       END IF;
     ELSIF NOT {schema}.sound(r.holds) THEN
@@ -55,7 +57,9 @@ BEGIN
     END IF;
     clock := {schema}.clock();
     changed := 0;
-    FOREACH item IN ARRAY q.items LOOP
+    WHILE in_resources[sorted[at]] = res LOOP
+      item := sorted[at];
+      at := at + 1;
       outcome := verdict;
       i := 0;
       LOOP
@@ -84,12 +88,12 @@ BEGIN
       END IF;
       UPDATE {schema}.locks l
         SET holds = to_jsonb(hs), touched = greatest(l.touched + 1, clock) + changed - 1, due = r.due
-        WHERE l.resource = q.resource;
+        WHERE l.resource = res;
       IF NOT FOUND THEN
-        PERFORM {schema}.unchanged(q.resource);
+        PERFORM {schema}.unchanged(res);
       END IF;
       IF r.watched > clock THEN
-        PERFORM pg_notify({channel}, q.resource);
+        PERFORM pg_notify({channel}, res);
       END IF;
     END IF;
   END LOOP;
