@@ -94,6 +94,8 @@ type preparing struct {
 // repeated, so that one that was cut off goes on with the next.
 const initTimeout = 10 * time.Second
 
+var errNotReady = fmt.Errorf("the store was not ready within %v", initTimeout)
+
 // ready waits until the store's Init has succeeded once. A run that fails is the
 // answer to all who waited for it; the next operation begins another, for the
 // reason may have been mended.
@@ -120,9 +122,13 @@ func (c *Client) ready(ctx context.Context) error {
 		go c.prepare(context.WithoutCancel(ctx), store, run)
 	}
 	c.mu.Unlock()
+	deaf := time.NewTimer(initTimeout + lastChance)
+	defer deaf.Stop()
 	select {
 	case <-run.done:
 		return run.err
+	case <-deaf.C: // its Init does not heed its ctx
+		return errNotReady
 	case <-ctx.Done():
 		return ctxError(ctx)
 	case <-c.life.Done():
@@ -145,7 +151,7 @@ func (c *Client) prepare(ctx context.Context, store driver.Initializer, run *pre
 		t := c.store.Traits()
 		c.logs(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
-		err = fmt.Errorf("the store was not ready within %v: %w", initTimeout, err)
+		err = fmt.Errorf("%w: %w", errNotReady, err)
 	}
 	if err != nil {
 		run.err = c.whyEnded(err)

@@ -249,3 +249,26 @@ func TestOpenChecksOptions(t *testing.T) {
 		})
 	}
 }
+
+// An Init that does not heed its ctx keeps nobody for longer than one that does.
+func TestInitThatIsDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mended := make(chan struct{})
+		defer close(mended)
+		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
+			<-mended
+			return nil
+		}}
+		c := holdfast.New(s, nil)
+		began := time.Now()
+		if _, err := c.Lock(t.Context(), "r", nil); err == nil || errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("Lock: error %v", err)
+		}
+		if took := time.Since(began); took > 12*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := c.Close(); err == nil {
+			t.Error("Close does not say that a call of the store goes on")
+		}
+	})
+}
