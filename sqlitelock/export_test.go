@@ -32,6 +32,8 @@ const (
 	PointCommit     = pointCommit
 	PointDone       = pointDone
 	PointCheckpoint = pointCheckpoint
+	PointPassive    = pointPassive
+	PointRestart    = pointRestart
 	PointRest       = pointRest
 )
 

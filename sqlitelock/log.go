@@ -75,24 +75,3 @@ func (f *file) check() error {
 
 // isAnother reports what check says for good.
 func (f *file) isAnother() bool { return f.check() != nil && f.changed.Load() != nil }
-
-// maxLog is how large the log may grow before a writer waits until it can begin
-// anew. SQLite's own checkpoints do not get there while several processes write
-// all the time: before one is at the end of the log, it has grown. keptLog is what
-// is kept of it then, and reserves that much of the disk for later changes.
-const (
-	maxLog  = 8 << 20
-	keptLog = 4 << 20
-)
-
-// bound lets the log begin anew if it is large: a checkpoint that waits for a moment
-// in which nobody else reads or writes. If there is none soon, the next change tries
-// again; while another process is at it, it does nothing.
-func (f *file) bound(c *conn) {
-	if f.size.Load() <= maxLog {
-		return
-	}
-	for _, text := range []string{waitSQL, restartSQL, waitNotSQL} {
-		_ = c.script(text)
-	}
-}

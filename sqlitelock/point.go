@@ -7,7 +7,8 @@ type point string
 
 // A single change is one statement that is its own transaction: it passes
 // pointBegin, pointCommit and pointDone. Several changes together are BEGIN
-// IMMEDIATE to COMMIT and pass all but pointCheckpoint.
+// IMMEDIATE to COMMIT and pass all but pointCheckpoint. A log that is large comes
+// to pointPassive after them, and to pointRestart if nobody is in the way.
 const (
 	pointBegin      point = "before BEGIN"
 	pointBegun      point = "after BEGIN"
@@ -15,7 +16,9 @@ const (
 	pointCommit     point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
 	pointDone       point = "after COMMIT"
 	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
-	pointRest       point = "at rest"         // not in a change: the watcher waits to be told of one
+	pointPassive    point = "before a passive checkpoint"
+	pointRestart    point = "before the log begins anew"
+	pointRest       point = "at rest" // not in a change: the watcher waits to be told of one
 )
 
 func (s *store) reach(p point) {

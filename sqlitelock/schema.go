@@ -169,7 +169,6 @@ func (s *store) transact(c *conn, f func() error) error {
 		return err
 	}
 	s.reach(pointDone)
-	s.file.bound(c)
 	return nil
 }
 

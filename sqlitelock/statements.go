@@ -17,6 +17,7 @@ const (
 	dataVersionSQL = "PRAGMA data_version"
 	waitSQL        = "PRAGMA busy_timeout = 50"
 	waitNotSQL     = "PRAGMA busy_timeout = 0"
+	passiveSQL     = "PRAGMA wal_checkpoint(PASSIVE)"
 	restartSQL     = "PRAGMA wal_checkpoint(RESTART)"
 
 	inspectSQL = `SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)

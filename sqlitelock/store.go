@@ -29,6 +29,7 @@ type store struct {
 
 	line    base.Line // of those who write
 	after   time.Time // when the next of them may begin, unless it is urgent; who is in the line has it
+	tries   tries     // of checkpoints; who is in the line has it
 	writer  *pool
 	readers *pool
 	watcher *watcher
