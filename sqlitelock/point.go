@@ -8,7 +8,7 @@ type point string
 // A single change is one statement that is its own transaction: it passes
 // pointBegin, pointCommit and pointDone. Several changes together are BEGIN
 // IMMEDIATE to COMMIT and pass all but pointCheckpoint. A log that is large comes
-// to pointPassive after them, and to pointRestart if nobody is in the way.
+// to pointPassive after them, and to pointRestart if that got further than the last.
 const (
 	pointBegin      point = "before BEGIN"
 	pointBegun      point = "after BEGIN"
