@@ -287,6 +287,14 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	if done == nil {
 		return true
 	}
+	if d <= 0 { // a timer that is over at once would be chosen as often as done
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
