@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/driver/model"
@@ -22,6 +23,8 @@ func FuzzModelAgainstCAS(f *testing.F) {
 	// A hold for ever, 5 s, one who waits and meets a conflict, another, a list.
 	f.Add([]byte{1, 0, 0, 0, 0, 99, 0, 0, 0, 0, 6, 254, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 2, 2, 1, 0, 0, 1, 0, 4, 0, 0})
 	f.Add([]byte("acquire, renew, release, list, sweep; acquire, renew, release, list, sweep"))
+	// A record is swept and made again while the clock stands still.
+	f.Add([]byte("0100000000A8000001100000000002B001010100B02Y0Y\x001"))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 600 {
 			return // a history that goes wrong can do so in fewer steps
@@ -53,6 +56,7 @@ type replay struct {
 	backend  *backend
 	store    driver.Store
 	records  map[string]model.Record
+	floor    uint64 // the highest of the records that were deleted
 	refs     []driver.HoldRef
 	repeated bool // the step's requests may have been applied without an answer
 	undone   bool // a change of the step was not made
@@ -94,9 +98,10 @@ func (r *replay) step() {
 }
 
 func (r *replay) record(resource string) model.Record {
-	rec := r.records[resource]
-	rec.Resource = resource
-	return rec
+	if rec, ok := r.records[resource]; ok {
+		return rec
+	}
+	return base.Missing(resource, r.floor, r.backend.now).Record
 }
 
 // ttl is in the range of what step 6 lets pass.
@@ -230,6 +235,7 @@ func (r *replay) sweep() {
 		want.Holds += dropped
 		if r.records[resource] = swept; remove {
 			delete(r.records, resource)
+			r.floor = max(r.floor, rec.Floor())
 			want.Records++
 		}
 	}
