@@ -28,6 +28,8 @@ type Client struct {
 	born      time.Time
 	teller    teller
 
+	deafWatches atomic.Int32 // calls of Watch that go on though nobody waits for them
+
 	// mu guards what follows, all fields of Hold below its own mark, and is
 	// never held across I/O or a call of the user's code.
 	mu       sync.Mutex

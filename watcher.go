@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -23,7 +24,7 @@ type watcher struct {
 // start subscribes unless that is done or futile. It reports whether a
 // subscription has just become effective, so that the asker must ask again.
 func (w *watcher) start(ctx context.Context) bool {
-	if w.signal != nil || w.off || w.c.clock() < w.retryAt {
+	if w.signal != nil || w.off || w.c.clock() < w.retryAt || w.c.deafWatches.Load() > 0 {
 		return false
 	}
 	store, ok := w.c.store.(driver.Watcher)
@@ -31,29 +32,58 @@ func (w *watcher) start(ctx context.Context) bool {
 		w.off = true
 		return false
 	}
-	ctx, cancel := w.c.untilClose(ctx)
-	// The ctx is that of the subscription, which lasts. A store that does not
-	// answer must not hold up the asker for as long.
-	limit := time.AfterFunc(subscribeTimeout, cancel)
-	signal, err := store.Watch(ctx, w.resource)
-	w.cancel = cancel
-	if !limit.Stop() && err == nil {
-		err = context.DeadlineExceeded
-	}
-	if err != nil {
-		w.stop()
-		w.off = errors.Is(err, driver.ErrUnsupported)
-		if !w.off {
-			if w.pauses.next == 0 {
-				w.pauses = backoff{watchFirst, watchLimit}
-			}
-			w.retryAt = w.c.clock() + w.pauses.pause()
-			w.c.warns("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
+	signal, err := w.subscribe(ctx, store)
+	switch {
+	case err == nil:
+		w.signal = signal
+		return true
+	case ctx.Err() != nil || w.c.life.Err() != nil: // the wait is over
+	case errors.Is(err, driver.ErrUnsupported):
+		w.off = true
+	default:
+		if w.pauses.next == 0 {
+			w.pauses = backoff{watchFirst, watchLimit}
 		}
-		return false
+		w.retryAt = w.c.clock() + w.pauses.pause()
+		w.c.warns("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
 	}
-	w.signal = signal
-	return true
+	w.stop()
+	return false
+}
+
+var errNotWatching = fmt.Errorf("no subscription within %v", subscribeTimeout)
+
+// subscribe calls the store's Watch. The ctx is that of the subscription, which
+// lasts, and so the time that it may take is bounded apart. Nobody waits for longer,
+// even for a store that does not heed its ctx; as long as such a call goes on, the
+// Client polls and makes no other.
+func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan struct{}, error) {
+	c := w.c
+	ctx, w.cancel = c.untilClose(ctx)
+	var signal <-chan struct{}
+	answered := make(chan error, 1)
+	c.work.Add(1) // the caller is an operation that Close waits for
+	go func() {
+		defer c.work.Done()
+		s, err := store.Watch(ctx, w.resource)
+		signal = s
+		answered <- err
+	}()
+	deaf := time.NewTimer(subscribeTimeout)
+	defer deaf.Stop()
+	select {
+	case err := <-answered:
+		return signal, err
+	case <-deaf.C:
+	case <-ctx.Done():
+	}
+	w.cancel()
+	c.deafWatches.Add(1)
+	go func() {
+		<-answered
+		c.deafWatches.Add(-1)
+	}()
+	return nil, errNotWatching
 }
 
 // ended notes that the store closed the channel: poll from now on.

@@ -96,7 +96,7 @@ type Watcher interface {
 	// is signalled. So are forced releases and the sweep of a hold. Refusals and
 	// renewals are not. Signals coalesce; each reconnect of the store's stream
 	// gives one, unless the stream goes on where it was cut. A closed channel means
-	// "poll from now on".
+	// "poll from now on". The Client ends the ctx after 2 s without an answer.
 	//
 	// ErrUnsupported means that this store cannot watch, as configured.
 	Watch(ctx context.Context, resource string) (<-chan struct{}, error)

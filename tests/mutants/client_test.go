@@ -143,6 +143,12 @@ var clientMutants = []mutant{
 		test: "TestInit",
 	},
 	{
+		name: "whoever waits waits for a deaf Watch", file: "watcher.go",
+		old:  "time.NewTimer(subscribeTimeout)",
+		new:  "time.NewTimer(1000 * subscribeTimeout)",
+		test: "TestWatchThatIsDeaf",
+	},
+	{
 		name: "contexts end one by one, with the user's code in between", file: "keepalive.go",
 		old:  "\t\tc.lose(h, nil)\n",
 		new:  "\t\tc.lose(h, nil)\n\t\tc.mu.Unlock()\n\t\tif told := c.teller.told(); told != nil {\n\t\t\t<-told\n\t\t}\n\t\tc.mu.Lock()\n",

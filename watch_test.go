@@ -1,0 +1,81 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A Watch that does not heed its ctx keeps nobody waiting: neither beyond the end of
+// his own ctx, nor beyond the holder's end. One of them is under way at most.
+func TestWatchThatIsDeaf(t *testing.T) {
+	deaf := func(t *testing.T) (*memlock.Store, *holdfast.Client, *atomic.Int32) {
+		store, mended, calls := memlock.New(nil), make(chan struct{}), new(atomic.Int32)
+		c := unswept(watching{store, func(context.Context, string) (<-chan struct{}, error) {
+			calls.Add(1)
+			<-mended
+			return nil, errors.New("not subscribed")
+		}}, nil)
+		t.Cleanup(func() {
+			_ = c.Close() // it says that a call of the store goes on
+			close(mended)
+		})
+		return store, c, calls
+	}
+	t.Run("the ctx ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store, c, calls := deaf(t)
+			lock(t, newClient(t, store, nil), "r", nil)
+			for _, wait := range []time.Duration{time.Second, time.Minute, time.Second, time.Minute} {
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				defer cancel()
+				began := time.Now()
+				_, err := c.Lock(ctx, "r", nil)
+				mustBeHeld(t, err)
+				if took := time.Since(began); took != wait {
+					t.Errorf("Lock took %v, its ctx ended after %v", took, wait)
+				}
+			}
+			if n := calls.Load(); n != 1 {
+				t.Errorf("%d calls of Watch, want 1", n)
+			}
+		})
+	})
+	t.Run("the holder unlocks", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store, c, _ := deaf(t)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			got := locking(t.Context(), c, "r", nil)
+			time.Sleep(time.Second)
+			at := time.Now()
+			unlock(t, h)
+			if r := <-got; r.err != nil || r.at.Sub(at) > 4*time.Second {
+				t.Errorf("noticed %v later, error %v", r.at.Sub(at), r.err)
+			}
+		})
+	})
+	t.Run("Close", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store, c, _ := deaf(t)
+			lock(t, newClient(t, store, nil), "r", nil)
+			got := locking(t.Context(), c, "r", nil)
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err == nil {
+				t.Error("Close does not say that a call of the store goes on")
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			if r := <-got; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+				t.Errorf("the wait ended %v later with %v", r.at.Sub(began), r.err)
+			}
+		})
+	})
+}
