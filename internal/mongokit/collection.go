@@ -101,7 +101,9 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (chan
 		for i, at := range open {
 			models[i] = writes[at]
 		}
-		res, err := c.coll.BulkWrite(alone(ctx), models, options.BulkWrite().SetOrdered(false))
+		res, err := send(ctx, func(ctx context.Context) (*mongo.BulkWriteResult, error) {
+			return c.coll.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
+		})
 		var bulk mongo.BulkWriteException
 		if HasCode(err, CodeWriteConflict) && !errors.As(err, &bulk) && try < maxTries {
 			continue // the server answered so for all of them

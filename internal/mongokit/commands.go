@@ -2,11 +2,14 @@ package mongokit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	mongodriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
 // alone is ctx without the session that it may carry. A hold that is written in a
@@ -15,21 +18,53 @@ import (
 // in one is as old as that.
 func alone(ctx context.Context) context.Context { return mongo.NewSessionContext(ctx, nil) }
 
+// send lets the driver send a command, alone.
+//
+// The driver sends nothing that has less time than the quickest of its last ten
+// heartbeats took. They come every 10 s: after a slow start it refuses short attempts
+// though the server is quick again, for longer than a lock of a short TTL lives.
+// What it refuses has reached nobody. It is sent by a ctx that ends at the same time
+// but does not say when. That is not done at once with everything, for a connection
+// whose ctx ends without a deadline is closed.
+func send[T any](ctx context.Context, command func(context.Context) (T, error)) (T, error) {
+	ctx = alone(ctx)
+	result, err := command(ctx)
+	if !errors.Is(err, mongodriver.ErrDeadlineWouldBeExceeded) || ctx.Err() != nil {
+		return result, err
+	}
+	// It is cancelled when ctx ends, be it by its deadline: no other end of a ctx
+	// without one stops the driver.
+	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	result, err = command(undated)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %v", ctx.Err(), err)
+	}
+	return result, err
+}
+
 // FindOneAndUpdate is the driver's.
 func (c *Collection) FindOneAndUpdate(
 	ctx context.Context, filter bson.D, update Pipeline, opts *options.FindOneAndUpdateOptionsBuilder,
 ) (bson.Raw, error) {
-	return c.coll.FindOneAndUpdate(alone(ctx), filter, update, opts).Raw()
+	return send(ctx, func(ctx context.Context) (bson.Raw, error) {
+		return c.coll.FindOneAndUpdate(ctx, filter, update, opts).Raw()
+	})
 }
 
 // FindOne is the driver's.
 func (c *Collection) FindOne(ctx context.Context, filter bson.D, opts *options.FindOneOptionsBuilder) (bson.Raw, error) {
-	return c.coll.FindOne(alone(ctx), filter, opts).Raw()
+	return send(ctx, func(ctx context.Context) (bson.Raw, error) {
+		return c.coll.FindOne(ctx, filter, opts).Raw()
+	})
 }
 
 // DeleteMany is the driver's. It returns how many were deleted.
 func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...options.Lister[options.DeleteManyOptions]) (int, error) {
-	res, err := c.coll.DeleteMany(alone(ctx), filter, opts...)
+	res, err := send(ctx, func(ctx context.Context) (*mongo.DeleteResult, error) {
+		return c.coll.DeleteMany(ctx, filter, opts...)
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -40,22 +75,29 @@ func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...opti
 func (c *Collection) Aggregate(
 	ctx context.Context, pipeline mongo.Pipeline, results any, opts ...options.Lister[options.AggregateOptions],
 ) error {
-	cursor, err := c.coll.Aggregate(alone(ctx), pipeline, opts...)
-	if err != nil {
-		return err
-	}
-	return cursor.All(alone(ctx), results)
+	_, err := send(ctx, func(ctx context.Context) (none struct{}, err error) {
+		cursor, err := c.coll.Aggregate(ctx, pipeline, opts...)
+		if err != nil {
+			return none, err
+		}
+		return none, cursor.All(ctx, results)
+	})
+	return err
 }
 
 // CreateIndexes is the driver's.
 func (c *Collection) CreateIndexes(ctx context.Context, models ...mongo.IndexModel) error {
-	_, err := c.coll.Indexes().CreateMany(alone(ctx), models)
+	_, err := send(ctx, func(ctx context.Context) ([]string, error) {
+		return c.coll.Indexes().CreateMany(ctx, models)
+	})
 	return err
 }
 
 // Watch opens a change stream, whose changes have the whole document. It has a
 // read concern of its own: there are no streams with another.
 func (c *Collection) Watch(ctx context.Context, pipeline mongo.Pipeline) (*mongo.ChangeStream, error) {
-	return c.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())).
-		Watch(alone(ctx), pipeline, options.ChangeStream().SetFullDocument(options.UpdateLookup))
+	return send(ctx, func(ctx context.Context) (*mongo.ChangeStream, error) {
+		return c.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())).
+			Watch(ctx, pipeline, options.ChangeStream().SetFullDocument(options.UpdateLookup))
+	})
 }

@@ -36,14 +36,16 @@ func (i Index) Field() string {
 
 // ListIndexes returns those of the collection, none if that is not there yet.
 func (c *Collection) ListIndexes(ctx context.Context) ([]Index, error) {
-	cursor, err := c.coll.Indexes().List(alone(ctx))
+	all, err := send(ctx, func(ctx context.Context) (all []Index, err error) {
+		cursor, err := c.coll.Indexes().List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = cursor.All(ctx, &all)
+		return all, err
+	})
 	if HasCode(err, CodeNamespaceNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, c.Wrap(err)
-	}
-	var all []Index
-	err = cursor.All(alone(ctx), &all)
 	return all, c.Wrap(err)
 }

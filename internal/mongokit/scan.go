@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -41,7 +42,9 @@ func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindO
 			yield(nil, err)
 			return
 		}
-		cursor, err := c.coll.Find(ctx, query, opts.SetBatchSize(batchSize))
+		cursor, err := send(ctx, func(ctx context.Context) (*mongo.Cursor, error) {
+			return c.coll.Find(ctx, query, opts.SetBatchSize(batchSize))
+		})
 		if err != nil {
 			yield(nil, c.Wrap(err))
 			return
