@@ -94,43 +94,77 @@ func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStat
 	if err != nil {
 		return statuses, wrap("renew", lockId, err)
 	}
-	tooLate := func(s driver.Status) bool { return s.Left < leftToRenew || s.Released }
 	if len(holds) == 0 || slices.ContainsFunc(holds, tooLate) {
 		return statuses, ErrLockNotFound
 	}
-	renewed, lost := make(map[driver.HoldRef]bool, len(holds)), false
+	renewed := make(map[string]driver.HoldRef, len(holds)) // by resource
+	err = c.renew(ctx, holds, d, renewed)
+	if err == nil && len(renewed) < len(holds) {
+		err = c.renewOfOthers(ctx, lockId, holds, d, renewed)
+	}
+	if err != nil {
+		return statuses, wrap("renew", lockId, err)
+	}
+	if len(renewed) < len(holds) {
+		err = ErrLockNotFound
+	}
+	// The server knows when it was and what is left.
+	listed, failed := c.holds(ctx, lockId)
+	if failed != nil {
+		return statuses, wrap("renew", lockId, failed)
+	}
+	for _, s := range listed {
+		ref, ok := renewed[s.Resource]
+		if ok && (s.Ref() == ref || s.HoldID.IsZero()) { // which an old client renewed after that
+			statuses = append(statuses, statusOf(s))
+		}
+	}
+	return statuses, err
+}
+
+func tooLate(s driver.Status) bool { return s.Left < leftToRenew || s.Released }
+
+// renew renews holds and notes those that it did not find lost.
+func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef) error {
 	for part := range slices.Chunk(holds, batch) {
 		qs := make([]driver.RenewRequest, len(part))
 		for i, s := range part {
-			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: max(d, shortest), Exact: true}
+			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: max(ttl, shortest), Exact: true}
 		}
 		results, err := c.store.Renew(ctx, qs)
 		for i, r := range results {
 			switch {
 			case r.Err == nil:
-				renewed[part[i].Ref()] = true
-			case errors.Is(r.Err, driver.ErrLost):
-				lost = true
-			default:
+				renewed[part[i].Resource] = part[i].Ref()
+			case !errors.Is(r.Err, driver.ErrLost):
 				err = cmp.Or(err, r.Err)
 			}
 		}
 		if err != nil {
-			return statuses, wrap("renew", lockId, err)
+			return err
 		}
 	}
-	// The server knows when it was and what is left.
-	if holds, err = c.holds(ctx, lockId); err != nil {
-		return statuses, wrap("renew", lockId, err)
+	return nil
+}
+
+// renewOfOthers renews those of the holds that an old client has renewed since they
+// were listed, and so made its own: they are whatever the lock ID has there now. It
+// asks once, as of all that has no hold ID.
+func (c *Client) renewOfOthers(
+	ctx context.Context, lockID string, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef,
+) error {
+	listed, err := c.holds(ctx, lockID)
+	if err != nil {
+		return err
 	}
-	holds = slices.DeleteFunc(holds, func(s driver.Status) bool { return !renewed[s.Ref()] })
-	if lost {
-		err = ErrLockNotFound
-	}
+	was := make(map[string]bool, len(holds))
 	for _, s := range holds {
-		statuses = append(statuses, statusOf(s))
+		was[s.Resource] = true
 	}
-	return statuses, err
+	return c.renew(ctx, slices.DeleteFunc(listed, func(s driver.Status) bool {
+		_, done := renewed[s.Resource]
+		return done || !was[s.Resource] || !s.HoldID.IsZero() || tooLate(s)
+	}), ttl, renewed)
 }
 
 // holds lists all holds of the lock ID that are there, the newest first.

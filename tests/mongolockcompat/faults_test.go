@@ -267,7 +267,7 @@ func TestDamage(t *testing.T) {
 func TestDamageWhileRenewing(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
-	c := f.afterReads(func(n int) {
+	c := f.after("find", func(n int) {
 		if n > 1 {
 			return
 		}

@@ -97,7 +97,7 @@ func TestPurgeLooksAgain(t *testing.T) {
 			f.x("r1", "a", 1)
 			f.pass(time.Second)
 			found := 0
-			watched := f.afterReads(func(n int) {
+			watched := f.after("find", func(n int) {
 				if found = n; n == c.find {
 					f.x("r1", "a", 100) // the expired one is no obstacle
 				}

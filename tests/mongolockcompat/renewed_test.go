@@ -11,14 +11,14 @@ import (
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 )
 
-// afterReads is a client of the drop-in that has found its indexes, and does
-// something whenever it has read locks, for the n-th time.
-func (f *fixture) afterReads(do func(n int)) *lock.Client {
+// after is a client of the drop-in that has found its indexes, and does something
+// whenever the command has succeeded, for the n-th time.
+func (f *fixture) after(command string, do func(n int)) *lock.Client {
 	f.t.Helper()
 	ready, n := false, 0
 	c := lock.NewClient(f.through(options.Client().SetMonitor(&event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
-			if ready && e.CommandName == "find" {
+			if ready && e.CommandName == command {
 				n++
 				do(n)
 			}
@@ -41,7 +41,7 @@ func TestUnlockWhatWasRenewed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			take(f)
-			c := f.afterReads(func(n int) {
+			c := f.after("find", func(n int) {
 				if n > 1 {
 					return
 				}
@@ -56,12 +56,46 @@ func TestUnlockWhatWasRenewed(t *testing.T) {
 	}
 }
 
+// What a program with mongo-lock renews, while it is being renewed, is a lock of the
+// lockId as before, too: nobody is told that it is not there.
+func TestRenewWhatWasRenewed(t *testing.T) {
+	for name, c := range map[string]struct {
+		take  func(*fixture)
+		after string
+		ttl   int64
+	}{
+		"exclusive, before it is": {func(f *fixture) { f.x("r", "a", 100) }, "find", 20},
+		"shared, before it is":    {func(f *fixture) { f.s("r", "a", 100, -1) }, "find", 20},
+		"exclusive, when it was":  {func(f *fixture) { f.x("r", "a", 100) }, "update", 3600},
+		"shared, when it was":     {func(f *fixture) { f.s("r", "a", 100, -1) }, "update", 3600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			c.take(f)
+			client := f.after(c.after, func(n int) {
+				if n > 1 {
+					return
+				}
+				f.pass(time.Second) // or it would be renewed to the end that it has
+				if err := f.old.Renew(t.Context(), "a", time.Hour); err != nil {
+					t.Error(err)
+				}
+			})
+			renewed := must[[]lock.LockStatus](t)(client.Renew(t.Context(), "a", 20))
+			want(t, renewed, "r/a")
+			if shown := f.status(lock.Filter{LockId: "a"}); len(shown) != 1 || shown[0].TTL != c.ttl {
+				t.Errorf("after it: %+v, want a TTL of %d", shown, c.ttl)
+			}
+		})
+	}
+}
+
 // A purge takes what it saw expired. What was renewed since is somebody's.
 func TestPurgeWhatWasRenewed(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 1)
 	f.pass(2 * time.Second)
-	c := f.afterReads(func(n int) {
+	c := f.after("find", func(n int) {
 		if n == 3 { // the last look before it releases
 			f.oldX("r", "a", time.Hour)
 		}
