@@ -109,19 +109,42 @@ func hasType(err error, kind string) bool {
 	return errors.As(err, &e) && e.Type == kind
 }
 
-// wrap names the index. What lasts until somebody mends it, and was not done,
-// becomes driver.ErrUnusable; all else stays of unknown outcome.
+// indexError names the index that an error is about.
+type indexError struct {
+	index string
+	// why says what lasts until somebody mends it, and was not done: the error is
+	// driver.ErrUnusable then. All else is of unknown outcome.
+	why string
+	err error
+}
+
+func (e *indexError) Error() string {
+	text := "index " + e.index
+	if e.why != "" {
+		text = driver.ErrUnusable.Error() + ": " + text + ": " + e.why
+	}
+	if e.err != nil {
+		text += ": " + e.err.Error()
+	}
+	return text
+}
+
+func (e *indexError) Unwrap() error { return e.err }
+
+// Is implements the interface of errors.Is.
+func (e *indexError) Is(target error) bool { return e.why != "" && target == driver.ErrUnusable }
+
+// wrap names the index, once. What lasts becomes driver.ErrUnusable.
 func (s *Store) wrap(err error) error {
-	if err == nil || errors.Is(err, driver.ErrUnusable) {
+	var named *indexError
+	if err == nil || errors.Is(err, driver.ErrUnusable) || errors.As(err, &named) {
 		return err
 	}
 	var e *serverError
 	if errors.As(err, &e) {
-		if why := s.lasting(e); why != "" {
-			return s.unusable(why, err)
-		}
+		return &indexError{s.o.Index, s.lasting(e), err}
 	}
-	return fmt.Errorf("index %s: %w", s.o.Index, err)
+	return &indexError{s.o.Index, "", err}
 }
 
 // wrapAt is wrap that also names the server.
@@ -132,11 +155,13 @@ func (s *Store) wrapAt(res *http.Response, err error) error {
 	return s.wrap(err)
 }
 
+// unusable says why the index cannot be used, and because of which error, if of any.
 func (s *Store) unusable(why string, err error) error {
-	if err == nil {
-		return fmt.Errorf("%w: index %s: %s", driver.ErrUnusable, s.o.Index, why)
+	var named *indexError
+	if errors.As(err, &named) {
+		err = named.err
 	}
-	return fmt.Errorf("%w: index %s: %s: %w", driver.ErrUnusable, s.o.Index, why, err)
+	return &indexError{s.o.Index, why, err}
 }
 
 // lasting says how to mend what does not go away by asking again, or "".

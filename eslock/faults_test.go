@@ -82,8 +82,46 @@ func TestFaults(t *testing.T) {
 				if !strings.Contains(err.Error(), "some-locks") || !strings.Contains(err.Error(), c.says) && !strings.HasPrefix(what, "list") {
 					t.Errorf("%s: error %q does not name the index, or say %q", what, err, c.says)
 				}
+				namesOnce(t, what, err)
 			}
 		})
+	}
+}
+
+// Nor does Init say twice of which index it speaks, be it to somebody who may not
+// make it.
+func TestIndexMayNotBeMade(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		says   string
+	}{
+		"no right":       {403, explained("security_exception", "action is unauthorized"), "may not make it"},
+		"not as it must": {400, explained("illegal_argument_exception", "too many shards"), "too many shards"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := New(&fake{answer: func(_ int, r sent) (int, string) {
+				if r.Method == http.MethodGet {
+					return 404, explained(indexMissing, "no such index")
+				}
+				return c.status, c.body
+			}}, &Options{Index: "some-locks"}).Init(t.Context())
+			if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("error %v, want ErrUnusable that says %q", err, c.says)
+			}
+			namesOnce(t, "init", err)
+		})
+	}
+}
+
+// namesOnce wants that each of the errors says once which index it is about, and
+// once that it lasts.
+func namesOnce(t *testing.T, what string, err error) {
+	t.Helper()
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		if strings.Count(text, "index some-locks:") != 1 || strings.Count(text, driver.ErrUnusable.Error()) > 1 {
+			t.Errorf("%s: error %q says twice what it is about", what, text)
+		}
 	}
 }
 
