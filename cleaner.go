@@ -120,6 +120,29 @@ func (c *Client) cleanEndless(h *Hold, after time.Duration) {
 	c.cleaner.orphans[h.ref.HoldID].held = true
 }
 
+// cleanLost has a lost hold released that the store may have yet: for its margin,
+// its takeover delay, a renewal that arrives late, or because it has no end. Nobody
+// waits for that, for there may be many of them and a store that does not answer.
+// c.mu is held, and Close has not passed by.
+func (c *Client) cleanLost(h *Hold, after time.Duration) {
+	if c.cleaner.orphans[h.ref.HoldID] != nil {
+		return
+	}
+	from := c.clock() + after
+	until := never
+	if h.ttl != Forever {
+		until = from + max(stray(h.ttl), releasePatience)
+	}
+	if from < h.stray { // see cleanStrays
+		ref := h.ref
+		ref.Token = 0
+		c.adopt(ref, false, from, max(until, h.stray))
+		return
+	}
+	c.adopt(h.ref, true, from, until)
+	c.cleaner.orphans[h.ref.HoldID].held = true
+}
+
 // adopt gives an orphan to the cleaner. c.mu is held.
 func (c *Client) adopt(ref driver.HoldRef, single bool, from, until time.Duration) <-chan struct{} {
 	k := &c.cleaner
@@ -198,13 +221,18 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 	closing := c.life.Err() != nil
 	if closing && k.closeBy == 0 {
 		k.closeBy = now + cleanClosing
+		for _, o := range k.orphans {
+			if o.held && o.until != never { // it ends by itself
+				o.until = min(o.until, now+lastChance)
+			}
+		}
 	}
 	next := never
 	for id, o := range k.orphans {
 		switch {
 		case o.lane() != i:
 			continue
-		case closing && (o.over || now >= k.closeBy), o.over && o.due <= now:
+		case closing && (o.over || now >= k.closeBy || o.held && now >= o.until), o.over && o.due <= now:
 			o.tell()
 			delete(k.orphans, id)
 			continue
@@ -247,7 +275,8 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 	sent := c.clock()
 	if by := c.cleaner.closeBy; by != 0 {
 		call.detached = true // else it would have ended with the Client
-		call.timeout = max(by-sent, time.Millisecond)
+		last := slices.MaxFunc(batch, func(a, b *orphan) int { return cmp.Compare(a.until, b.until) })
+		call.timeout = max(min(by, last.until)-sent, time.Millisecond)
 	}
 	c.mu.Unlock()
 	results, err := c.store.Release(call, qs)
@@ -258,7 +287,8 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 	l, now := &c.cleaner.lanes[i], c.clock()
 	failed := false
 	for n, o := range batch {
-		err := outcome(results, err, n, releaseErr)
+		// Whoever has retaken the lock holds it by another hold ID.
+		err := outcome(results, err, n, func(r driver.ReleaseResult) error { return r.Err })
 		found := err == nil && results[n].Found
 		o.tell()
 		switch {

@@ -206,9 +206,11 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 // the values are used. Requests without an answer are repeated for at most 5 s, or
 // until the hold ends anyway. An error then means that the hold may last until
 // its end in the store, and Unlock may be called again; one without an end is
-// released in the background as soon as the store answers, while the Client is open. Of a lock that was lost it
-// returns the *LostError, and also if another program has renewed or retaken it by
-// the same lock ID and holds it still; of one that was released, nil.
+// released in the background as soon as the store answers, while the Client is
+// open. Of a lock that was released it returns nil. Of one that was lost, or whose
+// time is over, it returns the *LostError at once: what the store may have of it is
+// released in the background. It also does if another program has renewed or
+// retaken the lock by the same lock ID and holds it still.
 func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
 
 // UnlockAfter is Unlock, but the store goes on blocking the resource for that
@@ -224,19 +226,25 @@ func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	c := h.client
 	c.mu.Lock()
-	before, loss := h.state, h.loss
-	if before == live {
-		c.drop(h, released, ErrReleased)
+	if h.state == live && c.clock() >= h.deadline {
+		c.lose(h, nil) // the machine slept, or the timer is late
 	}
-	if before == gone {
+	shut := c.closed && (!h.inDo || c.leaveHolds)
+	switch h.state {
+	case live:
+		c.drop(h, released, ErrReleased)
+	case gone:
 		c.mu.Unlock()
 		return nil
-	}
-	if c.closed && (!h.inDo || c.leaveHolds) {
-		c.mu.Unlock()
-		if before == lost {
-			return loss
+	case lost:
+		if !shut {
+			c.cleanLost(h, after)
 		}
+		c.mu.Unlock()
+		return h.loss
+	}
+	if shut {
+		c.mu.Unlock()
 		return ErrClosed
 	}
 	if !c.closed { // else Do is among the work
@@ -250,18 +258,15 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.released(h, err)
 	c.cleanStrays(h, after)
-	if err != nil && endless && !errors.Is(err, errRetaken) {
-		c.cleanEndless(h, after)
-	}
 	switch {
-	case before == lost:
-		return loss
+	case err == nil:
+		return nil
 	case errors.Is(err, errRetaken):
 		return h.lossBy(err)
-	case err != nil:
-		return wrap("unlock", h.ref.Resource, err)
+	case endless:
+		c.cleanEndless(h, after)
 	}
-	return nil
+	return wrap("unlock", h.ref.Resource, err)
 }
 
 // drop ends a live hold: it is out of the keep-alive and its context cancelled.

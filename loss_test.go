@@ -306,6 +306,7 @@ func TestS03_late_holder(t *testing.T) {
 		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Unlock: %v", err)
 		}
+		time.Sleep(time.Second) // the store is told in the background
 		mustBeHeldBy(t, store, next)
 		unlock(t, next)
 
@@ -313,6 +314,7 @@ func TestS03_late_holder(t *testing.T) {
 		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Unlock: %v", err)
 		}
+		time.Sleep(time.Second) // the store is told in the background
 		mustBeHeldBy(t, store, again)
 	})
 }

@@ -95,6 +95,24 @@ var clientMutants = []mutant{
 		test: "TestUnlockRepeats",
 	},
 	{
+		name: "Unlock does not look at the time", file: "hold.go",
+		old:  "if h.state == live && c.clock() >= h.deadline {",
+		new:  "if false {",
+		test: "TestUnlockAfterTheEnd",
+	},
+	{
+		name: "what is lost stays in the store", file: "hold.go",
+		old:  "\t\t\tc.cleanLost(h, after)\n",
+		new:  "",
+		test: "TestUnlockOfTheLost",
+	},
+	{
+		name: "a clean-up ends only if nobody has retaken the lock", file: "cleaner.go",
+		old:  "func(r driver.ReleaseResult) error { return r.Err }",
+		new:  "releaseErr",
+		test: "TestCleanUpOfTheRetaken",
+	},
+	{
 		name: "a try stands in line", file: "lock.go",
 		old:  "if wait && (!shares || errors.Is(err, ErrHeld)) {",
 		new:  "if !shares || errors.Is(err, ErrHeld) {",
