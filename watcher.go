@@ -62,13 +62,11 @@ func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan s
 	ctx, w.cancel = c.untilClose(ctx)
 	var signal <-chan struct{}
 	answered := make(chan error, 1)
-	c.work.Add(1) // the caller is an operation that Close waits for
-	go func() {
-		defer c.work.Done()
+	c.work.Go(func() { // the caller is an operation that Close waits for
 		s, err := store.Watch(ctx, w.resource)
 		signal = s
 		answered <- err
-	}()
+	})
 	deaf := time.NewTimer(subscribeTimeout)
 	defer deaf.Stop()
 	select {
@@ -80,7 +78,7 @@ func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan s
 	w.cancel()
 	c.deafWatches.Add(1)
 	go func() {
-		<-answered
+		_ = <-answered // it is too late
 		c.deafWatches.Add(-1)
 	}()
 	return nil, errNotWatching
