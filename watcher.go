@@ -61,16 +61,16 @@ func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan s
 	c := w.c
 	ctx, w.cancel = c.untilClose(ctx)
 	var signal <-chan struct{}
-	answered := make(chan error, 1)
+	var err error
+	answered := make(chan struct{})
 	c.work.Go(func() { // the caller is an operation that Close waits for
-		s, err := store.Watch(ctx, w.resource)
-		signal = s
-		answered <- err
+		defer close(answered)
+		signal, err = store.Watch(ctx, w.resource)
 	})
 	deaf := time.NewTimer(subscribeTimeout)
 	defer deaf.Stop()
 	select {
-	case err := <-answered:
+	case <-answered:
 		return signal, err
 	case <-deaf.C:
 	case <-ctx.Done():
@@ -78,7 +78,7 @@ func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan s
 	w.cancel()
 	c.deafWatches.Add(1)
 	go func() {
-		_ = <-answered // it is too late
+		<-answered
 		c.deafWatches.Add(-1)
 	}()
 	return nil, errNotWatching
