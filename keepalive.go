@@ -17,11 +17,14 @@ import (
 // the timer nor other batches.
 
 // batchSize is how many holds travel in one request at most, and smallBatch how
-// many still do when renewals have gone unanswered.
+// many still do when requests have gone unanswered.
 const (
 	batchSize  = 1000
 	smallBatch = 16
 )
+
+// fewer is how many travel together after a batch of n has failed.
+func fewer(n int) int { return max(n/4, smallBatch) }
 
 // lookout is how often the timer fires at least while anything is held: timers
 // do not count the time that a machine sleeps, the clock does.
@@ -124,7 +127,7 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 	if err != nil && len(batch) > 1 {
 		// A store that takes its time for each hold may answer for fewer. Each try
 		// has half the time of the one before, and so half as many would not do.
-		c.batch, c.shrunk = min(c.batch, max(len(batch)/4, smallBatch)), true
+		c.batch, c.shrunk = min(c.batch, fewer(len(batch))), true
 	}
 }
 

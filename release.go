@@ -41,7 +41,7 @@ func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadli
 
 // release puts the errors into errs; call is that of the first request.
 func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs []error, call *attempt, deadline time.Duration) {
-	began, left := c.elapsed(), releasePatience
+	began, left, size := c.elapsed(), releasePatience, batchSize
 	rest := qs
 	var at []int // index in qs of each of rest; nil: the same
 	index := func(i int) int {
@@ -52,20 +52,27 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 	}
 	for pauses := retries(); ; {
 		var again []int
-		for lo := 0; lo < len(rest); lo += batchSize {
-			part := rest[lo:min(lo+batchSize, len(rest))]
+		for lo := 0; lo < len(rest); {
+			part := rest[lo:min(lo+size, len(rest))]
 			if call == nil {
 				call = new(attempt)
 				left = releasePatience - (c.elapsed() - began)
 			}
+			timeout := left
+			if len(part) > 1 {
+				timeout = left / 2 // one that cannot be released leaves time for others
+			}
 			var results []driver.ReleaseResult
 			err := errNoTime
-			if left > 0 {
-				*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
+			if timeout > 0 {
+				*call = attempt{parent: ctx, client: c, detached: true, timeout: timeout, by: deadline}
 				results, err = c.store.Release(call, part)
 				err = call.end(err)
 			}
 			call = nil
+			if err != nil {
+				size = fewer(len(part))
+			}
 			for i := range part {
 				n := index(lo + i)
 				errs[n] = outcome(results, err, i, releaseErr)
@@ -73,6 +80,7 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 					again = append(again, n)
 				}
 			}
+			lo += len(part)
 		}
 		if len(again) == 0 {
 			return

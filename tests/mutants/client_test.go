@@ -180,9 +180,15 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "a batch that fails never shrinks", file: "keepalive.go",
-		old:  "min(c.batch, max(len(batch)/4, smallBatch))",
+		old:  "min(c.batch, fewer(len(batch)))",
 		new:  "c.batch",
 		test: "TestBatchesShrink",
+	},
+	{
+		name: "a batch of releases that failed is sent again as it was", file: "release.go",
+		old:  "\t\t\t\tsize = fewer(len(part))\n",
+		new:  "",
+		test: "TestReleasesShrink",
 	},
 	{
 		name: "what is missing in a batch is lost", file: "keepalive.go",
