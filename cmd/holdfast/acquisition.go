@@ -22,7 +22,8 @@ type acquisition struct {
 	ttl      time.Duration
 	wait     time.Duration // unless forever; 0: ask once
 	forever  bool
-	conflict int // the exit status if others hold it for as long as that
+	poll     time.Duration // 0: the Client's own
+	conflict int           // the exit status if others hold it for as long as that
 	verbose  bool
 	quiet    bool
 }
@@ -34,6 +35,8 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 	flags.DurationVar(&a.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
 	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
+	flags.DurationVar(&a.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store that wakes\n"+
+		"nobody (default 500ms)")
 	shared := flags.Bool("shared", false, "share the resource with others who share it")
 	flags.IntVar(&a.lock.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
 	flags.StringVar(&a.lock.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
@@ -57,6 +60,8 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 		switch {
 		case a.wait < 0:
 			return usagef("--wait %v is negative; 0 means not to wait", a.wait)
+		case flags.Changed("poll") && a.poll < time.Millisecond:
+			return usagef("--poll %v is less than 1ms", a.poll)
 		case a.lock.Limit < 0:
 			return usagef("--limit %d is negative", a.lock.Limit)
 		case a.lock.Limit > 0 && a.mode != holdfast.Shared:

@@ -32,7 +32,7 @@ func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, 
 	if !a.quiet && !a.once() {
 		k.line = newWaitLine()
 	}
-	o = k.observed(ctx, o)
+	o = k.options(ctx, o)
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		hold, err := k.ask(ctx, o)
 		if err == nil {
@@ -72,13 +72,14 @@ func (k *asking) ask(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, 
 	return lock(ctx, k.resource, &k.lock)
 }
 
-// observed returns the options with a Trace that sees every answer. The Client
+// options are those with --poll, and with a Trace that sees every answer. The Client
 // asks again by itself for a while, of which nobody else would hear.
-func (k *asking) observed(ctx context.Context, o *holdfast.Options) *holdfast.Options {
+func (k *asking) options(ctx context.Context, o *holdfast.Options) *holdfast.Options {
 	var opts holdfast.Options
 	if o != nil {
 		opts = *o
 	}
+	opts.Poll = k.poll
 	var trace holdfast.Trace
 	if opts.Trace != nil {
 		trace = *opts.Trace

@@ -17,7 +17,7 @@ import (
 
 // withOutages returns main for the command of scripts, which has one more kind of
 // store: outage:///PATH is the SQLite file, out of reach while PATH.down
-// exists. PATH.refused appears with the first refusal.
+// exists. PATH.refused has a byte for each refusal.
 func withOutages(main func()) func() {
 	return func() {
 		driver.Register("outage", func(ctx context.Context, u *url.URL) (driver.Store, error) {
@@ -50,7 +50,8 @@ func (s outages) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.G
 	}
 	g, err := s.Store.Acquire(ctx, q)
 	if errors.Is(err, driver.ErrHeld) {
-		if f, createErr := os.Create(s.file + ".refused"); createErr == nil {
+		if f, openErr := os.OpenFile(s.file+".refused", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); openErr == nil {
+			_, _ = f.WriteString("x")
 			_ = f.Close()
 		}
 	}
