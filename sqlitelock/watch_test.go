@@ -172,8 +172,10 @@ func TestWatchOtherProcess(t *testing.T) {
 	c.end()
 	slices.Sort(took)
 	t.Logf("from release to signal: median %v, the slowest of 100 %v", took[50], took[99])
-	if took[98] > 250*time.Millisecond { // a bound for any machine; benchmarks have the target
-		t.Errorf("signals take %v", took[98])
+	// A bound for any machine: on one that is busy a few take as long as it takes to
+	// get to run. Benchmarks have the target.
+	if took[50] > 250*time.Millisecond {
+		t.Errorf("signals take %v", took[50])
 	}
 }
 

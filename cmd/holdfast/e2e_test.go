@@ -25,9 +25,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A shell's background job ignores interrupts, and so would what it starts.
-	if signal.Ignored(os.Interrupt) {
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	// A shell's background job ignores interrupts, what nohup started ignores
+	// hangups, and so would what they start.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	// Scripts wait more than they work.
 	if err := flag.Set("test.parallel", "8"); err != nil {

@@ -5,19 +5,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
 func TestHangUp(t *testing.T) {
-	// What nohup started ignores it, and so would what that starts.
-	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-		t.Cleanup(func() { signal.Ignore(syscall.SIGHUP) })
-	}
 	const script = `trap 'n=$((n+1)); echo $n >>hups' HUP
 n=0
 : >runs

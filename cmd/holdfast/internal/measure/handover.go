@@ -60,7 +60,7 @@ type peer struct {
 func newPeer(ctx context.Context, open Open) (*peer, error) {
 	p := &peer{waits: make(chan struct{}, 1)}
 	var err error
-	p.client, err = open(ctx, &holdfast.Options{Trace: &holdfast.Trace{Attempt: p.attempted}})
+	p.client, err = open(ctx, &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{Attempt: p.attempted}})
 	if err != nil {
 		return nil, err
 	}
