@@ -33,6 +33,9 @@ const (
 	// cleanClosing is how long the cleaner goes on after Close began: that has to
 	// end by closePatience.
 	cleanClosing = closePatience - time.Second
+	// cleanCloseAsks is how often it asks then, with growing pauses from retryFirst
+	// on: what was on its way when Close began arrives after the first time.
+	cleanCloseAsks = 3
 )
 
 // cleaner is guarded by Client.mu.
@@ -54,12 +57,14 @@ type orphan struct {
 	ref    driver.HoldRef // without a token: it was never told
 	single bool           // at most one attempt may yet be granted: once found, it is over
 	held   bool           // it was granted, and only its release is unsure: any answer ends it
+	from   time.Duration  // a release has a delay until then, which may not be cut short
 	until  time.Duration  // when it is over
 	due    time.Duration  // the next release; or, of one that is over, when to forget it
 	pause  time.Duration
 	limit  time.Duration // of pause
 	over   bool
 	share  int           // it may be in batches of up to so many: fewer after each that failed
+	last   int           // releases that were answered since Close began
 	asked  chan struct{} // closed after the first release
 	told   bool          // asked is closed
 }
@@ -150,7 +155,7 @@ func (c *Client) adopt(ref driver.HoldRef, single bool, from, until time.Duratio
 		k.letGo()
 	}
 	o := &orphan{
-		ref: ref, single: single, due: from, until: until, asked: make(chan struct{}),
+		ref: ref, single: single, from: from, due: from, until: until, asked: make(chan struct{}),
 		pause: retryFirst, limit: min(max((until-from)/8, retryFirst), cleanLimit), share: batchSize,
 	}
 	k.orphans[ref.HoldID] = o
@@ -222,6 +227,7 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 	if closing && k.closeBy == 0 {
 		k.closeBy = now + cleanClosing
 		for _, o := range k.orphans {
+			o.pause = retryFirst
 			if o.held && o.until != never { // it ends by itself
 				o.until = min(o.until, now+lastChance)
 			}
@@ -236,7 +242,7 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 			o.tell()
 			delete(k.orphans, id)
 			continue
-		case !o.over && (closing || o.due <= now):
+		case !o.over && (o.due <= now || closing && o.last == 0):
 			batch = append(batch, o)
 		}
 		left = true
@@ -268,7 +274,7 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 func (c *Client) releaseBatch(i int, batch []*orphan) {
 	qs := make([]driver.ReleaseRequest, len(batch))
 	for n, o := range batch {
-		qs[n].HoldRef = o.ref
+		qs[n] = driver.ReleaseRequest{HoldRef: o.ref, After: max(o.from-c.clock(), 0)}
 	}
 	call := &attempt{parent: context.Background(), client: c, timeout: releasePatience}
 	c.mu.Lock()
@@ -291,11 +297,14 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 		err := outcome(results, err, n, func(r driver.ReleaseResult) error { return r.Err })
 		found := err == nil && results[n].Found
 		o.tell()
+		if err == nil && c.cleaner.closeBy != 0 {
+			o.last++
+		}
 		switch {
 		case err != nil && sent < o.until:
 			failed = true
 			o.share, o.due = max(len(batch)/8, 1), now
-		case found && o.single, err == nil && o.held, sent >= o.until, c.cleaner.closeBy != 0:
+		case found && o.single, err == nil && o.held, sent >= o.until, o.last == cleanCloseAsks:
 			o.share, o.over, o.due = batchSize, true, now+rememberOrphans
 		default:
 			o.share, o.due = batchSize, o.next(now)

@@ -246,3 +246,54 @@ func TestCloseWithOrphans(t *testing.T) {
 		}
 	})
 }
+
+// An acquire that was on its way when the Client was closed arrives a moment after
+// the first release.
+func TestCloseBeforeAcquireArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, late := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond} {
+			store := memlock.New(nil)
+			arrive := make(chan struct{})
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive}))
+			c := holdfast.New(f, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Lock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			time.AfterFunc(late, func() { close(arrive) })
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+			mustBeFree(t, store, "r")
+		}
+	})
+}
+
+// Close neither ends the delay of a release early nor waits for it.
+func TestCloseDuringDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		never := drivertest.Fault{HoldRequest: make(chan struct{}), LoseReply: true}
+		f := faulty(t, store, on(drivertest.Acquire, never, 1)) // so there is something to clean up
+		c := holdfast.New(f, nil)
+		h := lock(t, c, "r", nil)
+		if err := h.UnlockAfter(t.Context(), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		time.Sleep(10*time.Second - time.Since(began) - time.Millisecond)
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Error("Close ended the delay of UnlockAfter")
+		}
+		time.Sleep(time.Millisecond)
+		mustBeFree(t, store, "r")
+	})
+}

@@ -107,6 +107,18 @@ var clientMutants = []mutant{
 		test: "TestUnlockOfTheLost",
 	},
 	{
+		name: "as the Client closes a clean-up asks once", file: "cleaner.go",
+		old:  "cleanCloseAsks = 3",
+		new:  "cleanCloseAsks = 1",
+		test: "TestCloseBeforeAcquireArrives",
+	},
+	{
+		name: "as the Client closes a clean-up ends the delay of a release", file: "cleaner.go",
+		old:  "driver.ReleaseRequest{HoldRef: o.ref, After: max(o.from-c.clock(), 0)}",
+		new:  "driver.ReleaseRequest{HoldRef: o.ref}",
+		test: "TestCloseDuringDelay",
+	},
+	{
 		name: "a clean-up ends only if nobody has retaken the lock", file: "cleaner.go",
 		old:  "func(r driver.ReleaseResult) error { return r.Err }",
 		new:  "releaseErr",
