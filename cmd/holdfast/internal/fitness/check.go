@@ -39,7 +39,9 @@ func (c *check) run(ctx context.Context) {
 	began := time.Now()
 	for _, client := range []**holdfast.Client{&c.mine, &c.other} {
 		var err error
-		if *client, err = within(ctx, func(ctx context.Context) (*holdfast.Client, error) { return c.open(ctx, &holdfast.Options{NoSweep: true}) }); err != nil {
+		if *client, err = within(ctx, func(ctx context.Context) (*holdfast.Client, error) {
+			return c.open(ctx, &holdfast.Options{NoSweep: true})
+		}); err != nil {
 			c.failed("open", "it cannot be opened", err)
 			return
 		}
