@@ -1,93 +1,70 @@
 package sqlitelock
 
-import (
-	"database/sql/driver"
-	"time"
-)
+import "database/sql/driver"
 
-// maxLog is how large the log may grow before the store sees to it that it begins
-// anew. SQLite's own checkpoints do not get there while several processes write
-// all the time: before one is at the end of the log, it has grown. keptLog is what
-// is kept of it then, and reserves that much of the disk for later changes.
-const (
-	maxLog  = 8 << 20
-	keptLog = 4 << 20
-)
+// maxLog is how large the log may grow before it is to begin anew. SQLite keeps as
+// much of it then, which reserves that much of the disk for later changes. Its own
+// checkpoints are switched off: they come within a commit, a renewal's too, and never
+// get to the end of the log while several processes write all the time.
+const maxLog = 4 << 20
 
-// How long a log is left alone that could not begin anew, and how much it grows
-// meanwhile: little where others were in the way for a moment, for one of the next
-// tries meets none of them; more each time where somebody stays.
-const (
-	soon     = maxLog / 32
-	minLeave = time.Second
-	maxLeave = 30 * time.Second
-)
+// tryAfter is how much a log grows that could not begin anew until that is tried
+// again: little, for a try that meets a reader costs no more than a read.
+const tryAfter = maxLog / 16
 
-// tries says what came of the tries to have the log begin anew, and when the next is due.
-type tries struct {
-	same   int   // tries in a row that got no further
-	copied int64 // frames of the log that are in the file, after the last try
-	leave  time.Duration
-
-	size int64 // of the log at the last try
-	grow int64
-	next time.Time
-}
-
-// boundLog lets the log begin anew if it is large. That is a courtesy to the disk:
-// it waits for no reader that stays, for hours perhaps, as it would keep the write
-// lock from all others meanwhile. The log grows as long as the reader stays.
-func (s *store) boundLog(c *conn) {
-	t := &s.tries
+// boundLog sees to it that a large log begins anew. Nobody waits for that, least of
+// all a renewal: it syncs files, which may take long.
+func (s *store) boundLog() {
 	size := s.file.size.Load()
-	if size < t.size {
-		*t = tries{} // it has begun anew
-	}
-	if size <= maxLog || size < t.size+t.grow || time.Now().Before(t.next) {
+	if size <= maxLog {
 		return
 	}
-	anew, copied := s.restartLog(c)
-	switch {
-	case anew: // its size shows with the change after the next
-		*t = tries{size: size, grow: maxLog}
-	case copied < 0: // another process is at it
-		t.size, t.grow = size, soon
-	case copied != t.copied:
-		*t = tries{size: size, grow: soon, copied: copied}
-	case t.same < 3:
-		t.same++
-		t.size, t.grow = size, soon
-	default: // somebody still reads what was there some tries ago
-		t.size, t.grow = size, maxLog
-		t.leave = min(max(2*t.leave, minLeave), maxLeave)
-		t.next = time.Now().Add(t.leave)
+	c, free := s.keeper.tryGet()
+	if !free {
+		return // at it
 	}
+	if size < s.tried { // it has begun anew meanwhile
+		s.tried = 0
+	}
+	if s.tried > 0 && size < s.tried+tryAfter {
+		s.keeper.put(c)
+		return
+	}
+	s.tried = size
+	go func() { s.keeper.put(s.restartLog(c)) }()
 }
 
-// restartLog reports whether the log begins anew with the next change, and how much
-// of it is in the file. A restart has the write lock while it waits for readers, so
-// it comes only where a checkpoint that waits for nobody has got further than the
-// last: whoever reads then does not stay.
-func (s *store) restartLog(c *conn) (anew bool, copied int64) {
+// restartLog moves the log into the file, so that it begins anew with the next change.
+//
+// A checkpoint that waits for nobody comes first: if it finds a reader in the way, that
+// may stay for hours, and the log grows meanwhile. The second, which has the write lock
+// so that nobody writes any more, has little left to move, and waits only for readers
+// that came a moment ago, for as long as the keeper's connection says.
+//
+// Nobody is told of a failure. The log grows then, until a change fails that says why.
+func (s *store) restartLog(c *conn) *conn {
+	if c == nil {
+		if s.file.check() != nil {
+			return nil
+		}
+		var err error
+		if c, err = s.keeper.open(); err != nil {
+			return nil
+		}
+	}
 	s.reach(pointPassive)
-	_, copied = checkpoint(c, passiveSQL)
-	if copied == s.tries.copied {
-		return false, copied
+	if checkpoint(c, passiveSQL) {
+		s.reach(pointRestart)
+		checkpoint(c, restartSQL)
 	}
-	s.reach(pointRestart)
-	_ = c.script(waitSQL)
-	anew, n := checkpoint(c, restartSQL)
-	_ = c.script(waitNotSQL)
-	return anew, max(copied, n)
+	return c
 }
 
-// checkpoint reports whether it got to the end of the log, and how much of it is
-// in the file: -1 if that is not known.
-func checkpoint(c *conn, text string) (all bool, copied int64) {
-	var busy, frames int64
-	copied = -1
+// checkpoint reports whether it got to where the log ended when it began.
+func checkpoint(c *conn, text string) (all bool) {
+	var busy, frames, copied int64
 	err := c.query(text, func(row []driver.Value) error {
 		return integers(row, &busy, &frames, &copied)
 	})
-	return err == nil && busy == 0 && copied == frames, copied
+	return err == nil && busy == 0 && copied == frames
 }

@@ -1,63 +1,159 @@
 package sqlitelock_test
 
 import (
+	"context"
+	"database/sql"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// A reader that stays, such as a shell with an open transaction, costs disk and
-// nothing else: the log grows, no change waits for the reader, and few look whether
-// it has gone. Once it has, the log is bounded again.
-func TestReaderThatStays(t *testing.T) {
-	const step = 8 << 20
-	path := newFile(t)
-	var passive, restart atomic.Int64
-	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
-		switch p {
-		case sqlitelock.PointPassive:
-			passive.Add(1)
-		case sqlitelock.PointRestart:
-			restart.Add(1)
-		}
-	}})
-	size := func() int64 {
-		info, err := os.Stat(path + "-wal")
-		check(t, err)
-		return info.Size()
-	}
-	change := func() {
-		r := request("r", "a", time.Hour)
-		r.Details.Comment = strings.Repeat("x", 50<<10) // so that the log grows fast
-		ref, err := acquire(t.Context(), s, r)
-		check(t, err)
-		mustRelease(t, s, ref)
-	}
+// bound is how large the log may be, with what is written before it begins anew.
+const bound = 8 << 20
 
-	db := raw(t, path)
+func logSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path + "-wal")
+	check(t, err)
+	return info.Size()
+}
+
+// writeMuch makes a change that the log grows fast by.
+func writeMuch(t *testing.T, s driver.Store, resource string) {
+	t.Helper()
+	r := request(resource, "a", time.Hour)
+	r.Details.Comment = strings.Repeat("x", 50<<10)
+	ref, err := acquire(t.Context(), s, r)
+	check(t, err)
+	mustRelease(t, s, ref)
+}
+
+// renew must succeed as soon as holds with short TTLs need.
+func renew(t *testing.T, s driver.Store, ref driver.HoldRef) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	rs, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err == nil {
+		err = rs[0].Err
+	}
+	if err != nil {
+		t.Fatalf("renewal: %v", err)
+	}
+}
+
+// beginRead begins a transaction that reads, and stays open.
+func beginRead(t *testing.T, db *sql.DB) {
+	t.Helper()
 	rawExec(t, db, "BEGIN")
 	var n int
 	check(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM resources").Scan(&n))
-	change()
-	for size() < 2*step {
-		change()
-	}
-	// One when the log is large, and a few soon after that find the reader still there.
-	if n := passive.Load(); n < 1 || n > 5 {
-		t.Errorf("%d checkpoints were tried while the reader stayed, want 1 to 5", n)
-	}
-	if n := restart.Load(); n > 1 {
-		t.Errorf("%d changes took the write lock to wait for the reader, want 1 at most", n)
-	}
+}
 
-	rawExec(t, db, "COMMIT")
-	for deadline := time.Now().Add(time.Minute); size() > step; change() {
+// mustShrink writes until the log has begun anew.
+func mustShrink(t *testing.T, s driver.Store, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); logSize(t, path) > bound; writeMuch(t, s, "r") {
 		if time.Now().After(deadline) {
-			t.Fatalf("the reader has gone, and the log still has %d MB", size()>>20)
+			t.Fatalf("nobody reads, and the log still has %d MB", logSize(t, path)>>20)
 		}
 	}
+}
+
+// A reader that stays, such as a shell with an open transaction, costs disk and
+// nothing else: the log grows, and nobody takes the write lock to wait for the reader.
+// Once it has gone, the log is bounded again.
+func TestReaderThatStays(t *testing.T) {
+	path := newFile(t)
+	var restarts atomic.Int64
+	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
+		if p == sqlitelock.PointRestart {
+			restarts.Add(1)
+		}
+	}})
+	db := raw(t, path)
+	beginRead(t, db)
+	for writeMuch(t, s, "r"); logSize(t, path) <= 2*bound; {
+		writeMuch(t, s, "r")
+	}
+	if n := restarts.Load(); n > 0 {
+		t.Errorf("the write lock was taken %d times to wait for the reader", n)
+	}
+	rawExec(t, db, "COMMIT")
+	mustShrink(t, s, path)
+}
+
+// A reader that comes when only the write lock is missing is waited for once, and
+// so briefly that renewals come in time.
+func TestReaderThatComesBetween(t *testing.T) {
+	path := newFile(t)
+	db, other := raw(t, path), open(t, path)
+	var restarts atomic.Int64
+	reading := make(chan struct{})
+	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
+		if p == sqlitelock.PointRestart && restarts.Add(1) == 1 {
+			writeMuch(t, other, "other") // or the reader would need nothing of the log
+			beginRead(t, db)
+			close(reading)
+		}
+	}})
+	held := mustAcquire(t, s, "held", "a", time.Hour)
+	for {
+		writeMuch(t, s, "r")
+		renew(t, s, held)
+		select {
+		case <-reading:
+		default:
+			continue
+		}
+		if logSize(t, path) > 2*bound {
+			break
+		}
+	}
+	if n := restarts.Load(); n != 1 {
+		t.Errorf("the write lock was taken %d times to wait for the reader, want once", n)
+	}
+	rawExec(t, db, "COMMIT")
+	mustShrink(t, s, path)
+}
+
+// Nobody waits while the log is moved into the file, which lasts as long as the disk
+// takes.
+func TestNobodyWaitsForTheDisk(t *testing.T) {
+	path := newFile(t)
+	slow, begun := make(chan struct{}), make(chan struct{})
+	begin, mend := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(slow) })
+	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
+		if p == sqlitelock.PointPassive {
+			begin()
+			select {
+			case <-slow:
+			case <-time.After(20 * time.Second):
+				t.Error("changes waited for the disk")
+				mend()
+			}
+		}
+	}})
+	held := mustAcquire(t, s, "held", "a", time.Hour)
+	for at := false; !at; {
+		writeMuch(t, s, "r")
+		select {
+		case <-begun:
+			at = true
+		default:
+		}
+	}
+	renew(t, s, held)
+	for logSize(t, path) <= 2*bound {
+		writeMuch(t, s, "r")
+	}
+	renew(t, s, held)
+	mend()
+	mustShrink(t, s, path)
 }

@@ -132,7 +132,7 @@ func dsn(file string, fullSync bool) string {
 		"mode":         {"rw"},
 		"_synchronous": {synchronous},
 		"_error_rc":    {"1"},
-		"_pragma":      {fmt.Sprintf("journal_size_limit(%d)", keptLog)},
+		"_pragma":      {fmt.Sprintf("journal_size_limit(%d)", maxLog), "wal_autocheckpoint(0)"},
 	}.Encode()}
 	return u.String()
 }

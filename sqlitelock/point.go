@@ -7,8 +7,9 @@ type point string
 
 // A single change is one statement that is its own transaction: it passes
 // pointBegin, pointCommit and pointDone. Several changes together are BEGIN
-// IMMEDIATE to COMMIT and pass all but pointCheckpoint. A log that is large comes
-// to pointPassive after them, and to pointRestart if that got further than the last.
+// IMMEDIATE to COMMIT and pass all but pointCheckpoint. After a change that finds the
+// log large comes pointPassive, in a goroutine of its own, and pointRestart if no
+// reader was in the way.
 const (
 	pointBegin      point = "before BEGIN"
 	pointBegun      point = "after BEGIN"

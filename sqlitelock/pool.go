@@ -44,6 +44,16 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	return p.pop(), nil
 }
 
+// tryGet is get that does not wait.
+func (p *pool) tryGet() (c *conn, free bool) {
+	select {
+	case p.slots <- struct{}{}:
+		return p.pop(), true
+	default: // also once the pool is closed
+		return nil, false
+	}
+}
+
 func (p *pool) pop() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,7 @@ const (
 	idleIndexSQL   = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
 	walSQL         = "PRAGMA journal_mode = WAL"
 	dataVersionSQL = "PRAGMA data_version"
-	waitSQL        = "PRAGMA busy_timeout = 50"
-	waitNotSQL     = "PRAGMA busy_timeout = 0"
+	keeperSQL      = "PRAGMA busy_timeout = 20"
 	passiveSQL     = "PRAGMA wal_checkpoint(PASSIVE)"
 	restartSQL     = "PRAGMA wal_checkpoint(RESTART)"
 

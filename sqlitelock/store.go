@@ -29,9 +29,10 @@ type store struct {
 
 	line    base.Line // of those who write
 	after   time.Time // when the next of them may begin, unless it is urgent; who is in the line has it
-	tries   tries     // of checkpoints; who is in the line has it
 	writer  *pool
 	readers *pool
+	keeper  *pool // of the log
+	tried   int64 // size of the log at the keeper's last try; who has the keeper has it
 	watcher *watcher
 
 	closing  sync.Once
@@ -55,6 +56,16 @@ func newStore(path string, opts Options, sys system) *store {
 		return c, err
 	})
 	s.readers = newPool(maxReaders, dialed)
+	s.keeper = newPool(1, func() (*conn, error) {
+		c, err := dialed()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.script(keeperSQL); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+		return c, nil
+	})
 	s.watcher = newWatcher(s, dialed)
 	return s
 }
@@ -66,7 +77,7 @@ func (s *store) Traits() driver.Traits { return Traits() }
 // not for other processes.
 func (s *store) Close() error {
 	s.closing.Do(func() {
-		err := errors.Join(s.watcher.close(), s.readers.close())
+		err := errors.Join(s.watcher.close(), s.readers.close(), s.keeper.close())
 		s.reach(pointCheckpoint)
 		s.closeErr = s.wrap(errors.Join(err, s.writer.close()))
 	})

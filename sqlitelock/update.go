@@ -22,7 +22,7 @@ func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error
 	var freed []change
 	err := s.write(ctx, urgent, func(c *conn) error {
 		freed = freed[:0]
-		err := s.transact(c, func() error {
+		return s.transact(c, func() error {
 			for i := range us {
 				ch, err := s.decide(c, &us[i])
 				if err != nil {
@@ -34,12 +34,9 @@ func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error
 			}
 			return nil
 		})
-		if err == nil && !urgent {
-			s.boundLog(c)
-		}
-		return err
 	}, func(c *conn) bool { return s.keeps(c, us) })
 	s.line.Leave()
+	s.boundLog()
 	if err != nil {
 		return err
 	}
