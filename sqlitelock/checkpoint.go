@@ -1,6 +1,9 @@
 package sqlitelock
 
-import "database/sql/driver"
+import (
+	"context"
+	"database/sql/driver"
+)
 
 // maxLog is how large the log may grow before it is to begin anew. SQLite keeps as
 // much of it then, which reserves that much of the disk for later changes. Its own
@@ -32,6 +35,14 @@ func (s *store) boundLog() {
 	}
 	s.tried = size
 	go func() { s.keeper.put(s.restartLog(c)) }()
+}
+
+// emptyLog is for a disk without room for the log to grow. Once the log is in the file,
+// the next change is written over what it has.
+func (s *store) emptyLog(ctx context.Context) {
+	if c, err := s.keeper.get(ctx); err == nil {
+		s.keeper.put(s.restartLog(c))
+	}
 }
 
 // restartLog moves the log into the file, so that it begins anew with the next change.

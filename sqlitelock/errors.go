@@ -33,6 +33,9 @@ func busy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_PROTOCOL
 }
 
+// full reports that there is no room on the disk. Nothing was changed.
+func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
+
 // refused reports that SQLite did not accept a statement. The statements do not
 // change, so it is the schema that did.
 func refused(err error) bool {

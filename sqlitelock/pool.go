@@ -79,10 +79,15 @@ func (p *pool) put(c *conn) {
 // keeps the connection: as long as one is open nobody may delete the log, so that
 // a log which is another is one that somebody deleted nevertheless.
 func (p *pool) failed(c *conn) {
+	undo(c)
+	p.put(c)
+}
+
+// undo ends the transaction of a connection, if it has one.
+func undo(c *conn) {
 	if c != nil {
 		_ = c.script(rollbackSQL) // fails where there is nothing to undo
 	}
-	p.put(c)
 }
 
 // close waits until all connections are back and closes them. It is called once.

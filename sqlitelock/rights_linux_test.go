@@ -85,14 +85,44 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A disk that is really full.
-func TestFullDisk(t *testing.T) {
+// smallDisk returns the folder of a file system with little room.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("needs a small file system; only root can mount one: %v", err)
 	}
 	t.Cleanup(func() { check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
 
+// What is held stays held on a full disk: renewals need no more room than they have.
+// That goes for a file made just now and for one that was there.
+func TestRenewalsOnFullDisk(t *testing.T) {
+	dir := smallDisk(t)
+	path := filepath.Join(dir, "locks.db")
+	for _, what := range []string{"new file", "opened again"} {
+		t.Run(what, func(t *testing.T) {
+			s := open(t, path)
+			ref := mustAcquire(t, s, what, "a", time.Hour)
+			fill := filepath.Join(dir, "fill")
+			check(t, fillUp(fill))
+			for range 100 {
+				renew(t, s, ref)
+			}
+			if _, err := acquire(t.Context(), s, request(strings.Repeat("x", 1000), "a", time.Hour)); err != nil {
+				refused(t, err, path, "full")
+			}
+			renew(t, s, ref)
+			check(t, os.Remove(fill))
+			mustRelease(t, s, ref)
+		})
+	}
+}
+
+// A disk that is really full.
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t)
 	path := filepath.Join(dir, "locks.db")
 	s := open(t, path)
 	ref := mustAcquire(t, s, "first", "a", time.Hour)

@@ -45,6 +45,9 @@ func (s *store) prepare(ctx context.Context) error {
 			if err := s.create(c); err != nil {
 				return err
 			}
+			// What is only in the log needs room in the file later, when the disk may be
+			// full. A reader in the way puts that off, and no more.
+			checkpoint(c, passiveSQL)
 		}
 		if err := c.script(idleIndexSQL); err != nil { // older files have none
 			return err

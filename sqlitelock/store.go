@@ -128,14 +128,15 @@ const longChange = time.Millisecond
 // run tries f until it does not find the file busy, the time-out passes or ctx
 // ends. SQLite's own busy handler would sleep through the end of ctx. What is
 // urgent goes on until ctx ends, and is never long away from the lock, so that it
-// gets it before those who pause for longer.
+// gets it before those who pause for longer. Where the disk is full it is tried once
+// more in the space that the log already has.
 func (s *store) run(ctx context.Context, p *pool, urgent bool, f func(*conn) error, without func(*conn) bool) error {
 	c, err := p.get(ctx)
 	if err != nil {
 		return s.wrap(err)
 	}
 	start := time.Now()
-	wait := minWait
+	wait, emptied := minWait, false
 	for try := 1; ; try++ {
 		var err error
 		if c == nil {
@@ -149,6 +150,12 @@ func (s *store) run(ctx context.Context, p *pool, urgent bool, f func(*conn) err
 		if err == nil || errors.Is(err, driver.ErrDamaged) {
 			p.put(c)
 			return err
+		}
+		if urgent && full(err) && !emptied {
+			emptied = true
+			undo(c)
+			s.emptyLog(ctx)
+			continue
 		}
 		if !busy(err) {
 			p.failed(c)
