@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/eslock"
@@ -34,11 +36,27 @@ func New(t testing.TB, e engines.Engine) Node {
 	return Node{Engine: e, Base: base}.Dialing(t, nil)
 }
 
+var errEnded = errors.New("the test has ended")
+
 // Dialing is the node with connections of its own, that end with the test. nil: as
 // ever.
 func (n Node) Dialing(t testing.TB, dial func(ctx context.Context, network, address string) (net.Conn, error)) Node {
-	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}
-	t.Cleanup(transport.CloseIdleConnections)
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	// What is cleaned up after the test must not make connections that nobody ends.
+	var ended atomic.Bool
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if ended.Load() {
+			return nil, errEnded
+		}
+		return dial(ctx, network, address)
+	}
+	t.Cleanup(func() {
+		ended.Store(true)
+		transport.CloseIdleConnections()
+	})
 	n.Client = &http.Client{Transport: transport}
 	return n
 }

@@ -40,13 +40,20 @@ type spared struct {
 	n *Network
 }
 
-// Init implements driver.Initializer.
-func (s *spared) Init(ctx context.Context) error {
+// Init implements driver.Initializer. Like the Client it tries again: on a busy
+// machine what was cut before may take a driver longer than it gives a connection.
+func (s *spared) Init(ctx context.Context) (err error) {
 	defer s.n.Spare()()
-	if i, ok := s.Store.(driver.Initializer); ok {
-		return i.Init(ctx)
+	i, ok := s.Store.(driver.Initializer)
+	if !ok {
+		return nil
 	}
-	return nil
+	for range 3 {
+		if err = i.Init(ctx); err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // Watch implements driver.Watcher. A stream of signals that is cut gives a signal
