@@ -44,7 +44,9 @@ func TestNested(t *testing.T) {
 				ctx, cancel := outer.Bind(t.Context())
 				defer cancel()
 				began := time.Now()
-				inner, err := test.inner(context.WithValue(ctx, "some", "value"), c) //nolint:staticcheck // any key
+				within, stop := context.WithTimeout(context.WithValue(ctx, "some", "value"), time.Minute) //nolint:staticcheck // any key
+				defer stop()
+				inner, err := test.inner(within, c)
 				if took := time.Since(began); took > 0 {
 					t.Errorf("it took %v", took)
 				}
@@ -73,7 +75,9 @@ func TestNested(t *testing.T) {
 	t.Run("Do in Do", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClient(t, memlock.New(nil), nil)
-			err := c.Do(t.Context(), "a", nil, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := c.Do(ctx, "a", nil, func(ctx context.Context) error {
 				return c.Do(ctx, "b", nil, func(ctx context.Context) error {
 					return c.Do(ctx, "a", nil, func(context.Context) error { return errors.New("it ran") })
 				})
@@ -106,6 +110,8 @@ func TestNested(t *testing.T) {
 			}
 			ctx, cancel := outer.Bind(t.Context())
 			defer cancel()
+			ctx, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
 			writer := locking(t.Context(), c, "r", nil)
 			synctest.Wait()
 			inner, err := c.RLock(ctx, "r", nil)

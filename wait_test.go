@@ -300,7 +300,9 @@ func TestS31_waiter_times_out(t *testing.T) {
 				defer cancel()
 				head := locking(ctx, c, "r", nil)
 				synctest.Wait()
-				next := locking(t.Context(), c, "r", nil)
+				longer, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				next := locking(longer, c, "r", nil)
 				r := <-head
 				mustBeHeld(t, r.err)
 				if !errors.Is(r.err, context.DeadlineExceeded) {

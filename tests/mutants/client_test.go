@@ -161,6 +161,42 @@ var clientMutants = []mutant{
 		test: "TestSharedGoTogether",
 	},
 	{
+		name: "all who share go at once", file: "line.go",
+		old:  "for n := l.granted; n > 0 && w != nil",
+		new:  "for n := 1 << 30; n > 0 && w != nil",
+		test: "TestSharedThatAreRefused",
+	},
+	{
+		name: "those who share pass one who does not", file: "line.go",
+		old:  "w != nil && w.q.Mode == Shared && w.q.Limit == a.q.Limit; n--",
+		new:  "w != nil; n--",
+		test: "TestLineIsFIFO",
+	},
+	{
+		name: "those who share are counted through a refusal", file: "line.go",
+		old:  "l.asked, l.granted = a.heard, 0",
+		new:  "l.asked = a.heard",
+		test: "TestSharedThatAreRefused",
+	},
+	{
+		name: "nobody is told that he has become the first", file: "line.go",
+		old:  "\tif first {\n",
+		new:  "\tif first && false {\n",
+		test: "TestS31_waiter_times_out",
+	},
+	{
+		name: "nobody waits for himself", file: "nested.go",
+		old:  "if len(held) == 0 {",
+		new:  "if true {",
+		test: "TestNested",
+	},
+	{
+		name: "Do says nothing of its hold", file: "hold.go",
+		old:  "\tctx = context.WithValue(ctx, underKey{h.client}, &under{h, h.client.under(ctx)})\n",
+		new:  "",
+		test: "TestNested",
+	},
+	{
 		name: "a hint of 0 is a time to wait", file: "wait.go",
 		old:  "if held.RetryAfter > 0 && held",
 		new:  "if held.RetryAfter >= 0 && held",
