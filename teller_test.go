@@ -184,8 +184,11 @@ func TestTooMuchToTell(t *testing.T) {
 			Trace:  &holdfast.Trace{Acquired: func(*holdfast.Hold) { <-block; acquired++ }},
 		})
 		const locks = 30_000
-		for range locks {
+		for i := range locks {
 			unlock(t, lock(t, c, "r", nil))
+			if i == 0 {
+				synctest.Wait() // the Trace blocks from here on
+			}
 		}
 		close(block)
 		if err := c.Close(); err != nil {
