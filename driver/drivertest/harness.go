@@ -47,6 +47,11 @@ type Harness struct {
 	// itself, such as a network that fails; so no call may answer with a named
 	// error, ErrUnusable neither. nil: skipped.
 	Break func(t *testing.T) (mend func())
+	// BreakWrites has everything fail that the store writes, until mend is called,
+	// while what it reads is there: a disk that is full, a server that is read-only
+	// for a while or lacks copies. Somebody may have to mend it, so that calls may
+	// answer with ErrUnusable. It counts from when it has returned. nil: skipped.
+	BreakWrites func(t *testing.T) (mend func())
 	// Beside returns another handle on the same data, which Break does not cut off.
 	// The suite closes it. nil: there is none, and nothing happens while the store is
 	// cut off.

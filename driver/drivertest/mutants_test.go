@@ -357,7 +357,7 @@ func TestSuite(t *testing.T) {
 		s := newRuled(r)
 		h := &drivertest.Harness{
 			Store: s, Reopen: func(*testing.T) driver.Store { return handle{s} },
-			Break: s.Break, Beside: func(*testing.T) driver.Store { return beside{handle{s}} },
+			Break: s.Break, BreakWrites: s.BreakWrites, Beside: func(*testing.T) driver.Store { return beside{handle{s}} },
 			Restart: func(*testing.T) { s.crash() }, HoldCopies: s.HoldCopies,
 		}
 		if s.real = real; !real {

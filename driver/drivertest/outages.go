@@ -13,6 +13,7 @@ var outages = []subtest{
 	{"S22_restarted", restarted},
 	{"S22a_unreachable", unreachable},
 	{"S22a_wakes_after_outage", wakesAfterOutage},
+	{"S22b_writes_fail", writesFail},
 	{"S33_copies_get_nothing", copiesGetNothing},
 }
 
@@ -37,6 +38,12 @@ func once(s driver.Store) driver.Store {
 // outcome.
 func (b *bench) attempts(all []attempt) {
 	b.t.Helper()
+	b.try(all, b.unknown)
+}
+
+// try makes all attempts at the same time, and has each outcome judged.
+func (b *bench) try(all []attempt, judge func(what string, err error)) {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	outcomes := make([]chan []error, len(all))
@@ -50,7 +57,7 @@ func (b *bench) attempts(all []attempt) {
 		select {
 		case errs := <-outcomes[i]:
 			for _, err := range errs {
-				b.unknown(a.what, err)
+				judge(a.what, err)
 			}
 		case <-late.C:
 			b.t.Fatalf("%s goes on %v after its context ended", a.what, within)
@@ -199,6 +206,73 @@ func unreachable(b *bench) {
 		b.t.Errorf("the repeat was granted token %d, before it was %d", again.Token, held.Token)
 	}
 	b.renew(held.HoldRef, 2*b.long)
+	b.refused(b.request("held", "b"))
+	b.found(b.release(also.HoldRef, 0), true, "release")
+	b.acquire(free)
+}
+
+// What could not be written was not done, though the store could read all that it
+// decides by: nothing is granted, renewed, given up or swept. What needs no write may
+// be answered, and answered right.
+func writesFail(b *bench) {
+	b.needs(b.BreakWrites != nil, "way to have its writes fail")
+	held, also := b.acquire(b.request("held", "a")), b.acquire(b.request("also held", "a"))
+	b.acquire(b.request("expired", "a").ttl(b.short))
+	b.pass(b.short)
+	free, s := b.request("free", "a"), once(b.Store)
+	writes := []attempt{
+		acquiring("acquire of what is free", s, free),
+		acquiring("acquire of what has expired", s, b.request("expired", "b")),
+		renewing("renewal", s, 2*b.long, held),
+		renewing("renewals of two records", s, 2*b.long, held, also),
+		releasing("release", s, held),
+		releasing("releases in two records", s, held, also),
+		{"sweep that removed something", func(ctx context.Context) []error {
+			r, err := s.Sweep(ctx, driver.SweepRequest{Idle: b.long})
+			if err == nil && r == (driver.SweepResult{}) {
+				return nil // it has left all as it was
+			}
+			return []error{err}
+		}},
+	}
+	refusals := []attempt{
+		acquiring("acquire of what is held", s, b.request("held", "b")),
+		acquiring("acquire by the holder's lock ID", s, b.request("held", "a")),
+	}
+	repeats := []attempt{acquiring("repeat of a granted acquire", s, request(held.request))}
+	if b.Store.Traits().Shared {
+		writes = append(writes, acquiring("shared acquire", s, b.request("read", "a").shared(2)))
+	}
+	failed := func(what string, err error) {
+		b.t.Helper()
+		if !errors.Is(err, driver.ErrUnusable) {
+			b.unknown(what, err)
+		}
+	}
+	for range 2 {
+		before := fmt.Sprint(ends(b.list(driver.Filter{})))
+		mend := b.BreakWrites(b.t)
+		b.try(writes, failed)
+		b.try(refusals, func(what string, err error) {
+			if !errors.Is(err, driver.ErrHeld) {
+				failed(what, err)
+			}
+		})
+		b.try(repeats, func(what string, err error) {
+			if err != nil {
+				failed(what, err)
+			}
+		})
+		mend()
+		b.answers()
+		if after := fmt.Sprint(ends(b.list(driver.Filter{}))); before != after {
+			b.t.Errorf("list showed\n%s, and when writes went again\n%s", before, after)
+		}
+	}
+	b.insists(renewing("renewal", s, 2*b.long, held))
+	if again := b.acquire(request(held.request)); again.Token != held.Token {
+		b.t.Errorf("the repeat was granted token %d, before it was %d", again.Token, held.Token)
+	}
 	b.refused(b.request("held", "b"))
 	b.found(b.release(also.HoldRef, 0), true, "release")
 	b.acquire(free)

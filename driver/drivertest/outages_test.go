@@ -21,7 +21,10 @@ type answers interface {
 	driver.Initializer
 }
 
-var errCutOff = errors.New("connection reset by peer")
+var (
+	errCutOff = errors.New("connection reset by peer")
+	errFull   = errors.New("no space left on device")
+)
 
 // unanswered fails every call.
 type unanswered struct{ err error }
@@ -139,13 +142,31 @@ var outageMutants = map[string]mutant{
 	"a request is sent when the connection is back": {func(r *rules) {
 		r.cutOff = func(s *ruled) answers { return buffering{unanswered{errCutOff}, s} }
 	}, "S22a_unreachable"},
-	"a stream that was cut is not told of":     {func(r *rules) { r.reconnects = false }, "S22a_wakes_after_outage"},
-	"a watch never stops":                      {func(r *rules) { r.unwatches = false }, "watch_ends"},
-	"a release is told before it is on disk":   {loses(drivertest.Release), "S22_restarted"},
-	"a renewal is told before it is on disk":   {loses(drivertest.Renew), "S22_restarted"},
-	"a grant is told before copies have it":    {loses(drivertest.Acquire), "S33_copies_get_nothing"},
-	"a repeat is told before copies have it":   {unconfirmed(drivertest.Acquire), "S33_copies_get_nothing"},
-	"what moves no end is told before they do": {unconfirmed(drivertest.Renew), "S33_copies_get_nothing"},
+	"an acquire that is not written is granted": {unwritten(drivertest.Acquire, nil), "S22b_writes_fail"},
+	"an acquire that is not written is refused": {unwritten(drivertest.Acquire, &driver.HeldError{}), "S22b_writes_fail"},
+	"a renewal that is not written succeeds":    {unwritten(drivertest.Renew, nil), "S22b_writes_fail"},
+	"a renewal that is not written is lost":     {unwritten(drivertest.Renew, driver.ErrLost), "S22b_writes_fail"},
+	"a release that is not written succeeds":    {unwritten(drivertest.Release, nil), "S22b_writes_fail"},
+	"a sweep that is not written has swept":     {unwritten(drivertest.Sweep, nil), "S22b_writes_fail"},
+	"a stream that was cut is not told of":      {func(r *rules) { r.reconnects = false }, "S22a_wakes_after_outage"},
+	"a watch never stops":                       {func(r *rules) { r.unwatches = false }, "watch_ends"},
+	"a release is told before it is on disk":    {loses(drivertest.Release), "S22_restarted"},
+	"a renewal is told before it is on disk":    {loses(drivertest.Renew), "S22_restarted"},
+	"a grant is told before copies have it":     {loses(drivertest.Acquire), "S33_copies_get_nothing"},
+	"a repeat is told before copies have it":    {unconfirmed(drivertest.Acquire), "S33_copies_get_nothing"},
+	"what moves no end is told before they do":  {unconfirmed(drivertest.Renew), "S33_copies_get_nothing"},
+}
+
+// unwritten makes of a write that fails what it is not.
+func unwritten(mistaken drivertest.Op, outcome error) func(*rules) {
+	return func(r *rules) {
+		r.unwritten = func(op drivertest.Op, err error) error {
+			if op == mistaken {
+				return outcome
+			}
+			return err
+		}
+	}
 }
 
 // loses tells of what an Op wrote before it is where it outlives a crash.
@@ -184,6 +205,17 @@ func (s *ruled) Break(*testing.T) (mend func()) {
 			s.hub.SignalAll()
 		}
 	}
+}
+
+// BreakWrites fills its disk.
+func (s *ruled) BreakWrites(*testing.T) (mend func()) {
+	set := func(full bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.full = full
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // Init looks whether the data are there.

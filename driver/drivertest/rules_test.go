@@ -29,6 +29,9 @@ type rules struct {
 	grantsAnyMode bool
 	// cutOff answers while the data of the store cannot be reached.
 	cutOff func(*ruled) answers
+	// unwritten is what a call of this Op makes of a write that fails: the error to
+	// answer with, or nil.
+	unwritten func(op drivertest.Op, err error) error
 	// reconnects: when they can be again, all who watch are told.
 	reconnects bool
 	// unwatches: a watch ends with its context.
@@ -48,6 +51,7 @@ func sound() *rules {
 		wakes:      func(op drivertest.Op, _ bool) bool { return op == drivertest.Release || op == drivertest.Sweep },
 		watches:    true,
 		cutOff:     func(*ruled) answers { return unanswered{errCutOff} },
+		unwritten:  func(_ drivertest.Op, err error) error { return err },
 		reconnects: true,
 		unwatches:  true,
 		copies:     func(op drivertest.Op, changed bool) bool { return true },
@@ -64,6 +68,7 @@ type ruled struct {
 	now     time.Time
 	records map[string]model.Record
 	down    answers                 // instead of its own, or nil
+	full    bool                    // nothing can be written
 	late    []func()                // what was asked meanwhile and is done later
 	copied  map[string]model.Record // what is on disk, and on a copy of it
 	flow    chan struct{}           // closed as long as what is written gets there
@@ -125,7 +130,9 @@ func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	}
 	r, g, changed, err := s.rules.acquire(s.record(q.Resource), now, q)
 	if changed {
-		s.change(drivertest.Acquire, r, err != nil)
+		if failed := s.change(drivertest.Acquire, r, err != nil); err == nil {
+			err = failed
+		}
 	}
 	if err != nil {
 		s.mu.Unlock()
@@ -135,7 +142,10 @@ func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 }
 
 // change stores a record, and signals as the rules say.
-func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) {
+func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) error {
+	if s.full {
+		return s.rules.unwritten(op, errFull)
+	}
 	s.records[r.Resource] = r
 	select {
 	case <-s.flow:
@@ -147,6 +157,7 @@ func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) {
 	if s.rules.wakes(op, refused) && s.down == nil { // it is the stream that is down
 		s.hub.Signal(r.Resource)
 	}
+	return nil
 }
 
 func (s *ruled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
@@ -162,7 +173,7 @@ func (s *ruled) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		before := s.record(q.Resource)
 		var r model.Record
 		if r, results[i] = s.rules.renew(before, now, q); results[i].Err == nil {
-			s.change(drivertest.Renew, r, false)
+			results[i].Err = s.change(drivertest.Renew, r, false)
 			moved = moved || firstEnd(r) != firstEnd(before)
 		}
 	}
@@ -186,7 +197,7 @@ func (s *ruled) release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	for i, q := range qs {
 		var r model.Record
 		if r, results[i].Found = s.rules.release(s.record(q.Resource), now, q); results[i].Found {
-			s.change(drivertest.Release, r, false)
+			results[i].Err = s.change(drivertest.Release, r, false)
 		}
 	}
 	return results, nil
@@ -229,9 +240,21 @@ func (s *ruled) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	defer s.mu.Unlock()
 	for name, r := range s.records {
 		r, dropped, remove := s.rules.sweep(r, now, q.Idle)
+		switch {
+		case dropped == 0 && !remove:
+			continue
+		case s.full:
+			if err := s.rules.unwritten(drivertest.Sweep, errFull); err != nil {
+				return total, err
+			}
+			total.Holds += dropped
+			continue
+		}
 		s.records[name] = r
 		if dropped > 0 {
-			s.change(drivertest.Sweep, r, false)
+			if err := s.change(drivertest.Sweep, r, false); err != nil {
+				return total, err
+			}
 		}
 		total.Holds += dropped
 		if remove {

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"testing"
@@ -77,6 +78,15 @@ func cutOff(t *testing.T) *drivertest.Harness {
 		Break: func(*testing.T) (mend func()) {
 			n.Set(proxy.Silence)
 			return func() { n.Set(proxy.Fault{}) }
+		},
+		BreakWrites: func(t *testing.T) (mend func()) {
+			set := func(replicas string) {
+				if err := near.client.ConfigSet(context.WithoutCancel(t.Context()), "min-replicas-to-write", replicas).Err(); err != nil {
+					t.Error(err)
+				}
+			}
+			set("1") // which there is not
+			return func() { set("0") }
 		},
 		Restart: func(t *testing.T) { server.Restart(t) },
 	}
