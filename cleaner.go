@@ -30,6 +30,9 @@ const (
 	// rememberOrphans is for how long a refusal because of an orphan that is gone
 	// may yet arrive: as long as an attempt takes.
 	rememberOrphans = 10 * time.Second
+	// copiesArrive is for how long a request that was doubled on its way may arrive
+	// again: as long as an attempt takes.
+	copiesArrive = 10 * time.Second
 	// cleanClosing is how long the cleaner goes on after Close began: that has to
 	// end by closePatience.
 	cleanClosing = closePatience - time.Second
@@ -304,6 +307,10 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 		case err != nil && sent < o.until:
 			failed = true
 			o.share, o.due = max(len(batch)/8, 1), now
+		case found && o.single && !o.held && c.cleaner.closeBy == 0 && now < o.until:
+			// A copy of the request, as something on the way makes one, may come yet.
+			o.share, o.until = batchSize, min(o.until, now+copiesArrive)
+			o.due = o.until
 		case found && o.single, err == nil && o.held, sent >= o.until, o.last == cleanCloseAsks:
 			o.share, o.over, o.due = batchSize, true, now+rememberOrphans
 		default:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -295,5 +296,49 @@ func TestCloseDuringDelay(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 		mustBeFree(t, store, "r")
+	})
+}
+
+// doubled is a store whose acquires arrive again when the test says so.
+type doubled struct {
+	*memlock.Store
+	again chan struct{}
+}
+
+func (d doubled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	go func() {
+		<-d.again
+		_, _ = d.Store.Acquire(context.WithoutCancel(ctx), q)
+	}()
+	return d.Store.Acquire(ctx, q)
+}
+
+// An acquire that something on its way has doubled arrives again after it was found
+// and released.
+func TestDoubledAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := make(chan struct{})
+		store := memlock.New(nil)
+		f := faulty(t, doubled{store, again}, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}))
+		c := newClient(t, f, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := c.TryLock(ctx, "r", &holdfast.LockOptions{TTL: time.Hour}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		mustBeFree(t, store, "r")
+		close(again)
+		synctest.Wait()
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Fatal("the copy did not arrive")
+		}
+		time.Sleep(6 * time.Second)
+		mustBeFree(t, store, "r")
+		n := f.Calls(drivertest.Release)
+		time.Sleep(time.Hour)
+		if more := f.Calls(drivertest.Release) - n; more != 0 {
+			t.Errorf("%d releases more", more)
+		}
 	})
 }

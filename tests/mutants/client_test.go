@@ -59,6 +59,12 @@ var clientMutants = []mutant{
 		test: "TestS12_one_of_two_requests_late",
 	},
 	{
+		name: "a clean-up ends though a copy may come", file: "cleaner.go",
+		old:  "case found && o.single && !o.held && c.cleaner.closeBy == 0 && now < o.until:",
+		new:  "case false:",
+		test: "TestDoubledAcquire",
+	},
+	{
 		name: "attempts before the one that was granted are forgotten", file: "hold.go",
 		old:  "if a.unsure > 0 {\n\t\th.stray",
 		new:  "if false {\n\t\th.stray",
