@@ -46,7 +46,7 @@ func (l Load) Run(ctx context.Context) (LoadResult, error) {
 		}
 	}()
 	for range l.Resources {
-		c, err := l.Open(ctx, nil)
+		c, err := l.Open(ctx, &holdfast.Options{NoSweep: true})
 		if err != nil {
 			return r, err
 		}
