@@ -171,6 +171,14 @@ type traits struct {
 	Durable     bool   `json:"durable"`
 	Shared      bool   `json:"shared"`
 	Fencing     string `json:"fencing"`
+	Failover    string `json:"failover"` // empty: there is nothing to fail over to
+}
+
+func traitsOf(t driver.Traits) traits {
+	return traits{
+		Name: t.Name, Reach: string(t.Reach), ServerClock: t.ServerClock, Notifies: t.Notifies,
+		Durable: t.Durable, Shared: t.Shared, Fencing: string(t.Fencing), Failover: string(t.Failover),
+	}
 }
 
 // figures are null as far as they were not measured.
@@ -191,10 +199,7 @@ func checkedOf(where location, r fitness.Report) checked {
 		c.Findings = append(c.Findings, finding{f.Check, f.Result, f.Text})
 	}
 	if t := r.Traits; t.Name != "" {
-		c.Traits = &traits{
-			Name: t.Name, Reach: string(t.Reach), ServerClock: t.ServerClock, Notifies: t.Notifies,
-			Durable: t.Durable, Shared: t.Shared, Fencing: string(t.Fencing),
-		}
+		c.Traits = new(traitsOf(t))
 	}
 	if r.Clock != nil {
 		c.Figures.ClockAheadMs, c.Figures.ClockUncertaintyMs = new(milliseconds(r.Clock.Ahead)), new(milliseconds(r.Clock.GiveOrTake))

@@ -79,6 +79,8 @@ func locate(named string) (location, error) {
 	case lateAt(named):
 		return location{}, exitf(statusStore, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
+	case len(u.Scheme) < 2: // or it is the letter of a drive
+		return location{}, exitf(statusStore, "the store is no URL%s; holdfast stores shows how one is written", sqliteHint(named))
 	case reachOf(u.Scheme) == driver.Process:
 		return location{}, usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
@@ -86,6 +88,18 @@ func locate(named string) (location, error) {
 		l.file = sqliteFile(u)
 	}
 	return l, nil
+}
+
+// sqliteHint says how the path of a file becomes a URL. It repeats nothing that may
+// have a password in it.
+func sqliteHint(path string) string {
+	switch {
+	case strings.ContainsAny(path, "@?#%") || strings.HasPrefix(path, "//"):
+		return ": for a SQLite file write sqlite:PATH"
+	case strings.Contains(path, ":"): // C:\locks.db
+		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/")
+	}
+	return ": for that SQLite file write sqlite:" + path
 }
 
 // lateAt reports that an @ comes after the host of the URL. It may end a password

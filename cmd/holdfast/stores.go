@@ -44,7 +44,8 @@ func reachOf(scheme string) driver.Reach {
 }
 
 func newStores() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "stores",
 		Short: "List the kinds of store, what they promise and how their URLs are written",
 		Long: `Lists the kinds of store, what they promise and how their URLs are written.
@@ -58,9 +59,30 @@ Others on the machine can see a password on the command line, but not one in a
 variable or a file of yours.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return printed(encodeJSON(os.Stdout, storesListed()))
+			}
 			return printed(writeTable(os.Stdout, storesTable()))
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// listed is a kind of store in JSON. Scripts read it: a field may be added, none
+// changed.
+type listed struct {
+	traits
+	Schemes []string `json:"schemes"`
+	URL     string   `json:"url"`
+}
+
+func storesListed() []listed {
+	var all []listed
+	for _, s := range linked {
+		all = append(all, listed{traitsOf(s.traits), s.schemes, s.form})
+	}
+	return all
 }
 
 func storesTable() [][]string {
