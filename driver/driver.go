@@ -72,6 +72,10 @@ type Store interface {
 
 	// List yields the holds that match. It is not a snapshot: a hold that is
 	// there throughout is yielded at least once. It ends after the first error.
+	//
+	// What the loop's body does is the user's code, which may take long or call the
+	// store: while it runs the store keeps nothing that others wait for, no lock, no
+	// connection and no transaction, but has read a bounded page before it yields.
 	List(ctx context.Context, f Filter) iter.Seq2[Status, error]
 
 	// Sweep drops holds that no longer block and deletes the records of

@@ -39,7 +39,8 @@ type Backend interface {
 
 	// Scan yields the records that have holds: of the resource that is named, or of
 	// all if the name is empty. A record that is there throughout is yielded at
-	// least once. It may be followed by Update while it goes on, and ends after the
+	// least once. It may be followed by Update while it goes on, for as long as its
+	// caller likes, so that it keeps no lock while it yields, and ends after the
 	// first error. A damaged record hides no other: its error comes when all that
 	// can be read was yielded.
 	Scan(ctx context.Context, resource string) iter.Seq2[Entry, error]

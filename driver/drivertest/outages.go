@@ -38,20 +38,20 @@ func once(s driver.Store) driver.Store {
 // outcome.
 func (b *bench) attempts(all []attempt) {
 	b.t.Helper()
-	b.try(all, b.unknown)
+	b.try(patience, all, b.unknown)
 }
 
-// try makes all attempts at the same time, and has each outcome judged.
-func (b *bench) try(all []attempt, judge func(what string, err error)) {
+// try makes all attempts at the same time, for as long, and has each outcome judged.
+func (b *bench) try(long time.Duration, all []attempt, judge func(what string, err error)) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.t.Context(), long)
 	defer cancel()
 	outcomes := make([]chan []error, len(all))
 	for i, a := range all {
 		outcomes[i] = make(chan []error, 1)
 		go func() { outcomes[i] <- a.do(ctx) }()
 	}
-	late := time.NewTimer(patience + within)
+	late := time.NewTimer(long + within)
 	defer late.Stop()
 	for i, a := range all {
 		select {
@@ -252,13 +252,13 @@ func writesFail(b *bench) {
 	for range 2 {
 		before := fmt.Sprint(ends(b.list(driver.Filter{})))
 		mend := b.BreakWrites(b.t)
-		b.try(writes, failed)
-		b.try(refusals, func(what string, err error) {
+		b.try(patience, writes, failed)
+		b.try(patience, refusals, func(what string, err error) {
 			if !errors.Is(err, driver.ErrHeld) {
 				failed(what, err)
 			}
 		})
-		b.try(repeats, func(what string, err error) {
+		b.try(patience, repeats, func(what string, err error) {
 			if err != nil {
 				failed(what, err)
 			}

@@ -122,7 +122,7 @@ func (silent) List(context.Context, driver.Filter) iter.Seq2[driver.Status, erro
 	return func(func(driver.Status, error) bool) {}
 }
 
-// outageMutants are sound as long as nothing fails.
+// outageMutants are sound as long as nothing fails and nobody takes his time.
 var outageMutants = map[string]mutant{
 	"every failure is a success": {func(r *rules) {
 		r.cutOff = func(*ruled) answers { return agreeing{unanswered{errCutOff}} }
@@ -149,6 +149,7 @@ var outageMutants = map[string]mutant{
 	"a release that is not written succeeds":    {unwritten(drivertest.Release, nil), "S22b_writes_fail"},
 	"a sweep that is not written has swept":     {unwritten(drivertest.Sweep, nil), "S22b_writes_fail"},
 	"a stream that was cut is not told of":      {func(r *rules) { r.reconnects = false }, "S22a_wakes_after_outage"},
+	"a list locks the store while it is read":   {func(r *rules) { r.yieldsLocked = true }, "list_holds_up_nobody"},
 	"a watch never stops":                       {func(r *rules) { r.unwatches = false }, "watch_ends"},
 	"a release is told before it is on disk":    {loses(drivertest.Release), "S22_restarted"},
 	"a renewal is told before it is on disk":    {loses(drivertest.Renew), "S22_restarted"},

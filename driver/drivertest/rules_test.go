@@ -32,6 +32,8 @@ type rules struct {
 	// unwritten is what a call of this Op makes of a write that fails: the error to
 	// answer with, or nil.
 	unwritten func(op drivertest.Op, err error) error
+	// yieldsLocked: the store is locked while a list is read.
+	yieldsLocked bool
 	// reconnects: when they can be again, all who watch are told.
 	reconnects bool
 	// unwatches: a watch ends with its context.
@@ -220,7 +222,11 @@ func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 				all = append(all, s.rules.statuses(r, now, f)...)
 			}
 		}
-		s.mu.Unlock()
+		if s.rules.yieldsLocked {
+			defer s.mu.Unlock()
+		} else {
+			s.mu.Unlock()
+		}
 		for _, status := range all {
 			if !yield(status, nil) {
 				return

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ var views = []subtest{
 	{"list_shows_expired_only_if_asked", listExpired},
 	{"list_broken_off", listBrokenOff},
 	{"list_and_change", listAndChange},
+	{"list_holds_up_nobody", listHoldsUpNobody},
 	{"traits", traits},
 }
 
@@ -120,6 +122,37 @@ func listBrokenOff(b *bench) {
 	b.acquire(b.request("after", "a"))
 	if n := len(b.list(driver.Filter{})); n != 51 {
 		b.t.Errorf("list shows %d holds, want 51", n)
+	}
+}
+
+// Whoever takes his time over what a list yields is in nobody's way: all goes on
+// meanwhile, by this handle and by others.
+func listHoldsUpNobody(b *bench) {
+	h := b.acquire(b.request("r", "a"))
+	b.acquire(b.request("s", "a"))
+	s, other := b.Store, b.other()
+	all := []attempt{
+		acquiring("acquire", s, b.request("free", "a")),
+		acquiring("acquire by another handle", other, b.request("free too", "a")),
+		renewing("renewal", s, 2*b.long, h),
+		releasing("release by another handle", other, b.acquire(b.request("given up", "a"))),
+		listing("list", s, driver.Filter{}),
+		listing("list by another handle", other, driver.Filter{}),
+		{"sweep", func(ctx context.Context) []error {
+			_, err := s.Sweep(ctx, driver.SweepRequest{Idle: b.long})
+			return []error{err}
+		}},
+	}
+	for _, err := range b.Store.List(b.t.Context(), driver.Filter{}) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.try(within, all, func(what string, err error) {
+			if err != nil {
+				b.t.Errorf("%s, while another list is read: %v", what, err)
+			}
+		})
+		all = nil
 	}
 }
 
