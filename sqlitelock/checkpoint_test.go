@@ -15,7 +15,7 @@ import (
 )
 
 // bound is how large the log may be, with what is written before it begins anew.
-const bound = 8 << 20
+const bound = 6 << 20
 
 func logSize(t *testing.T, path string) int64 {
 	t.Helper()
@@ -121,6 +121,30 @@ func TestReaderThatComesBetween(t *testing.T) {
 	}
 	rawExec(t, db, "COMMIT")
 	mustShrink(t, s, path)
+}
+
+// What a sweep writes besides deletions is bounded too.
+func TestSweepBoundsLog(t *testing.T) {
+	path := newFile(t)
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
+		if p == sqlitelock.PointPassive {
+			begin()
+		}
+	}})
+	rawExec(t, raw(t, path), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3500)
+		INSERT INTO resources (resource, touched, token, listed) SELECT i || hex(zeroblob(450)), 1, 1, 1 FROM n`)
+	if logSize(t, path) < bound {
+		t.Fatal("the log is not large")
+	}
+	_, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: 200 * 365 * 24 * time.Hour}) // unlists all, and deletes none
+	check(t, err)
+	select {
+	case <-begun:
+	case <-time.After(30 * time.Second):
+		t.Error("the log is left as it is")
+	}
 }
 
 // Nobody waits while the log is moved into the file, which lasts as long as the disk

@@ -36,7 +36,6 @@ func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error
 		})
 	}, func(c *conn) bool { return s.keeps(c, us) })
 	s.line.Leave()
-	s.boundLog()
 	if err != nil {
 		return err
 	}
