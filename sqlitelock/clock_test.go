@@ -146,6 +146,36 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// A wall clock that was ahead when a record was deleted, and was set right since,
+// keeps no hold alive until it is there again; tokens rise all the same. That goes for
+// who opens the file later and for who had it open.
+func TestWallClockSetRightAfterDeletion(t *testing.T) {
+	path := newFile(t)
+	right := newMachine("", today, 0)
+	early := openOn(t, path, nil, right.Machine())
+	var last uint64
+	session(t, path, newMachine("", today.AddDate(1, 0, 0), 0), func(s driver.Store) {
+		ref := mustAcquire(t, s, "r", "a", time.Minute)
+		mustRelease(t, s, ref)
+		last = ref.Token
+		rawExec(t, raw(t, path), "DELETE FROM resources")
+	})
+	late := openOn(t, path, nil, right.Machine())
+	for _, s := range []driver.Store{late, early, late} {
+		ref := mustAcquire(t, s, "r", "a", time.Minute)
+		if ref.Token <= last {
+			t.Errorf("token %d after %d", ref.Token, last)
+		}
+		last = ref.Token
+		right.pass(time.Minute)
+		for _, s := range []driver.Store{late, early} {
+			if h, held := holder(t, s, "r"); held {
+				t.Errorf("the hold still has %v left after its TTL", h.Left)
+			}
+		}
+	}
+}
+
 // Deleted past the store, a record's token is remembered too.
 func TestFloorByHand(t *testing.T) {
 	path := newFile(t)

@@ -142,9 +142,12 @@ func (s *store) readClock(c *conn) (known bool, err error) {
 		if err := integers(row[1:], &base, &floor); err != nil || !ok {
 			return fmt.Errorf("%w: the row of table meta cannot be read", hf.ErrUnusable)
 		}
+		if s.clock.bootID == "" {
+			known = true // to wait for the floor would keep holds alive until the wall clock is there
+			return nil
+		}
 		s.clock.atLeast(model.Time(floor) + 1)
-		s.clock.base = model.Time(base)
-		known = boot == s.clock.bootID || s.clock.bootID == ""
+		s.clock.base, known = model.Time(base), boot == s.clock.bootID
 		return nil
 	})
 	if err == nil && rows != 1 {
