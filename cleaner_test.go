@@ -342,3 +342,28 @@ func TestDoubledAcquire(t *testing.T) {
 		}
 	})
 }
+
+// The same as the Client closes: it is on its way while Close releases the hold.
+func TestStrayAtClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
+		c := unswept(f, nil)
+		lock(t, c, "r", nil)
+		time.AfterFunc(5*time.Millisecond, func() { close(arrive) })
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if f.Calls(drivertest.Release) < 2 {
+			t.Error("the attempt did not arrive before the last release")
+		}
+		mustBeFree(t, store, "r")
+	})
+}

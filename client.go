@@ -247,6 +247,7 @@ func (c *Client) Close() error {
 			held = append(held, h)
 		}
 	}
+	c.work.Add(1) // until the cleaner has all that it is to do
 	for _, timer := range []*time.Timer{c.timer, c.sweeper} {
 		if timer != nil {
 			timer.Stop()
@@ -269,6 +270,12 @@ func (c *Client) Close() error {
 	}()
 	if !c.leaveHolds {
 		err = c.releaseHeld(held, left(closePatience))
+		for _, h := range held {
+			c.cleanStrays(h, 0)
+		}
+	}
+	c.work.Done()
+	if !c.leaveHolds {
 		within(ended, left(doPatience))
 		err = cmp.Or(err, c.releaseHeld(c.unreleased(running), left(closePatience)))
 	}

@@ -65,6 +65,12 @@ var clientMutants = []mutant{
 		test: "TestDoubledAcquire",
 	},
 	{
+		name: "Close forgets the attempts before the one that was granted", file: "client.go",
+		old:  "\t\t\tc.cleanStrays(h, 0)\n",
+		new:  "\t\t\t_ = h\n",
+		test: "TestStrayAtClose",
+	},
+	{
 		name: "attempts before the one that was granted are forgotten", file: "hold.go",
 		old:  "if a.unsure > 0 {\n\t\th.stray",
 		new:  "if false {\n\t\th.stray",
