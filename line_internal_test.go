@@ -58,7 +58,7 @@ func TestLinesLeaveNothing(t *testing.T) {
 			go func() { _, _ = c.Lock(ctx, "r", o) }()
 			synctest.Wait()
 		}
-		time.Sleep(20 * time.Second)
+		time.Sleep(5*time.Second + copiesArrive + rememberOrphans)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if len(c.lines)+len(c.cleaner.orphans)+len(c.schedule) != 0 {

@@ -31,7 +31,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		return driver.Grant{}, fmt.Errorf("shared lock of %q: %w", q.Resource, driver.ErrUnsupported)
 	}
 	a := &acquire{q: q}
-	err := s.update(ctx, q.Resource, false, a.decide)
+	a.update[0] = Update{Resource: q.Resource, Decide: a.decide}
+	err := s.one(ctx, a.update[:], false)
 	switch {
 	case errors.Is(a.refused, driver.ErrHeld):
 		// It was so when it was decided, whatever became of the note.
@@ -42,8 +43,10 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return a.grant, a.refused
 }
 
-// acquire is a request and what was decided about it last.
+// acquire is a request and what was decided about it last. What it needs is in one
+// allocation, here and in batch: a store in memory does little more.
 type acquire struct {
+	update  [1]Update
 	q       driver.AcquireRequest
 	grant   driver.Grant
 	refused error
@@ -63,71 +66,89 @@ func (a *acquire) decide(e Entry) Change {
 
 // Renew implements driver.Store.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
-	results := make([]driver.RenewResult, len(qs))
-	err := s.each(ctx, len(qs), true,
-		func(i int) string { return qs[i].Resource },
-		func(d *model.Draft, i int) (wake bool) {
-			results[i] = d.Renew(qs[i])
-			return false
+	b := &batch[driver.RenewRequest, driver.RenewResult]{
+		qs:       qs,
+		resource: func(q *driver.RenewRequest) string { return q.Resource },
+		apply: func(d *model.Draft, q *driver.RenewRequest) (r driver.RenewResult, wake bool) {
+			return d.Renew(*q), false
 		},
-		func(i int, err error) { results[i] = driver.RenewResult{Left: driver.Unknown, Err: err} })
-	return results, err
+		failed: func(err error) driver.RenewResult { return driver.RenewResult{Left: driver.Unknown, Err: err} },
+	}
+	return b.run(ctx, s, true)
 }
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-	results := make([]driver.ReleaseResult, len(qs))
-	err := s.each(ctx, len(qs), false,
-		func(i int) string { return qs[i].Resource },
-		func(d *model.Draft, i int) (wake bool) {
-			results[i] = driver.ReleaseResult{Found: d.Release(qs[i])}
-			return results[i].Found
+	b := &batch[driver.ReleaseRequest, driver.ReleaseResult]{
+		qs:       qs,
+		resource: func(q *driver.ReleaseRequest) string { return q.Resource },
+		apply: func(d *model.Draft, q *driver.ReleaseRequest) (r driver.ReleaseResult, wake bool) {
+			found := d.Release(*q)
+			return driver.ReleaseResult{Found: found}, found
 		},
-		func(i int, err error) { results[i] = driver.ReleaseResult{Err: err} })
-	return results, err
+		failed: func(err error) driver.ReleaseResult { return driver.ReleaseResult{Err: err} },
+	}
+	return b.run(ctx, s, false)
 }
 
-// each applies n requests to their resources, those on one resource in order and
-// in one change. fail is told the requests whose outcome is unknown.
-func (s *Store) each(
-	ctx context.Context, n int, urgent bool, resource func(int) string,
-	apply func(d *model.Draft, i int) (wake bool), fail func(int, error),
-) error {
+// batch applies requests to their resources, those on one resource in order and in
+// one change.
+type batch[Q, R any] struct {
+	qs       []Q
+	results  []R
+	resource func(*Q) string
+	apply    func(*model.Draft, *Q) (_ R, wake bool)
+	failed   func(error) R // of a request whose outcome is unknown
+
+	draft  model.Draft // of the record at hand
+	update [1]Update
+	result [1]R
+}
+
+func (b *batch[Q, R]) run(ctx context.Context, s *Store, urgent bool) ([]R, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	if n == 1 { // as most are
-		err := s.update(ctx, resource(0), urgent, func(e Entry) Change {
-			d := model.Edit(e.Record, e.Now)
-			wake := apply(&d, 0)
-			return put(&d, wake)
-		})
-		if err != nil {
-			fail(0, err)
+	if len(b.qs) == 1 { // as most have
+		b.results = b.result[:]
+		b.update[0] = Update{Resource: b.resource(&b.qs[0]), Decide: b.decideFirst}
+		if err := s.one(ctx, b.update[:], urgent); err != nil {
+			b.result[0] = b.failed(err)
 		}
-		return nil
+		return b.results, nil
 	}
-	groups := group(n, resource)
+	b.results = make([]R, len(b.qs))
+	groups := group(len(b.qs), func(i int) string { return b.resource(&b.qs[i]) })
 	us := make([]Update, len(groups))
 	for j, g := range groups {
-		us[j] = Update{Resource: resource(g[0]), Decide: func(e Entry) Change {
-			d := model.Edit(e.Record, e.Now)
-			wake := false
-			for _, i := range g {
-				wake = apply(&d, i) || wake
-			}
-			return put(&d, wake)
-		}}
+		us[j] = Update{
+			Resource: b.resource(&b.qs[g[0]]),
+			Decide:   func(e Entry) Change { return b.decide(e, g...) },
+		}
 	}
 	err := s.backend.Update(ctx, us, urgent)
 	for j, g := range groups {
 		if unknown := errors.Join(err, us[j].Err); unknown != nil {
 			for _, i := range g {
-				fail(i, unknown)
+				b.results[i] = b.failed(unknown)
 			}
 		}
 	}
-	return nil
+	return b.results, nil
+}
+
+func (b *batch[Q, R]) decideFirst(e Entry) Change { return b.decide(e, 0) }
+
+// decide applies the requests with these indexes to their record.
+func (b *batch[Q, R]) decide(e Entry, of ...int) Change {
+	b.draft = model.Edit(e.Record, e.Now)
+	wake := false
+	for _, i := range of {
+		var w bool
+		b.results[i], w = b.apply(&b.draft, &b.qs[i])
+		wake = wake || w
+	}
+	return put(&b.draft, wake)
 }
 
 func put(d *model.Draft, wake bool) Change {
@@ -154,10 +175,9 @@ func group(n int, resource func(int) string) [][]int {
 	return groups
 }
 
-// update makes one update.
-func (s *Store) update(ctx context.Context, resource string, urgent bool, decide func(Entry) Change) error {
-	us := [1]Update{{Resource: resource, Decide: decide}}
-	if err := s.backend.Update(ctx, us[:], urgent); err != nil {
+// one makes an update that is alone.
+func (s *Store) one(ctx context.Context, us []Update, urgent bool) error {
+	if err := s.backend.Update(ctx, us, urgent); err != nil {
 		return err
 	}
 	return us[0].Err
