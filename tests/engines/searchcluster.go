@@ -96,13 +96,29 @@ func (c *SearchCluster) Hosts(t testing.TB) string {
 	return strings.Join(hosts, ",")
 }
 
+// Last is one of the nodes, and its name, by which an index may be kept from it.
+func (c *SearchCluster) Last() (e Engine, name string) {
+	n := c.nodes[len(c.nodes)-1]
+	return n.Engine, n.name
+}
+
+// HoldReplica lets the node stand still that has the index's replica, until resume is
+// called. After half a minute the others would go on without it.
+func (c *SearchCluster) HoldReplica(t testing.TB) (resume func()) {
+	t.Helper()
+	c.Settle(t)
+	n := c.holder(t, replicaShard, nil)
+	n.Freeze(t)
+	return func() { n.Thaw(t) }
+}
+
 // FailOver kills the node that has the index's primary, and returns when the replica
 // has taken its place.
 func (c *SearchCluster) FailOver(t testing.TB) {
 	t.Helper()
-	c.dead = c.primary(t, nil)
+	c.dead = c.holder(t, primaryShard, nil)
 	c.dead.Stop()
-	c.primary(t, c.dead)
+	c.holder(t, primaryShard, c.dead)
 }
 
 // Rejoin starts the node that FailOver killed, with its data, and returns when the
@@ -130,9 +146,15 @@ func (c *SearchCluster) Settle(t testing.TB) {
 	})
 }
 
-// primary waits until the index's primary is on a node, which is another one than
-// that, and returns it.
-func (c *SearchCluster) primary(t testing.TB, other *searchNode) (found *searchNode) {
+// The kinds of shards, as nodes name them.
+const (
+	primaryShard = "p"
+	replicaShard = "r"
+)
+
+// holder waits until the index's shard is on a node, which is another one than that,
+// and returns it.
+func (c *SearchCluster) holder(t testing.TB, shard string, other *searchNode) (found *searchNode) {
 	t.Helper()
 	c.eventually(t, func(ctx context.Context) error {
 		var shards []struct{ Prirep, State, Node string }
@@ -141,13 +163,13 @@ func (c *SearchCluster) primary(t testing.TB, other *searchNode) (found *searchN
 		}
 		for _, s := range shards {
 			for _, n := range c.nodes {
-				if s.Prirep == "p" && s.State == "STARTED" && s.Node == n.name && n != other {
+				if s.Prirep == shard && s.State == "STARTED" && s.Node == n.name && n != other {
 					found = n
 					return nil
 				}
 			}
 		}
-		return fmt.Errorf("no node has the primary: %+v", shards)
+		return fmt.Errorf("no node has the shard %s: %+v", shard, shards)
 	})
 	return found
 }

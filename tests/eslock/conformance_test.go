@@ -15,7 +15,11 @@ import (
 // harness opens stores whose requests go by via, and looks after their index by
 // the node.
 func (n node) harness(t *testing.T, via eslock.Performer) *drivertest.Harness {
-	opts := &eslock.Options{Index: n.Index(t)}
+	return n.harnessOf(n.Index(t), via)
+}
+
+func (n node) harnessOf(index string, via eslock.Performer) *drivertest.Harness {
+	opts := &eslock.Options{Index: index}
 	return &drivertest.Harness{
 		Store:  eslock.New(via, opts),
 		Reopen: func(*testing.T) driver.Store { return eslock.New(via, opts) },

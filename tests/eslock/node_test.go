@@ -24,6 +24,7 @@ func TestNode(t *testing.T) {
 	engines.SearchServers(t, func(t *testing.T, server *engines.SearchServer) {
 		t.Run("compiled once", func(t *testing.T) { compiledOnce(t, newNode(t, server.Engine)) })
 		t.Run("crash", func(t *testing.T) { crash(t, server) })
+		t.Run("restarted", func(t *testing.T) { restarted(t, server) })
 		t.Run("blocks", func(t *testing.T) { blocks(t, newNode(t, server.Engine)) })
 		t.Run("no field data of IDs", func(t *testing.T) { noFieldData(t, newNode(t, server.Engine)) })
 		t.Run("red again", func(t *testing.T) { redAgain(t, newNode(t, server.Engine)) })
