@@ -25,18 +25,18 @@ import (
 type Network struct {
 	t      testing.TB
 	server *toxiproxy.ApiServer
-	id     int64         // by which toxics find it
-	over   chan struct{} // closed when the test ends
+	id     int64 // by which toxics find it
 	pipes  sync.WaitGroup
+	newest sync.Map // of *connection, by the server
 
 	mu      sync.Mutex
-	open    int // pipes
-	lost    int // pieces
+	open    map[*connection]int // pipes
+	over    bool                // the test is
+	lost    int                 // pieces
 	rnd     *rand.Rand
 	fault   Fault
 	spared  int
-	cuts    int           // how often all connections were cut
-	changed chan struct{} // closed, and made anew, when any of these changes
+	changed chan struct{} // closed, and made anew, when the fault may be another one
 	proxies map[string]*toxiproxy.Proxy
 }
 
@@ -48,13 +48,13 @@ func New(t testing.TB) *Network {
 	t.Logf("network: seed %#x", seed)
 	n := &Network{
 		t: t, server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
-		over: make(chan struct{}), changed: make(chan struct{}),
-		rnd: rand.New(rand.NewPCG(seed, 0)), proxies: make(map[string]*toxiproxy.Proxy),
+		changed: make(chan struct{}), rnd: rand.New(rand.NewPCG(seed, 0)),
+		open: make(map[*connection]int), proxies: make(map[string]*toxiproxy.Proxy),
 	}
 	n.register()
 	t.Cleanup(func() {
 		n.mu.Lock()
-		close(n.over)
+		n.over = true
 		n.mu.Unlock()
 		n.Refuse()
 		n.pipes.Wait()
@@ -91,8 +91,8 @@ func (n *Network) through(server string) (string, error) {
 	if !ok {
 		p = toxiproxy.NewProxy(n.server, server, "127.0.0.1:0", server)
 		for _, stream := range []string{"upstream", "downstream"} {
-			toxic := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {"network": %d, "replies": %t}}`,
-				toxicType, stream, n.id, stream == "downstream")
+			toxic := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {"network": %d, "server": %q, "replies": %t}}`,
+				toxicType, stream, n.id, server, stream == "downstream")
 			if _, err := p.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 				return "", err
 			}
@@ -112,9 +112,18 @@ func (n *Network) Set(f Fault) {
 	n.change(func() { n.fault = f })
 }
 
-// Cut ends all connections that are open, in the same way. New ones can be made.
+// Cut ends all connections that are open, in the same way, those of which a side reads
+// nothing when it does. New ones can be made.
 func (n *Network) Cut() {
-	n.change(func() { n.cuts++ })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut()
+}
+
+func (n *Network) cut() {
+	for c := range n.open {
+		c.end()
+	}
 }
 
 // Spare suspends the fault until the function it returns is called, for what must
@@ -131,6 +140,7 @@ func (n *Network) Refuse() {
 	for _, p := range n.proxies {
 		p.Stop()
 	}
+	n.cut()
 }
 
 // Accept ends Refuse: servers are reached where they were before.
@@ -153,23 +163,23 @@ func (n *Network) change(do func()) {
 	n.changed = make(chan struct{})
 }
 
-// enter counts a pipe, unless the test is over.
-func (n *Network) enter() bool {
+// enter counts a pipe of the connection, unless the test is over.
+func (n *Network) enter(c *connection) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	select {
-	case <-n.over:
+	if n.over {
 		return false
-	default:
-		n.pipes.Add(1)
-		n.open++
-		return true
 	}
+	n.pipes.Add(1)
+	n.open[c]++
+	return true
 }
 
-func (n *Network) leave() {
+func (n *Network) leave(c *connection) {
 	n.mu.Lock()
-	n.open--
+	if n.open[c]--; n.open[c] == 0 {
+		delete(n.open, c)
+	}
 	n.mu.Unlock()
 	n.pipes.Done()
 }
@@ -178,14 +188,14 @@ func (n *Network) leave() {
 func (n *Network) Idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.open == 0
+	return len(n.open) == 0
 }
 
-// state is what a pipe must know before it waits.
-func (n *Network) state() (changed <-chan struct{}, cuts int) {
+// changes is closed when the fault may be another one.
+func (n *Network) changes() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.changed, n.cuts
+	return n.changed
 }
 
 // fate is what becomes of a piece.

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -56,6 +57,40 @@ func serve(t *testing.T) *server {
 	})
 	t.Cleanup(func() { l.Close(); all.Wait() })
 	return s
+}
+
+// flood is a server that reads nothing, and writes until nothing more is taken: that
+// is when full is closed.
+func flood(t *testing.T) (s *server, full <-chan struct{}) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stuffed, over := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		stuff(conn)
+		close(stuffed)
+		<-over
+	})
+	t.Cleanup(func() { l.Close(); close(over); all.Wait() })
+	return &server{address: l.Addr().String()}, stuffed
+}
+
+// stuff writes until nothing is taken for a while.
+func stuff(conn net.Conn) {
+	piece := make([]byte, 1<<20)
+	for conn.SetWriteDeadline(time.Now().Add(short)) == nil {
+		if _, err := conn.Write(piece); err != nil {
+			return
+		}
+	}
 }
 
 // client asks one line after the other.
@@ -145,6 +180,35 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is on its way holds nobody up when there is nobody whom it could reach.
+func TestNobodyReads(t *testing.T) {
+	for name, over := range map[string]func(n *proxy.Network, c *client){
+		"the client leaves": func(_ *proxy.Network, c *client) { c.Close() },
+		"all are refused":   func(n *proxy.Network, c *client) { stuff(c); n.Refuse() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := proxy.New(t)
+			s, full := flood(t)
+			c := dial(t, n, s)
+			<-full
+			over(n, c)
+			ask.Until(t, "no connection is open", n.Idle)
+		})
+	}
+}
+
+// Nor does what is slow.
+func TestSlowIsCut(t *testing.T) {
+	n := proxy.New(t)
+	c := dial(t, n, serve(t))
+	n.Set(proxy.Slow(time.Hour))
+	if err := c.ask(short); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("error %v within %v", err, short)
+	}
+	n.Cut()
+	ask.Until(t, "no connection is open", n.Idle)
 }
 
 func TestSlow(t *testing.T) {

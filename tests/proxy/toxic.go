@@ -18,8 +18,34 @@ func init() { toxics.Register(toxicType, new(toxic)) }
 
 // toxic is made by toxiproxy, of its attributes in JSON.
 type toxic struct {
-	Network int64 `json:"network"`
-	Replies bool  `json:"replies"` // to the client, else to the server
+	Network int64  `json:"network"`
+	Server  string `json:"server"`
+	Replies bool   `json:"replies"` // to the client, else to the server
+}
+
+// connection is what its two directions have in common. What one of them has on its
+// way may wait for a reader that is gone, of which toxiproxy tells nobody: when the
+// other direction has ended, so has this one.
+type connection struct {
+	gone chan struct{} // closed when it has ended
+	once sync.Once
+}
+
+func (c *connection) end() { c.once.Do(func() { close(c.gone) }) }
+
+// NewState implements toxics.StatefulToxic. Toxiproxy asks for a connection's
+// requests, and then for its replies, before the proxy takes another one.
+func (x *toxic) NewState() any {
+	found, ok := networks.Load(x.Network)
+	if !ok {
+		return nil
+	}
+	n := found.(*Network)
+	if !x.Replies {
+		n.newest.Store(x.Server, &connection{gone: make(chan struct{})})
+	}
+	c, _ := n.newest.Load(x.Server)
+	return c
 }
 
 // GetBufferSize implements toxics.BufferedToxic: as many pieces can be delayed at
@@ -36,15 +62,17 @@ func (n *Network) unregister() { networks.Delete(n.id) }
 
 // Pipe implements toxics.Toxic for one direction of one connection.
 func (x *toxic) Pipe(stub *toxics.ToxicStub) {
+	c, _ := stub.State.(*connection)
 	found, ok := networks.Load(x.Network)
-	if !ok || !found.(*Network).enter() { // the test is over
+	if c == nil || !ok || !found.(*Network).enter(c) { // the test is over
 		end(stub)
 		return
 	}
 	n := found.(*Network)
-	defer n.leave()
+	defer n.leave(c)
+	defer c.end()
 	lost := false
-	changed, cuts := n.state()
+	changed := n.changes()
 	for {
 		select {
 		case piece := <-stub.Input:
@@ -58,39 +86,38 @@ func (x *toxic) Pipe(stub *toxics.ToxicStub) {
 				return
 			case effect == Vanish || lost:
 				lost = true
-			case !n.pass(stub, piece, f.Delay):
+			case !c.pass(stub, piece, f.Delay):
 				end(stub)
 				return
 			}
 		case <-changed:
-			before := cuts
-			changed, cuts = n.state()
-			if lost || cuts != before {
+			if lost {
 				end(stub)
 				return
 			}
-		case <-n.over:
+			changed = n.changes()
+		case <-c.gone:
 			end(stub)
 			return
 		}
 	}
 }
 
-// pass sends the piece on, that long after it came, unless the test ends.
-func (n *Network) pass(stub *toxics.ToxicStub, piece *stream.StreamChunk, delay time.Duration) bool {
+// pass sends the piece on, that long after it came, unless the connection ends.
+func (c *connection) pass(stub *toxics.ToxicStub, piece *stream.StreamChunk, delay time.Duration) bool {
 	if delay > 0 {
 		t := time.NewTimer(delay - time.Since(piece.Timestamp))
 		defer t.Stop()
 		select {
 		case <-t.C:
-		case <-n.over:
+		case <-c.gone:
 			return false
 		}
 	}
 	select {
 	case stub.Output <- piece:
 		return true
-	case <-n.over:
+	case <-c.gone:
 		return false
 	}
 }
