@@ -14,6 +14,9 @@ const (
 	maxLook = 40 * time.Millisecond
 	slower  = 32 // each look that finds nothing new makes the next later by this part
 	share   = 20 // a file that changes all the time costs at most this part of the time
+	// maxPause bounds that: a look takes long where others have the processor, too,
+	// and who waits for a signal need not wait for many times that.
+	maxPause = 250 * time.Millisecond
 	// quiet is for how long to look for what a hint was about.
 	quiet = time.Second
 	// restLook is how often to look while hints are waited for.
@@ -38,7 +41,7 @@ func (w *watcher) run() {
 			_ = w.hangUp() // what failed is tried anew, on a new connection
 			w.pace = pace{wait: retryAfter}
 		case changed:
-			w.pace = pace{wait: max(minLook, share*time.Since(start))}
+			w.pace = pace{wait: min(max(minLook, share*time.Since(start)), maxPause)}
 		default:
 			w.slowDown()
 		}
