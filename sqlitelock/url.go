@@ -38,6 +38,13 @@ var parameters = map[string]func(o *Options, value string) error{
 	},
 }
 
+// File returns the path of the file that a sqlite URL names, relative as it stands
+// there, without looking for it. A URL that Open would refuse is driver.ErrInvalid.
+func File(u *url.URL) (path string, err error) {
+	path, _, err = parseURL(u)
+	return path, err
+}
+
 // parseURL reads sqlite:///absolute/path and sqlite:relative/path. Its errors
 // wrap driver.ErrInvalid and repeat of the URL no more than parameters.
 func parseURL(u *url.URL) (path string, opts *Options, err error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 // local is the store of whoever names none: a file of this user on this host.
@@ -85,7 +86,7 @@ func locate(named string) (location, error) {
 		return location{}, usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
-		l.file = sqliteFile(u)
+		l.file, _ = sqlitelock.File(u) // what is wrong with it the store says when it is opened
 	}
 	return l, nil
 }
@@ -122,18 +123,6 @@ func localFile() (string, error) {
 		state = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(state, "holdfast", "holdfast.db"), nil
-}
-
-// sqliteFile is the file that a sqlite URL names.
-func sqliteFile(u *url.URL) string {
-	path := u.Path
-	if u.Opaque != "" {
-		path, _ = url.PathUnescape(u.Opaque) // relative; empty if malformed
-	}
-	if drive := strings.TrimPrefix(path, "/"); filepath.VolumeName(drive) != "" {
-		path = drive // sqlite:///C:/dir/file.db
-	}
-	return path
 }
 
 // empty reports that the store is a file that nobody has made yet. Looking at it

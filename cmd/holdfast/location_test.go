@@ -18,13 +18,13 @@ func TestLocate(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", state)
 	file := filepath.Join(state, "holdfast", "holdfast.db")
 	for named, want := range map[string]string{
-		"local":                   file,
-		"sqlite:///a/b%20c.db":    "/a/b c.db",
-		"sqlite:/a/b.db":          "/a/b.db",
-		"sqlite:b%23.db?x=y":      "b#.db",
-		"redis://u:p@host/0":      "",
-		"sqlite:%zz":              "",
-		"sqlite:///a/b.db?x=%2fz": "/a/b.db",
+		"local":                              file,
+		"sqlite:///a/b%20c.db":               "/a/b c.db",
+		"sqlite:/a/b.db":                     "/a/b.db",
+		"sqlite:b%23.db?network-fs=allow":    "b#.db",
+		"redis://u:p@host/0":                 "",
+		"sqlite:%zz":                         "",
+		"sqlite:///a/b.db?busy-timeout=%35s": "/a/b.db",
 	} {
 		l, err := locate(named)
 		if err != nil {
