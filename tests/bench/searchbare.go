@@ -110,7 +110,7 @@ func (b *bareSearch) send(ctx context.Context, u bareUpdate, body []byte) (token
 		Result string
 		Get    struct {
 			Source struct {
-				Holdfast struct{ Token json.Number }
+				Holdfast struct{ Answer struct{ Token json.Number } }
 			} `json:"_source"`
 		}
 	}
@@ -120,5 +120,5 @@ func (b *bareSearch) send(ctx context.Context, u bareUpdate, body []byte) (token
 	if reply.Result != "created" && reply.Result != "updated" {
 		return nil, fmt.Errorf("an update changed nothing: %s", text)
 	}
-	return []byte(reply.Get.Source.Holdfast.Token), nil
+	return []byte(reply.Get.Source.Holdfast.Answer.Token), nil
 }
