@@ -54,10 +54,10 @@ func (s *store) emptyLog(ctx context.Context) {
 //
 // Nobody is told of a failure. The log grows then, until a change fails that says why.
 func (s *store) restartLog(c *conn) *conn {
+	if s.file.check() != nil {
+		return c // what is in this log must not get into that file
+	}
 	if c == nil {
-		if s.file.check() != nil {
-			return nil
-		}
 		var err error
 		if c, err = s.keeper.open(); err != nil {
 			return nil
