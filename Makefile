@@ -7,6 +7,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 LINT_VERSION := v2.15.0
+ACTIONLINT_VERSION := v1.7.12
 VULN_VERSION := v1.9.0
 LINT := $(CURDIR)/.cache/golangci-lint-$(LINT_VERSION)/golangci-lint
 
@@ -122,8 +123,9 @@ cross: ## go vet of every module, and a build of the command, for linux, darwin 
 		GOOS=$$os go -C cmd/holdfast build -o /dev/null .; \
 	done
 
-lint: $(LINT) ## golangci-lint in every module
+lint: $(LINT) ## golangci-lint in every module, and actionlint of the workflows
 	@$(call each,$(MODULES),$(LINT) run --config $(CURDIR)/.golangci.yml ./...)
+	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION) -shellcheck= -pyflakes=
 
 $(LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
