@@ -17,6 +17,7 @@ func FuzzReply(f *testing.F) {
 		reply(noop, "", `,"damage":"x"`), reply(updated, "", ""), reply("deleted", "", ""),
 		`{"error":{"type":"document_missing_exception","reason":"x"}}`, `{"error":"x"}`, `{"items":[]}`, "null", "<html>",
 		`{"items":[{"update":{"_id":"r"}}]}`, `{"_id":"r","result":"noop","get":{"_source":{"holdfast":{"answer":{"token":1e400}}}}}`,
+		`{"_id":"r","result":"updated","get":{"_source":{"holdfast":{"answer":{"time":1,"token":1,"ends":[],"found":[null]}}}}}`,
 	} {
 		f.Add(text, 200)
 		f.Add(text, 404)

@@ -154,7 +154,10 @@ func (it *item) outcome(st *statement, d document, asks int) outcome {
 		}
 		return o
 	}
-	if why := st.check(a, asks); why != "" {
+	if a.Ends != nil && len(a.Ends) != asks || a.Found != nil && (len(a.Found) != asks || slices.Contains(a.Found, nil)) {
+		return fail("it is not about what was asked")
+	}
+	if why := st.check(a); why != "" {
 		return fail("%s", why)
 	}
 	o.end, o.swept = model.NoEnd, a.Swept
@@ -173,7 +176,7 @@ func damaged(d document, why string) error {
 
 // isGranted says what is wrong with the answer about a hold that was granted, or
 // "".
-func isGranted(a *answerJSON, _ int) string {
+func isGranted(a *answerJSON) string {
 	switch {
 	case a.Token == nil || *a.Token <= 0 || *a.Token > driver.MaxToken:
 		return "no token"
@@ -188,9 +191,9 @@ func (a *answerJSON) ahead(end int64) bool { return end > *a.Time && end <= maxM
 
 // hasEnds says what is wrong with the answer about holds some of which were
 // renewed, or "".
-func hasEnds(a *answerJSON, asks int) string {
-	if len(a.Ends) != asks {
-		return fmt.Sprintf("%d ends of %d holds", len(a.Ends), asks)
+func hasEnds(a *answerJSON) string {
+	if a.Ends == nil {
+		return "no ends"
 	}
 	renewed := false
 	for _, end := range a.Ends {
@@ -205,14 +208,14 @@ func hasEnds(a *answerJSON, asks int) string {
 	return ""
 }
 
-func hasFound(a *answerJSON, asks int) string {
-	if len(a.Found) != asks || slices.Contains(a.Found, nil) {
+func hasFound(a *answerJSON) string {
+	if a.Found == nil {
 		return "it does not say of each hold whether it was there"
 	}
 	return ""
 }
 
-func hasSwept(a *answerJSON, _ int) string {
+func hasSwept(a *answerJSON) string {
 	if a.Swept <= 0 {
 		return fmt.Sprintf("%d holds swept", a.Swept)
 	}

@@ -49,21 +49,21 @@ const fetch = `"_source":{"includes":["holdfast.answer"]},`
 type statement struct {
 	options string // of the update
 	script  string // up to the parameters
-	// check says what is wrong with the answer to so many asks where something was
+	// check says what is wrong with the answer where something was
 	// stored, or "".
-	check func(a *answerJSON, asks int) string
+	check func(a *answerJSON) string
 	// refs: an update does what is asked of all the holds of its document.
 	refs bool
 }
 
-func storesNothing(*answerJSON, int) string { return "it stored something" }
+func storesNothing(*answerJSON) string { return "it stored something" }
 
 func (st *statement) ofRefs() *statement {
 	st.refs = true
 	return st
 }
 
-func newStatement(text, options string, check func(*answerJSON, int) string) *statement {
+func newStatement(text, options string, check func(a *answerJSON) string) *statement {
 	if check == nil {
 		check = storesNothing
 	}
