@@ -66,7 +66,9 @@ func (s *store) restartLog(c *conn) *conn {
 	s.reach(pointPassive)
 	if checkpoint(c, passiveSQL) {
 		s.reach(pointRestart)
-		checkpoint(c, restartSQL)
+		if s.file.check() == nil {
+			checkpoint(c, restartSQL)
+		}
 	}
 	return c
 }

@@ -71,12 +71,17 @@ func prepareFile(path string, networkFS func(path string) string) (string, error
 }
 
 // oneName refuses a file that is known under another name as well: SQLite keeps its
-// log beside each name, and what has another log has other locks.
+// log beside each name, and what has another log has other locks. So has one that was
+// lost to this process.
 func oneName(abs, file string) error {
-	_, links, _, err := identify(file)
+	id, links, _, err := identify(file)
+	_, isLost := lost.Load(id)
 	switch {
 	case err != nil:
 		return unusable(abs, "cannot be reached", err)
+	case isLost:
+		return fmt.Errorf("%w: SQLite file %s was used by this process when it, its log or its shared memory was deleted, moved or "+
+			"replaced: restart the process", driver.ErrUnusable, abs)
 	case links > 1:
 		return fmt.Errorf("%w: SQLite file %s has %d names (hard links), and who opens it by another name would not see the "+
 			"locks: remove the others, or use a symbolic link", driver.ErrUnusable, abs, links)

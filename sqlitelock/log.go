@@ -2,12 +2,13 @@ package sqlitelock
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// file is the database with its log, as they were when the store was opened.
+// file is the database with its log and its shared memory, as they were when the store was opened.
 // SQLite locks files, not names: where the name has come to stand for another
 // file, or for another log, whoever opens it now takes locks that this process
 // does not see, and two would hold one lock. So before each change it is checked
@@ -15,10 +16,16 @@ import (
 type file struct {
 	path string
 
-	db, wal fileID // zero until remember
+	db, wal, shm fileID // zero until remember
+
 	size    atomic.Int64
 	changed atomic.Pointer[error] // for good
 }
+
+// lost has the databases of which this process keeps connections that are of no use:
+// see conn.close. SQLite would let a new connection share what these have in memory.
+// Their files stay open, so that no other gets the number of one.
+var lost sync.Map // of fileID
 
 // remember takes note of the files, while a connection that has read the database
 // keeps others from deleting its log.
@@ -31,10 +38,14 @@ func (f *file) remember() error {
 	if err != nil {
 		return unusable(f.path+"-wal", "cannot be looked at", err)
 	}
-	if db == (fileID{}) || wal == (fileID{}) {
+	shm, _, _, err := identify(f.path + "-shm")
+	if err != nil {
+		return unusable(f.path+"-shm", "cannot be looked at", err)
+	}
+	if db == (fileID{}) || wal == (fileID{}) || shm == (fileID{}) {
 		return fmt.Errorf("%w: SQLite file %s was deleted as it was opened", driver.ErrUnusable, f.path)
 	}
-	f.db, f.wal = db, wal
+	f.db, f.wal, f.shm = db, wal, shm
 	return nil
 }
 
@@ -55,6 +66,10 @@ func (f *file) check() error {
 	if err != nil {
 		return unusable(f.path+"-wal", "cannot be looked at", err)
 	}
+	shm, _, _, err := identify(f.path + "-shm")
+	if err != nil {
+		return unusable(f.path+"-shm", "cannot be looked at", err)
+	}
 	what := ""
 	switch {
 	case db != f.db:
@@ -62,6 +77,8 @@ func (f *file) check() error {
 	case wal != f.wal:
 		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
 			"means than SQLite"
+	case shm != f.shm: // which SQLite's own locks are in
+		what = "its shared memory (-shm) was deleted while it was in use"
 	default:
 		f.size.Store(size)
 		return nil
@@ -70,6 +87,7 @@ func (f *file) check() error {
 		"the locks that were taken through it do not count any more, restart what uses it",
 		driver.ErrUnusable, f.path, what)
 	f.changed.CompareAndSwap(nil, &err)
+	lost.Store(f.db, true)
 	return err
 }
 

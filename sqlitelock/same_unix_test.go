@@ -4,8 +4,10 @@ package sqlitelock_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -57,7 +59,8 @@ func TestAnotherFile(t *testing.T) {
 			check(t, os.Remove(path+"-wal"))
 			check(t, os.Remove(path+"-shm"))
 		}, "deleted, moved or replaced"},
-		"log deleted": {func(t *testing.T, path string) { check(t, os.Remove(path+"-wal")) }, "(-wal) was deleted"},
+		"log deleted":           {func(t *testing.T, path string) { check(t, os.Remove(path+"-wal")) }, "(-wal) was deleted"},
+		"shared memory deleted": {func(t *testing.T, path string) { check(t, os.Remove(path+"-shm")) }, "(-shm) was deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := newFile(t)
@@ -80,7 +83,7 @@ func TestAnotherFile(t *testing.T) {
 			for _, err := range s.List(t.Context(), driver.Filter{}) {
 				is("list", err)
 			}
-			if name == "log deleted" { // with its shared memory there nobody can open the file
+			if strings.Contains(name, " deleted") { // with one of the two there nobody can open the file
 				check(t, s.Close())
 				return
 			}
@@ -94,6 +97,48 @@ func TestAnotherFile(t *testing.T) {
 			mustRelease(t, other, after)
 			glance(t, path)
 		})
+	}
+}
+
+// What the log has that was deleted does not get into the file, which may have another
+// by now: not with the change that is refused, nor when the store is closed.
+func TestLogOfAnother(t *testing.T) {
+	path := newFile(t)
+	s, err := sqlitelock.Open(t.Context(), path, nil)
+	check(t, err)
+	const largest = 4 << 20 // of a log that has begun anew
+	for logSize(t, path) <= largest {
+		writeMuch(t, s, "r")
+	}
+	// So there is a connection for checkpoints.
+	for deadline := time.Now().Add(time.Minute); logSize(t, path) > largest; writeMuch(t, s, "r") {
+		if time.Now().After(deadline) {
+			t.Fatal("the log does not begin anew")
+		}
+	}
+	for i := 0; logSize(t, path) <= largest; i++ {
+		mustAcquire(t, s, fmt.Sprint(i), "a", time.Hour)
+	}
+	for _, err := range s.List(t.Context(), driver.Filter{}) { // the log is seen to be large
+		check(t, err)
+		break
+	}
+	check(t, os.Remove(path+"-wal"))
+	check(t, os.Remove(path+"-shm"))
+	before, err := os.ReadFile(path)
+	check(t, err)
+	if _, err := acquire(t.Context(), s, request("new", "a", time.Hour)); !errors.Is(err, driver.ErrUnusable) {
+		t.Errorf("acquire: %v", err)
+	}
+	check(t, s.Close())
+	after, err := os.ReadFile(path)
+	check(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+	// This process cannot see what others lock there any more.
+	if s, err := sqlitelock.Open(t.Context(), path, nil); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "restart") {
+		t.Errorf("opened %v again: %v", s, err)
 	}
 }
 

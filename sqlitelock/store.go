@@ -114,7 +114,9 @@ func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, wit
 		begun = time.Now()
 		return f(c)
 	}, without)
-	s.boundLog()
+	if err == nil {
+		s.boundLog()
+	}
 	if took := time.Since(begun); took > longChange {
 		s.after = time.Now().Add(min(took/2, maxWait))
 	}

@@ -72,7 +72,7 @@ func check(ctx context.Context, where location) (fitness.Report, error) {
 		store.Text += ", this user's on this host, since none is named"
 	}
 	checked := where
-	if where.unmade() {
+	if where.empty() {
 		trial, err := where.trial()
 		if err != nil {
 			return fitness.Report{Findings: []fitness.Finding{store, {
@@ -100,13 +100,6 @@ func check(ctx context.Context, where location) (fitness.Report, error) {
 // client is what the packages that measure open clients with.
 func (l location) client(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 	return holdfast.Open(ctx, l.url, opts)
-}
-
-// unmade is empty, but for a link to what is not there: that is in the way of
-// making it.
-func (l location) unmade() bool {
-	_, err := os.Lstat(l.file)
-	return err != nil && l.empty()
 }
 
 // trial is a file like the one that nobody has made yet, in a new folder in the

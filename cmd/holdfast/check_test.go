@@ -51,7 +51,8 @@ func TestCheckJSON(t *testing.T) {
     "notifies": true,
     "durable": true,
     "shared": true,
-    "fencing": "strict"
+    "fencing": "strict",
+    "failover": ""
   },
   "figures": {
     "acquireAndRelease": {
@@ -131,17 +132,17 @@ func TestTrial(t *testing.T) {
 	}
 	for storeURL, folder := range map[string]string{
 		"sqlite:locks.db": home,
-		"sqlite:new/folder/locks.db?synchronous=full":  home,
-		"sqlite://" + slashed + "/new/locks.db":        home,
-		"sqlite:a%20%25%20b%3F%23/locks.db":            filepath.Join(home, "a % b?#"),
-		"sqlite:a%20%25%20b%3F%23/x%2Fy.db?network-fs": filepath.Join(home, "a % b?#"),
+		"sqlite:new/folder/locks.db?synchronous=full":        home,
+		"sqlite://" + slashed + "/new/locks.db":              home,
+		"sqlite:a%20%25%20b%3F%23/locks.db":                  filepath.Join(home, "a % b?#"),
+		"sqlite:a%20%25%20b%3F%23/x%2Fy.db?network-fs=allow": filepath.Join(home, "a % b?#"),
 	} {
 		t.Run(storeURL, func(t *testing.T) {
 			where, err := locate(storeURL)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !where.unmade() {
+			if !where.empty() {
 				t.Fatalf("%s is there", where.file)
 			}
 			trial, err := where.trial()
@@ -164,7 +165,7 @@ func TestTrial(t *testing.T) {
 		if err := os.Symlink("nowhere", "link"); err != nil {
 			t.Skip(err)
 		}
-		if (location{file: "link"}).unmade() {
+		if (location{file: "link"}).empty() {
 			t.Error("it would be made")
 		}
 	})

@@ -131,7 +131,7 @@ func (l location) empty() bool {
 	if l.file == "" {
 		return false
 	}
-	_, err := os.Stat(l.file)
+	_, err := os.Lstat(l.file) // a link to nothing is for the store to refuse
 	return errors.Is(err, fs.ErrNotExist)
 }
 
