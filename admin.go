@@ -78,11 +78,7 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	if err != nil {
 		return nil, err
 	}
-	return c.takeAway(ctx, ss, func(h *Hold) {
-		if h.state == live {
-			c.drop(h, released, ErrReleased)
-		}
-	})
+	return c.takeAway(ctx, ss, func(h *Hold) { c.give(h, ErrReleased) })
 }
 
 // ForceRelease releases somebody's hold of the resource, or with the zero HoldID
@@ -136,7 +132,7 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 	})
 	var gone []Status
 	var errs []error
-	for i, err := range c.releaseAll(ctx, qs, never) {
+	for i, err := range c.releaseAll(ctx, qs, releasePatience) {
 		if own[i] != nil {
 			c.released(own[i], err)
 			c.cleanStrays(own[i], 0)
@@ -209,6 +205,15 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		qs := make([]driver.RenewRequest, len(part))
 		for i, s := range part {
 			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: ttl}
+		}
+		if ttl == Forever {
+			c.mu.Lock()
+			for _, h := range c.own(part) {
+				if h != nil {
+					h.endless = true // though the answer may never come
+				}
+			}
+			c.mu.Unlock()
 		}
 		sent := c.clock()
 		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}

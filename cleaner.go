@@ -60,16 +60,18 @@ type orphan struct {
 	ref    driver.HoldRef // without a token: it was never told
 	single bool           // at most one attempt may yet be granted: once found, it is over
 	held   bool           // it was granted, and only its release is unsure: any answer ends it
-	from   time.Duration  // a release has a delay until then, which may not be cut short
-	until  time.Duration  // when it is over
-	due    time.Duration  // the next release; or, of one that is over, when to forget it
-	pause  time.Duration
-	limit  time.Duration // of pause
-	over   bool
-	share  int           // it may be in batches of up to so many: fewer after each that failed
-	last   int           // releases that were answered since Close began
-	asked  chan struct{} // closed after the first release
-	told   bool          // asked is closed
+	// endless: what was granted has no end, so this has none before an answer.
+	endless bool
+	from    time.Duration // a release has a delay until then, which may not be cut short
+	until   time.Duration // when it is over
+	due     time.Duration // the next release; or, of one that is over, when to forget it
+	pause   time.Duration
+	limit   time.Duration // of pause
+	over    bool
+	share   int           // it may be in batches of up to so many: fewer after each that failed
+	last    int           // releases that were answered since Close began
+	asked   chan struct{} // closed after the first release
+	told    bool          // asked is closed
 }
 
 func (o *orphan) tell() {
@@ -86,8 +88,19 @@ func (o *orphan) lane() int {
 	return 0
 }
 
-// stray is how long after an attempt of an acquire its late arrival is expected.
-func stray(ttl time.Duration) time.Duration { return min(ttl, cleanMost) }
+// stray is how long after an attempt of an acquire its late arrival, or what it was
+// granted, may be in the way.
+func stray(ttl, takeoverDelay time.Duration) time.Duration {
+	return min(ttl, cleanMost) + min(takeoverDelay, cleanMost)
+}
+
+// end is when the orphan is over, answered or not.
+func (o *orphan) end() time.Duration {
+	if o.endless {
+		return never
+	}
+	return o.until
+}
 
 // cleanUp has an acquire cleaned up whose attempts may yet be granted. The channel
 // closes when the store was asked to for the first time. The caller is an operation
@@ -97,7 +110,7 @@ func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} 
 	defer c.mu.Unlock()
 	now := c.clock()
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
-	return c.adopt(ref, attempts == 1, now, now+stray(q.TTL))
+	return c.adopt(&orphan{ref: ref, single: attempts == 1, from: now, until: now + stray(q.TTL, q.TakeoverDelay)})
 }
 
 // cleanStrays has attempts cleaned up that got no answer before the hold was
@@ -109,11 +122,19 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if from := c.clock() + after; from < h.stray {
-		ref := h.ref
-		ref.Token = 0
-		c.adopt(ref, false, from, h.stray)
+	if o := h.strays(c.clock() + after); o != nil {
+		c.adopt(o)
 	}
+}
+
+// strays is what may yet come of earlier attempts after that time, or nil.
+func (h *Hold) strays(from time.Duration) *orphan {
+	if from >= h.stray {
+		return nil
+	}
+	ref := h.ref
+	ref.Token = 0
+	return &orphan{ref: ref, from: from, until: h.stray}
 }
 
 // cleanEndless has a hold without an end released whose release got no answer:
@@ -124,8 +145,8 @@ func (c *Client) cleanEndless(h *Hold, after time.Duration) {
 	if c.closed {
 		return // nobody is left to do it
 	}
-	c.adopt(h.ref, true, c.clock()+after, never)
-	c.cleaner.orphans[h.ref.HoldID].held = true
+	from := c.clock() + after
+	c.adopt(&orphan{ref: h.ref, single: true, held: true, endless: true, from: from, until: from})
 }
 
 // cleanLost has a lost hold released that the store may have yet: for its margin,
@@ -133,47 +154,48 @@ func (c *Client) cleanEndless(h *Hold, after time.Duration) {
 // waits for that, for there may be many of them and a store that does not answer.
 // c.mu is held, and Close has not passed by.
 func (c *Client) cleanLost(h *Hold, after time.Duration) {
-	if c.cleaner.orphans[h.ref.HoldID] != nil {
-		return
-	}
 	from := c.clock() + after
-	until := never
-	if h.ttl != Forever {
-		until = from + max(stray(h.ttl), releasePatience)
+	if o := h.strays(from); o != nil {
+		c.adopt(o)
 	}
-	if from < h.stray { // see cleanStrays
-		ref := h.ref
-		ref.Token = 0
-		c.adopt(ref, false, from, max(until, h.stray))
-		return
-	}
-	c.adopt(h.ref, true, from, until)
-	c.cleaner.orphans[h.ref.HoldID].held = true
+	until := from + max(stray(h.ttl, h.delay), releasePatience)
+	c.adopt(&orphan{ref: h.ref, single: true, held: true, endless: h.endless, from: from, until: until})
 }
 
-// adopt gives an orphan to the cleaner. c.mu is held.
-func (c *Client) adopt(ref driver.HoldRef, single bool, from, until time.Duration) <-chan struct{} {
+// adopt gives an orphan to the cleaner, which does for it also what it did for an
+// earlier one of the same hold. c.mu is held.
+func (c *Client) adopt(o *orphan) <-chan struct{} {
 	k := &c.cleaner
+	if was := k.orphans[o.ref.HoldID]; was != nil && !was.over {
+		was.ref.Token = min(was.ref.Token, o.ref.Token) // 0 is that of any attempt
+		was.single, was.held, was.endless = was.single && o.single, was.held && o.held, was.endless || o.endless
+		was.from, was.until = max(was.from, o.from), max(was.until, o.until)
+		return was.asked
+	}
 	if len(k.orphans) >= mostOrphans {
 		k.letGo()
 	}
-	o := &orphan{
-		ref: ref, single: single, from: from, due: from, until: until, asked: make(chan struct{}),
-		pause: retryFirst, limit: min(max((until-from)/8, retryFirst), cleanLimit), share: batchSize,
-	}
-	k.orphans[ref.HoldID] = o
+	o.due, o.asked, o.share = o.from, make(chan struct{}), batchSize
+	o.pause, o.limit = retryFirst, min(max((o.until-o.from)/8, retryFirst), cleanLimit)
+	k.orphans[o.ref.HoldID] = o
 	c.startLane(o.lane())
 	return o.asked
 }
 
 // letGo forgets one orphan: of a few at random, as a map has them, one that the
-// store was asked to release, if there is any.
+// store was asked to release, if there is any, and one that ends by itself.
 func (k *cleaner) letGo() {
 	var victim *orphan
 	looks := 0
 	for _, o := range k.orphans {
-		victim = o
-		if looks++; o.told || looks == 20 {
+		if victim == nil || victim.endless {
+			victim = o
+		}
+		if o.told && !o.endless {
+			victim = o
+			break
+		}
+		if looks++; looks >= 20 && !victim.endless {
 			break
 		}
 	}
@@ -231,7 +253,7 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 		k.closeBy = now + cleanClosing
 		for _, o := range k.orphans {
 			o.pause = retryFirst
-			if o.held && o.until != never { // it ends by itself
+			if o.held && !o.endless { // it ends by itself
 				o.until = min(o.until, now+lastChance)
 			}
 		}
@@ -241,7 +263,7 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 		switch {
 		case o.lane() != i:
 			continue
-		case closing && (o.over || now >= k.closeBy || o.held && now >= o.until), o.over && o.due <= now:
+		case closing && (o.over || now >= k.closeBy || o.held && now >= o.end()), o.over && o.due <= now:
 			o.tell()
 			delete(k.orphans, id)
 			continue
@@ -284,8 +306,11 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 	sent := c.clock()
 	if by := c.cleaner.closeBy; by != 0 {
 		call.detached = true // else it would have ended with the Client
-		last := slices.MaxFunc(batch, func(a, b *orphan) int { return cmp.Compare(a.until, b.until) })
-		call.timeout = max(min(by, last.until)-sent, time.Millisecond)
+		last := slices.MaxFunc(batch, func(a, b *orphan) int { return cmp.Compare(a.end(), b.end()) })
+		call.timeout = max(min(by, last.end())-sent, time.Millisecond)
+		if len(batch) > smallBatch || len(c.cleaner.orphans) > len(batch) {
+			call.timeout /= 2 // one that cannot be released leaves time for others
+		}
 	}
 	c.mu.Unlock()
 	results, err := c.store.Release(call, qs)
@@ -300,11 +325,14 @@ func (c *Client) releaseBatch(i int, batch []*orphan) {
 		err := outcome(results, err, n, func(r driver.ReleaseResult) error { return r.Err })
 		found := err == nil && results[n].Found
 		o.tell()
-		if err == nil && c.cleaner.closeBy != 0 {
-			o.last++
+		if err == nil {
+			o.endless = false
+			if c.cleaner.closeBy != 0 {
+				o.last++
+			}
 		}
 		switch {
-		case err != nil && sent < o.until:
+		case err != nil && sent < o.end():
 			failed = true
 			o.share, o.due = max(len(batch)/8, 1), now
 		case found && o.single && !o.held && c.cleaner.closeBy == 0 && now < o.until:

@@ -240,7 +240,7 @@ func (c *Client) Close() error {
 	began := c.elapsed()
 	var held, running []*Hold
 	for _, h := range slices.Clone(c.schedule) {
-		c.drop(h, released, ErrClosed)
+		c.give(h, ErrClosed)
 		if h.inDo {
 			running = append(running, h)
 		} else {

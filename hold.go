@@ -16,6 +16,7 @@ type Hold struct {
 	ref    driver.HoldRef
 	mode   Mode
 	keep   bool            // renewed by the Client
+	delay  time.Duration   // the takeover delay
 	stray  time.Duration   // until when an attempt without an answer may yet arrive; 0: there was none
 	parent context.Context // whose values Context carries
 
@@ -26,6 +27,7 @@ type Hold struct {
 	state    state
 	loss     error // *LostError, if lost
 	ttl      time.Duration
+	endless  bool          // the store was asked to keep it Forever, at some time
 	deadline time.Duration // on the client's clock; final once it has passed
 	renewAt  time.Duration // when the keep-alive asks next
 	inFlight bool          // the keep-alive has asked and has no answer yet
@@ -53,12 +55,14 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 		mode:   a.q.Mode, keep: a.keep,
 		parent:   ctx,
 		ttl:      a.ttl,
+		endless:  a.ttl == Forever,
+		delay:    a.q.TakeoverDelay,
 		deadline: c.deadlineOf(a.sent, a.q.TTL),
 		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
 		index:    -1,
 	}
 	if a.unsure > 0 {
-		h.stray = a.heard + stray(a.q.TTL)
+		h.stray = a.heard + stray(a.q.TTL, a.q.TakeoverDelay)
 	}
 	c.mu.Lock()
 	closed := c.closed
@@ -187,6 +191,7 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 		c.mu.Unlock()
 		return false, err
 	}
+	h.endless = h.endless || ttl == Forever // though the answer may never come
 	c.mu.Unlock()
 	sent := c.clock()
 	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
@@ -226,17 +231,13 @@ func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	c := h.client
 	c.mu.Lock()
-	if h.state == live && c.clock() >= h.deadline {
-		c.lose(h, nil) // the machine slept, or the timer is late
-	}
 	shut := c.closed && (!h.inDo || c.leaveHolds)
-	switch h.state {
-	case live:
-		c.drop(h, released, ErrReleased)
-	case gone:
+	c.give(h, ErrReleased)
+	switch {
+	case h.state == gone:
 		c.mu.Unlock()
 		return nil
-	case lost:
+	case h.state == lost:
 		if !shut {
 			c.cleanLost(h, after)
 		}
@@ -251,7 +252,10 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 		c.work.Add(1)
 		defer c.work.Done()
 	}
-	deadline, endless := h.deadline, h.ttl == Forever
+	deadline, endless := h.deadline, h.endless
+	if o := c.cleaner.orphans[h.ref.HoldID]; o != nil {
+		o.from = max(o.from, c.clock()+after) // of an Unlock before, which failed
+	}
 	c.mu.Unlock()
 	// Renewals have stopped and the holder knows before the store is told: one
 	// that is on its way finds no hold, or is harmless before the release.
@@ -267,6 +271,18 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 		c.cleanEndless(h, after)
 	}
 	return wrap("unlock", h.ref.Resource, err)
+}
+
+// give gives up a live hold, or loses it if its time is over: the machine slept, or
+// the timer is late. c.mu is held.
+func (c *Client) give(h *Hold, cause error) {
+	switch {
+	case h.state != live:
+	case c.clock() >= h.deadline:
+		c.lose(h, nil)
+	default:
+		c.drop(h, released, cause)
+	}
 }
 
 // drop ends a live hold: it is out of the keep-alive and its context cancelled.

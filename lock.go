@@ -125,6 +125,9 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 		cancel()
 		early := context.Cause(h.Context()) // nil if the lock outlived fn
 		unlockErr := h.Unlock(ctx)
+		c.mu.Lock()
+		h.inDo = false
+		c.mu.Unlock()
 		if unlockErr == nil {
 			unlockErr = early // given up by somebody else: ReleaseID, Close
 		}

@@ -16,32 +16,32 @@ const releasePatience = 5 * time.Second
 // errNoTime: others that were released before took all of it.
 var errNoTime = fmt.Errorf("no time left of the %v", releasePatience)
 
-// releaseAll sends the releases, and again those without an answer, for at most
-// releasePatience and not past the deadline, at which the holds end anyway. Of
-// ctx only the values count. The result has an error, or nil, for each.
+// releaseAll sends the releases, and again those without an answer, for so long at
+// most. Of ctx only the values count. The result has an error, or nil, for each.
 //
 // A release may be repeated: it names one acquisition, and that is not there any
 // more. Only one without a hold ID could meet a successor, and is sent once.
-func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, deadline time.Duration) []error {
+func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, patience time.Duration) []error {
 	errs := make([]error, len(qs))
-	c.release(ctx, qs, errs, new(attempt), deadline)
+	c.release(ctx, qs, errs, new(attempt), patience, never)
 	return errs
 }
 
-// releaseOne is releaseAll of one, with what that needs in one allocation.
+// releaseOne is releaseAll of one, with what that needs in one allocation. It goes
+// on for releasePatience and not past the deadline, at which the hold ends anyway.
 func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadline time.Duration) error {
 	r := &struct {
 		qs   [1]driver.ReleaseRequest
 		errs [1]error
 		call attempt
 	}{qs: [1]driver.ReleaseRequest{q}}
-	c.release(ctx, r.qs[:], r.errs[:], &r.call, deadline)
+	c.release(ctx, r.qs[:], r.errs[:], &r.call, releasePatience, deadline)
 	return r.errs[0]
 }
 
 // release puts the errors into errs; call is that of the first request.
-func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs []error, call *attempt, deadline time.Duration) {
-	began, left, size := c.elapsed(), releasePatience, batchSize
+func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs []error, call *attempt, patience, deadline time.Duration) {
+	began, left, size := c.elapsed(), patience, batchSize
 	rest := qs
 	var at []int // index in qs of each of rest; nil: the same
 	index := func(i int) int {
@@ -56,10 +56,10 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 			part := rest[lo:min(lo+size, len(rest))]
 			if call == nil {
 				call = new(attempt)
-				left = releasePatience - (c.elapsed() - began)
+				left = patience - (c.elapsed() - began)
 			}
 			timeout := left
-			if len(part) > 1 {
+			if len(part) > smallBatch || lo+len(part) < len(rest) {
 				timeout = left / 2 // one that cannot be released leaves time for others
 			}
 			var results []driver.ReleaseResult
@@ -86,7 +86,7 @@ func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs [
 			return
 		}
 		pause := pauses.pause()
-		if c.elapsed()-began+pause >= releasePatience || c.clock()+pause >= deadline {
+		if c.elapsed()-began+pause >= patience || c.clock()+pause >= deadline {
 			return
 		}
 		time.Sleep(pause)
@@ -108,7 +108,7 @@ func (c *Client) releaseHeld(held []*Hold, patience time.Duration) (first error)
 	for i, h := range held {
 		qs[i].HoldRef = h.ref
 	}
-	for i, err := range c.releaseAll(context.Background(), qs, c.clock()+patience) {
+	for i, err := range c.releaseAll(context.Background(), qs, patience) {
 		c.released(held[i], err)
 		if err != nil && first == nil {
 			first = wrap("release", held[i].ref.Resource, err)
