@@ -75,11 +75,14 @@ func prepareFile(path string, networkFS func(path string) string) (string, error
 // lost to this process.
 func oneName(abs, file string) error {
 	id, links, _, err := identify(file)
-	_, isLost := lost.Load(id)
+	var gone bool
+	if err == nil {
+		gone, err = isLost(id, file)
+	}
 	switch {
 	case err != nil:
 		return unusable(abs, "cannot be reached", err)
-	case isLost:
+	case gone:
 		return fmt.Errorf("%w: SQLite file %s was used by this process when it, its log or its shared memory was deleted, moved or "+
 			"replaced: restart the process", driver.ErrUnusable, abs)
 	case links > 1:

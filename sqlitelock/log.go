@@ -1,6 +1,7 @@
 package sqlitelock
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,22 @@ type file struct {
 // lost has the databases of which this process keeps connections that are of no use:
 // see conn.close. SQLite would let a new connection share what these have in memory.
 // Their files stay open, so that no other gets the number of one.
-var lost sync.Map // of fileID
+var lost sync.Map // of fileID, with the beside of then
+
+// beside are the files that a database has beside it.
+type beside struct{ wal, shm fileID }
+
+// isLost reports whether this process has lost the database and cannot use it again:
+// unless what was moved has been put back.
+func isLost(id fileID, path string) (bool, error) {
+	then, is := lost.Load(id)
+	if !is {
+		return false, nil
+	}
+	wal, _, _, walErr := identify(path + "-wal")
+	shm, _, _, shmErr := identify(path + "-shm")
+	return then != beside{wal, shm}, errors.Join(walErr, shmErr)
+}
 
 // remember takes note of the files, while a connection that has read the database
 // keeps others from deleting its log.
@@ -87,7 +103,7 @@ func (f *file) check() error {
 		"the locks that were taken through it do not count any more, restart what uses it",
 		driver.ErrUnusable, f.path, what)
 	f.changed.CompareAndSwap(nil, &err)
-	lost.Store(f.db, true)
+	lost.Store(f.db, beside{f.wal, f.shm})
 	return err
 }
 
