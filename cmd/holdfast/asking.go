@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,8 +22,10 @@ type asking struct {
 	*acquisition
 	client *holdfast.Client // nil: the store has not been opened yet
 	line   *waitLine
-	silent error // why the last request had no answer; nil: it had one
-	told   bool  // that the store gives no answer
+
+	mu     sync.Mutex // of what follows: the Trace is told by a goroutine of its own
+	silent error      // why the last request had no answer; nil: it had one
+	told   bool       // that the store gives no answer
 }
 
 // acquire asks the store for the lock, and goes on while it gives no answer: until
@@ -93,7 +96,9 @@ func (k *asking) options(ctx context.Context, o *holdfast.Options) *holdfast.Opt
 			k.line.show(held)
 		}
 		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || lasting(i.Err) {
+			k.mu.Lock()
 			k.silent = nil
+			k.mu.Unlock()
 			return
 		}
 		k.noAnswer(ctx, i.Err)
@@ -107,12 +112,15 @@ func (k *asking) noAnswer(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // that is why
 	}
-	k.silent = err
 	k.line.hide()
-	if k.told || k.once() {
+	k.mu.Lock()
+	k.silent = err
+	known := k.told || k.once()
+	k.told = true
+	k.mu.Unlock()
+	if known {
 		return
 	}
-	k.told = true
 	until := "it does"
 	if !k.forever {
 		until = "--wait " + k.wait.String() + " is over"
@@ -138,6 +146,8 @@ func (k *asking) refusal(err error) error {
 		return k.store.failure(err)
 	}
 	why := ""
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.silent != nil {
 		why = ": " + reason(k.silent)
 	}

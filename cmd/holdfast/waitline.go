@@ -17,13 +17,17 @@ import (
 
 // waitLine is the line that says on a terminal who is waited for. It is drawn anew
 // each second and whenever there is news. Nil is the line where there is no
-// terminal: its methods do nothing. They are for one goroutine.
+// terminal: its methods do nothing. They may be called concurrently: a Trace is told
+// of an attempt by another goroutine than the one that waits, and maybe later.
 type waitLine struct {
 	terminal *os.File
 	last     atomic.Pointer[refusal] // nil: nothing to show
 	news     chan struct{}
 	quit     chan struct{}
-	done     chan struct{} // closed when live has ended; nil: it has not begun
+
+	mu    sync.Mutex
+	done  chan struct{} // closed when live has ended; nil: it has not begun
+	ended bool
 
 	drawing sync.Mutex
 	drawn   bool
@@ -49,6 +53,11 @@ func (w *waitLine) show(held *holdfast.HeldError) {
 	if w == nil {
 		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
 	w.last.Store(&refusal{held, time.Now()})
 	if w.done == nil {
 		w.done = make(chan struct{})
@@ -71,11 +80,18 @@ func (w *waitLine) hide() {
 
 // end erases the line for good.
 func (w *waitLine) end() {
-	if w == nil || w.done == nil {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	done, again := w.done, w.ended
+	w.ended = true
+	w.mu.Unlock()
+	if done == nil || again {
 		return
 	}
 	close(w.quit)
-	<-w.done
+	<-done
 	w.hide()
 }
 

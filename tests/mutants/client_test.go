@@ -96,8 +96,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "Unlock tells the store before the holder", file: "hold.go",
-		old:  "\t\tc.drop(h, released, ErrReleased)\n",
-		new:  "\t\tcancel := h.cancel\n\t\th.cancel = nil\n\t\tc.drop(h, released, ErrReleased)\n\t\tif h.cancel = cancel; cancel != nil {\n\t\t\tdefer cancel(ErrReleased)\n\t\t}\n",
+		old:  "\tc.give(h, ErrReleased)\n",
+		new:  "\tcancel := h.cancel\n\th.cancel = nil\n\tc.give(h, ErrReleased)\n\tif h.cancel = cancel; cancel != nil {\n\t\tdefer cancel(ErrReleased)\n\t}\n",
 		test: "TestUnlockTellsTheHolderFirst",
 	},
 	{
@@ -108,8 +108,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "Unlock does not look at the time", file: "hold.go",
-		old:  "if h.state == live && c.clock() >= h.deadline {",
-		new:  "if false {",
+		old:  "case c.clock() >= h.deadline:",
+		new:  "case false:",
 		test: "TestUnlockAfterTheEnd",
 	},
 	{
