@@ -298,12 +298,12 @@ func (c *Client) nextBatch(i int) (batch []*orphan, wait time.Duration, left boo
 // releaseBatch asks the store once, and notes what came of it.
 func (c *Client) releaseBatch(i int, batch []*orphan) {
 	qs := make([]driver.ReleaseRequest, len(batch))
-	for n, o := range batch {
-		qs[n] = driver.ReleaseRequest{HoldRef: o.ref, After: max(o.from-c.clock(), 0)}
-	}
 	call := &attempt{parent: context.Background(), client: c, timeout: releasePatience}
 	c.mu.Lock()
 	sent := c.clock()
+	for n, o := range batch {
+		qs[n] = driver.ReleaseRequest{HoldRef: o.ref, After: max(o.from-sent, 0)}
+	}
 	if by := c.cleaner.closeBy; by != 0 {
 		call.detached = true // else it would have ended with the Client
 		last := slices.MaxFunc(batch, func(a, b *orphan) int { return cmp.Compare(a.end(), b.end()) })

@@ -126,7 +126,7 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "as the Client closes a clean-up ends the delay of a release", file: "cleaner.go",
-		old:  "driver.ReleaseRequest{HoldRef: o.ref, After: max(o.from-c.clock(), 0)}",
+		old:  "driver.ReleaseRequest{HoldRef: o.ref, After: max(o.from-sent, 0)}",
 		new:  "driver.ReleaseRequest{HoldRef: o.ref}",
 		test: "TestCloseDuringDelay",
 	},
