@@ -1,7 +1,6 @@
 package sqlitelock
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,16 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// file is the database with its log and its shared memory, as they were when the store was opened.
-// SQLite locks files, not names: where the name has come to stand for another
-// file, or for another log, whoever opens it now takes locks that this process
-// does not see, and two would hold one lock. So before each change it is checked
-// that they are the same.
+// file is the database with its log and its shared memory, as they were when the
+// store was opened. SQLite locks files, not names: where a name has come to stand for
+// another file, whoever opens it now takes locks that this process does not see, and
+// two would hold one lock. So before each change it is checked that they are the same.
 type file struct {
 	path string
 
-	db, wal, shm fileID // zero until remember
-
+	ids     fileIDs // zero until remember
 	size    atomic.Int64
 	changed atomic.Pointer[error] // for good
 }
@@ -26,10 +23,24 @@ type file struct {
 // lost has the databases of which this process keeps connections that are of no use:
 // see conn.close. SQLite would let a new connection share what these have in memory.
 // Their files stay open, so that no other gets the number of one.
-var lost sync.Map // of fileID, with the beside of then
+var lost sync.Map // of fileID, with the fileIDs of then
 
-// beside are the files that a database has beside it.
-type beside struct{ wal, shm fileID }
+// fileIDs are those of a database, its log and its shared memory; zero of what is not
+// there.
+type fileIDs struct{ db, wal, shm fileID }
+
+// identifyAll also returns the size of the log.
+func identifyAll(path string) (ids fileIDs, size int64, err error) {
+	for _, f := range []struct {
+		suffix string
+		id     *fileID
+	}{{"", &ids.db}, {"-shm", &ids.shm}, {"-wal", &ids.wal}} {
+		if *f.id, _, size, err = identify(path + f.suffix); err != nil {
+			return ids, 0, unusable(path+f.suffix, "cannot be looked at", err)
+		}
+	}
+	return ids, size, nil
+}
 
 // isLost reports whether this process has lost the database and cannot use it again:
 // unless what was moved has been put back.
@@ -38,62 +49,45 @@ func isLost(id fileID, path string) (bool, error) {
 	if !is {
 		return false, nil
 	}
-	wal, _, _, walErr := identify(path + "-wal")
-	shm, _, _, shmErr := identify(path + "-shm")
-	return then != beside{wal, shm}, errors.Join(walErr, shmErr)
+	now, _, err := identifyAll(path)
+	return then != now, err
 }
 
 // remember takes note of the files, while a connection that has read the database
 // keeps others from deleting its log.
 func (f *file) remember() error {
-	db, _, _, err := identify(f.path)
+	ids, _, err := identifyAll(f.path)
 	if err != nil {
-		return unusable(f.path, "cannot be looked at", err)
+		return err
 	}
-	wal, _, _, err := identify(f.path + "-wal")
-	if err != nil {
-		return unusable(f.path+"-wal", "cannot be looked at", err)
-	}
-	shm, _, _, err := identify(f.path + "-shm")
-	if err != nil {
-		return unusable(f.path+"-shm", "cannot be looked at", err)
-	}
-	if db == (fileID{}) || wal == (fileID{}) || shm == (fileID{}) {
+	if ids.db == (fileID{}) || ids.wal == (fileID{}) || ids.shm == (fileID{}) {
 		return fmt.Errorf("%w: SQLite file %s was deleted as it was opened", driver.ErrUnusable, f.path)
 	}
-	f.db, f.wal, f.shm = db, wal, shm
+	f.ids = ids
 	return nil
 }
 
 // check returns an error if the files are not those that were opened. That is so
 // for good then: what this process has open is no longer what others see.
 func (f *file) check() error {
-	if f.db == (fileID{}) {
+	if f.ids == (fileIDs{}) {
 		return nil
 	}
 	if err := f.changed.Load(); err != nil {
 		return *err
 	}
-	db, _, _, err := identify(f.path)
+	ids, size, err := identifyAll(f.path)
 	if err != nil { // it may be there, and cannot be seen for a while
-		return unusable(f.path, "cannot be looked at", err)
-	}
-	wal, _, size, err := identify(f.path + "-wal")
-	if err != nil {
-		return unusable(f.path+"-wal", "cannot be looked at", err)
-	}
-	shm, _, _, err := identify(f.path + "-shm")
-	if err != nil {
-		return unusable(f.path+"-shm", "cannot be looked at", err)
+		return err
 	}
 	what := ""
 	switch {
-	case db != f.db:
+	case ids.db != f.ids.db:
 		what = "the file was deleted, moved or replaced while it was in use"
-	case wal != f.wal:
+	case ids.wal != f.ids.wal:
 		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
 			"means than SQLite"
-	case shm != f.shm: // which SQLite's own locks are in
+	case ids.shm != f.ids.shm: // which SQLite's own locks are in
 		what = "its shared memory (-shm) was deleted while it was in use"
 	default:
 		f.size.Store(size)
@@ -103,7 +97,7 @@ func (f *file) check() error {
 		"the locks that were taken through it do not count any more, restart what uses it",
 		driver.ErrUnusable, f.path, what)
 	f.changed.CompareAndSwap(nil, &err)
-	lost.Store(f.db, beside{f.wal, f.shm})
+	lost.Store(f.ids.db, f.ids)
 	return err
 }
 
