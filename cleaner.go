@@ -11,8 +11,8 @@ import (
 
 // An acquire that nobody waits for any more may have been granted, or may still be
 // on its way: an orphan. The cleaner releases it by its hold ID, again and again,
-// until it was found or cannot arrive any more: after its TTL, or after cleanMost
-// if that is earlier. What arrives later still lives one TTL at most.
+// until it was found or can be in the way no more: after its TTL and its takeover
+// delay, of each cleanMost at most. What arrives later still lives one TTL at most.
 //
 // A Client has one cleaner, with two lanes, each of which sends one batch at a
 // time. What was in a batch that failed goes on in the second lane, in smaller
@@ -24,8 +24,8 @@ const (
 	cleanMost = 5 * time.Minute
 	// cleanLimit is how long the cleaner pauses at most before it asks again.
 	cleanLimit = 10 * time.Second
-	// mostOrphans bounds the memory. Beyond it, one that the store was asked to
-	// release at least once is let go for each that comes.
+	// mostOrphans bounds the memory. Beyond it, one is let go for each that comes:
+	// see letGo.
 	mostOrphans = 10_000
 	// rememberOrphans is for how long a refusal because of an orphan that is gone
 	// may yet arrive: as long as an attempt takes.

@@ -15,6 +15,16 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
+// outage lets no request through while down says so.
+func outage(down *atomic.Bool) rule {
+	return func(drivertest.Call) drivertest.Fault {
+		if down.Load() {
+			return drivertest.Fault{LoseRequest: true}
+		}
+		return drivertest.Fault{}
+	}
+}
+
 // What the store may keep forever is released as soon as it answers again, however
 // it has come to have no end, however long the outage, and whatever else there was
 // to clean up. Then the Client stops asking.
@@ -114,12 +124,7 @@ func TestEndlessIsNotLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
 		store := memlock.New(nil)
-		f := faulty(t, store, func(drivertest.Call) drivertest.Fault {
-			if down.Load() {
-				return drivertest.Fault{LoseRequest: true}
-			}
-			return drivertest.Fault{}
-		})
+		f := faulty(t, store, outage(&down))
 		c := newClient(t, f, nil)
 		var holds []*holdfast.Hold
 		for i := range 20 {
@@ -204,12 +209,7 @@ func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var down atomic.Bool
 				store := memlock.New(nil)
-				f := faulty(t, store, func(drivertest.Call) drivertest.Fault {
-					if down.Load() {
-						return drivertest.Fault{LoseRequest: true}
-					}
-					return drivertest.Fault{}
-				}, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
+				f := faulty(t, store, outage(&down), on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
 				leave(t, newClient(t, f, nil), &down)
 				time.Sleep(10 * time.Second)
 				down.Store(false)

@@ -49,8 +49,7 @@ const fetch = `"_source":{"includes":["holdfast.answer"]},`
 type statement struct {
 	options string // of the update
 	script  string // up to the parameters
-	// check says what is wrong with the answer where something was
-	// stored, or "".
+	// check says what is wrong with the answer where something was stored, or "".
 	check func(a *answerJSON) string
 	// refs: an update does what is asked of all the holds of its document.
 	refs bool
