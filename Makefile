@@ -58,7 +58,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 			| awk '/^Fuzz/ { t[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, t[i]; n = 0 }' \
 			| while read -r package target; do \
 				echo "== $$package $$target"; \
-				go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" < /dev/null; \
+				go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$package" < /dev/null; \
 			done); \
 	done
 

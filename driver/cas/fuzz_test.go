@@ -222,15 +222,24 @@ func (r *replay) list() {
 }
 
 // sweep ends without conflicts: a record that is in use may be left for the next
-// time, which the model does not know.
+// time, which the model does not know. How long a record is idle the model learns
+// from the store: each repeat of a change touches it once more.
 func (r *replay) sweep() {
 	idle := time.Duration(r.next(100)) * time.Millisecond
 	mishaps := r.backend.mishaps
 	r.backend.mishaps = nil
 	defer func() { r.backend.mishaps = mishaps }()
+	touched := make(map[string]model.Time)
+	for resource, stored := range r.backend.records {
+		touched[resource] = stored.Record.Touched
+	}
 	got, err := r.store.Sweep(r.t.Context(), driver.SweepRequest{Idle: idle})
 	var want driver.SweepResult
 	for resource, rec := range r.records {
+		if touched[resource] < rec.Touched {
+			r.t.Fatalf("store touched %q at %v, model at %v", resource, touched[resource], rec.Touched)
+		}
+		rec.Touched = touched[resource]
 		swept, dropped, remove := model.Sweep(rec, r.backend.now, idle)
 		want.Holds += dropped
 		if r.records[resource] = swept; remove {
