@@ -51,7 +51,7 @@ func (c *crasher) crashInCheckpoint() error {
 }
 
 // tryCheckpoint changes the file and makes a checkpoint, with an ambush laid. If
-// that misses its moment all is closed again.
+// that misses its moment, or another process makes a checkpoint, all is closed again.
 func (c *crasher) tryCheckpoint() (err error) {
 	db, err := rawOpen(c.path)
 	if err != nil {
@@ -76,7 +76,8 @@ func (c *crasher) tryCheckpoint() (err error) {
 	}
 	took := time.Since(start)
 	if progressIn(shm).underWay() {
-		return errors.New("a checkpoint left frames that it set out to move")
+		// Another process was making a checkpoint, so this one made none.
+		return errors.Join(db.Close(), c.s.Close(), unix.Munmap(shm))
 	}
 	if err := c.changes(); err != nil {
 		return err
