@@ -53,7 +53,6 @@ require (
 	github.com/golang/protobuf v1.5.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
-	github.com/holdfast-go/holdfast/eslock/esurl v0.0.0
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
@@ -93,5 +92,3 @@ require (
 replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../compat/mongo-lock
 
 replace github.com/holdfast-go/holdfast/pglock => ../pglock
-
-replace github.com/holdfast-go/holdfast/eslock/esurl => ../eslock/esurl

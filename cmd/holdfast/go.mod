@@ -10,7 +10,6 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/gdamore/tcell/v3 v3.6.0
 	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0-00010101000000-000000000000
-	github.com/holdfast-go/holdfast/eslock/esurl v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
@@ -30,10 +29,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/elastic/elastic-transport-go/v8 v8.11.0 // indirect
 	github.com/gdamore/encoding v1.0.1 // indirect
-	github.com/go-logr/logr v1.4.3 // indirect
-	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -51,9 +47,6 @@ require (
 	github.com/xdg-go/scram v1.2.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
 	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
-	go.opentelemetry.io/otel v1.29.0 // indirect
-	go.opentelemetry.io/otel/metric v1.29.0 // indirect
-	go.opentelemetry.io/otel/trace v1.29.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
@@ -76,7 +69,5 @@ replace github.com/holdfast-go/holdfast/redislock => ../../redislock
 replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
-
-replace github.com/holdfast-go/holdfast/eslock/esurl => ../../eslock/esurl
 
 replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc

@@ -1,6 +1,5 @@
-// Package esurl opens the stores of package eslock by URL, over the HTTP
-// transport of Elastic's clients. Programs that have a client of Elasticsearch or
-// OpenSearch give it to eslock.New and need no URL.
+// Package esurl opens the stores of package eslock by URL. Programs that have a
+// client of Elasticsearch or OpenSearch give it to eslock.New and need no URL.
 //
 //	elasticsearch://HOST[:PORT]/[PREFIX]?index=NAME
 //	elasticsearch+https://USER:PASSWORD@HOST1,HOST2,HOST3/?index=NAME
@@ -8,8 +7,7 @@
 //
 // The schemes elasticsearch and opensearch mean the same, HTTP; those that end in
 // +https mean HTTPS. The port is 9200 if it is not given. Several hosts are nodes
-// of one cluster: each request goes to the next of them that is not known to
-// fail. PREFIX is a path that a proxy wants before all others. The parameters:
+// of one cluster, which take turns; one that fails is left out for a while. PREFIX is a path that a proxy wants before all others. The parameters:
 //
 //	index                   has the locks; default distributed-locks
 //	api_key                 instead of USER and PASSWORD, as Elasticsearch shows it: in Base64
@@ -20,9 +18,9 @@
 //
 // A request that fails on the way, or that a proxy answers with 502 or 504, is sent
 // again up to three times, to the next host if there are several, as long as its
-// context lives. Each may come twice without harm: a release by force looks what
-// there is before it names what is to go. 503 is what a cluster answers
-// after it has waited for a shard, and is left to whoever asks.
+// context lives. Each may come twice without harm: a forced release looks first,
+// and then names the hold that is to go. A cluster answers 503 after it has waited
+// for a shard: that is left to the caller.
 //
 // Proxies are taken from the environment, as net/http does.
 package esurl
@@ -31,16 +29,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"time"
-
-	"github.com/elastic/elastic-transport-go/v8/elastictransport"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
@@ -48,10 +42,9 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// idleConnections are kept for each host. Go's default of 2 would make those
-	// who work side by side connect anew all the time.
+	// idleConnections are kept for each host. With Go's default of 2, concurrent
+	// callers would connect again all the time.
 	idleConnections = 64
-	retries         = 3
 )
 
 func init() {
@@ -60,18 +53,15 @@ func init() {
 	}
 }
 
-// store is one whose connections are its own.
+// store closes its own connections.
 type store struct {
 	*eslock.Store
-	client    *elastictransport.Client
-	transport *http.Transport
+	nodes *nodes
 }
 
-// Close ends the connections, and the client's watch over hosts that fail.
 func (s *store) Close() error {
-	err := s.client.Close(context.Background()) // waits for nobody who waits in turn
-	s.transport.CloseIdleConnections()
-	return errors.Join(s.Store.Close(), err)
+	s.nodes.transport.CloseIdleConnections()
+	return s.Store.Close()
 }
 
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
@@ -92,27 +82,8 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	options := []elastictransport.Option{
-		elastictransport.WithURLs(t.nodes...),
-		elastictransport.WithTransport(transport),
-		elastictransport.WithUserAgent("holdfast"),
-		elastictransport.WithRetry(retries, http.StatusBadGateway, http.StatusGatewayTimeout),
-		elastictransport.WithRetryOnError(func(req *http.Request, _ error) bool { return req.Context().Err() == nil }),
-		elastictransport.WithRetryBackoff(backOff),
-	}
-	if t.apiKey != "" {
-		options = append(options, elastictransport.WithAPIKey(t.apiKey))
-	}
-	client, err := elastictransport.NewClient(options...)
-	if err != nil {
-		return nil, fail("%v", err)
-	}
-	return &store{eslock.New(client, &t.options), client, transport}, nil
-}
-
-// backOff is how long to wait after the given number of tries.
-func backOff(tries int) time.Duration {
-	return rand.N(100 * time.Millisecond << tries)
+	n := &nodes{urls: t.nodes, apiKey: t.apiKey, transport: transport, rests: make([]time.Time, len(t.nodes))}
+	return &store{eslock.New(n, &t.options), n}, nil
 }
 
 func certificates(file string) (*x509.CertPool, error) {

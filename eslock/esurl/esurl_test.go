@@ -8,11 +8,15 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -34,7 +38,7 @@ func ask(ctx context.Context, t *testing.T, text string) (status int, err error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := s.(*store).client.Perform(req)
+	res, err := s.(*store).nodes.Perform(req)
 	if err != nil {
 		return 0, err
 	}
@@ -162,4 +166,32 @@ func TestContextEnds(t *testing.T) {
 	if _, err := driver.Open(ctx, "elasticsearch://h"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// A node that failed is left out for a while, unless all did.
+func TestLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &nodes{urls: make([]*url.URL, 3), rests: make([]time.Time, 3)}
+		turns := func() (all []int) {
+			for range 6 {
+				all = append(all, n.next())
+			}
+			return all
+		}
+		want := func(want ...int) {
+			t.Helper()
+			if got := turns(); !slices.Equal(got, want) {
+				t.Errorf("turns %v, want %v", got, want)
+			}
+		}
+		time.Sleep(time.Second)
+		want(1, 2, 0, 1, 2, 0)
+		n.leaveOut(1)
+		want(2, 0, 2, 0, 2, 0)
+		n.leaveOut(0)
+		n.leaveOut(2)
+		want(1, 2, 0, 1, 2, 0)
+		time.Sleep(rest + time.Second)
+		want(1, 2, 0, 1, 2, 0)
+	})
 }

@@ -64,4 +64,3 @@ replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
 
 replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 
-replace github.com/holdfast-go/holdfast/eslock/esurl => ../../eslock/esurl
