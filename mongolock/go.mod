@@ -7,8 +7,6 @@ require (
 	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0
 )
 
-require go.uber.org/goleak v1.3.0
-
 require (
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect

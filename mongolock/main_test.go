@@ -3,9 +3,9 @@ package mongolock
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 )
 
 // What needs a server is tested in tests/mongolock.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

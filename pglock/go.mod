@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
-	go.uber.org/goleak v1.3.0
 )
 
 require (

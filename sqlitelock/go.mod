@@ -4,7 +4,6 @@ go 1.25.0
 
 require (
 	github.com/holdfast-go/holdfast v0.0.0
-	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.46.0
 	modernc.org/sqlite v1.55.0
 )

@@ -1,0 +1,50 @@
+// Package leaktest fails a test binary that leaves goroutines behind. It is for
+// the modules that are released, whose users should not download a test library:
+// the module tests uses goleak.
+package leaktest
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// patience is how long goroutines have to end after the last test.
+const patience = 2 * time.Second
+
+// Main runs the tests, and exits. A goroutine that the tests started and that
+// does not end makes them fail.
+func Main(m interface{ Run() int }) {
+	code := m.Run()
+	if left := leaked(patience); code == 0 && left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines are left behind:\n\n%s\n", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leaked returns the stacks of all other goroutines that do not end in time.
+func leaked(within time.Duration) string {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		left := others()
+		if left == "" || time.Since(began) > within {
+			return left
+		}
+	}
+}
+
+// others returns the stacks of all goroutines but the caller's and those that
+// the standard library never ends.
+func others() string {
+	buf := make([]byte, 1<<20)
+	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	var left []string
+	for _, stack := range stacks[1:] { // the first one is the caller's
+		if !strings.Contains(stack, "\nos/signal.loop") && !strings.Contains(stack, "\nruntime.ReadTrace") {
+			left = append(left, stack)
+		}
+	}
+	return strings.Join(left, "\n\n")
+}
