@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -10,12 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // acquisition is what run and lock ask of a store, and how long they wait for it.
 type acquisition struct {
-	store    location
+	store    location.Location
 	resource string
 	mode     holdfast.Mode
 	lock     holdfast.LockOptions
@@ -44,8 +46,8 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 	flags.DurationVar(&a.lock.TakeoverDelay, "takeover-delay", 0,
 		"how long, as a `duration`, nobody else gets the lock after its holder fell\n"+
 			"silent and its time ran out (default none)")
-	a.conflict = statusNotAcquired
-	flags.VarP((*exitStatus)(&a.conflict), "conflict-exit", "E",
+	a.conflict = exit.NotAcquired
+	flags.VarP((*exit.Status)(&a.conflict), "conflict-exit", "E",
 		"the exit `status` if the lock was not acquired in time")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say when the lock was acquired")
 	flags.BoolVar(&a.quiet, "quiet", false, "do not say how far a lock in the local store reaches, nor, on a\n"+
@@ -59,20 +61,20 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 		a.lock.TTL = a.ttl
 		switch {
 		case a.wait < 0:
-			return usagef("--wait %v is negative; 0 means not to wait", a.wait)
+			return exit.Usagef("--wait %v is negative; 0 means not to wait", a.wait)
 		case flags.Changed("poll") && a.poll < time.Millisecond:
-			return usagef("--poll %v is less than 1ms", a.poll)
+			return exit.Usagef("--poll %v is less than 1ms", a.poll)
 		case a.lock.Limit < 0:
-			return usagef("--limit %d is negative", a.lock.Limit)
+			return exit.Usagef("--limit %d is negative", a.lock.Limit)
 		case a.lock.Limit > 0 && a.mode != holdfast.Shared:
-			return usagef("--limit %d needs --shared: an exclusive lock has one holder", a.lock.Limit)
+			return exit.Usagef("--limit %d needs --shared: an exclusive lock has one holder", a.lock.Limit)
 		case a.lock.TakeoverDelay < 0:
-			return usagef("--takeover-delay %v is negative", a.lock.TakeoverDelay)
+			return exit.Usagef("--takeover-delay %v is negative", a.lock.TakeoverDelay)
 		case a.lock.TakeoverDelay > holdfast.MaxTTL:
-			return usagef("--takeover-delay %v is more than 100 years", a.lock.TakeoverDelay)
+			return exit.Usagef("--takeover-delay %v is more than 100 years", a.lock.TakeoverDelay)
 		}
 		if err := (driver.Details{Owner: a.lock.Owner, Comment: a.lock.Comment}).Validate(); err != nil {
-			return usagef("%v", err)
+			return exit.Usagef("%v", err)
 		}
 		return nil
 	}
@@ -82,23 +84,9 @@ func (a *acquisition) flags(cmd *cobra.Command) (finish func() error) {
 func (a *acquisition) name(resource string) error {
 	a.resource = resource
 	if err := driver.ValidResource(resource); err != nil {
-		return usagef("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	return nil
-}
-
-// parseTTL reads a TTL that ends.
-func parseTTL(text string) (time.Duration, error) {
-	ttl, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return 0, err
-	case ttl < holdfast.MinTTL:
-		return 0, fmt.Errorf("a TTL is at least %v", holdfast.MinTTL)
-	case ttl > holdfast.MaxTTL:
-		return 0, errors.New("a TTL is at most 100 years")
-	}
-	return ttl, nil
 }
 
 // acquired says that the lock was acquired to whoever wants to know.
@@ -113,12 +101,12 @@ func (a *acquisition) acquired(hold *holdfast.Hold, after time.Duration) {
 	case after < time.Minute:
 		unit = 100 * time.Millisecond
 	}
-	say("acquired %q after %v, token %d", a.resource, after.Round(unit), hold.Token())
+	output.Say("acquired %q after %v, token %d", a.resource, after.Round(unit), hold.Token())
 }
 
 // notice says how far the lock reaches if nobody said where to keep it.
 func (a *acquisition) notice() {
-	if !a.store.unasked || a.quiet {
+	if !a.store.Unasked || a.quiet {
 		return
 	}
 	name := fmt.Sprintf("number %d", os.Getuid())
@@ -129,5 +117,5 @@ func (a *acquisition) notice() {
 	if err != nil {
 		host = "this one"
 	}
-	say("this lock is for user %s on host %s only (%s)", name, host, a.store.file)
+	output.Say("this lock is for user %s on host %s only (%s)", name, host, a.store.File)
 }

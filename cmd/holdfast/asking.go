@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // How long to wait before a store that gave no answer is asked again.
@@ -42,7 +45,7 @@ func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, 
 			k.line.end()
 			return lease{k.client, hold}, nil
 		}
-		if a.once() || errors.Is(err, holdfast.ErrHeld) || lasting(err) {
+		if a.once() || errors.Is(err, holdfast.ErrHeld) || location.Lasting(err) {
 			return lease{}, k.refusal(err)
 		}
 		k.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
@@ -57,7 +60,7 @@ func (a *acquisition) acquire(ctx context.Context, o *holdfast.Options) (lease, 
 // ask opens the store if it is not open, and asks for the lock.
 func (k *asking) ask(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
 	if k.client == nil {
-		client, err := holdfast.Open(ctx, k.store.url, o)
+		client, err := holdfast.Open(ctx, k.store.URL, o)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +98,7 @@ func (k *asking) options(ctx context.Context, o *holdfast.Options) *holdfast.Opt
 		if held, ok := errors.AsType[*holdfast.HeldError](i.Err); ok {
 			k.line.show(held)
 		}
-		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || lasting(i.Err) {
+		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || location.Lasting(i.Err) {
 			k.mu.Lock()
 			k.silent = nil
 			k.mu.Unlock()
@@ -125,7 +128,7 @@ func (k *asking) noAnswer(ctx context.Context, err error) {
 	if !k.forever {
 		until = "--wait " + k.wait.String() + " is over"
 	}
-	say("the store %s gave no answer: %s. Trying again until %s", k.store.name(), reason(err), until)
+	output.Say("the store %s gave no answer: %s. Trying again until %s", k.store.Name(), output.Reason(err), until)
 }
 
 // refusal is the exit if the lock was not acquired.
@@ -137,28 +140,20 @@ func (k *asking) refusal(err error) error {
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {
 	case ok && held.BySelf:
-		return exitf(k.conflict, "%q is held by the same lock ID already; renew or release that hold first", k.resource)
+		return exit.Errorf(k.conflict, "%q is held by the same lock ID already; renew or release that hold first", k.resource)
 	case ok && k.once():
-		return exitf(k.conflict, "%s. Try again later, or wait for it with --wait", describe(held))
+		return exit.Errorf(k.conflict, "%s. Try again later, or wait for it with --wait", describe(held))
 	case ok:
-		return exitf(k.conflict, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), k.wait)
-	case k.once() || lasting(err):
-		return k.store.failure(err)
+		return exit.Errorf(k.conflict, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), k.wait)
+	case k.once() || location.Lasting(err):
+		return k.store.Failure(err)
 	}
 	why := ""
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.silent != nil {
-		why = ": " + reason(k.silent)
+		why = ": " + output.Reason(k.silent)
 	}
-	return exitf(statusStore, "the store %s gave no answer%s; gave up after %v. Try again later, or wait longer with --wait",
-		k.store.name(), why, k.wait)
-}
-
-// lasting reports whether the store answered what it will answer again until
-// somebody mends something.
-func lasting(err error) bool {
-	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable) ||
-		errors.Is(err, holdfast.ErrUnsupported) || errors.Is(err, holdfast.ErrDamaged) ||
-		errors.Is(err, holdfast.ErrTTLTooShort)
+	return exit.Errorf(exit.Store, "the store %s gave no answer%s; gave up after %v. Try again later, or wait longer with --wait",
+		k.store.Name(), why, k.wait)
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -24,7 +27,7 @@ const (
 
 // bench is one measurement of a store.
 type bench struct {
-	store   location
+	store   location.Location
 	lasts   time.Duration
 	clients int
 	contend bool
@@ -74,9 +77,9 @@ when they are a day old.`,
 			return err
 		}
 		if *asJSON {
-			return printed(encodeJSON(os.Stdout, b.measuredOf(result)))
+			return exit.Printed(output.JSON(os.Stdout, b.measuredOf(result)))
 		}
-		return printed(result.write(os.Stdout))
+		return exit.Printed(result.write(os.Stdout))
 	}
 	return cmd
 }
@@ -85,17 +88,17 @@ when they are a day old.`,
 func (b *bench) valid() error {
 	switch {
 	case b.lasts < minBench:
-		return usagef("--for %v is too short to measure anything; at least %v", b.lasts, minBench)
+		return exit.Usagef("--for %v is too short to measure anything; at least %v", b.lasts, minBench)
 	case b.clients < 1 || b.clients > maxClients:
-		return usagef("--clients %d is not between 1 and %d", b.clients, maxClients)
+		return exit.Usagef("--clients %d is not between 1 and %d", b.clients, maxClients)
 	case b.contend && b.clients == 1:
-		return usagef("--contend needs --clients 2 or more: one client has nobody to contend with")
+		return exit.Usagef("--contend needs --clients 2 or more: one client has nobody to contend with")
 	}
 	return nil
 }
 
 func (b *bench) run(ctx context.Context) (benchResult, error) {
-	say("for %v this puts on %s all the load that %s can", b.lasts, b.store.name(), count(b.clients, "client"))
+	output.Say("for %v this puts on %s all the load that %s can", b.lasts, b.store.Name(), count(b.clients, "client"))
 	stop := showProgress(b.lasts)
 	result, err := b.measure(ctx)
 	stop()
@@ -106,15 +109,15 @@ func (b *bench) run(ctx context.Context) (benchResult, error) {
 		return result, end
 	}
 	if errors.Is(err, holdfast.ErrLost) {
-		return result, exitf(statusLost, "%s. Nothing that was measured can be relied on; measure again", reason(err))
+		return result, exit.Errorf(exit.Lost, "%s. Nothing that was measured can be relied on; measure again", output.Reason(err))
 	}
-	return result, b.store.failure(err)
+	return result, b.store.Failure(err)
 }
 
 func (b *bench) measure(ctx context.Context) (r benchResult, err error) {
 	random := driver.NewHoldID()
 	resource := func(n int) string { return fmt.Sprintf("holdfast bench %s %d", random, n) }
-	load := measure.Load{Open: b.store.client, For: b.lasts / 2}
+	load := measure.Load{Open: b.store.Client, For: b.lasts / 2}
 	for n := range b.clients {
 		if b.contend {
 			n = 0
@@ -124,7 +127,7 @@ func (b *bench) measure(ctx context.Context) (r benchResult, err error) {
 	if r.load, err = load.Run(ctx); err != nil {
 		return r, err
 	}
-	r.handOver, err = measure.HandOvers(ctx, b.store.client, resource(0), func(_ int64, spent time.Duration) bool {
+	r.handOver, err = measure.HandOvers(ctx, b.store.Client, resource(0), func(_ int64, spent time.Duration) bool {
 		return spent < b.lasts-b.lasts/2
 	})
 	return r, err
@@ -149,7 +152,7 @@ func (r benchResult) write(out io.Writer) error {
 		}
 		rows = append(rows, cells)
 	}
-	return writeTable(out, rows)
+	return output.Table(out, rows)
 }
 
 // measured is a result in JSON. Scripts read it: a field may be added, none
@@ -168,7 +171,7 @@ type measured struct {
 func (b *bench) measuredOf(r benchResult) measured {
 	perSecond, _ := strconv.ParseFloat(strconv.FormatFloat(r.load.PerSecond(), 'f', 1, 64), 64)
 	return measured{
-		Store: b.store.name(), Clients: b.clients, Contend: b.contend, PerSecond: perSecond,
+		Store: b.store.Name(), Clients: b.clients, Contend: b.contend, PerSecond: perSecond,
 		Pair: timesOf(r.load.Pair), Acquire: timesOf(r.load.Acquire), Release: timesOf(r.load.Release),
 		HandOver: timesOf(r.handOver),
 	}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 var benched = benchResult{
@@ -32,9 +34,9 @@ hand-over            2                  10ms  20s  20s  20s
 }
 
 func TestBenchJSON(t *testing.T) {
-	bench := bench{store: location{file: "locks.db"}, clients: 3, contend: true}
+	bench := bench{store: location.Location{File: "locks.db"}, clients: 3, contend: true}
 	var b strings.Builder
-	if err := encodeJSON(&b, bench.measuredOf(benched)); err != nil {
+	if err := output.JSON(&b, bench.measuredOf(benched)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{

@@ -11,6 +11,7 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 )
 
 // order is what the rows of a board are sorted by.
@@ -30,7 +31,7 @@ func (o order) String() string {
 // board is what top shows: the last sight of a store, and the part of it that the
 // user wants to see.
 type board struct {
-	where    location
+	where    location.Location
 	interval time.Duration // wished for between two looks
 
 	begun   bool   // something was seen, if only that there is no answer

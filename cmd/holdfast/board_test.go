@@ -2,15 +2,12 @@ package main
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gdamore/tcell/v3"
-	"github.com/gdamore/tcell/v3/vt"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -99,7 +96,7 @@ func TestBoardDetails(t *testing.T) {
 	born := time.Now()
 	s := holdOf("-r", time.Minute, born)
 	s.Released, s.Waited = true, born
-	b := board{where: location{url: "redis://host/0"}, last: sight{begun: born}}
+	b := board{where: location.Location{URL: "redis://host/0"}, last: sight{begun: born}}
 	lines := b.details(&s, born)
 	got := strings.Join(lines[:], "\n")
 	for _, want := range []string{
@@ -145,48 +142,6 @@ func TestBoardFitsAnyWidth(t *testing.T) {
 	}
 }
 
-func TestPutWithin(t *testing.T) {
-	emulator := vt.NewMockTerm(vt.MockOptSize{X: 12, Y: 1})
-	s, err := tcell.NewTerminfoScreenFromTty(emulator, tcell.OptNegotiation(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Init(); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Fini()
-	for _, c := range []struct {
-		width int
-		text  string
-		want  string
-	}{
-		{4, "abcd", "abcd|"},
-		{4, "abcde", "abc…|"},
-		{4, "ab", "ab  |"},
-		{1, "ab", "…   |"},
-		{0, "ab", "    |"},
-		{4, "日本", "日本|"},
-		{4, "日本語", "日… |"},
-		{3, "日本", "日… |"},
-		{4, "abc日", "abc…|"},
-		{4, "e\u0301e\u0301", "e\u0301e\u0301  |"},
-		{4, "", "    |"},
-	} {
-		s.Clear()
-		s.Put(4, 0, "|", tcell.StyleDefault)
-		putWithin(s, 0, 0, c.width, c.text, tcell.StyleDefault)
-		var got strings.Builder
-		for x := 0; x < 5; {
-			text, _, wide := s.Get(x, 0)
-			got.WriteString(text)
-			x += wide
-		}
-		if got.String() != c.want {
-			t.Errorf("%q in %d columns is %q, want %q", c.text, c.width, got.String(), c.want)
-		}
-	}
-}
-
 func TestClockTime(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.Local)
 	for then, want := range map[time.Time]string{
@@ -198,36 +153,6 @@ func TestClockTime(t *testing.T) {
 	} {
 		if got := clockTime(then, now); got != want {
 			t.Errorf("%v is shown as %s, want %s", then, got, want)
-		}
-	}
-}
-
-func TestMarks(t *testing.T) {
-	born := time.Now()
-	a := holdOf("a", time.Hour, born)
-	changed := func(change func(*holdfast.Status)) bool {
-		b := a
-		change(&b)
-		return !slices.Equal(marks([]holdfast.Status{a}), marks([]holdfast.Status{b}))
-	}
-	for name, change := range map[string]func(*holdfast.Status){
-		"time passes":   func(s *holdfast.Status) { s.Left = time.Minute },
-		"it is renewed": func(s *holdfast.Status) { s.Renewed = born },
-	} {
-		if changed(change) {
-			t.Errorf("%s: a change", name)
-		}
-	}
-	for name, change := range map[string]func(*holdfast.Status){
-		"taken anew":      func(s *holdfast.Status) { s.HoldID = driver.NewHoldID() },
-		"past its end":    func(s *holdfast.Status) { s.Left = 0 },
-		"without an end":  func(s *holdfast.Status) { s.Left = holdfast.Forever },
-		"released":        func(s *holdfast.Status) { s.Released = true },
-		"waited for":      func(s *holdfast.Status) { s.Waited = born },
-		"another comment": func(s *holdfast.Status) { s.Comment = "x" },
-	} {
-		if !changed(change) {
-			t.Errorf("%s: no change", name)
 		}
 	}
 }

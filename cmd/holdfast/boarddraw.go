@@ -11,6 +11,8 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -26,7 +28,7 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 	s.HideCursor()
 	width, height := s.Size()
 	put(s, 0, b.title(), strong)
-	put(s, 1, printable(redact(b.trouble)), alarming)
+	put(s, 1, output.Printable(secret.Redact(b.trouble)), alarming)
 	b.page = height - aboveRows - 1 // less the help
 	if height >= detailed {
 		b.page -= detailLines
@@ -46,13 +48,13 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 // title says what is to be seen.
 func (b *board) title() string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "holdfast top  %s", printable(b.where.name()))
+	fmt.Fprintf(&t, "holdfast top  %s", output.Printable(b.where.Name()))
 	if b.last.begun.IsZero() {
 		return t.String()
 	}
 	switch n := len(b.last.holds); {
 	case b.filter != "":
-		fmt.Fprintf(&t, "  %d of %d holds, with %s", len(b.rows), n, printable(strconv.Quote(b.filter)))
+		fmt.Fprintf(&t, "  %d of %d holds, with %s", len(b.rows), n, output.Printable(strconv.Quote(b.filter)))
 	case n == 0:
 		t.WriteString("  nothing is held")
 	default:
@@ -92,7 +94,7 @@ func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
 		}
 		x := 0
 		for _, c := range fitted {
-			putWithin(s, x, y, c.width, printable(c.text(b, hold, now)), style)
+			putWithin(s, x, y, c.width, output.Printable(c.text(b, hold, now)), style)
 			x += c.width + columnGap
 		}
 	}
@@ -103,7 +105,7 @@ func (b *board) drawDetails(s tcell.Screen, y int, hold *holdfast.Status, now ti
 	width, _ := s.Size()
 	put(s, y, strings.Repeat("─", width), tcell.StyleDefault)
 	for i, line := range b.details(hold, now) {
-		put(s, y+1+i, printable(line), tcell.StyleDefault)
+		put(s, y+1+i, output.Printable(line), tcell.StyleDefault)
 	}
 }
 
@@ -119,8 +121,8 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	if !hold.Waited.IsZero() {
 		more += "; waiter seen " + hold.Waited.Local().Format(time.DateTime)
 	}
-	unlock, target := "holdfast unlock --force", "--hold "+hold.HoldID.String()+" "+argument(hold.Resource)
-	if flag := b.where.flag(); flag != "" {
+	unlock, target := "holdfast unlock --force", "--hold "+hold.HoldID.String()+" "+output.Argument(hold.Resource)
+	if flag := b.where.Flag(); flag != "" {
 		unlock, target = unlock+flag+` \`, "  "+target // there may be no room for all in one line
 	} else {
 		unlock, target = unlock+" "+target, ""
@@ -138,7 +140,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 
 func (b *board) drawHelp(s tcell.Screen, y int) {
 	if b.typing {
-		text := "/" + printable(b.filter)
+		text := "/" + output.Printable(b.filter)
 		put(s, y, text+"   (enter: done, escape: show all)", tcell.StyleDefault)
 		s.ShowCursor(displaywidth.String(text), y)
 		return
@@ -152,7 +154,7 @@ func (b *board) leftOf(hold *holdfast.Status, now time.Time) string {
 	if d != holdfast.Forever && d != driver.Unknown {
 		d = max(0, d-now.Sub(b.last.begun)).Truncate(time.Second)
 	}
-	return left(d)
+	return output.Left(d)
 }
 
 // clockTime is a time of the store's clock, as short as it is clear.

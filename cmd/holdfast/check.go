@@ -5,14 +5,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -49,15 +50,15 @@ else 0.`,
 			return err
 		}
 		if *asJSON {
-			err = encodeJSON(os.Stdout, checkedOf(where, report))
+			err = output.JSON(os.Stdout, checkedOf(where, report))
 		} else {
 			err = writeFindings(os.Stdout, report.Findings)
 		}
 		if err != nil {
-			return printed(err)
+			return exit.Printed(err)
 		}
 		if f := report.Failed(); f != nil {
-			return exitf(statusStore, "the store %s is not fit to lock on: %s", where.name(), f.Text)
+			return exit.Errorf(exit.Store, "the store %s is not fit to lock on: %s", where.Name(), f.Text)
 		}
 		return nil
 	}
@@ -66,71 +67,35 @@ else 0.`,
 
 // check checks the store. One that is a file which nobody has made yet is not made
 // by that: another beside it is checked in its place.
-func check(ctx context.Context, where location) (fitness.Report, error) {
-	store := fitness.Finding{Check: "store", Result: fitness.Note, Text: where.name()}
-	if where.unasked {
+func check(ctx context.Context, where location.Location) (fitness.Report, error) {
+	store := fitness.Finding{Check: "store", Result: fitness.Note, Text: where.Name()}
+	if where.Unasked {
 		store.Text += ", this user's on this host, since none is named"
 	}
 	checked := where
-	if where.empty() {
-		trial, err := where.trial()
+	if where.Empty() {
+		trial, err := where.Trial()
 		if err != nil {
 			return fitness.Report{Findings: []fitness.Finding{store, {
 				Check: "open", Result: fitness.Fail,
-				Text: "it is not made yet, and cannot be: " + reason(err) + ". Mend that, or name another store with --store",
+				Text: "it is not made yet, and cannot be: " + output.Reason(err) + ". Mend that, or name another store with --store",
 			}}}, nil
 		}
-		defer os.RemoveAll(filepath.Dir(trial.file))
+		defer os.RemoveAll(filepath.Dir(trial.File))
 		store.Text += ". It does not exist yet; the first lock creates it. What follows was tried with another file in the same place, now removed"
 		checked = trial
 	}
-	report := fitness.Check(ctx, checked.client)
+	report := fitness.Check(ctx, checked.Client)
 	if err := tidiedUp(ctx); err != nil {
 		return report, err
 	}
 	for i, f := range report.Findings {
 		if f.Err != nil {
-			report.Findings[i].Text += ": " + checked.failure(f.Err).Error()
+			report.Findings[i].Text += ": " + checked.Failure(f.Err).Error()
 		}
 	}
 	report.Findings = append([]fitness.Finding{store}, report.Findings...)
 	return report, nil
-}
-
-// client is what the packages that measure open clients with.
-func (l location) client(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-	return holdfast.Open(ctx, l.url, opts)
-}
-
-// trial is a file like the one that nobody has made yet, in a new folder in the
-// place where that, or the first of its folders, is going to be.
-func (l location) trial() (location, error) {
-	file, err := filepath.Abs(l.file)
-	if err != nil {
-		return location{}, err
-	}
-	place := filepath.Dir(file)
-	for {
-		if _, err := os.Lstat(place); err == nil || filepath.Dir(place) == place {
-			break
-		}
-		place = filepath.Dir(place)
-	}
-	folder, err := os.MkdirTemp(place, "holdfast-check-*")
-	if err != nil {
-		return location{}, err
-	}
-	u, err := driver.ParseURL(l.url)
-	if err != nil {
-		return location{}, err
-	}
-	t := location{file: filepath.Join(folder, "locks.db")}
-	u.Opaque, u.RawPath, u.Path = "", "", filepath.ToSlash(t.file)
-	if !strings.HasPrefix(u.Path, "/") {
-		u.Path = "/" + u.Path // C:/Users/ada/...
-	}
-	t.url = u.String()
-	return t, nil
 }
 
 func writeFindings(out io.Writer, findings []fitness.Finding) error {
@@ -138,7 +103,7 @@ func writeFindings(out io.Writer, findings []fitness.Finding) error {
 	for _, f := range findings {
 		rows = append(rows, []string{string(f.Result), f.Check, f.Text})
 	}
-	return writeTable(out, rows)
+	return output.Table(out, rows)
 }
 
 // checked is a report in JSON. Scripts read it: a field may be added, none changed.
@@ -184,8 +149,8 @@ type figures struct {
 	ShortestTTLMs      *int64   `json:"shortestTtlMs"`
 }
 
-func checkedOf(where location, r fitness.Report) checked {
-	c := checked{Store: where.name(), Fit: r.Failed() == nil, Figures: figures{
+func checkedOf(where location.Location, r fitness.Report) checked {
+	c := checked{Store: where.Name(), Fit: r.Failed() == nil, Figures: figures{
 		Pair: timesOf(r.Pair), Renewal: timesOf(r.Renewal), HandOver: timesOf(r.HandOver),
 	}}
 	for _, f := range r.Findings {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -23,7 +25,7 @@ func samples(ms ...int) *measure.Samples {
 }
 
 func TestCheckJSON(t *testing.T) {
-	where := location{url: "sqlite:locks.db", file: "locks.db"}
+	where := location.Location{URL: "sqlite:locks.db", File: "locks.db"}
 	for name, c := range map[string]struct {
 		report fitness.Report
 		want   string
@@ -108,7 +110,7 @@ func TestCheckJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
-			if err := encodeJSON(&b, checkedOf(where, c.report)); err != nil {
+			if err := output.JSON(&b, checkedOf(where, c.report)); err != nil {
 				t.Fatal(err)
 			}
 			if b.String() != c.want {
@@ -138,26 +140,26 @@ func TestTrial(t *testing.T) {
 		"sqlite:a%20%25%20b%3F%23/x%2Fy.db?network-fs=allow": filepath.Join(home, "a % b?#"),
 	} {
 		t.Run(storeURL, func(t *testing.T) {
-			where, err := locate(storeURL)
+			where, err := location.Locate(storeURL)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !where.empty() {
-				t.Fatalf("%s is there", where.file)
+			if !where.Empty() {
+				t.Fatalf("%s is there", where.File)
 			}
-			trial, err := where.trial()
+			trial, err := where.Trial()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := filepath.Dir(filepath.Dir(trial.file)); got != folder {
+			if got := filepath.Dir(filepath.Dir(trial.File)); got != folder {
 				t.Errorf("tried out in %s, want %s", got, folder)
 			}
-			again, err := locate(trial.url)
-			if err != nil || again.file != trial.file {
-				t.Errorf("%s is the URL of %s (error %v), want %s", trial.url, again.file, err, trial.file)
+			again, err := location.Locate(trial.URL)
+			if err != nil || again.File != trial.File {
+				t.Errorf("%s is the URL of %s (error %v), want %s", trial.URL, again.File, err, trial.File)
 			}
-			if _, parameters, _ := strings.Cut(storeURL, "?"); !strings.HasSuffix(trial.url, "?"+parameters) && parameters != "" {
-				t.Errorf("%s has not the parameters of %s", trial.url, storeURL)
+			if _, parameters, _ := strings.Cut(storeURL, "?"); !strings.HasSuffix(trial.URL, "?"+parameters) && parameters != "" {
+				t.Errorf("%s has not the parameters of %s", trial.URL, storeURL)
 			}
 		})
 	}
@@ -165,7 +167,7 @@ func TestTrial(t *testing.T) {
 		if err := os.Symlink("nowhere", "link"); err != nil {
 			t.Skip(err)
 		}
-		if (location{file: "link"}).empty() {
+		if (location.Location{File: "link"}).Empty() {
 			t.Error("it would be made")
 		}
 	})

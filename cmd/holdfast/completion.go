@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -50,7 +52,7 @@ HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out what the flags mean.`,
 		ValidArgs:             shells,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells, args[0]) {
-				return usagef("name one shell: %s", strings.Join(shells, ", "))
+				return exit.Usagef("name one shell: %s", strings.Join(shells, ", "))
 			}
 			return nil
 		},
@@ -67,7 +69,7 @@ HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out what the flags mean.`,
 			case "powershell":
 				err = root.GenPowerShellCompletionWithDesc(os.Stdout)
 			}
-			return printed(err)
+			return exit.Printed(err)
 		},
 	}
 }
@@ -110,17 +112,17 @@ func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 		"env:\tthe URL is in a variable",
 		"file:\tthe URL is in a file",
 	}
-	for _, s := range linked {
-		if s.traits.Reach != driver.Process {
-			for _, scheme := range s.schemes {
-				forms = append(forms, scheme+":\t"+s.form)
+	for _, s := range location.Kinds {
+		if s.Traits.Reach != driver.Process {
+			for _, scheme := range s.Schemes {
+				forms = append(forms, scheme+":\t"+s.Form)
 			}
 		}
 	}
 	if name, ok := strings.CutPrefix(prefix, "env:"); ok {
 		forms = nil
 		for _, v := range os.Environ() {
-			if v, _, _ := strings.Cut(v, "="); strings.HasPrefix(v, name) && variableName.MatchString(v) {
+			if v, _, _ := strings.Cut(v, "="); strings.HasPrefix(v, name) && location.VariableName.MatchString(v) {
 				forms = append(forms, "env:"+v)
 			}
 		}

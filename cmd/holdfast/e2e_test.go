@@ -150,7 +150,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "STORE", "GOCOVERDIR", "GORACE"} {
 		p.Env = append(p.Env, name+"="+ts.Getenv(name))
 	}
-	p.stdout, p.stderr = output(ts, args[0]), output(ts, args[0])
+	p.stdout, p.stderr = outputFile(ts, args[0]), outputFile(ts, args[0])
 	p.Stdout, p.Stderr = p.stdout, p.stderr
 	ts.Check(p.Start())
 	ts.Value(running{}).(map[string]*started)[args[0]] = p
@@ -164,7 +164,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-func output(ts *testscript.TestScript, name string) *os.File {
+func outputFile(ts *testscript.TestScript, name string) *os.File {
 	f, err := os.CreateTemp(ts.Getenv("WORK"), name+".output-*")
 	ts.Check(err)
 	ts.Defer(func() { _ = f.Close() })

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 // fromVariable annotates a flag with the variable that gave it.
@@ -20,15 +22,6 @@ const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
 
 // everywhere are the flags that mean the same to all commands that have them.
 var everywhere = []string{"store"}
-
-// told are the variables that run sets for its command. They are about the lock
-// around that command, and no flags of a run within.
-var told = []struct{ name, meaning string }{
-	{"HOLDFAST_RESOURCE", "the resource"},
-	{lockIDVariable, "the lock ID that holds it"},
-	{"HOLDFAST_TOKEN", "the fencing token; what is written to can refuse lower ones"},
-	{heldVariable, "what this run and those around it have locked, so that none waits for itself"},
-}
 
 // variable is the name of the variable that a flag of the command may be given
 // as, "" if there is none. run and lock share theirs; the flags of others have
@@ -75,7 +68,7 @@ func takeVariables(cmd *cobra.Command) error {
 			return // and so excludes no other
 		}
 		if err := flags.Set(flag.Name, text); err != nil {
-			invalid = usagef("%s cannot be %q: %v", name, text, cause(err))
+			invalid = exit.Usagef("%s cannot be %q: %v", name, text, cause(err))
 			return
 		}
 		invalid = flags.SetAnnotation(flag.Name, fromVariable, []string{name})
@@ -125,7 +118,7 @@ func checkRivals(cmd *cobra.Command) error {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		for _, r := range rivals(cmd.Flags(), flag) {
 			if r.Changed && err == nil {
-				err = usagef("%s and %s exclude each other; give one of them", given(flag), given(r))
+				err = exit.Usagef("%s and %s exclude each other; give one of them", given(flag), given(r))
 			}
 		}
 	})

@@ -3,12 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 // tree is a program that has a flag of each kind, and what its command took.
@@ -38,13 +39,13 @@ func tree() (root *cobra.Command, took map[string]string) {
 		cmd.RunE = func(*cobra.Command, []string) error {
 			took["all"] = fmt.Sprintf("%v %v %d %q %s%s %q %d", *wait, *now, *limit, *comment, *store, *secret, *lockID, *token)
 			if *limit < 0 {
-				return usagef("--limit %d is negative", *limit)
+				return exit.Usagef("--limit %d is negative", *limit)
 			}
 			if *comment == "bad" {
-				return usagef("comment is not valid")
+				return exit.Usagef("comment is not valid")
 			}
 			if *lockID == "bad" {
-				return usagef("the lock ID is not valid")
+				return exit.Usagef("the lock ID is not valid")
 			}
 			return nil
 		}
@@ -117,32 +118,6 @@ func TestTakeVariables(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
-	}
-}
-
-// One variable is one thing: for run and lock the flag of the same name. All
-// commands take theirs, and none what run sets.
-func TestVariablesOfAllCommands(t *testing.T) {
-	root := newRoot()
-	walk(root, func(cmd *cobra.Command) {
-		if cmd != root && (cmd.PersistentPreRunE != nil || cmd.PersistentPreRun != nil) {
-			t.Errorf("%s has a hook of its own, and so takes no variables", cmd.CommandPath())
-		}
-	})
-	for _, row := range variables(root) {
-		var names []string
-		for use := range strings.SplitSeq(row[1], ", ") {
-			_, flag, _ := strings.Cut(use, "--")
-			names = append(names, flag)
-		}
-		if len(slices.Compact(names)) > 1 {
-			t.Errorf("%s gives %s", row[0], row[1])
-		}
-		for _, v := range told {
-			if v.name == row[0] && row[1] != "lock --lock-id" {
-				t.Errorf("%s is set by run and gives %s", row[0], row[1])
-			}
-		}
 	}
 }
 

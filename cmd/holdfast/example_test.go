@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 // crontab is the time in a line of a crontab.
@@ -66,7 +68,7 @@ func accepts(args []string) error {
 		return err
 	}
 	if !cmd.HasParent() {
-		return usagef("%q is no command", args)
+		return exit.Usagef("%q is no command", args)
 	}
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -53,10 +54,10 @@ func (f *filter) validate() error {
 	at := f.at(time.Now())
 	switch {
 	case at.LeftBelow > 0 && at.LeftBelow <= at.LeftAtLeast:
-		return usagef("no hold has less than %v and at least %v left; raise --ttl-below, or lower --ttl-at-least",
+		return exit.Usagef("no hold has less than %v and at least %v left; raise --ttl-below, or lower --ttl-at-least",
 			at.LeftBelow, at.LeftAtLeast)
 	case !at.CreatedBefore.IsZero() && !at.CreatedAfter.Before(at.CreatedBefore):
-		return usagef("no hold is created before %s and after %s; give a later --created-before, or an earlier --created-after",
+		return exit.Usagef("no hold is created before %s and after %s; give a later --created-before, or an earlier --created-after",
 			at.CreatedBefore.Format(time.RFC3339), at.CreatedAfter.Format(time.RFC3339))
 	}
 	return nil

@@ -10,12 +10,15 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // forced is one forced release.
 type forced struct {
-	store    location
+	store    location.Location
 	resource string
 	hold     holdfast.HoldID // zero: all
 	sure     bool
@@ -26,22 +29,22 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 	const form = "holdfast unlock --force RESOURCE"
 	switch {
 	case len(args) == 0:
-		return usagef("no resource is named: %s", form)
+		return exit.Usagef("no resource is named: %s", form)
 	case len(args) > 1:
-		return usagef("there is more than one resource: %s", form)
+		return exit.Usagef("there is more than one resource: %s", form)
 	case one && hold == "":
-		return usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
+		return exit.Usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
 	}
 	var err error
 	if f.hold, err = holdfast.ParseHoldID(hold); err != nil {
-		return usagef("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	f.resource = args[0]
 	if err := driver.ValidResource(f.resource); err != nil {
-		return usagef("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	if !f.sure && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
-		return usagef("nobody can be asked here, without a terminal; say --yes if it is to be done")
+		return exit.Usagef("nobody can be asked here, without a terminal; say --yes if it is to be done")
 	}
 	return nil
 }
@@ -52,10 +55,10 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	if !f.hold.IsZero() {
 		nothing = fmt.Sprintf("%q has no hold %s", f.resource, f.hold)
 	}
-	if f.store.empty() {
+	if f.store.Empty() {
 		return out.print(nil, nothing)
 	}
-	client, err := f.store.open(ctx)
+	client, err := f.store.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	var holds []holdfast.Status
 	for s, err := range client.Holds(ctx, holdfast.Filter{Resource: f.resource}) {
 		if err != nil {
-			return f.store.failure(err)
+			return f.store.Failure(err)
 		}
 		if f.hold.IsZero() || s.HoldID == f.hold {
 			holds = append(holds, s)
@@ -72,18 +75,18 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	if len(holds) == 0 {
 		return out.print(nil, nothing)
 	}
-	if err := writeTable(os.Stderr, cutOff(holds)); err != nil {
-		return printed(err)
+	if err := output.Table(os.Stderr, cutOff(holds)); err != nil {
+		return exit.Printed(err)
 	}
 	if !f.sure && !f.agreed(len(holds)) {
-		return exitf(statusFailed, "nothing was released")
+		return exit.Errorf(exit.Failed, "nothing was released")
 	}
 	var gone []holdfast.Status
 	for _, s := range holds {
 		// By hold ID, so that one that was granted meanwhile is not touched.
 		done, failed := client.ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
-			err = f.store.failure(failed)
+			err = f.store.Failure(failed)
 			break
 		}
 		gone = append(gone, done...)
@@ -94,7 +97,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 			err = unprinted
 		}
 	case len(gone) > 0:
-		say("released by force: %d of %d", len(gone), len(holds))
+		output.Say("released by force: %d of %d", len(gone), len(holds))
 	case err == nil:
 		return out.print(nil, nothing+" any more")
 	}
@@ -121,5 +124,5 @@ func (f *forced) agreed(n int) bool {
 
 // cutOff is the table of who is cut off, with what --hold takes.
 func cutOff(holds []holdfast.Status) [][]string {
-	return tableBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
+	return output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
 }

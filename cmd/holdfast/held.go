@@ -4,37 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // heldVariable is where run tells the runs inside its command what is locked
 // already, so that none waits for a lock that its own caller holds.
 const heldVariable = "HOLDFAST_HELD"
-
-// notNested refuses to run inside a run that holds the same resource: it would
-// wait for ever. Shared in shared is no harm, unless one of the two has a limit.
-func (j *job) notNested(held string) error {
-	exclusive, shared := j.marks()
-	outer := strings.Fields(held)
-	if slices.Contains(outer, exclusive) ||
-		slices.Contains(outer, shared) && (j.mode == holdfast.Exclusive || j.lock.Limit > 0) {
-		return usagef("this is inside a run that holds %q already; name another resource, or leave out one of the two runs", j.resource)
-	}
-	return nil
-}
-
-// held is the value of heldVariable for the command.
-func (j *job) held(outer, lockID string) string {
-	mark, shared := j.marks()
-	if j.mode == holdfast.Shared && j.lock.Limit == 0 {
-		mark = shared
-	}
-	return strings.TrimSpace(outer + " " + mark + " " + lockIDMark(lockID))
-}
 
 // isAround reports that the lock ID is that of a run around this process. What
 // that locked is for that run alone to release.
@@ -49,15 +25,15 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// marks stand for the resource in its store, locked such that no other lock of it
-// fits beside, or shared without a limit. A hash keeps them short and without spaces.
-func (j *job) marks() (exclusive, shared string) {
-	store := j.store.name()
-	if j.store.file != "" {
-		if file, err := filepath.Abs(j.store.file); err == nil {
-			store = file
-		}
-	}
-	mark := shortHash(store + "\x00" + j.resource)
-	return "x" + mark, "s" + mark
+// lockIDVariable is what run tells its command the lock ID in, and scripts use to
+// keep one of their own.
+const lockIDVariable = "HOLDFAST_LOCK_ID"
+
+// told are the variables that run sets for its command. They are about the lock
+// around that command, and no flags of a run within.
+var told = []struct{ name, meaning string }{
+	{"HOLDFAST_RESOURCE", "the resource"},
+	{lockIDVariable, "the lock ID that holds it"},
+	{"HOLDFAST_TOKEN", "the fencing token; what is written to can refuse lower ones"},
+	{heldVariable, "what this run and those around it have locked, so that none waits for itself"},
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 // helpWidth is how many columns help has.
@@ -21,7 +23,7 @@ var topics = []struct {
 	name, title, short string
 	text               func(root *cobra.Command) string
 }{
-	{"exit-codes", "exit status", "What each exit status means, and what to do then", exitCodes},
+	{"exit-codes", "exit status", "What each exit status means, and what to do then", func(*cobra.Command) string { return exit.Help() }},
 	{"environment", "environment", "The variables that are read and set", environment},
 }
 
@@ -80,7 +82,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("there is no help on %q; holdfast help lists what there is", strings.Join(args, " "))
+				return exit.Usagef("there is no help on %q; holdfast help lists what there is", strings.Join(args, " "))
 			}
 			of.InitDefaultHelpFlag()
 			return of.Help()

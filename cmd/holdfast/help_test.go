@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 // Help fits a terminal of 80 columns.
@@ -15,7 +17,7 @@ func TestHelpFits(t *testing.T) {
 	walk(root, func(cmd *cobra.Command) {
 		texts[cmd.Name()] = cmd.Long + "\n" + withVariables(cmd).FlagUsagesWrapped(helpWidth)
 	})
-	texts["exit-codes"] = exitCodes(root)
+	texts["exit-codes"] = exit.Help()
 	for name, text := range texts {
 		for line := range strings.Lines(text) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > helpWidth {

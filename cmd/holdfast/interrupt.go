@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
@@ -41,5 +42,5 @@ func tidiedUp(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return killed(i.signal, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v", i.signal, holdfast.DefaultTTL))
+	return exit.Killed(i.signal, fmt.Sprintf("stopped by a signal (%v); what was locked is released, or ends by itself within %v", i.signal, holdfast.DefaultTTL))
 }

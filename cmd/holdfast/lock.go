@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -63,17 +64,17 @@ is
 		const form = "holdfast lock --ttl DURATION RESOURCE"
 		switch {
 		case len(args) == 0:
-			return usagef("no resource is named: %s", form)
+			return exit.Usagef("no resource is named: %s", form)
 		case len(args) > 1:
-			return usagef("there is more than one resource: %s", form)
+			return exit.Usagef("there is more than one resource: %s", form)
 		case !flags.Changed("ttl"):
-			return usagef("--ttl is needed, for nothing renews the lock: %s", form)
+			return exit.Usagef("--ttl is needed, for nothing renews the lock: %s", form)
 		case flags.Changed("lock-id") && g.lock.LockID == "":
-			return usagef("the lock ID is empty; give one, or none for a random one")
+			return exit.Usagef("the lock ID is empty; give one, or none for a random one")
 		}
 		if g.lock.LockID != "" {
 			if err := driver.ValidLockID(g.lock.LockID); err != nil {
-				return usagef("%v", err)
+				return exit.Usagef("%v", err)
 			}
 		}
 		if err := g.name(args[0]); err != nil {
@@ -89,14 +90,6 @@ is
 		return g.run(cmd.Context())
 	}
 	return cmd
-}
-
-// parseTTLOrForever reads a TTL that need not end.
-func parseTTLOrForever(text string) (time.Duration, error) {
-	if text == "forever" {
-		return holdfast.Forever, nil
-	}
-	return parseTTL(text)
 }
 
 // grab is one acquisition of a lock that outlives this process.
@@ -124,11 +117,11 @@ func (g *grab) run(ctx context.Context) error {
 // handOver prints the lock ID, and leaves the lock to whoever reads it.
 func (g *grab) handOver(l lease, out io.Writer, signals <-chan os.Signal) error {
 	if err := g.print(out, l.hold); err != nil {
-		return exitf(statusFailed, "the lock ID could not be printed: %v; %s", err, giveBack(l))
+		return exit.Errorf(exit.Failed, "the lock ID could not be printed: %v; %s", err, giveBack(l))
 	}
 	select {
 	case sig := <-signals:
-		return killed(sig, fmt.Sprintf("stopped by a signal (%v); %s", sig, giveBack(l)))
+		return exit.Killed(sig, fmt.Sprintf("stopped by a signal (%v); %s", sig, giveBack(l)))
 	default:
 	}
 	_ = l.client.Close() // it leaves the hold, and there is nothing else
@@ -138,7 +131,7 @@ func (g *grab) handOver(l lease, out io.Writer, signals <-chan os.Signal) error 
 // giveBack releases the lock and says what became of it.
 func giveBack(l lease) string {
 	if err := l.release(); err != nil {
-		return fmt.Sprintf("the lock may be there yet: %s. Release it with holdfast unlock %q", reason(err), l.hold.LockID())
+		return fmt.Sprintf("the lock may be there yet: %s. Release it with holdfast unlock %q", output.Reason(err), l.hold.LockID())
 	}
 	return "the lock was released again"
 }
@@ -163,7 +156,7 @@ func (g *grab) print(out io.Writer, hold *holdfast.Hold) error {
 	if g.ttl != holdfast.Forever {
 		ttl = g.ttl.Milliseconds()
 	}
-	return encodeJSON(out, grabbed{
+	return output.JSON(out, grabbed{
 		Resource: hold.Resource(), LockID: hold.LockID(), HoldID: hold.ID(),
 		Mode: hold.Mode(), Token: hold.Token(), TTLMs: ttl,
 	})

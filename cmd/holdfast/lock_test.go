@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -34,8 +35,8 @@ func TestHandOver(t *testing.T) {
 		text    string // it ends so
 	}{
 		"printed": {io.Discard, signals(), 0, ""},
-		"signal":  {io.Discard, signals(syscall.SIGTERM), statusSignal + 15, "stopped by a signal (terminated); the lock was released again"},
-		"unheard": {closed, signals(), statusFailed, "; the lock was released again"},
+		"signal":  {io.Discard, signals(syscall.SIGTERM), exit.Signaled + 15, "stopped by a signal (terminated); the lock was released again"},
+		"unheard": {closed, signals(), exit.Failed, "; the lock was released again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memlock.New(nil)
@@ -46,8 +47,8 @@ func TestHandOver(t *testing.T) {
 			}
 			err = new(grab).handOver(lease{client, hold}, c.out, c.signals)
 			status, text := 0, ""
-			if exit, ok := errors.AsType[*exitError](err); ok {
-				status, text = exit.status, exit.text
+			if e, ok := errors.AsType[*exit.Error](err); ok {
+				status, text = e.Status, e.Text
 			}
 			if status != c.status || !strings.HasSuffix(text, c.text) {
 				t.Errorf("exit %d, %q; want %d, %q", status, text, c.status, c.text)

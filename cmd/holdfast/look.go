@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
 // patient is how long one look at a store may take while somebody watches: then
@@ -21,7 +24,7 @@ const patient = 30 * time.Second
 // looker looks at a store again and again, with one client for as long as that
 // gets answers. It is for one goroutine.
 type looker struct {
-	where  location
+	where  location.Location
 	client *holdfast.Client // nil until there is something to look at
 	file   fs.FileInfo      // of the client, if the store is a file
 }
@@ -50,9 +53,9 @@ func (l *looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 // put in the place of another is another store.
 func (l *looker) open(ctx context.Context) (bool, error) {
 	var file fs.FileInfo
-	if l.where.file != "" {
+	if l.where.File != "" {
 		var err error
-		if file, err = os.Stat(l.where.file); errors.Is(err, fs.ErrNotExist) {
+		if file, err = os.Stat(l.where.File); errors.Is(err, fs.ErrNotExist) {
 			l.close()
 			return false, nil
 		}
@@ -61,7 +64,7 @@ func (l *looker) open(ctx context.Context) (bool, error) {
 		}
 	}
 	if l.client == nil {
-		client, err := holdfast.Open(ctx, l.where.url, nil)
+		client, err := holdfast.Open(ctx, l.where.URL, nil)
 		if err != nil {
 			return false, err
 		}
@@ -153,5 +156,37 @@ func (l *looker) look(ctx context.Context, f holdfast.Filter) sight {
 
 // silence says in a line, to somebody who watches, that there was no answer.
 func silence(err error) string {
-	return "no answer, trying again: " + reason(cmp.Or(errors.Unwrap(err), err))
+	return "no answer, trying again: " + output.Reason(cmp.Or(errors.Unwrap(err), err))
+}
+
+// untilInterrupted ends ctx when the user or the system wants the program to end.
+// A second signal then ends it by force.
+func untilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	received, stop := process.Ends()
+	go func() {
+		select {
+		case <-received:
+			cancel()
+		case <-ctx.Done():
+		}
+		stop()
+	}()
+	return ctx, cancel
+}
+
+// drained waits for the end of a watch that was cancelled, but not for a store
+// that does not return.
+func drained(sights <-chan sight) {
+	soon := time.After(time.Second)
+	for {
+		select {
+		case _, ok := <-sights:
+			if !ok {
+				return
+			}
+		case <-soon:
+			return
+		}
+	}
 }

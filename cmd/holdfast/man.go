@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 func newMan() *cobra.Command {
@@ -22,7 +24,7 @@ it is missing it is made. The same version always writes the same pages.`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return usagef("name one folder for the pages: %s", cmd.UseLine())
+				return exit.Usagef("name one folder for the pages: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -30,7 +32,7 @@ it is missing it is made. The same version always writes the same pages.`,
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return printed(writePages(cmd.Root(), args[0]))
+			return exit.Printed(writePages(cmd.Root(), args[0]))
 		},
 	}
 }
@@ -114,39 +116,4 @@ func manOption(b *strings.Builder, cmd *cobra.Command, flag *pflag.Flag) {
 	if name := variable(cmd, flag); name != "" {
 		fmt.Fprintf(b, "\\%%[$%s]\n", roff(name)) // not to be broken
 	}
-}
-
-// paragraphs sets a text as help has it: what is indented stays in its lines.
-func paragraphs(text string) string {
-	blocks := strings.Split(strings.TrimRight(text, "\n"), "\n\n")
-	for i, block := range blocks {
-		if strings.HasPrefix(block, " ") {
-			blocks[i] = literal(block)
-		} else {
-			blocks[i] = roffLines(block)
-		}
-	}
-	return strings.Join(blocks, ".PP\n")
-}
-
-// literal sets lines as they are.
-func literal(text string) string { return ".EX\n" + roffLines(text) + ".EE\n" }
-
-func roffLines(text string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(text, "\n") {
-		b.WriteString(roff(line) + "\n")
-	}
-	return b.String()
-}
-
-// escapes keep roff from taking characters for commands or for typography.
-var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
-
-func roff(text string) string {
-	text = escapes.Replace(text)
-	if strings.HasPrefix(text, ".") {
-		text = `\&` + text
-	}
-	return text
 }

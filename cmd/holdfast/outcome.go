@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // outcome shows what a command did to holds.
@@ -13,10 +15,10 @@ type outcome struct{ json bool }
 func (o outcome) print(holds []holdfast.Status, nothing string) error {
 	switch {
 	case o.json:
-		return printed(writeJSON(os.Stdout, holds))
+		return exit.Printed(output.HoldsJSON(os.Stdout, holds))
 	case len(holds) == 0:
-		say("%s", nothing)
+		output.Say("%s", nothing)
 		return nil
 	}
-	return printed(writeTable(os.Stdout, table(holds)))
+	return exit.Printed(output.Table(os.Stdout, output.HoldRows(holds)))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 // policy is what run does about a lock that is lost, and how long it holds one.
@@ -21,8 +22,8 @@ func (p *policy) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
 		"TERM that long before its lock could be another's (default a sixth of the TTL, at most 5s)")
-	p.lostExit = statusLost
-	flags.Var((*exitStatus)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost")
+	p.lostExit = exit.Lost
+	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost")
 	flags.Func("on-loss", "when the lock is lost, `kill` the command, or warn and let it run on (default kill)", func(text string) error {
 		switch text {
 		case "kill", "warn":
@@ -43,13 +44,13 @@ func (p *policy) check(ttl time.Duration) error {
 	margin := holdfast.DefaultMargin(ttl)
 	switch {
 	case p.killAfter < 0:
-		return usagef("--kill-after %v is negative", p.killAfter)
+		return exit.Usagef("--kill-after %v is negative", p.killAfter)
 	case 3*(p.killAfter+margin) >= 2*ttl:
 		// Renewal begins at a third of the TTL: no time would be left for it.
-		return usagef("--kill-after %v leaves no time to renew a lock with a --ttl of %v: it must be below %v",
+		return exit.Usagef("--kill-after %v leaves no time to renew a lock with a --ttl of %v: it must be below %v",
 			p.killAfter, ttl, 2*ttl/3-margin)
 	case p.atLeast < 0 || p.atLeast > holdfast.MaxTTL:
-		return usagef("--at-least %v is not between 0 and 100 years", p.atLeast)
+		return exit.Usagef("--at-least %v is not between 0 and 100 years", p.atLeast)
 	}
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 func newRenew() *cobra.Command {
@@ -39,7 +42,7 @@ $HOLDFAST_LOCK_ID. The exit status is
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		const form = "holdfast renew --ttl DURATION LOCK-ID"
 		if !flags.Changed("ttl") {
-			return usagef("--ttl is needed: %s", form)
+			return exit.Usagef("--ttl is needed: %s", form)
 		}
 		var err error
 		if r.id, err = lockID(args, form); err != nil {
@@ -55,17 +58,17 @@ $HOLDFAST_LOCK_ID. The exit status is
 
 // renewal is one renewal of all that a lock ID holds.
 type renewal struct {
-	store location
+	store location.Location
 	id    string
 	ttl   time.Duration
 	json  bool
 }
 
 func (r renewal) run(ctx context.Context) error {
-	if r.store.empty() {
+	if r.store.Empty() {
 		return r.lost()
 	}
-	client, err := r.store.open(ctx)
+	client, err := r.store.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,14 +83,14 @@ func (r renewal) run(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case !errors.Is(err, holdfast.ErrLost):
-		return r.store.failure(err)
+		return r.store.Failure(err)
 	case len(holds) == 0:
 		return r.lost()
 	}
-	return exitf(statusLost, "not all of lock ID %q is renewed: %s. What is missing must be locked again", r.id, reason(err))
+	return exit.Errorf(exit.Lost, "not all of lock ID %q is renewed: %s. What is missing must be locked again", r.id, output.Reason(err))
 }
 
 // lost is the exit if the lock ID holds nothing.
 func (r renewal) lost() error {
-	return exitf(statusLost, "lock ID %q holds nothing: its time ran out, or it was released. Lock again", r.id)
+	return exit.Errorf(exit.Lost, "lock ID %q holds nothing: its time ran out, or it was released. Lock again", r.id)
 }

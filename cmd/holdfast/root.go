@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
 
 // execute runs the command line and returns the exit status, or dies of the signal
@@ -18,28 +20,24 @@ func execute(args []string) int {
 	if err == nil {
 		return 0
 	}
-	exit, ok := errors.AsType[*exitError](err)
+	e, ok := errors.AsType[*exit.Error](err)
 	if !ok {
 		// All commands return an exitError, so this is from the parsing of flags
 		// and arguments.
-		exit = &exitError{status: statusUsage, text: withoutURLs.ReplaceAllString(err.Error(), "://***@") + "; see holdfast --help"}
+		e = &exit.Error{Status: exit.Usage, Text: secret.WithoutURLs(err.Error()) + "; see holdfast --help"}
 	}
-	if exit.text != "" {
-		text := exit.text
-		if exit.status == statusUsage {
+	if e.Text != "" {
+		text := e.Text
+		if e.Status == exit.Usage {
 			text = blame(cmd, text)
 		}
-		say("%s", text)
+		output.Say("%s", text)
 	}
-	if exit.signal != 0 {
-		process.Die(exit.signal)
+	if e.Signal != 0 {
+		process.Die(e.Signal)
 	}
-	return exit.status
+	return e.Status
 }
-
-// withoutURLs takes user and password out of a text about one argument, of which
-// nobody knows where it ends.
-var withoutURLs = regexp.MustCompile(`(?s)://.*@`)
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -71,7 +69,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; holdfast --help lists them", args[0])
+				return exit.Usagef("there is no command %q; holdfast --help lists them", args[0])
 			}
 			return cmd.Help()
 		},
@@ -91,7 +89,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 // noArgs is cobra.NoArgs in the words of a command that has no sub-commands.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s takes no argument, but got %q", cmd.CommandPath(), args[0])
+		return exit.Usagef("%s takes no argument, but got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

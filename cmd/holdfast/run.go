@@ -2,15 +2,12 @@ package main
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"os/exec"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 func newRun() *cobra.Command {
@@ -20,7 +17,7 @@ func newRun() *cobra.Command {
 		Long: `Waits until nobody else holds the resource, runs the command, and gives the lock
 back when the command has ended. The exit status is the command's, or
 
-` + runStatuses() + `
+` + exit.HelpOfRun() + `
 The command gets stdin, stdout and stderr as they are, and in its environment
 HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		Example: `  holdfast run nightly-report -- ./report.sh
@@ -72,16 +69,6 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	return cmd
 }
 
-// job is one run of a command under a lock.
-type job struct {
-	acquisition
-	policy
-	command []string
-	path    string // of the command's file
-
-	failed atomic.Pointer[error] // how the last renewal went
-}
-
 // parse reads the arguments, of which dash stood before the first --.
 func (j *job) parse(args []string, dash int) error {
 	const form = "holdfast run RESOURCE -- COMMAND"
@@ -92,38 +79,14 @@ func (j *job) parse(args []string, dash int) error {
 	}
 	switch {
 	case dash < 0 && len(args) > 1:
-		return usagef("the command begins after a --: %s", form)
+		return exit.Usagef("the command begins after a --: %s", form)
 	case len(args) == 0 || dash == 0:
-		return usagef("no resource is named: %s", form)
+		return exit.Usagef("no resource is named: %s", form)
 	case dash > 1:
-		return usagef("there is more than one resource: %s", form)
+		return exit.Usagef("there is more than one resource: %s", form)
 	case len(args) == 1:
-		return usagef("no command is given: %s", form)
+		return exit.Usagef("no command is given: %s", form)
 	}
 	j.command = args[1:]
 	return j.name(args[0])
-}
-
-// find finds the command's file.
-func (j *job) find() error {
-	name := j.command[0]
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		j.path = path
-		return nil
-	case errors.Is(err, exec.ErrDot):
-		return exitf(statusNotExecutable, "%q is only in the current folder; write ./%s to mean that one", name, name)
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return exitf(statusNotFound, "there is no command %q; check its name and PATH", name)
-	}
-	return cannotRun(name, err)
-}
-
-// cannotRun is the error of a command that is there.
-func cannotRun(name string, err error) error {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		err = errno // without the path, which is named already
-	}
-	return exitf(statusNotExecutable, "%q cannot be run: %v; check its permissions and format", name, err)
 }

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
-	"os"
-	"time"
-
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/color"
-	"golang.org/x/term"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 var (
@@ -17,11 +12,6 @@ var (
 	strong   = tcell.StyleDefault.Bold(true)
 	marked   = tcell.StyleDefault.Reverse(true)
 )
-
-// isTerminal reports that the file is a terminal on which a screen can be drawn.
-func isTerminal(f *os.File) bool {
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-}
 
 // onScreen gives use the whole terminal, and gives that back as it was, however
 // use ends.
@@ -31,7 +21,7 @@ func onScreen(use func(tcell.Screen) error) error {
 		err = s.Init()
 	}
 	if err != nil {
-		return exitf(statusFailed, "the terminal cannot be used: %v. holdfast status needs none", err)
+		return exit.Errorf(exit.Failed, "the terminal cannot be used: %v. holdfast status needs none", err)
 	}
 	defer s.Fini()
 	s.RegisterRuneFallback('…', "~") // in a locale that has only ASCII
@@ -76,38 +66,6 @@ func putWithin(s tcell.Screen, x, y, width int, text string, style tcell.Style) 
 			return
 		}
 		x, text = x+wide, rest
-	}
-}
-
-// untilInterrupted ends ctx when the user or the system wants the program to end.
-// A second signal then ends it by force.
-func untilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	received, stop := process.Ends()
-	go func() {
-		select {
-		case <-received:
-			cancel()
-		case <-ctx.Done():
-		}
-		stop()
-	}()
-	return ctx, cancel
-}
-
-// drained waits for the end of a watch that was cancelled, but not for a store
-// that does not return.
-func drained(sights <-chan sight) {
-	soon := time.After(time.Second)
-	for {
-		select {
-		case _, ok := <-sights:
-			if !ok {
-				return
-			}
-		case <-soon:
-			return
-		}
 	}
 }
 

@@ -2,46 +2,14 @@ package main
 
 import (
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	_ "github.com/holdfast-go/holdfast/compat/mongodoc" // layouts in mongodb's URLs
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/eslock"
-	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
-	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/mongolock"
-	"github.com/holdfast-go/holdfast/pglock"
-	"github.com/holdfast-go/holdfast/redislock"
-	"github.com/holdfast-go/holdfast/sqlitelock"
 )
-
-// linked are the stores that this program contains. What is not to be read off
-// a store's traits is how its URL is written.
-var linked = []struct {
-	schemes []string
-	form    string
-	traits  driver.Traits
-}{
-	{[]string{"sqlite"}, "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
-	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
-	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
-		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
-	{[]string{"postgres", "postgresql"}, "postgres://HOSTS/DATABASE?schema=NAME", pglock.Traits()},
-	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits()},
-	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
-}
-
-// reachOf is how far the stores of the scheme reach, "" for an unknown scheme.
-func reachOf(scheme string) driver.Reach {
-	for _, s := range linked {
-		if slices.Contains(s.schemes, scheme) {
-			return s.traits.Reach
-		}
-	}
-	return ""
-}
 
 func newStores() *cobra.Command {
 	var asJSON bool
@@ -60,9 +28,9 @@ variable or a file of yours.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return printed(encodeJSON(os.Stdout, storesListed()))
+				return exit.Printed(output.JSON(os.Stdout, storesListed()))
 			}
-			return printed(writeTable(os.Stdout, storesTable()))
+			return exit.Printed(output.Table(os.Stdout, storesTable()))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -79,22 +47,22 @@ type listed struct {
 
 func storesListed() []listed {
 	var all []listed
-	for _, s := range linked {
-		all = append(all, listed{traitsOf(s.traits), s.schemes, s.form})
+	for _, s := range location.Kinds {
+		all = append(all, listed{traitsOf(s.Traits), s.Schemes, s.Form})
 	}
 	return all
 }
 
 func storesTable() [][]string {
 	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "DURABLE", "SHARED", "FENCING", "FAIL-OVER", "URL"}}
-	for _, s := range linked {
-		t := s.traits
+	for _, s := range location.Kinds {
+		t := s.Traits
 		clock := "each client's"
 		if t.ServerClock {
 			clock = "the store's"
 		}
 		rows = append(rows, []string{
-			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Durable), yes(t.Shared), string(t.Fencing), failover(t.Failover), s.form,
+			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Durable), yes(t.Shared), string(t.Fencing), failover(t.Failover), s.Form,
 		})
 	}
 	return rows

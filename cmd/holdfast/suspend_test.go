@@ -12,9 +12,10 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
-	"golang.org/x/sys/unix"
 )
 
 func TestSuspend(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 )
 
 func newSweep() *cobra.Command {
@@ -28,20 +31,20 @@ touches a live hold, and may run at any time, beside anything.`,
 	return cmd
 }
 
-func sweep(cmd *cobra.Command, where location) error {
+func sweep(cmd *cobra.Command, where location.Location) error {
 	var holds, records int
-	if !where.empty() {
-		client, err := where.open(cmd.Context())
+	if !where.Empty() {
+		client, err := where.Open(cmd.Context())
 		if err != nil {
 			return err
 		}
 		defer client.Close()
 		r, err := client.Sweep(cmd.Context())
 		if err != nil {
-			return where.failure(err)
+			return where.Failure(err)
 		}
 		holds, records = r.Holds, r.Records
 	}
 	_, err := fmt.Fprintf(os.Stdout, "expired holds removed: %d, idle records removed: %d\n", holds, records)
-	return printed(err)
+	return exit.Printed(err)
 }

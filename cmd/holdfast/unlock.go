@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 )
 
 func newUnlock() *cobra.Command {
@@ -49,7 +51,7 @@ status is
 		if !*force {
 			for _, name := range []string{"hold", "yes"} {
 				if flags.Changed(name) && !byVariable(flags.Lookup(name)) {
-					return usagef("--%s needs --force", name)
+					return exit.Usagef("--%s needs --force", name)
 				}
 			}
 			id, err := lockID(args, "holdfast unlock LOCK-ID")
@@ -57,7 +59,7 @@ status is
 				return err
 			}
 			if len(args) == 0 && isAround(id) {
-				return usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to mean it all the same", lockIDVariable)
+				return exit.Usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to mean it all the same", lockIDVariable)
 			}
 			where, err := store()
 			if err != nil {
@@ -78,16 +80,16 @@ status is
 }
 
 // release releases all holds of the lock ID.
-func release(ctx context.Context, where location, id string, out outcome) error {
+func release(ctx context.Context, where location.Location, id string, out outcome) error {
 	var holds []holdfast.Status
-	if !where.empty() {
-		client, err := where.open(ctx)
+	if !where.Empty() {
+		client, err := where.Open(ctx)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
 		if holds, err = client.ReleaseID(ctx, id); err != nil {
-			return where.failure(err)
+			return where.Failure(err)
 		}
 	}
 	return out.print(holds, fmt.Sprintf("lock ID %q holds nothing", id))

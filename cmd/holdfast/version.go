@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 func newVersion() *cobra.Command {
@@ -20,7 +22,7 @@ func newVersion() *cobra.Command {
 				info = &debug.BuildInfo{}
 			}
 			_, err := fmt.Fprintln(os.Stdout, version(info))
-			return printed(err)
+			return exit.Printed(err)
 		},
 	}
 }

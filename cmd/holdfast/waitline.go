@@ -12,6 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -41,7 +43,7 @@ type refusal struct {
 
 // newWaitLine returns the line on stderr.
 func newWaitLine() *waitLine {
-	if !isTerminal(os.Stderr) {
+	if !output.IsTerminal(os.Stderr) {
 		return nil
 	}
 	return &waitLine{terminal: os.Stderr, news: make(chan struct{}, 1), quit: make(chan struct{})}
@@ -146,7 +148,7 @@ func fit(text string, columns int) string {
 	if columns < reserve+len(tail) {
 		return ""
 	}
-	return displaywidth.TruncateString(printable(redact(text)), columns-reserve, tail)
+	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
 }
 
 // text says who is in the way, since when, for how long yet and why: in the order
@@ -174,13 +176,13 @@ func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 	gone := now.Sub(r.at)
 	if h.Left != driver.Unknown && h.Left <= gone && h.TakeoverDelay > 0 && !h.Released &&
 		r.RetryAfter != holdfast.Forever && r.RetryAfter > gone {
-		return "ended, to be taken over in " + left((r.RetryAfter - gone).Truncate(time.Second))
+		return "ended, to be taken over in " + output.Left((r.RetryAfter - gone).Truncate(time.Second))
 	}
 	rest := h.Left
 	if rest != driver.Unknown && rest != holdfast.Forever {
 		rest = max(rest-gone, 0).Truncate(time.Second)
 	}
-	text := left(rest) + " left"
+	text := output.Left(rest) + " left"
 	if !h.Renewed.IsZero() {
 		text += ", renewed by its holder"
 	}

@@ -10,27 +10,13 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v3"
-	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
-
-const (
-	defaultInterval = 2 * time.Second
-	minInterval     = 100 * time.Millisecond
-)
-
-func intervalFlag(flags *pflag.FlagSet) *time.Duration {
-	return flags.Duration("interval", defaultInterval, "the `duration` between two looks at the store")
-}
-
-func validInterval(d time.Duration) error {
-	if d < minInterval {
-		return usagef("--interval %v is below %v", d, minInterval)
-	}
-	return nil
-}
 
 // watch shows the holds until it is interrupted, which is no failure.
 func (v *view) watch(ctx context.Context, interval time.Duration) error {
@@ -39,7 +25,7 @@ func (v *view) watch(ctx context.Context, interval time.Duration) error {
 	sights := l.watch(ctx, func() holdfast.Filter { return v.filter.at(time.Now()) }, rhythm{interval: interval})
 	defer drained(sights)
 	defer stop()
-	if !v.json && isTerminal(os.Stdout) {
+	if !v.json && output.IsTerminal(os.Stdout) {
 		return onScreen(func(s tcell.Screen) error { return v.redraw(ctx, s, sights) })
 	}
 	return v.follow(sights)
@@ -56,19 +42,19 @@ func (v *view) follow(sights <-chan sight) error {
 			panic(s.panic)
 		}
 		if s.err != nil {
-			if !begun && lasting(s.err) {
-				return v.where.failure(s.err)
+			if !begun && location.Lasting(s.err) {
+				return v.where.Failure(s.err)
 			}
 			begun = true
 			if text := silence(s.err); text != said {
-				say("%s: %s", v.where.name(), text)
+				output.Say("%s: %s", v.where.Name(), text)
 				said = text
 			}
 			continue
 		}
 		begun = true
 		if said != "" {
-			say("%s: answers again", v.where.name())
+			output.Say("%s: answers again", v.where.Name())
 			said = ""
 		}
 		now := marks(s.holds)
@@ -76,7 +62,7 @@ func (v *view) follow(sights <-chan sight) error {
 			continue
 		}
 		if err := v.print(os.Stdout, s); err != nil {
-			return printed(err)
+			return exit.Printed(err)
 		}
 		shown, printedOnce = now, true
 	}
@@ -87,7 +73,7 @@ func (v *view) follow(sights <-chan sight) error {
 // line.
 func (v *view) print(out io.Writer, s sight) error {
 	if v.json {
-		return writeJSONLine(out, s.holds)
+		return output.HoldsJSONLine(out, s.holds)
 	}
 	lines := append([]string{v.title(s)}, v.lines(s.holds, len(s.holds))...)
 	_, err := fmt.Fprintf(out, "%s\n\n", strings.Join(lines, "\n"))
@@ -96,13 +82,13 @@ func (v *view) print(out io.Writer, s sight) error {
 
 // title says what was looked at, and when.
 func (v *view) title(s sight) string {
-	return fmt.Sprintf("%s  %s", printable(v.where.name()), s.begun.Format(time.RFC3339))
+	return fmt.Sprintf("%s  %s", output.Printable(v.where.Name()), s.begun.Format(time.RFC3339))
 }
 
 // lines are the table of so many holds at most.
 func (v *view) lines(holds []holdfast.Status, most int) []string {
 	if len(holds) == 0 {
-		return []string{printable(v.nothing())}
+		return []string{output.Printable(v.nothing())}
 	}
 	more := len(holds) - most
 	if more > 0 {
@@ -110,7 +96,7 @@ func (v *view) lines(holds []holdfast.Status, most int) []string {
 		holds = holds[:len(holds)-more]
 	}
 	var b strings.Builder
-	_ = writeTable(&b, table(holds)) // to memory
+	_ = output.Table(&b, output.HoldRows(holds)) // to memory
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more; holdfast top shows all", more))
@@ -133,8 +119,8 @@ func (v *view) redraw(ctx context.Context, s tcell.Screen, sights <-chan sight) 
 				panic(seen.panic)
 			case seen.err == nil:
 				last, trouble = seen, ""
-			case !begun && lasting(seen.err):
-				return v.where.failure(seen.err)
+			case !begun && location.Lasting(seen.err):
+				return v.where.Failure(seen.err)
 			default:
 				trouble = silence(seen.err)
 			}
@@ -165,35 +151,6 @@ func (v *view) draw(s tcell.Screen, last sight, trouble string) {
 			put(s, 2+i, line, tcell.StyleDefault)
 		}
 	}
-	put(s, 1, printable(redact(trouble)), alarming)
+	put(s, 1, output.Printable(secret.Redact(trouble)), alarming)
 	s.Show()
-}
-
-// mark is what is compared of a hold to tell whether something has changed: not
-// that time passes, nor that it was renewed.
-type mark struct {
-	driver.HoldRef
-	driver.Details
-	mode          holdfast.Mode
-	takeoverDelay time.Duration
-	released      bool
-	waited        bool // when it was last is no change
-	end           string
-}
-
-func marks(holds []holdfast.Status) []mark {
-	ms := make([]mark, len(holds))
-	for i, s := range holds {
-		ms[i] = mark{
-			HoldRef: s.Ref(), Details: s.Details, mode: s.Mode,
-			takeoverDelay: s.TakeoverDelay, released: s.Released, waited: !s.Waited.IsZero(),
-		}
-		switch s.Left {
-		case 0:
-			ms[i].end = "past"
-		case holdfast.Forever, driver.Unknown:
-			ms[i].end = left(s.Left)
-		}
-	}
-	return ms
 }

@@ -1,4 +1,4 @@
-package main
+package location
 
 import (
 	"net/url"
@@ -13,9 +13,9 @@ import (
 // themselves.
 func TestLinkedStores(t *testing.T) {
 	var schemes []string
-	for _, s := range linked {
-		schemes = append(schemes, s.schemes...)
-		u := url.URL{Scheme: s.schemes[0]}
+	for _, s := range Kinds {
+		schemes = append(schemes, s.Schemes...)
+		u := url.URL{Scheme: s.Schemes[0]}
 		switch u.Scheme {
 		case "sqlite":
 			u.Path = filepath.ToSlash(filepath.Join(t.TempDir(), "locks.db"))
@@ -28,8 +28,8 @@ func TestLinkedStores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := store.Traits(); got != s.traits {
-			t.Errorf("%v: the list says %+v, the store says %+v", s.schemes, s.traits, got)
+		if got := store.Traits(); got != s.Traits {
+			t.Errorf("%v: the list says %+v, the store says %+v", s.Schemes, s.Traits, got)
 		}
 		if err := store.Close(); err != nil {
 			t.Error(err)

@@ -1,11 +1,9 @@
-package main
+package exit
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
 
 // statuses explain the exit statuses that are holdfast's own.
@@ -13,26 +11,26 @@ var statuses = []struct {
 	status, meaning, advice string
 	run                     bool // to be listed in the help of run
 }{
-	{strconv.Itoa(statusFailed), "something else failed; of status RESOURCE: nobody holds it",
+	{strconv.Itoa(Failed), "something else failed; of status RESOURCE: nobody holds it",
 		"do as the line on stderr says; status RESOURCE has none", false},
-	{strconv.Itoa(statusUsage), "the command line or a variable is wrong; nothing was done",
+	{strconv.Itoa(Usage), "the command line or a variable is wrong; nothing was done",
 		"correct it as the line on stderr says", true},
-	{strconv.Itoa(statusStore), "the store cannot be used or did not answer; the command was not run",
+	{strconv.Itoa(Store), "the store cannot be used or did not answer; the command was not run",
 		"mend what the line names, or try again later", true},
-	{strconv.Itoa(statusNotAcquired), "the lock was not acquired in time; the command was not run",
+	{strconv.Itoa(NotAcquired), "the lock was not acquired in time; the command was not run",
 		"try again later or wait longer with --wait; -E sets another status", true},
-	{strconv.Itoa(statusLost), "the lock was lost; the command was ended",
+	{strconv.Itoa(Lost), "the lock was lost; the command was ended",
 		"see what is undone, run it again; --lost-exit sets another status", true},
-	{strconv.Itoa(statusNotExecutable), "the command cannot be run",
+	{strconv.Itoa(NotExecutable), "the command cannot be run",
 		"look at its permissions, its format and its #! line", true},
-	{strconv.Itoa(statusNotFound), "there is no such command",
+	{strconv.Itoa(NotFound), "there is no such command",
 		"look at its name and PATH; cron's is short", true},
-	{strconv.Itoa(statusSignal) + "+n", "signal n ended the command, or run before it",
+	{strconv.Itoa(Signaled) + "+n", "signal n ended the command, or run before it",
 		"find out who sent it: 130 is Ctrl-C, 137 KILL, 143 TERM", true},
 }
 
-// runStatuses is the list of exit statuses for the help of run.
-func runStatuses() string {
+// HelpOfRun is the list of exit statuses for the help of run.
+func HelpOfRun() string {
 	var b strings.Builder
 	for _, s := range statuses {
 		if s.run {
@@ -42,8 +40,8 @@ func runStatuses() string {
 	return b.String()
 }
 
-// exitCodes is the help topic.
-func exitCodes(*cobra.Command) string {
+// Help is the help topic.
+func Help() string {
 	var b strings.Builder
 	b.WriteString(`The exit status of run is that of its command, which ran under the lock from
 beginning to end. holdfast itself exits with 0 if all went well, and else with

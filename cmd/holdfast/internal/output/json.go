@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 // and that some terminals obey.
 var control = regexp.MustCompile("[\u007f-\u009f]")
 
-// encodeJSON prints a value that programs read, in many lines, with nothing in it
+// JSON prints a value that programs read, in many lines, with nothing in it
 // that a terminal would obey.
-func encodeJSON(out io.Writer, value any) error {
+func JSON(out io.Writer, value any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)

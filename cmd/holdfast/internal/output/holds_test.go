@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ func TestJSON(t *testing.T) {
 		Resource: "unknown", Left: driver.Unknown,
 	}}
 	var b strings.Builder
-	if err := writeJSON(&b, holds); err != nil {
+	if err := HoldsJSON(&b, holds); err != nil {
 		t.Fatal(err)
 	}
 	const want = `[

@@ -1,4 +1,4 @@
-package main
+package location
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
 func TestLocate(t *testing.T) {
@@ -26,28 +27,28 @@ func TestLocate(t *testing.T) {
 		"sqlite:%zz":                         "",
 		"sqlite:///a/b.db?busy-timeout=%35s": "/a/b.db",
 	} {
-		l, err := locate(named)
+		l, err := Locate(named)
 		if err != nil {
 			t.Errorf("%s: %v", named, err)
 		}
-		if l.file != want {
-			t.Errorf("%s is the file %q, want %q", named, l.file, want)
+		if l.File != want {
+			t.Errorf("%s is the file %q, want %q", named, l.File, want)
 		}
 	}
 	// What the URL of the local store names is the same file.
-	l, err := locate(local)
+	l, err := Locate(Local)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := l.open(t.Context())
+	client, err := l.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if l.empty() {
-		t.Errorf("%s was opened, but there is no %s", l.url, file)
+	if l.Empty() {
+		t.Errorf("%s was opened, but there is no %s", l.URL, file)
 	}
 }
 
@@ -59,18 +60,18 @@ func TestNameHasNoSecret(t *testing.T) {
 		"mongodb://:secret@one,two/db?replicaSet=secret": "mongodb://one,two/db",
 		"mongodb://u:secret@one:27017,two:27018/db?w=1":  "mongodb://one:27017,two:27018/db",
 	} {
-		l, err := locate(url)
+		l, err := Locate(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.name(); got != want {
+		if got := l.Name(); got != want {
 			t.Errorf("%s is called %s, want %s", url, got, want)
 		}
 	}
 }
 
 func TestFailure(t *testing.T) {
-	l := location{file: "/a.db"}
+	l := Location{File: "/a.db"}
 	unusable := fmt.Errorf("%w: SQLite file /a.db is damaged", holdfast.ErrUnusable)
 	for want, err := range map[string]error{
 		"store cannot be used: SQLite file /a.db is damaged. Mend that, or name another store with --store": fmt.Errorf("holdfast: open %q: %w", "store", unusable),
@@ -79,8 +80,8 @@ func TestFailure(t *testing.T) {
 		"the TTL is too short for this store. Give more time with --ttl": fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
 		"the store /a.db gave no answer: client closed. Try again later": holdfast.ErrClosed,
 	} {
-		got, ok := errors.AsType[*exitError](l.failure(err))
-		if !ok || got.status != statusStore || got.text != want {
+		got, ok := errors.AsType[*exit.Error](l.Failure(err))
+		if !ok || got.Status != exit.Store || got.Text != want {
 			t.Errorf("got %+v, want %s", got, want)
 		}
 	}

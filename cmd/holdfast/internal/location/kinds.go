@@ -1,0 +1,43 @@
+package location
+
+import (
+	"slices"
+
+	_ "github.com/holdfast-go/holdfast/compat/mongodoc" // layouts in mongodb's URLs
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/pglock"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// kind is a kind of store.
+type kind struct {
+	Schemes []string
+	Form    string // of its URLs
+	Traits  driver.Traits
+}
+
+// Kinds are the kinds of store that every holdfast has.
+var Kinds = []kind{
+	{[]string{"sqlite"}, "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
+	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
+	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
+		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
+	{[]string{"postgres", "postgresql"}, "postgres://HOSTS/DATABASE?schema=NAME", pglock.Traits()},
+	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits()},
+	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
+}
+
+// reachOf is how far the stores of the scheme reach, "" for an unknown scheme.
+func reachOf(scheme string) driver.Reach {
+	for _, s := range Kinds {
+		if slices.Contains(s.Schemes, scheme) {
+			return s.Traits.Reach
+		}
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+// Package location finds out where the locks are kept, and opens that store.
+package location
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// Local is the store of whoever names none: a file of this user on this host.
+const Local = "local"
+
+// Location is where the locks are kept.
+type Location struct {
+	URL string
+	// File is the SQLite file, if it is one.
+	File string
+	// unasked: nobody named a store.
+	Unasked bool
+}
+
+func Locate(named string) (Location, error) {
+	if named == Local {
+		file, err := localFile()
+		if err != nil {
+			return Location{}, err
+		}
+		path := filepath.ToSlash(file)
+		if !strings.HasPrefix(path, "/") {
+			path = "/" + path // C:/Users/ada/...
+		}
+		return Location{URL: (&url.URL{Scheme: "sqlite", Path: path}).String(), File: file}, nil
+	}
+	l := Location{URL: named}
+	u, err := driver.ParseURL(named)
+	switch {
+	case err != nil: // which would repeat the URL
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
+	case lateAt(named):
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
+			"elsewhere @ as %%40")
+	case len(u.Scheme) < 2: // or it is the letter of a drive
+		return Location{}, exit.Errorf(exit.Store, "the store is no URL%s; holdfast stores shows how one is written", sqliteHint(named))
+	case reachOf(u.Scheme) == driver.Process:
+		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
+			"name one that lasts, or local", u.Scheme)
+	case u.Scheme == "sqlite":
+		l.File, _ = sqlitelock.File(u) // what is wrong with it the store says when it is opened
+	}
+	return l, nil
+}
+
+// sqliteHint says how the path of a file becomes a URL. It repeats nothing that may
+// have a password in it.
+func sqliteHint(path string) string {
+	switch {
+	case strings.ContainsAny(path, "@?#%") || strings.HasPrefix(path, "//"):
+		return ": for a SQLite file write sqlite:PATH"
+	case strings.Contains(path, ":"): // C:\locks.db
+		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/")
+	}
+	return ": for that SQLite file write sqlite:" + path
+}
+
+// lateAt reports that an @ comes after the host of the URL. It may end a password
+// with a character that ended the host too early, so that the password's first
+// part would pass for the store's name.
+func lateAt(storeURL string) bool {
+	_, rest, _ := strings.Cut(storeURL, "://")
+	end := strings.IndexAny(rest, "/?#")
+	return end > 0 && strings.Contains(rest[end:], "@")
+}
+
+// localFile is where the XDG base directory specification wants state to be.
+func localFile() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // to be ignored, says the specification
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return "", exit.Errorf(exit.Store, "there is no home folder for the local store; set HOME or XDG_STATE_HOME, or name a store with --store")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "holdfast", "holdfast.db"), nil
+}
+
+// Empty reports that the store is a file that nobody has made yet. Looking at it
+// would make it.
+func (l Location) Empty() bool {
+	if l.File == "" {
+		return false
+	}
+	_, err := os.Lstat(l.File) // a link to nothing is for the store to refuse
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Name is what the store is called in messages: without what may be secret.
+func (l Location) Name() string {
+	if l.File != "" {
+		return l.File
+	}
+	u, err := driver.ParseURL(l.URL)
+	if err != nil {
+		return ""
+	}
+	if strings.Contains(u.Path, "@") { // which may end a password with a / too few before it
+		u.Path = ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// hide takes the passwords out of what a store said, although no store should
+// repeat one. What is shorter cannot be told from other text.
+func (l Location) hide(text string) string {
+	for _, p := range secret.Passwords(l.URL) {
+		if len(p) >= 4 {
+			text = strings.ReplaceAll(text, p, "***")
+		}
+	}
+	return text
+}
+
+// Open returns a client of the store.
+func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
+	client, err := holdfast.Open(ctx, l.URL, nil)
+	if err != nil {
+		return nil, l.Failure(err)
+	}
+	return client, nil
+}
+
+// Failure is the exit of a command whose store was asked and did not do it.
+func (l Location) Failure(err error) error {
+	// The client says what was asked of the store; what the store said is enough.
+	text := l.hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
+	switch {
+	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
+		return exit.Errorf(exit.Store, "%s. Mend that, or name another store with --store", text)
+	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
+		return exit.Errorf(exit.Store, "%s", text)
+	case errors.Is(err, holdfast.ErrTTLTooShort):
+		return exit.Errorf(exit.Store, "%s. Give more time with --ttl", text)
+	}
+	return exit.Errorf(exit.Store, "the store %s gave no answer: %s. Try again later", l.Name(), text)
+}
+
+// Flag is how a command line to copy names the store: not at all if it is the one
+// that is meant anyway, or if its URL has parts that may be secret.
+func (l Location) Flag() string {
+	named := l.URL
+	if l.File != "" {
+		file, err := filepath.Abs(l.File)
+		if err != nil {
+			return ""
+		}
+		named = (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(file)}).String()
+	}
+	if l.Unasked || l.File == "" && l.Name() != l.URL {
+		return ""
+	}
+	return " --store " + output.ShellQuoted(named)
+}
+
+// Client is what the packages that measure open clients with.
+func (l Location) Client(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+	return holdfast.Open(ctx, l.URL, opts)
+}
+
+// Lasting reports whether the store answered what it will answer again until
+// somebody mends something.
+func Lasting(err error) bool {
+	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable) ||
+		errors.Is(err, holdfast.ErrUnsupported) || errors.Is(err, holdfast.ErrDamaged) ||
+		errors.Is(err, holdfast.ErrTTLTooShort)
+}
