@@ -15,6 +15,13 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+)
+
+// Where top draws its rows.
+const (
+	firstRow  = 3 // title, message, names of the columns
+	belowRows = 8 // the details of a hold, and the help
 )
 
 // storeOf returns the URL of a new store in a file, and another process's client
@@ -119,7 +126,7 @@ func TestTopSortsAndFilters(t *testing.T) {
 	c.shows("holds: 3, by resource")
 	order := func() string {
 		var names []byte
-		for _, line := range c.lines()[aboveRows : aboveRows+3] {
+		for _, line := range c.lines()[firstRow : firstRow+3] {
 			if line == "" {
 				line = "-"
 			}
@@ -152,8 +159,8 @@ func TestTopScrollsAndResizes(t *testing.T) {
 	}
 	c := startTop(t, url, 200, 30)
 	c.shows("holds: 60", "no room for this")
-	const rows = 30 - aboveRows - 1 - detailLines
-	last := func() string { return c.lines()[aboveRows+rows-1] }
+	const rows = 30 - firstRow - belowRows
+	last := func() string { return c.lines()[firstRow+rows-1] }
 	c.await("full screen", func() bool { return strings.HasPrefix(last(), fmt.Sprintf("resource-%02d", rows-1)) })
 	c.send("\x1b[F") // end
 	c.await("the last row", func() bool { return strings.HasPrefix(last(), "resource-59") })
@@ -265,8 +272,8 @@ func TestTopWithoutShell(t *testing.T) {
 
 // panicky panics while it has the screen.
 func panicky() {
-	_ = onScreen(func(s tcell.Screen) error {
-		put(s, 0, "about to panic", strong)
+	_ = screen.Use(func(s tcell.Screen) error {
+		screen.Line(s, 0, "about to panic", screen.Strong)
 		s.Show()
 		panic("of the test")
 	})

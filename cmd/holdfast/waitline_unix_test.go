@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// screen is what a terminal shows.
-type screen struct {
+// ttyScreen is what a terminal shows.
+type ttyScreen struct {
 	*os.File // what is typed
 	mu       sync.Mutex
 	lines    []string
@@ -29,7 +29,7 @@ type screen struct {
 }
 
 // inTerminal runs holdfast in a terminal with that many columns until it has ended.
-func inTerminal(t *testing.T, columns uint16, command ...string) *screen {
+func inTerminal(t *testing.T, columns uint16, command ...string) *ttyScreen {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "TERM=xterm")
@@ -37,7 +37,7 @@ func inTerminal(t *testing.T, columns uint16, command ...string) *screen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &screen{File: tty, lines: []string{""}, closed: make(chan struct{})}
+	s := &ttyScreen{File: tty, lines: []string{""}, closed: make(chan struct{})}
 	go s.read()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -50,7 +50,7 @@ func inTerminal(t *testing.T, columns uint16, command ...string) *screen {
 
 // read obeys what holdfast writes to a terminal: text, CR, LF and the sequence that
 // erases to the end of the line.
-func (s *screen) read() {
+func (s *ttyScreen) read() {
 	defer close(s.closed)
 	in := bufio.NewReader(s.File)
 	for column := 0; ; {
@@ -67,8 +67,8 @@ func (s *screen) read() {
 			s.lines = append(s.lines, "")
 			line = nil
 		case '\x1b':
-			rest := make([]byte, len(eraseLine)-1)
-			if _, err := io.ReadFull(in, rest); err == nil && string(rest) == eraseLine[1:] {
+			rest := make([]byte, 2)
+			if _, err := io.ReadFull(in, rest); err == nil && string(rest) == "[K" {
 				line = line[:column]
 			} else {
 				line = append(line, r)
@@ -82,14 +82,14 @@ func (s *screen) read() {
 	}
 }
 
-func (s *screen) text() string {
+func (s *ttyScreen) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "\n")
 }
 
 // await waits until the screen matches and returns it.
-func (s *screen) await(t *testing.T, pattern string) string {
+func (s *ttyScreen) await(t *testing.T, pattern string) string {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -104,7 +104,7 @@ func (s *screen) await(t *testing.T, pattern string) string {
 }
 
 // ended waits until the terminal is left and returns what it shows.
-func (s *screen) ended(t *testing.T) string {
+func (s *ttyScreen) ended(t *testing.T) string {
 	t.Helper()
 	select {
 	case <-s.closed:

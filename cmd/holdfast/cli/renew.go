@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+func newRenew() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "renew [flags] [LOCK-ID]",
+		Short: "Extend all locks of a lock ID",
+		Long: `Makes all that the lock ID holds last for the TTL from now, and shows what that
+is. None ends earlier than it would have. Without a LOCK-ID it takes
+$HOLDFAST_LOCK_ID. The exit status is
+
+  0   all is renewed
+  64  the command line is wrong; nothing was done
+  69  the store cannot be used
+  76  there was nothing to renew, or a part of it was lost`,
+		Example: `  id=$(holdfast lock --ttl 5m deploy)
+  holdfast renew --ttl 5m "$id" || exit   # between two steps`,
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	store := storeFlag(cmd)
+	var r renewal
+	flags.Func("ttl", "how long from now, as a `duration`, the locks last; or forever (required)", func(text string) (err error) {
+		r.ttl, err = acquire.ParseTTLOrForever(text)
+		return err
+	})
+	flags.BoolVar(&r.json, "json", false, "print what was renewed as one JSON array")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		const form = "holdfast renew --ttl DURATION LOCK-ID"
+		if !flags.Changed("ttl") {
+			return exit.Usagef("--ttl is needed: %s", form)
+		}
+		var err error
+		if r.id, err = lockID(args, form); err != nil {
+			return err
+		}
+		if r.store, err = store(); err != nil {
+			return err
+		}
+		return r.run(cmd.Context())
+	}
+	return cmd
+}
+
+// renewal is one renewal of all that a lock ID holds.
+type renewal struct {
+	store location.Location
+	id    string
+	ttl   time.Duration
+	json  bool
+}
+
+func (r renewal) run(ctx context.Context) error {
+	if r.store.Empty() {
+		return r.lost()
+	}
+	client, err := r.store.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	holds, err := client.RenewID(ctx, r.id, r.ttl)
+	if len(holds) > 0 {
+		if err := (outcome{r.json}).print(holds, ""); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, holdfast.ErrLost):
+		return r.store.Failure(err)
+	case len(holds) == 0:
+		return r.lost()
+	}
+	return exit.Errorf(exit.Lost, "not all of lock ID %q is renewed: %s. What is missing must be locked again", r.id, output.Reason(err))
+}
+
+// lost is the exit if the lock ID holds nothing.
+func (r renewal) lost() error {
+	return exit.Errorf(exit.Lost, "lock ID %q holds nothing: its time ran out, or it was released. Lock again", r.id)
+}

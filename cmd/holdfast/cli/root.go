@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+)
+
+// execute runs the command line and returns the exit status, or dies of the signal
+// that the command died of.
+func execute(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	e, ok := errors.AsType[*exit.Error](err)
+	if !ok {
+		// All commands return an exitError, so this is from the parsing of flags
+		// and arguments.
+		e = &exit.Error{Status: exit.Usage, Text: secret.WithoutURLs(err.Error()) + "; see holdfast --help"}
+	}
+	if e.Text != "" {
+		text := e.Text
+		if e.Status == exit.Usage {
+			text = env.Blame(cmd, text)
+		}
+		output.Say("%s", text)
+	}
+	if e.Signal != 0 {
+		process.Die(e.Signal)
+	}
+	return e.Status
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast COMMAND",
+		Short: "Run commands under a lock, one at a time",
+		Long: `Holdfast runs a command while it holds a lock, so that a job runs once at a
+time: on this machine without any set-up, or wherever a store is shared.`,
+		Example: `  # In a crontab: skip the report while one is still being made.
+  */5 * * * * holdfast run --no-wait --at-least 4m report -- ./report.sh
+
+  # In a deploy script: wait for a deploy that runs, and say what this one is.
+  holdfast run --wait 10m --comment "$USER deploys $REV" deploy -- ./deploy.sh
+
+  # As a semaphore: at most three at a time.
+  holdfast run --shared --limit 3 crawl -- ./crawl.sh`,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() == cobra.ShellCompRequestCmd {
+				explainFlags(cmd.Root())
+				return nil
+			}
+			if err := env.Take(cmd); err != nil {
+				return err
+			}
+			return env.CheckRivals(cmd)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.Usagef("there is no command %q; holdfast --help lists them", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
+		newStatus(), newTop(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
+	root.AddGroup(&cobra.Group{ID: additional})
+	help := newHelp()
+	root.SetHelpCommand(help)
+	root.AddCommand(help, newCompletion(), newMan())
+	root.AddCommand(newTopics()...)
+	root.SetUsageFunc(usage)
+	complete(root)
+	return root
+}
+
+// noArgs is cobra.NoArgs in the words of a command that has no sub-commands.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return exit.Usagef("%s takes no argument, but got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
+)
+
+func newRun() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run [flags] RESOURCE -- COMMAND [ARGUMENT...]",
+		Short: "Run a command while holding a lock",
+		Long: `Waits until nobody else holds the resource, runs the command, and gives the lock
+back when the command has ended. The exit status is the command's, or
+
+` + exit.HelpOfRun() + `
+The command gets stdin, stdout and stderr as they are, and in its environment
+HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
+		Example: `  holdfast run nightly-report -- ./report.sh
+  holdfast run -n backup -- ./backup.sh              # or exit with 75 at once
+  holdfast run --shared --limit 3 crawl -- ./crawl   # three at a time`,
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true,
+	}
+	var j job.Job
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	store := storeFlag(cmd)
+	j.TTL = holdfast.DefaultTTL
+	flags.Func("ttl", "how long, as a `duration`, the lock outlives a holder that fell silent; the\n"+
+		"shorter, the sooner a hung store costs the lock (default 30s)", func(text string) (err error) {
+		if text == "forever" {
+			return errors.New("after a crash the lock would never be free again; " +
+				"any TTL is renewed for as long as the command runs")
+		}
+		j.TTL, err = acquire.ParseTTL(text)
+		return err
+	})
+	finish := j.Request.Flags(cmd)
+	j.Policy.Flags(cmd)
+
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := finish(); err != nil {
+			return err
+		}
+		if err := j.Policy.Check(j.TTL); err != nil {
+			return err
+		}
+		resource, command, err := runArguments(args, cmd.ArgsLenAtDash())
+		if err != nil {
+			return err
+		}
+		j.Command = command
+		if err := j.SetResource(resource); err != nil {
+			return err
+		}
+		// What is wrong with the command is found out before a store is asked.
+		if err := j.Find(); err != nil {
+			return err
+		}
+		if j.Store, err = store(); err != nil {
+			return err
+		}
+		if err := j.NotNested(os.Getenv(env.HeldVariable)); err != nil {
+			return err
+		}
+		return j.Run(cmd.Context())
+	}
+	return cmd
+}
+
+// runArguments splits the arguments, of which dash stood before the first --.
+func runArguments(args []string, dash int) (resource string, command []string, err error) {
+	const form = "holdfast run RESOURCE -- COMMAND"
+	if dash == 0 && len(args) > 1 && args[1] == "--" {
+		// run -- -x -- COMMAND: the resource begins with a dash.
+		args = append(args[:1:1], args[2:]...)
+		dash = 1
+	}
+	switch {
+	case dash < 0 && len(args) > 1:
+		return "", nil, exit.Usagef("the command begins after a --: %s", form)
+	case len(args) == 0 || dash == 0:
+		return "", nil, exit.Usagef("no resource is named: %s", form)
+	case dash > 1:
+		return "", nil, exit.Usagef("there is more than one resource: %s", form)
+	case len(args) == 1:
+		return "", nil, exit.Usagef("no command is given: %s", form)
+	}
+	return args[0], args[1:], nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func newStatus() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [flags] [RESOURCE]",
+		Short: "Show who holds what",
+		Long: `Shows the holds that block others. LEFT is the time until a hold ends unless its
+holder renews it. With a RESOURCE the exit status is 0 if it is held and 1 if it
+is free.
+
+With --watch it looks again and again, until it is interrupted: on a terminal
+it draws the table anew, elsewhere it prints it again when it has changed.`,
+		Example: `  holdfast status
+  holdfast status backup >/dev/null && echo "still running"
+  holdfast status --owner ada --created-before 12h
+  holdfast status --watch --json | while read -r holds; do ...; done`,
+		DisableFlagsInUseLine: true,
+	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return exit.Usagef("status takes one resource, but got %q as well", args[1])
+		}
+		return nil
+	}
+	var v look.View
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	store := storeFlag(cmd)
+	v.Filter.Flags(flags)
+	flags.BoolVar(&v.JSON, "json", false, "print one JSON array, [] if there is nothing; with --watch one in each line")
+	watch := flags.Bool("watch", false, "look again and again, until interrupted")
+	interval := intervalFlag(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			if err := driver.ValidResource(args[0]); err != nil {
+				return exit.Usagef("%v", err)
+			}
+			v.Filter.Chosen.Resource = args[0]
+		}
+		err := errors.Join(v.Filter.Validate(), validInterval(*interval))
+		if err != nil {
+			return err
+		}
+		if v.Where, err = store(); err != nil {
+			return err
+		}
+		if *watch {
+			return v.Watch(cmd.Context(), *interval)
+		}
+		return v.Show(cmd.Context())
+	}
+	return cmd
+}

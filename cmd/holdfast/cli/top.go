@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/top"
+)
+
+func newTop() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top [flags]",
+		Short: "Show live who holds what, on the whole terminal",
+		Long: `Shows the holds that block others, with the time that each has left, and looks
+at the store again and again. It changes nothing there.
+
+  up, down, page up, page down, home, end   choose a hold, and scroll
+  /    type a text that the holds must have in a name or comment; enter ends
+       the typing, escape shows all holds again
+  s    sort by resource, time left, or since when they are held
+  r    look at the store now
+  q    quit`,
+		Args:                  noArgs,
+		DisableFlagsInUseLine: true,
+	}
+	store := storeFlag(cmd)
+	interval := intervalFlag(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := validInterval(*interval); err != nil {
+			return err
+		}
+		if !output.IsTerminal(os.Stdin) || !output.IsTerminal(os.Stdout) {
+			return exit.Usagef("top needs a terminal to draw on and to read keys from; holdfast status needs none")
+		}
+		where, err := store()
+		if err != nil {
+			return err
+		}
+		return top.Run(cmd.Context(), where, *interval)
+	}
+	return cmd
+}

@@ -1,0 +1,199 @@
+package acquire
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/clipperhouse/displaywidth"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// waitLine is the line that says on a terminal who is waited for. It is drawn anew
+// each second and whenever there is news. Nil is the line where there is no
+// terminal: its methods do nothing. They may be called concurrently: a Trace is told
+// of an attempt by another goroutine than the one that waits, and maybe later.
+type waitLine struct {
+	terminal *os.File
+	last     atomic.Pointer[refusal] // nil: nothing to show
+	news     chan struct{}
+	quit     chan struct{}
+
+	mu    sync.Mutex
+	done  chan struct{} // closed when live has ended; nil: it has not begun
+	ended bool
+
+	drawing sync.Mutex
+	drawn   bool
+}
+
+// refusal is what a store said to an acquire, and when.
+type refusal struct {
+	*holdfast.HeldError
+	at time.Time
+}
+
+// newWaitLine returns the line on stderr.
+func newWaitLine() *waitLine {
+	if !output.IsTerminal(os.Stderr) {
+		return nil
+	}
+	return &waitLine{terminal: os.Stderr, news: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+// show draws who is in the way, without waiting for the terminal: one that was
+// stopped must not stop who waits.
+func (w *waitLine) show(held *holdfast.HeldError) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.last.Store(&refusal{held, time.Now()})
+	if w.done == nil {
+		w.done = make(chan struct{})
+		go w.live()
+	}
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// hide erases the line until there is news.
+func (w *waitLine) hide() {
+	if w == nil {
+		return
+	}
+	w.last.Store(nil)
+	w.draw()
+}
+
+// end erases the line for good.
+func (w *waitLine) end() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	done, again := w.done, w.ended
+	w.ended = true
+	w.mu.Unlock()
+	if done == nil || again {
+		return
+	}
+	close(w.quit)
+	<-done
+	w.hide()
+}
+
+func (w *waitLine) live() {
+	defer close(w.done)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-w.quit:
+			return
+		case <-w.news:
+		case <-ticker.C:
+		}
+		w.draw()
+	}
+}
+
+// eraseLine erases from the cursor to the end of the line.
+const eraseLine = "\x1b[K"
+
+// draw puts the line on the terminal as it is to be now. In the background it does
+// nothing: the terminal's line is then somebody else's.
+func (w *waitLine) draw() {
+	w.drawing.Lock()
+	defer w.drawing.Unlock()
+	last := w.last.Load()
+	if last == nil && !w.drawn || !mayDraw(w.terminal) {
+		return
+	}
+	w.drawn = last != nil
+	text := ""
+	if last != nil {
+		text = fit("holdfast: "+last.text(time.Now()), w.columns())
+	}
+	fmt.Fprint(w.terminal, "\r", text, eraseLine)
+}
+
+func (w *waitLine) columns() int {
+	columns, _, err := term.GetSize(int(w.terminal.Fd()))
+	if err != nil || columns < 1 {
+		return 80
+	}
+	return columns
+}
+
+// fit makes text fit on one line of a terminal with that many columns. The last
+// ones stay free: for the ^C that the terminal adds, and because some go to the
+// next line after the last one.
+func fit(text string, columns int) string {
+	const reserve, tail = 3, "..."
+	if columns < reserve+len(tail) {
+		return ""
+	}
+	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
+}
+
+// text says who is in the way, since when, for how long yet and why: in the order
+// of what matters most, for the end may be cut off.
+func (r *refusal) text(now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "waiting for %q", r.Resource)
+	if len(r.Holders) == 0 {
+		return b.String()
+	}
+	h := r.Holders[0]
+	b.WriteString(", held by " + holder(h) + more(len(r.Holders)-1))
+	if !h.Created.IsZero() {
+		b.WriteString(" since " + timeOfDay(h.Created, now))
+	}
+	b.WriteString(", " + r.rest(h, now))
+	if h.Comment != "" {
+		fmt.Fprintf(&b, " (%s)", h.Comment)
+	}
+	return b.String()
+}
+
+// rest says how long the hold lasts yet.
+func (r *refusal) rest(h holdfast.Status, now time.Time) string {
+	gone := now.Sub(r.at)
+	if h.Left != driver.Unknown && h.Left <= gone && h.TakeoverDelay > 0 && !h.Released &&
+		r.RetryAfter != holdfast.Forever && r.RetryAfter > gone {
+		return "ended, to be taken over in " + output.Left((r.RetryAfter - gone).Truncate(time.Second))
+	}
+	rest := h.Left
+	if rest != driver.Unknown && rest != holdfast.Forever {
+		rest = max(rest-gone, 0).Truncate(time.Second)
+	}
+	text := output.Left(rest) + " left"
+	if !h.Renewed.IsZero() {
+		text += ", renewed by its holder"
+	}
+	return text
+}
+
+// timeOfDay is the time of day, with the date unless it is near now. How long ago
+// that is cannot be told: the clock is the store's.
+func timeOfDay(t, now time.Time) string {
+	if now.Sub(t).Abs() < 12*time.Hour {
+		return t.Local().Format("15:04:05")
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}

@@ -1,0 +1,146 @@
+package env
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+)
+
+// fromVariable annotates a flag with the variable that gave it.
+const fromVariable = "holdfast_from_variable"
+
+// mutuallyExclusive is how cobra annotates what MarkFlagsMutuallyExclusive is
+// told: with a list of names for each group.
+const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
+
+// Everywhere are the flags that mean the same to all commands that have them.
+var Everywhere = []string{"store"}
+
+// Variable is the name of the variable that a flag of the command may be given
+// as, "" if there is none. run and lock share theirs; the flags of others have
+// the command's name in it, for what is meant for run --owner must not filter
+// status.
+func Variable(cmd *cobra.Command, flag *pflag.Flag) string {
+	if flag.Name == "help" || flag.Hidden || cmd.Hidden {
+		return ""
+	}
+	words := strings.Fields(cmd.CommandPath())
+	if takes := cmd.Name() == "run" || cmd.Name() == "lock"; takes || slices.Contains(Everywhere, flag.Name) {
+		words = words[:1]
+	}
+	name := strings.ToUpper(strings.ReplaceAll(strings.Join(append(words, flag.Name), "_"), "-", "_"))
+	if cmd.Name() != "lock" { // whose lock may join the one around it
+		for _, v := range Told {
+			if v.Name == name {
+				return ""
+			}
+		}
+	}
+	return name
+}
+
+// Take gives the command's flags that are not on the command line the
+// values of their variables. A flag on the command line also silences the
+// variables of those that it excludes.
+func Take(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	var invalid error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		name := Variable(cmd, flag)
+		if name == "" || flag.Changed || invalid != nil {
+			return
+		}
+		text, set := os.LookupEnv(name)
+		if !set || name == LockIDVariable && IsAround(text) {
+			return
+		}
+		if slices.ContainsFunc(rivals(flags, flag), func(r *pflag.Flag) bool { return r.Changed && !ByVariable(r) }) {
+			return
+		}
+		if no, err := strconv.ParseBool(text); err == nil && !no && flag.Value.Type() == "bool" && flag.DefValue == "false" {
+			return // and so excludes no other
+		}
+		if err := flags.Set(flag.Name, text); err != nil {
+			invalid = exit.Usagef("%s cannot be %q: %v", name, text, cause(err))
+			return
+		}
+		invalid = flags.SetAnnotation(flag.Name, fromVariable, []string{name})
+	})
+	return invalid
+}
+
+// cause is what is wrong with the value of a flag.
+func cause(err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		err = wrong.Unwrap()
+	}
+	if wrong, ok := errors.AsType[*strconv.NumError](err); ok {
+		err = wrong.Err // without the value and the function's name
+	}
+	return err
+}
+
+// ByVariable reports that the flag was given as a variable.
+func ByVariable(flag *pflag.Flag) bool { return flag.Annotations[fromVariable] != nil }
+
+// Given is what a flag was given as: its variable's name, or its own.
+func Given(flag *pflag.Flag) string {
+	if ByVariable(flag) {
+		return flag.Annotations[fromVariable][0]
+	}
+	return "--" + flag.Name
+}
+
+// rivals are the flags that cannot be given together with the flag.
+func rivals(flags *pflag.FlagSet, flag *pflag.Flag) []*pflag.Flag {
+	var others []*pflag.Flag
+	for _, group := range flag.Annotations[mutuallyExclusive] {
+		for name := range strings.FieldsSeq(group) {
+			if name != flag.Name {
+				others = append(others, flags.Lookup(name))
+			}
+		}
+	}
+	return others
+}
+
+// CheckRivals says in plain words what cobra would say of flags that exclude each
+// other.
+func CheckRivals(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		for _, r := range rivals(cmd.Flags(), flag) {
+			if r.Changed && err == nil {
+				err = exit.Usagef("%s and %s exclude each other; give one of them", Given(flag), Given(r))
+			}
+		}
+	})
+	return err
+}
+
+// Blame adds to the text of a usage error which variables gave the flags that it
+// is about: who typed no flag cannot find the mistake on the command line.
+func Blame(cmd *cobra.Command, text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r != '-' && (r < 'a' || r > 'z')
+	})
+	prose := " " + strings.Join(words, " ") + " "
+	var names []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		about := slices.Contains(words, "--"+flag.Name) || strings.Contains(prose, " "+strings.ReplaceAll(flag.Name, "-", " ")+" ")
+		if name := Given(flag); ByVariable(flag) && about && !strings.Contains(text, name) {
+			names = append(names, name)
+		}
+	})
+	if len(names) > 0 {
+		text += " (from " + strings.Join(names, ", ") + ")"
+	}
+	return text
+}

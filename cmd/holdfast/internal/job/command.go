@@ -1,0 +1,46 @@
+package job
+
+import (
+	"errors"
+	"io/fs"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+)
+
+// Job is one run of a command under a lock.
+type Job struct {
+	acquire.Request
+	Policy
+	Command []string
+	path    string // of the command's file
+
+	failed atomic.Pointer[error] // how the last renewal went
+}
+
+// Find finds the command's file.
+func (j *Job) Find() error {
+	name := j.Command[0]
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		j.path = path
+		return nil
+	case errors.Is(err, exec.ErrDot):
+		return exit.Errorf(exit.NotExecutable, "%q is only in the current folder; write ./%s to mean that one", name, name)
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exit.Errorf(exit.NotFound, "there is no command %q; check its name and PATH", name)
+	}
+	return cannotRun(name, err)
+}
+
+// cannotRun is the error of a command that is there.
+func cannotRun(name string, err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		err = errno // without the path, which is named already
+	}
+	return exit.Errorf(exit.NotExecutable, "%q cannot be run: %v; check its permissions and format", name, err)
+}

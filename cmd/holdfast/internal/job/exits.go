@@ -1,0 +1,62 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+)
+
+// ended is the exit of a job whose command has ended in its own way.
+func (j *Job) ended(result guard.Result) error {
+	switch {
+	case result.Fell:
+		return exit.Killed(result.Signal, fmt.Sprintf("the process that guards %q was killed, so the command was killed too; run it again", j.Command[0]))
+	case result.Signal != 0:
+		return exit.Killed(result.Signal, "")
+	case result.Code != 0:
+		return &exit.Error{Status: result.Code}
+	}
+	return nil
+}
+
+// notStarted is the exit of a command that was found but was not started.
+func (j *Job) notStarted(hold *holdfast.Hold, err error) error {
+	switch {
+	case errors.Is(err, guard.ErrLate):
+		return exit.Errorf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", j.Resource, j.Command[0], j.lossOf(hold))
+	case errors.Is(err, guard.ErrFell):
+		return exit.Errorf(exit.Failed, "the process that was to guard %q was killed, so the command was not run; run it again", j.Command[0])
+	case errors.Is(err, fs.ErrNotExist):
+		return exit.Errorf(exit.NotFound, "%q cannot be run: the interpreter that its first line names is not there", j.Command[0])
+	}
+	return cannotRun(j.Command[0], err)
+}
+
+// lossOf is why the lock was lost. When the guard ends the command, which it does
+// before the time has run out, the hold does not know it yet.
+func (j *Job) lossOf(hold *holdfast.Hold) error {
+	if lost, ok := errors.AsType[*holdfast.LostError](context.Cause(hold.Context())); ok {
+		return lost.Cause
+	}
+	if err := j.failed.Load(); err != nil && *err != nil {
+		return fmt.Errorf("%w: %w", holdfast.ErrUnreachable, cmp.Or(errors.Unwrap(*err), *err))
+	}
+	return holdfast.ErrUnreachable // no answer came in time
+}
+
+// loss is the exit of a job whose lock was lost. The command has ended by now.
+func (j *Job) loss(hold *holdfast.Hold, result guard.Result) error {
+	why := j.lossOf(hold)
+	advice := "run it again"
+	if !errors.Is(why, holdfast.ErrForced) {
+		advice = "run it again, and let a longer --ttl survive longer silence"
+	}
+	return exit.Errorf(j.lostExit, "the lock of %q was lost while %q ran: %v. It has ended with status %d; %s",
+		j.Resource, j.Command[0], why, result.Status(), advice)
+}

@@ -1,0 +1,56 @@
+package job
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+)
+
+// Policy is what run does about a lock that is lost, and how long it holds one.
+type Policy struct {
+	killAfter time.Duration
+	lenient   bool // a loss is told, and the command runs on
+	lostExit  int
+	atLeast   time.Duration
+}
+
+func (p *Policy) Flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
+		"TERM that long before its lock could be another's (default a sixth of the TTL, at most 5s)")
+	p.lostExit = exit.Lost
+	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost")
+	flags.Func("on-loss", "when the lock is lost, `kill` the command, or warn and let it run on (default kill)", func(text string) error {
+		switch text {
+		case "kill", "warn":
+			p.lenient = text == "warn"
+			return nil
+		}
+		return errors.New("it is kill or warn")
+	})
+	flags.DurationVar(&p.atLeast, "at-least", 0, "keep the resource locked for that `duration` from the grant, even if the command\n"+
+		"ends earlier; it is not waited for")
+}
+
+// Check sets what is not given and refuses what cannot be kept.
+func (p *Policy) Check(ttl time.Duration) error {
+	if p.killAfter == 0 {
+		p.killAfter = min(5*time.Second, ttl/6)
+	}
+	margin := holdfast.DefaultMargin(ttl)
+	switch {
+	case p.killAfter < 0:
+		return exit.Usagef("--kill-after %v is negative", p.killAfter)
+	case 3*(p.killAfter+margin) >= 2*ttl:
+		// Renewal begins at a third of the TTL: no time would be left for it.
+		return exit.Usagef("--kill-after %v leaves no time to renew a lock with a --ttl of %v: it must be below %v",
+			p.killAfter, ttl, 2*ttl/3-margin)
+	case p.atLeast < 0 || p.atLeast > holdfast.MaxTTL:
+		return exit.Usagef("--at-least %v is not between 0 and 100 years", p.atLeast)
+	}
+	return nil
+}

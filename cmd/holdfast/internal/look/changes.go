@@ -1,0 +1,38 @@
+package look
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// mark is what is compared of a hold to tell whether something has changed: not
+// that time passes, nor that it was renewed.
+type mark struct {
+	driver.HoldRef
+	driver.Details
+	mode          holdfast.Mode
+	takeoverDelay time.Duration
+	released      bool
+	waited        bool // when it was last is no change
+	end           string
+}
+
+func marks(holds []holdfast.Status) []mark {
+	ms := make([]mark, len(holds))
+	for i, s := range holds {
+		ms[i] = mark{
+			HoldRef: s.Ref(), Details: s.Details, mode: s.Mode,
+			takeoverDelay: s.TakeoverDelay, released: s.Released, waited: !s.Waited.IsZero(),
+		}
+		switch s.Left {
+		case 0:
+			ms[i].end = "past"
+		case holdfast.Forever, driver.Unknown:
+			ms[i].end = output.Left(s.Left)
+		}
+	}
+	return ms
+}

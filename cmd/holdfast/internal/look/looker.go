@@ -1,0 +1,192 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+)
+
+// patient is how long one look at a store may take while somebody watches: then
+// it is said that there is no answer.
+const patient = 30 * time.Second
+
+// Looker looks at a store again and again, with one client for as long as that
+// gets answers. It is for one goroutine.
+type Looker struct {
+	Where  location.Location
+	client *holdfast.Client // nil until there is something to look at
+	file   fs.FileInfo      // of the client, if the store is a file
+}
+
+// holds returns the holds that the filter chooses, by resource and by when they
+// were granted. A file that nobody has made yet is not made.
+func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
+	if there, err := l.open(ctx); !there || err != nil {
+		return nil, err
+	}
+	var holds []holdfast.Status
+	for s, err := range l.client.Holds(ctx, f) {
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		holds = append(holds, s)
+	}
+	slices.SortFunc(holds, func(a, b holdfast.Status) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token))
+	})
+	return holds, nil
+}
+
+// open reports whether there is a store, which then has a client. A file that was
+// put in the place of another is another store.
+func (l *Looker) open(ctx context.Context) (bool, error) {
+	var file fs.FileInfo
+	if l.Where.File != "" {
+		var err error
+		if file, err = os.Stat(l.Where.File); errors.Is(err, fs.ErrNotExist) {
+			l.close()
+			return false, nil
+		}
+		if l.client != nil && !os.SameFile(file, l.file) {
+			l.close()
+		}
+	}
+	if l.client == nil {
+		client, err := holdfast.Open(ctx, l.Where.URL, nil)
+		if err != nil {
+			return false, err
+		}
+		l.client, l.file = client, file
+	}
+	return true, nil
+}
+
+func (l *Looker) close() {
+	if l.client != nil {
+		_ = l.client.Close() // it has nothing to release
+		l.client = nil
+	}
+}
+
+// Sight is what one look at a store showed.
+type Sight struct {
+	Holds []holdfast.Status // nil with an error
+	Err   error
+	Begun time.Time     // before the store was asked
+	Pause time.Duration // until the next look
+	Took  time.Duration
+	Panic any // of the looker, with its stack
+}
+
+// Rhythm says when to look.
+type Rhythm struct {
+	Interval time.Duration
+	// sparing: looking takes at most a fiftieth of the time, if need be with
+	// longer intervals, up to half a minute.
+	Sparing bool
+	// Now asks for a look at once.
+	Now <-chan struct{}
+}
+
+// Watch looks until ctx has ended, and then closes the looker and the channel.
+func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhythm) <-chan Sight {
+	sights := make(chan Sight)
+	go func() {
+		defer close(sights)
+		defer l.close()
+		defer func() {
+			if p := recover(); p != nil { // for who has a terminal to put in order
+				select {
+				case sights <- Sight{Panic: fmt.Sprintf("%v\n\n%s", p, debug.Stack())}:
+				case <-ctx.Done():
+				}
+			}
+		}()
+		var before time.Duration // what the last look with an answer took
+		for {
+			s := l.look(ctx, filter())
+			s.Pause = r.Interval
+			if s.Err == nil {
+				if r.Sparing && before > 0 {
+					// One look that was held up is no reason to look seldom.
+					s.Pause = max(s.Pause, min(50*min(before, s.Took), 30*time.Second))
+				}
+				before = s.Took
+			}
+			select {
+			case sights <- s:
+			case <-ctx.Done():
+				return
+			}
+			pause := time.NewTimer(s.Pause)
+			select {
+			case <-pause.C:
+			case <-r.Now:
+				pause.Stop()
+			case <-ctx.Done():
+				pause.Stop()
+				return
+			}
+		}
+	}()
+	return sights
+}
+
+// look looks once.
+func (l *Looker) look(ctx context.Context, f holdfast.Filter) Sight {
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	s := Sight{Begun: time.Now()}
+	s.Holds, s.Err = l.holds(ctx, f)
+	s.Took = time.Since(s.Begun)
+	return s
+}
+
+// NoAnswer says in a line, to somebody who watches, that there was no answer.
+func NoAnswer(err error) string {
+	return "no answer, trying again: " + output.Reason(cmp.Or(errors.Unwrap(err), err))
+}
+
+// UntilInterrupted ends ctx when the user or the system wants the program to end.
+// A second signal then ends it by force.
+func UntilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	received, stop := process.Ends()
+	go func() {
+		select {
+		case <-received:
+			cancel()
+		case <-ctx.Done():
+		}
+		stop()
+	}()
+	return ctx, cancel
+}
+
+// Drain waits for the end of a watch that was cancelled, but not for a store
+// that does not return.
+func Drain(sights <-chan Sight) {
+	soon := time.After(time.Second)
+	for {
+		select {
+		case _, ok := <-sights:
+			if !ok {
+				return
+			}
+		case <-soon:
+			return
+		}
+	}
+}

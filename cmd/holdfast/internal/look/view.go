@@ -1,0 +1,65 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// View is what status shows, and how.
+type View struct {
+	Where  location.Location
+	Filter Filter
+	JSON   bool
+}
+
+// Show shows it once.
+func (v *View) Show(ctx context.Context) error {
+	l := Looker{Where: v.Where}
+	defer l.close()
+	f := v.Filter.at(time.Now())
+	holds, err := l.holds(ctx, f)
+	blocking := len(holds)
+	if f.Expired && f.Resource != "" && err == nil {
+		// Whether it is held does not depend on what is shown.
+		f.Expired = false
+		var others []holdfast.Status
+		others, err = l.holds(ctx, f)
+		blocking = len(others)
+	}
+	switch {
+	case err != nil:
+		return v.Where.Failure(err)
+	case v.JSON:
+		err = output.HoldsJSON(os.Stdout, holds)
+	case len(holds) > 0:
+		err = output.Table(os.Stdout, output.HoldRows(holds))
+	case f.Resource == "":
+		// Not on stdout, where a script looks for rows.
+		_, err = fmt.Fprintln(os.Stderr, v.nothing())
+	}
+	if err == nil && f.Resource != "" && blocking == 0 {
+		return exit.Errorf(exit.Failed, "%s", v.nothing())
+	}
+	return exit.Printed(err)
+}
+
+// nothing says that nothing is held, or that nothing of it matches.
+func (v *View) nothing() string {
+	resource := v.Filter.Chosen.Resource
+	switch {
+	case v.Filter.narrow && resource != "":
+		return fmt.Sprintf("no hold of %q matches", resource)
+	case v.Filter.narrow:
+		return "no hold matches"
+	case resource != "":
+		return fmt.Sprintf("%q is free", resource)
+	}
+	return "nothing is held"
+}

@@ -1,0 +1,157 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+)
+
+// Watch shows the holds until it is interrupted, which is no failure.
+func (v *View) Watch(ctx context.Context, interval time.Duration) error {
+	ctx, stop := UntilInterrupted(ctx)
+	l := Looker{Where: v.Where}
+	sights := l.Watch(ctx, func() holdfast.Filter { return v.Filter.at(time.Now()) }, Rhythm{Interval: interval})
+	defer Drain(sights)
+	defer stop()
+	if !v.JSON && output.IsTerminal(os.Stdout) {
+		return screen.Use(func(s tcell.Screen) error { return v.redraw(ctx, s, sights) })
+	}
+	return v.follow(sights)
+}
+
+// follow prints what is held when that has changed, for who reads a pipe or a
+// file.
+func (v *View) follow(sights <-chan Sight) error {
+	var shown []mark
+	said := "" // of a store that does not answer
+	begun, printedOnce := false, false
+	for s := range sights {
+		if s.Panic != nil {
+			panic(s.Panic)
+		}
+		if s.Err != nil {
+			if !begun && location.Lasting(s.Err) {
+				return v.Where.Failure(s.Err)
+			}
+			begun = true
+			if text := NoAnswer(s.Err); text != said {
+				output.Say("%s: %s", v.Where.Name(), text)
+				said = text
+			}
+			continue
+		}
+		begun = true
+		if said != "" {
+			output.Say("%s: answers again", v.Where.Name())
+			said = ""
+		}
+		now := marks(s.Holds)
+		if printedOnce && slices.Equal(now, shown) {
+			continue
+		}
+		if err := v.print(os.Stdout, s); err != nil {
+			return exit.Printed(err)
+		}
+		shown, printedOnce = now, true
+	}
+	return nil
+}
+
+// print prints what was seen: a line of JSON, or a table that ends in an empty
+// line.
+func (v *View) print(out io.Writer, s Sight) error {
+	if v.JSON {
+		return output.HoldsJSONLine(out, s.Holds)
+	}
+	lines := append([]string{v.title(s)}, v.lines(s.Holds, len(s.Holds))...)
+	_, err := fmt.Fprintf(out, "%s\n\n", strings.Join(lines, "\n"))
+	return err
+}
+
+// title says what was looked at, and when.
+func (v *View) title(s Sight) string {
+	return fmt.Sprintf("%s  %s", output.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
+}
+
+// lines are the table of so many holds at most.
+func (v *View) lines(holds []holdfast.Status, most int) []string {
+	if len(holds) == 0 {
+		return []string{output.Printable(v.nothing())}
+	}
+	more := len(holds) - most
+	if more > 0 {
+		more++ // to make room for the line that says so
+		holds = holds[:len(holds)-more]
+	}
+	var b strings.Builder
+	_ = output.Table(&b, output.HoldRows(holds)) // to memory
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more; holdfast top shows all", more))
+	}
+	return lines
+}
+
+// redraw shows what is held on a terminal.
+func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) error {
+	var last Sight // with an answer
+	trouble := ""
+	begun := false
+	for {
+		select {
+		case seen, ok := <-sights:
+			switch {
+			case !ok:
+				return nil
+			case seen.Panic != nil:
+				panic(seen.Panic)
+			case seen.Err == nil:
+				last, trouble = seen, ""
+			case !begun && location.Lasting(seen.Err):
+				return v.Where.Failure(seen.Err)
+			default:
+				trouble = NoAnswer(seen.Err)
+			}
+			begun = true
+		case <-ctx.Done():
+			return nil
+		case ev := <-s.EventQ():
+			switch screen.CommandOf(ev) {
+			case screen.QuitKey:
+				return nil
+			case screen.SuspendKey:
+				screen.Suspend(s)
+			}
+		}
+		if begun {
+			v.draw(s, last, trouble)
+		}
+	}
+}
+
+// draw fills the screen.
+func (v *View) draw(s tcell.Screen, last Sight, trouble string) {
+	s.Clear()
+	_, height := s.Size()
+	if !last.Begun.IsZero() {
+		screen.Line(s, 0, v.title(last), screen.Strong)
+		for i, line := range v.lines(last.Holds, max(height-3, 1)) { // less what stands above the rows
+			screen.Line(s, 2+i, line, tcell.StyleDefault)
+		}
+	}
+	screen.Line(s, 1, output.Printable(secret.Redact(trouble)), screen.Alarming)
+	s.Show()
+}

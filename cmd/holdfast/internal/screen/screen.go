@@ -1,0 +1,94 @@
+package screen
+
+import (
+	"github.com/gdamore/tcell/v3"
+	"github.com/gdamore/tcell/v3/color"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+)
+
+var (
+	Alarming = tcell.StyleDefault.Foreground(color.Red).Bold(true)
+	Strong   = tcell.StyleDefault.Bold(true)
+	Marked   = tcell.StyleDefault.Reverse(true)
+)
+
+// Use gives use the whole terminal, and gives that back as it was, however
+// use ends.
+func Use(use func(tcell.Screen) error) error {
+	s, err := newScreen()
+	if err == nil {
+		err = s.Init()
+	}
+	if err != nil {
+		return exit.Errorf(exit.Failed, "the terminal cannot be used: %v. holdfast status needs none", err)
+	}
+	defer s.Fini()
+	s.RegisterRuneFallback('…', "~") // in a locale that has only ASCII
+	return use(s)
+}
+
+// newScreen takes the terminal of the session or, where there is none, as after
+// su -c, the one on stdin and stdout. The terminal is asked nothing: not all
+// answer, and answers that come after the end would be typed into the shell.
+func newScreen() (tcell.Screen, error) {
+	quiet := tcell.OptNegotiation(false)
+	if tty, err := newDevTty(); err == nil {
+		return tcell.NewTerminfoScreenFromTty(tty, quiet)
+	}
+	tty, err := tcell.NewStdIoTty()
+	if err != nil {
+		return nil, err
+	}
+	return tcell.NewTerminfoScreenFromTty(tty, quiet)
+}
+
+// Line writes a line.
+func Line(s tcell.Screen, y int, text string, style tcell.Style) {
+	width, _ := s.Size()
+	Text(s, 0, y, width, text, style)
+}
+
+// Text writes text of so many columns at most. What is cut off ends in an
+// ellipsis.
+func Text(s tcell.Screen, x, y, width int, text string, style tcell.Style) {
+	end := x + width
+	for text != "" && x < end {
+		rest, wide := s.Put(x, y, text, style)
+		if wide == 0 {
+			return // outside the screen
+		}
+		if x+wide > end || x+wide == end && rest != "" {
+			s.Put(x, y, "…", style)
+			for x++; x < end; x++ {
+				s.Put(x, y, " ", style)
+			}
+			return
+		}
+		x, text = x+wide, rest
+	}
+}
+
+// Command is what a key means everywhere.
+type Command int
+
+const (
+	OtherKey Command = iota
+	QuitKey
+	SuspendKey
+)
+
+func CommandOf(ev tcell.Event) Command {
+	switch ev := ev.(type) {
+	case *tcell.EventError: // the terminal is gone
+		return QuitKey
+	case *tcell.EventKey:
+		switch {
+		case ev.Key() == tcell.KeyCtrlC, ev.Str() == "q":
+			return QuitKey
+		case ev.Key() == tcell.KeyCtrlZ:
+			return SuspendKey
+		}
+	}
+	return OtherKey
+}

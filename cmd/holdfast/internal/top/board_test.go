@@ -1,0 +1,159 @@
+package top
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func holdOf(resource string, left time.Duration, created time.Time) holdfast.Status {
+	return holdfast.Status{
+		Resource: resource, LockID: "lock " + resource, HoldID: driver.NewHoldID(), Left: left, Created: created,
+	}
+}
+
+func (b *board) names() string {
+	var names []string
+	for _, s := range b.rows {
+		names = append(names, s.Resource)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
+	born := time.Now()
+	a, b, c := holdOf("a", time.Hour, born), holdOf("b", time.Minute, born.Add(-1)), holdOf("c", holdfast.Forever, born.Add(-2))
+	var on board
+	on.see(look.Sight{Holds: []holdfast.Status{a, c}, Begun: born})
+	on.move(1)
+	on.see(look.Sight{Holds: []holdfast.Status{a, b, c}, Begun: born})
+	for _, step := range []struct {
+		order string
+		keys  func()
+	}{
+		{"a b c", func() {}},
+		{"b a c", func() { on.typed("s") }},
+		{"c b a", func() { on.typed("s") }},
+		{"a b c", func() { on.typed("s") }},
+		{"c", func() { on.narrow("LOCK C") }},
+		{"", func() { on.narrow("nobody") }},
+		{"a b c", func() { on.narrow("") }},
+	} {
+		step.keys()
+		if got := on.names(); got != step.order {
+			t.Fatalf("the rows are %q, want %q", got, step.order)
+		}
+		if s := on.selected(); step.order != "" && step.order != "a b c" && s.Resource != "c" {
+			t.Errorf("with the rows %q the cursor is on %s", step.order, s.Resource)
+		}
+	}
+	// Its hold is gone, or was taken anew: the cursor stays where it is.
+	on.move(2)
+	anew := holdOf("c", time.Hour, born)
+	on.see(look.Sight{Holds: []holdfast.Status{a, b, anew}, Begun: born})
+	if s := on.selected(); s.Resource != "c" {
+		t.Errorf("the cursor is on %s", s.Resource)
+	}
+	on.see(look.Sight{Holds: []holdfast.Status{a, b}, Begun: born})
+	if s := on.selected(); s.Resource != "b" {
+		t.Errorf("the cursor is on %s", s.Resource)
+	}
+	// Without an answer there is still what was seen last.
+	on.see(look.Sight{Err: errors.New("no route")})
+	if on.names() != "a b" || !strings.Contains(on.trouble, "no route") {
+		t.Errorf("%q, %q", on.names(), on.trouble)
+	}
+	on.see(look.Sight{})
+	if on.selected() != nil || on.trouble != "" {
+		t.Errorf("%v, %q", on.selected(), on.trouble)
+	}
+}
+
+func TestBoardCountsDown(t *testing.T) {
+	born := time.Now()
+	b := board{last: look.Sight{Begun: born}}
+	for d, want := range map[time.Duration]string{
+		time.Minute:              "50s",
+		10500 * time.Millisecond: "0s",
+		9 * time.Second:          "0s",
+		0:                        "0s",
+		holdfast.Forever:         "forever",
+		driver.Unknown:           "?",
+	} {
+		s := holdOf("r", d, born)
+		if got := b.leftOf(&s, born.Add(10*time.Second)); got != want {
+			t.Errorf("of %v after 10 s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestBoardDetails(t *testing.T) {
+	born := time.Now()
+	s := holdOf("-r", time.Minute, born)
+	s.Released, s.Waited = true, born
+	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
+	lines := b.details(&s, born)
+	got := strings.Join(lines[:], "\n")
+	for _, want := range []string{
+		"lock ID lock -r  hold ID " + s.HoldID.String(), "left 1m0s, then takeover delay 0s; released", "; waiter seen ",
+		"holdfast unlock --force --store redis://host/0 \\\n  --hold " + s.HoldID.String() + " -- -r",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestBoardFitsAnyWidth(t *testing.T) {
+	var b board
+	s := holdOf(strings.Repeat("resource ", 10), time.Hour, time.Now())
+	s.Comment = strings.Repeat("comment ", 20)
+	s.Owner, s.Host = "ada", "web1"
+	b.see(look.Sight{Holds: []holdfast.Status{s}, Begun: time.Now()})
+	titles := func(width int) string {
+		var titles []string
+		total := -columnGap
+		for _, c := range b.fit(width) {
+			titles = append(titles, c.title)
+			total += c.width + columnGap
+		}
+		if len(titles) > 2 && total > width {
+			t.Errorf("%d columns take %d of %d", len(titles), total, width)
+		}
+		return strings.Join(titles, ", ")
+	}
+	for width, want := range map[int]string{
+		1:   "RESOURCE, LEFT",
+		40:  "RESOURCE, LEFT, OWNER",
+		80:  "RESOURCE, LEFT, OWNER, HELD SINCE, WAITER SEEN, COMMENT",
+		500: "RESOURCE, LEFT, OWNER, HOST, MODE, HELD SINCE, WAITER SEEN, TOKEN, COMMENT",
+	} {
+		if got := titles(width); got != want {
+			t.Errorf("%d columns have room for %s, want %s", width, got, want)
+		}
+	}
+	for width := range 300 {
+		titles(width)
+	}
+}
+
+func TestClockTime(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.Local)
+	for then, want := range map[time.Time]string{
+		now.Add(-time.Hour):                             "11:30:00",
+		now.AddDate(0, 0, -1):                           "Nov 20 12:30",
+		time.Date(2025, 12, 31, 1, 2, 3, 0, time.Local): "2025-12-31",
+		now.Add(-time.Hour).UTC():                       "11:30:00",
+		{}:                                              "-",
+	} {
+		if got := clockTime(then, now); got != want {
+			t.Errorf("%v is shown as %s, want %s", then, got, want)
+		}
+	}
+}

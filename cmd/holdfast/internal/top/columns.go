@@ -1,0 +1,115 @@
+package top
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// columnGap lies between two columns.
+const columnGap = 2
+
+// The columns whose width depends on what is in them.
+const (
+	resourceColumn = iota
+	ownerColumn
+	hostColumn
+	commentColumn
+	columns
+)
+
+func namesOf(s *holdfast.Status) [columns]string {
+	return [columns]string{resourceColumn: s.Resource, ownerColumn: s.Owner, hostColumn: s.Host, commentColumn: s.Comment}
+}
+
+// column is a column of a board.
+type column struct {
+	title string
+	text  func(b *board, s *holdfast.Status, now time.Time) string
+	// width is what it needs; of columns that vary, what it has at least unless
+	// it needs less.
+	width  int
+	varies bool
+	name   int // which one of those that vary
+	// rank: where there is no room, columns of the highest rank are left out.
+	rank int
+	// spare: it gives way to others that have not enough.
+	spare bool
+}
+
+// enough is how wide a column is at least before others have to give way to it.
+const enough = 30
+
+func fixed(title string, width, rank int, text func(b *board, s *holdfast.Status, now time.Time) string) column {
+	return column{title: title, width: width, rank: rank, text: text}
+}
+
+func varying(title string, name, least, rank int) column {
+	return column{title: title, width: least, varies: true, name: name, rank: rank,
+		text: func(_ *board, s *holdfast.Status, _ time.Time) string { return namesOf(s)[name] }}
+}
+
+func boardColumns() []column {
+	token := fixed("TOKEN", 16, 0, func(_ *board, s *holdfast.Status, _ time.Time) string { return strconv.FormatUint(s.Token, 10) })
+	token.spare = true
+	return []column{
+		varying("RESOURCE", resourceColumn, 12, 0),
+		fixed("LEFT", 10, 0, func(b *board, s *holdfast.Status, now time.Time) string { return b.leftOf(s, now) }),
+		varying("OWNER", ownerColumn, 8, 1),
+		varying("HOST", hostColumn, 8, 6),
+		fixed("MODE", 9, 5, func(_ *board, s *holdfast.Status, _ time.Time) string { return s.Mode.String() }),
+		fixed("HELD SINCE", 12, 2, func(_ *board, s *holdfast.Status, now time.Time) string { return clockTime(s.Created, now) }),
+		fixed("WAITER SEEN", 12, 3, func(_ *board, s *holdfast.Status, now time.Time) string { return clockTime(s.Waited, now) }),
+		token,
+		varying("COMMENT", commentColumn, 10, 4),
+	}
+}
+
+// fit returns the columns that have room in the width, each as wide as it will be.
+func (b *board) fit(width int) []column {
+	all := boardColumns()
+	need := make([]int, columns) // of those that vary
+	comfortable := -columnGap    // with so many columns nobody misses anything
+	for i := range all {
+		c := &all[i]
+		comfortable += columnGap + c.width
+		if c.varies {
+			need[c.name] = max(b.widths[c.name], len(c.title))
+			comfortable += min(need[c.name], enough) - c.width
+			c.width = min(c.width, need[c.name])
+		}
+	}
+	if comfortable > width {
+		all = slices.DeleteFunc(all, func(c column) bool { return c.spare })
+	}
+	room := func() int {
+		room := width + columnGap
+		for _, c := range all {
+			room -= c.width + columnGap
+		}
+		return room
+	}
+	for room() < 0 && len(all) > 1 {
+		last := slices.MaxFunc(all, func(x, y column) int { return x.rank - y.rank })
+		all = slices.DeleteFunc(all, func(c column) bool { return c.rank > 0 && c.rank == last.rank })
+		if last.rank == 0 {
+			break // what cannot do without is cut off
+		}
+	}
+	// The rest goes to the narrowest that need more.
+	for left := room(); left > 0; left-- {
+		narrowest := -1
+		for i, c := range all {
+			if c.varies && c.width < need[c.name] && (narrowest < 0 || c.width < all[narrowest].width) {
+				narrowest = i
+			}
+		}
+		if narrowest < 0 {
+			break
+		}
+		all[narrowest].width++
+	}
+	return all
+}

@@ -1,0 +1,181 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clipperhouse/displaywidth"
+	"github.com/gdamore/tcell/v3"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	aboveRows   = 3  // title, message, names of the columns
+	detailLines = 7  // with the rule above them
+	detailed    = 18 // lines that a screen has at least if it shows details
+)
+
+// draw fills the screen.
+func (b *board) draw(s tcell.Screen, now time.Time) {
+	s.Clear()
+	s.HideCursor()
+	width, height := s.Size()
+	screen.Line(s, 0, b.title(), screen.Strong)
+	screen.Line(s, 1, output.Printable(secret.Redact(b.trouble)), screen.Alarming)
+	b.page = height - aboveRows - 1 // less the help
+	if height >= detailed {
+		b.page -= detailLines
+	}
+	b.page = max(b.page, 1)
+	// The cursor is on the screen, and no row is hidden that has room.
+	b.scroll = max(0, min(b.scroll, b.cursor, len(b.rows)-b.page))
+	b.scroll = max(b.scroll, b.cursor-b.page+1)
+	b.drawRows(s, width, now)
+	if hold := b.selected(); hold != nil && height >= detailed {
+		b.drawDetails(s, height-1-detailLines, hold, now)
+	}
+	b.drawHelp(s, height-1)
+	s.Show()
+}
+
+// title says what is to be seen.
+func (b *board) title() string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "holdfast top  %s", output.Printable(b.where.Name()))
+	if b.last.Begun.IsZero() {
+		return t.String()
+	}
+	switch n := len(b.last.Holds); {
+	case b.filter != "":
+		fmt.Fprintf(&t, "  %d of %d holds, with %s", len(b.rows), n, output.Printable(strconv.Quote(b.filter)))
+	case n == 0:
+		t.WriteString("  nothing is held")
+	default:
+		fmt.Fprintf(&t, "  holds: %d", n)
+	}
+	fmt.Fprintf(&t, ", by %v  %s, every %v", b.order, b.last.Begun.Format(time.TimeOnly), rounded(b.last.Pause))
+	if b.last.Pause > b.interval {
+		fmt.Fprintf(&t, " since a look takes %v", rounded(b.last.Took))
+	}
+	return t.String()
+}
+
+// rounded leaves two or three digits.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}
+
+func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
+	fitted := b.fit(width)
+	x := 0
+	for _, c := range fitted {
+		screen.Text(s, x, aboveRows-1, c.width, c.title, tcell.StyleDefault.Underline(true))
+		x += c.width + columnGap
+	}
+	for i := range b.page {
+		if b.scroll+i >= len(b.rows) {
+			return
+		}
+		hold := b.rows[b.scroll+i]
+		y, style := aboveRows+i, tcell.StyleDefault
+		if b.scroll+i == b.cursor {
+			style = screen.Marked
+			s.FillArea(0, y, width, 1, ' ', style)
+		}
+		x := 0
+		for _, c := range fitted {
+			screen.Text(s, x, y, c.width, output.Printable(c.text(b, hold, now)), style)
+			x += c.width + columnGap
+		}
+	}
+}
+
+// drawDetails shows all there is to know of a hold, from a line on.
+func (b *board) drawDetails(s tcell.Screen, y int, hold *holdfast.Status, now time.Time) {
+	width, _ := s.Size()
+	screen.Line(s, y, strings.Repeat("─", width), tcell.StyleDefault)
+	for i, line := range b.details(hold, now) {
+		screen.Line(s, y+1+i, output.Printable(line), tcell.StyleDefault)
+	}
+}
+
+func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]string {
+	renewed := "never renewed"
+	if !hold.Renewed.IsZero() {
+		renewed = "renewed " + hold.Renewed.Local().Format(time.DateTime)
+	}
+	more := ""
+	if hold.Released {
+		more = "; released, ends then for good"
+	}
+	if !hold.Waited.IsZero() {
+		more += "; waiter seen " + hold.Waited.Local().Format(time.DateTime)
+	}
+	unlock, target := "holdfast unlock --force", "--hold "+hold.HoldID.String()+" "+output.Argument(hold.Resource)
+	if flag := b.where.Flag(); flag != "" {
+		unlock, target = unlock+flag+` \`, "  "+target // there may be no room for all in one line
+	} else {
+		unlock, target = unlock+" "+target, ""
+	}
+	return [...]string{
+		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(*hold), hold.Token),
+		fmt.Sprintf("lock ID %s  hold ID %v", hold.LockID, hold.HoldID),
+		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
+			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
+		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
+		"to take it away: " + unlock,
+		target,
+	}
+}
+
+func (b *board) drawHelp(s tcell.Screen, y int) {
+	if b.typing {
+		text := "/" + output.Printable(b.filter)
+		screen.Line(s, y, text+"   (enter: done, escape: show all)", tcell.StyleDefault)
+		s.ShowCursor(displaywidth.String(text), y)
+		return
+	}
+	screen.Line(s, y, "arrows, pages: choose   /: filter   escape: show all   s: sort   r: look now   q: quit", tcell.StyleDefault)
+}
+
+// leftOf is what is left to the hold now, if it was not renewed meanwhile.
+func (b *board) leftOf(hold *holdfast.Status, now time.Time) string {
+	d := hold.Left
+	if d != holdfast.Forever && d != driver.Unknown {
+		d = max(0, d-now.Sub(b.last.Begun)).Truncate(time.Second)
+	}
+	return output.Left(d)
+}
+
+// clockTime is a time of the store's clock, as short as it is clear.
+func clockTime(t, now time.Time) string {
+	t = t.Local()
+	switch {
+	case t.IsZero():
+		return "-"
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format(time.TimeOnly)
+	case t.Year() == now.Year():
+		return t.Format("Jan _2 15:04")
+	}
+	return t.Format(time.DateOnly)
+}
+
+// modeOf is the mode of a hold, with its limit if it has one.
+func modeOf(s holdfast.Status) string {
+	if s.Mode == holdfast.Shared && s.Limit > 0 {
+		return fmt.Sprintf("%v with limit %d", s.Mode, s.Limit)
+	}
+	return s.Mode.String()
+}

@@ -1,0 +1,59 @@
+package top
+
+import (
+	"context"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+)
+
+// Run shows the holds until the user has seen enough.
+func Run(ctx context.Context, where location.Location, interval time.Duration) error {
+	ctx, stop := look.UntilInterrupted(ctx)
+	now := make(chan struct{}, 1)
+	l := look.Looker{Where: where}
+	sights := l.Watch(ctx, func() holdfast.Filter { return holdfast.Filter{} },
+		look.Rhythm{Interval: interval, Sparing: true, Now: now})
+	defer look.Drain(sights)
+	defer stop()
+	b := &board{where: where, interval: interval}
+	return screen.Use(func(s tcell.Screen) error {
+		clock := time.NewTicker(time.Second) // the times left count down
+		defer clock.Stop()
+		for {
+			b.draw(s, time.Now())
+			select {
+			case seen, ok := <-sights:
+				switch {
+				case !ok:
+					return nil
+				case seen.Panic != nil:
+					panic(seen.Panic)
+				case !b.begun && seen.Err != nil && location.Lasting(seen.Err):
+					return where.Failure(seen.Err)
+				}
+				b.see(seen)
+			case ev := <-s.EventQ():
+				switch b.handle(ev) {
+				case screen.QuitKey:
+					return nil
+				case screen.SuspendKey:
+					screen.Suspend(s)
+				case lookKey:
+					select {
+					case now <- struct{}{}:
+					default: // it will, anyway
+					}
+				}
+			case <-clock.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}
