@@ -3,7 +3,7 @@
 package main
 
 import (
-	"io"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,19 +87,14 @@ func fitting(line, text string) string {
 func TestCompletions(t *testing.T) {
 	playground(t)
 	directives := map[string][]string{"": {"4", "6"}, "files": {"0"}, "folders": {"16"}}
-	defer func(args []string) { os.Args = args }(os.Args)
 	for _, o := range offers {
-		os.Args = strings.Split(strings.Replace(o.line, "holdfast", "holdfast __complete", 1), " ")
-		root := newRoot()
-		var out strings.Builder
-		root.SetOut(&out)
-		root.SetErr(io.Discard)
-		root.SetArgs(os.Args[1:])
-		if err := root.Execute(); err != nil {
+		words := strings.Split(strings.Replace(o.line, "holdfast", "__complete", 1), " ")
+		out, err := exec.CommandContext(t.Context(), "holdfast", words...).Output()
+		if err != nil {
 			t.Fatal(err)
 		}
-		colon := strings.LastIndexByte(out.String(), ':')
-		text, directive := out.String()[:colon], strings.TrimSpace(out.String()[colon+1:])
+		colon := bytes.LastIndexByte(out, ':')
+		text, directive := string(out[:colon]), string(bytes.TrimSpace(out[colon+1:]))
 		if got := fitting(o.line, text); got != o.want || !slices.Contains(directives[o.shell], directive) {
 			t.Errorf("%q: got %s :%s, want %s :%s", o.line, got, directive, o.want, directives[o.shell])
 		}

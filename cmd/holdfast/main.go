@@ -1,18 +1,10 @@
 // Command holdfast runs commands under a lock, so that one runs at a time, and
 // shows who holds what. It brings the locks of package holdfast to scripts,
-// crontabs and every language.
+// crontabs and every language. docs/cli.md describes its use.
 //
-// It knows how to run commands and how to talk to people; what a lock is and
-// when one is lost is the package's affair. docs/cli.md describes its use.
+// All of it is package cli, which programs with stores of their own call, too.
 package main
 
-import (
-	"os"
+import "github.com/holdfast-go/holdfast/cmd/holdfast/cli"
 
-	"github.com/redis/go-redis/v9/logging"
-)
-
-func main() {
-	logging.Disable() // go-redis writes to stderr what its errors say, too
-	os.Exit(execute(os.Args[1:]))
-}
+func main() { cli.Main() }

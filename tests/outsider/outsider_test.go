@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
-	"github.com/holdfast-go/holdfast/tests/internal/overlay"
 )
 
 // store registers URLs for a store. What it is made of is of no account here.
@@ -78,32 +77,52 @@ func TestStore(t *testing.T) {
 	goCommand(t, newModule(t, root), "test", "-run", "^TestConformance$/^(status|S22a_unreachable)$", ".")
 }
 
-func TestCommand(t *testing.T) {
-	root, err := modules.Root(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, command := newModule(t, root), filepath.Join(root, "cmd", "holdfast")
-	// The checkout stays as it is: what the outsider writes into it lies elsewhere.
+// The outsider's program is the command with one more store.
+const program = `package main
+
+import (
+	_ "example.com/otherlock"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/cli"
+)
+
+func main() { cli.Main() }
+`
+
+// newProgram writes the module of the program. It needs what the command's module
+// needs, and takes that from the checkout.
+func newProgram(t *testing.T, root, store string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	command := filepath.Join(root, "cmd", "holdfast")
+	files := map[string]string{"main.go": program}
 	for _, file := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(command, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "command"+strings.TrimPrefix(file, "go")), text, 0o600); err != nil {
+		files[file] = strings.ReplaceAll(string(text), "=> ../../", "=> "+root+"/")
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mod := filepath.Join(dir, "command.mod")
-	goCommand(t, command, "mod", "edit", "-require=example.com/otherlock@v0.0.0", "-replace=example.com/otherlock="+dir, mod)
-	list, err := overlay.Write(t.TempDir(), map[string]string{
-		filepath.Join(command, "otherlock.go"): "package main\n\nimport _ \"example.com/otherlock\"\n",
-	})
+	const module = "github.com/holdfast-go/holdfast/cmd/holdfast"
+	goCommand(t, dir, "mod", "edit", "-module=example.com/holdfast",
+		"-require="+module+"@v0.0.0", "-replace="+module+"="+command,
+		"-require=example.com/otherlock@v0.0.0", "-replace=example.com/otherlock="+store)
+	return dir
+}
+
+func TestCommand(t *testing.T) {
+	root, err := modules.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := newModule(t, root)
 	binary := filepath.Join(dir, "holdfast")
-	goCommand(t, command, "build", "-modfile="+mod, "-overlay="+list, "-o", binary, ".")
+	goCommand(t, newProgram(t, root, dir), "build", "-o", binary, ".")
 
 	data := "other:" + filepath.Join(dir, "locks.db")
 	out, err := exec.CommandContext(t.Context(), binary, "run", "--store", data, "job", "--",

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func writePages(root *cobra.Command, dir string) error {
 	}
 	source := root.Name()
 	if info, ok := debug.ReadBuildInfo(); ok {
-		source += " " + info.Main.Version
+		source += " " + moduleVersion(info)
 	}
 	var failed error
 	walk(root, func(cmd *cobra.Command) {

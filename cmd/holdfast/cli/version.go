@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -27,9 +27,20 @@ func newVersion() *cobra.Command {
 	}
 }
 
+// moduleVersion is the version of holdfast's module, which may be a part of a
+// program with more stores.
+func moduleVersion(info *debug.BuildInfo) string {
+	for _, m := range info.Deps {
+		if m.Path == "github.com/holdfast-go/holdfast/cmd/holdfast" {
+			return m.Version
+		}
+	}
+	return info.Main.Version
+}
+
 // version is all in one line, to be pasted into a report.
 func version(info *debug.BuildInfo) string {
-	text := "holdfast " + info.Main.Version
+	text := "holdfast " + moduleVersion(info)
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":

@@ -1,3 +1,5 @@
+// Package acquire acquires the lock that run and lock ask for: it waits, tries
+// again while the store gives no answer, and says who holds the lock meanwhile.
 package acquire
 
 import (

@@ -1,3 +1,5 @@
+// Package env has the environment variables of holdfast: those that give flags
+// their values, and those that run sets for its command.
 package env
 
 import (

@@ -1,3 +1,6 @@
+// Package job runs a command under a lock: it passes signals on, shares the
+// terminal as a shell does (suspend.go has Ctrl-Z), and ends the command if the
+// lock is lost.
 package job
 
 import (

@@ -1,3 +1,4 @@
+// Package look shows the holds of a store, once or again and again.
 package look
 
 import (

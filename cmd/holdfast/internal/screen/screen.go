@@ -1,3 +1,4 @@
+// Package screen draws on the whole terminal and reads its keys.
 package screen
 
 import (

@@ -1,3 +1,4 @@
+// Package top shows the holds of a store live, on the whole terminal.
 package top
 
 import (

@@ -1,0 +1,49 @@
+// Package cli is the command holdfast as a function, so that a program can add
+// stores of its own to it:
+//
+//	package main
+//
+//	import (
+//		_ "example.com/natslock" // registers nats: URLs
+//
+//		"github.com/holdfast-go/holdfast/cmd/holdfast/cli"
+//	)
+//
+//	func main() { cli.Main() }
+//
+// Each command has a file here, with its flags, its help and its exit statuses.
+// What a command does is in the packages of cmd/holdfast/internal:
+//
+//	location   where the locks are kept
+//	acquire    waiting for a lock, and saying who holds it
+//	job        running a command under a lock: signals, Ctrl-Z, loss of the lock
+//	guard      the process that ends the command when its time is up
+//	terminal   handing the terminal to the command, as a shell does
+//	look       showing the holds, once or again and again
+//	top        the same on the whole terminal
+//	screen     drawing on the whole terminal
+//	fitness    checking whether a store is fit to lock on
+//	measure    timing a store
+//	output     printing text, tables and JSON
+//	exit       exit statuses, and the errors that lead to them
+//	env        flags as environment variables, and what run sets for its command
+//	secret     keeping passwords out of all of that
+//	process    signals of this process
+//	proc       other processes, on Linux
+package cli
+
+import (
+	"os"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// Main runs the command line of this process and exits with its status. It does
+// not return.
+//
+// On Unix the program starts itself again as the guard of the commands that it
+// runs. Init functions of the packages that it imports may run there, too.
+func Main() {
+	logging.Disable() // go-redis writes to stderr what its errors say, too
+	os.Exit(execute(os.Args[1:]))
+}
