@@ -60,7 +60,7 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 		}
 		ss = append(ss, s)
 	}
-	newestFirst(ss)
+	slices.SortFunc(ss, func(a, b Status) int { return b.Created.Compare(a.Created) })
 	return ss, nil
 }
 
@@ -110,12 +110,12 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 		return ss, wrap("release", ss[0].Resource, err)
 	}
 	defer c.work.Done()
-	qs := make([]driver.ReleaseRequest, len(ss))
+	refs := make([]driver.HoldRef, len(ss))
+	own := make([]*Hold, len(ss))
 	c.mu.Lock()
-	own := c.own(ss)
 	for i, s := range ss {
-		qs[i].HoldRef = s.Ref()
-		if own[i] != nil {
+		refs[i] = s.Ref()
+		if own[i] = c.holds[s.HoldID]; own[i] != nil {
 			end(own[i])
 		} else {
 			// It may be this Client's own all the same, if the grant is on its way.
@@ -130,21 +130,24 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 			delete(c.taken, s.HoldID)
 		}
 	})
+	rs := c.newReleases(refs, releasePatience)
+	c.releaseAll(ctx, rs)
 	var gone []Status
 	var errs []error
-	for i, err := range c.releaseAll(ctx, qs, releasePatience) {
+	for i, r := range rs {
 		if own[i] != nil {
-			c.released(own[i], err)
+			c.released(own[i], r.err)
+		}
+		c.mu.Lock()
+		if own[i] != nil {
 			c.cleanStrays(own[i], 0)
-		} else {
-			c.mu.Lock()
-			c.nudgeFirst(ss[i].Resource)
-			c.mu.Unlock()
 		}
-		if err != nil {
-			errs = append(errs, wrap("release", ss[i].Resource, err))
+		c.nudgeFirst(ss[i].Resource)
+		c.mu.Unlock()
+		if r.err != nil {
+			errs = append(errs, wrap("release", ss[i].Resource, r.err))
 		}
-		if !errors.Is(err, errRetaken) {
+		if !errors.Is(r.err, errRetaken) {
 			gone = append(gone, ss[i])
 		}
 	}
@@ -160,20 +163,6 @@ type taken struct {
 
 // rememberTaken is for how long the answer to an acquire may still be on its way.
 const rememberTaken = 30 * time.Second
-
-// own returns, for each status, the live hold of this Client that it is of, or
-// nil. c.mu is held.
-func (c *Client) own(ss []Status) []*Hold {
-	live := make(map[HoldID]*Hold)
-	for _, h := range c.schedule {
-		live[h.ref.HoldID] = h
-	}
-	holds := make([]*Hold, len(ss))
-	for i, s := range ss {
-		holds[i] = live[s.HoldID]
-	}
-	return holds
-}
 
 // RenewID extends all live holds of the lock ID to ttl from now, or Forever; none
 // ends earlier than it would have. It returns those that were renewed, with the
@@ -208,8 +197,8 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		}
 		if ttl == Forever {
 			c.mu.Lock()
-			for _, h := range c.own(part) {
-				if h != nil {
+			for _, s := range part {
+				if h := c.holds[s.HoldID]; h != nil {
 					h.endless = true // though the answer may never come
 				}
 			}
@@ -219,16 +208,13 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 		results, err := c.store.Renew(call, qs)
 		err = call.end(err)
-		c.mu.Lock()
-		own := c.own(part)
-		c.mu.Unlock()
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)
-			if own[i] != nil {
-				c.mu.Lock()
-				err = c.renewed(own[i], ttl, sent, false, err)
-				c.mu.Unlock()
+			c.mu.Lock()
+			if h := c.holds[s.HoldID]; h != nil {
+				err = c.renewed(h, ttl, sent, false, err)
 			}
+			c.mu.Unlock()
 			if err != nil {
 				errs = append(errs, wrap("renew", s.Resource, err))
 				continue

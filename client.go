@@ -32,18 +32,19 @@ type Client struct {
 
 	// mu guards what follows, all fields of Hold below its own mark, and is
 	// never held across I/O or a call of the user's code.
-	mu       sync.Mutex
-	closed   bool
-	initRun  *preparing      // under way, or nil
-	schedule schedule        // of the live holds, by what is to be done next
-	lines    map[string]line // by resource
-	cleaner  cleaner
-	taken    map[HoldID]taken // released by ReleaseID and ForceRelease, a while ago
-	timer    *time.Timer
-	timerAt  time.Duration // when it fires; 0: it is not set
-	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
-	batch    int           // how many holds are renewed in one request
-	shrunk   bool          // batch, since the last look at the schedule
+	mu      sync.Mutex
+	closed  bool
+	initRun *preparing       // under way, or nil
+	holds   map[HoldID]*Hold // the live ones
+	lines   map[string]line  // by resource
+	cleaner cleaner
+	taken   map[HoldID]taken // released by ReleaseID and ForceRelease, a while ago
+	timer   *time.Timer
+	timerAt time.Duration // when it fires; 0: it is not set
+	sweeper *time.Timer   // made with the first grant, if the Client sweeps
+	batch   int           // how many holds are renewed in one request
+	shrunk  bool          // batch, since the last tick
+	cleanBy time.Duration // when clean-ups end, by elapsed, once the Client is closed
 }
 
 // New returns a Client of the store. Nothing is sent yet; what the store must
@@ -56,7 +57,8 @@ func New(store driver.Store, opts *Options) *Client {
 		closeDone: make(chan struct{}),
 		born:      time.Now(),
 		lines:     make(map[string]line),
-		cleaner:   cleaner{orphans: make(map[HoldID]*orphan)},
+		holds:     make(map[HoldID]*Hold),
+		cleaner:   newCleaner(),
 		taken:     make(map[HoldID]taken),
 		batch:     batchSize,
 	}
@@ -239,7 +241,7 @@ func (c *Client) Close() error {
 	c.closed = true
 	began := c.elapsed()
 	var held, running []*Hold
-	for _, h := range slices.Clone(c.schedule) {
+	for _, h := range c.holds {
 		c.give(h, ErrClosed)
 		if h.inDo {
 			running = append(running, h)
@@ -247,7 +249,9 @@ func (c *Client) Close() error {
 			held = append(held, h)
 		}
 	}
-	c.work.Add(1) // until the cleaner has all that it is to do
+	c.work.Add(1) // until all is there that is to be cleaned up
+	c.cleanBy = began + cleanClosing
+	c.cleanLast()
 	for _, timer := range []*time.Timer{c.timer, c.sweeper} {
 		if timer != nil {
 			timer.Stop()
@@ -270,9 +274,11 @@ func (c *Client) Close() error {
 	}()
 	if !c.leaveHolds {
 		err = c.releaseHeld(held, left(closePatience))
+		c.mu.Lock()
 		for _, h := range held {
 			c.cleanStrays(h, 0)
 		}
+		c.mu.Unlock()
 	}
 	c.work.Done()
 	if !c.leaveHolds {

@@ -33,7 +33,6 @@ type Hold struct {
 	inFlight bool          // the keep-alive has asked and has no answer yet
 	failure  error         // of the last renewal, nil if it was answered
 	pauses   backoff       // between renewals that fail
-	index    int           // in the schedule; -1: not there
 	inDo     bool          // Do runs its function, and releases afterwards
 }
 
@@ -59,7 +58,6 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 		delay:    a.q.TakeoverDelay,
 		deadline: c.deadlineOf(a.sent, a.q.TTL),
 		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
-		index:    -1,
 	}
 	if a.unsure > 0 {
 		h.stray = a.heard + stray(a.q.TTL, a.q.TakeoverDelay)
@@ -67,11 +65,11 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
-		c.schedule.add(h)
+		c.holds[h.ref.HoldID] = h
 		if was, ok := c.taken[h.ref.HoldID]; ok && was.token == h.ref.Token {
 			was.end(h)
 		}
-		c.arm(a.heard)
+		c.arm(a.heard, h.due())
 		c.planSweep()
 	}
 	c.mu.Unlock()
@@ -261,14 +259,17 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	// that is on its way finds no hold, or is harmless before the release.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.released(h, err)
+	c.mu.Lock()
 	c.cleanStrays(h, after)
+	if endless && err != nil && !errors.Is(err, errRetaken) {
+		c.cleanEndless(h, after)
+	}
+	c.mu.Unlock()
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errRetaken):
 		return h.lossBy(err)
-	case endless:
-		c.cleanEndless(h, after)
 	}
 	return wrap("unlock", h.ref.Resource, err)
 }
@@ -290,7 +291,7 @@ func (c *Client) give(h *Hold, cause error) {
 // was given gets a goroutine.
 func (c *Client) drop(h *Hold, to state, cause error) {
 	h.state, h.ended = to, cause
-	c.schedule.remove(h)
+	delete(c.holds, h.ref.HoldID)
 	if h.cancel != nil {
 		h.cancel(cause)
 	}

@@ -11,34 +11,42 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The keep-alive is one timer per Client. Each time it fires it declares lost
-// what is past its deadline, and sends what is to be renewed in batches; only
-// those have goroutines, one each, so that a store that hangs holds up neither
-// the timer nor other batches.
+// A Client has one timer. Each time it fires, tick declares lost the holds that are
+// past their deadlines, sends the renewals that are due, and goes on with the
+// clean-ups (cleanup.go). Each batch of requests has its own goroutine, so a store
+// that hangs delays neither the timer nor other batches.
 
-// batchSize is how many holds travel in one request at most, and smallBatch how
-// many still do when requests have gone unanswered.
+// batchSize is how many holds one request carries at most, and smallBatch how many
+// it still carries after requests have gone unanswered.
 const (
 	batchSize  = 1000
 	smallBatch = 16
 )
 
-// fewer is how many travel together after a batch of n has failed.
-func fewer(n int) int { return max(n/4, smallBatch) }
-
-// lookout is how often the timer fires at least while anything is held: timers
-// do not count the time that a machine sleeps, the clock does.
+// lookout is how long the timer sleeps at most: timers do not count the time that a
+// machine sleeps, the clock does.
 const lookout = time.Second
 
-// arm sets the timer to what is due first. c.mu is held.
-func (c *Client) arm(now time.Duration) {
-	first := c.schedule.first()
-	if first == nil || c.closed {
+// foreverCheck is how often the holder of a hold without an end makes sure that
+// it still holds.
+const foreverCheck = 30 * time.Second
+
+// leaseOf returns the TTL that determines how often a hold is renewed.
+func leaseOf(ttl time.Duration) time.Duration {
+	if ttl == Forever {
+		return 3 * foreverCheck
+	}
+	return ttl
+}
+
+// arm makes the timer fire at that time or earlier. c.mu is held.
+func (c *Client) arm(now, at time.Duration) {
+	if at == never || c.closed {
 		return
 	}
-	at := min(first.due(), now+lookout)
+	at = min(at, now+lookout)
 	if c.timerAt != 0 && c.timerAt <= at {
-		return // it fires soon enough, and arms itself again
+		return // it arms itself again
 	}
 	c.timerAt = at
 	if d := max(at-now, 0); c.timer == nil {
@@ -51,13 +59,19 @@ func (c *Client) arm(now time.Duration) {
 // tick does what is due.
 func (c *Client) tick() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.timerAt = 0
 	if c.closed {
-		c.mu.Unlock()
 		return
 	}
 	now := c.clock()
-	expired, due := c.collect(now)
+	c.arm(now, min(c.keepAlive(now), c.cleanUpDue(now)))
+}
+
+// keepAlive loses the holds that are past their deadlines, sends the renewals that
+// are due, and returns when to look again. c.mu is held.
+func (c *Client) keepAlive(now time.Duration) (next time.Duration) {
+	expired, due, next := c.collect(now)
 	for _, h := range expired {
 		c.lose(h, nil)
 	}
@@ -70,46 +84,51 @@ func (c *Client) tick() {
 		timeout := never
 		for i, h := range batch {
 			requests[i] = driver.RenewRequest{HoldRef: h.ref, TTL: h.ttl}
-			// Half of what is left to the hold whose deadline is the earliest: a
-			// request that got lost is given up in time for others.
+			// Half of the time left until the earliest deadline: if the request gets
+			// lost, another can be sent in time.
 			timeout = min(timeout, attemptTimeout(leaseOf(h.ttl)), (h.deadline-now)/2+1)
 		}
 		c.work.Add(1)
 		go c.renew(batch, requests, now, timeout)
 	}
-	c.arm(now)
-	c.mu.Unlock()
+	return next
 }
 
-// collect takes what is past its deadline out of the schedule, and marks as in
-// flight what is to be renewed. When there is anything to renew, what falls due
-// within its window travels along. c.mu is held.
-func (c *Client) collect(now time.Duration) (expired, due []*Hold) {
-	take := func(h *Hold) {
-		due = append(due, h)
-		h.inFlight = true
-	}
-	for h := c.schedule.first(); h != nil && h.due() <= now; h = c.schedule.first() {
+// collect returns the holds that are past their deadlines, those to be renewed,
+// which it marks as in flight, and when the next hold is due. If any renewal is due,
+// those that fall due within a twelfth of their lease join it. c.mu is held.
+func (c *Client) collect(now time.Duration) (expired, due []*Hold, next time.Duration) {
+	renew := false
+	for _, h := range c.holds {
 		if h.deadline <= now {
 			expired = append(expired, h)
-			c.schedule.remove(h)
+		} else if h.due() <= now {
+			renew = true
+		}
+	}
+	next = never
+	for _, h := range c.holds {
+		if h.deadline <= now {
 			continue
 		}
-		take(h)
-		c.schedule.moved(h)
-	}
-	if len(due) == 0 {
-		return expired, nil
-	}
-	for _, h := range c.schedule {
-		if h.keep && !h.inFlight && h.renewAt-h.window() <= now {
-			take(h)
+		if renew && h.keep && !h.inFlight && h.renewAt-leaseOf(h.ttl)/12 <= now {
+			due = append(due, h)
+			h.inFlight = true
 		}
+		next = min(next, h.due())
 	}
-	c.schedule.reorder()
-	// Holds whose deadlines are near travel together: the earliest bounds a batch.
+	// Holds with near deadlines share a batch: the earliest limits its time-out.
 	slices.SortFunc(due, func(a, b *Hold) int { return cmp.Compare(a.deadline, b.deadline) })
-	return expired, due
+	return expired, due, next
+}
+
+// due is when the keep-alive must look at the hold: to renew it, or to declare it
+// lost. c.mu is held.
+func (h *Hold) due() time.Duration {
+	if h.keep && !h.inFlight {
+		return min(h.renewAt, h.deadline)
+	}
+	return h.deadline
 }
 
 // renew sends one batch.
@@ -121,17 +140,17 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range batch {
-		// What became of it is noted in the hold; nobody is there to be told.
+		// The hold notes the outcome; there is no caller to return it to.
 		_ = c.renewed(h, requests[i].TTL, sent, true, outcome(results, err, i, renewErr))
 	}
 	if err != nil && len(batch) > 1 {
-		// A store that takes its time for each hold may answer for fewer. Each try
-		// has half the time of the one before, and so half as many would not do.
-		c.batch, c.shrunk = min(c.batch, fewer(len(batch))), true
+		// The store may need time for each hold. Each try has half the time of the one
+		// before, so half as many would not be enough.
+		c.batch, c.shrunk = min(c.batch, max(len(batch)/4, smallBatch)), true
 	}
 }
 
-// renewed notes the answer to a renewal and says what it means to the holder.
+// renewed notes the answer to a renewal and returns the error for the holder.
 // kept: the keep-alive sent it. c.mu is held.
 func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error) error {
 	if h.state != live {
@@ -157,22 +176,20 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 		h.failure = err
 		at := now + h.pauses.pause()
 		if !kept {
-			// The user's own may fail for reasons of its own, again and again: it
-			// can bring the keep-alive's next try forward, and never put it off.
+			// A renewal of the user's may fail for its own reasons, again and again: it
+			// may bring the keep-alive's next try forward, but must not put it off.
 			at = min(at, h.renewAt)
 		}
 		h.renewAt = at
 	}
 	if kept {
-		// Together with renewAt: the schedule depends on both.
 		h.inFlight = false
 	}
 	if cause != nil {
 		c.lose(h, cause)
 		return h.loss
 	}
-	c.schedule.moved(h)
-	c.arm(now)
+	c.arm(now, h.due())
 	if err != nil {
 		c.warns("holdfast: renewal without an answer, will repeat it",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
@@ -184,7 +201,7 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	return err
 }
 
-// whyOver is the error of asking for a hold that is not live. c.mu is held.
+// whyOver is the error of an operation on a hold that is not live. c.mu is held.
 func (h *Hold) whyOver() error {
 	if h.loss != nil {
 		return h.loss
@@ -203,8 +220,8 @@ func (h *Hold) expiry() error {
 	return ErrExpired
 }
 
-// outcome returns the i-th outcome of a batch. One that is missing, and each of a
-// batch that failed, is unknown.
+// outcome returns the i-th outcome of a batch. One that is missing is unknown, and
+// so are all of a batch that failed.
 func outcome[R any](results []R, err error, i int, errOf func(R) error) error {
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,111 +14,142 @@ import (
 // releasePatience is how long releases without an answer are repeated.
 const releasePatience = 5 * time.Second
 
-// errNoTime: others that were released before took all of it.
+// errNoTime: earlier releases took all of it.
 var errNoTime = fmt.Errorf("no time left of the %v", releasePatience)
 
-// releaseAll sends the releases, and again those without an answer, for so long at
-// most. Of ctx only the values count. The result has an error, or nil, for each.
+// release is the release of one hold.
 //
-// A release may be repeated: it names one acquisition, and that is not there any
-// more. Only one without a hold ID could meet a successor, and is sent once.
-func (c *Client) releaseAll(ctx context.Context, qs []driver.ReleaseRequest, patience time.Duration) []error {
-	errs := make([]error, len(qs))
-	c.release(ctx, qs, errs, new(attempt), patience, never)
-	return errs
+// A release may be repeated: it names one acquisition, which does not come back.
+// Only one without a hold ID could hit a successor, and is sent once.
+type release struct {
+	q     driver.ReleaseRequest
+	share int           // at most so many travel in its batch: fewer after each failure
+	due   time.Duration // when a clean-up sends it next, on the Client's clock
+	by    time.Duration // when to give up, by Client.elapsed; not used in a clean-up
+	found bool          // the store had the hold
+	err   error         // of the last request
 }
 
-// releaseOne is releaseAll of one, with what that needs in one allocation. It goes
-// on for releasePatience and not past the deadline, at which the hold ends anyway.
-func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadline time.Duration) error {
-	r := &struct {
-		qs   [1]driver.ReleaseRequest
-		errs [1]error
-		call attempt
-	}{qs: [1]driver.ReleaseRequest{q}}
-	c.release(ctx, r.qs[:], r.errs[:], &r.call, releasePatience, deadline)
-	return r.errs[0]
+// answered reports whether the store has answered. If another program has retaken
+// the lock, it has another hold ID, and this hold is gone.
+func (r *release) answered() bool { return r.err == nil || errors.Is(r.err, errRetaken) }
+
+// final reports whether err is the end of it: to send the release again would be
+// useless, or could do harm.
+func final(q driver.ReleaseRequest, err error) bool {
+	return err == nil || errors.Is(err, errRetaken) || permanent(err) || q.HoldID.IsZero()
 }
 
-// release puts the errors into errs; call is that of the first request.
-func (c *Client) release(ctx context.Context, qs []driver.ReleaseRequest, errs []error, call *attempt, patience, deadline time.Duration) {
-	began, left, size := c.elapsed(), patience, batchSize
-	rest := qs
-	var at []int // index in qs of each of rest; nil: the same
-	index := func(i int) int {
-		if at == nil {
-			return i
+// nextBatch returns those of the releases that travel together next: first what
+// has not failed. What was in a batch that failed travels in smaller ones each time.
+// So what makes batches fail, or takes all their time, is soon alone.
+func nextBatch(rs []*release) []*release {
+	slices.SortStableFunc(rs, func(a, b *release) int { return cmp.Compare(b.share, a.share) })
+	for n, r := range rs {
+		if n >= r.share {
+			return rs[:n]
 		}
-		return at[i]
 	}
-	for pauses := retries(); ; {
-		var again []int
-		for lo := 0; lo < len(rest); {
-			part := rest[lo:min(lo+size, len(rest))]
-			if call == nil {
-				call = new(attempt)
-				left = patience - (c.elapsed() - began)
-			}
-			timeout := left
-			if len(part) > smallBatch || lo+len(part) < len(rest) {
-				timeout = left / 2 // one that cannot be released leaves time for others
-			}
-			var results []driver.ReleaseResult
-			err := errNoTime
-			if timeout > 0 {
-				*call = attempt{parent: ctx, client: c, detached: true, timeout: timeout, by: deadline}
-				results, err = c.store.Release(call, part)
-				err = call.end(err)
-			}
-			call = nil
-			if err != nil {
-				size = fewer(len(part))
-			}
-			for i := range part {
-				n := index(lo + i)
-				errs[n] = outcome(results, err, i, releaseErr)
-				if errs[n] != nil && !permanent(errs[n]) && !errors.Is(errs[n], errRetaken) && !qs[n].HoldID.IsZero() {
-					again = append(again, n)
-				}
-			}
-			lo += len(part)
+	return rs
+}
+
+func requests(rs []*release) []driver.ReleaseRequest {
+	qs := make([]driver.ReleaseRequest, len(rs))
+	for i, r := range rs {
+		qs[i] = r.q
+	}
+	return qs
+}
+
+// note sets what came of a batch and reports whether any release failed.
+func note(batch []*release, results []driver.ReleaseResult, err error) (failed bool) {
+	for i, r := range batch {
+		r.err = outcome(results, err, i, releaseErr)
+		if r.found = r.answered() && results[i].Found; r.answered() {
+			r.share = batchSize
+		} else {
+			r.share, failed = max(len(batch)/8, 1), true
 		}
-		if len(again) == 0 {
-			return
-		}
-		pause := pauses.pause()
-		if c.elapsed()-began+pause >= patience || c.clock()+pause >= deadline {
+	}
+	return failed
+}
+
+// newReleases returns releases of the holds that are given up after that long.
+func (c *Client) newReleases(refs []driver.HoldRef, patience time.Duration) []*release {
+	by := c.elapsed() + patience
+	rs := make([]*release, len(refs))
+	for i, ref := range refs {
+		rs[i] = &release{q: driver.ReleaseRequest{HoldRef: ref}, share: batchSize, by: by}
+	}
+	return rs
+}
+
+// releaseAll sends the releases, and repeats those without an answer until they are
+// given up. Of ctx only the values count.
+func (c *Client) releaseAll(ctx context.Context, rs []*release) {
+	pending, pauses, pause := slices.Clone(rs), retries(), time.Duration(0)
+	for _, r := range rs {
+		r.err = errNoTime
+	}
+	for {
+		now := c.elapsed() + pause
+		pending = slices.DeleteFunc(pending, func(r *release) bool { return r.by <= now })
+		if len(pending) == 0 {
 			return
 		}
 		time.Sleep(pause)
-		at = again
-		rest = make([]driver.ReleaseRequest, len(again))
-		for i, n := range again {
-			rest[i] = qs[n]
+		batch := nextBatch(pending)
+		timeout := slices.MaxFunc(batch, func(a, b *release) int { return cmp.Compare(a.by, b.by) }).by - now
+		if len(batch) > smallBatch || len(batch) < len(pending) {
+			timeout /= 2 // one that cannot be released leaves time for others
 		}
+		call := &attempt{parent: ctx, client: c, detached: true, timeout: timeout}
+		results, err := c.store.Release(call, requests(batch))
+		if pause = 0; note(batch, results, call.end(err)) {
+			pause = pauses.pause()
+		}
+		// What has failed comes after the others, even those that travel alone as well.
+		pending = slices.Concat(pending[len(batch):], slices.DeleteFunc(batch, func(r *release) bool { return final(r.q, r.err) }))
 	}
 }
 
-// releaseHeld releases what is held as the Client closes, takes about that long at
+// releaseOne is releaseAll of one, with what that needs in one allocation. It stops
+// also at the deadline, when the hold ends anyway.
+func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadline time.Duration) error {
+	first := &struct {
+		qs   [1]driver.ReleaseRequest
+		call attempt
+	}{qs: [1]driver.ReleaseRequest{q}}
+	call, began, left := &first.call, c.elapsed(), releasePatience
+	for pauses := retries(); ; {
+		*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
+		results, err := c.store.Release(call, first.qs[:])
+		if err = outcome(results, call.end(err), 0, releaseErr); final(q, err) {
+			return err
+		}
+		pause := pauses.pause()
+		if left = releasePatience - (c.elapsed() - began) - pause; left <= 0 || c.clock()+pause >= deadline {
+			return err
+		}
+		time.Sleep(pause)
+		call = new(attempt) // the store may still look at the one before
+	}
+}
+
+// releaseHeld releases the holds as the Client closes, takes about that long at
 // most, and returns the first error.
 func (c *Client) releaseHeld(held []*Hold, patience time.Duration) (first error) {
-	if len(held) == 0 {
-		return nil
-	}
-	qs := make([]driver.ReleaseRequest, len(held))
+	refs := make([]driver.HoldRef, len(held))
 	for i, h := range held {
-		qs[i].HoldRef = h.ref
+		refs[i] = h.ref
 	}
-	for i, err := range c.releaseAll(context.Background(), qs, patience) {
-		c.released(held[i], err)
-		if err != nil && first == nil {
-			first = wrap("release", held[i].ref.Resource, err)
+	rs := c.newReleases(refs, patience)
+	c.releaseAll(context.Background(), rs)
+	for i, r := range rs {
+		c.released(held[i], r.err)
+		if r.err != nil && first == nil {
+			first = wrap("release", held[i].ref.Resource, r.err)
 		}
 	}
 	return first
-}
-
-// newestFirst sorts holds by when they were granted, the last one first.
-func newestFirst(ss []Status) {
-	slices.SortFunc(ss, func(a, b Status) int { return b.Created.Compare(a.Created) })
 }

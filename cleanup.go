@@ -1,0 +1,353 @@
+package holdfast
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// An acquire that nobody waits for any more may have been granted, or may still be
+// on its way: an orphan. The clean-up releases it by its hold ID, again and again,
+// until it was found or can block no more: after its TTL and its takeover delay, of
+// each cleanMost at most. What arrives later still lives one TTL at most.
+//
+// A Client has two senders of such releases, each with one batch under way at a
+// time. What was in a batch that failed goes to the second sender, so it delays
+// nothing else.
+
+const (
+	// cleanMost is how long an orphan is cleaned up at most.
+	cleanMost = 5 * time.Minute
+	// cleanLimit is the longest pause between two releases of an orphan.
+	cleanLimit = 10 * time.Second
+	// mostOrphans bounds the memory. Beyond it, each new orphan displaces another:
+	// see letGo.
+	mostOrphans = 10_000
+	// rememberOrphans is how long a refusal because of an orphan that is gone may yet
+	// arrive: as long as an attempt takes.
+	rememberOrphans = 10 * time.Second
+	// copiesArrive is how long a copy of a request may yet arrive: as long as an
+	// attempt takes.
+	copiesArrive = 10 * time.Second
+	// cleanClosing is how long the clean-up goes on after Close began, which itself
+	// ends by closePatience.
+	cleanClosing = closePatience - time.Second
+	// cleanCloseAsks is how often an orphan is released then, with growing pauses:
+	// what was on its way when Close began arrives after the first time.
+	cleanCloseAsks = 3
+)
+
+// cleaner is guarded by Client.mu.
+type cleaner struct {
+	orphans   map[HoldID]*orphan
+	senders   [2]sender
+	gathering bool // orphans of a Client that closes, for the last releases
+}
+
+func newCleaner() cleaner {
+	return cleaner{orphans: make(map[HoldID]*orphan), senders: [2]sender{{fails: retries()}, {fails: retries()}}}
+}
+
+// sender has one batch of releases under way at a time.
+type sender struct {
+	busy  bool
+	fails backoff       // pauses after batches that failed
+	rest  time.Duration // nothing is sent before
+}
+
+// orphan is what is cleaned up. Its request has no token if the store never told it.
+type orphan struct {
+	release
+	ends    endsBy
+	endless bool          // what was granted has no end: only an answer ends the clean-up
+	from    time.Duration // a release has a delay until then, which must not be cut short
+	until   time.Duration // when the clean-up is over
+	pause   time.Duration // before the next release
+	over    bool          // it is only remembered, until it is due
+	asked   chan struct{} // closed after the first release
+}
+
+// endsBy is what ends a clean-up before its time. The later ones are stricter.
+type endsBy uint8
+
+const (
+	byAnswer  endsBy = iota // it was granted, and only its release is unsure
+	byFinding               // one attempt may yet be granted: once found, it is over
+	byTime                  // several attempts may be, one after another
+)
+
+// tell closes asked.
+func (o *orphan) tell() {
+	if !o.wasAsked() {
+		close(o.asked)
+	}
+}
+
+func (o *orphan) wasAsked() bool {
+	select {
+	case <-o.asked:
+		return true
+	default:
+		return false
+	}
+}
+
+// sender returns the index of the sender that the orphan goes to.
+func (o *orphan) sender() int {
+	if o.share < batchSize {
+		return 1
+	}
+	return 0
+}
+
+// end is when the orphan is over, answered or not.
+func (o *orphan) end() time.Duration {
+	if o.endless {
+		return never
+	}
+	return o.until
+}
+
+// ended reports whether the last release has ended the clean-up.
+func (o *orphan) ended() bool {
+	return o.answered() && (o.ends == byAnswer || o.found && o.ends == byFinding)
+}
+
+// stray is how long after an attempt of an acquire its late arrival, or what it was
+// granted, may block the resource.
+func stray(ttl, takeoverDelay time.Duration) time.Duration {
+	return min(ttl, cleanMost) + min(takeoverDelay, cleanMost)
+}
+
+// cleanUp cleans up an acquire whose attempts may yet be granted. The channel closes
+// after the first release. The caller is an operation that Close waits for.
+func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ends := byFinding
+	if attempts > 1 {
+		ends = byTime
+	}
+	now := c.clock()
+	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
+	return c.adopt(ref, orphan{ends: ends, from: now, until: now + stray(q.TTL, q.TakeoverDelay)})
+}
+
+// cleanStrays cleans up the attempts that got no answer before the hold was granted
+// to a later one: if one arrives now it is a new acquisition. A release with a delay
+// has to run out first, because it has the same hold ID. c.mu is held.
+func (c *Client) cleanStrays(h *Hold, after time.Duration) {
+	if from := c.clock() + after; from < h.stray {
+		ref := h.ref
+		ref.Token = 0
+		c.adopt(ref, orphan{ends: byTime, from: from, until: h.stray})
+	}
+}
+
+// cleanEndless releases a hold without an end whose release got no answer: nothing
+// else would ever end it. c.mu is held.
+func (c *Client) cleanEndless(h *Hold, after time.Duration) {
+	from := c.clock() + after
+	c.adopt(h.ref, orphan{endless: true, from: from, until: from})
+}
+
+// cleanLost releases a lost hold that the store may still have: for its margin or
+// its takeover delay, because a renewal arrives late, or because it has no end.
+// Nobody waits for that: there may be many, and a store that does not answer. c.mu
+// is held.
+func (c *Client) cleanLost(h *Hold, after time.Duration) {
+	c.cleanStrays(h, after)
+	from := c.clock() + after
+	until := from + max(stray(h.ttl, h.delay), releasePatience)
+	c.adopt(h.ref, orphan{endless: h.endless, from: from, until: until})
+}
+
+// adopt begins a clean-up, or extends the one of the same hold ID. c.mu is held.
+func (c *Client) adopt(ref driver.HoldRef, o orphan) <-chan struct{} {
+	k := &c.cleaner
+	if was := k.orphans[ref.HoldID]; was != nil && !was.over {
+		was.q.Token = min(was.q.Token, ref.Token) // 0 is that of any attempt
+		was.ends, was.endless = max(was.ends, o.ends), was.endless || o.endless
+		was.from, was.until = max(was.from, o.from), max(was.until, o.until)
+		return was.asked
+	}
+	if len(k.orphans) >= mostOrphans {
+		k.letGo()
+	}
+	o.release = release{q: driver.ReleaseRequest{HoldRef: ref}, share: batchSize, due: o.from}
+	o.pause, o.asked = retryFirst, make(chan struct{})
+	k.orphans[ref.HoldID] = &o
+	if c.closed {
+		c.cleanLast()
+	} else {
+		c.arm(c.clock(), o.due)
+	}
+	return o.asked
+}
+
+// letGo forgets one orphan. Of a few at random, as a map yields them, it prefers one
+// that was released at least once and ends by itself, then one that ends by itself.
+func (k *cleaner) letGo() {
+	var victim *orphan
+	looks := 0
+	for _, o := range k.orphans {
+		if victim == nil || victim.endless {
+			victim = o
+		}
+		if o.wasAsked() && !o.endless {
+			victim = o
+			break
+		}
+		if looks++; looks >= 20 && !victim.endless {
+			break
+		}
+	}
+	victim.tell()
+	delete(k.orphans, victim.q.HoldID)
+}
+
+// cleanUpDue sends the releases that are due, and returns when to look again. c.mu
+// is held.
+func (c *Client) cleanUpDue(now time.Duration) (next time.Duration) {
+	k := &c.cleaner
+	next = never
+	var due [len(k.senders)][]*release
+	for id, o := range k.orphans {
+		switch i := o.sender(); {
+		case o.due > now:
+			next = min(next, o.due)
+		case o.over:
+			delete(k.orphans, id)
+		case !k.senders[i].busy: // else its answer arms the timer
+			o.q.After = max(o.from-now, 0)
+			due[i] = append(due[i], &o.release)
+		}
+	}
+	for i, rs := range due {
+		s := &k.senders[i]
+		switch {
+		case len(rs) == 0:
+		case s.rest > now:
+			next = min(next, s.rest)
+		default:
+			s.busy = true
+			c.work.Add(1)
+			slices.SortFunc(rs, func(a, b *release) int { return cmp.Compare(a.due, b.due) })
+			batch := nextBatch(rs)
+			go c.clean(s, batch, requests(batch), now)
+		}
+	}
+	return next
+}
+
+// clean sends one batch.
+func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, sent time.Duration) {
+	defer c.work.Done()
+	call := &attempt{parent: context.Background(), client: c, timeout: releasePatience}
+	results, err := c.store.Release(call, qs)
+	err = call.end(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock()
+	if s.busy, s.rest = false, 0; note(batch, results, err) {
+		s.rest = now + s.fails.pause()
+	} else {
+		s.fails = retries()
+	}
+	for _, r := range batch {
+		if o := c.cleaner.orphans[r.q.HoldID]; o != nil && &o.release == r { // else it was let go
+			o.released(sent, now)
+		}
+		if r.found {
+			c.nudgeFirst(r.q.Resource)
+		}
+	}
+	c.arm(now, max(now, s.rest))
+}
+
+// released notes that a release was sent then, and decides when the next is due.
+func (o *orphan) released(sent, now time.Duration) {
+	o.tell()
+	o.endless = o.endless && !o.answered()
+	switch {
+	case !o.answered() && sent < o.end():
+		o.due = now
+	case o.ended() && o.ends == byFinding && now < o.until:
+		// A copy of the request, as something on the way makes one, may come yet.
+		o.until = min(o.until, now+copiesArrive)
+		o.due = o.until
+	case o.ended(), sent >= o.until:
+		o.over, o.due = true, now+rememberOrphans
+	default:
+		// What is due at about the same time is sent together.
+		grid := o.pause / 4
+		o.due = (now + o.pause).Truncate(grid) + grid
+		o.pause = min(2*o.pause, max((o.until-o.from)/8, retryFirst), cleanLimit)
+	}
+}
+
+// cleanLast releases the orphans of a Client that closes, cleanCloseAsks times at
+// most. Those that come within a moment are released together. c.mu is held.
+func (c *Client) cleanLast() {
+	k := &c.cleaner
+	if k.gathering || len(k.orphans) == 0 {
+		return
+	}
+	k.gathering = true
+	began := c.elapsed()
+	c.work.Add(1) // the caller is among the work
+	go func() {
+		defer c.work.Done()
+		pause := retryFirst
+		time.Sleep(pause)
+		c.mu.Lock()
+		var left []*orphan
+		for _, o := range k.orphans {
+			o.tell()
+			if o.over {
+				continue
+			}
+			last := *o // the answer to one that is under way is not heard any more
+			last.by = c.cleanBy
+			if last.ends == byAnswer && !last.endless {
+				last.by = min(last.by, began+lastChance) // it ends by itself
+			}
+			left = append(left, &last)
+		}
+		clear(k.orphans)
+		k.gathering = false
+		c.mu.Unlock()
+		for range cleanCloseAsks {
+			rs := make([]*release, len(left))
+			for i, o := range left {
+				o.q.After = max(o.from-c.clock(), 0)
+				rs[i] = &o.release
+			}
+			c.releaseAll(context.Background(), rs)
+			left = slices.DeleteFunc(left, func(o *orphan) bool { return o.ended() || o.by <= c.elapsed() })
+			if len(left) == 0 {
+				return
+			}
+			pause *= 2
+			time.Sleep(pause)
+		}
+	}()
+}
+
+// onlyOrphans reports whether all holds of the lock ID in the refusal are being
+// cleaned up. c.mu is held.
+func (c *Client) onlyOrphans(e *HeldError, lockID string) bool {
+	found := false
+	for _, s := range e.Holders {
+		if s.LockID == lockID {
+			if c.cleaner.orphans[s.HoldID] == nil {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
