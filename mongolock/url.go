@@ -12,7 +12,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
@@ -136,14 +135,24 @@ func parseURL(u *url.URL) (t target, err error) {
 		return pair == "" || slices.Contains(ours, name)
 	}), "&")
 	t.uri = rest.String()
-	// What it does not know the driver would leave out of account.
-	rest.Scheme = "mongodb" // the DNS is not asked now
-	parsed, err := connstring.Parse(rest.String())
-	if err != nil {
-		return target{}, t.refused(err)
-	}
-	for name := range parsed.UnknownOptions {
-		return fail("unknown parameter %q", name)
+	for name := range values {
+		if !slices.Contains(ours, name) && !slices.Contains(driverOptions, strings.ToLower(name)) {
+			return fail("unknown parameter %q", name)
+		}
 	}
 	return t, nil
 }
+
+// driverOptions are the options of a URL that the driver knows. It ignores others,
+// which may have been meant for something.
+var driverOptions = strings.Fields(`
+	appname authmechanism authmechanismproperties authsource
+	compressors connect connecttimeoutms directconnection enableoverloadretargeting
+	heartbeatfrequencyms heartbeatintervalms journal loadbalanced localthresholdms
+	maxadaptiveretries maxconnecting maxidletimems maxpoolsize maxstaleness maxstalenessseconds minpoolsize
+	readconcernlevel readpreference readpreferencetags replicaset retryreads retrywrites
+	servermonitoringmode serverselectiontimeoutms sockettimeoutms srvmaxhosts srvservicename
+	ssl sslcertificateauthorityfile sslclientcertificatekeyfile sslclientcertificatekeypassword sslinsecure
+	timeoutms tls tlscafile tlscertificatefile tlscertificatekeyfile tlscertificatekeyfilepassword
+	tlsdisablecertificaterevocationcheck tlsdisableocspendpointcheck tlsinsecure tlsprivatekeyfile
+	w zlibcompressionlevel zstdcompressionlevel`)

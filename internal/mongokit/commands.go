@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	mongodriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 )
 
 // alone is ctx without the session that it may carry. A hold that is written in a
@@ -18,22 +18,24 @@ import (
 // in one is as old as that.
 func alone(ctx context.Context) context.Context { return mongo.NewSessionContext(ctx, nil) }
 
+// notSent is the text of the driver's error for a command that it did not send.
+// The error itself is in a package that the driver declares unstable.
+const notSent = "operation not sent to server, as Timeout would be exceeded"
+
 // send lets the driver send a command, alone.
 //
 // The driver sends nothing that has less time than the quickest of its last ten
-// heartbeats took. They come every 10 s: after a slow start it refuses short attempts
-// though the server is quick again, for longer than a lock of a short TTL lives.
-// What it refuses has reached nobody. It is sent by a ctx that ends at the same time
-// but does not say when. That is not done at once with everything, for a connection
-// whose ctx ends without a deadline is closed.
+// heartbeats took. They come every 10 s: after a slow start the driver refuses short
+// attempts though the server is quick again, for longer than a lock with a short TTL
+// lives. A command that the driver refused has reached nobody. send repeats it with a
+// ctx that ends at the same time but has no deadline. It does not do that with every
+// command, because the driver closes a connection whose ctx ends without a deadline.
 func send[T any](ctx context.Context, command func(context.Context) (T, error)) (T, error) {
 	ctx = alone(ctx)
 	result, err := command(ctx)
-	if !errors.Is(err, mongodriver.ErrDeadlineWouldBeExceeded) || ctx.Err() != nil {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notSent) || ctx.Err() != nil {
 		return result, err
 	}
-	// It is cancelled when ctx ends, be it by its deadline: no other end of a ctx
-	// without one stops the driver.
 	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

@@ -3,12 +3,11 @@ package mongokit
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -67,33 +66,36 @@ func (c *Collection) Wrap(err error) error {
 	if why := why(err); why != "" {
 		return c.Unusable(why, err)
 	}
-	var selection topology.ServerSelectionError
-	if errors.As(err, &selection) {
-		err = unreached{selection}
+	if strings.HasPrefix(err.Error(), "server selection error: ") {
+		err = unreached{err}
 	}
 	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
 
-// unreached is that no primary was found in time. It tells what the driver knows
-// of each server, for people.
-type unreached struct{ topology.ServerSelectionError }
+// unreached is that no primary was found in time. Its text says what the driver
+// knows of each server.
+type unreached struct{ error }
 
-func (u unreached) Unwrap() error { return u.ServerSelectionError }
+func (u unreached) Unwrap() error { return u.error }
+
+// aServer is what the driver writes of a server. The types behind that are in
+// packages that the driver declares unstable.
+var aServer = regexp.MustCompile(`\{ Addr: (\S+), Type: (\w+)(?:, Tag sets: .*?)?(?:, Average RTT: \d+)?(?:, Last error: (.*?))? \}, `)
 
 func (u unreached) Error() string {
 	var servers []string
-	for _, s := range u.Desc.Servers {
-		switch {
-		case s.LastError != nil:
-			servers = append(servers, fmt.Sprintf("%s: %v", s.Addr, s.LastError))
-		case s.Kind == description.Unknown:
-			servers = append(servers, fmt.Sprintf("%s: no answer yet", s.Addr))
+	for _, s := range aServer.FindAllStringSubmatch(u.error.Error(), -1) {
+		switch addr, kind, lastError := s[1], s[2], s[3]; {
+		case lastError != "":
+			servers = append(servers, addr+": "+lastError)
+		case kind == "Unknown":
+			servers = append(servers, addr+": no answer yet")
 		default:
-			servers = append(servers, fmt.Sprintf("%s is %s", s.Addr, s.Kind))
+			servers = append(servers, addr+" is "+kind)
 		}
 	}
 	if len(servers) == 0 {
-		return "no primary can be reached: " + u.ServerSelectionError.Error()
+		return "no primary can be reached: " + u.error.Error()
 	}
 	return "no primary can be reached: " + strings.Join(servers, "; ")
 }
