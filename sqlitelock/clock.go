@@ -2,7 +2,7 @@ package sqlitelock
 
 import (
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -20,46 +20,39 @@ type clockSource struct {
 	uptime func() time.Duration
 }
 
-// clock is the store's. All processes that have the file open must read the same
+// clock is the store's clock. All processes that have the file open must read the same
 // time from it, and it must not step.
 type clock struct {
 	source clockSource
 	bootID string
 	base   model.Time
-	seen   atomic.Int64
+
+	mu   sync.Mutex
+	seen model.Time
 }
 
 // now is never below what this process has seen.
 func (c *clock) now() model.Time {
-	now := model.TimeOf(c.source.wall())
-	if c.bootID != "" {
-		now = c.base + model.Time(c.source.uptime()/time.Microsecond)
+	if c.bootID == "" {
+		return c.atLeast(model.TimeOf(c.source.wall()))
 	}
-	for {
-		seen := c.seen.Load()
-		if int64(now) <= seen {
-			return model.Time(seen)
-		}
-		if c.seen.CompareAndSwap(seen, int64(now)) {
-			return now
-		}
-	}
+	return c.atLeast(c.base + c.sinceBoot())
 }
 
+func (c *clock) sinceBoot() model.Time { return model.Time(c.source.uptime() / time.Microsecond) }
+
 // atLeast makes the clock no less than t from now on.
-func (c *clock) atLeast(t model.Time) {
-	for {
-		seen := c.seen.Load()
-		if int64(t) <= seen || c.seen.CompareAndSwap(seen, int64(t)) {
-			return
-		}
-	}
+func (c *clock) atLeast(t model.Time) model.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = max(c.seen, t)
+	return c.seen
 }
 
 // anchor chooses base for a boot that no process has opened the file in yet: the
 // wall clock, but never before what the file has seen.
-func (c *clock) anchor(seen model.Time) {
-	c.base = max(model.TimeOf(c.source.wall()), seen) - model.Time(c.source.uptime()/time.Microsecond)
+func (c *clock) anchor(newest model.Time) {
+	c.base = max(model.TimeOf(c.source.wall()), c.atLeast(newest)) - c.sinceBoot()
 }
 
 // check refuses a clock that could give no token.

@@ -6,43 +6,60 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"time"
 
 	"modernc.org/sqlite"
+
+	hf "github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 )
 
-// conn is one connection with its prepared statements. One goroutine at a time
-// uses it. It goes past database/sql, whose pool and conversions cost as much as
-// a fifth of a statement here (measured) and whose pool knows no order.
+// conn is one connection with its prepared statements. Callers use it one at a time,
+// in the order of its line. It does not use database/sql, whose pool and conversions
+// cost as much as a fifth of a statement here (measured) and whose pool has no order.
 //
 // Statements do not take the caller's context: the SQLite driver would start a
-// goroutine for each, and an interrupted change would be of unknown outcome. They
-// are short; what can last, waiting, is done between them.
+// goroutine for each, and the outcome of an interrupted change would be unknown. A
+// statement is short. All waiting is done between statements.
 type conn struct {
-	raw   driver.Conn
+	line  base.Line
 	file  *file
-	stmts map[string]statement
+	dsn   string
+	at    func(point) // is told before a commit; may be nil
+	raw   driver.Conn // nil: not open yet
+	stmts map[string]driver.Stmt
 	args  []driver.NamedValue // reused
 }
 
-// statement is what the driver's statements are.
-type statement interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-func dial(dsn string, f *file) (*conn, error) {
-	raw, err := new(sqlite.Driver).Open(dsn)
-	if err != nil {
-		return nil, err
+// open opens the connection when it is first needed. It stays open until the store is
+// closed, even if statements fail: while a connection is open SQLite does not delete
+// the log, so a log that is another file was deleted by other means.
+func (c *conn) open() error {
+	if c.raw != nil {
+		return nil
 	}
-	return &conn{raw: raw, file: f, stmts: make(map[string]statement)}, nil
+	if err := c.file.check(); err != nil {
+		return err
+	}
+	raw, err := new(sqlite.Driver).Open(c.dsn)
+	if err != nil {
+		return err
+	}
+	c.raw, c.stmts = raw, make(map[string]driver.Stmt)
+	if c.at != nil {
+		raw.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 {
+			c.at(pointCommit)
+			return 0
+		})
+	}
+	return nil
 }
 
-// close closes the connection, unless its file is no longer the one that the name
-// stands for: SQLite would delete the log of that name, which is another's now.
+// close closes the connection, unless the name now stands for another file: SQLite
+// would delete the log of that file.
 func (c *conn) close() error {
-	if c.file.isAnother() {
+	if c.raw == nil || c.file.isAnother() {
 		return nil
 	}
 	var errs []error
@@ -52,22 +69,15 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.raw.Close())...)
 }
 
-// script executes statements that are used once. They take no values.
-func (c *conn) script(text string) error {
-	_, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
-	return err
-}
-
-func (c *conn) prepared(text string) (statement, error) {
+func (c *conn) prepared(text string) (driver.Stmt, error) {
 	if s, ok := c.stmts[text]; ok {
 		return s, nil
 	}
 	s, err := c.raw.Prepare(text)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.stmts[text] = s
 	}
-	c.stmts[text] = s.(statement)
-	return c.stmts[text], nil
+	return s, err
 }
 
 func (c *conn) bind(values []driver.Value) []driver.NamedValue {
@@ -84,20 +94,20 @@ func (c *conn) exec(text string, values ...driver.Value) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.ExecContext(context.Background(), c.bind(values))
+	r, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.bind(values))
 	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
 }
 
-// query calls each with every row, which is valid only during the call.
+// query calls each with every row. A row is valid only during the call.
 func (c *conn) query(text string, each func(row []driver.Value) error, values ...driver.Value) (err error) {
 	s, err := c.prepared(text)
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(context.Background(), c.bind(values))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.bind(values))
 	if err != nil {
 		return err
 	}
@@ -116,14 +126,183 @@ func (c *conn) query(text string, each func(row []driver.Value) error, values ..
 	}
 }
 
-// integer returns the one number that a statement yields.
-func (c *conn) integer(text string) (n int64, err error) {
-	err = c.query(text, func(row []driver.Value) error {
-		var ok bool
-		if n, ok = row[0].(int64); !ok {
-			return fmt.Errorf("%s: %v is no integer", text, row[0])
+var errNoIntegers = errors.New("no row of integers")
+
+// integers assigns the columns of the one row that a statement yields.
+func (c *conn) integers(text string, values []driver.Value, to ...*int64) error {
+	assigned := 0
+	err := c.query(text, func(row []driver.Value) error {
+		for i, p := range to {
+			n, ok := row[i].(int64)
+			if !ok {
+				return errNoIntegers
+			}
+			*p = n
+			assigned++
 		}
 		return nil
-	})
-	return n, err
+	}, values...)
+	if err == nil && assigned != len(to) {
+		err = errNoIntegers
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", text, err)
+	}
+	return err
+}
+
+// rollback ends the transaction, if there is one.
+func (c *conn) rollback() {
+	if c.raw != nil {
+		_, _ = c.exec(rollbackSQL) // fails where there is nothing to undo
+	}
+}
+
+// How long to wait before the next try to take the write lock: a change takes some
+// 20 µs, a checkpoint some ms. The first tries follow at once, because the shortest
+// sleep takes longer than a change: eight processes get a fifth more done this way.
+const (
+	atOnce  = 4
+	minWait = 50 * time.Microsecond
+	maxWait = 2 * time.Millisecond
+	// maxUrgentWait lets renewals pass other changes that have waited longer.
+	maxUrgentWait = 200 * time.Microsecond
+	// longChange is a change during which other processes fall asleep while they wait
+	// for the lock. This process would take the lock again before they wake up, so its
+	// next change waits for as long as they sleep.
+	longChange = time.Millisecond
+)
+
+var errClosed = errors.New("the store is closed")
+
+// enter waits for the caller's turn on a connection until ctx ends or the store is
+// closed. If it returns nil, the caller must leave the connection's line.
+func (s *store) enter(ctx context.Context, c *conn, urgent bool) error {
+	if err := c.line.Enter(ctx, urgent); err != nil {
+		return err
+	}
+	if s.ctx.Err() != nil {
+		c.line.Leave()
+		return errClosed
+	}
+	return nil
+}
+
+// read runs f on the connection that reads, and retries while another process is in the
+// way: in WAL mode, one that recovers or deletes the log. It takes no lock that a writer
+// waits for.
+func (s *store) read(ctx context.Context, f func(*conn) error) error {
+	if err := s.enter(ctx, s.reader, false); err != nil {
+		return s.wrap(err)
+	}
+	defer s.reader.line.Leave()
+	return s.try(ctx, s.reader, false, func(c *conn) error {
+		err := f(c)
+		if is := s.file.check(); is != nil {
+			return is // SQLite's error says less
+		}
+		return err
+	}, nil)
+}
+
+// write runs f as one transaction, and retries while another process has the write
+// lock. If that lasts and without is not nil, without is called: it reports whether f
+// is not needed.
+func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, without func(*conn) bool) error {
+	if err := s.enter(ctx, s.writer, urgent); err != nil {
+		return s.wrap(err)
+	}
+	defer s.writer.line.Leave()
+	if wait := time.Until(s.next); wait > 0 && !urgent {
+		if err := s.pause(ctx, wait); err != nil {
+			return s.wrap(err)
+		}
+	}
+	var begun time.Time
+	err := s.try(ctx, s.writer, urgent, func(c *conn) error {
+		begun = time.Now()
+		return s.transact(c, f)
+	}, without)
+	if took := time.Since(begun); took > longChange {
+		s.next = time.Now().Add(min(took/2, maxWait))
+	}
+	if err == nil {
+		s.boundLog()
+	}
+	return err
+}
+
+// try calls f until the file is not busy, the time-out passes or ctx ends. SQLite's own
+// busy handler would sleep through the end of ctx. An urgent change goes on until ctx
+// ends, and its pauses are short, so that it gets the lock before changes that pause for
+// longer. If the disk is full, an urgent change is tried once more in the space that the
+// log already has.
+func (s *store) try(ctx context.Context, c *conn, urgent bool, f func(*conn) error, without func(*conn) bool) error {
+	start, wait, emptied := time.Now(), minWait, false
+	for try := 1; ; try++ {
+		err := c.open() // reads the file, which can be busy
+		if err == nil {
+			err = f(c)
+		}
+		switch {
+		case err == nil || errors.Is(err, hf.ErrDamaged):
+			return err
+		case urgent && full(err) && !emptied:
+			emptied = true
+			c.rollback()
+			s.restartLog(ctx)
+			continue
+		case !busy(err):
+			c.rollback()
+			return s.wrap(err)
+		case !urgent && time.Since(start) > s.busyTimeout:
+			return fmt.Errorf("SQLite file %s: other processes kept it busy for %v: %w", s.file.path, s.busyTimeout, err)
+		case try < atOnce:
+			continue
+		case try == atOnce && without != nil && c.raw != nil && without(c):
+			return nil
+		}
+		if err := s.pause(ctx, wait/2+rand.N(wait)); err != nil {
+			return s.wrap(err)
+		}
+		if wait = min(2*wait, maxWait); urgent {
+			wait = min(wait, maxUrgentWait)
+		}
+	}
+}
+
+// pause returns nil after d, or an error if ctx ends or the store is closed before.
+func (s *store) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ctx.Done():
+		return errClosed
+	}
+}
+
+// transact runs f between BEGIN IMMEDIATE and COMMIT. Only BEGIN IMMEDIATE can find
+// the lock taken. After an error the caller rolls back.
+func (s *store) transact(c *conn, f func(*conn) error) error {
+	s.reach(pointBegin)
+	if _, err := c.exec(beginSQL); err != nil {
+		return err
+	}
+	s.reach(pointBegun)
+	if err := s.file.check(); err != nil {
+		return err
+	}
+	if err := f(c); err != nil {
+		return err
+	}
+	s.reach(pointWritten)
+	if _, err := c.exec(commitSQL); err != nil {
+		return err
+	}
+	s.reach(pointDone)
+	return nil
 }

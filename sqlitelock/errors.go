@@ -3,13 +3,16 @@ package sqlitelock
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
-// causes are SQLite's primary result codes that last until somebody mends the
-// file, and what to say of them.
+// causes are the texts for SQLite's primary result codes that last until somebody
+// fixes the file.
 var causes = map[int]string{
 	sqlite3.SQLITE_PERM:     "may not be accessed",
 	sqlite3.SQLITE_READONLY: "is read-only: the file and its folder must be writable",
@@ -19,13 +22,15 @@ var causes = map[int]string{
 	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
 }
 
-func code(err error) int {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return sqlite3.SQLITE_OK
+// extendedCode is 0 of an error that is not SQLite's.
+func extendedCode(err error) int {
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
+		return e.Code()
 	}
-	return e.Code() & 0xff // the extended code says more than is needed
+	return 0
 }
+
+func code(err error) int { return extendedCode(err) & 0xff }
 
 // busy reports that another process was in the way. Nothing was changed.
 func busy(err error) bool {
@@ -36,22 +41,6 @@ func busy(err error) bool {
 // full reports that there is no room on the disk. Nothing was changed.
 func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
-// refused reports that SQLite did not accept a statement. The statements do not
-// change, so it is the schema that did.
-func refused(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR // with its extended codes it passes by itself
-}
-
-// cause returns what SQLite said, without what was added to it.
-func cause(err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return err
-}
-
 // wrap names the file. What SQLite reports as lasting becomes
 // driver.ErrUnusable; all else stays of unknown outcome.
 func (s *store) wrap(err error) error {
@@ -61,8 +50,19 @@ func (s *store) wrap(err error) error {
 	if what, ok := causes[code(err)]; ok {
 		return unusable(s.file.path, what, err)
 	}
-	if refused(err) {
+	if extendedCode(err) == sqlite3.SQLITE_ERROR {
+		// SQLite refused a statement. The statements do not change, so the schema
+		// did. Errors with an extended code are temporary.
 		return unusable(s.file.path, "is not as Holdfast made it: a table or a column is missing", err)
 	}
 	return fmt.Errorf("SQLite file %s: %w", s.file.path, err)
+}
+
+// unusable says what is wrong with the file, without its name twice.
+func unusable(path, what string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) && p.Path == path {
+		err = p.Err
+	}
+	return fmt.Errorf("%w: SQLite file %s %s: %w", driver.ErrUnusable, path, what, err)
 }

@@ -2,10 +2,10 @@ package sqlitelock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 )
 
 // Machine is what a store gets from the machine. A nil field means the real one.
@@ -50,11 +50,15 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 		sys.uptime = m.Uptime
 	}
 	if m.NetworkFS != nil {
-		sys.networkFS = m.NetworkFS
+		sys.mount = func(path string) (string, string) { return "", m.NetworkFS(path) }
 	}
 	if m.NoHints {
-		sys.hints = func(string) (*hints, error) { return nil, errors.ErrUnsupported }
+		sys.listen = nil
 	}
 	sys.at = m.At
-	return open(ctx, path, opts, sys)
+	s, err := openBackend(ctx, path, opts, sys)
+	if err != nil {
+		return nil, err
+	}
+	return base.New(s), nil
 }

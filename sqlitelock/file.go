@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// creating keeps two opens of this process from making a file at once. POSIX
-// locks belong to the process: to close a descriptor of the file while SQLite
-// has it open elsewhere in the process would drop SQLite's locks.
+// creating keeps this process from making a file twice at the same time. POSIX locks
+// belong to the process: closing a descriptor of the file while SQLite has it open
+// elsewhere in the process would drop SQLite's locks.
 var creating sync.Mutex
 
 // smallestPage is that of SQLite. No database is smaller, but for an empty one.
@@ -23,7 +23,7 @@ const smallestPage = 512
 
 // prepareFile checks the path, makes what is missing, and returns the absolute
 // path. It never opens a file that exists; see creating.
-func prepareFile(path string, networkFS func(path string) string) (string, error) {
+func prepareFile(path string, mount func(string) (at, networkFS string), allowNetworkFS bool) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("%w: the SQLite file has no name", driver.ErrInvalid)
 	}
@@ -36,9 +36,10 @@ func prepareFile(path string, networkFS func(path string) string) (string, error
 	if err != nil {
 		return "", unusable(abs, "cannot be reached", err)
 	}
-	if fsType := networkFS(file); fsType != "" {
+	mountPoint, networkFS := mount(file)
+	if networkFS != "" && !allowNetworkFS {
 		return "", fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks cannot be relied on; "+
-			"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, fsType)
+			"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, networkFS)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", unusable(abs, "has no folder and none can be made", err)
@@ -46,53 +47,40 @@ func prepareFile(path string, networkFS func(path string) string) (string, error
 	creating.Lock()
 	defer creating.Unlock()
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	switch {
-	case err == nil:
-		if err := f.Close(); err != nil {
-			return "", unusable(abs, "cannot be made", err)
-		}
-		return file, nil
-	case !errors.Is(err, fs.ErrExist):
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", unusable(abs, "cannot be made", err)
 	}
 	info, err := os.Stat(file)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", unusable(abs, "cannot be reached", err)
-	case info.IsDir():
-		return "", fmt.Errorf("%w: SQLite file %s is a directory", driver.ErrUnusable, abs)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%w: SQLite file %s is not a regular file", driver.ErrUnusable, abs)
-	case info.Size() > 0 && info.Size() < smallestPage:
-		// SQLite takes one byte for none.
-		return "", fmt.Errorf("%w: SQLite file %s is not a SQLite database", driver.ErrUnusable, abs)
 	}
-	return file, oneName(abs, file)
-}
-
-// oneName refuses a file that is known under another name as well: SQLite keeps its
-// log beside each name, and what has another log has other locks. So has one that was
-// lost to this process.
-func oneName(abs, file string) error {
-	id, links, _, err := identify(file)
-	var gone bool
-	if err == nil {
-		gone, err = isLost(id, file)
-	}
+	id, links := identify(info)
+	isLost, err := id.isLost(file)
+	what := ""
 	switch {
 	case err != nil:
-		return unusable(abs, "cannot be reached", err)
-	case gone:
-		return fmt.Errorf("%w: SQLite file %s was used by this process when it, its log or its shared memory was deleted, moved or "+
-			"replaced: restart the process", driver.ErrUnusable, abs)
-	case links > 1:
-		return fmt.Errorf("%w: SQLite file %s has %d names (hard links), and who opens it by another name would not see the "+
-			"locks: remove the others, or use a symbolic link", driver.ErrUnusable, abs, links)
-	case isMountPoint(file):
-		return fmt.Errorf("%w: SQLite file %s is mounted by itself, so who opens it where it comes from would not see the "+
-			"locks: mount its folder instead", driver.ErrUnusable, abs)
+		return "", err
+	case isLost:
+		what = "was used by this process when it, its log or its shared memory was deleted, moved or replaced: restart the process"
+	case info.IsDir():
+		what = "is a directory"
+	case !info.Mode().IsRegular():
+		what = "is not a regular file"
+	case info.Size() > 0 && info.Size() < smallestPage: // SQLite takes one byte for none
+		what = "is not a SQLite database"
+	case links > 1: // SQLite keeps a log beside each name, and what has another log has other locks
+		what = fmt.Sprintf("has %d names (hard links), and a program that opens it by another name would not see the locks: "+
+			"remove the others, or use a symbolic link", links)
+	case mountPoint == file:
+		what = "is mounted by itself, so a program that opens it where it comes from would not see the locks: " +
+			"mount its folder instead"
+	default:
+		return file, nil
 	}
-	return nil
+	return "", fmt.Errorf("%w: SQLite file %s %s", driver.ErrUnusable, abs, what)
 }
 
 // resolve follows the symbolic links in as much of the path as exists.
@@ -101,11 +89,8 @@ func resolve(path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return real, err
 	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&fs.ModeSymlink != 0 {
-			return "", errors.New("it is a symbolic link to what does not exist")
-		}
-		return filepath.EvalSymlinks(path) // made by somebody a moment ago
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "", errors.New("it is a symbolic link to what does not exist")
 	}
 	dir := filepath.Dir(path)
 	if dir == path {
@@ -115,32 +100,104 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// unusable says what is wrong with the file, without its name twice.
-func unusable(path, what string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) && p.Path == path {
-		err = p.Err
-	}
-	return fmt.Errorf("%w: SQLite file %s %s: %w", driver.ErrUnusable, path, what, err)
+// file is the database with its log and its shared memory, as they were when the
+// store was opened. SQLite locks files, not names: if a name now stands for another
+// file, a program that opens it takes locks that this process does not see, and two
+// programs can hold one lock. So the files are compared before each change.
+type file struct {
+	path string
+
+	ids     fileIDs // zero until remember
+	logSize atomic.Int64
+	changed atomic.Pointer[error] // for good
 }
 
-// dsn is the file as the SQLite driver wants it: a URI, in which no character of
-// the name has a meaning. It does not create the file: that would be with
-// whatever rights the umask leaves.
-func dsn(file string, fullSync bool) string {
-	path := filepath.ToSlash(file)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // C:/dir/file.db
+type fileID struct{ dev, ino uint64 }
+
+// fileIDs are those of a database, its log and its shared memory; zero of what is not
+// there.
+type fileIDs struct{ db, wal, shm fileID }
+
+// lost has the databases of which this process keeps connections that are of no use:
+// see conn.close. SQLite would let a new connection share what these have in memory.
+// Their files stay open, so that no new file gets the same inode number.
+var lost sync.Map // of fileID, with the fileIDs of then
+
+// isLost reports whether this process has lost the database and cannot use it again,
+// unless what was moved has been put back.
+func (id fileID) isLost(path string) (bool, error) {
+	then, is := lost.Load(id)
+	if !is {
+		return false, nil
 	}
-	synchronous := "normal"
-	if fullSync {
-		synchronous = "full"
-	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
-		"mode":         {"rw"},
-		"_synchronous": {synchronous},
-		"_error_rc":    {"1"},
-		"_pragma":      {fmt.Sprintf("journal_size_limit(%d)", maxLog), "wal_autocheckpoint(0)"},
-	}.Encode()}
-	return u.String()
+	now, _, err := identifyAll(path)
+	return then != now, err
 }
+
+// identifyAll opens nothing: to close a file would drop SQLite's locks on it.
+func identifyAll(path string) (ids fileIDs, logSize int64, err error) {
+	for _, f := range []struct {
+		name string
+		id   *fileID
+	}{{path, &ids.db}, {path + "-shm", &ids.shm}, {path + "-wal", &ids.wal}} {
+		switch info, err := os.Stat(f.name); {
+		case err == nil:
+			*f.id, _ = identify(info)
+			logSize = info.Size() // the log is the last of the three
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return ids, 0, unusable(f.name, "cannot be looked at", err)
+		}
+	}
+	return ids, logSize, nil
+}
+
+// remember notes the files, while a connection that has read the database keeps
+// others from deleting its log.
+func (f *file) remember() error {
+	ids, _, err := identifyAll(f.path)
+	if err != nil {
+		return err
+	}
+	if ids.db == (fileID{}) || ids.wal == (fileID{}) || ids.shm == (fileID{}) {
+		return fmt.Errorf("%w: SQLite file %s was deleted as it was opened", driver.ErrUnusable, f.path)
+	}
+	f.ids = ids
+	return nil
+}
+
+// check returns an error if the files are not those that were opened. The error is
+// final: this process no longer has open what others see.
+func (f *file) check() error {
+	if f.ids == (fileIDs{}) {
+		return nil
+	}
+	if err := f.changed.Load(); err != nil {
+		return *err
+	}
+	ids, logSize, err := identifyAll(f.path)
+	if err != nil { // perhaps the files are there, and cannot be seen for a while
+		return err
+	}
+	what := ""
+	switch {
+	case ids.db != f.ids.db:
+		what = "the file was deleted, moved or replaced while it was in use"
+	case ids.wal != f.ids.wal:
+		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
+			"means than SQLite"
+	case ids.shm != f.ids.shm: // which SQLite's own locks are in
+		what = "its shared memory (-shm) was deleted while it was in use"
+	default:
+		f.logSize.Store(logSize)
+		return nil
+	}
+	err = fmt.Errorf("%w: SQLite file %s is no longer what others see under that name: %s; "+
+		"the locks that were taken through it do not count any more, restart what uses it",
+		driver.ErrUnusable, f.path, what)
+	f.changed.CompareAndSwap(nil, &err)
+	lost.Store(f.ids.db, f.ids)
+	return err
+}
+
+// isAnother reports whether check has failed for good.
+func (f *file) isAnother() bool { return f.check() != nil && f.changed.Load() != nil }

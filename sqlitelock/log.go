@@ -1,105 +1,62 @@
 package sqlitelock
 
-import (
-	"fmt"
-	"sync"
-	"sync/atomic"
+import "context"
 
-	"github.com/holdfast-go/holdfast/driver"
-)
+// maxLog is the size from which on the log is to begin anew. SQLite keeps that much of
+// it, which reserves that much of the disk for later changes. SQLite's own checkpoints
+// are switched off: they are part of a commit, a renewal's too, and never reach the end
+// of the log while several processes write all the time.
+const maxLog = 4 << 20
 
-// file is the database with its log and its shared memory, as they were when the
-// store was opened. SQLite locks files, not names: where a name has come to stand for
-// another file, whoever opens it now takes locks that this process does not see, and
-// two would hold one lock. So before each change it is checked that they are the same.
-type file struct {
-	path string
+// tryAfter is how much the log grows between two tries. It is small, because a try that
+// meets a reader costs no more than a read.
+const tryAfter = maxLog / 16
 
-	ids     fileIDs // zero until remember
-	size    atomic.Int64
-	changed atomic.Pointer[error] // for good
+// boundLog makes a large log begin anew, in the background: that syncs files, which may
+// take long, and no renewal may wait for it. The caller is in the writer's line.
+func (s *store) boundLog() {
+	size := s.file.logSize.Load()
+	if size <= maxLog || max(size-s.tried, s.tried-size) < tryAfter || !s.restarting.CompareAndSwap(false, true) {
+		return
+	}
+	s.tried = size
+	s.background.Go(func() {
+		defer s.restarting.Store(false)
+		s.restartLog(s.ctx)
+	})
 }
 
-// lost has the databases of which this process keeps connections that are of no use:
-// see conn.close. SQLite would let a new connection share what these have in memory.
-// Their files stay open, so that no other gets the number of one.
-var lost sync.Map // of fileID, with the fileIDs of then
-
-// fileIDs are those of a database, its log and its shared memory; zero of what is not
-// there.
-type fileIDs struct{ db, wal, shm fileID }
-
-// identifyAll also returns the size of the log.
-func identifyAll(path string) (ids fileIDs, size int64, err error) {
-	for _, f := range []struct {
-		suffix string
-		id     *fileID
-	}{{"", &ids.db}, {"-shm", &ids.shm}, {"-wal", &ids.wal}} {
-		if *f.id, _, size, err = identify(path + f.suffix); err != nil {
-			return ids, 0, unusable(path+f.suffix, "cannot be looked at", err)
-		}
+// restartLog moves the log into the file, so that it begins anew with the next change.
+//
+// The first checkpoint waits for nobody. If a reader is in the way, that is all: it may
+// stay for hours, and the log grows meanwhile. The second checkpoint has the write lock,
+// so that nobody writes. It has little left to move, and waits only for readers that came
+// a moment ago, for checkpointTimeout at most.
+//
+// A failure is not reported. The log then grows until a change fails, which says why.
+func (s *store) restartLog(ctx context.Context) {
+	c := s.checkpointer
+	if s.enter(ctx, c, false) != nil {
+		return
 	}
-	return ids, size, nil
+	defer c.line.Leave()
+	// The log of a file that was replaced must not get into the new file.
+	if s.file.check() != nil || c.open() != nil {
+		return
+	}
+	s.reach(pointPassive)
+	if !checkpoint(c, passiveSQL) {
+		return
+	}
+	s.reach(pointRestart)
+	if s.file.check() == nil {
+		checkpoint(c, restartSQL)
+	}
 }
 
-// isLost reports whether this process has lost the database and cannot use it again:
-// unless what was moved has been put back.
-func isLost(id fileID, path string) (bool, error) {
-	then, is := lost.Load(id)
-	if !is {
-		return false, nil
-	}
-	now, _, err := identifyAll(path)
-	return then != now, err
+// checkpoint reports whether it reached the end that the log had when it began.
+func checkpoint(c *conn, text string) (all bool) {
+	var busy, frames, copied int64
+	err := c.integers(text, nil, &busy, &frames, &copied)
+	return err == nil && busy == 0 && copied == frames
 }
-
-// remember takes note of the files, while a connection that has read the database
-// keeps others from deleting its log.
-func (f *file) remember() error {
-	ids, _, err := identifyAll(f.path)
-	if err != nil {
-		return err
-	}
-	if ids.db == (fileID{}) || ids.wal == (fileID{}) || ids.shm == (fileID{}) {
-		return fmt.Errorf("%w: SQLite file %s was deleted as it was opened", driver.ErrUnusable, f.path)
-	}
-	f.ids = ids
-	return nil
-}
-
-// check returns an error if the files are not those that were opened. That is so
-// for good then: what this process has open is no longer what others see.
-func (f *file) check() error {
-	if f.ids == (fileIDs{}) {
-		return nil
-	}
-	if err := f.changed.Load(); err != nil {
-		return *err
-	}
-	ids, size, err := identifyAll(f.path)
-	if err != nil { // it may be there, and cannot be seen for a while
-		return err
-	}
-	what := ""
-	switch {
-	case ids.db != f.ids.db:
-		what = "the file was deleted, moved or replaced while it was in use"
-	case ids.wal != f.ids.wal:
-		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
-			"means than SQLite"
-	case ids.shm != f.ids.shm: // which SQLite's own locks are in
-		what = "its shared memory (-shm) was deleted while it was in use"
-	default:
-		f.size.Store(size)
-		return nil
-	}
-	err = fmt.Errorf("%w: SQLite file %s is no longer what others see under that name: %s; "+
-		"the locks that were taken through it do not count any more, restart what uses it",
-		driver.ErrUnusable, f.path, what)
-	f.changed.CompareAndSwap(nil, &err)
-	lost.Store(f.ids.db, f.ids)
-	return err
-}
-
-// isAnother reports what check says for good.
-func (f *file) isAnother() bool { return f.check() != nil && f.changed.Load() != nil }

@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -66,28 +67,50 @@ const defaultBusyTimeout = 5 * time.Second
 // A file that cannot be used is an error that names it and wraps
 // driver.ErrUnusable; nothing in it was changed then.
 func Open(ctx context.Context, path string, opts *Options) (driver.Store, error) {
-	return open(ctx, path, opts, thisSystem())
-}
-
-// system is what a store gets from the machine, and what tests put in its place.
-type system struct {
-	clockSource
-	// networkFS returns the type of the network file system that an absolute path
-	// without links is on, or "" if it is on none that is known. The path need not
-	// exist.
-	networkFS func(path string) string
-	// hints begins to listen to what is written to a file.
-	hints func(file string) (*hints, error)
-	// at is told how far a change has come; see point. Nil but in tests.
-	at func(point)
-}
-
-func open(ctx context.Context, path string, opts *Options, sys system) (driver.Store, error) {
-	s, err := openBackend(ctx, path, opts, sys)
+	s, err := openBackend(ctx, path, opts, thisSystem())
 	if err != nil {
 		return nil, err
 	}
 	return base.New(s), nil
+}
+
+// system is what a store gets from the machine, and what tests put in its place. What
+// the machine does not have is nil.
+type system struct {
+	clockSource
+	// mount finds where the file system is mounted that an absolute path without
+	// links is on, and its type if it is a network file system, else "". The path need
+	// not exist.
+	mount func(path string) (at, networkFS string)
+	// listen returns a file that can be read from once some process has written to
+	// the one that is named.
+	listen func(file string) (*os.File, error)
+	// at is told how far a change has come. Nil but in tests.
+	at func(point)
+}
+
+// point is a moment in a change, for tests that end the process there.
+type point string
+
+// A change passes the points from pointBegin to pointDone. After a change that finds
+// the log large comes pointPassive, in a goroutine of its own, and pointRestart if no
+// reader was in the way.
+const (
+	pointBegin      point = "before BEGIN"
+	pointBegun      point = "after BEGIN"
+	pointWritten    point = "after the write"
+	pointCommit     point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
+	pointDone       point = "after COMMIT"
+	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
+	pointPassive    point = "before a passive checkpoint"
+	pointRestart    point = "before the log begins anew"
+	pointRest       point = "at rest" // not in a change: the watcher waits to be told of one
+)
+
+func (s *store) reach(p point) {
+	if s.sys.at != nil {
+		s.sys.at(p)
+	}
 }
 
 func openBackend(ctx context.Context, path string, opts *Options, sys system) (*store, error) {
@@ -104,10 +127,7 @@ func openBackend(ctx context.Context, path string, opts *Options, sys system) (*
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if o.AllowNetworkFS {
-		sys.networkFS = func(string) string { return "" }
-	}
-	file, err := prepareFile(path, sys.networkFS)
+	file, err := prepareFile(path, sys.mount, o.AllowNetworkFS)
 	if err != nil {
 		return nil, err
 	}

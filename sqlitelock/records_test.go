@@ -63,14 +63,16 @@ func (s *store) mustGiveUp(t testing.TB, ref driver.HoldRef) {
 }
 
 func (s *store) script(ctx context.Context, text string) error {
-	return s.write(ctx, false, func(c *conn) error { return c.script(text) }, nil)
+	return s.write(ctx, false, func(c *conn) error {
+		_, err := c.exec(text)
+		return err
+	}, nil)
 }
 
 func (s *store) count(t testing.TB, condition string) (n int64) {
 	t.Helper()
-	if err := s.read(t.Context(), func(c *conn) (err error) {
-		n, err = c.integer("SELECT count(*) FROM resources WHERE " + condition)
-		return err
+	if err := s.read(t.Context(), func(c *conn) error {
+		return c.integers("SELECT count(*) FROM resources WHERE "+condition, nil, &n)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +163,12 @@ func TestIndexIsAdded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.script(t.Context(), prepare)
-		if prepare == "" {
-			_, err = s.idlePage(t.Context(), 1, idlePage{})
+		if prepare != "" {
+			err = s.script(t.Context(), prepare)
+		} else {
+			for _, errScan := range s.records(t.Context(), idleSQL, 1) {
+				err = errors.Join(err, errScan)
+			}
 		}
 		if err = errors.Join(err, s.Close()); err != nil {
 			t.Error(err)

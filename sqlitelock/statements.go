@@ -1,53 +1,90 @@
 package sqlitelock
 
-import _ "embed"
+// schemaSQL makes an empty file ours. Its application_id and user_version are
+// applicationID and schemaVersion.
+//
+// resources has one row per resource. holds is the JSON of model.EncodeHolds, NULL
+// for none. touched rises with every change. freed is the touched of the last change
+// that made the resource worth another try, 0 if none did. It only rises, even if the
+// row is deleted in between.
+//
+// listed is 1 for every row with holds, so that listing holds does not read a million
+// idle rows. A release leaves it, because otherwise the release and the next acquire
+// would each write another page. A sweep clears it, and finds the row by the index idle
+// from then on.
+//
+// meta has one row. The store's clock is base plus the time since the boot that boot
+// names. floor is the highest token or version of any record ever deleted. A trigger
+// raises it, so that no way of deleting a row can forget it, not even by hand. The
+// numbers of a damaged row, which no record can have, do not raise it: they would move
+// the clock.
+const schemaSQL = `
+CREATE TABLE resources (
+	resource TEXT NOT NULL PRIMARY KEY,
+	touched  INTEGER NOT NULL,
+	token    INTEGER NOT NULL,
+	freed    INTEGER NOT NULL DEFAULT 0,
+	listed   INTEGER,
+	holds    TEXT,
+	CHECK (holds IS NULL OR listed IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX listed ON resources (resource) WHERE listed IS NOT NULL;
+CREATE INDEX idle ON resources (touched, resource) WHERE listed IS NULL;
+CREATE TABLE meta (
+	id    INTEGER PRIMARY KEY CHECK (id = 1),
+	floor INTEGER NOT NULL,
+	boot  TEXT NOT NULL,
+	base  INTEGER NOT NULL
+) STRICT;
+INSERT INTO meta (id, floor, boot, base) VALUES (1, 0, '', 0);
+CREATE TRIGGER forget AFTER DELETE ON resources
+WHEN max(old.token, old.touched) < 9007199254740992
+BEGIN
+	UPDATE meta SET floor = max(floor, old.token, old.touched);
+END;
+PRAGMA application_id = 0x484f4c44;
+PRAGMA user_version = 1;
+`
 
-//go:embed sql/schema.sql
-var schemaSQL string
-
-// Values are bound, never spliced in. Changes are made between BEGIN IMMEDIATE and
-// COMMIT, on the row as it was just read there.
+// Values are bound, never spliced in. Each change is made between BEGIN IMMEDIATE and
+// COMMIT, on the row as it was read there.
 const (
 	beginSQL    = "BEGIN IMMEDIATE"
 	commitSQL   = "COMMIT"
 	rollbackSQL = "ROLLBACK"
 
-	idleIndexSQL   = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
 	walSQL         = "PRAGMA journal_mode = WAL"
-	dataVersionSQL = "PRAGMA data_version"
-	keeperSQL      = "PRAGMA busy_timeout = 20"
 	passiveSQL     = "PRAGMA wal_checkpoint(PASSIVE)"
 	restartSQL     = "PRAGMA wal_checkpoint(RESTART)"
+	dataVersionSQL = "PRAGMA data_version"
 
-	inspectSQL = `SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)
-		FROM pragma_application_id AS a, pragma_user_version AS v`
-	metaSQL   = "SELECT boot, base, floor FROM meta"
-	anchorSQL = "UPDATE meta SET boot = ?, base = ?"
-	newestSQL = "SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL"
-	floorSQL  = "SELECT floor FROM meta"
+	inspectSQL = `SELECT a.application_id, v.user_version, count(s.name), count(s.name) FILTER (WHERE s.name = 'idle')
+		FROM pragma_application_id AS a, pragma_user_version AS v LEFT JOIN sqlite_schema AS s`
+	idleIndexSQL = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
+	clockSQL     = "SELECT boot = ?, base, floor FROM meta"
+	anchorSQL    = "UPDATE meta SET boot = ?, base = ?"
+	newestSQL    = "SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL"
+	floorSQL     = "SELECT floor FROM meta"
 
 	loadSQL = "SELECT touched, listed, token, holds, resource FROM resources WHERE resource = ?"
-
-	insertSQL = `INSERT INTO resources (touched, token, freed, holds, resource, listed)
-		VALUES (?, ?, ?, ?, ?, 1)`
-	// updateSQL is for a row that is listed, or has no holds to list: to name
-	// listed would write the index anew.
-	updateSQL = `UPDATE resources SET touched = ?, token = ?, freed = max(freed, ?), holds = ?
-		WHERE resource = ?`
-	updateListedSQL = `UPDATE resources SET touched = ?, token = ?, freed = max(freed, ?), holds = ?, listed = 1
-		WHERE resource = ?`
+	// The update of putSQL does not name listed: that would write the index again.
+	putSQL = `INSERT INTO resources (touched, token, freed, holds, resource, listed) VALUES (?, ?, ?, ?, ?, 1)
+		ON CONFLICT DO UPDATE SET touched = excluded.touched, token = excluded.token,
+		freed = max(freed, excluded.freed), holds = excluded.holds`
+	listSQL   = "UPDATE resources SET listed = 1 WHERE resource = ?"
 	deleteSQL = "DELETE FROM resources WHERE resource = ?"
 
-	// A page of the rows that are listed.
+	// listedSQL and idleSQL select a page of the rows that are listed, and of those
+	// that are not. ?1 is the latest touched of the second; ?2 and ?3 are touched and
+	// resource of the last row of the page before; ?4 is the size of the page.
 	listedSQL = `SELECT touched, listed, token, holds, resource FROM resources INDEXED BY listed
-		WHERE resource > ? AND listed IS NOT NULL
-		ORDER BY resource LIMIT ?`
-	// A page of the rows that are not, by their last change.
-	idleSQL = `SELECT touched, resource FROM resources INDEXED BY idle
-		WHERE listed IS NULL AND touched <= ? AND (touched, resource) > (?, ?)
-		ORDER BY touched, resource LIMIT ?`
-	unlistSQL = `UPDATE resources INDEXED BY listed SET listed = NULL
-		WHERE resource > ? AND resource <= ? AND listed IS NOT NULL AND holds IS NULL AND touched < ?`
+		WHERE listed IS NOT NULL AND resource > ?3
+		ORDER BY resource LIMIT ?4`
+	idleSQL = `SELECT touched, listed, token, holds, resource FROM resources INDEXED BY idle
+		WHERE listed IS NULL AND touched <= ?1 AND (touched, resource) > (?2, ?3)
+		ORDER BY touched, resource LIMIT ?4`
+	unlistSQL = `UPDATE resources SET listed = NULL
+		WHERE resource IN (SELECT value FROM json_each(?)) AND holds IS NULL AND touched < ?`
 
 	freedSQL = `SELECT r.resource, r.freed
 		FROM json_each(?) AS j JOIN resources AS r ON r.resource = j.value`

@@ -2,210 +2,246 @@ package sqlitelock
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"net/url"
+	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	hf "github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/base"
+	"github.com/holdfast-go/holdfast/driver/model"
 )
-
-// maxReaders bounds the connections that only read. More than the processors
-// can use does not help.
-const maxReaders = 4
 
 // store implements base.Backend and driver.Watcher on one file.
 //
-// One connection writes: SQLite lets one writer at a time into a file anyhow,
-// and a line of goroutines, in which renewals go first, is fairer and quicker than
-// many connections that ask again and again.
+// One connection writes: SQLite allows one writer at a time, and a line of goroutines,
+// in which renewals go first, is fairer and quicker than many connections that retry.
+// One connection reads, so that reading waits for no writer. One moves the log into the
+// file, beside both.
 type store struct {
-	file  *file
-	opts  Options
-	sys   system
-	clock clock
+	file        *file
+	busyTimeout time.Duration
+	sys         system
+	clock       clock
 
-	line    base.Line // of those who write
-	after   time.Time // when the next of them may begin, unless it is urgent; who is in the line has it
-	writer  *pool
-	readers *pool
-	keeper  *pool // of the log
-	tried   int64 // size of the log at the keeper's last try; who has the keeper has it
-	watcher *watcher
+	writer, reader, checkpointer *conn
 
-	closing  sync.Once
-	closeErr error
+	// Guarded by the writer's line.
+	next  time.Time // when the next change may begin, unless it is urgent
+	tried int64     // the size of the log when boundLog last did something
+
+	restarting atomic.Bool // a goroutine of boundLog runs
+	watcher    watcher
+
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	background sync.WaitGroup
+	closing    sync.Once
+	closeErr   error
 }
 
 var (
-	_ base.Backend   = (*store)(nil)
-	_ driver.Watcher = (*store)(nil)
+	_ base.Backend = (*store)(nil)
+	_ hf.Watcher   = (*store)(nil)
 )
 
 func newStore(path string, opts Options, sys system) *store {
-	s := &store{file: &file{path: path}, opts: opts, sys: sys, clock: clock{source: sys.clockSource}}
-	name := dsn(path, opts.FullSync)
-	dialed := func() (*conn, error) { return dial(name, s.file) }
-	s.writer = newPool(1, func() (*conn, error) {
-		c, err := dialed()
-		if err == nil {
-			s.hookCommit(c)
-		}
-		return c, err
-	})
-	s.readers = newPool(maxReaders, dialed)
-	s.keeper = newPool(1, func() (*conn, error) {
-		c, err := dialed()
-		if err != nil {
-			return nil, err
-		}
-		if err := c.script(keeperSQL); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
-		return c, nil
-	})
-	s.watcher = newWatcher(s, dialed)
+	s := &store{file: &file{path: path}, busyTimeout: opts.BusyTimeout, sys: sys, clock: clock{source: sys.clockSource}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.watcher.freed = make(map[string]model.Time)
+	connection := func(busyTimeout int) *conn {
+		return &conn{file: s.file, dsn: dsn(path, opts.FullSync, busyTimeout), at: sys.at}
+	}
+	s.writer, s.reader, s.checkpointer = connection(0), connection(0), connection(checkpointTimeout)
 	return s
 }
 
+// checkpointTimeout is how many ms a checkpoint waits for readers. Renewals wait with it.
+const checkpointTimeout = 20
+
+// dsn is the file as the SQLite driver wants it: a URI, in which no character of
+// the name has a meaning. It does not create the file: that would be with
+// whatever rights the umask leaves.
+func dsn(file string, fullSync bool, busyTimeout int) string {
+	path := filepath.ToSlash(file)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/dir/file.db
+	}
+	synchronous := "normal"
+	if fullSync {
+		synchronous = "full"
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
+		"mode":          {"rw"},
+		"_busy_timeout": {fmt.Sprint(busyTimeout)},
+		"_synchronous":  {synchronous},
+		"_error_rc":     {"1"},
+		"_pragma":       {fmt.Sprintf("journal_size_limit(%d)", maxLog), "wal_autocheckpoint(0)"},
+	}.Encode()}
+	return u.String()
+}
+
 // Traits implements base.Backend.
-func (s *store) Traits() driver.Traits { return Traits() }
+func (s *store) Traits() hf.Traits { return Traits() }
 
 // Close implements base.Backend. It waits for the statements that are under way,
 // not for other processes.
 func (s *store) Close() error {
 	s.closing.Do(func() {
-		err := errors.Join(s.watcher.close(), s.readers.close(), s.keeper.close())
+		s.watcher.mu.Lock() // no watcher starts from now on
+		s.cancel()
+		s.watcher.mu.Unlock()
+		for _, c := range []*conn{s.reader, s.checkpointer, s.writer} {
+			_ = c.line.Enter(context.Background(), false) // later callers are refused; see enter
+			c.line.Leave()
+		}
+		s.background.Wait()
+		s.watcher.hub.Close()
+		err := errors.Join(s.reader.close(), s.checkpointer.close())
 		s.reach(pointCheckpoint)
 		s.closeErr = s.wrap(errors.Join(err, s.writer.close()))
 	})
 	return s.closeErr
 }
 
-// read runs f on a connection, again as long as another process is in the way:
-// in WAL mode that is one that recovers or deletes the log. It takes no lock that
-// a writer waits for.
-func (s *store) read(ctx context.Context, f func(*conn) error) error {
-	return s.run(ctx, s.readers, false, func(c *conn) error {
-		err := f(c)
-		if is := s.file.check(); is != nil {
-			return is // which says more than what SQLite makes of it
-		}
-		return err
-	}, nil)
-}
-
-// write runs f on the writing connection, again as long as another process has
-// the write lock. f is one transaction, of which only BEGIN IMMEDIATE can find the
-// lock taken. without, unless it is nil, is asked now and then whether f is not
-// needed.
-//
-// The caller is in the line, but for prepare.
-func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, without func(*conn) bool) error {
-	if wait := time.Until(s.after); wait > 0 && !urgent {
-		if err := pause(ctx, s.writer.closed, wait); err != nil {
-			return s.wrap(err)
-		}
-	}
-	var begun time.Time
-	err := s.run(ctx, s.writer, urgent, func(c *conn) error {
-		begun = time.Now()
-		return f(c)
-	}, without)
-	if err == nil {
-		s.boundLog()
-	}
-	if took := time.Since(begun); took > longChange {
-		s.after = time.Now().Add(min(took/2, maxWait))
-	}
-	return err
-}
-
-// longChange is a change that others do not come between who sleep while they wait
-// for its lock: it is taken again before they wake up. So what writes next after one
-// waits as long as they sleep.
-const longChange = time.Millisecond
-
-// run tries f until it does not find the file busy, the time-out passes or ctx
-// ends. SQLite's own busy handler would sleep through the end of ctx. What is
-// urgent goes on until ctx ends, and is never long away from the lock, so that it
-// gets it before those who pause for longer. Where the disk is full it is tried once
-// more in the space that the log already has.
-func (s *store) run(ctx context.Context, p *pool, urgent bool, f func(*conn) error, without func(*conn) bool) error {
-	c, err := p.get(ctx)
-	if err != nil {
-		return s.wrap(err)
-	}
-	start := time.Now()
-	wait, emptied := minWait, false
-	for try := 1; ; try++ {
-		var err error
-		if c == nil {
-			if err = s.file.check(); err == nil {
-				c, err = p.open() // reads the file, so it can find it busy
+// Update implements base.Backend by one transaction. It has the write lock from its
+// first statement on, so no other change comes between a decision and its commit. The
+// only answer that can be lost, unless this process ends, is that of the COMMIT. If ctx
+// ends while another process has the write lock, nothing is changed.
+func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error {
+	var wake []model.Record
+	err := s.write(ctx, urgent, func(c *conn) error {
+		wake = wake[:0]
+		for i := range us {
+			ch, err := s.decide(c, &us[i])
+			if err != nil {
+				return err
+			}
+			if ch.Wake {
+				wake = append(wake, ch.Record)
 			}
 		}
-		if err == nil {
-			err = f(c)
-		}
-		if err == nil || errors.Is(err, driver.ErrDamaged) {
-			p.put(c)
-			return err
-		}
-		if urgent && full(err) && !emptied {
-			emptied = true
-			undo(c)
-			s.emptyLog(ctx)
-			continue
-		}
-		if !busy(err) {
-			p.failed(c)
-			return s.wrap(err)
-		}
-		if !urgent && time.Since(start) > s.opts.BusyTimeout {
-			p.put(c)
-			return fmt.Errorf("SQLite file %s: other processes kept it busy for %v: %w", s.file.path, s.opts.BusyTimeout, err)
-		}
-		if try < atOnce {
-			continue
-		}
-		if try == atOnce && without != nil && c != nil && without(c) {
-			p.put(c)
-			return nil
-		}
-		if err := pause(ctx, p.closed, wait/2+rand.N(wait)); err != nil {
-			p.put(c)
-			return s.wrap(err)
-		}
-		if wait = min(2*wait, maxWait); urgent {
-			wait = min(wait, maxUrgentWait)
-		}
+		return nil
+	}, func(c *conn) bool { return s.keeps(c, us) })
+	if err != nil {
+		return err
 	}
+	for _, r := range wake {
+		s.watcher.note(r.Resource, r.Touched, false)
+	}
+	return nil
 }
 
-// How long to wait before asking for the write lock again: a change takes some
-// 20 µs, a checkpoint some ms. The first tries follow at once, for the shortest
-// sleep takes longer than a change: eight processes get a fifth more done so.
-const (
-	atOnce  = 4
-	minWait = 50 * time.Microsecond
-	maxWait = 2 * time.Millisecond
-	// maxUrgentWait lets renewals come before those who have waited for long.
-	maxUrgentWait = 200 * time.Microsecond
-)
-
-// pause returns nil after d, or an error if ctx or the store ends before.
-func pause(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-closed:
-		return errClosed
+// decide makes one update. Its error is one of the file, which ends the whole
+// transaction; that of a damaged row is the update's own.
+func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
+	e, listed, err := s.load(c, u.Resource)
+	if u.Err = nil; errors.Is(err, hf.ErrDamaged) {
+		u.Err = err
+		return base.Change{}, nil
 	}
+	if err != nil {
+		return base.Change{}, err
+	}
+	ch := u.Decide(e)
+	var n int64
+	switch ch.Action {
+	case base.Put:
+		n, err = put(c, ch, e.Missing || listed)
+	case base.Delete:
+		n, err = c.exec(deleteSQL, u.Resource)
+	default:
+		return base.Change{}, nil
+	}
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows of %q were changed instead of one", n, u.Resource)
+	}
+	return ch, err
+}
+
+// put stores a record. A row that it makes is listed.
+func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
+	r := ch.Record
+	var holds driver.Value // NULL: none
+	if len(r.Holds) > 0 {
+		text, err := model.EncodeHolds(r.Holds)
+		if err != nil {
+			return 0, err
+		}
+		holds = string(text)
+		if !listed {
+			if n, err := c.exec(listSQL, r.Resource); err != nil || n != 1 {
+				return n, err
+			}
+		}
+	}
+	freed := int64(0)
+	if ch.Wake {
+		freed = int64(r.Touched)
+	}
+	return c.exec(putSQL, int64(r.Touched), int64(r.Token), freed, holds, r.Resource)
+}
+
+// keeps decides an update on a plain read, which needs no lock, and reports whether the
+// decision leaves the record as it is. A refusal thus need not wait for another process
+// that keeps the write lock.
+func (s *store) keeps(c *conn, us []base.Update) bool {
+	if len(us) != 1 {
+		return false
+	}
+	e, _, err := s.load(c, us[0].Resource)
+	if err != nil || s.file.check() != nil {
+		return false
+	}
+	ch := us[0].Decide(e)
+	return ch.Action == base.Keep || ch.Action == base.Confirm || ch.Courtesy
+}
+
+// load reads the record of a resource, and whether it is listed.
+func (s *store) load(c *conn, resource string) (e base.Entry, listed bool, err error) {
+	found := false
+	err = c.query(loadSQL, func(row []driver.Value) (err error) {
+		found = true
+		e, listed, err = s.entry(row)
+		return err
+	}, resource)
+	if err != nil || found {
+		return e, listed, err
+	}
+	var floor int64
+	if err := c.integers(floorSQL, nil, &floor); err != nil {
+		return base.Entry{}, false, err
+	}
+	return base.Missing(resource, uint64(max(floor, 0)), s.clock.now()), false, nil
+}
+
+// entry makes an Entry of touched, listed, token, holds and resource. It never
+// guesses: a record read wrongly would be a lock granted twice.
+func (s *store) entry(row []driver.Value) (e base.Entry, listed bool, err error) {
+	name, _ := row[4].(string)
+	touched, _ := row[0].(int64)
+	token, _ := row[2].(int64)
+	e.Record = model.Record{Resource: name, Touched: model.Time(touched), Token: uint64(token)}
+	if touched <= 0 || touched > hf.MaxToken || token <= 0 || token > hf.MaxToken {
+		err = fmt.Errorf("touched is %v, token is %v", row[0], row[2])
+	}
+	switch text := row[3].(type) {
+	case nil:
+	case string:
+		var errHolds error
+		e.Record.Holds, errHolds = model.DecodeHolds([]byte(text))
+		err = errors.Join(err, errHolds)
+	default:
+		err = fmt.Errorf("holds are %T", text)
+	}
+	if err != nil {
+		return base.Entry{}, false, fmt.Errorf("SQLite file %s: %w of %q: %w", s.file.path, hf.ErrDamaged, name, err)
+	}
+	e.Now = s.clock.now()
+	return e, row[1] != nil, nil
 }

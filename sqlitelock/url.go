@@ -13,31 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// parameters are those of the URL, each setting one option.
-var parameters = map[string]func(o *Options, value string) error{
-	"synchronous": func(o *Options, value string) error {
-		switch value {
-		case "normal", "full":
-			o.FullSync = value == "full"
-			return nil
-		}
-		return fmt.Errorf("is %q, want normal or full", value)
-	},
-	"busy-timeout": func(o *Options, value string) (err error) {
-		if o.BusyTimeout, err = time.ParseDuration(value); err != nil || o.BusyTimeout <= 0 {
-			return fmt.Errorf("is %q, want a time above 0 such as 5s", value)
-		}
-		return nil
-	},
-	"network-fs": func(o *Options, value string) error {
-		if value != "allow" {
-			return fmt.Errorf("is %q, the only value is allow", value)
-		}
-		o.AllowNetworkFS = true
-		return nil
-	},
-}
-
 // File returns the path of the file that a sqlite URL names, relative as it stands
 // there, without looking for it. A URL that Open would refuse is driver.ErrInvalid.
 func File(u *url.URL) (path string, err error) {
@@ -48,49 +23,69 @@ func File(u *url.URL) (path string, err error) {
 // parseURL reads sqlite:///absolute/path and sqlite:relative/path. Its errors
 // wrap driver.ErrInvalid and repeat of the URL no more than parameters.
 func parseURL(u *url.URL) (path string, opts *Options, err error) {
-	fail := func(format string, args ...any) (string, *Options, error) {
-		return "", nil, fmt.Errorf("%w: sqlite URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
-	}
-	switch {
-	case u.Host != "" || u.User != nil:
-		return fail("it has no host: write sqlite:///absolute/path or sqlite:relative/path")
-	case u.Fragment != "":
-		return fail("a # in the path is written %%23")
-	}
 	path = u.Path
+	var errPath error
 	if u.Opaque != "" {
-		if path, err = url.PathUnescape(u.Opaque); err != nil {
-			return fail("the path is not properly escaped")
-		}
+		path, errPath = url.PathUnescape(u.Opaque)
 	}
-	switch {
+	values, errValues := url.ParseQuery(u.RawQuery)
+	wrong := ""
+	switch opts = new(Options); {
+	case u.Host != "" || u.User != nil:
+		wrong = "it has no host: write sqlite:///absolute/path or sqlite:relative/path"
+	case u.Fragment != "":
+		wrong = "a # in the path is written %23"
+	case errPath != nil:
+		wrong = "the path is not properly escaped"
 	case path == "":
-		return fail("it names no file")
+		wrong = "it names no file"
 	case path == ":memory:":
-		return fail("locks in memory have the URL memory:")
+		wrong = "locks in memory have the URL memory:"
 	case strings.IndexByte(path, 0) >= 0:
-		return fail("the path contains a NUL byte")
+		wrong = "the path contains a NUL byte"
+	case errValues != nil:
+		wrong = "the parameters are not properly escaped"
+	default:
+		wrong = opts.set(values)
+	}
+	if wrong != "" {
+		return "", nil, fmt.Errorf("%w: sqlite URL: %s", driver.ErrInvalid, wrong)
 	}
 	if runtime.GOOS == "windows" && filepath.VolumeName(strings.TrimPrefix(path, "/")) != "" {
 		path = strings.TrimPrefix(path, "/") // sqlite:///C:/dir/file.db
 	}
-	values, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return fail("the parameters are not properly escaped")
-	}
-	opts = new(Options)
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		set, ok := parameters[name]
-		switch {
-		case !ok:
-			return fail("unknown parameter %q; there are %s", name,
-				strings.Join(slices.Sorted(maps.Keys(parameters)), ", "))
-		case len(values[name]) != 1:
-			return fail("parameter %q comes %d times", name, len(values[name]))
-		}
-		if err := set(opts, values[name][0]); err != nil {
-			return fail("parameter %q %v", name, err)
-		}
-	}
 	return path, opts, nil
+}
+
+// set takes options from the parameters of a URL, and says what is wrong with them.
+func (o *Options) set(values url.Values) (wrong string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value, want := values[name][0], ""
+		switch name {
+		case "synchronous":
+			o.FullSync = value == "full"
+			if value != "full" && value != "normal" {
+				want = "want normal or full"
+			}
+		case "busy-timeout":
+			var err error
+			if o.BusyTimeout, err = time.ParseDuration(value); err != nil || o.BusyTimeout <= 0 {
+				want = "want a time above 0 such as 5s"
+			}
+		case "network-fs":
+			o.AllowNetworkFS = true
+			if value != "allow" {
+				want = "the only value is allow"
+			}
+		default:
+			return fmt.Sprintf("unknown parameter %q; there are busy-timeout, network-fs, synchronous", name)
+		}
+		switch {
+		case len(values[name]) != 1:
+			return fmt.Sprintf("parameter %q comes %d times", name, len(values[name]))
+		case want != "":
+			return fmt.Sprintf("parameter %q is %q, %s", name, value, want)
+		}
+	}
+	return ""
 }

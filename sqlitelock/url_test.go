@@ -99,7 +99,7 @@ func FuzzURL(f *testing.F) {
 		if path == "" || opts == nil || opts.BusyTimeout < 0 {
 			t.Fatalf("%q: %q %+v", text, path, opts)
 		}
-		name := dsn("/"+path, opts.FullSync)
+		name := dsn("/"+path, opts.FullSync, 0)
 		back, err := url.Parse(name)
 		if err != nil || back.Path != "/"+path || strings.Count(name, "?") != 1 {
 			t.Fatalf("%q: the driver gets %q", text, name)

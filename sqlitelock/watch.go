@@ -4,140 +4,126 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
-	"maps"
-	"slices"
+	"errors"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver/model"
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// watcher signals releases, also those of other processes. While anybody
-// watches, one goroutine reads the file's data version, and after a change the
-// freed column of the watched resources: a resource is signalled if it rose.
+// How often the goroutine looks at the file. A look that finds no change costs some
+// 5 µs, but to wake up for it costs many times that (measured). So it looks the less
+// often the longer nothing happens, and hardly ever if the system reports changes.
+const (
+	minLook = 5 * time.Millisecond
+	maxLook = 40 * time.Millisecond
+	slower  = 32 // each look that finds no change makes the next later by this part
+	share   = 20 // a file that changes all the time costs at most this part of the time
+	// maxPause bounds that: a look also takes long if other programs use the processor.
+	maxPause = 250 * time.Millisecond
+	// quiet is how long to look closely after a change, or after the system reported
+	// one: it reports that the log is written to, before the commit can be seen.
+	quiet = time.Second
+	// restLook is how often to look while the system reports changes.
+	restLook = 2 * time.Second
+	// retryAfter is how long to wait after the file could not be read.
+	retryAfter = time.Second
+)
+
+// watcher signals releases, also those of other processes. While there are
+// subscribers, one goroutine reads the file's data version, and after a change the
+// freed column of the watched resources. It signals a resource if freed rose.
 //
-// The goroutine's order is: data version, then which resources are watched, then
-// their freed. So a commit in between is seen at once and a second time, and one
-// to a resource that was not yet among them is after the data version and seen
-// the next time: none is missed. If the file cannot be read it goes on trying:
-// watchers have a back-off of their own and lose no more than that.
+// The goroutine reads the data version first, then the list of watched resources, then
+// their freed. A commit in between is seen at once, or changes the data version that is
+// read next. So none is missed. If the file cannot be read, the goroutine retries:
+// waiters poll meanwhile.
 type watcher struct {
-	store *store
-	dial  func() (*conn, error)
-	hub   wake.Hub
+	hub wake.Hub
 
 	mu      sync.Mutex
-	watched map[string]*baseline
-	names   string // of the watched resources, as JSON; "" when they changed
+	freed   map[string]model.Time // of watched resources, as last seen
 	running bool
-	closed  bool
-	stop    chan struct{}
-	done    sync.WaitGroup
 
-	// Of the goroutine, and of the next one when there is none.
-	conn    *conn // nil: not open
-	version int64 // of the data that was last looked at on conn
-	pace    pace
-	hints   *hints // nil: there are none; set with mu held, for close
+	version int64 // of the data that the goroutine last looked at
 }
 
-const noVersion = -1
-
-// baseline is what is known of a watched resource.
-type baseline struct {
-	watchers int
-	freed    model.Time // unread until it was read
-}
-
-const unread model.Time = -1
-
-func newWatcher(s *store, dial func() (*conn, error)) *watcher {
-	return &watcher{store: s, dial: dial, watched: make(map[string]*baseline), stop: make(chan struct{})}
-}
-
-// Watch implements driver.Watcher.
+// Watch implements driver.Watcher. It subscribes before it reads freed. A release that
+// is committed after it returned is above that freed, and the goroutine, which has the
+// resource in its list by then, sees it.
 func (s *store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
-	return s.watcher.watch(ctx, resource)
-}
-
-// watch registers the resource with the goroutine before it reads the baseline,
-// and subscribes after. Whatever is committed after it returned is above the
-// baseline, and the goroutine looks at the resource after it.
-func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	w := &s.watcher
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if !w.add(resource) {
-		return nil, w.store.wrap(errClosed)
-	}
-	one := jsonArray([]string{resource})
-	if err := w.store.read(ctx, func(c *conn) error { return w.look(c, one) }); err != nil {
-		w.remove(resource)
+	ch := w.hub.Subscribe(ctx, resource)
+	if err := s.read(ctx, func(c *conn) error { return w.look(c, []string{resource}) }); err != nil {
 		return nil, err
 	}
-	w.freed(resource, 0) // a resource without a record was not in the answer
-	ch := w.hub.Subscribe(ctx, resource)
-	context.AfterFunc(ctx, func() { w.remove(resource) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.ctx.Err() == nil && !w.running {
+		w.running, w.version = true, -1
+		s.background.Go(s.watch)
+	}
 	return ch, nil
 }
 
-// add returns false if the watcher is closed.
-func (w *watcher) add(resource string) bool {
+// goesOn reports whether there are subscribers. If not, the goroutine ends.
+func (w *watcher) goesOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return false
+	if w.running = len(w.hub.Resources()) > 0; !w.running {
+		clear(w.freed)
 	}
-	b := w.watched[resource]
-	if b == nil {
-		b = &baseline{freed: unread}
-		w.watched[resource] = b
-		w.names = ""
-	}
-	b.watchers++
-	if !w.running {
-		w.running = true
-		w.done.Go(w.run)
-	}
-	return true
+	return w.running
 }
 
-func (w *watcher) remove(resource string) {
+// watched returns the watched resources, and forgets the others. It cannot forget one
+// that Watch has just noted, because Watch subscribes first.
+func (w *watcher) watched() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := w.watched[resource]
-	if b.watchers--; b.watchers == 0 {
-		delete(w.watched, resource)
-		w.names = ""
+	names := w.hub.Resources()
+	freed := make(map[string]model.Time, len(names))
+	for _, name := range names {
+		if was, noted := w.freed[name]; noted {
+			freed[name] = was
+		}
 	}
+	w.freed = freed
+	return names
 }
 
-// freed takes note of a value of freed, and signals if it is news.
-func (w *watcher) freed(resource string, freed model.Time) {
+// look notes freed of the resources. A resource without a record has no row.
+func (w *watcher) look(c *conn, names []string) error {
+	err := c.query(freedSQL, func(row []driver.Value) error {
+		resource, _ := row[0].(string)
+		freed, _ := row[1].(int64)
+		w.note(resource, model.Time(freed), true)
+		return nil
+	}, jsonArray(names))
+	for _, name := range names {
+		w.note(name, 0, err == nil)
+	}
+	return err
+}
+
+// note notes freed of a resource, and signals if it rose. A resource that was not
+// noted before is noted only if it is watched.
+func (w *watcher) note(resource string, freed model.Time, watched bool) {
 	w.mu.Lock()
-	b := w.watched[resource]
-	news := b != nil && freed > b.freed
-	signal := news && b.freed != unread
-	if news {
-		b.freed = freed
+	was, noted := w.freed[resource]
+	rose := noted && freed > was
+	if rose || !noted && watched {
+		w.freed[resource] = freed
 	}
 	w.mu.Unlock()
-	if signal {
+	if rose {
 		w.hub.Signal(resource)
 	}
-}
-
-// look reads freed of the resources named in a JSON array.
-func (w *watcher) look(c *conn, names string) error {
-	return c.query(freedSQL, func(row []driver.Value) error {
-		resource, _ := row[0].(string)
-		var freed int64
-		if err := integers(row[1:], &freed); err != nil {
-			return err
-		}
-		w.freed(resource, model.Time(freed))
-		return nil
-	}, names)
 }
 
 // jsonArray is how a list is bound to one parameter.
@@ -149,34 +135,61 @@ func jsonArray(names []string) string {
 	return string(text)
 }
 
-// ends reports that nobody watches, and then takes note that the goroutine ends.
-func (w *watcher) ends() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running = len(w.watched) > 0
-	return !w.running
+// watch looks at the file until there are no subscribers or the store is closed.
+func (s *store) watch() {
+	silent := time.Duration(0) // how long looks have found nothing
+	for wait := minLook; s.pause(s.ctx, wait) == nil && s.watcher.goesOn(); {
+		start := time.Now()
+		switch changed, err := s.poll(); {
+		case err != nil:
+			wait = retryAfter
+		case changed:
+			wait, silent = min(max(minLook, share*time.Since(start)), maxPause), 0
+		case silent < quiet:
+			wait = min(wait+wait/slower, maxLook)
+			silent += wait
+		case s.rest():
+			wait, silent = minLook, 0
+		}
+	}
 }
 
-// watchedNames returns the watched resources as a JSON array.
-func (w *watcher) watchedNames() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.names == "" {
-		w.names = jsonArray(slices.Collect(maps.Keys(w.watched)))
-	}
-	return w.names
+// poll looks at the resources if the data changed since the last time.
+func (s *store) poll() (changed bool, err error) {
+	w := &s.watcher
+	err = s.read(s.ctx, func(c *conn) error {
+		var version int64
+		if err := c.integers(dataVersionSQL, nil, &version); err != nil || version == w.version {
+			return err
+		}
+		if err := w.look(c, w.watched()); err != nil {
+			return err
+		}
+		w.version, changed = version, true
+		return nil
+	})
+	return changed, err
 }
 
-// close ends the goroutine and closes the channels. It is called once.
-func (w *watcher) close() error {
-	w.mu.Lock()
-	w.closed = true
-	close(w.stop)
-	if w.hints != nil {
-		_ = w.hints.interrupt() // it fails if nobody can be waiting
+// rest waits until a process writes, for restLook at most, and reports whether one did.
+// If the system cannot report it, rest returns at once.
+func (s *store) rest() (written bool) {
+	if s.sys.listen == nil {
+		return false
 	}
-	w.mu.Unlock()
-	w.done.Wait()
-	w.hub.Close()
-	return w.hangUp()
+	events, err := s.sys.listen(s.file.path + "-wal")
+	if err != nil {
+		return false
+	}
+	defer events.Close()
+	if changed, err := s.poll(); changed || err != nil { // it came before events did
+		return true
+	}
+	s.reach(pointRest)
+	if err := events.SetReadDeadline(time.Now().Add(restLook)); err != nil {
+		return false
+	}
+	defer context.AfterFunc(s.ctx, func() { _ = events.SetReadDeadline(time.Now()) })()
+	_, err = events.Read(make([]byte, 64))
+	return !errors.Is(err, os.ErrDeadlineExceeded)
 }

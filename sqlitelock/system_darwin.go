@@ -1,0 +1,29 @@
+package sqlitelock
+
+import (
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// thisSystem uses the wall clock: a step of it is a step of the store's clock.
+func thisSystem() system {
+	return system{clockSource: clockSource{wall: time.Now}, mount: mount}
+}
+
+// mount believes the system, which marks what is local. Only Linux mounts single files.
+func mount(path string) (at, networkFS string) {
+	var fs unix.Statfs_t
+	for unix.Statfs(path, &fs) != nil {
+		dir := filepath.Dir(path)
+		if dir == path {
+			return "", ""
+		}
+		path = dir
+	}
+	if fs.Flags&unix.MNT_LOCAL != 0 {
+		return "", ""
+	}
+	return "", unix.ByteSliceToString(fs.Fstypename[:])
+}

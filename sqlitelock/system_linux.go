@@ -1,0 +1,146 @@
+package sqlitelock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// thisSystem uses CLOCK_BOOTTIME, which no change of the wall clock moves and
+// which goes on while the machine sleeps.
+func thisSystem() system {
+	return system{
+		clockSource: clockSource{wall: time.Now, boot: bootID, uptime: uptime},
+		mount:       mount,
+		listen:      listen,
+	}
+}
+
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err == nil {
+		_, err = timeNamespace()
+	}
+	if err != nil {
+		// Another clock would be wrong beside processes that read this one.
+		return "", fmt.Errorf("%w: the clock of the host cannot be read, which all processes must share: %w",
+			driver.ErrUnusable, err)
+	}
+	return string(bytes.TrimSpace(id)), nil
+}
+
+// uptime is that of the host also inside a time namespace.
+func uptime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic("sqlitelock: CLOCK_BOOTTIME: " + err.Error()) // there since Linux 2.6.39
+	}
+	offset, _ := timeNamespace() // bootID reported the error
+	return time.Duration(ts.Nano()) - offset
+}
+
+// timeNamespace returns what this process's time namespace adds to the host's
+// CLOCK_BOOTTIME. It cannot change while the process lives.
+var timeNamespace = sync.OnceValues(func() (time.Duration, error) {
+	text, err := os.ReadFile("/proc/self/timens_offsets")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // a kernel without time namespaces
+	}
+	// The offsets are those of the namespace that children are born into.
+	own, errOwn := os.Readlink("/proc/self/ns/time")
+	children, errChildren := os.Readlink("/proc/self/ns/time_for_children")
+	if err := errors.Join(err, errOwn, errChildren); err != nil {
+		return 0, err
+	}
+	if own != children {
+		return 0, errors.New("the process made a time namespace for its children, which hides the offset of its own")
+	}
+	return boottimeOffset(text)
+})
+
+// boottimeOffset reads lines such as "boottime  864000  0": clock, seconds,
+// nanoseconds.
+func boottimeOffset(text []byte) (time.Duration, error) {
+	for line := range strings.Lines(string(text)) {
+		var s, ns int64
+		if n, _ := fmt.Sscanf(line, "boottime %d %d", &s, &ns); n == 2 {
+			return time.Duration(s)*time.Second + time.Duration(ns), nil
+		}
+	}
+	return 0, errors.New("time namespace: no offset of boottime")
+}
+
+// networkFSTypes are the file systems of the kernel whose files other machines,
+// or the host of a virtual machine, may have open too.
+var networkFSTypes = []string{
+	"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fhgfs", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
+	"nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+}
+
+// localFUSE are file systems of programs that are known to serve this machine
+// alone. There are too many others to know which reach further.
+var localFUSE = []string{"bindfs", "encfs", "exfat", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs-3g", "unionfs"}
+
+// mount goes by the name of the file system. Without /proc it says nothing: the clock
+// says what is missing then.
+func mount(path string) (at, networkFS string) {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	at, fsType := mountOf(mounts, path)
+	if !isNetworkFS(fsType) {
+		fsType = ""
+	}
+	return at, fsType
+}
+
+func isNetworkFS(fsType string) bool {
+	name, fuse := strings.CutPrefix(fsType, "fuse.")
+	return !fuse && slices.Contains(networkFSTypes, fsType) || fuse && !slices.Contains(localFUSE, name)
+}
+
+// mountOf finds the mount that the path is on in lines such as
+//
+//	36 35 98:0 /root /mount\040point rw,noatime master:1 - ext4 /dev/sda1 rw
+//
+// with any number of fields before the dash. Of mounts on one another at the
+// same place the last one counts.
+func mountOf(mountinfo []byte, path string) (at, fsType string) {
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")
+	for line := range strings.Lines(string(mountinfo)) {
+		mount, source, ok := strings.Cut(line, " - ")
+		fields := strings.Fields(mount)
+		if !ok || len(fields) < 6 {
+			continue
+		}
+		point := unescape.Replace(fields[4])
+		rest, within := strings.CutPrefix(path, point)
+		within = within && (rest == "" || rest[0] == '/' || point == "/")
+		if within && len(point) >= len(at) {
+			at = point
+			fsType, _, _ = strings.Cut(source, " ")
+		}
+	}
+	return at, fsType
+}
+
+// listen returns a file that can be read from once some process has written to the
+// one that is named. Equal events that nobody has read are one.
+func listen(file string) (*os.File, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := unix.InotifyAddWatch(fd, file, unix.IN_MODIFY); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), "inotify"), nil
+}

@@ -1,0 +1,14 @@
+//go:build !linux && !darwin
+
+package sqlitelock
+
+import "time"
+
+// thisSystem uses the wall clock: a step of it is a step of the store's clock. It
+// does not know the system's file systems.
+func thisSystem() system {
+	return system{
+		clockSource: clockSource{wall: time.Now},
+		mount:       func(string) (at, networkFS string) { return "", "" },
+	}
+}
