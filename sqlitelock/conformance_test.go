@@ -29,8 +29,11 @@ func onSetClock(t *testing.T) *drivertest.Harness {
 
 func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 	path := filepath.Join(t.TempDir(), "locks.db")
+	// On a machine without time for this test a change takes many times as long, and so
+	// does the wait of the last of many that write. TestBusy has the time-out.
+	opts := &sqlitelock.Options{BusyTimeout: time.Minute}
 	open := func(t *testing.T) driver.Store {
-		s, err := sqlitelock.OpenOn(t.Context(), path, nil, m)
+		s, err := sqlitelock.OpenOn(t.Context(), path, opts, m)
 		if err != nil {
 			t.Fatal(err)
 		}
