@@ -49,35 +49,26 @@ func (s *store) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, e
 	return func(yield func(string, error) bool) {
 		now := s.clock.now()
 		var damaged error
-		var stale []string
-		for e, err := range s.records(ctx, listedSQL, 0) {
-			switch name := e.Record.Resource; {
-			case errors.Is(err, hf.ErrDamaged):
-				damaged = err // it comes last
-			case err != nil:
-				yield("", err)
-				return
-			case len(e.Record.Holds) == 0 && e.Record.Touched < now-recent:
-				stale = append(stale, name)
-			case model.Due(e.Record, e.Now, idle) && !yield(name, nil):
-				return
-			}
-			if len(stale) == pageSize {
-				if err := s.unlist(ctx, stale, now-recent); err != nil {
+		for _, text := range []string{listedSQL, idleSQL} {
+			var stale []string
+			for e, err := range s.records(ctx, text, now-model.Time(idle/time.Microsecond)) {
+				switch name := e.Record.Resource; {
+				case errors.Is(err, hf.ErrDamaged):
+					damaged = errors.Join(damaged, err)
+				case err != nil:
 					yield("", err)
 					return
+				case text == listedSQL && len(e.Record.Holds) == 0 && e.Record.Touched < now-recent:
+					if stale, err = s.unlist(ctx, append(stale, name), pageSize, now-recent); err != nil {
+						yield("", err)
+						return
+					}
+				case model.Due(e.Record, e.Now, idle) && !yield(name, nil):
+					return
 				}
-				stale = stale[:0]
 			}
-		}
-		if err := s.unlist(ctx, stale, now-recent); err != nil {
-			yield("", err)
-			return
-		}
-		for e, err := range s.records(ctx, idleSQL, now-model.Time(idle/time.Microsecond)) {
-			if err != nil {
-				damaged = errors.Join(damaged, err)
-			} else if !yield(e.Record.Resource, nil) {
+			if _, err := s.unlist(ctx, stale, 1, now-recent); err != nil {
+				yield("", err)
 				return
 			}
 		}
@@ -87,12 +78,13 @@ func (s *store) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, e
 	}
 }
 
-// unlist clears listed where a record has no holds and was not touched since.
-func (s *store) unlist(ctx context.Context, names []string, since model.Time) error {
-	if len(names) == 0 {
-		return nil
+// unlist clears listed where a record has no holds and was not touched since, if there
+// are at least so many names. It returns those that are left.
+func (s *store) unlist(ctx context.Context, names []string, least int, since model.Time) (left []string, err error) {
+	if len(names) < least {
+		return names, nil
 	}
-	return s.write(ctx, false, func(c *conn) error {
+	return names[:0], s.write(ctx, false, func(c *conn) error {
 		_, err := c.exec(unlistSQL, jsonArray(names), int64(since))
 		return err
 	}, nil)
