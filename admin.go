@@ -78,7 +78,7 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	if err != nil {
 		return nil, err
 	}
-	return c.takeAway(ctx, ss, func(h *Hold) { c.give(h, ErrReleased) })
+	return c.releaseListed(ctx, ss, func(h *Hold) { c.endHold(h, ErrReleased) })
 }
 
 // ForceRelease releases somebody's hold of the resource, or with the zero HoldID
@@ -96,13 +96,13 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 	if !holdID.IsZero() {
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
-	return c.takeAway(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
+	return c.releaseListed(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
 }
 
-// takeAway releases the holds, after it has ended those that are this Client's
+// releaseListed releases the holds, after it has ended those that are this Client's
 // own: a holder in the same process knows before the store does. end is called with
 // c.mu held.
-func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]Status, error) {
+func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)) ([]Status, error) {
 	if len(ss) == 0 {
 		return nil, nil
 	}
@@ -119,15 +119,15 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 			end(own[i])
 		} else {
 			// It may be this Client's own all the same, if the grant is on its way.
-			c.taken[s.HoldID] = taken{s.Token, end}
+			c.revoked[s.HoldID] = revoked{s.Token, end}
 		}
 	}
 	c.mu.Unlock()
-	defer time.AfterFunc(rememberTaken, func() {
+	defer time.AfterFunc(rememberRevoked, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, s := range ss {
-			delete(c.taken, s.HoldID)
+			delete(c.revoked, s.HoldID)
 		}
 	})
 	rs := c.newReleases(refs, releasePatience)
@@ -135,14 +135,12 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 	var gone []Status
 	var errs []error
 	for i, r := range rs {
-		if own[i] != nil {
-			c.released(own[i], r.err)
-		}
 		c.mu.Lock()
 		if own[i] != nil {
+			c.released(own[i], r.err)
 			c.cleanStrays(own[i], 0)
 		}
-		c.nudgeFirst(ss[i].Resource)
+		c.inviteFirst(ss[i].Resource)
 		c.mu.Unlock()
 		if r.err != nil {
 			errs = append(errs, wrap("release", ss[i].Resource, r.err))
@@ -154,15 +152,15 @@ func (c *Client) takeAway(ctx context.Context, ss []Status, end func(*Hold)) ([]
 	return gone, errors.Join(errs...)
 }
 
-// taken is a hold that takeAway released. A grant of it that is heard of later is
+// revoked is a hold that releaseListed released. A grant of it that is heard of later is
 // ended at once, and another one of the same hold ID, with another token, is not.
-type taken struct {
+type revoked struct {
 	token uint64
 	end   func(*Hold)
 }
 
-// rememberTaken is for how long the answer to an acquire may still be on its way.
-const rememberTaken = 30 * time.Second
+// rememberRevoked is for how long the answer to an acquire may still be on its way.
+const rememberRevoked = 30 * time.Second
 
 // RenewID extends all live holds of the lock ID to ttl from now, or Forever; none
 // ends earlier than it would have. It returns those that were renewed, with the
@@ -241,25 +239,4 @@ func lessElapsed(left, elapsed time.Duration) time.Duration {
 		return Forever
 	}
 	return max(left-elapsed, 0)
-}
-
-// Sweep drops expired holds and deletes the records of resources that have been
-// idle for Options.Retention: all of them, at once. It is housekeeping, which
-// Clients also do by themselves (Options.NoSweep): what is expired blocks nobody,
-// swept or not. Any client may do it at any time.
-func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
-	if c.retention < minRetention {
-		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.retention)
-	}
-	if err := c.start(ctx); err != nil {
-		return SweepResult{}, wrap("sweep", "", err)
-	}
-	defer c.work.Done()
-	ctx, cancel := c.untilClose(ctx)
-	defer cancel()
-	r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.retention})
-	if err != nil {
-		err = wrap("sweep", "", c.whyEnded(err))
-	}
-	return r, err
 }

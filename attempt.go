@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// attempt is the context of one call of the store: it ends with the caller's and
-// with the Client (unless detached), and after a time of its own. It costs
-// nothing more until the store asks for a channel, or again and again for its
-// error, which one in memory never does: docs/adr/0018.
+// attempt is the context of one call of the store. It ends with the caller's context
+// and with the Client (unless detached), and after a time of its own. It makes the
+// contexts that this takes when the store asks for a channel or polls the error, and
+// a store in memory does neither: docs/adr/0018.
 type attempt struct {
 	parent   context.Context
 	client   *Client
@@ -20,75 +20,79 @@ type attempt struct {
 	by       time.Duration // a deadline to end at as well, 0: none
 	detached bool          // of the parent only the values count, and the Client may end
 
-	making sync.Mutex
-	inner  atomic.Pointer[inner] // made on demand
-	polls  atomic.Int32          // calls of Err
-	ended  atomic.Bool
+	mu     sync.Mutex
+	ctx    context.Context // nil until it is needed
+	cancel func()
+	polls  int // calls of Err
+	ended  bool
 }
 
-type inner struct {
-	context.Context
-	cancel  func()
-	timeout time.Duration
-}
-
+// made returns the context, which it makes if need be. a.mu is held.
 func (a *attempt) made() context.Context {
-	a.making.Lock()
-	defer a.making.Unlock()
-	if made := a.inner.Load(); made != nil {
-		return made.Context
+	if a.ctx != nil {
+		return a.ctx
 	}
 	parent := a.parent
 	if a.detached {
 		parent = context.WithoutCancel(parent)
 	}
-	timeout := a.timeout
 	if a.by != 0 && a.by != never {
-		timeout = min(timeout, max(a.by-a.client.clock(), lastChance))
+		a.timeout = min(a.timeout, max(a.by-a.client.clock(), lastChance))
 	}
-	ctx, cancel := context.WithTimeout(parent, timeout)
-	made := &inner{ctx, cancel, timeout}
+	ctx, cancel := context.WithTimeout(parent, a.timeout)
+	a.ctx, a.cancel = ctx, cancel
 	if !a.detached {
 		stop := context.AfterFunc(a.client.life, cancel)
-		made.cancel = func() { stop(); cancel() }
+		a.cancel = func() { stop(); cancel() }
 	}
-	// Either this sees that the attempt has ended, or end sees this.
-	a.inner.Store(made)
-	if a.ended.Load() {
-		made.cancel()
+	if a.ended {
+		a.cancel()
 	}
 	return ctx
 }
 
-// end frees what the attempt holds, and returns the call's error. One that comes of
-// the attempt's own time, which is none that the caller chose, says so.
+// end frees what the attempt holds, and returns the call's error. If its own time
+// was over, which the caller did not choose, the error says so.
 func (a *attempt) end(err error) error {
-	a.ended.Store(true)
-	made := a.inner.Load()
-	if made == nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	if a.ctx == nil {
 		return err
 	}
-	mine := errors.Is(made.Err(), context.DeadlineExceeded) && (a.detached || a.parent.Err() == nil)
-	made.cancel()
-	if mine && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %v: %w", made.timeout.Round(time.Millisecond), err)
+	timedOut := errors.Is(a.ctx.Err(), context.DeadlineExceeded) && (a.detached || a.parent.Err() == nil)
+	a.cancel()
+	if timedOut && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v: %w", a.timeout.Round(time.Millisecond), err)
 	}
 	return err
 }
 
-// fewPolls is how often a store asks for the error that looks before each step.
+// Deadline implements context.Context.
+func (a *attempt) Deadline() (time.Time, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.made().Deadline()
+}
+
+// Done implements context.Context.
+func (a *attempt) Done() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.made().Done()
+}
+
+// fewPolls is how often a store calls Err that looks before each step. One that goes
+// on may do so until Err says that the time is over.
 const fewPolls = 8
 
-func (a *attempt) Deadline() (time.Time, bool) { return a.made().Deadline() }
-func (a *attempt) Done() <-chan struct{}       { return a.made().Done() }
-
+// Err implements context.Context.
 func (a *attempt) Err() error {
-	made := a.inner.Load()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.polls++
 	switch {
-	case made != nil:
-		return made.Err()
-	case a.polls.Add(1) > fewPolls:
-		// It may go on until this says that the time is over.
+	case a.ctx != nil || a.polls > fewPolls:
 		return a.made().Err()
 	case a.detached:
 		return nil
@@ -98,41 +102,44 @@ func (a *attempt) Err() error {
 	return a.parent.Err()
 }
 
-// Value goes to the inner context where there is one, so that contexts derived
-// from this one find its cancellation without a goroutine.
+// Value implements context.Context. It asks the inner context if there is one, so
+// that a context derived from this one ends with it without a goroutine.
 func (a *attempt) Value(key any) any {
-	if made := a.inner.Load(); made != nil {
-		return made.Value(key)
+	a.mu.Lock()
+	ctx := a.ctx
+	a.mu.Unlock()
+	if ctx == nil {
+		ctx = a.parent
 	}
-	return a.parent.Value(key)
+	return ctx.Value(key)
 }
 
-// ctxError returns why ctx ended: an error that is both ctx.Err() and, if the
-// caller gave one, the cause.
-func ctxError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// endedWith returns why ctx ended, and what the last attempt came to if that is
-// more.
-func endedWith(ctx context.Context, err error) error {
-	end := ctxError(ctx)
-	if errors.Is(err, ctx.Err()) {
-		return end
-	}
-	return fmt.Errorf("%w; the last attempt: %w", end, err)
-}
-
-// lastChance is what a call about a hold gets even if the hold's deadline is
-// nearer or past: late it does no harm, and may still be of use to others.
+// lastChance is the time that a call about a hold gets even if the hold's deadline is
+// nearer or past: a late call does no harm, and may still help others.
 const lastChance = time.Second
 
-// attemptTimeout bounds one call about a hold with that TTL: long enough for a
-// slow answer to be heard, even too late, short enough that several fit.
+// attemptTimeout bounds one call about a hold with that TTL: long enough to hear a
+// slow answer, even too late, and short enough that several calls fit.
 func attemptTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
+
+// backoff is a pause that doubles up to a limit, spread by half in both
+// directions so that clients that were refused together do not return together.
+type backoff struct {
+	next, limit time.Duration
+}
+
+func (b *backoff) pause() time.Duration {
+	p := b.next
+	b.next = min(2*b.next, b.limit)
+	return p/2 + rand.N(p)
+}
+
+// The pauses before a request is repeated that got no answer.
+const (
+	retryFirst = 10 * time.Millisecond
+	retryLimit = time.Second
+)
+
+func retries() backoff { return backoff{retryFirst, retryLimit} }

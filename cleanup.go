@@ -79,8 +79,8 @@ const (
 	byTime                  // several attempts may be, one after another
 )
 
-// tell closes asked.
-func (o *orphan) tell() {
+// closeAsked closes asked.
+func (o *orphan) closeAsked() {
 	if !o.wasAsked() {
 		close(o.asked)
 	}
@@ -133,17 +133,20 @@ func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} 
 	}
 	now := c.clock()
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
-	return c.adopt(ref, orphan{ends: ends, from: now, until: now + stray(q.TTL, q.TakeoverDelay)})
+	return c.addOrphan(ref, orphan{ends: ends, from: now, until: now + stray(q.TTL, q.TakeoverDelay)})
 }
 
 // cleanStrays cleans up the attempts that got no answer before the hold was granted
 // to a later one: if one arrives now it is a new acquisition. A release with a delay
 // has to run out first, because it has the same hold ID. c.mu is held.
 func (c *Client) cleanStrays(h *Hold, after time.Duration) {
+	if h.stray == 0 {
+		return
+	}
 	if from := c.clock() + after; from < h.stray {
 		ref := h.ref
 		ref.Token = 0
-		c.adopt(ref, orphan{ends: byTime, from: from, until: h.stray})
+		c.addOrphan(ref, orphan{ends: byTime, from: from, until: h.stray})
 	}
 }
 
@@ -151,7 +154,7 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 // else would ever end it. c.mu is held.
 func (c *Client) cleanEndless(h *Hold, after time.Duration) {
 	from := c.clock() + after
-	c.adopt(h.ref, orphan{endless: true, from: from, until: from})
+	c.addOrphan(h.ref, orphan{endless: true, from: from, until: from})
 }
 
 // cleanLost releases a lost hold that the store may still have: for its margin or
@@ -162,11 +165,11 @@ func (c *Client) cleanLost(h *Hold, after time.Duration) {
 	c.cleanStrays(h, after)
 	from := c.clock() + after
 	until := from + max(stray(h.ttl, h.delay), releasePatience)
-	c.adopt(h.ref, orphan{endless: h.endless, from: from, until: until})
+	c.addOrphan(h.ref, orphan{endless: h.endless, from: from, until: until})
 }
 
-// adopt begins a clean-up, or extends the one of the same hold ID. c.mu is held.
-func (c *Client) adopt(ref driver.HoldRef, o orphan) <-chan struct{} {
+// addOrphan begins a clean-up, or extends the one of the same hold ID. c.mu is held.
+func (c *Client) addOrphan(ref driver.HoldRef, o orphan) <-chan struct{} {
 	k := &c.cleaner
 	if was := k.orphans[ref.HoldID]; was != nil && !was.over {
 		was.q.Token = min(was.q.Token, ref.Token) // 0 is that of any attempt
@@ -205,7 +208,7 @@ func (k *cleaner) letGo() {
 			break
 		}
 	}
-	victim.tell()
+	victim.closeAsked()
 	delete(k.orphans, victim.q.HoldID)
 }
 
@@ -262,7 +265,7 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 			o.released(sent, now)
 		}
 		if r.found {
-			c.nudgeFirst(r.q.Resource)
+			c.inviteFirst(r.q.Resource)
 		}
 	}
 	c.arm(now, max(now, s.rest))
@@ -270,7 +273,7 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 
 // released notes that a release was sent then, and decides when the next is due.
 func (o *orphan) released(sent, now time.Duration) {
-	o.tell()
+	o.closeAsked()
 	o.endless = o.endless && !o.answered()
 	switch {
 	case !o.answered() && sent < o.end():
@@ -306,7 +309,7 @@ func (c *Client) cleanLast() {
 		c.mu.Lock()
 		var left []*orphan
 		for _, o := range k.orphans {
-			o.tell()
+			o.closeAsked()
 			if o.over {
 				continue
 			}

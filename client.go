@@ -14,6 +14,42 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// The terms that the client shares with its stores; see package driver.
+type (
+	// Mode is how a hold excludes others: Exclusive or Shared.
+	Mode = driver.Mode
+	// HoldID names one acquisition and no other.
+	HoldID = driver.HoldID
+	// Status is a hold as the store sees it.
+	Status = driver.Status
+	// Filter chooses holds; its zero value chooses all.
+	Filter = driver.Filter
+	// Traits are what a store promises.
+	Traits = driver.Traits
+	// SweepResult counts what a Sweep removed.
+	SweepResult = driver.SweepResult
+	// HeldError says who is in the way. It is ErrHeld.
+	HeldError = driver.HeldError
+)
+
+// The modes.
+const (
+	Exclusive = driver.Exclusive
+	Shared    = driver.Shared
+)
+
+// Forever is the TTL of a hold without an end; MaxTTL the longest finite one.
+const (
+	Forever = driver.Forever
+	MaxTTL  = driver.MaxTTL
+)
+
+// LimitUnknown is Status.Limit of a shared hold whose limit the store did not keep.
+const LimitUnknown = driver.LimitUnknown
+
+// ParseHoldID reads the 24 hex digits of a HoldID.
+func ParseHoldID(s string) (HoldID, error) { return driver.ParseHoldID(s) }
+
 // Client takes locks in one store, waits for them, keeps them alive and says
 // when one is lost. All methods may be called concurrently.
 type Client struct {
@@ -25,20 +61,20 @@ type Client struct {
 	endLife   context.CancelFunc
 	work      sync.WaitGroup // whatever uses the store; grows only while not closed
 	closeDone chan struct{}
-	born      time.Time
-	teller    teller
+	created   time.Time
+	notifier  notifier
 
-	deafWatches atomic.Int32 // calls of Watch that go on though nobody waits for them
+	hungWatches atomic.Int32 // calls of Watch that go on though nobody waits for them
 
 	// mu guards what follows, all fields of Hold below its own mark, and is
 	// never held across I/O or a call of the user's code.
 	mu      sync.Mutex
 	closed  bool
-	initRun *preparing       // under way, or nil
+	initRun *initRun         // under way, or nil
 	holds   map[HoldID]*Hold // the live ones
-	lines   map[string]line  // by resource
+	queues  map[string]queue // by resource
 	cleaner cleaner
-	taken   map[HoldID]taken // released by ReleaseID and ForceRelease, a while ago
+	revoked map[HoldID]revoked // by ReleaseID and ForceRelease, a while ago
 	timer   *time.Timer
 	timerAt time.Duration // when it fires; 0: it is not set
 	sweeper *time.Timer   // made with the first grant, if the Client sweeps
@@ -55,14 +91,14 @@ func New(store driver.Store, opts *Options) *Client {
 		config:    newConfig(opts),
 		store:     store,
 		closeDone: make(chan struct{}),
-		born:      time.Now(),
-		lines:     make(map[string]line),
+		created:   time.Now(),
+		queues:    make(map[string]queue),
 		holds:     make(map[HoldID]*Hold),
 		cleaner:   newCleaner(),
-		taken:     make(map[HoldID]taken),
+		revoked:   make(map[HoldID]revoked),
 		batch:     batchSize,
 	}
-	c.teller.overflow = c.sayLeftOut
+	c.notifier.overflow = c.sayLeftOut
 	c.life, c.endLife = context.WithCancel(context.Background())
 	return c
 }
@@ -88,8 +124,8 @@ func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) 
 	return c, nil
 }
 
-// preparing is one run of the store's Init, for all who wait for it.
-type preparing struct {
+// initRun is one run of the store's Init, for all who wait for it.
+type initRun struct {
 	done chan struct{}
 	err  error
 }
@@ -119,19 +155,19 @@ func (c *Client) ready(ctx context.Context) error {
 	}
 	run := c.initRun
 	if run == nil {
-		run = &preparing{done: make(chan struct{})}
+		run = &initRun{done: make(chan struct{})}
 		c.initRun = run
 		c.work.Add(1) // the caller is an operation that Close waits for
 		// Whoever began it may leave; the others still wait.
-		go c.prepare(context.WithoutCancel(ctx), store, run)
+		go c.runInit(context.WithoutCancel(ctx), store, run)
 	}
 	c.mu.Unlock()
-	deaf := time.NewTimer(initTimeout + lastChance)
-	defer deaf.Stop()
+	timer := time.NewTimer(initTimeout + lastChance)
+	defer timer.Stop()
 	select {
 	case <-run.done:
 		return run.err
-	case <-deaf.C: // its Init does not heed its ctx
+	case <-timer.C: // its Init does not heed its ctx
 		return errNotReady
 	case <-ctx.Done():
 		return ctxError(ctx)
@@ -140,8 +176,8 @@ func (c *Client) ready(ctx context.Context) error {
 	}
 }
 
-// prepare runs Init once.
-func (c *Client) prepare(ctx context.Context, store driver.Initializer, run *preparing) {
+// runInit runs Init once.
+func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *initRun) {
 	defer c.work.Done()
 	ctx, cancel := c.untilClose(ctx)
 	defer cancel()
@@ -153,7 +189,7 @@ func (c *Client) prepare(ctx context.Context, store driver.Initializer, run *pre
 		c.initDone.Store(true)
 		// Some stores know only now whether they can wake who waits.
 		t := c.store.Traits()
-		c.logs(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
+		c.log(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
 		err = fmt.Errorf("%w: %w", errNotReady, err)
 	}
@@ -185,7 +221,7 @@ func (c *Client) whyEnded(err error) error {
 
 // elapsed is for how long something takes: time.Since reads one clock of the
 // machine, time.Now two.
-func (c *Client) elapsed() time.Duration { return time.Since(c.born) }
+func (c *Client) elapsed() time.Duration { return time.Since(c.created) }
 
 // begin registers an operation that uses the store, so that Close waits for it.
 // Unless it fails, c.work.Done ends it.
@@ -242,7 +278,7 @@ func (c *Client) Close() error {
 	began := c.elapsed()
 	var held, running []*Hold
 	for _, h := range c.holds {
-		c.give(h, ErrClosed)
+		c.endHold(h, ErrClosed)
 		if h.inDo {
 			running = append(running, h)
 		} else {
@@ -272,7 +308,7 @@ func (c *Client) Close() error {
 		}
 		close(closed)
 	}()
-	if !c.leaveHolds {
+	if !c.opts.LeaveHolds {
 		err = c.releaseHeld(held, left(closePatience))
 		c.mu.Lock()
 		for _, h := range held {
@@ -281,20 +317,20 @@ func (c *Client) Close() error {
 		c.mu.Unlock()
 	}
 	c.work.Done()
-	if !c.leaveHolds {
+	if !c.opts.LeaveHolds {
 		within(ended, left(doPatience))
 		err = cmp.Or(err, c.releaseHeld(c.unreleased(running), left(closePatience)))
 	}
 	if within(closed, left(closePatience)) {
 		err = cmp.Or(err, closeErr)
 	} else {
-		err = cmp.Or(err, errUnended)
+		err = cmp.Or(err, errStillRunning)
 	}
-	within(c.teller.told(), left(closePatience))
+	within(c.notifier.pending(), left(closePatience))
 	return err
 }
 
-var errUnended = fmt.Errorf("holdfast: close: something goes on after %v: a function that Do runs, a loop over Holds or a call of the store", closePatience)
+var errStillRunning = fmt.Errorf("holdfast: close: something goes on after %v: a function that Do runs, a loop over Holds or a call of the store", closePatience)
 
 // within waits for the channel, if there is one, to close and reports whether it
 // did in time.

@@ -47,7 +47,7 @@ const (
 )
 
 // hold makes the handle of a grant and puts it under the keep-alive.
-func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, error) {
+func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, error) {
 	h := &Hold{
 		client: c,
 		ref:    driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: g.Token},
@@ -59,14 +59,14 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 		deadline: c.deadlineOf(a.sent, a.q.TTL),
 		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
 	}
-	if a.unsure > 0 {
+	if a.unknown > 0 {
 		h.stray = a.heard + stray(a.q.TTL, a.q.TakeoverDelay)
 	}
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
 		c.holds[h.ref.HoldID] = h
-		if was, ok := c.taken[h.ref.HoldID]; ok && was.token == h.ref.Token {
+		if was, ok := c.revoked[h.ref.HoldID]; ok && was.token == h.ref.Token {
 			was.end(h)
 		}
 		c.arm(a.heard, h.due())
@@ -74,7 +74,7 @@ func (c *Client) hold(ctx context.Context, a *asker, g driver.Grant) (*Hold, err
 	}
 	c.mu.Unlock()
 	if closed {
-		a.unsure++
+		a.unknown++
 		a.abandon()
 		return nil, ErrClosed
 	}
@@ -118,7 +118,7 @@ func (h *Hold) Context() context.Context {
 // the work is done. A Lock with that ctx knows what it is done under: of the same
 // resource it is ErrHeld at once, for it would wait for itself.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx = context.WithValue(ctx, underKey{h.client}, &under{h, h.client.under(ctx)})
+	ctx = context.WithValue(ctx, bindingKey{h.client}, &binding{h, h.client.binding(ctx)})
 	bound, cancel := context.WithCancelCause(ctx)
 	own := h.Context()
 	if own.Err() != nil {
@@ -214,7 +214,7 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 // time is over, it returns the *LostError at once: what the store may have of it is
 // released in the background. It also does if another program has renewed or
 // retaken the lock by the same lock ID and holds it still.
-func (h *Hold) Unlock(ctx context.Context) error { return h.end(ctx, 0) }
+func (h *Hold) Unlock(ctx context.Context) error { return h.unlock(ctx, 0) }
 
 // UnlockAfter is Unlock, but the store goes on blocking the resource for that
 // long from now, or until the hold's end if that is earlier.
@@ -223,14 +223,14 @@ func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 		return fmt.Errorf("holdfast: unlock %q: %w: delay %v is not between 0 and 100 years",
 			h.ref.Resource, ErrInvalid, after)
 	}
-	return h.end(ctx, after.Truncate(time.Millisecond))
+	return h.unlock(ctx, after.Truncate(time.Millisecond))
 }
 
-func (h *Hold) end(ctx context.Context, after time.Duration) error {
+func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	c := h.client
 	c.mu.Lock()
-	shut := c.closed && (!h.inDo || c.leaveHolds)
-	c.give(h, ErrReleased)
+	shut := c.closed && (!h.inDo || c.opts.LeaveHolds)
+	c.endHold(h, ErrReleased)
 	switch {
 	case h.state == gone:
 		c.mu.Unlock()
@@ -258,8 +258,8 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	// Renewals have stopped and the holder knows before the store is told: one
 	// that is on its way finds no hold, or is harmless before the release.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
-	c.released(h, err)
 	c.mu.Lock()
+	c.released(h, err)
 	c.cleanStrays(h, after)
 	if endless && err != nil && !errors.Is(err, errRetaken) {
 		c.cleanEndless(h, after)
@@ -274,22 +274,22 @@ func (h *Hold) end(ctx context.Context, after time.Duration) error {
 	return wrap("unlock", h.ref.Resource, err)
 }
 
-// give gives up a live hold, or loses it if its time is over: the machine slept, or
+// endHold gives up a live hold, or loses it if its time is over: the machine slept, or
 // the timer is late. c.mu is held.
-func (c *Client) give(h *Hold, cause error) {
+func (c *Client) endHold(h *Hold, cause error) {
 	switch {
 	case h.state != live:
 	case c.clock() >= h.deadline:
 		c.lose(h, nil)
 	default:
-		c.drop(h, released, cause)
+		c.finish(h, released, cause)
 	}
 }
 
-// drop ends a live hold: it is out of the keep-alive and its context cancelled.
+// finish ends a live hold: it is out of the keep-alive and its context cancelled.
 // c.mu is held, and cancelling runs none of the user's code: what context.AfterFunc
 // was given gets a goroutine.
-func (c *Client) drop(h *Hold, to state, cause error) {
+func (c *Client) finish(h *Hold, to state, cause error) {
 	h.state, h.ended = to, cause
 	delete(c.holds, h.ref.HoldID)
 	if h.cancel != nil {
@@ -297,30 +297,28 @@ func (c *Client) drop(h *Hold, to state, cause error) {
 	}
 }
 
-// released notes the answer to a release. That of a hold which was lost is of no
-// interest: its end was told already.
+// released notes the answer to a release. If the hold was lost, its end was told
+// already. c.mu is held.
 func (c *Client) released(h *Hold, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	retaken := errors.Is(err, errRetaken)
 	if (err == nil || retaken) && h.state == released {
 		h.state = gone
 	}
-	c.nudgeFirst(h.ref.Resource)
+	c.inviteFirst(h.ref.Resource)
 	if h.state == lost {
 		return
 	}
 	switch {
 	case retaken:
-		c.warns("holdfast: released, but still held",
+		c.warn("holdfast: released, but still held",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 		err = h.lossBy(err)
 	case err != nil:
-		c.warns("holdfast: release not confirmed, the hold ends by itself",
+		c.warn("holdfast: release not confirmed, the hold ends by itself",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 	}
 	if c.trace.Released != nil {
-		c.teller.tell(func() { c.trace.Released(h, err) })
+		c.notifier.notify(func() { c.trace.Released(h, err) })
 	}
 }
 
@@ -339,9 +337,9 @@ func (c *Client) lose(h *Hold, cause error) {
 	}
 	loss := h.lossBy(cause)
 	h.loss = loss
-	c.drop(h, lost, loss)
-	c.warns("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
+	c.finish(h, lost, loss)
+	c.warn("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
 	if c.trace.Lost != nil {
-		c.teller.tell(func() { c.trace.Lost(h, loss) })
+		c.notifier.notify(func() { c.trace.Lost(h, loss) })
 	}
 }

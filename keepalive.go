@@ -23,9 +23,9 @@ const (
 	smallBatch = 16
 )
 
-// lookout is how long the timer sleeps at most: timers do not count the time that a
+// maxSleep is how long the timer sleeps at most: timers do not count the time that a
 // machine sleeps, the clock does.
-const lookout = time.Second
+const maxSleep = time.Second
 
 // foreverCheck is how often the holder of a hold without an end makes sure that
 // it still holds.
@@ -44,7 +44,7 @@ func (c *Client) arm(now, at time.Duration) {
 	if at == never || c.closed {
 		return
 	}
-	at = min(at, now+lookout)
+	at = min(at, now+maxSleep)
 	if c.timerAt != 0 && c.timerAt <= at {
 		return // it arms itself again
 	}
@@ -191,12 +191,12 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	}
 	c.arm(now, h.due())
 	if err != nil {
-		c.warns("holdfast: renewal without an answer, will repeat it",
+		c.warn("holdfast: renewal without an answer, will repeat it",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 		err = wrap("renew", h.ref.Resource, err)
 	}
 	if c.trace.Renewed != nil {
-		c.teller.tell(func() { c.trace.Renewed(h, err) })
+		c.notifier.notify(func() { c.trace.Renewed(h, err) })
 	}
 	return err
 }

@@ -3,8 +3,11 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Lock acquires the resource exclusively. If it is held it waits until ctx ends;
@@ -39,11 +42,11 @@ func (c *Client) TryRLock(ctx context.Context, resource string, o *LockOptions) 
 }
 
 func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOptions, wait bool) (*Hold, error) {
-	a, err := c.newAsker(resource, mode, o)
+	a, err := c.newAcquirer(resource, mode, o)
 	if err != nil {
 		return nil, wrap("lock", resource, err)
 	}
-	shares, err := c.nested(ctx, a.q)
+	shares, err := c.reentry(ctx, a.q)
 	if err != nil {
 		return nil, err
 	}
@@ -66,29 +69,29 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	}
 	if c.trace.Waited != nil && wait && a.waited() {
 		info := WaitInfo{Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err}
-		c.teller.tell(func() { c.trace.Waited(info) })
+		c.notifier.notify(func() { c.trace.Waited(info) })
 	}
 	if err != nil {
 		return nil, err
 	}
-	if c.logger != nil {
-		c.logs(ctx, slog.LevelDebug, "holdfast: lock acquired",
+	if c.opts.Logger != nil {
+		c.log(ctx, slog.LevelDebug, "holdfast: lock acquired",
 			"resource", resource, "lockID", h.ref.LockID, "token", h.ref.Token, "mode", mode)
 	}
 	if c.trace.Acquired != nil {
-		c.teller.tell(func() { c.trace.Acquired(h) })
+		c.notifier.notify(func() { c.trace.Acquired(h) })
 	}
 	if a.ttl == Forever {
-		if err := h.settle(ctx); err != nil {
+		if err := h.makeEndless(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return h, nil
 }
 
-// settle makes a first lease last forever. Without an answer the keep-alive goes
+// makeEndless makes a first lease last forever. Without an answer the keep-alive goes
 // on trying; without a keep-alive the lock is given back.
-func (h *Hold) settle(ctx context.Context) error {
+func (h *Hold) makeEndless(ctx context.Context) error {
 	err := h.Renew(ctx, Forever)
 	if err == nil || h.keep && !errors.Is(err, ErrLost) {
 		return nil
@@ -141,3 +144,54 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 	}()
 	return fn(bound)
 }
+
+// binding is what Do and Bind put into a ctx: the hold that the work with that ctx is
+// done under, and what the ctx was under before. Each Client has a key of its own.
+type binding struct {
+	hold  *Hold
+	outer *binding
+}
+
+type bindingKey struct{ client *Client }
+
+func (c *Client) binding(ctx context.Context) *binding {
+	u, _ := ctx.Value(bindingKey{c}).(*binding)
+	return u
+}
+
+// reentry looks whether work under a hold of the resource asks for it again. What
+// could not be granted before that work has ended is refused. A further shared
+// hold can: shares is then true.
+func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares bool, err error) {
+	var held []*Hold
+	refused := q.Mode == Exclusive
+	for u := c.binding(ctx); u != nil; u = u.outer {
+		if h := u.hold; h.ref.Resource == q.Resource && h.Left() > 0 {
+			held = append(held, h)
+			refused = refused || h.mode == Exclusive
+		}
+	}
+	if len(held) == 0 {
+		return false, nil
+	}
+	if !refused && (q.Limit == 0 || len(held) < q.Limit) {
+		return true, nil
+	}
+	e := &reentryError{HeldError{Resource: q.Resource, RetryAfter: driver.Unknown, BySelf: true}}
+	for _, h := range held {
+		e.held.Holders = append(e.held.Holders, Status{
+			Resource: h.ref.Resource, LockID: h.ref.LockID, HoldID: h.ref.HoldID, Mode: h.mode, Token: h.ref.Token,
+			Left: h.Left(),
+		})
+	}
+	return false, e
+}
+
+// reentryError is a *HeldError that says in what way one holds the resource oneself.
+type reentryError struct{ held HeldError }
+
+func (e *reentryError) Error() string {
+	return fmt.Sprintf("holdfast: %q is held: you hold it yourself, by the ctx that Do or Bind gave", e.held.Resource)
+}
+
+func (e *reentryError) Unwrap() error { return &e.held }

@@ -90,67 +90,45 @@ type LockOptions struct {
 // minRetention is the shortest Options.Retention.
 const minRetention = time.Minute
 
-// config is Options with all defaults in place.
+// config is what a Client makes of its Options.
 type config struct {
-	details    driver.Details
-	ttl        time.Duration
-	margin     time.Duration // 0: from the TTL
-	retention  time.Duration
-	noSweep    bool
-	poll       time.Duration
-	leaveHolds bool
-	logger     *slog.Logger // nil: none
-	trace      Trace
-	clock      func() time.Duration
-	invalid    error // what is wrong with a lock by these options alone
+	opts    Options // with all defaults in place
+	trace   Trace
+	clock   func() time.Duration
+	invalid error // what is wrong with a lock by these options alone
 }
 
 func newConfig(o *Options) config {
-	if o == nil {
-		o = &Options{}
+	var cfg config
+	if o != nil {
+		cfg.opts = *o
 	}
-	cfg := config{
-		details:    driver.Details{Owner: o.Owner, Host: o.Host},
-		ttl:        o.TTL,
-		margin:     o.Margin,
-		retention:  o.Retention,
-		noSweep:    o.NoSweep,
-		poll:       o.Poll,
-		leaveHolds: o.LeaveHolds,
-		logger:     o.Logger,
-		clock:      o.Clock,
+	o = &cfg.opts
+	if o.Owner == "" {
+		o.Owner = name(userName())
 	}
-	if cfg.details.Owner == "" {
-		cfg.details.Owner = name(userName())
-	}
-	if cfg.details.Host == "" {
+	if o.Host == "" {
 		host, _ := os.Hostname() // empty if it has none
-		cfg.details.Host = name(host)
+		o.Host = name(host)
 	}
-	if cfg.ttl == 0 {
-		cfg.ttl = DefaultTTL
-	}
-	if cfg.retention == 0 {
-		cfg.retention = 24 * time.Hour
-	}
-	if cfg.poll == 0 {
-		cfg.poll = pollLimit
-	}
+	o.TTL = cmp.Or(o.TTL, DefaultTTL)
+	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
+	o.Poll = cmp.Or(o.Poll, pollLimit)
 	if o.Trace != nil {
 		cfg.trace = *o.Trace
 	}
-	if cfg.clock == nil {
+	if cfg.clock = o.Clock; cfg.clock == nil {
 		cfg.clock = clock.New()
 	}
 	var q driver.AcquireRequest
 	switch cfg.invalid = cfg.request(&q, "any", Exclusive, &LockOptions{}); {
 	case cfg.invalid != nil:
-	case cfg.poll < time.Millisecond:
-		cfg.invalid = fmt.Errorf("%w: Poll %v is below 1ms", ErrInvalid, cfg.poll)
-	case cfg.retention < minRetention:
-		cfg.invalid = fmt.Errorf("%w: retention %v is below 1 min", ErrInvalid, cfg.retention)
+	case o.Poll < time.Millisecond:
+		cfg.invalid = fmt.Errorf("%w: Poll %v is below 1ms", ErrInvalid, o.Poll)
+	case o.Retention < minRetention:
+		cfg.invalid = fmt.Errorf("%w: retention %v is below 1 min", ErrInvalid, o.Retention)
 	default:
-		cfg.ttl = q.TTL // in whole milliseconds
+		o.TTL = q.TTL // in whole milliseconds
 	}
 	return cfg
 }
@@ -174,23 +152,18 @@ func userName() string {
 
 // request fills in the request of one lock. Its error wraps ErrInvalid.
 func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode, o *LockOptions) (err error) {
-	q.Resource, q.Mode, q.TTL, q.Details = resource, mode, cfg.ttl, cfg.details
+	var in LockOptions
 	if o != nil {
-		q.LockID = o.LockID
-		q.Limit = o.Limit
-		q.TakeoverDelay = o.TakeoverDelay.Truncate(time.Millisecond)
-		q.Details.Comment = o.Comment
-		if o.TTL != 0 {
-			q.TTL = o.TTL
-		}
-		if o.Owner != "" {
-			q.Details.Owner = o.Owner
-		}
-		if o.Host != "" {
-			q.Details.Host = o.Host
-		}
+		in = *o
 	}
-	q.HoldID = driver.NewHoldID()
+	*q = driver.AcquireRequest{
+		Resource: resource, LockID: in.LockID, HoldID: driver.NewHoldID(), Mode: mode, Limit: in.Limit,
+		TTL:           cmp.Or(in.TTL, cfg.opts.TTL),
+		TakeoverDelay: in.TakeoverDelay.Truncate(time.Millisecond),
+		Details: driver.Details{
+			Owner: cmp.Or(in.Owner, cfg.opts.Owner), Host: cmp.Or(in.Host, cfg.opts.Host), Comment: in.Comment,
+		},
+	}
 	if q.LockID == "" {
 		q.LockID = q.HoldID.String() // as random as any
 	}
@@ -223,8 +196,8 @@ func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
 
 // marginOf returns how long before its end a hold with that TTL counts as lost.
 func (cfg *config) marginOf(ttl time.Duration) time.Duration {
-	if cfg.margin != 0 {
-		return cfg.margin
+	if cfg.opts.Margin != 0 {
+		return cfg.opts.Margin
 	}
 	return DefaultMargin(ttl)
 }

@@ -145,6 +145,8 @@ func (c *Client) releaseHeld(held []*Hold, patience time.Duration) (first error)
 	}
 	rs := c.newReleases(refs, patience)
 	c.releaseAll(context.Background(), rs)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for i, r := range rs {
 		c.released(held[i], r.err)
 		if r.err != nil && first == nil {

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -27,9 +28,30 @@ const (
 	sweepMost = 1000
 )
 
+// Sweep drops expired holds and deletes the records of resources that have been
+// idle for Options.Retention: all of them, at once. It is housekeeping, which
+// Clients also do by themselves (Options.NoSweep): what is expired blocks nobody,
+// swept or not. Any client may do it at any time.
+func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
+	if c.opts.Retention < minRetention {
+		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.opts.Retention)
+	}
+	if err := c.start(ctx); err != nil {
+		return SweepResult{}, wrap("sweep", "", err)
+	}
+	defer c.work.Done()
+	ctx, cancel := c.untilClose(ctx)
+	defer cancel()
+	r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.opts.Retention})
+	if err != nil {
+		err = wrap("sweep", "", c.whyEnded(err))
+	}
+	return r, err
+}
+
 // sweeps reports whether the Client sweeps by itself.
 func (cfg *config) sweeps(store driver.Store) bool {
-	return !cfg.noSweep && store.Traits().Sweeps
+	return !cfg.opts.NoSweep && store.Traits().Sweeps
 }
 
 // planSweep sets the timer of the first sweep, if it is not set. c.mu is held.
@@ -62,22 +84,22 @@ func (c *Client) sweepInTurn() {
 // at once do no harm, and a lease of which nothing was heard ends by itself.
 func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 	q := driver.AcquireRequest{
-		Resource: SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease, Details: c.details,
+		Resource: SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease,
+		Details: driver.Details{Owner: c.opts.Owner, Host: c.opts.Host, Comment: "kept from one sweep to the next"},
 	}
 	q.LockID = q.HoldID.String()
-	q.Details.Comment = "kept from one sweep to the next"
 	g, err := c.store.Acquire(ctx, q)
 	if err != nil {
-		c.logs(ctx, slog.LevelDebug, "holdfast: not swept", "reason", err)
+		c.log(ctx, slog.LevelDebug, "holdfast: not swept", "reason", err)
 		return sweepEvery
 	}
 	var all SweepResult
 	for {
-		r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.retention, Most: sweepMost})
+		r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.opts.Retention, Most: sweepMost})
 		all.Holds += r.Holds
 		all.Records += r.Records
 		if err != nil {
-			c.logs(ctx, slog.LevelDebug, "holdfast: sweep failed", "error", err)
+			c.log(ctx, slog.LevelDebug, "holdfast: sweep failed", "error", err)
 			return sweepEvery
 		}
 		if !r.More {
@@ -87,7 +109,7 @@ func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 			return sweepLease
 		}
 	}
-	c.logs(ctx, slog.LevelDebug, "holdfast: swept", "holds", all.Holds, "records", all.Records)
+	c.log(ctx, slog.LevelDebug, "holdfast: swept", "holds", all.Holds, "records", all.Records)
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 	_, _ = c.store.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: sweepEvery}})
 	return sweepEvery

@@ -1,48 +1,13 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
-
-// The terms that the client shares with its stores; see package driver.
-type (
-	// Mode is how a hold excludes others: Exclusive or Shared.
-	Mode = driver.Mode
-	// HoldID names one acquisition and no other.
-	HoldID = driver.HoldID
-	// Status is a hold as the store sees it.
-	Status = driver.Status
-	// Filter chooses holds; its zero value chooses all.
-	Filter = driver.Filter
-	// Traits are what a store promises.
-	Traits = driver.Traits
-	// SweepResult counts what a Sweep removed.
-	SweepResult = driver.SweepResult
-	// HeldError says who is in the way. It is ErrHeld.
-	HeldError = driver.HeldError
-)
-
-// The modes.
-const (
-	Exclusive = driver.Exclusive
-	Shared    = driver.Shared
-)
-
-// Forever is the TTL of a hold without an end; MaxTTL the longest finite one.
-const (
-	Forever = driver.Forever
-	MaxTTL  = driver.MaxTTL
-)
-
-// LimitUnknown is Status.Limit of a shared hold whose limit the store did not keep.
-const LimitUnknown = driver.LimitUnknown
-
-// ParseHoldID reads the 24 hex digits of a HoldID.
-func ParseHoldID(s string) (HoldID, error) { return driver.ParseHoldID(s) }
 
 // What an operation can end with. An error that is none of these means that the
 // outcome is unknown: the store gave no answer.
@@ -134,4 +99,24 @@ func answered(err error) bool {
 func permanent(err error) bool {
 	return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrInvalid) ||
 		errors.Is(err, ErrUnusable) || errors.Is(err, ErrDamaged)
+}
+
+// ctxError returns why ctx ended: an error that is both ctx.Err() and, if the
+// caller gave one, the cause.
+func ctxError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// endedWith returns why ctx ended, and what the last attempt came to if that is
+// more.
+func endedWith(ctx context.Context, err error) error {
+	end := ctxError(ctx)
+	if errors.Is(err, ctx.Err()) {
+		return end
+	}
+	return fmt.Errorf("%w; the last attempt: %w", end, err)
 }

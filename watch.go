@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// watcher is the subscription of one head of a line. Without a signal, the head
+// subscription is the subscription of one head of a line. Without a signal, the head
 // polls.
-type watcher struct {
+type subscription struct {
 	c        *Client
 	resource string
 	signal   <-chan struct{}
@@ -22,9 +22,9 @@ type watcher struct {
 }
 
 // start subscribes unless that is done or futile. It reports whether a
-// subscription has just become effective, so that the asker must ask again.
-func (w *watcher) start(ctx context.Context) bool {
-	if w.signal != nil || w.off || w.c.clock() < w.retryAt || w.c.deafWatches.Load() > 0 {
+// subscription has just become effective, so that the acquirer must ask again.
+func (w *subscription) start(ctx context.Context) bool {
+	if w.signal != nil || w.off || w.c.clock() < w.retryAt || w.c.hungWatches.Load() > 0 {
 		return false
 	}
 	store, ok := w.c.store.(driver.Watcher)
@@ -45,11 +45,14 @@ func (w *watcher) start(ctx context.Context) bool {
 			w.pauses = backoff{watchFirst, watchLimit}
 		}
 		w.retryAt = w.c.clock() + w.pauses.pause()
-		w.c.warns("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
+		w.c.warn("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
 	}
 	w.stop()
 	return false
 }
+
+// subscribeTimeout is how long a store may take to subscribe.
+const subscribeTimeout = 2 * time.Second
 
 var errNotWatching = fmt.Errorf("no subscription within %v", subscribeTimeout)
 
@@ -57,7 +60,7 @@ var errNotWatching = fmt.Errorf("no subscription within %v", subscribeTimeout)
 // lasts, and so the time that it may take is bounded apart. Nobody waits for longer,
 // even for a store that does not heed its ctx; as long as such a call goes on, the
 // Client polls and makes no other.
-func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan struct{}, error) {
+func (w *subscription) subscribe(ctx context.Context, store driver.Watcher) (<-chan struct{}, error) {
 	c := w.c
 	ctx, w.cancel = c.untilClose(ctx)
 	var signal <-chan struct{}
@@ -67,31 +70,31 @@ func (w *watcher) subscribe(ctx context.Context, store driver.Watcher) (<-chan s
 		defer close(answered)
 		signal, err = store.Watch(ctx, w.resource)
 	})
-	deaf := time.NewTimer(subscribeTimeout)
-	defer deaf.Stop()
+	timer := time.NewTimer(subscribeTimeout)
+	defer timer.Stop()
 	select {
 	case <-answered:
 		return signal, err
-	case <-deaf.C:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
 	w.cancel()
-	c.deafWatches.Add(1)
+	c.hungWatches.Add(1)
 	go func() {
 		<-answered
-		c.deafWatches.Add(-1)
+		c.hungWatches.Add(-1)
 	}()
 	return nil, errNotWatching
 }
 
 // ended notes that the store closed the channel: poll from now on.
-func (w *watcher) ended() {
+func (w *subscription) ended() {
 	w.stop()
 	w.off = true
 }
 
 // stop unsubscribes.
-func (w *watcher) stop() {
+func (w *subscription) stop() {
 	if w.cancel != nil {
 		w.cancel()
 	}

@@ -61,8 +61,8 @@ func TestLinesLeaveNothing(t *testing.T) {
 		time.Sleep(5*time.Second + copiesArrive + rememberOrphans)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if len(c.lines)+len(c.cleaner.orphans)+len(c.holds) != 0 {
-			t.Errorf("left: lines %v, orphans %v, holds %v", c.lines, c.cleaner.orphans, c.holds)
+		if len(c.queues)+len(c.cleaner.orphans)+len(c.holds) != 0 {
+			t.Errorf("left: lines %v, orphans %v, holds %v", c.queues, c.cleaner.orphans, c.holds)
 		}
 	})
 }

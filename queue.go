@@ -9,33 +9,33 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// line is the queue of a Client's askers for one resource, first come first
+// queue is that of a Client's acquirers for one resource, first come first
 // served over all modes. While the store refuses, only the first of them asks, so
 // that a thousand goroutines cost the store as much as one. Once it grants a
 // shared hold, those behind who ask for the same follow together: one for each
 // that was granted, so that no more are refused than were granted before.
-type line struct {
-	first, last *asker
+type queue struct {
+	first, last *acquirer
 	attempts    int           // begun so far
 	asked       time.Duration // when the last of them began or was answered
-	looking     bool          // the first is told already to ask once more, for others' sake
+	recheck     bool          // the first is told already to ask once more, for others' sake
 	heard       error         // by the last attempt: a *HeldError, or that there was no answer; nil: nothing yet
-	silent      time.Duration // since when there was no answer, if that is what was heard
+	silentSince time.Duration // since when there was no answer, if that is what was heard
 	granted     int           // shared holds since the last refusal
 }
 
-// place is that of an asker in its line.
+// place is that of an acquirer in its line.
 type place struct {
-	before, behind *asker
-	stood          bool          // behind another
-	came           int           // how many attempts its line had begun by then
-	since          time.Duration // when it came, if it stood
-	asking         bool          // it was let through, and has no answer yet
-	turn           chan struct{} // ask now; made when it first has to wait
-	own            *HeldError    // sent away, for the lock ID itself holds the resource
+	prev, next *acquirer
+	queued     bool          // behind another
+	came       int           // how many attempts its line had begun by then
+	since      time.Duration // when it came, if it stood
+	asking     bool          // it was let through, and has no answer yet
+	turn       chan struct{} // ask now; made when it first has to wait
+	own        *HeldError    // sent away, for the lock ID itself holds the resource
 }
 
-// invite lets the asker ask as soon as it waits. c.mu is held.
+// invite lets the acquirer ask as soon as it waits. c.mu is held.
 func (p *place) invite() {
 	if p.turn == nil {
 		p.turn = make(chan struct{}, 1)
@@ -46,88 +46,88 @@ func (p *place) invite() {
 	}
 }
 
-// enter puts the asker in line. The first may ask at once, and is told the number
+// enqueue puts the acquirer in line. The first may ask at once, and is told the number
 // of its attempt; the others have to wait for their turn.
-func (c *Client) enter(a *asker) (attempt int) {
+func (c *Client) enqueue(a *acquirer) (attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	resource := a.q.Resource
-	l := c.lines[resource]
+	l := c.queues[resource]
 	if l.first == nil {
-		c.lines[resource] = line{first: a, last: a, attempts: 1}
+		c.queues[resource] = queue{first: a, last: a, attempts: 1}
 		return 1
 	}
 	now := c.clock()
-	a.stood, a.came, a.since = true, l.attempts, now
+	a.queued, a.came, a.since = true, l.attempts, now
 	a.turn = make(chan struct{}, 1)
-	a.before, l.last.behind, l.last = l.last, a, a
-	if a.named && !l.looking {
+	a.prev, l.last.next, l.last = l.last, a, a
+	if a.named && !l.recheck {
 		// The lock ID may be the holder's own, as only a fresh refusal can tell, and
 		// that must not wait for the next try. But all who come within a step share it.
-		l.looking = true
+		l.recheck = true
 		var held *HeldError
-		if wait := l.asked + step - now; wait <= 0 || errors.As(l.heard, &held) && holds(held, a.q.LockID) {
+		if wait := l.asked + wakeInterval - now; wait <= 0 || errors.As(l.heard, &held) && holds(held, a.q.LockID) {
 			l.first.invite()
 		} else {
 			time.AfterFunc(wait, func() {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				c.nudgeFirst(resource)
+				c.inviteFirst(resource)
 			})
 		}
 	}
-	c.lines[resource] = l
+	c.queues[resource] = l
 	return 0
 }
 
-// takeTurn begins an attempt of an asker who waited, unless there is no use in it:
+// takeTurn begins an attempt of an acquirer who waited, unless there is no use in it:
 // its own lock ID has turned out to hold the resource, or the store gives no answer.
-func (c *Client) takeTurn(a *asker) (attempt int, err error) {
+func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.own != nil {
 		return 0, a.own
 	}
-	l, now := c.lines[a.q.Resource], c.clock()
+	l, now := c.queues[a.q.Resource], c.clock()
 	if l.hopeless(a, now) {
 		return 0, l.heard
 	}
 	a.asking = true
 	l.attempts++
-	l.asked, l.looking = now, false
-	c.lines[a.q.Resource] = l
+	l.asked, l.recheck = now, false
+	c.queues[a.q.Resource] = l
 	return l.attempts, nil
 }
 
-// hear notes what an attempt came to that was not granted. It reports whether the
-// asker is the first in line, and whether the store has been silent for too long.
-func (c *Client) hear(a *asker, attempt int, err error) (first, hopeless bool) {
+// noteAnswer notes what an attempt came to that was not granted. It reports whether the
+// acquirer is the first in line, and whether the store has been silent for too long.
+func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeless bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines[a.q.Resource]
+	l := c.queues[a.q.Resource]
 	if a.turn == nil {
 		a.turn = make(chan struct{}, 1)
 	}
 	a.asking = false
 	l.asked, l.granted = a.heard, 0
 	if !l.unanswered() {
-		l.silent = a.heard
+		l.silentSince = a.heard
 	}
 	l.heard = err
 	var held *HeldError
 	if errors.As(err, &held) {
-		c.sendAway(&l, a, attempt, held)
+		c.rejectOwn(&l, a, attempt, held)
 	}
-	c.lines[a.q.Resource] = l
+	c.queues[a.q.Resource] = l
 	return l.first == a, l.hopeless(a, a.heard)
 }
 
 // unanswered reports whether the last attempt was answered by no refusal.
-func (l *line) unanswered() bool { return l.heard != nil && !errors.Is(l.heard, ErrHeld) }
+func (l *queue) unanswered() bool { return l.heard != nil && !errors.Is(l.heard, ErrHeld) }
 
-// hopeless: the store has given no answer for as long as the asker is to bear.
-func (l *line) hopeless(a *asker, now time.Duration) bool {
-	return l.unanswered() && now-max(l.silent, a.since) >= patience(a.q.TTL)
+// hopeless: the store has given no answer for as long as the acquirer is to bear.
+func (l *queue) hopeless(a *acquirer, now time.Duration) bool {
+	return l.unanswered() && now-max(l.silentSince, a.since) >= patience(a.q.TTL)
 }
 
 // patience is how long attempts may go unanswered before a Lock gives up.
@@ -135,12 +135,12 @@ func patience(ttl time.Duration) time.Duration {
 	return min(max(ttl, time.Second), DefaultTTL)
 }
 
-// sendAway ends the wait of those whose own lock ID holds the resource: they would
+// rejectOwn ends the wait of those whose own lock ID holds the resource: they would
 // wait for themselves. Only those who came before the attempt was sent: for the
 // others the answer may be out of date. c.mu is held.
-func (c *Client) sendAway(l *line, heard *asker, attempt int, e *HeldError) {
+func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError) {
 	for w := l.first; w != nil; {
-		next := w.behind
+		next := w.next
 		if w != heard && w.named && !w.asking && w.came < attempt &&
 			holds(e, w.q.LockID) && !c.onlyOrphans(e, w.q.LockID) {
 			own := *e
@@ -158,18 +158,18 @@ func holds(e *HeldError, lockID string) bool {
 	return slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == lockID && s.Left != 0 })
 }
 
-// leave takes the asker out of the line and lets others step forward.
-func (c *Client) leave(a *asker, granted bool) {
+// dequeue takes the acquirer out of the line and lets others step forward.
+func (c *Client) dequeue(a *acquirer, granted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.own != nil {
 		return // it has left already
 	}
-	l := c.lines[a.q.Resource]
+	l := c.queues[a.q.Resource]
 	first := l.first == a
 	l.remove(a)
 	if l.first == nil {
-		delete(c.lines, a.q.Resource)
+		delete(c.queues, a.q.Resource)
 		return
 	}
 	if first {
@@ -177,14 +177,14 @@ func (c *Client) leave(a *asker, granted bool) {
 	}
 	if granted {
 		l.heard = &HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown} // by one of this Client
-		l.follow(a)
+		l.inviteShared(a)
 	}
-	c.lines[a.q.Resource] = l
+	c.queues[a.q.Resource] = l
 }
 
-// follow lets those at the head of the line ask who ask for the same shared hold
+// inviteShared lets those at the head of the line ask who ask for the same shared hold
 // as a, which was granted.
-func (l *line) follow(a *asker) {
+func (l *queue) inviteShared(a *acquirer) {
 	if a.q.Mode != Shared {
 		l.granted = 0
 		return
@@ -196,29 +196,29 @@ func (l *line) follow(a *asker) {
 			w.asking = true
 			w.invite()
 		}
-		w = w.behind
+		w = w.next
 	}
 }
 
-func (l *line) remove(a *asker) {
-	if a.before != nil {
-		a.before.behind = a.behind
+func (l *queue) remove(a *acquirer) {
+	if a.prev != nil {
+		a.prev.next = a.next
 	} else {
-		l.first = a.behind
+		l.first = a.next
 	}
-	if a.behind != nil {
-		a.behind.before = a.before
+	if a.next != nil {
+		a.next.prev = a.prev
 	} else {
-		l.last = a.before
+		l.last = a.prev
 	}
-	a.before, a.behind = nil, nil
+	a.prev, a.next = nil, nil
 }
 
-// notGranted is the error of a wait that ended because of cause: ErrHeld only if
+// waitError is the error of a wait that ended because of cause: ErrHeld only if
 // a refusal was the last that was heard in the line.
-func (c *Client) notGranted(a *asker, cause error) error {
+func (c *Client) waitError(a *acquirer, cause error) error {
 	c.mu.Lock()
-	heard := c.lines[a.q.Resource].heard
+	heard := c.queues[a.q.Resource].heard
 	c.mu.Unlock()
 	var held *HeldError
 	switch {
@@ -237,13 +237,13 @@ func (c *Client) notGranted(a *asker, cause error) error {
 	return cause
 }
 
-// nudgeFirst makes the first in line ask now: this Client itself gave the
+// inviteFirst makes the first in line ask now: this Client itself gave the
 // resource up, and need not be told so by the store. c.mu is held.
-func (c *Client) nudgeFirst(resource string) {
-	if len(c.lines) == 0 {
+func (c *Client) inviteFirst(resource string) {
+	if len(c.queues) == 0 {
 		return
 	}
-	if first := c.lines[resource].first; first != nil {
+	if first := c.queues[resource].first; first != nil {
 		first.invite()
 	}
 }

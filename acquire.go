@@ -1,0 +1,308 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// maxLate is how many grants in a row may come too late.
+const maxLate = 3
+
+// maxTries is how often a TryLock without an answer is sent.
+const maxTries = 3
+
+// How long a Lock waits before it tries again.
+const (
+	// pollFirst and pollLimit: where the store sends no signal.
+	pollFirst = 10 * time.Millisecond
+	pollLimit = 500 * time.Millisecond
+	// watchFirst and watchLimit: where it does, in case a signal is missed. A holder
+	// that dies is no such case: its end is known.
+	watchFirst = 5 * time.Second
+	watchLimit = 10 * time.Second
+)
+
+// acquirer is one Lock or TryLock under way.
+type acquirer struct {
+	c     *Client
+	q     driver.AcquireRequest // TTL: that of the lease asked for
+	ttl   time.Duration         // that of the lock: may be Forever
+	named bool                  // the caller chose the lock ID
+	keep  bool                  // keep alive
+
+	// sent is when the first attempt with the present hold ID was sent; tried
+	// says that there was one.
+	sent    time.Duration
+	heard   time.Duration // when the last attempt was answered
+	tried   bool
+	unknown int // attempts with that ID that may be applied, early or late, for nobody
+	late    int
+	warned  bool    // of limits that differ
+	first   attempt // here to save an allocation
+
+	place // guarded by c.mu
+}
+
+// newAcquirer checks the arguments.
+func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acquirer, error) {
+	a := &acquirer{c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
+	err := c.request(&a.q, resource, mode, o)
+	if err != nil {
+		return nil, err
+	}
+	a.ttl = a.q.TTL
+	if a.ttl == Forever {
+		// A lease without an end whose grant is never heard of would block
+		// forever: it begins as a finite one.
+		if a.q.TTL, err = c.validTTL(DefaultTTL); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// errLate: a grant came after the deadline of its hold. Ask again.
+var errLate = errors.New("granted too late")
+
+// once makes one attempt. The answer is a hold, a *HeldError, errLate, or another
+// error, for which answered tells whether the store gave it.
+//
+// While an attempt has no answer, the next one carries the same hold ID: if the
+// first was applied it gets the same grant. The deadline counts from the first.
+func (a *acquirer) once(ctx context.Context) (*Hold, error) {
+	if ctx.Err() != nil {
+		return nil, ctxError(ctx)
+	}
+	c := a.c
+	now := c.clock()
+	if a.unknown > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
+		a.abandon() // a grant under this ID could no longer be used
+	}
+	if a.unknown == 0 {
+		if a.tried {
+			a.q.HoldID = driver.NewHoldID()
+		}
+		a.sent, a.tried = now, true
+	}
+	call := &a.first
+	if call.client != nil {
+		call = new(attempt) // the store may still look at the one before
+	}
+	call.parent, call.client, call.timeout = ctx, c, attemptTimeout(a.q.TTL)
+	g, err := c.store.Acquire(call, a.q)
+	err = call.end(err)
+
+	a.heard = c.clock()
+	if c.trace.Attempt != nil {
+		info := AttemptInfo{Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode, Took: a.heard - now, Err: err}
+		c.notifier.notify(func() { c.trace.Attempt(info) })
+	}
+	switch {
+	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):
+		return c.hold(ctx, a, g)
+	case err == nil:
+		a.unknown++
+		return nil, a.tooLate(ctx)
+	case !answered(err):
+		a.unknown++
+		return nil, err
+	}
+	if a.unknown > 0 {
+		a.abandon() // an earlier attempt may still arrive
+	}
+	var held *HeldError
+	if errors.As(err, &held) {
+		a.late = 0
+		if held.BySelf {
+			c.mu.Lock()
+			held.BySelf = !c.onlyOrphans(held, a.q.LockID)
+			c.mu.Unlock()
+		}
+	}
+	return nil, err
+}
+
+// tooLate gives a late grant back and says whether to ask again.
+func (a *acquirer) tooLate(ctx context.Context) error {
+	select {
+	case <-a.abandon():
+	case <-ctx.Done():
+	}
+	if a.late++; a.late == maxLate {
+		return fmt.Errorf("%w: %d grants in a row took longer than the TTL of %v less its margin",
+			ErrTTLTooShort, maxLate, a.q.TTL)
+	}
+	return errLate
+}
+
+// abandon has the present hold ID cleaned up in the background and takes a new
+// one. The channel closes when the store was asked to for the first time.
+func (a *acquirer) abandon() <-chan struct{} {
+	asked := a.c.cleanUp(a.q, a.unknown)
+	a.q.HoldID = driver.NewHoldID()
+	a.tried, a.unknown = false, 0
+	return asked
+}
+
+// giveUp ends an acquirer that was not granted. err is the last attempt's error, if
+// it had no answer, or why the wait ended.
+func (a *acquirer) giveUp(err error) error {
+	if a.unknown > 0 {
+		a.abandon()
+	}
+	return wrap("lock", a.q.Resource, err)
+}
+
+// waited reports whether the resource could not be granted at once: the acquirer was
+// refused, or stood in line behind another.
+func (a *acquirer) waited() bool { return a.q.Waiting || a.queued }
+
+// try asks until there is an answer, maxTries times without one.
+func (a *acquirer) try(ctx context.Context) (*Hold, error) {
+	pauses := retries()
+	for n := 1; ; n++ {
+		h, err := a.once(ctx)
+		switch {
+		case err == nil:
+			return h, nil
+		case errors.Is(err, errLate):
+			continue
+		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
+			return nil, a.giveUp(a.c.whyEnded(err))
+		}
+		switch end := a.pause(ctx, pauses.pause(), &subscription{}); {
+		case errors.Is(end, ErrClosed):
+			return nil, a.giveUp(end)
+		case end != nil:
+			return nil, a.giveUp(endedWith(ctx, err))
+		}
+	}
+}
+
+// pause waits for the time to pass, for an invitation or a wake-up, or for the
+// end, in which case it says why.
+func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscription) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.turn:
+	case _, open := <-watch.signal:
+		if !open {
+			watch.ended()
+		}
+	case <-ctx.Done():
+		return ctxError(ctx)
+	case <-a.c.life.Done():
+		return ErrClosed
+	}
+	return nil
+}
+
+// wait asks until the resource is granted, in line with the Client's others.
+//
+// The first in line tries; if the resource is held, it subscribes, and only when
+// that is effective tries again, so that a release in between is not missed; then
+// it waits for a signal, the holders' end or the back-off, whichever is first. The
+// others wait until they are invited.
+func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
+	c := a.c
+	attempt := c.enqueue(a)
+	defer func() { c.dequeue(a, h != nil) }()
+	watch := subscription{c: c, resource: a.q.Resource}
+	defer watch.stop()
+	failures, polls, lookouts := retries(), backoff{min(pollFirst, c.opts.Poll), c.opts.Poll}, backoff{watchFirst, watchLimit}
+	pause := never
+	for stand := attempt == 0; ; attempt = 0 {
+		if stand {
+			if err := a.pause(ctx, pause, &watch); errors.Is(err, ErrClosed) {
+				return nil, a.giveUp(err)
+			} else if err != nil {
+				return nil, a.giveUp(c.waitError(a, err))
+			}
+		}
+		if attempt == 0 {
+			if attempt, err = c.takeTurn(a); err != nil {
+				return nil, a.giveUp(err)
+			}
+		}
+		h, err := a.once(ctx)
+		switch {
+		case err == nil:
+			return h, nil
+		case errors.Is(err, errLate):
+			stand = false
+			continue
+		case errors.Is(err, ErrTTLTooShort):
+			return nil, a.giveUp(err)
+		case c.life.Err() != nil && !answered(err):
+			return nil, a.giveUp(ErrClosed)
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			// It was cut off: this says nothing of the store.
+			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
+		}
+		first, hopeless := c.noteAnswer(a, attempt, err)
+		stand, pause = true, never
+		var held *HeldError
+		switch {
+		case errors.As(err, &held):
+			if held.BySelf {
+				return nil, a.giveUp(held)
+			}
+			a.warnOfLimit(held)
+			a.q.Waiting = true
+			failures = retries()
+			if !first {
+				continue
+			}
+			if watch.start(ctx) {
+				stand = false
+				continue
+			}
+			// A hint of 0 is none, or a moment too short for the store to tell.
+			if pause = polls.pause(); watch.signal != nil && held.RetryAfter != 0 {
+				pause = c.alignWake(lookouts.pause())
+			}
+			if held.RetryAfter > 0 && held.RetryAfter != Forever {
+				// It counts from the store's answer and is a moment old, so this is late
+				// rather than early. The ms covers what the store rounds off.
+				pause = min(pause, held.RetryAfter+time.Millisecond)
+			}
+		case permanent(err), hopeless:
+			return nil, a.giveUp(err)
+		case ctx.Err() != nil:
+			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
+		default:
+			c.warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
+			if first {
+				pause = failures.pause()
+			}
+		}
+	}
+}
+
+// warnOfLimit says, once, that those who share the resource do not agree on how
+// many may: the wait may be long, or for ever.
+func (a *acquirer) warnOfLimit(held *HeldError) {
+	if held.LimitDiffers && !a.warned {
+		a.warned = true
+		a.c.warn("holdfast: waiting for shared holds with another limit", "resource", a.q.Resource,
+			"limit", a.q.Limit, "error", held)
+	}
+}
+
+// wakeInterval: a Client asks in vain, for what it is told of anyway, only at moments that
+// are so far apart. To wake up costs many times what asking costs, and so all that
+// is due by then shares it.
+const wakeInterval = time.Second
+
+// alignWake returns the pause made so much longer that it ends at such a moment. The
+// moments count from when the Client was made: others have others.
+func (c *Client) alignWake(pause time.Duration) time.Duration {
+	now := c.clock()
+	return (now + pause).Truncate(wakeInterval) + wakeInterval - now
+}
