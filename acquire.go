@@ -34,15 +34,13 @@ type acquirer struct {
 	named bool                  // the caller chose the lock ID
 	keep  bool                  // keep alive
 
-	// sent is when the first attempt with the present hold ID was sent; tried
-	// says that there was one.
-	sent    time.Duration
+	tried   bool          // with the present hold ID
+	sent    time.Duration // when the first of these attempts was sent
+	unknown int           // how many of them may be applied, now or later, with nobody to know
 	heard   time.Duration // when the last attempt was answered
-	tried   bool
-	unknown int // attempts with that ID that may be applied, early or late, for nobody
-	late    int
-	warned  bool    // of limits that differ
-	first   attempt // here to save an allocation
+	late    int           // grants in a row that came too late
+	warned  bool          // of limits that differ
+	first   attempt       // here to save an allocation
 
 	place // guarded by c.mu
 }
@@ -56,8 +54,8 @@ func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acqui
 	}
 	a.ttl = a.q.TTL
 	if a.ttl == Forever {
-		// A lease without an end whose grant is never heard of would block
-		// forever: it begins as a finite one.
+		// If the answer to its grant got lost, a lease without an end would block the
+		// resource forever. So it begins with a finite one.
 		if a.q.TTL, err = c.validTTL(DefaultTTL); err != nil {
 			return nil, err
 		}
@@ -65,14 +63,14 @@ func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acqui
 	return a, nil
 }
 
-// errLate: a grant came after the deadline of its hold. Ask again.
+// errLate: a grant came after the deadline of its hold. Another attempt may succeed.
 var errLate = errors.New("granted too late")
 
-// once makes one attempt. The answer is a hold, a *HeldError, errLate, or another
-// error, for which answered tells whether the store gave it.
+// once makes one attempt. It returns a hold, a *HeldError, errLate, or another error;
+// answered tells whether that is the store's answer.
 //
-// While an attempt has no answer, the next one carries the same hold ID: if the
-// first was applied it gets the same grant. The deadline counts from the first.
+// After an attempt without an answer, the next one carries the same hold ID: if the
+// first was applied, it gets the same grant. The deadline counts from the first.
 func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, ctxError(ctx)
@@ -126,7 +124,7 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 	return nil, err
 }
 
-// tooLate gives a late grant back and says whether to ask again.
+// tooLate gives a late grant back. It returns errLate if another attempt may help.
 func (a *acquirer) tooLate(ctx context.Context) error {
 	select {
 	case <-a.abandon():
@@ -139,8 +137,8 @@ func (a *acquirer) tooLate(ctx context.Context) error {
 	return errLate
 }
 
-// abandon has the present hold ID cleaned up in the background and takes a new
-// one. The channel closes when the store was asked to for the first time.
+// abandon starts the clean-up of the present hold ID in the background, and takes a
+// new one. The channel closes after the first release.
 func (a *acquirer) abandon() <-chan struct{} {
 	asked := a.c.cleanUp(a.q, a.unknown)
 	a.q.HoldID = driver.NewHoldID()
@@ -148,8 +146,8 @@ func (a *acquirer) abandon() <-chan struct{} {
 	return asked
 }
 
-// giveUp ends an acquirer that was not granted. err is the last attempt's error, if
-// it had no answer, or why the wait ended.
+// giveUp ends an acquirer that was not granted. err is the error of the last attempt,
+// or why the wait ended.
 func (a *acquirer) giveUp(err error) error {
 	if a.unknown > 0 {
 		a.abandon()
@@ -157,11 +155,10 @@ func (a *acquirer) giveUp(err error) error {
 	return wrap("lock", a.q.Resource, err)
 }
 
-// waited reports whether the resource could not be granted at once: the acquirer was
-// refused, or stood in line behind another.
+// waited reports whether the acquirer was refused, or queued behind another.
 func (a *acquirer) waited() bool { return a.q.Waiting || a.queued }
 
-// try asks until there is an answer, maxTries times without one.
+// try makes attempts until one is answered, and at most maxTries.
 func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 	pauses := retries()
 	for n := 1; ; n++ {
@@ -183,8 +180,8 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// pause waits for the time to pass, for an invitation or a wake-up, or for the
-// end, in which case it says why.
+// pause waits until the time has passed, for an invitation or for a wake-up. If the
+// wait is over instead, it returns why.
 func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscription) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -203,12 +200,12 @@ func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscripti
 	return nil
 }
 
-// wait asks until the resource is granted, in line with the Client's others.
+// wait tries until the resource is granted, in the Client's queue for it.
 //
-// The first in line tries; if the resource is held, it subscribes, and only when
-// that is effective tries again, so that a release in between is not missed; then
-// it waits for a signal, the holders' end or the back-off, whichever is first. The
-// others wait until they are invited.
+// The first of the queue tries. If the resource is held, it subscribes. When the
+// subscription is effective, it tries again, so that it does not miss a release in
+// between. Then it waits for a signal, the end of the holds or the back-off, whichever
+// is first. The others wait until they are invited.
 func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 	c := a.c
 	attempt := c.enqueue(a)
@@ -242,7 +239,7 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 		case c.life.Err() != nil && !answered(err):
 			return nil, a.giveUp(ErrClosed)
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			// It was cut off: this says nothing of the store.
+			// The caller's ctx cut it off: this says nothing about the store.
 			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
 		}
 		first, hopeless := c.noteAnswer(a, attempt, err)
@@ -263,13 +260,13 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 				stand = false
 				continue
 			}
-			// A hint of 0 is none, or a moment too short for the store to tell.
+			// A hint of 0 is no hint, or a time too short for the store to tell.
 			if pause = polls.pause(); watch.signal != nil && held.RetryAfter != 0 {
 				pause = c.alignWake(lookouts.pause())
 			}
 			if held.RetryAfter > 0 && held.RetryAfter != Forever {
-				// It counts from the store's answer and is a moment old, so this is late
-				// rather than early. The ms covers what the store rounds off.
+				// The hint counts from the store's answer, so this is rather late than
+				// early. The ms covers what the store rounds off.
 				pause = min(pause, held.RetryAfter+time.Millisecond)
 			}
 		case permanent(err), hopeless:
@@ -285,8 +282,8 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 	}
 }
 
-// warnOfLimit says, once, that those who share the resource do not agree on how
-// many may: the wait may be long, or for ever.
+// warnOfLimit warns once that holders and this acquirer disagree on the limit: the
+// wait may be long, or never end.
 func (a *acquirer) warnOfLimit(held *HeldError) {
 	if held.LimitDiffers && !a.warned {
 		a.warned = true
@@ -295,13 +292,13 @@ func (a *acquirer) warnOfLimit(held *HeldError) {
 	}
 }
 
-// wakeInterval: a Client asks in vain, for what it is told of anyway, only at moments that
-// are so far apart. To wake up costs many times what asking costs, and so all that
-// is due by then shares it.
+// wakeInterval is the time between two moments at which a Client looks, in case a
+// signal was missed. Waking the process costs many times what a look costs, so all
+// looks that are due share a moment.
 const wakeInterval = time.Second
 
-// alignWake returns the pause made so much longer that it ends at such a moment. The
-// moments count from when the Client was made: others have others.
+// alignWake lengthens the pause to end at such a moment. The moments differ between
+// Clients.
 func (c *Client) alignWake(pause time.Duration) time.Duration {
 	now := c.clock()
 	return (now + pause).Truncate(wakeInterval) + wakeInterval - now

@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Holds yields the holds in the store that the filter chooses: those that block,
-// unless Filter.Expired asks for more. It is not a snapshot: a hold that is there
-// throughout is yielded, others may be. It ends after the first error. Close waits
-// for the loop to end, so do not call it within. SweepResource is left out unless
-// the filter names it.
+// Holds yields the holds in the store that the filter chooses: those that block a
+// resource, and with Filter.Expired also others. It is not a snapshot: it yields a hold
+// that exists throughout, and may yield others. It ends after the first error. It leaves
+// out SweepResource unless the filter names it. Close waits for the loop to end, so do
+// not call Close within the loop.
 func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		for s, err := range c.all(ctx, f) {
@@ -29,7 +29,7 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	}
 }
 
-// all is Holds with SweepResource, too.
+// all is Holds including SweepResource.
 func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		if err := c.start(ctx); err != nil {
@@ -66,10 +66,9 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 
 // ReleaseID releases all holds of the lock ID, the newest first, and returns them
 // as they were before. Those of this Client end with ErrReleased. It is not
-// atomic over resources: it looks first, then releases what it saw, so a hold
-// granted in between stays. With an error, some may not be released; what is
-// certain not to be, for another program has retaken it by the same lock ID, is left
-// out.
+// atomic over resources: it lists the holds, then releases these, so a hold granted
+// in between stays. With an error, some may not be released. Holds that another program
+// has retaken with the same lock ID are not released and not returned.
 func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, wrap("release", lockID, err)
@@ -81,10 +80,9 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	return c.releaseListed(ctx, ss, func(h *Hold) { c.endHold(h, ErrReleased) })
 }
 
-// ForceRelease releases somebody's hold of the resource, or with the zero HoldID
-// all of them, and returns them as they were before. It is for operators: the
-// holder learns it only with its next renewal, after somebody else may have been
-// granted the resource.
+// ForceRelease releases a hold of the resource whoever has it, or all holds if holdID
+// is zero, and returns them as they were before. It is for operators: the holder learns
+// of it only by its next renewal, when the resource may already be granted to another.
 func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
 	if err := driver.ValidResource(resource); err != nil {
 		return nil, wrap("force release of", resource, err)
@@ -99,9 +97,8 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 	return c.releaseListed(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
 }
 
-// releaseListed releases the holds, after it has ended those that are this Client's
-// own: a holder in the same process knows before the store does. end is called with
-// c.mu held.
+// releaseListed releases the holds. It first ends those of this Client with end: a
+// holder in the same process knows before the store does. end is called with c.mu held.
 func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)) ([]Status, error) {
 	if len(ss) == 0 {
 		return nil, nil
@@ -118,7 +115,7 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 		if own[i] = c.holds[s.HoldID]; own[i] != nil {
 			end(own[i])
 		} else {
-			// It may be this Client's own all the same, if the grant is on its way.
+			// It may still be this Client's, if the answer to its acquire is on its way.
 			c.revoked[s.HoldID] = revoked{s.Token, end}
 		}
 	}
@@ -152,21 +149,21 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 	return gone, errors.Join(errs...)
 }
 
-// revoked is a hold that releaseListed released. A grant of it that is heard of later is
-// ended at once, and another one of the same hold ID, with another token, is not.
+// revoked is a hold that releaseListed released. If its grant arrives later, the hold
+// ends at once. A grant of the same hold ID with another token does not.
 type revoked struct {
 	token uint64
 	end   func(*Hold)
 }
 
-// rememberRevoked is for how long the answer to an acquire may still be on its way.
+// rememberRevoked is how long the answer to an acquire may be on its way.
 const rememberRevoked = 30 * time.Second
 
-// RenewID extends all live holds of the lock ID to ttl from now, or Forever; none
-// ends earlier than it would have. It returns those that were renewed, with the
-// time that they have left (at least, where the store cannot tell in the same
-// round trip), and an error that is ErrLost if there was none to renew. It is not
-// atomic over resources. With another error, some may not be renewed.
+// RenewID extends all live holds of the lock ID to ttl from now, or Forever, and
+// shortens none. It returns those that were renewed, with the time that they have left
+// (or at least have left, if the store cannot tell in the same round trip). The error
+// is ErrLost if there was no hold to renew. With another error, some may not be
+// renewed. RenewID is not atomic over resources.
 func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, wrap("renew", lockID, err)
@@ -197,7 +194,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 			c.mu.Lock()
 			for _, s := range part {
 				if h := c.holds[s.HoldID]; h != nil {
-					h.endless = true // though the answer may never come
+					h.endless = true // even if the answer never comes
 				}
 			}
 			c.mu.Unlock()
@@ -233,7 +230,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 	return renewed, errors.Join(errs...)
 }
 
-// lessElapsed is what remains of a time left after some time, at least 0.
+// lessElapsed returns what remains of left after that time, at least 0.
 func lessElapsed(left, elapsed time.Duration) time.Duration {
 	if left == Forever {
 		return Forever

@@ -68,6 +68,7 @@ type orphan struct {
 	pause   time.Duration // before the next release
 	over    bool          // it is only remembered, until it is due
 	asked   chan struct{} // closed after the first release
+	told    bool          // asked is closed
 }
 
 // endsBy is what ends a clean-up before its time. The later ones are stricter.
@@ -79,19 +80,11 @@ const (
 	byTime                  // several attempts may be, one after another
 )
 
-// closeAsked closes asked.
-func (o *orphan) closeAsked() {
-	if !o.wasAsked() {
+// tell tells those that wait for the first release.
+func (o *orphan) tell() {
+	if !o.told {
+		o.told = true
 		close(o.asked)
-	}
-}
-
-func (o *orphan) wasAsked() bool {
-	select {
-	case <-o.asked:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -200,7 +193,7 @@ func (k *cleaner) letGo() {
 		if victim == nil || victim.endless {
 			victim = o
 		}
-		if o.wasAsked() && !o.endless {
+		if o.told && !o.endless {
 			victim = o
 			break
 		}
@@ -208,7 +201,7 @@ func (k *cleaner) letGo() {
 			break
 		}
 	}
-	victim.closeAsked()
+	victim.tell()
 	delete(k.orphans, victim.q.HoldID)
 }
 
@@ -273,7 +266,7 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 
 // released notes that a release was sent then, and decides when the next is due.
 func (o *orphan) released(sent, now time.Duration) {
-	o.closeAsked()
+	o.tell()
 	o.endless = o.endless && !o.answered()
 	switch {
 	case !o.answered() && sent < o.end():
@@ -309,7 +302,7 @@ func (c *Client) cleanLast() {
 		c.mu.Lock()
 		var left []*orphan
 		for _, o := range k.orphans {
-			o.closeAsked()
+			o.tell()
 			if o.over {
 				continue
 			}

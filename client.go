@@ -59,33 +59,33 @@ type Client struct {
 	initDone  atomic.Bool
 	life      context.Context // ends with Close
 	endLife   context.CancelFunc
-	work      sync.WaitGroup // whatever uses the store; grows only while not closed
+	work      sync.WaitGroup // all that uses the store; once closed, only work adds to it
 	closeDone chan struct{}
 	created   time.Time
 	notifier  notifier
 
-	hungWatches atomic.Int32 // calls of Watch that go on though nobody waits for them
+	hungWatches atomic.Int32 // calls of Watch that go on and that nobody waits for
 
-	// mu guards what follows, all fields of Hold below its own mark, and is
-	// never held across I/O or a call of the user's code.
+	// mu guards what follows, and the fields of Hold that say so. It is never held
+	// across I/O or a call of the user's code.
 	mu      sync.Mutex
 	closed  bool
-	initRun *initRun         // under way, or nil
+	initRun *initRun         // the one under way, or nil
 	holds   map[HoldID]*Hold // the live ones
 	queues  map[string]queue // by resource
 	cleaner cleaner
-	revoked map[HoldID]revoked // by ReleaseID and ForceRelease, a while ago
+	revoked map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
 	timer   *time.Timer
 	timerAt time.Duration // when it fires; 0: it is not set
 	sweeper *time.Timer   // made with the first grant, if the Client sweeps
 	batch   int           // how many holds are renewed in one request
-	shrunk  bool          // batch, since the last tick
+	shrunk  bool          // batch has shrunk since the last tick
 	cleanBy time.Duration // when clean-ups end, by elapsed, once the Client is closed
 }
 
-// New returns a Client of the store. Nothing is sent yet; what the store must
-// prepare or check is done before the first operation. Close does not close the
-// store: it may serve other clients.
+// New returns a Client of the store. It sends nothing: the first operation makes the
+// store prepare and check what it needs. Close does not close the store, which may
+// serve other clients.
 func New(store driver.Store, opts *Options) *Client {
 	c := &Client{
 		config:    newConfig(opts),
@@ -103,10 +103,10 @@ func New(store driver.Store, opts *Options) *Client {
 	return c
 }
 
-// Open returns a Client of the store that the URL names, prepared and checked.
-// The URL's scheme is known if the store's package is imported. Close closes the
-// store as well. Options that no lock could be taken with, or that no sweep would
-// go by, are ErrInvalid here, before anything is sent.
+// Open returns a Client of the store that the URL names, after the store has prepared
+// and checked what it needs. Importing a store's package makes its URL schemes known.
+// Close closes the store as well. Open fails with ErrInvalid, before it sends anything,
+// if the options allow no lock or no sweep.
 func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
 	if cfg := newConfig(opts); cfg.invalid != nil {
 		return nil, wrap("open store", "", cfg.invalid)
@@ -118,27 +118,27 @@ func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) 
 	c := New(store, opts)
 	c.owned = true
 	if err := c.ready(ctx); err != nil {
-		_ = c.Close() // nothing is held; what matters is why Init failed
+		_ = c.Close() // nothing is held; the caller needs the error of Init
 		return nil, wrap("open store", "", err)
 	}
 	return c, nil
 }
 
-// initRun is one run of the store's Init, for all who wait for it.
+// initRun is one run of the store's Init, for all callers that wait for it.
 type initRun struct {
 	done chan struct{}
 	err  error
 }
 
-// initTimeout is how long an Init may take. What a store does in it may be
-// repeated, so that one that was cut off goes on with the next.
+// initTimeout is how long an Init may take. Init can be repeated: the next one
+// continues what was cut off.
 const initTimeout = 10 * time.Second
 
 var errNotReady = fmt.Errorf("the store was not ready within %v", initTimeout)
 
-// ready waits until the store's Init has succeeded once. A run that fails is the
-// answer to all who waited for it; the next operation begins another, for the
-// reason may have been mended.
+// ready waits until the store's Init has succeeded once. The error of a run is
+// returned to all that waited for it. The next operation begins another run: what was
+// wrong may have been fixed.
 func (c *Client) ready(ctx context.Context) error {
 	if c.initDone.Load() {
 		return nil
@@ -149,7 +149,7 @@ func (c *Client) ready(ctx context.Context) error {
 		return nil
 	}
 	c.mu.Lock()
-	if c.initDone.Load() { // since the first look
+	if c.initDone.Load() {
 		c.mu.Unlock()
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *Client) ready(ctx context.Context) error {
 		run = &initRun{done: make(chan struct{})}
 		c.initRun = run
 		c.work.Add(1) // the caller is an operation that Close waits for
-		// Whoever began it may leave; the others still wait.
+		// Others may still wait when this caller's ctx has ended.
 		go c.runInit(context.WithoutCancel(ctx), store, run)
 	}
 	c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *Client) ready(ctx context.Context) error {
 	select {
 	case <-run.done:
 		return run.err
-	case <-timer.C: // its Init does not heed its ctx
+	case <-timer.C: // Init ignores its ctx
 		return errNotReady
 	case <-ctx.Done():
 		return ctxError(ctx)
@@ -187,7 +187,7 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 	switch {
 	case err == nil:
 		c.initDone.Store(true)
-		// Some stores know only now whether they can wake who waits.
+		// Some stores know only now whether they can wake waiters.
 		t := c.store.Traits()
 		c.log(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
@@ -202,16 +202,16 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 	close(run.done)
 }
 
-// untilClose returns ctx made to end also with the Client, for calls of the store
-// that are no attempts about one hold: they may take as long as ctx allows.
+// untilClose returns a copy of ctx that ends also with the Client. It is for calls of
+// the store that have no time-out of their own.
 func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(c.life, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// whyEnded returns the error of a call of the store, or ErrClosed if Close may
-// have cut it off.
+// whyEnded returns the error of a call of the store, or ErrClosed if Close may have
+// cut the call off.
 func (c *Client) whyEnded(err error) error {
 	if c.life.Err() != nil && !answered(err) {
 		return ErrClosed
@@ -219,8 +219,8 @@ func (c *Client) whyEnded(err error) error {
 	return err
 }
 
-// elapsed is for how long something takes: time.Since reads one clock of the
-// machine, time.Now two.
+// elapsed returns the time since New. It is cheaper than time.Now, which reads two
+// clocks.
 func (c *Client) elapsed() time.Duration { return time.Since(c.created) }
 
 // begin registers an operation that uses the store, so that Close waits for it.
@@ -235,7 +235,7 @@ func (c *Client) begin() error {
 	return nil
 }
 
-// start is begin, and makes sure that the ctx is alive and the store ready.
+// start is begin after a check of ctx, and waits until the store is ready.
 func (c *Client) start(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctxError(ctx)
@@ -253,20 +253,21 @@ func (c *Client) start(ctx context.Context) error {
 // Traits returns what the store promises.
 func (c *Client) Traits() Traits { return c.store.Traits() }
 
-// closePatience is how long Close takes at most, and doPatience how much of that
-// the functions get that Do runs.
+// closePatience is how long Close takes at most, and doPatience how long of that it
+// waits for the functions that Do runs.
 const (
 	closePatience = 5 * time.Second
 	doPatience    = 3 * time.Second
 )
 
-// Close ends the Client: waits end with ErrClosed, the contexts of holds are
-// cancelled with it, and what is held is released (or left, by option): what Do
-// runs is waited for first, for 3 s. Close takes at most 5 s. Its error says what
-// could not be released, which ends by itself, or that something goes on: a
-// function that Do runs, a loop over Holds, a call of the store; the store that
-// Open made is then closed when that has ended. So none of these should call it.
-// Closing again does nothing.
+// Close ends the Client: waits fail with ErrClosed, the contexts of holds end with it,
+// and Close releases what is held, or leaves it if Options.LeaveHolds says so. Close
+// first waits up to 3 s for the functions that Do runs, and takes at most 5 s in all.
+//
+// Its error says what could not be released, which ends by itself, or that something
+// goes on: a function that Do runs, a loop over Holds, or a call of the store. A store
+// that Open made is then closed when that has ended. So none of these should call
+// Close. Closing again does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -285,7 +286,7 @@ func (c *Client) Close() error {
 			held = append(held, h)
 		}
 	}
-	c.work.Add(1) // until all is there that is to be cleaned up
+	c.work.Add(1) // until the holds are released and their clean-ups have begun
 	c.cleanBy = began + cleanClosing
 	c.cleanLast()
 	for _, timer := range []*time.Timer{c.timer, c.sweeper} {
@@ -332,13 +333,13 @@ func (c *Client) Close() error {
 
 var errStillRunning = fmt.Errorf("holdfast: close: something goes on after %v: a function that Do runs, a loop over Holds or a call of the store", closePatience)
 
-// within waits for the channel, if there is one, to close and reports whether it
-// did in time.
+// within waits until the channel closes, and reports whether it did in time. A nil
+// channel counts as closed.
 func within(done <-chan struct{}, d time.Duration) bool {
 	if done == nil {
 		return true
 	}
-	if d <= 0 { // a timer that is over at once would be chosen as often as done
+	if d <= 0 { // select would choose a timer that has fired as often as done
 		select {
 		case <-done:
 			return true
@@ -356,7 +357,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// unreleased returns those of the holds that the store may have yet.
+// unreleased returns those of the holds that the store may still have.
 func (c *Client) unreleased(hs []*Hold) []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()

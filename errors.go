@@ -9,24 +9,23 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What an operation can end with. An error that is none of these means that the
-// outcome is unknown: the store gave no answer.
+// The errors of operations. Any other error means that the outcome is unknown: the
+// store gave no answer.
 var (
 	// ErrHeld: another hold is in the way. The error is a *HeldError.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the hold is no longer one's own. The error is a *LostError, and
-	// its cause is one of the next three.
+	// ErrLost: the hold has ended. The error is a *LostError, and its cause is one of
+	// the next three.
 	ErrLost = driver.ErrLost
-	// ErrExpired: the time of the hold ran out, because nothing renewed it or
-	// the process or the machine stood still.
+	// ErrExpired: the time of the hold ran out, because nothing renewed it, or the
+	// process or the machine was stopped.
 	ErrExpired = errors.New("its time ran out")
-	// ErrForced: the store no longer has the hold before its time: somebody
-	// released it by force, purged it, or the store lost its data or its clock
-	// stepped.
+	// ErrForced: the hold ended in the store before its time. Somebody released it by
+	// force or purged it, or the store lost its data or its clock stepped.
 	ErrForced = errors.New("the store no longer has it: released by force, or the store lost its data or its clock stepped")
-	// ErrUnreachable: no renewal got through in time.
+	// ErrUnreachable: the store confirmed no renewal in time.
 	ErrUnreachable = errors.New("no renewal got through in time")
-	// ErrReleased: the hold was given up by Unlock.
+	// ErrReleased: Unlock or ReleaseID released the hold.
 	ErrReleased = errors.New("holdfast: lock released")
 	// ErrClosed: the Client is closed.
 	ErrClosed = errors.New("holdfast: client closed")
@@ -34,19 +33,19 @@ var (
 	ErrUnsupported = driver.ErrUnsupported
 	// ErrInvalid: an argument is malformed. Nothing was sent.
 	ErrInvalid = driver.ErrInvalid
-	// ErrUnusable: the store cannot be used until somebody mends it.
+	// ErrUnusable: the store cannot be used until somebody fixes it.
 	ErrUnusable = driver.ErrUnusable
-	// ErrDamaged: a record in the store cannot be understood; it was left alone.
+	// ErrDamaged: a record in the store makes no sense. It was not changed.
 	ErrDamaged = driver.ErrDamaged
-	// ErrStale: a place that fencing tokens protect has seen a larger one, and
-	// refused. Helpers for such places return it.
+	// ErrStale: what fencing tokens protect has seen a larger token. The fence packages
+	// return it.
 	ErrStale = errors.New("stale fencing token")
-	// ErrTTLTooShort: three grants in a row came too late to be of use.
+	// ErrTTLTooShort: three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )
 
-// errRetaken: a hold was released, but its lock ID holds the resource all the same.
-// It is a kind of ErrForced: somebody else has decided over the hold.
+// errRetaken: a hold was released, but its lock ID still holds the resource. It is an
+// ErrForced: another program has replaced the hold.
 var errRetaken error = retakenError{}
 
 type retakenError struct{}
@@ -77,8 +76,8 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// wrap says what was being done, and to what if it has a name, when err came:
-// once, so an error that the package already began keeps its text.
+// wrap adds what was being done, and to what if that has a name. It returns an error
+// that has such a text already as it is.
 func wrap(what, name string, err error) error {
 	switch {
 	case strings.HasPrefix(err.Error(), "holdfast: "):
@@ -89,13 +88,13 @@ func wrap(what, name string, err error) error {
 	return fmt.Errorf("holdfast: %s %q: %w", what, name, err)
 }
 
-// answered reports whether err is a definite answer of the store, after which
-// the request is known not to have been applied.
+// answered reports whether err is a definite answer of the store: the request was not
+// applied.
 func answered(err error) bool {
 	return errors.Is(err, ErrHeld) || permanent(err)
 }
 
-// permanent reports whether asking again cannot help.
+// permanent reports whether a retry is useless.
 func permanent(err error) bool {
 	return errors.Is(err, ErrUnsupported) || errors.Is(err, ErrInvalid) ||
 		errors.Is(err, ErrUnusable) || errors.Is(err, ErrDamaged)
@@ -111,8 +110,7 @@ func ctxError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// endedWith returns why ctx ended, and what the last attempt came to if that is
-// more.
+// endedWith returns why ctx ended, and the error of the last attempt if that says more.
 func endedWith(ctx context.Context, err error) error {
 	end := ctxError(ctx)
 	if errors.Is(err, ctx.Err()) {

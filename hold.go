@@ -17,36 +17,36 @@ type Hold struct {
 	mode   Mode
 	keep   bool            // renewed by the Client
 	delay  time.Duration   // the takeover delay
-	stray  time.Duration   // until when an attempt without an answer may yet arrive; 0: there was none
+	stray  time.Duration   // when no earlier attempt can arrive any more; 0: there was none without an answer
 	parent context.Context // whose values Context carries
 
 	// Guarded by client.mu.
-	ctx      context.Context // made when somebody asks for it
+	ctx      context.Context // made by Context
 	cancel   context.CancelCauseFunc
 	ended    error // the cause of ctx, once the hold has ended
 	state    state
 	loss     error // *LostError, if lost
 	ttl      time.Duration
-	endless  bool          // the store was asked to keep it Forever, at some time
+	endless  bool          // a request to keep it Forever was sent at some time
 	deadline time.Duration // on the client's clock; final once it has passed
-	renewAt  time.Duration // when the keep-alive asks next
-	inFlight bool          // the keep-alive has asked and has no answer yet
+	renewAt  time.Duration // when the keep-alive renews it next
+	inFlight bool          // the keep-alive has sent a renewal that has no answer yet
 	failure  error         // of the last renewal, nil if it was answered
-	pauses   backoff       // between renewals that fail
-	inDo     bool          // Do runs its function, and releases afterwards
+	pauses   backoff       // after renewals that failed
+	inDo     bool          // Do runs its function, and releases it afterwards
 }
 
-// state of a Hold. From live it goes to released or lost and never back.
+// state of a Hold. It goes from live to released and gone, or to lost.
 type state uint8
 
 const (
 	live     state = iota
-	released       // given up here; the store may not know yet
-	gone           // given up, and the store knows
+	released       // by the holder; the store may not know yet
+	gone           // released, and the store knows
 	lost
 )
 
-// hold makes the handle of a grant and puts it under the keep-alive.
+// hold returns the Hold of a grant, which the keep-alive renews from now on.
 func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, error) {
 	h := &Hold{
 		client: c,
@@ -81,27 +81,27 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	return h, nil
 }
 
-// Resource is what is locked.
+// Resource returns the name of what is locked.
 func (h *Hold) Resource() string { return h.ref.Resource }
 
-// LockID is the lock ID that holds it.
+// LockID returns the lock ID that holds it.
 func (h *Hold) LockID() string { return h.ref.LockID }
 
-// ID names this acquisition and no other.
+// ID returns the hold ID, which names this acquisition and no other.
 func (h *Hold) ID() HoldID { return h.ref.HoldID }
 
-// Token is the fencing token: higher than that of every earlier hold of the
-// resource. Send it along with what is written under an exclusive lock, and let
-// the place that is written to refuse lower ones. 0 from a store without tokens.
+// Token returns the fencing token, which is higher than that of every earlier hold of
+// the resource. Send it with each write under an exclusive lock, and let the receiver
+// of the writes refuse lower tokens. It is 0 if the store has no tokens.
 func (h *Hold) Token() uint64 { return h.ref.Token }
 
-// Mode is Exclusive or Shared.
+// Mode returns Exclusive or Shared.
 func (h *Hold) Mode() Mode { return h.mode }
 
-// Context ends when the lock is no longer held: with ErrReleased by Unlock, with
-// a *LostError before the store can grant the resource to anybody else, or with
-// ErrClosed; context.Cause tells. It carries the values of the ctx that the lock
-// was acquired with, but not its end.
+// Context returns a context that ends when the lock is no longer held. Its
+// context.Cause is ErrReleased after Unlock, ErrClosed after Close, or a *LostError,
+// before the store can grant the resource to anybody else. The context has the values
+// of the ctx that the lock was acquired with, but does not end with that.
 func (h *Hold) Context() context.Context {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
@@ -114,9 +114,9 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Bind returns ctx made to end also when the hold does. Call the CancelFunc when
-// the work is done. A Lock with that ctx knows what it is done under: of the same
-// resource it is ErrHeld at once, for it would wait for itself.
+// Bind returns a copy of ctx that ends also when the hold does. Call the CancelFunc
+// when the work is done. A Lock of the same resource with that context fails with
+// ErrHeld at once, because it would wait for itself.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(ctx, bindingKey{h.client}, &binding{h, h.client.binding(ctx)})
 	bound, cancel := context.WithCancelCause(ctx)
@@ -131,8 +131,8 @@ func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Left returns how long until the hold counts as lost unless it is renewed: 0
-// if it is no longer held, Forever if it has no end.
+// Left returns the time until the hold counts as lost unless it is renewed. It is 0
+// if the lock is no longer held, and Forever if the hold has no end.
 func (h *Hold) Left() time.Duration {
 	c := h.client
 	c.mu.Lock()
@@ -146,10 +146,10 @@ func (h *Hold) Left() time.Duration {
 	return max(h.deadline-c.clock(), 0)
 }
 
-// Renew makes the hold live for ttl from now, or Forever; it never ends earlier
-// than it would have. Later keep-alives use this ttl; 0 means the one so far. It
-// fails with ErrReleased, with a *LostError, or, if the store does not answer,
-// with an error that leaves the hold as it was.
+// Renew makes the hold live for ttl from now, or Forever, but never shorter than
+// without it. Later keep-alives use this ttl; 0 means the present one. Renew fails
+// with ErrReleased, with a *LostError, or, if the store does not answer, with an error
+// that leaves the hold as it was.
 func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 	c := h.client
 	if ttl != 0 {
@@ -164,8 +164,8 @@ func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 	defer c.work.Done()
 	pauses := retries()
 	for n := 1; ; n++ {
-		asked, err := h.renewOnce(ctx, ttl)
-		if !asked || err == nil || errors.Is(err, ErrLost) || answered(err) || n == maxTries {
+		sent, err := h.renewOnce(ctx, ttl)
+		if !sent || err == nil || errors.Is(err, ErrLost) || answered(err) || n == maxTries {
 			return err
 		}
 		select {
@@ -177,8 +177,8 @@ func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// renewOnce asks once, unless the hold has ended.
-func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, err error) {
+// renewOnce sends one renewal, unless the hold has ended.
+func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (sent bool, err error) {
 	c := h.client
 	c.mu.Lock()
 	if ttl == 0 {
@@ -189,9 +189,9 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 		c.mu.Unlock()
 		return false, err
 	}
-	h.endless = h.endless || ttl == Forever // though the answer may never come
+	h.endless = h.endless || ttl == Forever // even if the answer never comes
 	c.mu.Unlock()
-	sent := c.clock()
+	began := c.clock()
 	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 	results, err := c.store.Renew(call, []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl}})
 	err = call.end(err)
@@ -201,23 +201,24 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (asked bool, er
 	if err == nil {
 		h.ttl = ttl
 	}
-	return true, c.renewed(h, ttl, sent, false, err)
+	return true, c.renewed(h, ttl, began, false, err)
 }
 
-// Unlock gives the lock up: its context ends, its renewal stops, and the store is
-// told. It does so even if ctx is dead, so that it can be deferred; of ctx only
-// the values are used. Requests without an answer are repeated for at most 5 s, or
-// until the hold ends anyway. An error then means that the hold may last until
-// its end in the store, and Unlock may be called again; one without an end is
-// released in the background as soon as the store answers, while the Client is
-// open. Of a lock that was released it returns nil. Of one that was lost, or whose
-// time is over, it returns the *LostError at once: what the store may have of it is
-// released in the background. It also does if another program has renewed or
-// retaken the lock by the same lock ID and holds it still.
+// Unlock releases the lock: it cancels the hold's context, stops the renewal and sends
+// the release to the store. Unlock uses only the values of ctx, so it can be deferred
+// and works after ctx has ended. It repeats a release without an answer for at most
+// 5 s, or until the hold ends anyway. An error then means that the hold may last until
+// its end in the store, and Unlock may be called again. A hold without an end is
+// released in the background as soon as the store answers, while the Client is open.
+//
+// Unlock returns nil if the lock was released before. If the lock was lost or its time
+// is over, Unlock returns the *LostError at once, and releases in the background what
+// the store may still have. It returns a *LostError as well if another program has
+// renewed or retaken the lock with the same lock ID and still holds it.
 func (h *Hold) Unlock(ctx context.Context) error { return h.unlock(ctx, 0) }
 
-// UnlockAfter is Unlock, but the store goes on blocking the resource for that
-// long from now, or until the hold's end if that is earlier.
+// UnlockAfter is like Unlock, but the store blocks the resource for that long from now,
+// or until the hold's end if that is earlier.
 func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 	if after < 0 || after > MaxTTL {
 		return fmt.Errorf("holdfast: unlock %q: %w: delay %v is not between 0 and 100 years",
@@ -252,11 +253,11 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	}
 	deadline, endless := h.deadline, h.endless
 	if o := c.cleaner.orphans[h.ref.HoldID]; o != nil {
-		o.from = max(o.from, c.clock()+after) // of an Unlock before, which failed
+		o.from = max(o.from, c.clock()+after) // it is of an earlier Unlock, which failed
 	}
 	c.mu.Unlock()
-	// Renewals have stopped and the holder knows before the store is told: one
-	// that is on its way finds no hold, or is harmless before the release.
+	// The renewals have stopped, and the holder knows before the store does. A renewal
+	// that is on its way finds no hold, or arrives before the release and does no harm.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.mu.Lock()
 	c.released(h, err)
@@ -274,8 +275,8 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	return wrap("unlock", h.ref.Resource, err)
 }
 
-// endHold gives up a live hold, or loses it if its time is over: the machine slept, or
-// the timer is late. c.mu is held.
+// endHold releases a live hold here, or loses it if its time is over: the machine
+// slept, or the timer is late. c.mu is held.
 func (c *Client) endHold(h *Hold, cause error) {
 	switch {
 	case h.state != live:
@@ -286,9 +287,9 @@ func (c *Client) endHold(h *Hold, cause error) {
 	}
 }
 
-// finish ends a live hold: it is out of the keep-alive and its context cancelled.
-// c.mu is held, and cancelling runs none of the user's code: what context.AfterFunc
-// was given gets a goroutine.
+// finish ends the keep-alive of a live hold and cancels its context. c.mu is held:
+// cancelling runs none of the user's code, because context.AfterFunc starts a
+// goroutine.
 func (c *Client) finish(h *Hold, to state, cause error) {
 	h.state, h.ended = to, cause
 	delete(c.holds, h.ref.HoldID)
@@ -326,8 +327,8 @@ func (h *Hold) lossBy(cause error) *LostError {
 	return &LostError{Resource: h.ref.Resource, LockID: h.ref.LockID, Token: h.ref.Token, Cause: cause}
 }
 
-// lose ends a hold that is no longer ours; without a cause, because it is past
-// its deadline. Later answers change nothing. c.mu is held.
+// lose ends a hold that is lost because of cause; nil means that its deadline has
+// passed. Later answers change nothing. c.mu is held.
 func (c *Client) lose(h *Hold, cause error) {
 	if h.state != live {
 		return

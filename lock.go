@@ -10,33 +10,32 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Lock acquires the resource exclusively. If it is held it waits until ctx ends;
-// the error is then ctx.Err(), and ErrHeld as well if a refusal was the last that
-// was heard. It does not wait for the same lock ID (HeldError.BySelf). A store that
-// gives no answer is asked again for about one TTL, at most 30 s.
+// Lock acquires the resource exclusively. If the resource is held, Lock waits until ctx
+// ends. The error is then ctx.Err(), and also ErrHeld if the store's last answer was a
+// refusal. Lock does not wait for a hold of the same lock ID (HeldError.BySelf). If the
+// store does not answer, Lock retries for about one TTL, at most 30 s.
 //
-// The ctx bounds the wait, not the lock: that lives until Unlock.
+// ctx bounds the wait, not the lock, which lives until Unlock.
 func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, true)
 }
 
-// TryLock is Lock that does not wait: ErrHeld tells that the resource is held.
-// It does not queue behind others of this Client who wait.
+// TryLock is like Lock but does not wait: it fails with ErrHeld if the resource is
+// held. It does not queue behind those of this Client that wait.
 func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, false)
 }
 
-// RLock is Lock in shared mode, up to LockOptions.Limit holds. It queues behind a
-// Lock of this Client that waits, even where it could be granted at once, so that
-// readers who come and go do not keep a writer of the same Client waiting for ever.
-// So do not take a shared hold twice: the second one would wait for that writer,
-// and the writer for the first.
+// RLock is like Lock in shared mode, for up to LockOptions.Limit holds. It queues behind
+// a waiting Lock of this Client, even if it could be granted at once: otherwise readers
+// that come and go could keep a writer waiting forever. So do not take a shared hold
+// twice: the second one would wait for that writer, and the writer for the first.
 func (c *Client) RLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, true)
 }
 
-// TryRLock is TryLock in shared mode, up to LockOptions.Limit holds. As it passes
-// those who wait, many of them can keep a writer waiting.
+// TryRLock is like TryLock in shared mode, for up to LockOptions.Limit holds. It does
+// not queue, so many of them can keep a writer waiting.
 func (c *Client) TryRLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, false)
 }
@@ -63,8 +62,8 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		h, err = a.try(ctx)
 	}
 	if wait && (!shares || errors.Is(err, ErrHeld)) {
-		// Whoever shares the resource already has tried first: who waits for it in
-		// line may be waiting for the very hold that this one is taken under.
+		// Work under a shared hold has tried first: the head of the queue may be
+		// waiting for that very hold.
 		h, err = a.wait(ctx)
 	}
 	if c.trace.Waited != nil && wait && a.waited() {
@@ -89,8 +88,8 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	return h, nil
 }
 
-// makeEndless makes a first lease last forever. Without an answer the keep-alive goes
-// on trying; without a keep-alive the lock is given back.
+// makeEndless renews the first lease to Forever. If the store does not answer, the
+// keep-alive retries; without a keep-alive, makeEndless releases the lock.
 func (h *Hold) makeEndless(ctx context.Context) error {
 	err := h.Renew(ctx, Forever)
 	if err == nil || h.keep && !errors.Is(err, ErrLost) {
@@ -103,12 +102,12 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 }
 
 // Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
-// the given one, ending also when the lock is lost. With it, the same resource
-// cannot be locked again: that is ErrHeld (HeldError.BySelf) at once.
+// derived from the given one and ends also when the lock is lost. To lock the same
+// resource again with it fails at once with ErrHeld (HeldError.BySelf).
 //
-// Do returns fn's error, joined with that of the lock if it ended before fn did
-// or could not be released: nil means that all of fn ran under the lock. If fn
-// panics the lock is released first.
+// Do returns fn's error, joined with the lock's error if the lock ended before fn did
+// or could not be released. nil means that all of fn ran under the lock. If fn panics,
+// Do releases the lock, and the panic goes on.
 func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) (err error) {
 	h, err := c.Lock(ctx, resource, o)
 	if err != nil {
@@ -132,7 +131,7 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 		h.inDo = false
 		c.mu.Unlock()
 		if unlockErr == nil {
-			unlockErr = early // given up by somebody else: ReleaseID, Close
+			unlockErr = early // ReleaseID or Close released it
 		}
 		switch {
 		case unlockErr == nil:
@@ -145,8 +144,8 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 	return fn(bound)
 }
 
-// binding is what Do and Bind put into a ctx: the hold that the work with that ctx is
-// done under, and what the ctx was under before. Each Client has a key of its own.
+// binding is the value that Do and Bind put into a ctx: the hold that it is bound to, and
+// the binding that it had before. Each Client has its own key.
 type binding struct {
 	hold  *Hold
 	outer *binding
@@ -159,9 +158,9 @@ func (c *Client) binding(ctx context.Context) *binding {
 	return u
 }
 
-// reentry looks whether work under a hold of the resource asks for it again. What
-// could not be granted before that work has ended is refused. A further shared
-// hold can: shares is then true.
+// reentry looks for holds of the resource that ctx is bound to. It refuses what could
+// not be granted before these holds end. A further shared hold can be granted: shares
+// is then true.
 func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares bool, err error) {
 	var held []*Hold
 	refused := q.Mode == Exclusive
@@ -187,7 +186,7 @@ func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares b
 	return false, e
 }
 
-// reentryError is a *HeldError that says in what way one holds the resource oneself.
+// reentryError is a *HeldError that says where the caller's own hold comes from.
 type reentryError struct{ held HeldError }
 
 func (e *reentryError) Error() string {

@@ -18,14 +18,14 @@ import (
 const DefaultTTL = 30 * time.Second
 
 // MinTTL is the shortest TTL that a Client accepts. In a busy program a timer may
-// fire a tenth of a second late: with a margin that covers it, a shorter TTL would
-// leave no time to renew.
+// fire a tenth of a second late. With a margin for that, a shorter TTL would leave no
+// time to renew.
 const MinTTL = 500 * time.Millisecond
 
 // minMargin is the smallest margin that a Client accepts.
 const minMargin = 50 * time.Millisecond
 
-// Options are those of a Client. Nil and the zero value are the defaults.
+// Options configure a Client. Nil and the zero value are the defaults.
 type Options struct {
 	// Owner and Host are shown to others as the holder's. Default: the name of
 	// the operating system's user, and the host's name.
@@ -49,8 +49,8 @@ type Options struct {
 	// of releasing it.
 	LeaveHolds bool
 	// Poll is the longest pause, on average, between two tries at a resource that
-	// is held, where the store cannot tell when it is free. Whoever asks more often
-	// gets the lock more often: beside programs that ask every 10 ms, ask as often.
+	// is held, if the store cannot tell when it is free. A program that tries more often
+	// gets the lock more often: set 10 ms beside programs that try every 10 ms.
 	// Default: 500 ms. At least 1 ms.
 	Poll time.Duration
 	// Logger gets warnings of renewals that fail and of losses, and debug lines
@@ -63,14 +63,14 @@ type Options struct {
 	Clock func() time.Duration
 }
 
-// LockOptions are those of one lock. Nil and the zero value are the defaults.
+// LockOptions configure one lock. Nil and the zero value are the defaults.
 type LockOptions struct {
 	// LockID groups locks: see Client.ReleaseID. Default: a random one. An ID
 	// guards against mistakes and is not a secret.
 	LockID string
-	// TTL, or Forever. Default: the Client's. What was asked for and given up is
-	// cleaned up for as long, but 5 minutes at most: a request that takes longer
-	// than that to arrive blocks the resource for a whole TTL.
+	// TTL, or Forever. Default: the Client's. An acquire that is given up is cleaned
+	// up for that long, but 5 minutes at most: a request that takes longer to arrive
+	// blocks the resource for a whole TTL.
 	TTL time.Duration
 	// Limit is how many shared holds there may be, this one included: a
 	// semaphore's permits. Default: no limit. Only RLock and TryRLock take it.
@@ -78,8 +78,8 @@ type LockOptions struct {
 	// with another, a request is refused with HeldError.LimitDiffers.
 	Limit int
 	// TakeoverDelay is how long the resource stays blocked after the hold
-	// expired, but not after it was released. For holders that need time to
-	// notice that they lost. Default: none.
+	// expired, but not after it was released. It gives holders time to notice that they
+	// lost the lock. Default: none.
 	TakeoverDelay time.Duration
 	// NoKeepAlive leaves the hold to its TTL instead of renewing it.
 	NoKeepAlive bool
@@ -133,8 +133,8 @@ func newConfig(o *Options) config {
 	return cfg
 }
 
-// name makes what the system is called into what a store takes: a user must not
-// be kept from locking by a strange name that nobody asked for.
+// name makes a name of the system's valid for stores: an odd user name or host name
+// must not make every lock fail.
 func name(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
 	if len(s) > driver.MaxName {
@@ -168,7 +168,7 @@ func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode,
 		q.LockID = q.HoldID.String() // as random as any
 	}
 	if o == nil {
-		// All but the resource is the Client's own, and was checked when it was made.
+		// The rest comes from the Client's options, which New has checked.
 		return cmp.Or(driver.ValidResource(resource), cfg.invalid)
 	}
 	if q.TTL, err = cfg.validTTL(q.TTL); err != nil {
@@ -211,9 +211,9 @@ func DefaultMargin(ttl time.Duration) time.Duration {
 // never is a deadline that does not come.
 const never = time.Duration(math.MaxInt64)
 
-// deadlineOf returns the local deadline of a hold that was granted or renewed by
-// a request sent then. It counts from before the request was sent, so the hold
-// cannot end in the store earlier, however late the answer came.
+// deadlineOf returns the local deadline of a hold after a grant or a renewal. It counts
+// from before the request was sent: however late the answer came, the hold does not end
+// in the store earlier.
 func (cfg *config) deadlineOf(sent, ttl time.Duration) time.Duration {
 	if ttl == Forever {
 		return never

@@ -9,33 +9,33 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// queue is that of a Client's acquirers for one resource, first come first
-// served over all modes. While the store refuses, only the first of them asks, so
-// that a thousand goroutines cost the store as much as one. Once it grants a
-// shared hold, those behind who ask for the same follow together: one for each
-// that was granted, so that no more are refused than were granted before.
+// queue holds a Client's acquirers of one resource: first come, first served, in all
+// modes. While the store refuses, only the first acquirer tries, so a thousand
+// goroutines cost the store as much as one. After a grant of a shared hold, those
+// next in the queue that want the same hold try together: as many as were granted
+// since the last refusal.
 type queue struct {
 	first, last *acquirer
 	attempts    int           // begun so far
-	asked       time.Duration // when the last of them began or was answered
-	recheck     bool          // the first is told already to ask once more, for others' sake
-	heard       error         // by the last attempt: a *HeldError, or that there was no answer; nil: nothing yet
-	silentSince time.Duration // since when there was no answer, if that is what was heard
+	asked       time.Duration // when the last attempt began or was answered
+	recheck     bool          // the first is to try once more on behalf of others
+	heard       error         // the last answer: a *HeldError, or the error of a call without one; nil: none yet
+	silentSince time.Duration // since when calls have had no answer, if heard says so
 	granted     int           // shared holds since the last refusal
 }
 
-// place is that of an acquirer in its line.
+// place is the place of an acquirer in its queue.
 type place struct {
 	prev, next *acquirer
-	queued     bool          // behind another
-	came       int           // how many attempts its line had begun by then
-	since      time.Duration // when it came, if it stood
-	asking     bool          // it was let through, and has no answer yet
-	turn       chan struct{} // ask now; made when it first has to wait
-	own        *HeldError    // sent away, for the lock ID itself holds the resource
+	queued     bool          // it came after another
+	came       int           // attempts of the queue that had begun when it came
+	since      time.Duration // when it came, if queued
+	asking     bool          // it was invited or tries, and has no answer yet
+	turn       chan struct{} // the invitation to try; made when it first has to wait
+	own        *HeldError    // set as it was removed: its own lock ID holds the resource
 }
 
-// invite lets the acquirer ask as soon as it waits. c.mu is held.
+// invite lets the acquirer try as soon as it waits. c.mu is held.
 func (p *place) invite() {
 	if p.turn == nil {
 		p.turn = make(chan struct{}, 1)
@@ -46,8 +46,8 @@ func (p *place) invite() {
 	}
 }
 
-// enqueue puts the acquirer in line. The first may ask at once, and is told the number
-// of its attempt; the others have to wait for their turn.
+// enqueue appends the acquirer to its queue. The first one may try at once, and gets
+// the number of its attempt. The others get 0 and wait for their turn.
 func (c *Client) enqueue(a *acquirer) (attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,9 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 	a.turn = make(chan struct{}, 1)
 	a.prev, l.last.next, l.last = l.last, a, a
 	if a.named && !l.recheck {
-		// The lock ID may be the holder's own, as only a fresh refusal can tell, and
-		// that must not wait for the next try. But all who come within a step share it.
+		// The holder may have the same lock ID. Only a new refusal can tell, and the
+		// acquirer must not wait long for it. Those that come within a wakeInterval
+		// share one.
 		l.recheck = true
 		var held *HeldError
 		if wait := l.asked + wakeInterval - now; wait <= 0 || errors.As(l.heard, &held) && holds(held, a.q.LockID) {
@@ -80,8 +81,8 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 	return 0
 }
 
-// takeTurn begins an attempt of an acquirer who waited, unless there is no use in it:
-// its own lock ID has turned out to hold the resource, or the store gives no answer.
+// takeTurn begins an attempt of an acquirer that waited. It fails if the attempt is
+// useless: its own lock ID holds the resource, or the store has long not answered.
 func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +100,8 @@ func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
 	return l.attempts, nil
 }
 
-// noteAnswer notes what an attempt came to that was not granted. It reports whether the
-// acquirer is the first in line, and whether the store has been silent for too long.
+// noteAnswer notes the error of an attempt. It reports whether the acquirer is the
+// first of its queue, and whether the store has been silent for too long.
 func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeless bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,10 +123,11 @@ func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeles
 	return l.first == a, l.hopeless(a, a.heard)
 }
 
-// unanswered reports whether the last attempt was answered by no refusal.
+// unanswered reports whether the last attempt had no answer.
 func (l *queue) unanswered() bool { return l.heard != nil && !errors.Is(l.heard, ErrHeld) }
 
-// hopeless: the store has given no answer for as long as the acquirer is to bear.
+// hopeless reports whether the acquirer has had no answer for as long as it waits for
+// one.
 func (l *queue) hopeless(a *acquirer, now time.Duration) bool {
 	return l.unanswered() && now-max(l.silentSince, a.since) >= patience(a.q.TTL)
 }
@@ -135,9 +137,9 @@ func patience(ttl time.Duration) time.Duration {
 	return min(max(ttl, time.Second), DefaultTTL)
 }
 
-// rejectOwn ends the wait of those whose own lock ID holds the resource: they would
-// wait for themselves. Only those who came before the attempt was sent: for the
-// others the answer may be out of date. c.mu is held.
+// rejectOwn ends the wait of acquirers whose own lock ID holds the resource: they would
+// wait for themselves. It leaves those that came after the attempt was sent: for them
+// the answer may be out of date. c.mu is held.
 func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError) {
 	for w := l.first; w != nil; {
 		next := w.next
@@ -153,17 +155,17 @@ func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError)
 	}
 }
 
-// holds reports whether a live hold of the lock ID is in the way.
+// holds reports whether the refusal names a live hold of the lock ID.
 func holds(e *HeldError, lockID string) bool {
 	return slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == lockID && s.Left != 0 })
 }
 
-// dequeue takes the acquirer out of the line and lets others step forward.
+// dequeue removes the acquirer from its queue and invites those whose turn it is.
 func (c *Client) dequeue(a *acquirer, granted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.own != nil {
-		return // it has left already
+		return // it was removed already
 	}
 	l := c.queues[a.q.Resource]
 	first := l.first == a
@@ -182,8 +184,8 @@ func (c *Client) dequeue(a *acquirer, granted bool) {
 	c.queues[a.q.Resource] = l
 }
 
-// inviteShared lets those at the head of the line ask who ask for the same shared hold
-// as a, which was granted.
+// inviteShared invites acquirers at the head of the queue that want the same shared
+// hold as a, which was granted.
 func (l *queue) inviteShared(a *acquirer) {
 	if a.q.Mode != Shared {
 		l.granted = 0
@@ -214,8 +216,8 @@ func (l *queue) remove(a *acquirer) {
 	a.prev, a.next = nil, nil
 }
 
-// waitError is the error of a wait that ended because of cause: ErrHeld only if
-// a refusal was the last that was heard in the line.
+// waitError returns the error of a wait that ended because of cause. It is ErrHeld
+// only if the last answer in the queue was a refusal.
 func (c *Client) waitError(a *acquirer, cause error) error {
 	c.mu.Lock()
 	heard := c.queues[a.q.Resource].heard
@@ -225,7 +227,7 @@ func (c *Client) waitError(a *acquirer, cause error) error {
 	case errors.As(heard, &held):
 		e := *held
 		e.Cause = cause
-		// Another may have heard it, of its own request.
+		// It may be the answer to another acquirer's request.
 		e.BySelf = false
 		e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool {
 			return a.q.LimitDiffers(s.Mode, s.Limit)
@@ -237,8 +239,8 @@ func (c *Client) waitError(a *acquirer, cause error) error {
 	return cause
 }
 
-// inviteFirst makes the first in line ask now: this Client itself gave the
-// resource up, and need not be told so by the store. c.mu is held.
+// inviteFirst invites the first acquirer of the resource: this Client itself gave the
+// resource up, and need not wait for the store to say so. c.mu is held.
 func (c *Client) inviteFirst(resource string) {
 	if len(c.queues) == 0 {
 		return

@@ -10,28 +10,27 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// SweepResource is what Clients hold in a store that they keep clean, from one sweep
-// to the next: see Options.NoSweep. Holds leaves it out unless it is asked for by
-// name.
+// SweepResource is the resource that a Client holds in its store from one background
+// sweep to the next: see Options.NoSweep. Holds leaves it out unless the filter names
+// it.
 const SweepResource = "holdfast/sweep"
 
-// A Client sweeps at a random moment of the hour after its first grant, and then once
-// an hour or less. So many programs that live for seconds sweep now and then
-// together, and one that takes no lock never does.
+// A Client sweeps at a random moment of the hour after its first grant, and then at
+// most once an hour. So of many programs that live for seconds, one sweeps now and
+// then, and a program that takes no lock never sweeps.
 const (
 	sweepEvery = time.Hour
-	// sweepLease is how long SweepResource is held by a Client that has not swept
-	// yet, or not to the end. One that is killed keeps others waiting no longer.
+	// sweepLease is how long a Client holds SweepResource before it has swept all. A
+	// Client that is killed blocks others no longer.
 	sweepLease = time.Minute
 	// sweepTime and sweepMost bound a sweep and each call of it.
 	sweepTime = 10 * time.Second
 	sweepMost = 1000
 )
 
-// Sweep drops expired holds and deletes the records of resources that have been
-// idle for Options.Retention: all of them, at once. It is housekeeping, which
-// Clients also do by themselves (Options.NoSweep): what is expired blocks nobody,
-// swept or not. Any client may do it at any time.
+// Sweep drops all expired holds and deletes the records of all resources that have
+// been idle for Options.Retention. Clients also sweep by themselves (Options.NoSweep).
+// An expired hold blocks nobody, swept or not. Any Client may sweep at any time.
 func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 	if c.opts.Retention < minRetention {
 		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.opts.Retention)
@@ -79,9 +78,9 @@ func (c *Client) sweepInTurn() {
 	}
 }
 
-// trySweep returns how long to wait before the next. Whatever it comes to is of no
-// consequence to anybody: what is left behind is swept the next time, two that sweep
-// at once do no harm, and a lease of which nothing was heard ends by itself.
+// trySweep sweeps and returns how long to wait before the next time. Failures do no
+// harm: the next sweep finds what is left, two sweeps at once are safe, and a lease
+// whose grant got lost ends by itself.
 func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 	q := driver.AcquireRequest{
 		Resource: SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease,

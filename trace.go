@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// Trace observes what a Client does. Functions that are nil are not called. They
-// are called one at a time, in the order in which things happened, by a goroutine
-// that also writes to Options.Logger and does nothing else: a little later than
-// what they tell of, and however long they take, no lock is delayed. If 10,000
-// calls wait, what comes on top is left out, and a warning says how much. Close
-// waits for them to return, within its 5 s, so they must not call it. One that
-// panics ends the program.
+// Trace observes what a Client does. Functions that are nil are not called. One
+// goroutine calls the others and Options.Logger, one call at a time, in the order in
+// which things happened and a little later. So they delay no lock, however long they
+// take. If 10,000 calls wait, further ones are left out, and a warning says how many.
+// Close waits for the calls, within its 5 s, so they must not call Close. A panic in a
+// function ends the program.
 type Trace struct {
 	// Attempt: a store answered, or did not answer, an acquire.
 	Attempt func(AttemptInfo)
@@ -63,7 +62,7 @@ type notifier struct {
 	done    chan struct{} // closed when nothing is left to call; nil: nothing is
 }
 
-// notify has the user's code called. It never waits, and may be called with
+// notify queues a call of the user's code. It never waits, and may be called with
 // Client.mu held.
 func (n *notifier) notify(call func()) {
 	n.mu.Lock()
@@ -122,8 +121,8 @@ func (n *notifier) pending() <-chan struct{} {
 	return n.done
 }
 
-// log has a line logged, with the present time. Whether anybody wants it is for
-// the user's Handler to say, and so it is not asked here.
+// log queues a log line with the present time. Handler.Enabled is the user's code as
+// well, so it is called later.
 func (c *Client) log(ctx context.Context, level slog.Level, text string, args ...any) {
 	if c.opts.Logger == nil {
 		return
@@ -133,7 +132,7 @@ func (c *Client) log(ctx context.Context, level slog.Level, text string, args ..
 	ctx = context.WithoutCancel(ctx)
 	c.notifier.notify(func() {
 		if h := c.opts.Logger.Handler(); h.Enabled(ctx, level) {
-			_ = h.Handle(ctx, r) // nobody is there to be told of its error
+			_ = h.Handle(ctx, r) // there is no caller to return the error to
 		}
 	})
 }
@@ -142,7 +141,7 @@ func (c *Client) warn(text string, args ...any) {
 	c.log(context.Background(), slog.LevelWarn, text, args...)
 }
 
-// sayLeftOut runs in the notifier.
+// sayLeftOut is called by the notifier.
 func (c *Client) sayLeftOut(n int) {
 	if c.opts.Logger != nil {
 		c.opts.Logger.Warn("holdfast: the Logger or the Trace is too slow, not all could be told", "leftOut", n)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// subscription is the subscription of one head of a line. Without a signal, the head
-// polls.
+// subscription is that of an acquirer at the head of its queue. Without a signal, the
+// acquirer polls.
 type subscription struct {
 	c        *Client
 	resource string
@@ -21,8 +21,8 @@ type subscription struct {
 	retryAt  time.Duration // after a subscription that failed
 }
 
-// start subscribes unless that is done or futile. It reports whether a
-// subscription has just become effective, so that the acquirer must ask again.
+// start subscribes unless that is done or useless. It reports whether the subscription
+// has just become effective, so that the acquirer must try again.
 func (w *subscription) start(ctx context.Context) bool {
 	if w.signal != nil || w.off || w.c.clock() < w.retryAt || w.c.hungWatches.Load() > 0 {
 		return false
@@ -56,10 +56,9 @@ const subscribeTimeout = 2 * time.Second
 
 var errNotWatching = fmt.Errorf("no subscription within %v", subscribeTimeout)
 
-// subscribe calls the store's Watch. The ctx is that of the subscription, which
-// lasts, and so the time that it may take is bounded apart. Nobody waits for longer,
-// even for a store that does not heed its ctx; as long as such a call goes on, the
-// Client polls and makes no other.
+// subscribe calls the store's Watch. Its ctx is that of the whole subscription, so a
+// timer bounds the call, even if the store ignores its ctx. While such a call goes on,
+// the Client polls and makes no other.
 func (w *subscription) subscribe(ctx context.Context, store driver.Watcher) (<-chan struct{}, error) {
 	c := w.c
 	ctx, w.cancel = c.untilClose(ctx)
@@ -87,7 +86,7 @@ func (w *subscription) subscribe(ctx context.Context, store driver.Watcher) (<-c
 	return nil, errNotWatching
 }
 
-// ended notes that the store closed the channel: poll from now on.
+// ended notes that the store has closed the channel: the acquirer polls from now on.
 func (w *subscription) ended() {
 	w.stop()
 	w.off = true
