@@ -20,11 +20,11 @@ type attempt struct {
 	by       time.Duration // a deadline to end at as well, 0: none
 	detached bool          // of the parent only the values count, and the Client may end
 
+	ended  bool
+	polls  int32 // calls of Err
 	mu     sync.Mutex
 	ctx    context.Context // nil until it is needed
 	cancel func()
-	polls  int // calls of Err
-	ended  bool
 }
 
 // made returns the context, which it makes if need be. a.mu is held.
