@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/eslock"
 )
 
-// maxTries bounds how often an Acquire begins anew, because what it was about to
-// extend went away or the index was missing.
+// maxTries bounds how often an Acquire starts again, because the hold that it was
+// about to extend went away or the index was missing.
 const maxTries = 5
 
 // heldError has the text that programs compare with.
@@ -23,50 +21,36 @@ type heldError struct{ by *driver.HeldError }
 func (heldError) Error() string   { return "lock held by other client" }
 func (e heldError) Unwrap() error { return e.by }
 
-// Acquire acquires the lock for that long, or extends it if the owner has it, and
-// returns at once: the error "lock held by other client" says that another owner
-// has it. The TTL is at least 1 ms and at most 100 years; what it has below a
-// millisecond is cut off. To extend never shortens: Expires says when it ends.
+// Acquire acquires the lock for the TTL, or extends it if the owner has it. It does
+// not wait: the error "lock held by other client" says that another owner has the
+// lock. The TTL is at least 1 ms and at most 100 years, and is truncated to
+// milliseconds. To extend never shortens: Expires says when the lock ends.
 //
 // The server has a third of the TTL to answer, at least 1 s and at most 10 s. The
-// first Acquire through a client has the server make or look at the index, and
-// compile the scripts, before that: in at most 10 s. After another error, which may come from a connection that failed, a lock that
-// was granted unheard is given back, if that is possible within five seconds: in
-// the background, if the first try fails or ctx has ended. One that was held
-// before lives on to its end.
+// first Acquire through a client makes or checks the index before that, and has the
+// server compile the scripts, in at most 10 s.
+//
+// After any other error, the server may have granted a lock that nobody heard of.
+// Acquire then releases it, and retries that in the background for five seconds. A
+// lock that was held before lives on to its end.
 func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	ref, err := l.ref()
-	if err == nil {
-		ttl, err = validTTL(ttl)
+	if err == nil && (ttl < time.Millisecond || ttl > driver.MaxTTL) {
+		err = fmt.Errorf("%w: TTL %v is not between 1 ms and 100 years", driver.ErrInvalid, ttl)
 	}
 	if err == nil {
 		err = ctx.Err()
 	}
+	s := l.state
+	if err == nil {
+		err = s.begin(ctx)
+	}
 	if err != nil {
 		return wrap("acquire", l.ID, err)
 	}
-	s := l.state
-	if err := s.begin(ctx); err != nil {
-		return wrap("acquire", ref.Resource, err)
-	}
 	defer s.done()
-	return l.acquire(ctx, ref, ttl)
-}
-
-func validTTL(ttl time.Duration) (time.Duration, error) {
-	if ttl < time.Millisecond || ttl > driver.MaxTTL {
-		return 0, fmt.Errorf("%w: TTL %v is not between 1 ms and 100 years", driver.ErrInvalid, ttl)
-	}
-	return ttl.Truncate(time.Millisecond), nil
-}
-
-// acquire is Acquire of what is valid. The turn is the caller's.
-func (l *Lock) acquire(ctx context.Context, ref driver.HoldRef, ttl time.Duration) error {
-	s := l.state
-	s.mu.Lock()
-	s.tried = true
-	s.mu.Unlock()
-	err := s.obtain(ctx, ref, ttl)
+	ttl = ttl.Truncate(time.Millisecond)
+	err = s.obtain(ctx, ref, ttl)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.show()
@@ -74,48 +58,51 @@ func (l *Lock) acquire(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 	switch {
 	case errors.As(err, &held):
 		return held // programs compare the text
-	case err != nil:
-		return wrap("acquire", ref.Resource, err)
-	case s.hold.over != not:
-		return wrap("acquire", ref.Resource, errors.New("it was released meanwhile"))
-	case !s.held():
-		// The owner still has it, but nobody could use that.
-		return wrap("acquire", ref.Resource, fmt.Errorf("the answer came when the lock was about to end: %w", holdfast.ErrTTLTooShort))
+	case err == nil && s.hold.over != not:
+		err = errors.New("it was released meanwhile")
+	case err == nil && s.safe() == 0:
+		err = fmt.Errorf("the answer came when the lock was about to end: %w", holdfast.ErrTTLTooShort)
 	}
-	s.keeping.nudge()
+	if err != nil {
+		return wrap("acquire", l.ID, err)
+	}
+	if s.keepAlive != nil {
+		s.keepAlive.timer.Reset(0) // the end has moved
+	}
 	return nil
 }
 
-// obtain extends what is held, joins what another Lock of the owner holds, or
-// asks for a new hold.
+// obtain extends the hold of this Lock, or of another Lock or program of the owner,
+// or acquires a new one.
 func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (err error) {
+	s.mu.Lock()
+	s.tried = true
+	s.mu.Unlock()
 	prepared := false
-	if !s.isPrepared() {
-		// A node that has just started needs longer for the scripts than a lock with a
-		// short TTL has.
-		err := s.prepare(ctx, firstUse)
-		if err != nil && !errors.Is(err, driver.ErrUnusable) { // whoever may not look may still lock
+	if !s.store.prepared.Load() {
+		err := s.store.prepare(ctx)
+		if err != nil && !errors.Is(err, driver.ErrUnusable) { // a user who may not look at the index may still lock
 			return err
 		}
 		prepared = err == nil
 	}
 	for range maxTries {
-		if own := s.own(ref); own != nil {
-			err = s.again(ctx, own, ttl)
+		call, cancel := context.WithTimeout(ctx, attemptTime(ttl))
+		if h := s.own(ref); h != nil {
+			err = s.extend(call, h, ttl)
 		} else {
-			err = s.grant(ctx, ref, ttl)
+			err = s.grant(ctx, call, ref, ttl)
 		}
-		var held *driver.HeldError
-		if errors.As(err, &held) {
-			err = s.join(ctx, held, ref, ttl)
-		}
+		cancel()
 		switch {
 		case errors.Is(err, driver.ErrUnusable) && !prepared:
-			// It was deleted meanwhile, or is to be mended.
-			if err := s.prepare(ctx, toPrepare); err != nil {
+			// The index was deleted, or something is wrong with it.
+			if err := s.store.prepare(ctx); err != nil {
 				return err
 			}
 			prepared = true
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			return fmt.Errorf("no answer within %v, the most for a lock of %v: %w", attemptTime(ttl), ttl, err)
 		case !errors.Is(err, driver.ErrLost):
 			return err
 		}
@@ -123,58 +110,11 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 	return err
 }
 
-const (
-	// toPrepare bounds how long it takes to make or to look at the index.
-	toPrepare = 30 * time.Second
-	// firstUse bounds that before the first lock.
-	firstUse = 10 * time.Second
-)
-
-func (s *state) prepare(ctx context.Context, within time.Duration) error {
-	call, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	if i, ok := s.store.(driver.Initializer); ok {
-		if err := i.Init(call); err != nil {
-			return err
-		}
-	}
-	prepared.add(s.client)
-	return nil
-}
-
-func (s *state) isPrepared() bool { return s.client == nil || prepared.has(s.client) }
-
-// prepared are the clients that the index was last prepared through: a program has
-// one or two, and makes many a Lock.
-var prepared clients
-
-type clients struct {
-	mu   sync.Mutex
-	last [8]eslock.Performer
-	next int
-}
-
-func (c *clients) has(client eslock.Performer) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Contains(c.last[:], client)
-}
-
-func (c *clients) add(client eslock.Performer) {
-	if client == nil || c.has(client) {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last[c.next%len(c.last)] = client
-	c.next++
-}
-
-// own returns the hold that may be extended, or nil.
+// own returns the hold of this Lock if it can be extended, or nil.
 func (s *state) own(ref driver.HoldRef) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.hold; h != nil && h.over == not && h.ref.Resource == ref.Resource && h.ref.LockID == ref.LockID {
+	if h := s.hold; s.safe() > 0 && h.ref.Resource == ref.Resource && h.ref.LockID == ref.LockID {
 		return h
 	}
 	return nil
@@ -186,132 +126,105 @@ func attemptTime(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
 
-// unanswered says of a request that found no answer in its time that it was not
-// the caller's ctx that ended.
-func unanswered(ctx context.Context, ttl time.Duration, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return fmt.Errorf("no answer within %v, the most for a lock of %v: %w", attemptTime(ttl), ttl, err)
+// grant acquires a new hold, or extends what the owner has by another Lock or
+// program. The request ends with call, what is left to do in the background with
+// ctx.
+func (s *state) grant(ctx, call context.Context, ref driver.HoldRef, ttl time.Duration) error {
+	ref.HoldID = driver.NewHoldID()
+	q := driver.AcquireRequest{Resource: ref.Resource, LockID: ref.LockID, HoldID: ref.HoldID, TTL: ttl}
+	sent, now := s.clock(), time.Now()
+	g, err := s.store.Acquire(call, q)
+	var held *driver.HeldError
+	switch {
+	case errors.As(err, &held):
+		return s.join(call, held, ref.LockID, ttl)
+	case err == nil:
+		ref.Token = g.Token
+		s.mu.Lock()
+		s.hold = &hold{ref: ref, ttl: ttl, acquired: now, expires: now.Add(ttl), end: sent + ttl}
+		s.mu.Unlock()
+	case !definite(err):
+		s.giveBack(ctx, ref)
 	}
 	return err
 }
 
-// grant asks for a new hold.
-func (s *state) grant(ctx context.Context, ref driver.HoldRef, ttl time.Duration) error {
-	q := driver.AcquireRequest{Resource: ref.Resource, LockID: ref.LockID, HoldID: driver.NewHoldID(), TTL: ttl}
-	ref.HoldID = q.HoldID
-	call, cancel := context.WithTimeout(ctx, attemptTime(ttl))
-	defer cancel()
-	sent, at := s.clock(), time.Now()
-	g, err := s.store.Acquire(call, q)
-	if err != nil {
-		if !definite(err) {
-			s.giveBack(ctx, ref, ttl)
-		}
-		return unanswered(ctx, ttl, err)
+// join extends what the owner has by another Lock or program.
+func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, ttl time.Duration) error {
+	i := slices.IndexFunc(held.Holders, func(h driver.Status) bool {
+		return h.LockID == owner && h.Mode == driver.Exclusive && h.Live() && !h.Released
+	})
+	if i < 0 {
+		return heldError{held}
 	}
-	ref.Token = g.Token
+	found := held.Holders[i]
 	s.mu.Lock()
-	s.hold = &hold{ref: ref, ttl: ttl, acquired: at, expires: at.Add(ttl), end: sent + ttl}
+	givenUp := slices.Contains(s.givenUp, found.HoldID)
 	s.mu.Unlock()
-	return nil
-}
-
-// join extends what the owner holds by another Lock or another program.
-func (s *state) join(ctx context.Context, held *driver.HeldError, ref driver.HoldRef, ttl time.Duration) error {
-	for _, h := range held.Holders {
-		if h.LockID != ref.LockID || h.Mode != driver.Exclusive || !h.Live() || h.Released {
-			continue
+	if givenUp {
+		// The release that may be on its way would meet it. A new hold is safe from that.
+		if _, err := s.store.releaseOne(ctx, found.Ref()); err != nil {
+			return err
 		}
-		s.mu.Lock()
-		_, late := s.given[h.HoldID]
-		s.mu.Unlock()
-		if late {
-			// This Lock gave it up: the release that may be on its way would meet it. A
-			// new hold is safe from that.
-			if _, err := s.releaseOnce(ctx, h.Ref()); err != nil {
-				return err
-			}
-			return driver.ErrLost
-		}
-		return s.again(ctx, &hold{ref: h.Ref(), acquired: h.Created}, ttl)
+		return driver.ErrLost
 	}
-	return heldError{held}
+	return s.extend(ctx, &hold{ref: found.Ref(), acquired: found.Created}, ttl)
 }
 
-// again extends the hold because the caller asks for it, be it past the deadline.
-func (s *state) again(ctx context.Context, h *hold, ttl time.Duration) error {
-	call, cancel := context.WithTimeout(ctx, attemptTime(ttl))
-	defer cancel()
-	x, err := s.renew(call, h.ref, ttl)
-	err = unanswered(ctx, ttl, err)
+// extend extends the hold of this Lock, or one that becomes it. A passed deadline
+// is final: an answer that comes after it does not revive what the holder may have
+// been told is gone.
+//
+// A program with es-distributed-lock and the same owner that extends the lock makes
+// a new hold of it, which has no ID. The owner still has the lock, so extend goes on
+// with that. A hold of any other program is not the owner's: others may have had the
+// lock in between.
+func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
+	sent, now, ref := s.clock(), time.Now(), h.ref
+	left, err := s.store.renewOne(ctx, ref, ttl)
+	if errors.Is(err, driver.ErrLost) && !ref.HoldID.IsZero() {
+		old := driver.HoldRef{Resource: ref.Resource, LockID: ref.LockID}
+		switch own, found, listErr := s.store.of(ctx, old); {
+		case listErr != nil:
+			err = listErr // it may be so: try again
+		case found && own.Ref() == old:
+			ref, sent, now = old, s.clock(), time.Now()
+			left, err = s.store.renewOne(ctx, old, ttl)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case h.over != not: // released meanwhile
-	case errors.Is(err, driver.ErrLost):
-		h.lose()
+	switch mine := h == s.hold; {
+	case mine && s.safe() == 0: // or released meanwhile
+		return driver.ErrLost
+	case mine && errors.Is(err, driver.ErrLost):
+		h.finish(lost)
 	case err == nil:
-		h.extend(x)
-		s.hold = h
+		s.hold, h.ref, h.ttl = h, ref, ttl
+		if sent+left > h.end { // a hold never ends earlier than it would have
+			h.end, h.expires = sent+left, now.Add(left)
+		}
 	}
 	return err
 }
 
-// extension is another end of a hold.
-type extension struct {
-	ttl, end time.Duration
-	expires  time.Time
-}
-
-// renew asks for one. Of a hold of es-distributed-lock the ref just says whose it
-// is.
-func (s *state) renew(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (extension, error) {
-	sent, at := s.clock(), time.Now()
-	results, err := s.store.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
-	if err == nil {
-		err = first(results, func(r driver.RenewResult) error { return r.Err })
-	}
-	if err != nil {
-		return extension{}, err
-	}
-	lives := ttl
-	if left := results[0].Left; left > ttl && left <= driver.MaxTTL {
-		lives = left // somebody of the owner asked for more
-	}
-	return extension{ttl, sent + lives, at.Add(lives)}, nil
-}
-
-// extend notes it. The hold never ends earlier than it would have. state.mu is
-// held.
-func (h *hold) extend(x extension) {
-	h.ttl = x.ttl
-	if x.end > h.end {
-		h.end, h.expires = x.end, x.expires
-	}
-}
-
-// lose notes that the hold is gone. state.mu is held.
-func (h *hold) lose() {
-	if h.over == not {
-		h.over = lost
-		h.shorten()
-	}
-}
-
-// first is the error of a batch of one. What is missing is unknown.
-func first[R any](results []R, errOf func(R) error) error {
-	if len(results) == 0 {
-		return errors.New("the store did not answer")
-	}
-	return errOf(results[0])
-}
-
-// definite reports whether err says that nothing was done.
-func definite(err error) bool {
-	for _, known := range []error{driver.ErrHeld, driver.ErrInvalid, driver.ErrUnsupported, driver.ErrUnusable, driver.ErrDamaged} {
-		if errors.Is(err, known) {
-			return true
+// giveBack releases what may have been granted unheard, or it would be in the way
+// of others. It waits until the server was asked once, or ctx ends, and goes on in
+// the background.
+func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
+	s.mu.Lock()
+	s.giveUp(ref.HoldID)
+	s.mu.Unlock()
+	asked := make(chan struct{})
+	go func() {
+		_, err := s.store.releaseOne(context.Background(), ref)
+		close(asked)
+		if err != nil && !definite(err) {
+			_, _ = s.release(ref, false) // what matters to the caller is why it was not granted
 		}
+	}()
+	select {
+	case <-asked:
+	case <-ctx.Done():
 	}
-	return false
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
@@ -16,44 +15,42 @@ import (
 	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
-// Lock is one lock of one owner. Its methods may be called concurrently; they act
-// one after the other, but for IsAcquired and IsReleased, which never wait. The
-// fields are for whoever calls the methods: read or set them only where no other
-// goroutine may be in a method of the same Lock. Make it with NewLock.
+// Lock is one lock of one owner. Make it with NewLock. Its methods may be called
+// concurrently: Acquire and Release act one after the other, IsAcquired and
+// IsReleased never wait. The methods set the fields: read or set them only while
+// no other goroutine is in a method of the same Lock.
 type Lock struct {
 	// ID names what is locked, and Owner who locks it: 1 to 1024 bytes of UTF-8
-	// without NUL each. Whoever has the same owner shares its locks. What IDs with
-	// %, # or ? mean is in the package's documentation.
+	// without NUL each. Locks with the same owner share what they hold. The
+	// package documentation says what IDs with %, # or ? mean.
 	ID    string `json:"-"`
 	Owner string `json:"owner"`
-	// Acquired is when the lock was granted, and Expires when it ends, or ended,
-	// unless it is extended: never later than the server has it. They are those of
-	// the last lock granted, as the last call of any method found them, on this
-	// machine's clock. An Acquire that fails leaves them as they are.
+	// Acquired is when the lock was granted. Expires is when it ends, or ended,
+	// unless it is extended; the server never ends it earlier. Both are those of
+	// the last lock granted, on this machine's clock, as the last call of a method
+	// found them. An Acquire that fails leaves them as they are.
 	Acquired time.Time `json:"acquired"`
 	Expires  time.Time `json:"expires"`
 
 	state *state // a pointer: copies of a Lock are the same lock
 }
 
-// state is all of a Lock that users do not see.
+// state is what users do not see of a Lock.
 type state struct {
-	store   driver.Store
-	client  eslock.Performer // nil where it cannot be told from others
-	invalid error            // why the store cannot be asked
+	store   *store
+	invalid error // why the store cannot be used
 	clock   func() time.Duration
-	turn    chan struct{} // holds one value: the turn to ask the store
+	turn    chan struct{} // holds one value while somebody uses the store
 
-	// mu guards what follows, and the fields of the Lock wherever methods touch
-	// them. It is never held across I/O.
-	mu      sync.Mutex
-	hold    *hold // the last one that was granted; nil: none was
-	tried   bool  // to acquire
-	keeping *keeping
-	// given are holds that were given up while it is not known whether the store
-	// heard of it, until they have ended for certain: a release that comes late
-	// would end whatever was built on them.
-	given map[driver.HoldID]time.Duration
+	// mu guards what follows, and the fields of the Lock while methods use them.
+	// It is never held across I/O.
+	mu        sync.Mutex
+	hold      *hold // the last one granted, or nil
+	tried     bool  // Acquire was called
+	keepAlive *keepAlive
+	// givenUp are the last holds whose release is not confirmed. A release that
+	// arrives late would end whatever was built on them.
+	givenUp []driver.HoldID
 }
 
 // hold is a lock that was granted. It is changed under state.mu.
@@ -62,34 +59,41 @@ type hold struct {
 	ttl      time.Duration
 	acquired time.Time
 	expires  time.Time     // end on the wall clock, for people
-	end      time.Duration // on the clock: the store has it at least until then
+	end      time.Duration // on state.clock: the store has the hold at least until then
 	over     over
 }
 
-// over is why a hold is none any more. What time has ended still is one: only
-// the store knows.
+// over is why a hold is over. One that has expired is not: only the store knows
+// whether it is still there.
 type over uint8
 
 const (
 	not      over = iota
-	lost          // the store says so
-	given         // released, while the store may not have heard of it
-	released      // released, and the store knows
+	lost          // the store no longer has it
+	given         // released; the store may not know yet
+	released      // released; the store knows
 )
 
-// safe is when the hold counts as lost unless it is extended: before its end, by
-// the margin that holdfast.Client has.
-func (h *hold) safe() time.Duration { return h.end - holdfast.DefaultMargin(h.ttl) }
+// safe is for how long the hold is held for certain: it counts as lost before its
+// end, by the margin that holdfast.Client has. state.mu is held.
+func (s *state) safe() time.Duration {
+	h := s.hold
+	if h == nil || h.over != not {
+		return 0
+	}
+	return max(h.end-holdfast.DefaultMargin(h.ttl)-s.clock(), 0)
+}
 
-// shorten makes expires true for a hold that has ended early.
-func (h *hold) shorten() {
+// finish notes why the hold is over. state.mu is held.
+func (h *hold) finish(why over) {
 	if now := time.Now(); now.Before(h.expires) {
 		h.expires = now
 	}
+	h.over = why
 }
 
-// process is the owner of all locks of this process that are given none.
-var process = newUUID()
+// defaultOwner is the owner of all Locks of this process that are given none.
+var defaultOwner = newUUID()
 
 // newUUID returns a random UUID, of version 4.
 func newUUID() string {
@@ -100,29 +104,24 @@ func newUUID() string {
 }
 
 // NewLock returns a Lock of what the ID names, in the index distributed-locks that
-// the client reaches. Nothing is sent. The owner is a random UUID that all locks
-// of this process have; see WithOwner.
+// the client reaches. It sends nothing. The owner is a random UUID that all Locks
+// of this process share; see WithOwner.
 //
 // The client may be one of Elasticsearch (go-elasticsearch v8 or v9) or OpenSearch
-// (opensearch-go v4), or whatever else has the method Perform.
+// (opensearch-go v4), or anything else that has the method Perform.
 func NewLock(client eslock.Performer, id string) *Lock {
-	l := newLock(eslock.New(client, &eslock.Options{OldClients: true}), id)
-	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		l.state.invalid = fmt.Errorf("%w: the client is nil", driver.ErrInvalid)
-	} else if v.Comparable() {
-		l.state.client = client
-	}
+	s, err := storeOf(client)
+	l := newLock(s, id)
+	l.state.invalid = err
 	return l
 }
 
-func newLock(store driver.Store, id string) *Lock {
-	return &Lock{ID: id, Owner: process, state: &state{
-		store: store, clock: clock.New(), turn: make(chan struct{}, 1), given: make(map[driver.HoldID]time.Duration),
-	}}
+func newLock(s *store, id string) *Lock {
+	return &Lock{ID: id, Owner: defaultOwner, state: &state{store: s, clock: clock.New(), turn: make(chan struct{}, 1)}}
 }
 
-// WithOwner sets the owner, and returns the same Lock. It is for a Lock that holds
-// nothing: what it has acquired before stays the former owner's.
+// WithOwner sets the owner, and returns the same Lock. Call it before Acquire:
+// what the Lock has acquired stays the former owner's.
 func (l *Lock) WithOwner(owner string) *Lock {
 	if l.state != nil {
 		l.state.mu.Lock()
@@ -132,9 +131,9 @@ func (l *Lock) WithOwner(owner string) *Lock {
 	return l
 }
 
-// IsAcquired reports whether the lock was acquired and is still held. Unless it is
-// extended it turns false before others can be granted the lock, by the margin
-// that holdfast.DefaultMargin returns.
+// IsAcquired reports whether the lock was acquired and is still held. Unless the
+// lock is extended, it turns false before others can be granted the lock, by the
+// margin that holdfast.DefaultMargin returns.
 func (l *Lock) IsAcquired() bool {
 	s := l.state
 	if s == nil {
@@ -143,12 +142,12 @@ func (l *Lock) IsAcquired() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.show()
-	return s.held()
+	return s.safe() > 0
 }
 
 // IsReleased reports whether the lock was released or lost, has expired, or was
-// never acquired. Neither this nor IsAcquired is true while it is not known
-// whether a release was heard of, or between IsAcquired's early end and the lock's.
+// never acquired. It and IsAcquired are both false while nobody knows whether the
+// server got a release, and between IsAcquired's early end and the lock's end.
 func (l *Lock) IsReleased() bool {
 	s := l.state
 	if s == nil {
@@ -161,17 +160,14 @@ func (l *Lock) IsReleased() bool {
 	return h == nil || h.over == lost || h.over == released || s.clock() >= h.end
 }
 
-// held reports whether the hold is one's own for certain. s.mu is held.
-func (s *state) held() bool { return s.hold != nil && s.hold.over == not && s.clock() < s.hold.safe() }
-
-// show sets the fields. l.state.mu is held.
+// show sets the fields. state.mu is held.
 func (l *Lock) show() {
 	if h := l.state.hold; h != nil && (!l.Acquired.Equal(h.acquired) || !l.Expires.Equal(h.expires)) {
 		l.Acquired, l.Expires = h.acquired, h.expires
 	}
 }
 
-// ref returns the names as they are now, if they can be asked for.
+// ref returns the resource and the lock ID, which ID and Owner are now.
 func (l *Lock) ref() (driver.HoldRef, error) {
 	if l.state == nil {
 		return driver.HoldRef{}, fmt.Errorf("%w: NewLock did not make this Lock", driver.ErrInvalid)
@@ -188,15 +184,15 @@ func (l *Lock) ref() (driver.HoldRef, error) {
 	if err := cmp.Or(l.state.invalid, r.Validate()); err != nil {
 		return r, err
 	}
-	old, err := esdoc.Old(l.ID)
+	resource, err := esdoc.Old(l.ID)
 	if err != nil {
 		return r, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	r.Resource = old
+	r.Resource = resource
 	return r, nil
 }
 
-// begin waits for the turn.
+// begin waits for the turn to use the store. done ends it.
 func (s *state) begin(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:

@@ -66,7 +66,7 @@ func (b *bench) heal() {
 	clear(b.faults)
 }
 
-func (b *bench) lock(owner string) *Lock { return newLock(b, "r").WithOwner(owner) }
+func (b *bench) lock(owner string) *Lock { return newLock(&store{Store: b}, "r").WithOwner(owner) }
 
 // acquired is a Lock that has it.
 func (b *bench) acquired(owner string, ttl time.Duration) *Lock {
@@ -263,7 +263,7 @@ func TestInvalid(t *testing.T) {
 		ctx := t.Context()
 		dead, cancel := context.WithCancel(ctx)
 		cancel()
-		named := func(id, owner string) *Lock { return newLock(b, id).WithOwner(owner) }
+		named := func(id, owner string) *Lock { return newLock(&store{Store: b}, id).WithOwner(owner) }
 		long := strings.Repeat("n", 1025)
 		errs := map[string]error{
 			"TTL 0":           b.lock("me").Acquire(ctx, 0),
@@ -307,7 +307,7 @@ type bothNil struct{ eslock.Performer }
 func TestPrepared(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		p := &unprepared{Store: b}
-		l := newLock(p, "r")
+		l := newLock(&store{Store: p}, "r")
 		b.must(l.Release())
 		b.must(l.Acquire(t.Context(), time.Hour))
 		b.must(l.Acquire(t.Context(), time.Hour))

@@ -238,7 +238,7 @@ func TestGivenIsForgotten(t *testing.T) {
 			b.must(l.Release())
 			time.Sleep(10 * time.Second)
 		}
-		if n := len(l.state.given); n > 10 {
+		if n := len(l.state.givenUp); n > 10 {
 			t.Errorf("%d are remembered", n)
 		}
 	})

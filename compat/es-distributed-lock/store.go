@@ -1,0 +1,117 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+)
+
+// store is what all Locks use that were made with the same client.
+type store struct {
+	driver.Store
+	prepared atomic.Bool // the index was made or checked
+}
+
+// toPrepare bounds how long it takes to make or to check the index. A node that
+// has just started needs longer to compile the scripts than a lock with a short
+// TTL has.
+const toPrepare = 10 * time.Second
+
+func (s *store) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, toPrepare)
+	defer cancel()
+	if i, ok := s.Store.(driver.Initializer); ok {
+		if err := i.Init(ctx); err != nil {
+			return err
+		}
+	}
+	s.prepared.Store(true)
+	return nil
+}
+
+// renewOne extends one hold, and returns how long it has left: at least the TTL.
+func (s *store) renewOne(ctx context.Context, ref driver.HoldRef, ttl time.Duration) (left time.Duration, err error) {
+	results, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(results) == 0:
+		return 0, errNoAnswer
+	case results[0].Left > ttl && results[0].Left <= driver.MaxTTL:
+		ttl = results[0].Left // another Lock or program of the owner asked for more
+	}
+	return ttl, results[0].Err
+}
+
+// releaseOne releases one hold, and reports whether it was there.
+func (s *store) releaseOne(ctx context.Context, ref driver.HoldRef) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience/2) // leaves room for another try
+	defer cancel()
+	results, err := s.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+	switch {
+	case err != nil:
+		return false, err
+	case len(results) == 0:
+		return false, errNoAnswer
+	}
+	return results[0].Found, results[0].Err
+}
+
+// of returns the hold that the owner has, if it is exclusive.
+func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, found bool, err error) {
+	for h, err := range s.List(ctx, driver.Filter{Resource: owner.Resource, LockID: owner.LockID}) {
+		if err != nil || h.Mode == driver.Exclusive {
+			return h, err == nil, err
+		}
+	}
+	return h, false, nil
+}
+
+var errNoAnswer = errors.New("the store did not answer")
+
+// definite reports whether err says that nothing was done.
+func definite(err error) bool {
+	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) ||
+		errors.Is(err, driver.ErrUnusable) || errors.Is(err, driver.ErrDamaged)
+}
+
+// recent are the stores of the clients that Locks were last made with: a program
+// has one or two clients, and makes many Locks.
+var recent struct {
+	mu   sync.Mutex
+	next int
+	of   [8]struct {
+		client eslock.Performer
+		store  *store
+	}
+}
+
+// storeOf returns the store of the client.
+func storeOf(client eslock.Performer) (*store, error) {
+	made := &store{Store: eslock.New(client, &eslock.Options{OldClients: true})}
+	v := reflect.ValueOf(client)
+	switch {
+	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
+		return made, fmt.Errorf("%w: the client is nil", driver.ErrInvalid)
+	case !v.Comparable():
+		return made, nil
+	}
+	recent.mu.Lock()
+	defer recent.mu.Unlock()
+	for _, r := range recent.of {
+		if r.client == client {
+			return r.store, nil
+		}
+	}
+	r := &recent.of[recent.next%len(recent.of)]
+	r.client, r.store = client, made
+	recent.next++
+	return made, nil
+}
