@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,21 +47,14 @@ func (s *Store) Init(ctx context.Context) error {
 	return s.chooseWakeUps(ctx)
 }
 
-// ensureLayout refuses a collection in which others lock in documents of another
-// layout. They would find free what is held here, and the other way round. One
-// document shows it, for whoever locks there uses the collection for nothing else.
+// ensureLayout refuses a collection in which programs lock in documents of another
+// layout: they and this store would not see each other's locks.
 func (s *Store) ensureLayout(ctx context.Context) error {
-	doc, err := s.coll.FindOne(ctx, obj(), options.FindOne())
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil
-	}
-	if err != nil {
-		return s.coll.Wrap(err)
-	}
-	if name, ok := mongokit.KindOf(doc); ok && name != "" {
+	name, ok, err := s.coll.Kind(ctx)
+	if ok && name != "" {
 		return s.coll.Unusable(fmt.Sprintf("its documents are locks of another layout: use package compat/mongodoc, or layout=%s in the URL", name), nil)
 	}
-	return nil
+	return err
 }
 
 func (s *Store) ensureIndexes(ctx context.Context) error {

@@ -2,7 +2,6 @@ package mongodoc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,19 +46,12 @@ func (s *Store) Init(ctx context.Context) error {
 	return nil
 }
 
-// ensureLayout refuses a collection in which others lock in documents of another
-// layout, as one document shows.
+// ensureLayout refuses a collection in which programs lock in documents of another
+// layout.
 func (s *Store) ensureLayout(ctx context.Context) error {
-	doc, err := s.coll.FindOne(ctx, obj(), options.FindOne())
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil
-	}
-	if err != nil {
-		return s.coll.Wrap(err)
-	}
-	switch name, ok := mongokit.KindOf(doc); {
-	case !ok || name == s.kind:
-		return nil
+	switch name, ok, err := s.coll.Kind(ctx); {
+	case err != nil || !ok || name == s.kind:
+		return err
 	case name == "":
 		return s.coll.Unusable("its documents are those of package mongolock: use that, or a URL without layout", nil)
 	default:
