@@ -2,13 +2,11 @@ package cli
 
 import (
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
@@ -61,14 +59,11 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		if err := j.SetResource(resource); err != nil {
 			return err
 		}
-		// What is wrong with the command is found out before a store is asked.
+		// First, so that no store is asked for a command that cannot run.
 		if err := j.Find(); err != nil {
 			return err
 		}
 		if j.Store, err = store(); err != nil {
-			return err
-		}
-		if err := j.NotNested(os.Getenv(env.HeldVariable)); err != nil {
 			return err
 		}
 		return j.Run(cmd.Context())

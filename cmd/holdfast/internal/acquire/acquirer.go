@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// How long to wait before a store that gave no answer is asked again.
+// The first and the longest pause before a store that gave no answer is asked again.
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 5 * time.Second
@@ -26,66 +26,66 @@ type acquirer struct {
 	client *holdfast.Client // nil: the store has not been opened yet
 	line   *waitLine
 
-	mu     sync.Mutex // of what follows: the Trace is told by a goroutine of its own
+	mu     sync.Mutex // guards what follows: the Trace is called by another goroutine
 	silent error      // why the last request had no answer; nil: it had one
-	told   bool       // that the store gives no answer
+	told   bool       // the user was told that the store gives no answer
 }
 
-// acquire asks the store for the lock, and goes on while it gives no answer: until
-// ctx ends, or once only.
-func (a *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, error) {
-	k := &acquirer{Request: a}
-	if !a.quiet && !a.once() {
-		k.line = newWaitLine()
+// acquire asks the store for the lock. While the store gives no answer it retries
+// until ctx ends, unless the request is to be tried once.
+func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, error) {
+	a := &acquirer{Request: r}
+	if !r.quiet && !r.once() {
+		a.line = newWaitLine()
 	}
-	o = k.options(ctx, o)
+	o = a.options(ctx, o)
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		hold, err := k.try(ctx, o)
+		hold, err := a.try(ctx, o)
 		if err == nil {
-			k.line.end()
-			return Lease{k.client, hold}, nil
+			a.line.end()
+			return Lease{a.client, hold}, nil
 		}
-		if a.once() || errors.Is(err, holdfast.ErrHeld) || location.Lasting(err) {
-			return Lease{}, k.refusal(err)
+		if r.once() || errors.Is(err, holdfast.ErrHeld) || location.Lasting(err) {
+			return Lease{}, a.refusal(err)
 		}
-		k.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
+		a.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
 		select {
 		case <-ctx.Done():
-			return Lease{}, k.refusal(err)
+			return Lease{}, a.refusal(err)
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }
 
 // try opens the store if it is not open, and asks for the lock.
-func (k *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
-	if k.client == nil {
-		client, err := holdfast.Open(ctx, k.Store.URL, o)
+func (a *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
+	if a.client == nil {
+		client, err := holdfast.Open(ctx, a.Store.URL, o)
 		if err != nil {
 			return nil, err
 		}
-		k.client = client
+		a.client = client
 	}
-	lock := k.client.Lock
+	lock := a.client.Lock
 	switch {
-	case k.once() && k.Mode == holdfast.Shared:
-		lock = k.client.TryRLock
-	case k.once():
-		lock = k.client.TryLock
-	case k.Mode == holdfast.Shared:
-		lock = k.client.RLock
+	case a.once() && a.Mode == holdfast.Shared:
+		lock = a.client.TryRLock
+	case a.once():
+		lock = a.client.TryLock
+	case a.Mode == holdfast.Shared:
+		lock = a.client.RLock
 	}
-	return lock(ctx, k.Resource, &k.Options)
+	return lock(ctx, a.Resource, &a.Options)
 }
 
-// options are those with --poll, and with a Trace that sees every answer. The Client
-// asks again by itself for a while, of which nobody else would hear.
-func (k *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.Options {
+// options returns the options with --poll and a Trace that sees every answer: the
+// Client retries by itself for a while before it returns an error.
+func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.Options {
 	var opts holdfast.Options
 	if o != nil {
 		opts = *o
 	}
-	opts.Poll = k.poll
+	opts.Poll = a.poll
 	var trace holdfast.Trace
 	if opts.Trace != nil {
 		trace = *opts.Trace
@@ -96,64 +96,64 @@ func (k *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 			also(i)
 		}
 		if held, ok := errors.AsType[*holdfast.HeldError](i.Err); ok {
-			k.line.show(held)
+			a.line.show(held)
 		}
 		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || location.Lasting(i.Err) {
-			k.mu.Lock()
-			k.silent = nil
-			k.mu.Unlock()
+			a.mu.Lock()
+			a.silent = nil
+			a.mu.Unlock()
 			return
 		}
-		k.noAnswer(ctx, i.Err)
+		a.noAnswer(ctx, i.Err)
 	}
 	opts.Trace = &trace
 	return &opts
 }
 
-// noAnswer notes why the store gave none, and says so the first time.
-func (k *acquirer) noAnswer(ctx context.Context, err error) {
+// noAnswer notes why the store gave no answer, and tells the user the first time.
+func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	if ctx.Err() != nil {
-		return // that is why
+		return // the end of the wait is the reason
 	}
-	k.line.hide()
-	k.mu.Lock()
-	k.silent = err
-	known := k.told || k.once()
-	k.told = true
-	k.mu.Unlock()
+	a.line.hide()
+	a.mu.Lock()
+	a.silent = err
+	known := a.told || a.once()
+	a.told = true
+	a.mu.Unlock()
 	if known {
 		return
 	}
 	until := "it does"
-	if !k.forever {
-		until = "--wait " + k.wait.String() + " is over"
+	if !a.forever {
+		until = "--wait " + a.wait.String() + " is over"
 	}
-	output.Say("the store %s gave no answer: %s. Trying again until %s", k.Store.Name(), output.Reason(err), until)
+	output.Say("the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), until)
 }
 
-// refusal is the exit if the lock was not acquired.
-func (k *acquirer) refusal(err error) error {
-	k.line.end()
-	if k.client != nil {
-		_ = k.client.Close() // nothing is held
+// refusal returns the exit for a lock that was not acquired.
+func (a *acquirer) refusal(err error) error {
+	a.line.end()
+	if a.client != nil {
+		_ = a.client.Close() // nothing is held
 	}
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {
 	case ok && held.BySelf:
-		return exit.Errorf(k.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", k.Resource)
-	case ok && k.once():
-		return exit.Errorf(k.ConflictExit, "%s. Try again later, or wait for it with --wait", describe(held))
+		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", a.Resource)
+	case ok && a.once():
+		return exit.Errorf(a.ConflictExit, "%s. Try again later, or wait for it with --wait", describe(held))
 	case ok:
-		return exit.Errorf(k.ConflictExit, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), k.wait)
-	case k.once() || location.Lasting(err):
-		return k.Store.Failure(err)
+		return exit.Errorf(a.ConflictExit, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), a.wait)
+	case a.once() || location.Lasting(err):
+		return a.Store.Failure(err)
 	}
 	why := ""
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.silent != nil {
-		why = ": " + output.Reason(k.silent)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.silent != nil {
+		why = ": " + output.Reason(a.silent)
 	}
 	return exit.Errorf(exit.Store, "the store %s gave no answer%s; gave up after %v. Try again later, or wait longer with --wait",
-		k.Store.Name(), why, k.wait)
+		a.Store.Name(), why, a.wait)
 }

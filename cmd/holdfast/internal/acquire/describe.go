@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// describe says who is in the way.
+// describe says who holds the resource.
 func describe(e *holdfast.HeldError) string {
 	text := fmt.Sprintf("%q is held", e.Resource)
 	if len(e.Holders) == 0 {
@@ -19,7 +19,7 @@ func describe(e *holdfast.HeldError) string {
 	return text + more(len(e.Holders)-1) + otherLimit(e)
 }
 
-// otherLimit says what is wrong if the request has another limit than the holders.
+// otherLimit says so if the holders have another limit than the request.
 func otherLimit(e *holdfast.HeldError) string {
 	if !e.LimitDiffers {
 		return ""
@@ -43,7 +43,7 @@ func holder(s holdfast.Status) string {
 	return "lock ID " + s.LockID
 }
 
-// more says how many holders there are besides the one that is named.
+// more says how many other holders there are.
 func more(n int) string {
 	if n == 0 {
 		return ""

@@ -16,24 +16,24 @@ type Lease struct {
 	Hold   *holdfast.Hold
 }
 
-// Release gives the lock back. Its error says that the store may not know.
+// Release releases the lock. After an error the store may not know of it.
 func (l Lease) Release() error {
 	err := l.Hold.Unlock(context.Background())
 	_ = l.Client.Close() // nothing is held any more
 	return err
 }
 
-// once says that it is not waited for the lock.
-func (a *Request) once() bool { return !a.forever && a.wait == 0 }
+// once reports whether to try once and not to wait.
+func (r *Request) once() bool { return !r.forever && r.wait == 0 }
 
-// Await acquires the lock with a client of those options, until it has been waited
-// long enough or a signal comes.
-func (a *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfast.Options) (Lease, error) {
+// Await acquires the lock with a client of those options. It gives up when the wait
+// is over or a signal arrives.
+func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfast.Options) (Lease, error) {
 	var cancel context.CancelFunc
-	if a.forever || a.once() {
+	if r.forever || r.once() {
 		ctx, cancel = context.WithCancel(ctx)
 	} else {
-		ctx, cancel = context.WithTimeout(ctx, a.wait)
+		ctx, cancel = context.WithTimeout(ctx, r.wait)
 	}
 	defer cancel()
 	type answer struct {
@@ -43,7 +43,7 @@ func (a *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 	began := time.Now()
 	answers := make(chan answer, 1)
 	go func() {
-		l, err := a.acquire(ctx, o)
+		l, err := r.acquire(ctx, o)
 		answers <- answer{l, err}
 	}()
 	var got answer
@@ -60,17 +60,17 @@ func (a *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 	}
 	switch {
 	case sig == nil && got.err == nil:
-		a.acquired(got.Hold, time.Since(began))
+		r.acquired(got.Hold, time.Since(began))
 		return got.Lease, nil
 	case sig == nil:
 		return Lease{}, got.err
 	case got.err == nil:
-		_ = got.Release() // if it fails the lock ends by itself; nothing ran under it
+		_ = got.Release() // if that fails, the lock ends by itself; nothing ran under it
 	}
 	return Lease{}, interrupted(sig)
 }
 
-// interrupted is the end of a job that a signal ended before its command ran.
+// interrupted returns the exit for a signal that came before the lock was acquired.
 func interrupted(sig os.Signal) error {
 	return exit.Killed(sig, fmt.Sprintf("stopped by a signal (%v) before the lock was acquired; nothing was run under it", sig))
 }

@@ -1,5 +1,5 @@
-// Package acquire acquires the lock that run and lock ask for: it waits, tries
-// again while the store gives no answer, and says who holds the lock meanwhile.
+// Package acquire acquires the lock for run and lock: it waits, retries while the
+// store gives no answer, and shows on a terminal who holds the lock.
 package acquire
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Request is what run and lock ask of a store, and how long they wait for it.
+// Request says what to lock, in which store, and how long to wait for it.
 type Request struct {
 	Store        location.Location
 	Resource     string
@@ -27,73 +27,73 @@ type Request struct {
 	wait         time.Duration // unless forever; 0: ask once
 	forever      bool
 	poll         time.Duration // 0: the Client's own
-	ConflictExit int           // the exit status if others hold it for as long as that
+	ConflictExit int           // the exit status if the lock was not acquired in time
 	verbose      bool
 	quiet        bool
 }
 
-// Flags declares the flags of the acquisition but for --store and --ttl, and
-// returns what checks them once they are parsed. The TTL must be set by then.
-func (a *Request) Flags(cmd *cobra.Command) (finish func() error) {
+// Flags declares the flags that run and lock share, except --store. The returned
+// function checks them after parsing; the TTL must be set by then.
+func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 	flags := cmd.Flags()
-	flags.DurationVar(&a.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
+	flags.DurationVar(&r.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
 	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
-	flags.DurationVar(&a.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store that wakes\n"+
+	flags.DurationVar(&r.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store that wakes\n"+
 		"nobody (default 500ms)")
 	shared := flags.Bool("shared", false, "share the resource with others who share it")
-	flags.IntVar(&a.Options.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
-	flags.StringVar(&a.Options.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
-	flags.StringVar(&a.Options.Comment, "comment", "", "a `text` to be shown to those who look or wait")
-	flags.DurationVar(&a.Options.TakeoverDelay, "takeover-delay", 0,
+	flags.IntVar(&r.Options.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
+	flags.StringVar(&r.Options.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
+	flags.StringVar(&r.Options.Comment, "comment", "", "a `text` to be shown to those who look or wait")
+	flags.DurationVar(&r.Options.TakeoverDelay, "takeover-delay", 0,
 		"how long, as a `duration`, nobody else gets the lock after its holder fell\n"+
 			"silent and its time ran out (default none)")
-	a.ConflictExit = exit.NotAcquired
-	flags.VarP((*exit.Status)(&a.ConflictExit), "conflict-exit", "E",
+	r.ConflictExit = exit.NotAcquired
+	flags.VarP((*exit.Status)(&r.ConflictExit), "conflict-exit", "E",
 		"the exit `status` if the lock was not acquired in time")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say when the lock was acquired")
-	flags.BoolVar(&a.quiet, "quiet", false, "do not say how far a lock in the local store reaches, nor, on a\n"+
+	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
+	flags.BoolVar(&r.quiet, "quiet", false, "do not say how far a lock in the local store reaches, nor, on a\n"+
 		"terminal, who is waited for")
 
 	return func() error {
 		if *shared {
-			a.Mode = holdfast.Shared
+			r.Mode = holdfast.Shared
 		}
-		a.forever = !flags.Changed("wait") && !*now
-		a.Options.TTL = a.TTL
+		r.forever = !flags.Changed("wait") && !*now
+		r.Options.TTL = r.TTL
 		switch {
-		case a.wait < 0:
-			return exit.Usagef("--wait %v is negative; 0 means not to wait", a.wait)
-		case flags.Changed("poll") && a.poll < time.Millisecond:
-			return exit.Usagef("--poll %v is less than 1ms", a.poll)
-		case a.Options.Limit < 0:
-			return exit.Usagef("--limit %d is negative", a.Options.Limit)
-		case a.Options.Limit > 0 && a.Mode != holdfast.Shared:
-			return exit.Usagef("--limit %d needs --shared: an exclusive lock has one holder", a.Options.Limit)
-		case a.Options.TakeoverDelay < 0:
-			return exit.Usagef("--takeover-delay %v is negative", a.Options.TakeoverDelay)
-		case a.Options.TakeoverDelay > holdfast.MaxTTL:
-			return exit.Usagef("--takeover-delay %v is more than 100 years", a.Options.TakeoverDelay)
+		case r.wait < 0:
+			return exit.Usagef("--wait %v is negative; 0 means not to wait", r.wait)
+		case flags.Changed("poll") && r.poll < time.Millisecond:
+			return exit.Usagef("--poll %v is less than 1ms", r.poll)
+		case r.Options.Limit < 0:
+			return exit.Usagef("--limit %d is negative", r.Options.Limit)
+		case r.Options.Limit > 0 && r.Mode != holdfast.Shared:
+			return exit.Usagef("--limit %d needs --shared: an exclusive lock has one holder", r.Options.Limit)
+		case r.Options.TakeoverDelay < 0:
+			return exit.Usagef("--takeover-delay %v is negative", r.Options.TakeoverDelay)
+		case r.Options.TakeoverDelay > holdfast.MaxTTL:
+			return exit.Usagef("--takeover-delay %v is more than 100 years", r.Options.TakeoverDelay)
 		}
-		if err := (driver.Details{Owner: a.Options.Owner, Comment: a.Options.Comment}).Validate(); err != nil {
+		if err := (driver.Details{Owner: r.Options.Owner, Comment: r.Options.Comment}).Validate(); err != nil {
 			return exit.Usagef("%v", err)
 		}
 		return nil
 	}
 }
 
-// SetResource sets the resource.
-func (a *Request) SetResource(resource string) error {
-	a.Resource = resource
+// SetResource sets the resource, if it is a valid name.
+func (r *Request) SetResource(resource string) error {
+	r.Resource = resource
 	if err := driver.ValidResource(resource); err != nil {
 		return exit.Usagef("%v", err)
 	}
 	return nil
 }
 
-// acquired says that the lock was acquired to whoever wants to know.
-func (a *Request) acquired(hold *holdfast.Hold, after time.Duration) {
-	if !a.verbose {
+// acquired says that the lock was acquired, with --verbose.
+func (r *Request) acquired(hold *holdfast.Hold, after time.Duration) {
+	if !r.verbose {
 		return
 	}
 	unit := time.Second
@@ -103,12 +103,12 @@ func (a *Request) acquired(hold *holdfast.Hold, after time.Duration) {
 	case after < time.Minute:
 		unit = 100 * time.Millisecond
 	}
-	output.Say("acquired %q after %v, token %d", a.Resource, after.Round(unit), hold.Token())
+	output.Say("acquired %q after %v, token %d", r.Resource, after.Round(unit), hold.Token())
 }
 
-// SayReach says how far the lock reaches if nobody said where to keep it.
-func (a *Request) SayReach() {
-	if !a.Store.Unasked || a.quiet {
+// SayReach says that the lock is local if no store was named.
+func (r *Request) SayReach() {
+	if !r.Store.Unasked || r.quiet {
 		return
 	}
 	name := fmt.Sprintf("number %d", os.Getuid())
@@ -119,5 +119,5 @@ func (a *Request) SayReach() {
 	if err != nil {
 		host = "this one"
 	}
-	output.Say("this lock is for user %s on host %s only (%s)", name, host, a.Store.File)
+	output.Say("this lock is for user %s on host %s only (%s)", name, host, r.Store.File)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// waitLine is the line that says on a terminal who is waited for. It is drawn anew
-// each second and whenever there is news. Nil is the line where there is no
-// terminal: its methods do nothing. They may be called concurrently: a Trace is told
-// of an attempt by another goroutine than the one that waits, and maybe later.
+// waitLine is the line on a terminal that says who holds the lock. It is redrawn
+// every second and when there is news. Nil stands for no terminal: its methods do
+// nothing. They may be called concurrently: a Trace hears of an attempt in another
+// goroutine than the one that waits, and maybe later.
 type waitLine struct {
 	terminal *os.File
 	last     atomic.Pointer[refusal] // nil: nothing to show
@@ -49,8 +49,8 @@ func newWaitLine() *waitLine {
 	return &waitLine{terminal: os.Stderr, news: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// show draws who is in the way, without waiting for the terminal: one that was
-// stopped must not stop who waits.
+// show has the line say who holds the lock. It does not wait for the terminal: a
+// stopped terminal must not stop the acquire.
 func (w *waitLine) show(held *holdfast.HeldError) {
 	if w == nil {
 		return
@@ -115,8 +115,8 @@ func (w *waitLine) live() {
 // eraseLine erases from the cursor to the end of the line.
 const eraseLine = "\x1b[K"
 
-// draw puts the line on the terminal as it is to be now. In the background it does
-// nothing: the terminal's line is then somebody else's.
+// draw draws the line. In the background it does nothing: the terminal then belongs
+// to another job.
 func (w *waitLine) draw() {
 	w.drawing.Lock()
 	defer w.drawing.Unlock()
@@ -140,9 +140,9 @@ func (w *waitLine) columns() int {
 	return columns
 }
 
-// fit makes text fit on one line of a terminal with that many columns. The last
-// ones stay free: for the ^C that the terminal adds, and because some go to the
-// next line after the last one.
+// fit makes the text fit on one line of a terminal with that many columns. The last
+// columns stay free: for the ^C that the terminal adds, and because some terminals
+// wrap after the last one.
 func fit(text string, columns int) string {
 	const reserve, tail = 3, "..."
 	if columns < reserve+len(tail) {
@@ -151,8 +151,8 @@ func fit(text string, columns int) string {
 	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
 }
 
-// text says who is in the way, since when, for how long yet and why: in the order
-// of what matters most, for the end may be cut off.
+// text says who holds the lock, since when, how much time is left and why. What
+// matters most comes first, for the end may be cut off.
 func (r *refusal) text(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "waiting for %q", r.Resource)
@@ -171,7 +171,7 @@ func (r *refusal) text(now time.Time) string {
 	return b.String()
 }
 
-// rest says how long the hold lasts yet.
+// rest says how much time the hold has left.
 func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 	gone := now.Sub(r.at)
 	if h.Left != driver.Unknown && h.Left <= gone && h.TakeoverDelay > 0 && !h.Released &&
@@ -189,8 +189,8 @@ func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 	return text
 }
 
-// timeOfDay is the time of day, with the date unless it is near now. How long ago
-// that is cannot be told: the clock is the store's.
+// timeOfDay returns the time of day, with the date unless it is near now. It does
+// not say how long ago that is: the clock is the store's.
 func timeOfDay(t, now time.Time) string {
 	if now.Sub(t).Abs() < 12*time.Hour {
 		return t.Local().Format("15:04:05")

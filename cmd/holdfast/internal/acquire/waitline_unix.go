@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mayDraw reports whether the terminal is this process's to draw on: it is in the
-// foreground, or the terminal is not the one that controls it.
+// mayDraw reports whether this process may draw on the terminal: it is in the
+// foreground, or the terminal is not its controlling one.
 func mayDraw(terminal *os.File) bool {
 	foreground, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 	return err != nil || foreground == syscall.Getpgrp()

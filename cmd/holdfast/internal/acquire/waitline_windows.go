@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mayDraw reports whether the console obeys escape sequences, after it has told
-// it to.
+// mayDraw makes the console obey escape sequences, and reports whether it does.
 func mayDraw(terminal *os.File) bool {
 	var mode uint32
 	console := windows.Handle(terminal.Fd())

@@ -18,16 +18,16 @@ import (
 // fromVariable annotates a flag with the variable that gave it.
 const fromVariable = "holdfast_from_variable"
 
-// mutuallyExclusive is how cobra annotates what MarkFlagsMutuallyExclusive is
-// told: with a list of names for each group.
+// mutuallyExclusive is cobra's annotation for MarkFlagsMutuallyExclusive: a list
+// of names for each group.
 const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
 
-// Everywhere are the flags that mean the same to all commands that have them.
+// Everywhere lists the flags that mean the same to all commands.
 var Everywhere = []string{"store"}
 
-// Variable is the name of the variable that a flag of the command may be given
-// as, "" if there is none. run and lock share theirs; the flags of others have
-// the command's name in it, for what is meant for run --owner must not filter
+// Variable returns the name of the variable that can give the command's flag, ""
+// if there is none. run and lock share their variables. Those of other commands
+// have the command's name in them: what is meant for run --owner must not filter
 // status.
 func Variable(cmd *cobra.Command, flag *pflag.Flag) string {
 	if flag.Name == "help" || flag.Hidden || cmd.Hidden {
@@ -48,9 +48,8 @@ func Variable(cmd *cobra.Command, flag *pflag.Flag) string {
 	return name
 }
 
-// Take gives the command's flags that are not on the command line the
-// values of their variables. A flag on the command line also silences the
-// variables of those that it excludes.
+// Take sets the flags that are not on the command line from their variables. A flag
+// on the command line overrides the variables of the flags that it excludes, too.
 func Take(cmd *cobra.Command) error {
 	flags := cmd.Flags()
 	var invalid error
@@ -67,7 +66,7 @@ func Take(cmd *cobra.Command) error {
 			return
 		}
 		if no, err := strconv.ParseBool(text); err == nil && !no && flag.Value.Type() == "bool" && flag.DefValue == "false" {
-			return // and so excludes no other
+			return // and so it excludes no other
 		}
 		if err := flags.Set(flag.Name, text); err != nil {
 			invalid = exit.Usagef("%s cannot be %q: %v", name, text, cause(err))
@@ -78,7 +77,7 @@ func Take(cmd *cobra.Command) error {
 	return invalid
 }
 
-// cause is what is wrong with the value of a flag.
+// cause returns what is wrong with the value of a flag.
 func cause(err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = wrong.Unwrap()
@@ -89,10 +88,10 @@ func cause(err error) error {
 	return err
 }
 
-// ByVariable reports that the flag was given as a variable.
+// ByVariable reports whether a variable gave the flag.
 func ByVariable(flag *pflag.Flag) bool { return flag.Annotations[fromVariable] != nil }
 
-// Given is what a flag was given as: its variable's name, or its own.
+// Given returns how the flag was given: as its variable's name, or as its own.
 func Given(flag *pflag.Flag) string {
 	if ByVariable(flag) {
 		return flag.Annotations[fromVariable][0]
@@ -100,7 +99,7 @@ func Given(flag *pflag.Flag) string {
 	return "--" + flag.Name
 }
 
-// rivals are the flags that cannot be given together with the flag.
+// rivals returns the flags that exclude the flag.
 func rivals(flags *pflag.FlagSet, flag *pflag.Flag) []*pflag.Flag {
 	var others []*pflag.Flag
 	for _, group := range flag.Annotations[mutuallyExclusive] {
@@ -113,8 +112,7 @@ func rivals(flags *pflag.FlagSet, flag *pflag.Flag) []*pflag.Flag {
 	return others
 }
 
-// CheckRivals says in plain words what cobra would say of flags that exclude each
-// other.
+// CheckRivals refuses flags that exclude each other, in plainer words than cobra's.
 func CheckRivals(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
@@ -127,8 +125,8 @@ func CheckRivals(cmd *cobra.Command) error {
 	return err
 }
 
-// Blame adds to the text of a usage error which variables gave the flags that it
-// is about: who typed no flag cannot find the mistake on the command line.
+// Blame adds to the text of a usage error the variables that gave its flags: a
+// user who typed no flag cannot find the mistake on the command line.
 func Blame(cmd *cobra.Command, text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return r != '-' && (r < 'a' || r > 'z')

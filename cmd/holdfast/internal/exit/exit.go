@@ -1,5 +1,4 @@
-// Package exit has the exit statuses of holdfast and the errors that end it with
-// one.
+// Package exit has the exit statuses of holdfast, and the errors that lead to them.
 package exit
 
 import (
@@ -17,8 +16,8 @@ const (
 	Failed        = 1   // something else, such as that the output cannot be written
 	Usage         = 64  // nothing was sent to any store
 	Store         = 69  // the store cannot be used
-	NotAcquired   = 75  // held by others for as long as was waited
-	Lost          = 76  // lost while the command ran, which was ended
+	NotAcquired   = 75  // others held the lock for the whole wait
+	Lost          = 76  // the lock was lost, and the command was ended
 	NotExecutable = 126 // the command is there but cannot be run
 	NotFound      = 127 // there is no such command
 	Signaled      = 128 // plus the number of the signal
@@ -29,28 +28,29 @@ const (
 type Error struct {
 	Status int
 	Text   string
-	// Signal is what the program dies of, if it is not 0 and the program can; the
-	// status is for when it cannot.
+	// Signal, unless it is 0, is the signal that the program dies of. If it cannot
+	// die of a signal, the status counts.
 	Signal syscall.Signal
 }
 
 func (e *Error) Error() string { return e.Text }
 
+// Errorf returns an Error with that status and text.
 func Errorf(status int, format string, args ...any) error {
 	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// Killed is the end by a signal, as a shell sees it: a loop in a script ends with
-// an interrupted command only if it is seen to have died of it.
+// Killed returns the Error for an end by a signal. A shell ends a loop with an
+// interrupted command only if the command has died of the signal.
 func Killed(sig os.Signal, text string) error {
-	number, _ := sig.(syscall.Signal) // as all of them are
+	number, _ := sig.(syscall.Signal) // all signals are of this type
 	return &Error{Status: Signaled + int(number), Text: text, Signal: number}
 }
 
-// Usagef is the error of a command line that cannot be meant.
+// Usagef returns the Error for a wrong command line.
 func Usagef(format string, args ...any) error { return Errorf(Usage, format, args...) }
 
-// Printed is the error of output that could not be written.
+// Printed returns the Error for output that could not be written, nil for nil.
 func Printed(err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +58,7 @@ func Printed(err error) error {
 	return Errorf(Failed, "the output could not be written: %v", err)
 }
 
-// Status is a flag whose value is an exit status of the user's choice.
+// Status is a flag whose value is an exit status.
 type Status int
 
 // String is the flag's value.
@@ -74,5 +74,5 @@ func (s *Status) Set(text string) error {
 	return nil
 }
 
-// Type is shown in a flag's help where it names no value.
+// Type names the value in the flag's help.
 func (*Status) Type() string { return "status" }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// statuses explain the exit statuses that are holdfast's own.
+// statuses explains the exit statuses that are holdfast's own.
 var statuses = []struct {
 	status, meaning, advice string
 	run                     bool // to be listed in the help of run
@@ -29,7 +29,7 @@ var statuses = []struct {
 		"find out who sent it: 130 is Ctrl-C, 137 KILL, 143 TERM", true},
 }
 
-// HelpOfRun is the list of exit statuses for the help of run.
+// HelpOfRun returns the exit statuses of run, for its help.
 func HelpOfRun() string {
 	var b strings.Builder
 	for _, s := range statuses {
@@ -40,7 +40,7 @@ func HelpOfRun() string {
 	return b.String()
 }
 
-// Help is the help topic.
+// Help returns the help topic exit-codes.
 func Help() string {
 	var b strings.Builder
 	b.WriteString(`The exit status of run is that of its command, which ran under the lock from

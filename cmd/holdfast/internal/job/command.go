@@ -18,10 +18,10 @@ type Job struct {
 	Command []string
 	path    string // of the command's file
 
-	failed atomic.Pointer[error] // how the last renewal went
+	failed atomic.Pointer[error] // the last renewal's error, or a pointer to nil
 }
 
-// Find finds the command's file.
+// Find looks the command up in PATH.
 func (j *Job) Find() error {
 	name := j.Command[0]
 	path, err := exec.LookPath(name)
@@ -37,10 +37,10 @@ func (j *Job) Find() error {
 	return cannotRun(name, err)
 }
 
-// cannotRun is the error of a command that is there.
+// cannotRun returns the error for a command that exists and does not run.
 func cannotRun(name string, err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		err = errno // without the path, which is named already
+		err = errno // without the path: the text has the name
 	}
 	return exit.Errorf(exit.NotExecutable, "%q cannot be run: %v; check its permissions and format", name, err)
 }

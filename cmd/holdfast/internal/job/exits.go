@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 )
 
-// ended is the exit of a job whose command has ended in its own way.
+// ended returns the exit of a job whose command was not ended for a lost lock.
 func (j *Job) ended(result guard.Result) error {
 	switch {
 	case result.Fell:
@@ -25,7 +25,7 @@ func (j *Job) ended(result guard.Result) error {
 	return nil
 }
 
-// notStarted is the exit of a command that was found but was not started.
+// notStarted returns the exit for a command that was found but not started.
 func (j *Job) notStarted(hold *holdfast.Hold, err error) error {
 	switch {
 	case errors.Is(err, guard.ErrLate):
@@ -38,8 +38,8 @@ func (j *Job) notStarted(hold *holdfast.Hold, err error) error {
 	return cannotRun(j.Command[0], err)
 }
 
-// lossOf is why the lock was lost. When the guard ends the command, which it does
-// before the time has run out, the hold does not know it yet.
+// lossOf returns why the lock was lost. The guard ends the command before the time
+// runs out, so the hold may not know of the loss yet.
 func (j *Job) lossOf(hold *holdfast.Hold) error {
 	if lost, ok := errors.AsType[*holdfast.LostError](context.Cause(hold.Context())); ok {
 		return lost.Cause
@@ -50,7 +50,7 @@ func (j *Job) lossOf(hold *holdfast.Hold) error {
 	return holdfast.ErrUnreachable // no answer came in time
 }
 
-// loss is the exit of a job whose lock was lost. The command has ended by now.
+// loss returns the exit for a lost lock. The command has ended by now.
 func (j *Job) loss(hold *holdfast.Hold, result guard.Result) error {
 	why := j.lossOf(hold)
 	advice := "run it again"

@@ -1,6 +1,6 @@
-// Package job runs a command under a lock: it passes signals on, shares the
-// terminal as a shell does (suspend.go has Ctrl-Z), and ends the command if the
-// lock is lost.
+// Package job runs a command under a lock. Its supervisor forwards signals, shares
+// the terminal as a shell does (Ctrl-Z is in suspend.go), and ends the command when
+// the lock is lost.
 package job
 
 import (
@@ -20,9 +20,12 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// Run acquires the lock, runs the command under it, and gives the lock back once
-// the command has ended, whatever happens to the lock meanwhile.
+// Run acquires the lock, runs the command under it, and releases the lock once the
+// command has ended, whatever happens to the lock meanwhile.
 func (j *Job) Run(ctx context.Context) error {
+	if err := j.notNested(os.Getenv(env.HeldVariable)); err != nil {
+		return err
+	}
 	signals, stop := process.Signals()
 	defer stop()
 	g, err := guard.Start()
@@ -46,22 +49,22 @@ func (j *Job) Run(ctx context.Context) error {
 
 	tty := terminal.Open()
 	defer tty.Close()
-	a := supervisor{Job: j, guard: g, tty: tty, hold: l.Hold}
-	if err := a.start(); err != nil {
-		_ = l.Release() // if it fails the lock ends by itself; nothing ran under it
+	s := supervisor{Job: j, guard: g, tty: tty, hold: l.Hold}
+	if err := s.start(); err != nil {
+		_ = l.Release() // if that fails, the lock ends by itself; nothing ran under it
 		return j.notStarted(l.Hold, err)
 	}
-	result := a.supervise(signals)
-	if a.lost && !j.lenient {
-		_ = l.Release() // it may be there yet: the command was ended before its time
+	result := s.supervise(signals)
+	if s.lost && !j.lenient {
+		_ = l.Release() // the lock may still be there: the command is ended before its deadline
 		return j.loss(l.Hold, result)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
 	return j.ended(result)
 }
 
-// extend tells the guard how long the hold is sure to last. The clock is read
-// first, so that time that passes between the two shortens it.
+// extend tells the guard how long the hold is sure to last. It reads the clock
+// first, so that time that passes between the two readings shortens the lease.
 func extend(g *guard.Guard, h *holdfast.Hold) {
 	now := guard.Now()
 	if left := h.Left(); left > 0 {
@@ -69,9 +72,8 @@ func extend(g *guard.Guard, h *holdfast.Hold) {
 	}
 }
 
-// giveBack releases the lock, or has it released after what is left of --at-least.
-// The command did its work under the lock, and that is what counts: what fails here
-// is a warning.
+// giveBack releases the lock, or lets it end after the rest of --at-least. The
+// command did its work under the lock, so a failure here is only a warning.
 func (j *Job) giveBack(l acquire.Lease, rest time.Duration) {
 	if rest >= time.Millisecond && l.Hold.Left() > 0 {
 		j.keepFor(l, rest)
@@ -79,14 +81,14 @@ func (j *Job) giveBack(l acquire.Lease, rest time.Duration) {
 	}
 	err := l.Release()
 	if err == nil || errors.Is(err, holdfast.ErrLost) {
-		return // it ended by itself, after the command
+		return // the lock ended by itself, after the command
 	}
 	output.Say("%q has ended, but its lock of %q could not be released: %s. It ends by itself within %v",
 		j.Command[0], j.Resource, output.Reason(err), j.TTL)
 }
 
-// keepFor leaves the lock to its end. A release with a delay cannot move the end
-// away, so a short lease is made longer first.
+// keepFor keeps the resource locked for the rest of the time. A delayed release
+// never makes a lease longer, so keepFor renews a short one first.
 func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 	until := time.Now().Add(rest)
 	ctx, cancel := context.WithTimeout(context.Background(), j.TTL)
@@ -104,8 +106,8 @@ func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 	output.Say("%q stays locked until %s", j.Resource, until.Format("15:04:05"))
 }
 
-// environment is this process's own, and what the command may want to know of
-// its lock.
+// environment returns this process's environment and the variables that tell the
+// command of its lock.
 func (j *Job) environment(hold *holdfast.Hold) []string {
 	return append(os.Environ(),
 		"HOLDFAST_RESOURCE="+j.Resource,

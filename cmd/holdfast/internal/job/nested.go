@@ -10,9 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
-// NotNested refuses to run inside a run that holds the same resource: it would
-// wait for ever. Shared in shared is no harm, unless one of the two has a limit.
-func (j *Job) NotNested(held string) error {
+// notNested refuses to run inside a run that holds the same resource: the inner
+// one would wait for ever. A shared lock within a shared one is fine, unless one of
+// the two has a limit.
+func (j *Job) notNested(held string) error {
 	exclusive, shared := j.marks()
 	outer := strings.Fields(held)
 	if slices.Contains(outer, exclusive) ||
@@ -22,7 +23,7 @@ func (j *Job) NotNested(held string) error {
 	return nil
 }
 
-// held is the value of heldVariable for the command.
+// held returns the value of env.HeldVariable for the command.
 func (j *Job) held(outer, lockID string) string {
 	mark, shared := j.marks()
 	if j.Mode == holdfast.Shared && j.Options.Limit == 0 {
@@ -31,8 +32,9 @@ func (j *Job) held(outer, lockID string) string {
 	return strings.TrimSpace(outer + " " + mark + " " + env.LockIDMark(lockID))
 }
 
-// marks stand for the resource in its store, locked such that no other lock of it
-// fits beside, or shared without a limit. A hash keeps them short and without spaces.
+// marks returns what stands in env.HeldVariable for the resource of this store:
+// locked so that no other lock of it is granted, or shared without a limit. A hash
+// keeps it short and without spaces.
 func (j *Job) marks() (exclusive, shared string) {
 	store := j.Store.Name()
 	if j.Store.File != "" {

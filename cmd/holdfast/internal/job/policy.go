@@ -10,14 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
-// Policy is what run does about a lock that is lost, and how long it holds one.
+// Policy says what run does when the lock is lost, and how long it keeps a lock at
+// least.
 type Policy struct {
 	killAfter time.Duration
-	lenient   bool // a loss is told, and the command runs on
+	lenient   bool // when the lock is lost, warn and let the command run on
 	lostExit  int
 	atLeast   time.Duration
 }
 
+// Flags declares the flags of the policy.
 func (p *Policy) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
@@ -36,7 +38,7 @@ func (p *Policy) Flags(cmd *cobra.Command) {
 		"ends earlier; it is not waited for")
 }
 
-// Check sets what is not given and refuses what cannot be kept.
+// Check sets the defaults for a lock with that TTL, and refuses what is impossible.
 func (p *Policy) Check(ttl time.Duration) error {
 	if p.killAfter == 0 {
 		p.killAfter = min(5*time.Second, ttl/6)

@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// supervisor is what run does while its command runs: it passes signals on, sees
-// to the terminal as a shell does, and has the command ended when the lock is
-// lost.
+// supervisor does what is to be done while the command runs: it forwards signals,
+// shares the terminal as a shell does, and has the guard end the command when the
+// lock is lost.
 //
-// The command has a process group of its own, so that all of it can be ended; in
-// the eyes of the shell it is a part of run's. While run is in front, one of the
-// two groups has the terminal: the command's if there is nobody else in run's, and
-// run's if it is a script or a pipeline, whose other members are to be in front as
-// well. Whoever turns out to want it is given it.
+// The command has a process group of its own, so that all of it can be ended. To
+// the shell it is part of run's group. While run is in the foreground, one of the
+// two groups has the terminal: the command's if run is alone in its group, and
+// run's in a script or a pipeline, whose other members belong in the foreground
+// too. A group that then tries to use the terminal gets it.
 type supervisor struct {
 	*Job
 	guard     *guard.Guard
@@ -29,144 +29,146 @@ type supervisor struct {
 	hold      *holdfast.Hold
 	signals   <-chan os.Signal
 	notices   <-chan os.Signal
-	unnoticed func()           // ends the notices
-	front     bool             // the command is to have the terminal when run is in front
-	stopped   bool             // the command is
+	unnotice  func()           // ends the notices
+	front     bool             // the command gets the terminal when run is in the foreground
+	stopped   bool             // the command is stopped
 	told      bool             // the command was told to end since it was last seen stopped
-	following syscall.Signal   // run stops with this one when the command has stopped
-	late      <-chan time.Time // by then run has stopped, or never will
-	checking  chan bool        // whether the lock is held; nil: that is not being asked
-	passed    bool             // the command was sent an interrupt that is not the terminal's
+	following syscall.Signal   // what stops run when the command has stopped; 0: nothing
+	late      <-chan time.Time // when it fires, run has stopped or never will
+	checking  chan bool        // whether the lock is still held; nil: the store is not being asked
+	forwarded bool             // the command was sent an interrupt that did not come from the terminal
 	hungUp    bool             // the command was told that the terminal is gone
-	hinted    bool             // the command was told that nobody can bring it to the front
-	lost      bool             // to somebody's force, or the guard had to end the command
+	hinted    bool             // the command was told that nobody can bring it to the foreground
+	lost      bool             // by a forced release, or the guard had to end the command
 }
 
-// start starts the command, in the terminal's foreground if run is there.
-func (a *supervisor) start() error {
-	a.notices, a.unnoticed = process.Notices() // the command may count on them from its start
-	now := guard.Now()                         // first, so that time that passes shortens the lease
-	a.front = a.tty.Foreground() && a.tty.Alone()
-	err := a.guard.Run(guard.Command{
-		Path: a.path, Args: a.Command, Env: a.environment(a.hold),
-		Deadline: now + a.hold.Left(), KillAfter: a.killAfter, Lenient: a.lenient,
-		Foreground: a.front,
+// start starts the command, in the foreground if run is there.
+func (s *supervisor) start() error {
+	s.notices, s.unnotice = process.Notices() // from here on, for the command may rely on them from its start
+	now := guard.Now()                        // read first, so that time that passes shortens the lease
+	s.front = s.tty.Foreground() && s.tty.Alone()
+	err := s.guard.Run(guard.Command{
+		Path: s.path, Args: s.Command, Env: s.environment(s.hold),
+		Deadline: now + s.hold.Left(), KillAfter: s.killAfter, Lenient: s.lenient,
+		Foreground: s.front,
 	})
-	if a.front {
-		a.tty.Given()
+	if s.front {
+		s.tty.Given()
 	}
 	if err != nil {
-		a.unnoticed()
-		a.tty.TakeBack()
+		s.unnotice()
+		s.tty.TakeBack()
 	}
 	return err
 }
 
-// supervise returns when the command has ended.
-func (a *supervisor) supervise(signals <-chan os.Signal) guard.Result {
-	a.signals = signals
-	defer a.unnoticed()
-	lost := a.hold.Context().Done()
+// supervise handles signals, stops of the terminal, the loss of the lock and news
+// of the command until the command has ended.
+func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
+	s.signals = signals
+	defer s.unnotice()
+	lost := s.hold.Context().Done()
 	for {
 		select {
-		case sig := <-a.signals:
-			a.pass(sig)
-		case sig := <-a.notices:
+		case sig := <-s.signals:
+			s.forward(sig)
+		case sig := <-s.notices:
 			if sig == process.Continue {
-				a.passAll() // a shell that ends what is stopped sends a signal before
-				a.continued()
+				s.forwardAll() // a shell that ends a stopped job sends TERM or HUP before CONT
+				s.continued()
 			} else {
-				a.guard.Signal(sig)
+				s.guard.Signal(sig)
 			}
-		case sig := <-a.tty.Stops():
-			a.stop(sig)
-		case <-a.late:
-			if a.stopped {
-				a.continued()
+		case sig := <-s.tty.Stops():
+			s.stop(sig)
+		case <-s.late:
+			if s.stopped {
+				s.continued()
 			}
-		case held := <-a.checking:
-			a.resumed(held)
+		case held := <-s.checking:
+			s.resumed(held)
 		case <-lost:
 			lost = nil
-			a.lose()
-		case e := <-a.guard.Events():
+			s.lose()
+		case e := <-s.guard.Events():
 			switch {
 			case e.Stopped != 0:
-				a.stopped = true
-				a.follow(e.Stopped)
-				a.told = false
+				s.stopped = true
+				s.follow(e.Stopped)
+				s.told = false
 			case e.Continued:
-				a.stopped = false
+				s.stopped = false
 			case e.Ended != nil:
-				a.end(*e.Ended)
+				s.end(*e.Ended)
 				return *e.Ended
 			}
 		}
 	}
 }
 
-// pass passes on what this process was sent. What the terminal sends to the
-// command's group does not come here, but for one: when a terminal hangs up, the
-// kernel tells who is in front as soon as the session's leader has ended, and the
-// shell tells all its jobs.
-func (a *supervisor) pass(sig os.Signal) {
-	if sig == syscall.SIGHUP && a.tty.Gone() {
-		if a.hungUp || a.tty.Lent() && !a.tty.IsLeader() {
+// forward sends the command a signal that this process received. Signals that the
+// terminal sends to the command's group do not come here. HUP is the exception:
+// when a terminal hangs up, the kernel sends it to the foreground group once the
+// session's leader has ended, and the shell sends it to all its jobs. The command
+// gets it once.
+func (s *supervisor) forward(sig os.Signal) {
+	if sig == syscall.SIGHUP && s.tty.Gone() {
+		if s.hungUp || s.tty.Lent() && !s.tty.IsLeader() {
 			return
 		}
-		a.hungUp = true
+		s.hungUp = true
 	}
 	if number, ok := sig.(syscall.Signal); ok && terminal.IsInterrupt(number) {
-		a.passed = true
+		s.forwarded = true
 	}
-	a.guard.Signal(sig)
+	s.guard.Signal(sig)
 	if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
-		a.told = true
-		if a.stopped {
-			a.continued() // or it would not learn that it is to end
+		s.told = true
+		if s.stopped {
+			s.continued() // a stopped command does not see the signal
 		}
 	}
 }
 
-// passAll passes on what has come already.
-func (a *supervisor) passAll() {
+// forwardAll forwards the signals that have arrived already.
+func (s *supervisor) forwardAll() {
 	for {
 		select {
-		case sig := <-a.signals:
-			a.pass(sig)
+		case sig := <-s.signals:
+			s.forward(sig)
 		default:
 			return
 		}
 	}
 }
 
-// lose has a command ended whose lock was taken away. When it is time that has
-// run out the guard sees to that, and knows whether the command had ended before.
-func (a *supervisor) lose() {
-	why := a.lossOf(a.hold)
-	if a.lenient {
-		output.Say("the lock of %q was lost while %q runs: %v. It runs on, and another may run beside it", a.Resource, a.Command[0], why)
+// lose ends the command if its lock was released by force. If the time ran out,
+// the guard ends the command, and knows whether it had ended before.
+func (s *supervisor) lose() {
+	why := s.lossOf(s.hold)
+	if s.lenient {
+		output.Say("the lock of %q was lost while %q runs: %v. It runs on, and another may run beside it", s.Resource, s.Command[0], why)
 		return
 	}
 	if errors.Is(why, holdfast.ErrForced) {
-		a.lost = true
-		a.guard.End()
+		s.lost = true
+		s.guard.End()
 	}
 }
 
-// end takes the terminal back from a command that has ended.
-func (a *supervisor) end(r guard.Result) {
-	a.lost = a.lost || r.Cut
-	if a.front && (r.Signal != 0 || r.Cut) {
-		a.tty.Restore()
+// end takes the terminal back after the command has ended.
+func (s *supervisor) end(r guard.Result) {
+	s.lost = s.lost || r.Cut
+	if s.front && (r.Signal != 0 || r.Cut) {
+		s.tty.Restore()
 	}
-	if !a.tty.Lent() {
+	if !s.tty.Lent() {
 		return
 	}
-	a.tty.TakeBack()
-	a.tty.Wake() // who wanted the terminal meanwhile
-	if terminal.IsInterrupt(r.Signal) && !r.Cut && !a.passed {
-		// It was for the whole script or pipeline.
-		a.tty.Interrupt(r.Signal)
+	s.tty.TakeBack()
+	s.tty.Wake() // the members of the group that stopped for the terminal meanwhile
+	if terminal.IsInterrupt(r.Signal) && !r.Cut && !s.forwarded {
+		// The key was meant for the whole script or pipeline.
+		s.tty.Interrupt(r.Signal)
 	}
 }

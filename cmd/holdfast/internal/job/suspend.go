@@ -1,5 +1,11 @@
 package job
 
+// Ctrl-Z, and what stops and continues run or its command otherwise. There are two
+// ways in: the key stops the command's group if that is in the foreground, which
+// the guard reports (follow), or else run's group (stop). Both end in suspend,
+// where run itself stops. The shell continues run with CONT (continued), and the
+// command goes on when the store has confirmed the lock (resumed).
+
 import (
 	"errors"
 	"os"
@@ -12,131 +18,135 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// stop is for when run's group was to be stopped: by the key, while it was in
-// front, or because another of the group wants to use the terminal.
-func (a *supervisor) stop(sig os.Signal) {
+// stop handles a signal that would have stopped run's group: Ctrl-Z while the
+// group was in the foreground, or another member's attempt to use the terminal
+// from the background.
+func (s *supervisor) stop(sig os.Signal) {
 	number, ok := sig.(syscall.Signal)
 	wanted := ok && terminal.IsWanted(number)
 	switch {
-	case wanted && (a.tty.Lent() || a.tty.Foreground()): // or it has come to the front since
-		a.front = false
-		a.tty.TakeBack()
-		a.tty.Wake()
-	case !a.tty.CanSuspend():
+	case wanted && (s.tty.Lent() || s.tty.Foreground()): // or run has come to the foreground since
+		s.front = false
+		s.tty.TakeBack()
+		s.tty.Wake()
+	case !s.tty.CanSuspend():
 		// Nobody could continue it, so the key has no effect.
-	case a.stopped:
-		a.suspend(number, false)
+	case s.stopped:
+		s.suspend(number, false)
 	default:
-		a.following = number
-		a.guard.Signal(terminal.Key)
+		s.following = number
+		s.guard.Signal(terminal.Key)
 	}
 }
 
-// follow follows a command that was stopped. From the terminal's foreground it
-// takes all of run along, as whoever pressed Ctrl-Z expects. One that wants the
-// terminal gets it if run is in front, and else has to wait until somebody brings
-// run there. Any other keeps its lock until it is continued.
-func (a *supervisor) follow(sig syscall.Signal) {
+// follow handles the stop of the command. If the command was in the foreground,
+// run and its group stop too, as Ctrl-Z is expected to do. If the command stopped
+// because it wants the terminal, it gets it if run is in the foreground, and else
+// waits until somebody brings run there. Otherwise the command keeps its lock until
+// it is continued.
+func (s *supervisor) follow(sig syscall.Signal) {
 	wanted := terminal.IsWanted(sig)
-	a.front = a.front || wanted
+	s.front = s.front || wanted
 	switch {
-	case a.told:
-		a.continued() // it may have stopped before it was told, and would never learn it
-	case a.following != 0:
-		a.suspend(a.following, false)
-	case wanted && a.tty.IsFront(a.guard.Group()):
-		a.resume() // it was given the terminal since
-	case wanted && a.tty.Foreground():
-		a.tty.Lend(a.guard.Group())
-		a.resume()
-	case !wanted && !a.tty.Lent():
-	case a.tty.CanSuspend():
-		a.tty.TakeBack()
-		a.suspend(sig, true)
+	case s.told:
+		s.continued() // it may have stopped before the signal came, and would never see it
+	case s.following != 0:
+		s.suspend(s.following, false)
+	case wanted && s.tty.IsFront(s.guard.Group()):
+		s.resume() // it got the terminal meanwhile
+	case wanted && s.tty.Foreground():
+		s.tty.Lend(s.guard.Group())
+		s.resume()
+	case !wanted && !s.tty.Lent():
+	case s.tty.CanSuspend():
+		s.tty.TakeBack()
+		s.suspend(sig, true)
 	case sig == terminal.Key:
-		a.resume() // nobody else could, so the key has no effect
+		s.resume() // nobody else could continue it, so the key has no effect
 	case wanted:
-		a.hint()
+		s.hint()
 	}
 }
 
-// resume has the command run on.
-func (a *supervisor) resume() {
-	a.stopped = false // before that is heard: whatever is heard from now on comes after
-	a.guard.Signal(process.Continue)
+// resume continues the command.
+func (s *supervisor) resume() {
+	s.stopped = false // at once: the next report of a stop is a new one
+	s.guard.Signal(process.Continue)
 }
 
-// suspend stops run, and with all the others of its group too, until somebody
-// continues it.
-func (a *supervisor) suspend(sig syscall.Signal, all bool) {
-	a.following, a.checking = 0, nil
-	a.passAll()
-	if a.checking != nil {
-		return // the command is to end
+// suspend stops run, and if all is set the other members of its group, until
+// somebody continues it.
+func (s *supervisor) suspend(sig syscall.Signal, all bool) {
+	s.following, s.checking = 0, nil
+	s.forwardAll()
+	if s.checking != nil {
+		return // a signal has told the command to end
 	}
-	a.tty.Suspend(sig, all)
-	// If the shell has ended just now, the kernel does not stop what nobody could
-	// continue.
-	a.late = time.After(time.Second)
+	s.tty.Suspend(sig, all)
+	// If the shell has just ended, the kernel does not stop a group that nobody
+	// could continue, and no CONT comes.
+	s.late = time.After(time.Second)
 }
 
-// hint is for a command that wants the terminal when nobody can bring it to the
-// front, which would stop it for ever. If the kernel knew, it would refuse the
-// command the terminal; what it does to those it finds stopped is to hang up.
-func (a *supervisor) hint() {
-	if a.hinted {
+// hint handles a command that wants the terminal where nobody can bring it to the
+// foreground: it would stay stopped for ever. It gets what the kernel sends to
+// stopped processes that nobody can continue, HUP and CONT, and if it stops again
+// the user gets a line.
+func (s *supervisor) hint() {
+	if s.hinted {
 		output.Say("%q is stopped because it wants to use the terminal from the background, and keeps its lock of %q; end it with kill %d",
-			a.Command[0], a.Resource, os.Getpid())
+			s.Command[0], s.Resource, os.Getpid())
 		return
 	}
-	a.hinted = true
-	a.guard.Signal(syscall.SIGHUP)
-	a.resume()
+	s.hinted = true
+	s.guard.Signal(syscall.SIGHUP)
+	s.resume()
 }
 
-// continued is for when this process was continued. If the command was stopped,
-// time has passed of which nobody knows how much, so the store is asked before the
-// command runs on.
-func (a *supervisor) continued() {
+// continued handles that run was continued. If the command is stopped, an unknown
+// time has passed, so the store confirms the lock before the command goes on.
+func (s *supervisor) continued() {
 	switch {
-	case !a.stopped:
-		if a.front {
-			a.tty.Lend(a.guard.Group()) // the shell may have had it
+	case !s.stopped:
+		if s.front {
+			s.tty.Lend(s.guard.Group()) // the shell may have had it meanwhile
 		}
-	case a.checking == nil:
-		asking := make(chan bool, 1)
-		a.checking = asking
-		go func() { asking <- a.stillHeld() }()
+	case s.checking == nil:
+		answer := make(chan bool, 1)
+		s.checking = answer
+		go func() { answer <- s.stillHeld() }()
 	}
 }
 
-// stillHeld asks the store until it answers or the time is up.
-func (a *supervisor) stillHeld() bool {
-	for a.hold.Left() > 0 {
-		err := a.hold.Renew(a.hold.Context(), 0)
+// stillHeld reports whether the lock is still held. It asks the store until it
+// answers or the lock's time is up.
+func (s *supervisor) stillHeld() bool {
+	for s.hold.Left() > 0 {
+		err := s.hold.Renew(s.hold.Context(), 0)
 		switch {
 		case err == nil:
-			extend(a.guard, a.hold)
+			extend(s.guard, s.hold)
 			return true
 		case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrReleased):
 			return false
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
-		case <-a.hold.Context().Done():
+		case <-s.hold.Context().Done():
 		}
 	}
 	return false
 }
 
-func (a *supervisor) resumed(held bool) {
-	a.checking = nil
-	if !held && !a.lenient {
-		a.guard.Kill()
+// resumed continues the command if the lock is still held, and else kills it.
+func (s *supervisor) resumed(held bool) {
+	s.checking = nil
+	if !held && !s.lenient {
+		s.guard.Kill()
 		return
 	}
-	if a.front {
-		a.tty.Lend(a.guard.Group())
+	if s.front {
+		s.tty.Lend(s.guard.Group())
 	}
-	a.resume()
+	s.resume()
 }

@@ -14,15 +14,16 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// kind is a kind of store.
-type kind struct {
+// Kind is a kind of store.
+type Kind struct {
 	Schemes []string
 	Form    string // of its URLs
 	Traits  driver.Traits
 }
 
-// Kinds are the kinds of store that every holdfast has.
-var Kinds = []kind{
+// Kinds lists the kinds of store that every holdfast has. A program can add others,
+// which it registers with package driver.
+var Kinds = []Kind{
 	{[]string{"sqlite"}, "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
 	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
 	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
@@ -32,7 +33,7 @@ var Kinds = []kind{
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 
-// reachOf is how far the stores of the scheme reach, "" for an unknown scheme.
+// reachOf returns how far the stores of the scheme reach, "" for an unknown scheme.
 func reachOf(scheme string) driver.Reach {
 	for _, s := range Kinds {
 		if slices.Contains(s.Schemes, scheme) {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// Local is the store of whoever names none: a file of this user on this host.
+// Local is the default store: a file of this user on this host.
 const Local = "local"
 
 // Location is where the locks are kept.
@@ -27,7 +27,7 @@ type Location struct {
 	URL string
 	// File is the SQLite file, if it is one.
 	File string
-	// unasked: nobody named a store.
+	// Unasked: no store was named, so it is the local one.
 	Unasked bool
 }
 
@@ -46,24 +46,24 @@ func Locate(named string) (Location, error) {
 	l := Location{URL: named}
 	u, err := driver.ParseURL(named)
 	switch {
-	case err != nil: // which would repeat the URL
+	case err != nil: // not shown, for it repeats the URL
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
 	case lateAt(named):
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
-	case len(u.Scheme) < 2: // or it is the letter of a drive
+	case len(u.Scheme) < 2: // one letter is a Windows drive
 		return Location{}, exit.Errorf(exit.Store, "the store is no URL%s; holdfast stores shows how one is written", sqliteHint(named))
 	case reachOf(u.Scheme) == driver.Process:
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
-		l.File, _ = sqlitelock.File(u) // what is wrong with it the store says when it is opened
+		l.File, _ = sqlitelock.File(u) // the store reports errors when it is opened
 	}
 	return l, nil
 }
 
-// sqliteHint says how the path of a file becomes a URL. It repeats nothing that may
-// have a password in it.
+// sqliteHint says how to write the path of a file as a URL. It repeats nothing that
+// may contain a password.
 func sqliteHint(path string) string {
 	switch {
 	case strings.ContainsAny(path, "@?#%") || strings.HasPrefix(path, "//"):
@@ -74,19 +74,20 @@ func sqliteHint(path string) string {
 	return ": for that SQLite file write sqlite:" + path
 }
 
-// lateAt reports that an @ comes after the host of the URL. It may end a password
-// with a character that ended the host too early, so that the password's first
-// part would pass for the store's name.
+// lateAt reports whether an @ comes after the host of the URL. Then a password with
+// a /, ? or # in it may have ended the host too early, and its first part would pass
+// for the store's name.
 func lateAt(storeURL string) bool {
 	_, rest, _ := strings.Cut(storeURL, "://")
 	end := strings.IndexAny(rest, "/?#")
 	return end > 0 && strings.Contains(rest[end:], "@")
 }
 
-// localFile is where the XDG base directory specification wants state to be.
+// localFile returns the local store's file, in the folder that the XDG base
+// directory specification has for state.
 func localFile() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // to be ignored, says the specification
+	if !filepath.IsAbs(state) { // the specification says to ignore those
 		home, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(home) {
 			return "", exit.Errorf(exit.Store, "there is no home folder for the local store; set HOME or XDG_STATE_HOME, or name a store with --store")
@@ -96,17 +97,17 @@ func localFile() (string, error) {
 	return filepath.Join(state, "holdfast", "holdfast.db"), nil
 }
 
-// Empty reports that the store is a file that nobody has made yet. Looking at it
-// would make it.
+// Empty reports whether the store is a file that does not exist yet. To open the
+// store would create it.
 func (l Location) Empty() bool {
 	if l.File == "" {
 		return false
 	}
-	_, err := os.Lstat(l.File) // a link to nothing is for the store to refuse
+	_, err := os.Lstat(l.File) // Lstat, so that the store refuses a dangling link
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Name is what the store is called in messages: without what may be secret.
+// Name returns the name of the store for messages, without secrets.
 func (l Location) Name() string {
 	if l.File != "" {
 		return l.File
@@ -115,14 +116,14 @@ func (l Location) Name() string {
 	if err != nil {
 		return ""
 	}
-	if strings.Contains(u.Path, "@") { // which may end a password with a / too few before it
+	if strings.Contains(u.Path, "@") { // a password with a / in it may be in the path
 		u.Path = ""
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// hide takes the passwords out of what a store said, although no store should
-// repeat one. What is shorter cannot be told from other text.
+// hide removes the passwords from what a store said, although no store should
+// repeat one. Shorter ones cannot be told from other text.
 func (l Location) hide(text string) string {
 	for _, p := range secret.Passwords(l.URL) {
 		if len(p) >= 4 {
@@ -141,9 +142,9 @@ func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
 	return client, nil
 }
 
-// Failure is the exit of a command whose store was asked and did not do it.
+// Failure returns the exit for an operation that the store did not do.
 func (l Location) Failure(err error) error {
-	// The client says what was asked of the store; what the store said is enough.
+	// Without what the client adds, which is what was asked of the store.
 	text := l.hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
@@ -156,8 +157,8 @@ func (l Location) Failure(err error) error {
 	return exit.Errorf(exit.Store, "the store %s gave no answer: %s. Try again later", l.Name(), text)
 }
 
-// Flag is how a command line to copy names the store: not at all if it is the one
-// that is meant anyway, or if its URL has parts that may be secret.
+// Flag returns the --store flag for a command line that the user may copy. It is
+// empty for the default store, and if the URL may contain a secret.
 func (l Location) Flag() string {
 	named := l.URL
 	if l.File != "" {
@@ -173,13 +174,13 @@ func (l Location) Flag() string {
 	return " --store " + output.ShellQuoted(named)
 }
 
-// Client is what the packages that measure open clients with.
+// Client returns a client with those options, for the packages that measure.
 func (l Location) Client(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 	return holdfast.Open(ctx, l.URL, opts)
 }
 
-// Lasting reports whether the store answered what it will answer again until
-// somebody mends something.
+// Lasting reports whether the error lasts until somebody fixes something, so that
+// a retry is pointless.
 func Lasting(err error) bool {
 	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable) ||
 		errors.Is(err, holdfast.ErrUnsupported) || errors.Is(err, holdfast.ErrDamaged) ||

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
 
-// Dereference returns what the value of --store stands for: itself, or with
-// env:NAME and file:PATH what the variable or the file says. A URL with a
+// Dereference returns the URL that the value of --store stands for: itself, or with
+// env:NAME and file:PATH the content of the variable or the file. A URL with a
 // password is safer there than on the command line.
 func Dereference(named string) (string, error) {
 	form, where, _ := strings.Cut(named, ":")
@@ -28,7 +28,7 @@ func Dereference(named string) (string, error) {
 	return named, nil
 }
 
-// VariableName is a name that shells can set. What is none may be a URL.
+// VariableName matches the names that shells can set. Anything else may be a URL.
 var VariableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func storeVariable(name string) (string, error) {
@@ -51,7 +51,7 @@ func storeFile(path string) (string, error) {
 	}
 	failed := func(err error) (string, error) {
 		if of, ok := errors.AsType[*fs.PathError](err); ok {
-			err = of.Err // without the path, which is named already
+			err = of.Err // without the path: the text has it
 		}
 		return "", exit.Usagef("the file %q, which has the store's URL, cannot be read: %v", path, err)
 	}
@@ -80,7 +80,7 @@ func storeFile(path string) (string, error) {
 	return final(line, "the file "+path)
 }
 
-// final is the text, unless it says in turn where the URL is.
+// final returns the text, and refuses one that is an env: or file: again.
 func final(text, where string) (string, error) {
 	if again, _, _ := strings.Cut(text, ":"); strings.EqualFold(again, "env") || strings.EqualFold(again, "file") {
 		return "", exit.Usagef("%s has another %s:; it must have the store's URL itself, or local", where, strings.ToLower(again))

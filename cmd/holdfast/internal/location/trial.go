@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Trial is a file like the one that nobody has made yet, in a new folder in the
-// place where that, or the first of its folders, is going to be.
+// Trial returns a store to try instead of a file that does not exist yet: another
+// file, in a new folder where that file, or the first missing folder above it, would
+// be created.
 func (l Location) Trial() (Location, error) {
 	file, err := filepath.Abs(l.File)
 	if err != nil {

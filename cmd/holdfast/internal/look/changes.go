@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mark is what is compared of a hold to tell whether something has changed: not
-// that time passes, nor that it was renewed.
+// mark is the part of a hold that is compared to tell whether something has changed.
+// That time passes, or that the hold was renewed, is no change.
 type mark struct {
 	driver.HoldRef
 	driver.Details
 	mode          holdfast.Mode
 	takeoverDelay time.Duration
 	released      bool
-	waited        bool // when it was last is no change
+	waited        bool // when the last waiter was seen is no change
 	end           string
 }
 

@@ -13,10 +13,10 @@ import (
 
 // Filter chooses the holds that status shows.
 type Filter struct {
-	Chosen        holdfast.Filter // but for the two times
+	Chosen        holdfast.Filter // without the two times
 	createdBefore instant
 	createdAfter  instant
-	// narrow: some flag leaves holds out.
+	// narrow: a flag leaves holds out.
 	narrow bool
 }
 
@@ -49,7 +49,7 @@ func (f *Filter) Flags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Chosen.Expired, "expired", false, "also the holds that block nobody any more but were not swept yet")
 }
 
-// Validate refuses what nothing can match.
+// Validate refuses a filter that no hold can match.
 func (f *Filter) Validate() error {
 	at := f.at(time.Now())
 	switch {
@@ -63,7 +63,7 @@ func (f *Filter) Validate() error {
 	return nil
 }
 
-// at is the filter as it is meant at that time.
+// at returns the filter at that time.
 func (f *Filter) at(now time.Time) holdfast.Filter {
 	chosen := f.Chosen
 	chosen.CreatedBefore = f.createdBefore.at(now)
@@ -71,7 +71,7 @@ func (f *Filter) at(now time.Time) holdfast.Filter {
 	return chosen
 }
 
-// positive sets a duration.
+// positive returns a function that sets a positive duration.
 func positive(d *time.Duration) func(text string) error {
 	return func(text string) (err error) {
 		if *d, err = time.ParseDuration(text); err == nil && *d <= 0 {
@@ -81,7 +81,7 @@ func positive(d *time.Duration) func(text string) error {
 	}
 }
 
-// instant is a time, or none, that was written as it is or as how long ago it was.
+// instant is a time, given as such or as how long ago it was, or none.
 type instant struct {
 	time time.Time
 	ago  *time.Duration
@@ -106,7 +106,7 @@ func (i *instant) set(text string) error {
 	return nil
 }
 
-// at is the zero time for none.
+// at returns the instant at that time, the zero time for none.
 func (i *instant) at(now time.Time) time.Time {
 	if i.ago != nil {
 		return now.Add(-*i.ago)

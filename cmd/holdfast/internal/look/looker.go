@@ -18,20 +18,20 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
-// patient is how long one look at a store may take while somebody watches: then
-// it is said that there is no answer.
+// patient is how long one look at a store may take while somebody watches. Then
+// the user is told that there is no answer.
 const patient = 30 * time.Second
 
-// Looker looks at a store again and again, with one client for as long as that
-// gets answers. It is for one goroutine.
+// Looker looks at a store again and again. It keeps its client for as long as that
+// gets answers. A Looker is for one goroutine.
 type Looker struct {
 	Where  location.Location
 	client *holdfast.Client // nil until there is something to look at
 	file   fs.FileInfo      // of the client, if the store is a file
 }
 
-// holds returns the holds that the filter chooses, by resource and by when they
-// were granted. A file that nobody has made yet is not made.
+// holds returns the holds that the filter chooses, sorted by resource and token. It
+// does not create the store's file.
 func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
 	if there, err := l.open(ctx); !there || err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 	return holds, nil
 }
 
-// open reports whether there is a store, which then has a client. A file that was
-// put in the place of another is another store.
+// open makes the client, and reports whether there is a store. A file that has
+// replaced another is another store.
 func (l *Looker) open(ctx context.Context) (bool, error) {
 	var file fs.FileInfo
 	if l.Where.File != "" {
@@ -76,7 +76,7 @@ func (l *Looker) open(ctx context.Context) (bool, error) {
 
 func (l *Looker) close() {
 	if l.client != nil {
-		_ = l.client.Close() // it has nothing to release
+		_ = l.client.Close() // it holds nothing
 		l.client = nil
 	}
 }
@@ -85,30 +85,30 @@ func (l *Looker) close() {
 type Sight struct {
 	Holds []holdfast.Status // nil with an error
 	Err   error
-	Begun time.Time     // before the store was asked
+	Begun time.Time     // when the store was asked
 	Pause time.Duration // until the next look
 	Took  time.Duration
-	Panic any // of the looker, with its stack
+	Panic any // of the goroutine that looks, with its stack
 }
 
 // Rhythm says when to look.
 type Rhythm struct {
 	Interval time.Duration
-	// sparing: looking takes at most a fiftieth of the time, if need be with
-	// longer intervals, up to half a minute.
+	// Sparing makes the intervals longer, up to half a minute, so that looking takes
+	// at most a fiftieth of the time.
 	Sparing bool
 	// Now asks for a look at once.
 	Now <-chan struct{}
 }
 
-// Watch looks until ctx has ended, and then closes the looker and the channel.
+// Watch looks until ctx has ended, then closes the Looker and the channel.
 func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhythm) <-chan Sight {
 	sights := make(chan Sight)
 	go func() {
 		defer close(sights)
 		defer l.close()
 		defer func() {
-			if p := recover(); p != nil { // for who has a terminal to put in order
+			if p := recover(); p != nil { // passed on to the goroutine that has to restore the terminal
 				select {
 				case sights <- Sight{Panic: fmt.Sprintf("%v\n\n%s", p, debug.Stack())}:
 				case <-ctx.Done():
@@ -121,7 +121,7 @@ func (l *Looker) Watch(ctx context.Context, filter func() holdfast.Filter, r Rhy
 			s.Pause = r.Interval
 			if s.Err == nil {
 				if r.Sparing && before > 0 {
-					// One look that was held up is no reason to look seldom.
+					// A single slow look does not count.
 					s.Pause = max(s.Pause, min(50*min(before, s.Took), 30*time.Second))
 				}
 				before = s.Took
@@ -155,13 +155,13 @@ func (l *Looker) look(ctx context.Context, f holdfast.Filter) Sight {
 	return s
 }
 
-// NoAnswer says in a line, to somebody who watches, that there was no answer.
+// NoAnswer returns the line that tells somebody who watches of an error.
 func NoAnswer(err error) string {
 	return "no answer, trying again: " + output.Reason(cmp.Or(errors.Unwrap(err), err))
 }
 
-// UntilInterrupted ends ctx when the user or the system wants the program to end.
-// A second signal then ends it by force.
+// UntilInterrupted returns a context that ends with the first signal that is to end
+// the program. A second signal then kills the program.
 func UntilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	received, stop := process.Ends()
@@ -176,8 +176,8 @@ func UntilInterrupted(parent context.Context) (context.Context, context.CancelFu
 	return ctx, cancel
 }
 
-// Drain waits for the end of a watch that was cancelled, but not for a store
-// that does not return.
+// Drain waits for the end of a cancelled Watch, but no longer than a second: a store
+// may not return.
 func Drain(sights <-chan Sight) {
 	soon := time.After(time.Second)
 	for {

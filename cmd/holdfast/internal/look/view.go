@@ -19,7 +19,7 @@ type View struct {
 	JSON   bool
 }
 
-// Show shows it once.
+// Show prints the holds once. Its error says with a resource that it is free.
 func (v *View) Show(ctx context.Context) error {
 	l := Looker{Where: v.Where}
 	defer l.close()
@@ -27,7 +27,7 @@ func (v *View) Show(ctx context.Context) error {
 	holds, err := l.holds(ctx, f)
 	blocking := len(holds)
 	if f.Expired && f.Resource != "" && err == nil {
-		// Whether it is held does not depend on what is shown.
+		// Whether the resource is held does not depend on expired holds.
 		f.Expired = false
 		var others []holdfast.Status
 		others, err = l.holds(ctx, f)
@@ -50,7 +50,7 @@ func (v *View) Show(ctx context.Context) error {
 	return exit.Printed(err)
 }
 
-// nothing says that nothing is held, or that nothing of it matches.
+// nothing says that nothing is held, or that nothing matches.
 func (v *View) nothing() string {
 	resource := v.Filter.Chosen.Resource
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
 
-// Watch shows the holds until it is interrupted, which is no failure.
+// Watch shows the holds until it is interrupted, which is not an error.
 func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	ctx, stop := UntilInterrupted(ctx)
 	l := Looker{Where: v.Where}
@@ -32,11 +32,10 @@ func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	return v.follow(sights)
 }
 
-// follow prints what is held when that has changed, for who reads a pipe or a
-// file.
+// follow prints the holds whenever they have changed, into a pipe or a file.
 func (v *View) follow(sights <-chan Sight) error {
 	var shown []mark
-	said := "" // of a store that does not answer
+	said := "" // the last line about a store that does not answer
 	begun, printedOnce := false, false
 	for s := range sights {
 		if s.Panic != nil {
@@ -70,8 +69,7 @@ func (v *View) follow(sights <-chan Sight) error {
 	return nil
 }
 
-// print prints what was seen: a line of JSON, or a table that ends in an empty
-// line.
+// print prints a sight: as a line of JSON, or as a table and an empty line.
 func (v *View) print(out io.Writer, s Sight) error {
 	if v.JSON {
 		return output.HoldsJSONLine(out, s.Holds)
@@ -81,19 +79,19 @@ func (v *View) print(out io.Writer, s Sight) error {
 	return err
 }
 
-// title says what was looked at, and when.
+// title names the store and the time.
 func (v *View) title(s Sight) string {
 	return fmt.Sprintf("%s  %s", output.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
 }
 
-// lines are the table of so many holds at most.
+// lines returns the table of at most so many holds.
 func (v *View) lines(holds []holdfast.Status, most int) []string {
 	if len(holds) == 0 {
 		return []string{output.Printable(v.nothing())}
 	}
 	more := len(holds) - most
 	if more > 0 {
-		more++ // to make room for the line that says so
+		more++ // one less, to make room for the line that says so
 		holds = holds[:len(holds)-more]
 	}
 	var b strings.Builder
@@ -105,9 +103,9 @@ func (v *View) lines(holds []holdfast.Status, most int) []string {
 	return lines
 }
 
-// redraw shows what is held on a terminal.
+// redraw shows the holds on a terminal.
 func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) error {
-	var last Sight // with an answer
+	var last Sight // the last one with an answer
 	trouble := ""
 	begun := false
 	for {
@@ -148,7 +146,7 @@ func (v *View) draw(s tcell.Screen, last Sight, trouble string) {
 	_, height := s.Size()
 	if !last.Begun.IsZero() {
 		screen.Line(s, 0, v.title(last), screen.Strong)
-		for i, line := range v.lines(last.Holds, max(height-3, 1)) { // less what stands above the rows
+		for i, line := range v.lines(last.Holds, max(height-3, 1)) { // without the lines above the rows
 			screen.Line(s, 2+i, line, tcell.StyleDefault)
 		}
 	}
