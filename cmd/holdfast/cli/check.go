@@ -2,19 +2,15 @@ package cli
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 func newCheck() *cobra.Command {
@@ -50,9 +46,9 @@ else 0.`,
 			return err
 		}
 		if *asJSON {
-			err = output.JSON(os.Stdout, checkedOf(where, report))
+			err = output.JSON(os.Stdout, report.JSON(where.Name()))
 		} else {
-			err = writeFindings(os.Stdout, report.Findings)
+			err = output.Table(os.Stdout, report.Rows())
 		}
 		if err != nil {
 			return exit.Printed(err)
@@ -65,8 +61,8 @@ else 0.`,
 	return cmd
 }
 
-// check checks the store. One that is a file which nobody has made yet is not made
-// by that: another beside it is checked in its place.
+// check checks the store. It does not create a file that does not exist yet: it
+// checks another one in the same place instead.
 func check(ctx context.Context, where location.Location) (fitness.Report, error) {
 	store := fitness.Finding{Check: "store", Result: fitness.Note, Text: where.Name()}
 	if where.Unasked {
@@ -96,99 +92,4 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 	}
 	report.Findings = append([]fitness.Finding{store}, report.Findings...)
 	return report, nil
-}
-
-func writeFindings(out io.Writer, findings []fitness.Finding) error {
-	rows := [][]string{{"RESULT", "CHECK", "FINDING"}}
-	for _, f := range findings {
-		rows = append(rows, []string{string(f.Result), f.Check, f.Text})
-	}
-	return output.Table(out, rows)
-}
-
-// checked is a report in JSON. Scripts read it: a field may be added, none changed.
-type checked struct {
-	Store    string    `json:"store"`
-	Fit      bool      `json:"fit"`
-	Findings []finding `json:"findings"`
-	Traits   *traits   `json:"traits"`
-	Figures  figures   `json:"figures"`
-}
-
-type finding struct {
-	Check  string          `json:"check"`
-	Result fitness.Verdict `json:"result"`
-	Text   string          `json:"text"`
-}
-
-type traits struct {
-	Name        string `json:"name"`
-	Reach       string `json:"reach"`
-	ServerClock bool   `json:"serverClock"`
-	Notifies    bool   `json:"notifies"`
-	Durable     bool   `json:"durable"`
-	Shared      bool   `json:"shared"`
-	Fencing     string `json:"fencing"`
-	Failover    string `json:"failover"` // empty: there is nothing to fail over to
-}
-
-func traitsOf(t driver.Traits) traits {
-	return traits{
-		Name: t.Name, Reach: string(t.Reach), ServerClock: t.ServerClock, Notifies: t.Notifies,
-		Durable: t.Durable, Shared: t.Shared, Fencing: string(t.Fencing), Failover: string(t.Failover),
-	}
-}
-
-// figures are null as far as they were not measured.
-type figures struct {
-	Pair               *times   `json:"acquireAndRelease"`
-	Renewal            *times   `json:"renewal"`
-	HandOver           *times   `json:"handOver"`
-	ClockAheadMs       *float64 `json:"clockAheadMs"`
-	ClockUncertaintyMs *float64 `json:"clockUncertaintyMs"`
-	ShortestTTLMs      *int64   `json:"shortestTtlMs"`
-}
-
-func checkedOf(where location.Location, r fitness.Report) checked {
-	c := checked{Store: where.Name(), Fit: r.Failed() == nil, Figures: figures{
-		Pair: timesOf(r.Pair), Renewal: timesOf(r.Renewal), HandOver: timesOf(r.HandOver),
-	}}
-	for _, f := range r.Findings {
-		c.Findings = append(c.Findings, finding{f.Check, f.Result, f.Text})
-	}
-	if t := r.Traits; t.Name != "" {
-		c.Traits = new(traitsOf(t))
-	}
-	if r.Clock != nil {
-		c.Figures.ClockAheadMs, c.Figures.ClockUncertaintyMs = new(milliseconds(r.Clock.Ahead)), new(milliseconds(r.Clock.GiveOrTake))
-	}
-	if r.TTL != 0 {
-		c.Figures.ShortestTTLMs = new(r.TTL.Milliseconds())
-	}
-	return c
-}
-
-// times are samples in JSON.
-type times struct {
-	Count int64   `json:"count"`
-	P50Ms float64 `json:"p50Ms"`
-	P90Ms float64 `json:"p90Ms"`
-	P99Ms float64 `json:"p99Ms"`
-	MaxMs float64 `json:"maxMs"`
-}
-
-// timesOf is nil, which is null in JSON, for what was not measured.
-func timesOf(s *measure.Samples) *times {
-	if s == nil {
-		return nil
-	}
-	return &times{
-		Count: s.Count(), P50Ms: milliseconds(s.Quantile(0.5)), P90Ms: milliseconds(s.Quantile(0.9)),
-		P99Ms: milliseconds(s.Quantile(0.99)), MaxMs: milliseconds(s.Max()),
-	}
-}
-
-// milliseconds has as many digits as are meant.
-func milliseconds(d time.Duration) float64 {
-	return float64(measure.Round(d)) / float64(time.Millisecond)
 }

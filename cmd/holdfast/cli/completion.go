@@ -74,8 +74,8 @@ HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out what the flags mean.`,
 	}
 }
 
-// complete tells shells what may come where. Nothing here asks a store, which
-// might not answer.
+// complete declares the completions. None of them asks a store, which might not
+// answer.
 func complete(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	walk(root, func(cmd *cobra.Command) {
@@ -93,8 +93,8 @@ func complete(root *cobra.Command) {
 	})
 }
 
-// explainFlags makes the texts of all flags what shells show beside them: one line
-// without marks.
+// explainFlags turns the texts of all flags into what shells show beside them: one
+// line without marks.
 func explainFlags(root *cobra.Command) {
 	walk(root, func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
@@ -104,8 +104,7 @@ func explainFlags(root *cobra.Command) {
 	})
 }
 
-// completeStore completes the beginning of a URL, and what comes after the
-// colon where that can be known.
+// completeStore completes the scheme of a URL, and what follows env: and file:.
 func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	forms := []string{
 		"local\tthis user's file on this host",
@@ -136,11 +135,11 @@ func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 	return forms, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// filesWith are the files and, with a slash at the end, the folders whose path
+// filesWith returns the files and, with a slash at the end, the folders whose path
 // begins with the prefix.
 func filesWith(prefix string) []string {
 	folder, name := filepath.Split(prefix)
-	entries, _ := os.ReadDir(filepath.Clean(folder)) // what cannot be read has no files to offer
+	entries, _ := os.ReadDir(filepath.Clean(folder)) // a folder that cannot be read has nothing to offer
 	var found []string
 	for _, e := range entries {
 		switch hidden := strings.HasPrefix(e.Name(), ".") && name == ""; {
@@ -154,10 +153,10 @@ func filesWith(prefix string) []string {
 	return found
 }
 
-// completeCommand completes what comes after the -- of run: the name of a command
-// in PATH, and else files.
+// completeCommand completes what follows the -- of run: a command in PATH, else
+// files.
 func completeCommand(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	// pflag remembers a -- only of the parse before, in which cobra adds one.
+	// os.Args, since cobra adds a -- of its own to what pflag parses.
 	line := os.Args[1 : len(os.Args)-1]
 	switch {
 	case !slices.Contains(line, "--"):

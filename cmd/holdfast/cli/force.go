@@ -49,7 +49,7 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 	return nil
 }
 
-// run shows who holds the resource, asks, and releases just those.
+// run shows the holds of the resource, asks, and releases just those.
 func (f *forced) run(ctx context.Context, out outcome) error {
 	nothing := fmt.Sprintf("%q is not held", f.resource)
 	if !f.hold.IsZero() {
@@ -83,7 +83,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	}
 	var gone []holdfast.Status
 	for _, s := range holds {
-		// By hold ID, so that one that was granted meanwhile is not touched.
+		// By hold ID, so that a hold that was granted meanwhile is not touched.
 		done, failed := client.ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
 			err = f.store.Failure(failed)
@@ -104,7 +104,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	return err
 }
 
-// agreed asks on the terminal.
+// agreed asks the user on the terminal.
 func (f *forced) agreed(n int) bool {
 	what := "this hold"
 	if n > 1 {
@@ -113,7 +113,7 @@ func (f *forced) agreed(n int) bool {
 	fmt.Fprintf(os.Stderr, "Release %s by force? A holder that lives learns it only with its next renewal. [y/N] ", what)
 	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
-		fmt.Fprintln(os.Stderr) // what follows is not to stand behind the question
+		fmt.Fprintln(os.Stderr) // so that the next line does not follow the question
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
@@ -122,7 +122,7 @@ func (f *forced) agreed(n int) bool {
 	return false
 }
 
-// cutOff is the table of who is cut off, with what --hold takes.
+// cutOff returns the table of the holds to release, with the IDs that --hold takes.
 func cutOff(holds []holdfast.Status) [][]string {
 	return output.HoldRowsBy("HOLD ID", holds, func(s holdfast.Status) string { return s.HoldID.String() })
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
-// helpWidth is how many columns help has.
+// helpWidth is the width of help in columns.
 const helpWidth = 80
 
 // additional is the group of the commands that are about holdfast itself.
 const additional = "additional"
 
-// topics are what help knows beside commands. Their texts are made of the
-// commands when they are asked for.
+// topics lists what help explains besides commands.
 var topics = []struct {
 	name, title, short string
 	text               func(root *cobra.Command) string
@@ -28,7 +27,7 @@ var topics = []struct {
 	{"environment", "environment", "The variables that are read and set", environment},
 }
 
-// newTopics are the topics as cobra has them: commands that do not run.
+// newTopics returns the topics as commands that do not run, as cobra has them.
 func newTopics() []*cobra.Command {
 	cmds := make([]*cobra.Command, len(topics))
 	for i, t := range topics {
@@ -91,8 +90,8 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// usage prints how a command is used: cobra's text with the flags' variables, in
-// lines that fit.
+// usage prints the usage of a command: as cobra does, but wrapped, and with the
+// variables of the flags.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	fmt.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
@@ -108,7 +107,7 @@ func usage(cmd *cobra.Command) error {
 	return nil
 }
 
-// listCommands prints the commands below cmd that are wanted, if any.
+// listCommands prints the wanted commands below cmd, if there are any.
 func listCommands(out io.Writer, title string, cmd *cobra.Command, wanted func(*cobra.Command) bool) {
 	for _, c := range cmd.Commands() {
 		if c.Hidden || !wanted(c) {
@@ -122,7 +121,7 @@ func listCommands(out io.Writer, title string, cmd *cobra.Command, wanted func(*
 	}
 }
 
-// withVariables are the flags of a command, with their variables in the text.
+// withVariables returns the flags of a command with their variables in the texts.
 func withVariables(cmd *cobra.Command) *pflag.FlagSet {
 	shown := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
 	shown.SortFlags = false

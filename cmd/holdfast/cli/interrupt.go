@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
-// interruption is why a context ended that a signal ended.
+// interruption is the cause of a context that a signal ended.
 type interruption struct{ signal os.Signal }
 
 func (i interruption) Error() string { return i.signal.String() }
 
-// untilSignal returns a context that a signal ends, so that what was begun can be
-// tidied up, which takes some seconds at most. Another signal meanwhile does not
-// cut that off: timeout(1), for one, sends its signal twice.
+// untilSignal returns a context that a signal ends, so that the command can release
+// its locks, which takes some seconds at most. A second signal does not cut that
+// off: timeout(1), for one, sends its signal twice.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals, stop := process.Ends()
@@ -35,8 +35,8 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// tidiedUp is the exit of a command that a signal ended and that has released what
-// it held, or nil if ctx was not ended by one.
+// tidiedUp returns the exit of a command that a signal ended and that has released
+// its locks, or nil if no signal ended ctx.
 func tidiedUp(ctx context.Context) error {
 	i, ok := errors.AsType[interruption](context.Cause(ctx))
 	if !ok {

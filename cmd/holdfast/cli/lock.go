@@ -93,18 +93,18 @@ is
 	return cmd
 }
 
-// grab is one acquisition of a lock that outlives this process.
+// grab is one run of the command: it acquires a lock that outlives this process.
 type grab struct {
 	acquire.Request
 	json bool
 }
 
-// run acquires the lock and says under which ID. If whoever asked may not have
-// learnt it, nobody could release the lock: it is given back.
+// run acquires the lock and prints its ID. If the ID may not have reached the caller,
+// nobody could release the lock, so run releases it.
 func (g *grab) run(ctx context.Context) error {
-	// A reader that has gone away is an error of the output, not the end.
+	// So that a reader that has gone away is an error, not the end of this process.
 	signal.Ignore(syscall.SIGPIPE)
-	// To the very end, so that a signal finds the lock either printed or released.
+	// Never stopped: a signal must find the lock either printed or released.
 	signals, _ := process.Signals()
 	g.Options.NoKeepAlive = true
 	l, err := g.Await(ctx, signals, &holdfast.Options{LeaveHolds: true})
@@ -115,7 +115,7 @@ func (g *grab) run(ctx context.Context) error {
 	return g.handOver(l, os.Stdout, signals)
 }
 
-// handOver prints the lock ID, and leaves the lock to whoever reads it.
+// handOver prints the lock ID and leaves the lock to the caller.
 func (g *grab) handOver(l acquire.Lease, out io.Writer, signals <-chan os.Signal) error {
 	if err := g.print(out, l.Hold); err != nil {
 		return exit.Errorf(exit.Failed, "the lock ID could not be printed: %v; %s", err, giveBack(l))
@@ -125,7 +125,7 @@ func (g *grab) handOver(l acquire.Lease, out io.Writer, signals <-chan os.Signal
 		return exit.Killed(sig, fmt.Sprintf("stopped by a signal (%v); %s", sig, giveBack(l)))
 	default:
 	}
-	_ = l.Client.Close() // it leaves the hold, and there is nothing else
+	_ = l.Client.Close() // with LeaveHolds it leaves the lock
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lockID returns the lock ID that the argument names, or else the environment.
+// lockID returns the lock ID of the argument, or else of the environment.
 func lockID(args []string, form string) (string, error) {
 	id, there := os.LookupEnv(env.LockIDVariable)
 	switch {

@@ -57,8 +57,8 @@ func writePages(root *cobra.Command, dir string) error {
 
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage is the page of a command in the macros of man(7). It has no date, so
-// that it can be compared.
+// manPage returns the page of a command in the macros of man(7). It has no date, so
+// that pages can be compared.
 func manPage(cmd *cobra.Command, source string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Holdfast\"\n", roff(strings.ToUpper(pageName(cmd))), roff(source))
@@ -110,11 +110,11 @@ func manOption(b *strings.Builder, cmd *cobra.Command, flag *pflag.Flag) {
 	}
 	fmt.Fprintf(b, "\n%s\n", roff(strings.ReplaceAll(text, "\n", " ")))
 	switch flag.DefValue {
-	case "", "0", "0s", "false", "[]": // as help has it
+	case "", "0", "0s", "false", "[]": // as in help
 	default:
 		fmt.Fprintf(b, "(default %s)\n", roff(flag.DefValue))
 	}
 	if name := env.Variable(cmd, flag); name != "" {
-		fmt.Fprintf(b, "\\%%[$%s]\n", roff(name)) // not to be broken
+		fmt.Fprintf(b, "\\%%[$%s]\n", roff(name)) // \% keeps it in one line
 	}
 }

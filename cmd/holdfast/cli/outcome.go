@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// outcome shows what a command did to holds.
+// outcome prints the holds that a command released or renewed.
 type outcome struct{ json bool }
 
-// print shows the holds on stdout, and to people what it means that there is none.
+// print prints the holds on stdout. If there are none, people get the text on stderr.
 func (o outcome) print(holds []holdfast.Status, nothing string) error {
 	switch {
 	case o.json:

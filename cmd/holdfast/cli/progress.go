@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// showProgress shows on stderr, if that is a terminal, how much of a time has
-// passed. What it returns takes that away again.
+// showProgress shows on stderr, if that is a terminal, how much of the time has
+// passed. The returned function removes it.
 func showProgress(lasts time.Duration) (stop func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return func() {}
@@ -25,7 +25,7 @@ func showProgress(lasts time.Duration) (stop func()) {
 		for began := time.Now(); ; {
 			select {
 			case <-tick.C:
-				// One short of the end, which would take the bar away.
+				// Never the last step, which would remove the bar.
 				_ = bar.Set(min(int(steps*time.Since(began)/lasts), steps-1))
 			case <-done:
 				_ = bar.Clear()

@@ -57,7 +57,7 @@ $HOLDFAST_LOCK_ID. The exit status is
 	return cmd
 }
 
-// renewal is one renewal of all that a lock ID holds.
+// renewal is one run of the command.
 type renewal struct {
 	store location.Location
 	id    string
@@ -91,7 +91,7 @@ func (r renewal) run(ctx context.Context) error {
 	return exit.Errorf(exit.Lost, "not all of lock ID %q is renewed: %s. What is missing must be locked again", r.id, output.Reason(err))
 }
 
-// lost is the exit if the lock ID holds nothing.
+// lost returns the exit for a lock ID that holds nothing.
 func (r renewal) lost() error {
 	return exit.Errorf(exit.Lost, "lock ID %q holds nothing: its time ran out, or it was released. Lock again", r.id)
 }

@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-// paragraphs sets a text as help has it: what is indented stays in its lines.
+// paragraphs sets a help text: it fills paragraphs and keeps the lines of indented
+// ones.
 func paragraphs(text string) string {
 	blocks := strings.Split(strings.TrimRight(text, "\n"), "\n\n")
 	for i, block := range blocks {
@@ -28,7 +29,7 @@ func roffLines(text string) string {
 	return b.String()
 }
 
-// escapes keep roff from taking characters for commands or for typography.
+// escapes keeps roff from taking characters for commands or typography.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
 func roff(text string) string {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
 
-// execute runs the command line and returns the exit status, or dies of the signal
-// that the command died of.
+// execute runs the command line. It returns the exit status, or dies of the signal
+// that ended run's command.
 func execute(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -23,8 +23,8 @@ func execute(args []string) int {
 	}
 	e, ok := errors.AsType[*exit.Error](err)
 	if !ok {
-		// All commands return an exitError, so this is from the parsing of flags
-		// and arguments.
+		// All commands return an exit.Error, so cobra could not parse the flags or
+		// the arguments.
 		e = &exit.Error{Status: exit.Usage, Text: secret.WithoutURLs(err.Error()) + "; see holdfast --help"}
 	}
 	if e.Text != "" {
@@ -87,7 +87,7 @@ time: on this machine without any set-up, or wherever a store is shared.`,
 	return root
 }
 
-// noArgs is cobra.NoArgs in the words of a command that has no sub-commands.
+// noArgs is cobra.NoArgs with a message that mentions no sub-commands.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return exit.Usagef("%s takes no argument, but got %q", cmd.CommandPath(), args[0])

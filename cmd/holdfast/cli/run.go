@@ -71,7 +71,7 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	return cmd
 }
 
-// runArguments splits the arguments, of which dash stood before the first --.
+// runArguments splits the arguments. dash is how many came before the first --.
 func runArguments(args []string, dash int) (resource string, command []string, err error) {
 	const form = "holdfast run RESOURCE -- COMMAND"
 	if dash == 0 && len(args) > 1 && args[1] == "--" {

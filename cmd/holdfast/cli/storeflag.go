@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 )
 
-// storeFlag adds the flag --store and returns what finds out, once the flags are
-// parsed, where the locks are.
+// storeFlag declares the flag --store. The returned function finds the store once
+// the flags are parsed.
 func storeFlag(cmd *cobra.Command) func() (location.Location, error) {
 	cmd.Flags().String("store", "", "where the locks are: a `URL` (holdfast stores lists the forms), local for this user's file "+
 		"on this host, or env:NAME or file:PATH if the URL is in a variable or a file (default local)")

@@ -40,7 +40,7 @@ variable or a file of yours.`,
 // listed is a kind of store in JSON. Scripts read it: a field may be added, none
 // changed.
 type listed struct {
-	traits
+	output.Traits
 	Schemes []string `json:"schemes"`
 	URL     string   `json:"url"`
 }
@@ -48,7 +48,7 @@ type listed struct {
 func storesListed() []listed {
 	var all []listed
 	for _, s := range location.Kinds {
-		all = append(all, listed{traitsOf(s.Traits), s.Schemes, s.Form})
+		all = append(all, listed{output.TraitsOf(s.Traits), s.Schemes, s.Form})
 	}
 	return all
 }
@@ -68,7 +68,7 @@ func storesTable() [][]string {
 	return rows
 }
 
-// failover is what is left of holds, or that there is nothing to fail over to.
+// failover says what a fail-over leaves of holds, "-" if there is none.
 func failover(f driver.Failover) string {
 	if f == driver.FailoverNone {
 		return "-"

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 )
 
-// variables lists the variables of all commands below root, each with the flags
-// that it gives.
+// variables returns the variables of all commands below root, each with the flags
+// that it sets.
 func variables(root *cobra.Command) [][]string {
 	var names []string
 	gives := make(map[string][]string)
@@ -39,7 +39,7 @@ func variables(root *cobra.Command) [][]string {
 	return rows
 }
 
-// walk calls visit with the command and all below it that are not hidden.
+// walk calls visit for the command and those below it that are not hidden.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, c := range cmd.Commands() {

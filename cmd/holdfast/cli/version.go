@@ -27,7 +27,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// moduleVersion is the version of holdfast's module, which may be a part of a
+// moduleVersion returns the version of holdfast's module, which may be part of a
 // program with more stores.
 func moduleVersion(info *debug.BuildInfo) string {
 	for _, m := range info.Deps {
@@ -38,7 +38,7 @@ func moduleVersion(info *debug.BuildInfo) string {
 	return info.Main.Version
 }
 
-// version is all in one line, to be pasted into a report.
+// version returns one line for bug reports.
 func version(info *debug.BuildInfo) string {
 	text := "holdfast " + moduleVersion(info)
 	for _, s := range info.Settings {

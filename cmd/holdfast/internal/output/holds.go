@@ -12,11 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// HoldRows returns the rows of a table of holds, the titles first.
 func HoldRows(holds []holdfast.Status) [][]string {
 	return HoldRowsBy("LOCK ID", holds, func(s holdfast.Status) string { return s.LockID })
 }
 
-// HoldRowsBy is the table with that ID of each hold.
+// HoldRowsBy returns the rows with the ID of each hold that id returns.
 func HoldRowsBy(title string, holds []holdfast.Status, id func(holdfast.Status) string) [][]string {
 	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "LEFT", "TOKEN", title, "COMMENT"}}
 	for _, s := range holds {
@@ -34,7 +35,7 @@ type entry struct {
 	LockID   string          `json:"lockId"`
 	HoldID   holdfast.HoldID `json:"holdId"`
 	Mode     holdfast.Mode   `json:"mode"`
-	Limit    *int            `json:"limit"` // null for an exclusive hold, and where it is not known
+	Limit    *int            `json:"limit"` // null for an exclusive hold, or if it is not known
 	Owner    string          `json:"owner"`
 	Host     string          `json:"host"`
 	Comment  string          `json:"comment"`
@@ -68,7 +69,7 @@ func entryOf(s holdfast.Status) entry {
 	return e
 }
 
-// moment is nil, which is null in JSON, for what never was.
+// moment returns the time for JSON: null for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -76,7 +77,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// HoldsJSON prints an array in many lines.
+// HoldsJSON prints the holds as a JSON array in many lines.
 func HoldsJSON(out io.Writer, holds []holdfast.Status) error {
 	entries := make([]entry, len(holds)) // [] rather than null
 	for i, s := range holds {
@@ -85,7 +86,7 @@ func HoldsJSON(out io.Writer, holds []holdfast.Status) error {
 	return JSON(out, entries)
 }
 
-// HoldsJSONLine prints an array in one line.
+// HoldsJSONLine prints the holds as a JSON array in one line.
 func HoldsJSONLine(out io.Writer, holds []holdfast.Status) error {
 	var lines, line bytes.Buffer
 	if err := HoldsJSON(&lines, holds); err != nil {

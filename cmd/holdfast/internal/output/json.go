@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// control are the control characters that JSON allows in a string as they are,
+// control matches the control characters that JSON allows in a string as they are,
 // and that some terminals obey.
 var control = regexp.MustCompile("[\u007f-\u009f]")
 
-// JSON prints a value that programs read, in many lines, with nothing in it
-// that a terminal would obey.
+// JSON prints the value as JSON in many lines, without characters that a terminal
+// would obey.
 func JSON(out io.Writer, value any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

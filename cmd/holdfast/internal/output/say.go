@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// Reason is the text of an error in one line, without the prefix that every line
-// gets anyway.
+// Reason returns the text of an error in one line, without the prefix that Say adds.
 func Reason(err error) string {
 	lines := strings.Split(strings.TrimPrefix(err.Error(), "holdfast: "), "\n")
 	return strings.Join(slices.Compact(lines), "; ")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Argument is a word as an argument in a command line to copy, after all flags.
+// Argument returns the word as an argument after the flags of a command line.
 func Argument(word string) string {
 	if strings.HasPrefix(word, "-") {
 		return "-- " + ShellQuoted(word)
@@ -14,7 +14,7 @@ func Argument(word string) string {
 	return ShellQuoted(word)
 }
 
-// ShellQuoted writes a word for a shell. What cannot be seen is written in the
+// ShellQuoted quotes a word for a shell. A word that is not printable becomes the
 // $'...' of bash, zsh and POSIX of 2024.
 func ShellQuoted(word string) string {
 	switch {
@@ -34,5 +34,5 @@ func ShellQuoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// plainWord means to every shell what it says.
+// plainWord matches words that no shell changes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IsTerminal reports that the file is a terminal on which a screen can be drawn.
+// IsTerminal reports whether the file is a terminal that can be drawn on.
 func IsTerminal(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Printable makes text fit for one line of a terminal: what is not to be seen,
-// such as control characters, escape sequences and marks that turn the direction
-// of writing, is shown as Go writes it in a string.
+// Printable makes a text fit for one line of a terminal. What is not visible, such
+// as control characters, escape sequences and marks that turn the direction of
+// writing, becomes the escape that Go has for it in a string.
 func Printable(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -28,7 +28,7 @@ func Printable(text string) string {
 	return b.String()
 }
 
-// Left says how much time a hold has, never more than there is.
+// Left says how much time a hold has left, rounded down.
 func Left(d time.Duration) string {
 	switch {
 	case d == holdfast.Forever:

@@ -6,9 +6,9 @@ import (
 	"github.com/gdamore/tcell/v3"
 )
 
-// devTty is the terminal of the session, taken anew each time that the screen is:
-// the library's own changes under a reader of it that has not quite ended when a
-// suspended screen goes on.
+// devTty is the terminal of the session. It is opened again each time the screen is
+// started: the library's own changes under a reader that is still about to end when
+// a suspended screen is resumed.
 type devTty struct {
 	mu      sync.Mutex
 	current tcell.Tty
@@ -26,7 +26,7 @@ func (d *devTty) tty() tcell.Tty {
 	return d.current
 }
 
-// Start takes the terminal, unless that was done.
+// Start takes the terminal, unless it is taken already.
 func (d *devTty) Start() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,10 +51,10 @@ func (d *devTty) Stop() error {
 	return d.current.Stop()
 }
 
-// Drain makes a Read return that waits.
+// Drain makes a waiting Read return.
 func (d *devTty) Drain() error { return d.tty().Drain() }
 
-// NotifyResize tells the channel of new sizes.
+// NotifyResize sends to the channel when the size changes.
 func (d *devTty) NotifyResize(resized chan<- bool) { d.tty().NotifyResize(resized) }
 
 // WindowSize is the size of the terminal.

@@ -14,8 +14,7 @@ var (
 	Marked   = tcell.StyleDefault.Reverse(true)
 )
 
-// Use gives use the whole terminal, and gives that back as it was, however
-// use ends.
+// Use calls use with the whole terminal, and restores the terminal however use ends.
 func Use(use func(tcell.Screen) error) error {
 	s, err := newScreen()
 	if err == nil {
@@ -25,13 +24,13 @@ func Use(use func(tcell.Screen) error) error {
 		return exit.Errorf(exit.Failed, "the terminal cannot be used: %v. holdfast status needs none", err)
 	}
 	defer s.Fini()
-	s.RegisterRuneFallback('…', "~") // in a locale that has only ASCII
+	s.RegisterRuneFallback('…', "~") // for a locale with ASCII only
 	return use(s)
 }
 
-// newScreen takes the terminal of the session or, where there is none, as after
-// su -c, the one on stdin and stdout. The terminal is asked nothing: not all
-// answer, and answers that come after the end would be typed into the shell.
+// newScreen opens the terminal of the session or, if there is none, as after su -c,
+// the one on stdin and stdout. It does not query the terminal: not all terminals
+// answer, and a late answer would be typed into the shell.
 func newScreen() (tcell.Screen, error) {
 	quiet := tcell.OptNegotiation(false)
 	if tty, err := newDevTty(); err == nil {
@@ -50,7 +49,7 @@ func Line(s tcell.Screen, y int, text string, style tcell.Style) {
 	Text(s, 0, y, width, text, style)
 }
 
-// Text writes text of so many columns at most. What is cut off ends in an
+// Text writes a text into at most width columns. One that is cut off ends in an
 // ellipsis.
 func Text(s tcell.Screen, x, y, width int, text string, style tcell.Style) {
 	end := x + width
@@ -70,7 +69,7 @@ func Text(s tcell.Screen, x, y, width int, text string, style tcell.Style) {
 	}
 }
 
-// Command is what a key means everywhere.
+// Command is what a key asks for on all screens.
 type Command int
 
 const (

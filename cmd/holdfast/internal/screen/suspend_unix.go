@@ -11,8 +11,8 @@ import (
 	"github.com/gdamore/tcell/v3"
 )
 
-// Suspend stops the job, as Ctrl-Z does where the terminal understands that
-// itself, with the terminal as it was before.
+// Suspend restores the terminal and stops the job. The screen reads Ctrl-Z as a key,
+// so the terminal does not do it.
 func Suspend(s tcell.Screen) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -20,10 +20,10 @@ func Suspend(s tcell.Screen) {
 	if s.Suspend() != nil {
 		return
 	}
-	_ = syscall.Kill(0, syscall.SIGTSTP) // fails for nobody's own group
+	_ = syscall.Kill(0, syscall.SIGTSTP) // never fails for the own group
 	select {
 	case <-continued:
 	case <-time.After(100 * time.Millisecond): // nobody could continue it, so it was not stopped
 	}
-	_ = s.Resume() // without a terminal the next event says so
+	_ = s.Resume() // if the terminal is gone, the next event says so
 }

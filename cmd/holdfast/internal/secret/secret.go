@@ -1,4 +1,4 @@
-// Package secret finds the passwords in URLs and takes them out of texts.
+// Package secret finds passwords in URLs and removes them from texts.
 package secret
 
 import (
@@ -9,20 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// secretWords are in the names of parameters that may be a password. MongoDB's
-// authMechanismProperties may have a session token.
+// secretWords match in the names of parameters that may be passwords. MongoDB's
+// authMechanismProperties may contain a session token.
 const secretWords = "pass|pwd|secret|token|api_?key|mechanismproperties"
 
 var secretKey = regexp.MustCompile("(?i)" + secretWords)
 
-// HasPassword reports that who sees the URL may learn a password.
+// HasPassword reports whether the URL contains a password.
 func HasPassword(storeURL string) bool { return len(Passwords(storeURL)) > 0 }
 
-// Passwords are those in the URL, as they are and as the URL has them.
+// Passwords returns the passwords in the URL, decoded and as the URL has them.
 func Passwords(storeURL string) []string {
 	u, err := driver.ParseURL(storeURL)
 	if err != nil {
-		return nil // no store is opened with it either
+		return nil // no store opens it either
 	}
 	var found []string
 	if password, _ := u.User.Password(); password != "" {
@@ -42,22 +42,22 @@ func Passwords(storeURL string) []string {
 	return found
 }
 
-// userInfo is what stands before the @ of a URL: to the end of the word, or of the
-// string in quotation marks.
+// userInfo matches a URL up to its last @: in the word, or in the string in
+// quotation marks.
 var userInfo = regexp.MustCompile(`("[A-Za-z][A-Za-z0-9+.-]*://)(?:[^"\\]|\\.)*@|([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
 
-// secretPair is a parameter of a URL that may be a password.
+// secretPair matches a parameter of a URL that may be a password.
 var secretPair = regexp.MustCompile(`([?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=)[^&\s"']+`)
 
-// Redact takes passwords out of the URLs in a text. Stores never put theirs into
-// an error; but a URL in the wrong place of the command line would be repeated.
+// Redact removes passwords from the URLs in a text. Stores never put a password into
+// an error, but messages quote arguments, which may be a URL in the wrong place.
 func Redact(text string) string {
 	return secretPair.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}${2}***@"), "${1}***")
 }
 
-// anyUserInfo is all that may be user and password in a text.
+// anyUserInfo matches all that may be user and password in a text.
 var anyUserInfo = regexp.MustCompile(`(?s)://.*@`)
 
-// WithoutURLs takes user and password out of a text that quotes one argument, of
-// which nobody knows where it ends.
+// WithoutURLs removes user and password from a text that quotes an argument without
+// saying where it ends.
 func WithoutURLs(text string) string { return anyUserInfo.ReplaceAllString(text, "://***@") }

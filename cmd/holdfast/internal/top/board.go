@@ -30,28 +30,28 @@ func (o order) String() string {
 	return [...]string{byResource: "resource", byLeft: "time left", bySince: "held since"}[o]
 }
 
-// board is what top shows: the last sight of a store, and the part of it that the
-// user wants to see.
+// board is what top shows: the last sight of a store, and how the user has chosen to
+// see it.
 type board struct {
 	where    location.Location
-	interval time.Duration // wished for between two looks
+	interval time.Duration // between two looks, unless they take too long
 
-	begun   bool       // something was seen, if only that there is no answer
-	last    look.Sight // with an answer
-	trouble string     // that there is none now
+	begun   bool       // there was a look, with or without an answer
+	last    look.Sight // the last one with an answer
+	trouble string     // why the last look had no answer, if so
 
 	order  order
 	filter string
-	typing bool // of the filter
+	typing bool // the filter is being typed
 
-	rows   []*holdfast.Status // of the last sight, as chosen and sorted
+	rows   []*holdfast.Status // of the last sight, filtered and sorted
 	widths [columns]int       // that the rows need
 	cursor int                // the selected row
 	scroll int                // the first row on the screen
 	page   int                // how many rows the screen had when it was drawn
 }
 
-// see takes in what was seen.
+// see takes in a sight.
 func (b *board) see(s look.Sight) {
 	b.begun = true
 	if s.Err != nil {
@@ -62,8 +62,8 @@ func (b *board) see(s look.Sight) {
 	b.arrange()
 }
 
-// arrange chooses and sorts the rows. The cursor stays on its hold, or else where
-// it is.
+// arrange filters and sorts the rows. The cursor stays on its hold, or on its row if
+// the hold is gone.
 func (b *board) arrange() {
 	selected := b.selected()
 	b.rows = b.rows[:0:0]
@@ -78,7 +78,7 @@ func (b *board) arrange() {
 			}
 		}
 	}
-	slices.SortStableFunc(b.rows, func(x, y *holdfast.Status) int { // stable: they come by resource
+	slices.SortStableFunc(b.rows, func(x, y *holdfast.Status) int { // stable: they are sorted by resource already
 		switch b.order {
 		case byLeft:
 			return cmp.Compare(x.Left, y.Left)
@@ -95,8 +95,8 @@ func (b *board) arrange() {
 	b.move(0)
 }
 
-// has reports that a name or the comment of the hold contains a text in lower
-// case.
+// has reports whether a name or the comment of the hold contains the lower-case
+// text.
 func has(s *holdfast.Status, wanted string) bool {
 	for _, text := range []string{s.Resource, s.LockID, s.Owner, s.Host, s.Comment, s.Mode.String()} {
 		if strings.Contains(strings.ToLower(text), wanted) {
@@ -106,7 +106,7 @@ func has(s *holdfast.Status, wanted string) bool {
 	return false
 }
 
-// selected is the hold under the cursor, or nil.
+// selected returns the hold under the cursor, or nil.
 func (b *board) selected() *holdfast.Status {
 	if b.cursor >= len(b.rows) {
 		return nil
@@ -117,10 +117,10 @@ func (b *board) selected() *holdfast.Status {
 // move moves the cursor by so many rows.
 func (b *board) move(by int) { b.cursor = max(0, min(b.cursor+by, len(b.rows)-1)) }
 
-// lookKey asks for a look at the store at once.
+// lookKey asks to look at the store now.
 const lookKey screen.Command = screen.SuspendKey + 1
 
-// handle does what the event asks for, or says what it leaves to others.
+// handle does what the event asks for, and returns what is left to the caller.
 func (b *board) handle(ev tcell.Event) screen.Command {
 	key, ok := ev.(*tcell.EventKey)
 	if !ok || !b.typing || key.Key() == tcell.KeyCtrlC {

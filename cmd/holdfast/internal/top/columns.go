@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// columnGap lies between two columns.
+// columnGap is the space between two columns.
 const columnGap = 2
 
 // The columns whose width depends on what is in them.
@@ -28,18 +28,18 @@ func namesOf(s *holdfast.Status) [columns]string {
 type column struct {
 	title string
 	text  func(b *board, s *holdfast.Status, now time.Time) string
-	// width is what it needs; of columns that vary, what it has at least unless
+	// width is what it needs, or for a varying column the least that it gets, unless
 	// it needs less.
 	width  int
 	varies bool
-	name   int // which one of those that vary
-	// rank: where there is no room, columns of the highest rank are left out.
+	name   int // which of the varying columns
+	// rank says which columns are left out for want of room: the highest first.
 	rank int
-	// spare: it gives way to others that have not enough.
+	// spare: it is left out if others have less than enough.
 	spare bool
 }
 
-// enough is how wide a column is at least before others have to give way to it.
+// enough is the width for which other columns have to give way.
 const enough = 30
 
 func fixed(title string, width, rank int, text func(b *board, s *holdfast.Status, now time.Time) string) column {
@@ -67,11 +67,11 @@ func boardColumns() []column {
 	}
 }
 
-// fit returns the columns that have room in the width, each as wide as it will be.
+// fit returns the columns that the width has room for, with their widths.
 func (b *board) fit(width int) []column {
 	all := boardColumns()
-	need := make([]int, columns) // of those that vary
-	comfortable := -columnGap    // with so many columns nobody misses anything
+	need := make([]int, columns) // of the varying columns
+	comfortable := -columnGap    // the width at which nothing is missing
 	for i := range all {
 		c := &all[i]
 		comfortable += columnGap + c.width
@@ -95,10 +95,10 @@ func (b *board) fit(width int) []column {
 		last := slices.MaxFunc(all, func(x, y column) int { return x.rank - y.rank })
 		all = slices.DeleteFunc(all, func(c column) bool { return c.rank > 0 && c.rank == last.rank })
 		if last.rank == 0 {
-			break // what cannot do without is cut off
+			break // the rest is cut off
 		}
 	}
-	// The rest goes to the narrowest that need more.
+	// The room that is left goes to the narrowest that need more.
 	for left := room(); left > 0; left-- {
 		narrowest := -1
 		for i, c := range all {

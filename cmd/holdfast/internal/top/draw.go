@@ -30,12 +30,12 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 	width, height := s.Size()
 	screen.Line(s, 0, b.title(), screen.Strong)
 	screen.Line(s, 1, output.Printable(secret.Redact(b.trouble)), screen.Alarming)
-	b.page = height - aboveRows - 1 // less the help
+	b.page = height - aboveRows - 1 // without the help
 	if height >= detailed {
 		b.page -= detailLines
 	}
 	b.page = max(b.page, 1)
-	// The cursor is on the screen, and no row is hidden that has room.
+	// The cursor stays on the screen, and no room is left empty.
 	b.scroll = max(0, min(b.scroll, b.cursor, len(b.rows)-b.page))
 	b.scroll = max(b.scroll, b.cursor-b.page+1)
 	b.drawRows(s, width, now)
@@ -46,7 +46,7 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 	s.Show()
 }
 
-// title says what is to be seen.
+// title says what is shown.
 func (b *board) title() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "holdfast top  %s", output.Printable(b.where.Name()))
@@ -101,7 +101,7 @@ func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
 	}
 }
 
-// drawDetails shows all there is to know of a hold, from a line on.
+// drawDetails draws all that is known of a hold, from line y on.
 func (b *board) drawDetails(s tcell.Screen, y int, hold *holdfast.Status, now time.Time) {
 	width, _ := s.Size()
 	screen.Line(s, y, strings.Repeat("─", width), tcell.StyleDefault)
@@ -124,7 +124,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	}
 	unlock, target := "holdfast unlock --force", "--hold "+hold.HoldID.String()+" "+output.Argument(hold.Resource)
 	if flag := b.where.Flag(); flag != "" {
-		unlock, target = unlock+flag+` \`, "  "+target // there may be no room for all in one line
+		unlock, target = unlock+flag+` \`, "  "+target // one line may be too short
 	} else {
 		unlock, target = unlock+" "+target, ""
 	}
@@ -149,7 +149,8 @@ func (b *board) drawHelp(s tcell.Screen, y int) {
 	screen.Line(s, y, "arrows, pages: choose   /: filter   escape: show all   s: sort   r: look now   q: quit", tcell.StyleDefault)
 }
 
-// leftOf is what is left to the hold now, if it was not renewed meanwhile.
+// leftOf returns the time that the hold has left now, unless it was renewed
+// meanwhile.
 func (b *board) leftOf(hold *holdfast.Status, now time.Time) string {
 	d := hold.Left
 	if d != holdfast.Forever && d != driver.Unknown {
@@ -158,7 +159,7 @@ func (b *board) leftOf(hold *holdfast.Status, now time.Time) string {
 	return output.Left(d)
 }
 
-// clockTime is a time of the store's clock, as short as it is clear.
+// clockTime returns a time of the store's clock, as short as is still clear.
 func clockTime(t, now time.Time) string {
 	t = t.Local()
 	switch {
@@ -172,7 +173,7 @@ func clockTime(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// modeOf is the mode of a hold, with its limit if it has one.
+// modeOf returns the mode of a hold, with its limit if it has one.
 func modeOf(s holdfast.Status) string {
 	if s.Mode == holdfast.Shared && s.Limit > 0 {
 		return fmt.Sprintf("%v with limit %d", s.Mode, s.Limit)

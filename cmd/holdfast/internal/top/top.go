@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
-// Run shows the holds until the user has seen enough.
+// Run shows the holds until the user quits.
 func Run(ctx context.Context, where location.Location, interval time.Duration) error {
 	ctx, stop := look.UntilInterrupted(ctx)
 	now := make(chan struct{}, 1)
@@ -24,7 +24,7 @@ func Run(ctx context.Context, where location.Location, interval time.Duration) e
 	defer stop()
 	b := &board{where: where, interval: interval}
 	return screen.Use(func(s tcell.Screen) error {
-		clock := time.NewTicker(time.Second) // the times left count down
+		clock := time.NewTicker(time.Second) // for the times left to count down
 		defer clock.Stop()
 		for {
 			b.draw(s, time.Now())
@@ -48,7 +48,7 @@ func Run(ctx context.Context, where location.Location, interval time.Duration) e
 				case lookKey:
 					select {
 					case now <- struct{}{}:
-					default: // it will, anyway
+					default: // a look is due anyway
 					}
 				}
 			case <-clock.C:

@@ -1,25 +1,32 @@
-package cli
+package measure
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-var benched = benchResult{
-	load: measure.LoadResult{
+// samples are some durations in milliseconds.
+func samples(ms ...int) *Samples {
+	s := NewSamples()
+	for _, n := range ms {
+		s.Add(time.Duration(n) * time.Millisecond)
+	}
+	return s
+}
+
+var benched = BenchResult{
+	LoadResult: LoadResult{
 		Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
 	},
-	handOver: samples(10, 20000),
+	HandOver: samples(10, 20000),
 }
 
 func TestBenchTable(t *testing.T) {
 	var b strings.Builder
-	if err := benched.write(&b); err != nil {
+	if err := output.Table(&b, benched.Rows()); err != nil {
 		t.Fatal(err)
 	}
 	const want = `WHAT                 COUNT  PER SECOND  P50   P90  P99  MAX
@@ -34,9 +41,9 @@ hand-over            2                  10ms  20s  20s  20s
 }
 
 func TestBenchJSON(t *testing.T) {
-	bench := bench{store: location.Location{File: "locks.db"}, clients: 3, contend: true}
+	bench := Bench{Clients: 3, Contend: true}
 	var b strings.Builder
-	if err := output.JSON(&b, bench.measuredOf(benched)); err != nil {
+	if err := output.JSON(&b, bench.JSON("locks.db", benched)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{
