@@ -16,7 +16,7 @@ var statuses = []struct {
 	{strconv.Itoa(Usage), "the command line or a variable is wrong; nothing was done",
 		"correct it as the line on stderr says", true},
 	{strconv.Itoa(Store), "the store cannot be used or did not answer; the command was not run",
-		"mend what the line names, or try again later", true},
+		"fix what the line names, or try again later", true},
 	{strconv.Itoa(NotAcquired), "the lock was not acquired in time; the command was not run",
 		"try again later or wait longer with --wait; -E sets another status", true},
 	{strconv.Itoa(Lost), "the lock was lost; the command was ended",

@@ -127,7 +127,7 @@ func (c *check) rights(ctx context.Context) bool {
 	case !errors.Is(err, holdfast.ErrHeld):
 		return c.failed("refuse", "who asks for a held lock gets no answer", err)
 	}
-	c.say("refuse", OK, "a second asker is refused: others see what is held")
+	c.say("refuse", OK, "a second client is refused: others see what is held")
 
 	fine := true
 	if err := c.renew(ctx, hold); err != nil {

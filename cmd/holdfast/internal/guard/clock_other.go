@@ -4,5 +4,5 @@ package guard
 
 import "golang.org/x/sys/unix"
 
-// On macOS this one counts sleep.
+// On macOS this clock counts the time that the machine sleeps.
 const clock = unix.CLOCK_MONOTONIC

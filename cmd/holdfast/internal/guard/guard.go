@@ -1,19 +1,17 @@
-// Package guard runs one command and sees to it that no process of the command
-// outlives a deadline, whatever becomes of the program that started it.
+// Package guard runs one command and makes sure that no process of the command
+// outlives a deadline, whatever happens to the program that started it.
 //
-// On Unix a second process, the guard, starts the command and holds the deadline;
-// new deadlines reach it through a socket. The command is asked to end (TERM)
-// some time before the deadline and killed at it. It is killed at once when the
-// socket closes, which is when the program that holds the other end has died. The
-// guard is the command's parent and, on Linux, the reaper of all its descendants,
-// so that none of them can leave it. If it is the guard that dies, the kernel
-// kills the command (on Linux) and this package the rest.
+// On Unix a second process, the guard, starts the command and knows the deadline;
+// new deadlines reach it through a socket. It sends the command TERM some time
+// before the deadline, and KILL at the deadline, or at once when the socket closes
+// because the program has died. The guard is the command's parent and, on Linux,
+// adopts all its descendants, so that none of them escapes. If the guard itself
+// dies, the kernel kills the command (on Linux) and this package the rest.
 //
-// On Windows there is no second process: a job object, which the kernel ends when
-// the program does, holds the program and the command.
+// On Windows there is no second process. The program and the command are in a job
+// object, which the kernel ends with the program.
 //
-// What a deadline means, and why it moves, is not this package's affair, nor is
-// the terminal.
+// This package does not know what a deadline means, and nothing of the terminal.
 package guard
 
 import (
@@ -24,59 +22,55 @@ import (
 
 // Command says what to run.
 type Command struct {
-	// Path of the executable file. It is not searched for. A file without a known
-	// format is given to sh, as execvp does.
+	// Path is the executable file; PATH is not searched. A file of no known format
+	// is run by sh, as execvp does.
 	Path string
-	// Args are the arguments, Args[0] the name the command is called by.
+	// Args are the arguments. Args[0] is the name of the command.
 	Args []string
-	// Env is the whole environment. Of a variable that is there twice, the last
-	// counts.
+	// Env is the whole environment. If a variable occurs twice, the last one counts.
 	Env []string
-	// Deadline is the moment, on the clock of Now, at which no process of the
-	// command is alive.
+	// Deadline is when, on the clock of Now, no process of the command is alive any
+	// more.
 	Deadline time.Duration
-	// KillAfter is how long the command has between the request to end and the
-	// kill.
+	// KillAfter is the time between TERM and KILL.
 	KillAfter time.Duration
-	// Lenient: the command may outlive its deadline, and the program.
+	// Lenient lets the command outlive its deadline and the program.
 	Lenient bool
-	// Foreground: its process group becomes the foreground group of the terminal
-	// before the command begins.
+	// Foreground makes the command's process group the foreground group of the
+	// terminal before the command begins.
 	Foreground bool
 }
 
-// ErrLate is the error of a command that was not started because its deadline had
-// passed.
+// ErrLate says that a command was not started because its deadline had passed.
 var ErrLate = errors.New("the deadline has passed")
 
-// ErrFell is the error of a command that was not started because the guard was
-// killed before.
+// ErrFell says that a command was not started because the guard had been killed.
 var ErrFell = errors.New("the guard was killed")
 
-// Event is news of the command. Just one of its fields is set.
+// Event is news of the command. Exactly one field is set.
 type Event struct {
-	// Stopped by this signal. It is nobody's until someone continues it.
+	// Stopped is the signal that stopped the command.
 	Stopped syscall.Signal
-	// Continued, by whomever.
+	// Continued says that the command was continued.
 	Continued bool
-	// Ended is the last event.
+	// Ended is the command's result, in the last event.
 	Ended *Result
 }
 
 // Result is how a command ended.
 type Result struct {
-	// Code is what it exited with, if Signal is 0.
+	// Code is the exit status, if Signal is 0.
 	Code int
-	// Signal is what it died of, or 0.
+	// Signal is the signal that the command died of, or 0.
 	Signal syscall.Signal
-	// Cut: it was asked to end or killed by the guard, or ended past its deadline.
+	// Cut says that the guard ended the command, or that it ended past its deadline.
 	Cut bool
-	// Fell: the guard itself was killed, and so the command was.
+	// Fell says that the guard itself was killed, and the command with it.
 	Fell bool
 }
 
-// Status is the exit status by which a shell would report the result: the
-// command's own, or 128 and the number of the signal.
+// Status returns the exit status that a shell would report: the command's own, or
+// 128 plus the number of the signal.
 func (r Result) Status() int {
 	if r.Signal != 0 {
 		return 128 + int(r.Signal)

@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// Guard is a guard as the program sees it that has the command run: the wrapper.
-// Its methods may be called concurrently.
+// Guard is the program's end of a guard. The methods may be called concurrently.
 type Guard struct {
 	pid     int
 	socket  *os.File
 	reports chan report
 	events  chan Event
-	group   int  // the command's; set before the guard is watched
-	adopts  bool // what a dead guard leaves comes to this process
+	group   int  // the command's process group; set before watch starts
+	adopts  bool // this process adopts what a dead guard leaves
 
 	mu       sync.Mutex // guards what follows, and the order of orders
 	orders   *json.Encoder
@@ -30,9 +29,8 @@ type Guard struct {
 	lenient  bool
 }
 
-// Start starts a guard, which is to be done before a lock is asked for: if it
-// fails, nothing has been promised to anybody. The guard ends when this process
-// does, and when it is closed.
+// Start starts a guard. Call it before a lock is acquired: if it fails, nothing has
+// been promised to anybody. The guard ends with this process, or when it is closed.
 func Start() (*Guard, error) {
 	path, err := program()
 	if err != nil {
@@ -42,8 +40,8 @@ func Start() (*Guard, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
-	// The guard's end keeps its number: the lower ones, beyond stderr, may be what
-	// this program was given for its command.
+	// The guard's end keeps its number: lower ones, beyond stderr, may be descriptors
+	// that this program was given for its command.
 	defer syscall.Close(fds[1])
 	syscall.CloseOnExec(fds[0])
 	adopts := childless()
@@ -53,8 +51,8 @@ func Start() (*Guard, error) {
 	pid, err := syscall.ForkExec(path, []string{name, strconv.Itoa(fds[1])}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2},
-		// In a group of its own, what the terminal or a shell sends to the
-		// wrapper's group does not reach it.
+		// In a group of its own, it does not get what the terminal or a shell sends
+		// to this process's group.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
@@ -74,8 +72,7 @@ func Start() (*Guard, error) {
 	return g, nil
 }
 
-// program is the file of this very program, even if another was put in its place
-// since.
+// program returns the file of this program, even if another file has replaced it.
 func program() (string, error) {
 	if runtime.GOOS == "linux" {
 		const self = "/proc/self/exe"
@@ -86,16 +83,15 @@ func program() (string, error) {
 	return os.Executable()
 }
 
-// childless reports whether this process has no children. A shell that started
-// some may have become this program, and those must not be taken for the
-// command's.
+// childless reports whether this process has no children. A shell may have started
+// some before it became this program (exec), and they are not the command's.
 func childless() bool {
 	_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 	return errors.Is(err, syscall.ECHILD)
 }
 
-// keepAwake continues the guard whenever somebody stops it: its command runs on
-// meanwhile. It ends with the guard.
+// keepAwake continues the guard whenever somebody stops it, for the command would
+// run on. It returns when the guard has ended.
 func (g *Guard) keepAwake() {
 	for {
 		var status syscall.WaitStatus
@@ -110,7 +106,8 @@ func (g *Guard) keepAwake() {
 	}
 }
 
-// Run starts the command, once. Its error is ErrLate, ErrFell or a syscall.Errno.
+// Run starts the command. It may be called once. The error is ErrLate, ErrFell or a
+// syscall.Errno.
 func (g *Guard) Run(c Command) error {
 	g.lenient, g.deadline = c.Lenient, c.Deadline
 	g.order(order{Run: launchOf(c)})
@@ -128,11 +125,11 @@ func (g *Guard) Run(c Command) error {
 	return nil
 }
 
-// Group is the process group of the command that Run has started.
+// Group returns the process group of the command that Run has started.
 func (g *Guard) Group() int { return g.group }
 
-// Events yields what happens to the command after Run. It has to be received:
-// nothing is dropped. It is never closed.
+// Events returns the channel of what happens to the command after Run. The caller
+// has to receive: nothing is dropped. The channel is never closed.
 func (g *Guard) Events() <-chan Event { return g.events }
 
 // Extend moves the deadline, on the clock of Now.
@@ -147,8 +144,8 @@ func (g *Guard) Extend(deadline time.Duration) {
 // deadline if that is earlier.
 func (g *Guard) End() { g.order(order{End: true}) }
 
-// Kill ends the command and all its descendants now. A command that is stopped
-// does not run again.
+// Kill ends the command and all its descendants now. A stopped command does not run
+// again.
 func (g *Guard) Kill() { g.order(order{Kill: true}) }
 
 // Signal sends the signal to the command's process group.
@@ -158,19 +155,18 @@ func (g *Guard) Signal(sig os.Signal) {
 	}
 }
 
-// Close dismisses a guard: one without a command, or whose command has ended. Any
-// other kills its command.
+// Close ends the guard. A command that still runs is killed.
 func (g *Guard) Close() { _ = g.socket.Close() }
 
 func (g *Guard) order(o order) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// It fails only if the guard is no more, which watch learns too.
+	// Encode fails only if the guard is gone, which watch notices, too.
 	_ = g.orders.Encode(o)
 }
 
-// watch turns reports into events until the command has ended. A guard that does
-// not do its work, or is no more, is stood in for.
+// watch turns reports into events until the command has ended. It does the guard's
+// work if the guard does not, or is gone.
 func (g *Guard) watch() {
 	look := time.NewTicker(time.Second / 4)
 	defer look.Stop()
@@ -198,7 +194,7 @@ func (g *Guard) watch() {
 	}
 }
 
-// clear kills what a guard that was killed has left of its command.
+// clear kills what is left of the command of a guard that was killed.
 func (g *Guard) clear() *Result {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		_ = syscall.Kill(-g.group, syscall.SIGKILL)

@@ -16,8 +16,8 @@ var started = time.Now()
 // Now reads the clock of deadlines.
 func Now() time.Duration { return time.Since(started) }
 
-// Guard is a job object that holds this program and its command. The kernel ends
-// it with the program.
+// Guard is a job object with this program and its command. The kernel ends it with
+// the program.
 type Guard struct {
 	job    windows.Handle
 	events chan Event
@@ -26,8 +26,8 @@ type Guard struct {
 	once   sync.Once
 }
 
-// Start puts this program into a job object, which is to be done before a lock is
-// asked for: if it fails, nothing has been promised to anybody.
+// Start puts this program into a job object. Call it before a lock is acquired: if
+// it fails, nothing has been promised to anybody.
 func Start() (*Guard, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -55,8 +55,8 @@ func (g *Guard) killOnClose(on bool) error {
 	return os.NewSyscallError("SetInformationJobObject", err)
 }
 
-// Run starts the command, once, in the job object. Its error is ErrLate or that of
-// the system.
+// Run starts the command in the job object. It may be called once. The error is
+// ErrLate or the system's.
 func (g *Guard) Run(c Command) error {
 	s := &schedule{killAfter: c.KillAfter, deadline: c.Deadline, lenient: c.Lenient}
 	if s.cut(Now()) {
@@ -81,13 +81,13 @@ func (g *Guard) Run(c Command) error {
 	return nil
 }
 
-// keep follows the schedule until the command has ended, and with it, if it was
-// made to, all others in the job.
+// keep follows the schedule until the command has ended and, if the guard has ended
+// it, all other processes of the job, too.
 func (g *Guard) keep(s *schedule, ended <-chan int) {
 	defer close(g.kept)
 	for {
 		do, at := s.next(Now())
-		if do == kill || s.asked { // nothing here asks a program to end
+		if do == kill || s.asked { // Windows has no way to ask a program to end
 			g.killOthers()
 		}
 		wait := min(at-Now(), time.Second)
@@ -108,13 +108,13 @@ func (g *Guard) keep(s *schedule, ended <-chan int) {
 	}
 }
 
-// killOthers ends all processes in the job but this one, and reports whether
+// killOthers ends all processes of the job except this one, and reports whether
 // there were any.
 func (g *Guard) killOthers() bool {
 	others := slices.DeleteFunc(g.members(), func(pid uint32) bool { return pid == windows.GetCurrentProcessId() })
 	for _, pid := range others {
 		if h, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, pid); err == nil {
-			_ = windows.TerminateProcess(h, 1) // fails if it has just ended
+			_ = windows.TerminateProcess(h, 1) // fails if the process has just ended
 			_ = windows.CloseHandle(h)
 		}
 	}
@@ -122,7 +122,7 @@ func (g *Guard) killOthers() bool {
 }
 
 func (g *Guard) members() []uint32 {
-	const most = 4096 // what is beyond comes with the next look
+	const most = 4096 // the next call finds the rest
 	var list struct {
 		assigned, listed uint32
 		pids             [most]uintptr
@@ -140,11 +140,11 @@ func (g *Guard) members() []uint32 {
 	return pids
 }
 
-// Group is the process group of the command: there is none here.
+// Group returns 0: there are no process groups here.
 func (g *Guard) Group() int { return 0 }
 
-// Events yields what happens to the command after Run. It has to be received:
-// nothing is dropped. It is never closed.
+// Events returns the channel of what happens to the command after Run. The caller
+// has to receive: nothing is dropped. The channel is never closed.
 func (g *Guard) Events() <-chan Event { return g.events }
 
 // Extend moves the deadline, on the clock of Now.
@@ -156,8 +156,8 @@ func (g *Guard) End() { g.order(func(s *schedule) { s.end(Now()) }) }
 // Kill ends the command and all its descendants now.
 func (g *Guard) Kill() { g.End() }
 
-// Signal passes the signal on as far as there is a way. The console tells the
-// command of an interrupt itself; any other ends it.
+// Signal kills the command on TERM. The console itself tells the command of an
+// interrupt.
 func (g *Guard) Signal(sig os.Signal) {
 	if sig == syscall.SIGTERM {
 		g.Kill()
@@ -171,5 +171,5 @@ func (g *Guard) order(change func(*schedule)) {
 	}
 }
 
-// Close lets go of what the command has left behind: it may be a service.
+// Close lets what the command has left behind live on: it may be a service.
 func (g *Guard) Close() { g.once.Do(func() { _ = g.killOnClose(false) }) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// order is what the wrapper sends to the guard.
+// order is what the program sends to the guard.
 type order struct {
 	Run      *launch        `json:",omitempty"`
 	Deadline time.Duration  `json:",omitempty"` // the new one
@@ -18,8 +18,8 @@ type order struct {
 	Signal   syscall.Signal `json:",omitempty"` // to the command's group
 }
 
-// launch is a Command as it travels: its strings need not be UTF-8, which in JSON
-// they would become.
+// launch is a Command for JSON. Its strings need not be UTF-8, so they travel as
+// bytes.
 type launch struct {
 	Path       []byte
 	Args, Env  [][]byte
@@ -29,7 +29,7 @@ type launch struct {
 	Foreground bool `json:",omitempty"`
 }
 
-// report is what the guard sends to the wrapper.
+// report is what the guard sends to the program.
 type report struct {
 	Started   int            `json:",omitempty"` // the command's process ID
 	Failed    syscall.Errno  `json:",omitempty"` // why it could not be started
@@ -62,8 +62,8 @@ func stringsOf(bs [][]byte) []string {
 	return texts
 }
 
-// receive sends what it decodes to the channel, which it closes when nothing more
-// will come: the other end was closed, or its process has died.
+// receive decodes messages into the channel. It closes the channel when the other
+// end was closed or its process has died.
 func receive[T any](from io.Reader, to chan<- T) {
 	defer close(to)
 	for d := json.NewDecoder(from); ; {

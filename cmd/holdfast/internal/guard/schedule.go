@@ -2,13 +2,13 @@ package guard
 
 import "time"
 
-// schedule says when a command is asked to end and when it is killed. It has no
-// clock of its own.
+// schedule decides when a command is asked to end and when it is killed. The caller
+// has the clock.
 type schedule struct {
 	killAfter time.Duration
 	deadline  time.Duration
 	lenient   bool
-	asked     bool          // the command was asked to end: nothing undoes that
+	asked     bool          // the command was asked to end, for good
 	killAt    time.Duration // once asked
 }
 
@@ -24,12 +24,12 @@ const (
 // never is later than any deadline.
 const never = time.Duration(1<<63 - 1)
 
-// extend moves the deadline. One that is earlier, or that comes after the command
-// was asked to end, changes nothing.
+// extend moves the deadline. An earlier one changes nothing, nor does one that comes
+// after the command was asked to end.
 func (s *schedule) extend(deadline time.Duration) { s.deadline = max(s.deadline, deadline) }
 
-// end asks the command to end now, and has it killed at the deadline at the
-// latest. It reports whether it was not asked before.
+// end notes that the command is asked to end now, to be killed at the deadline at
+// the latest. It reports whether this is the first time.
 func (s *schedule) end(now time.Duration) bool {
 	if s.asked {
 		return false
@@ -57,7 +57,8 @@ func (s *schedule) next(now time.Duration) (do action, at time.Duration) {
 	return nothing, s.deadline - s.killAfter
 }
 
-// cut reports whether a command that ends now was made to, or is late.
+// cut reports whether a command that ends now was asked to, or ends past its
+// deadline.
 func (s *schedule) cut(now time.Duration) bool {
 	return s.asked || !s.lenient && now >= s.deadline
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-// adopting: what descendants leave behind can be kept.
+// adopting says that this process can adopt orphaned descendants.
 const adopting = true
 
-// adoptOrphans makes this process the parent of whatever its descendants leave
-// behind, so that they stay its descendants.
+// adoptOrphans makes this process the parent of its orphaned descendants, so that
+// they stay its descendants.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // since Linux 3.4
 }
 
-// rename changes the name that ps and pkill know this process by.
+// rename changes the name of this process for ps and pkill.
 func rename(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
-// dieWithParent has the kernel kill the process when its parent dies.
+// dieWithParent lets the kernel kill the process when its parent dies.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// signalTree sends the signal to the process group, and to those descendants of
-// this process that are not in it.
+// signalTree sends the signal to the process group, and to the descendants of this
+// process that are not in it.
 func signalTree(group int, sig syscall.Signal) {
 	_ = syscall.Kill(-group, sig) // fails if the group has no member left
 	signalBelow(os.Getpid(), group, sig)

@@ -12,11 +12,12 @@ func rename(string) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// signalTree sends the signal to the process group. Who left it is not found.
+// signalTree sends the signal to the process group. Processes that have left the
+// group are not found.
 func signalTree(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
 // treeLives reports whether the process group has a member.
 func treeLives(group int) bool { return syscall.Kill(-group, 0) == nil }
 
-// signalBelow has no way to find the descendants of another process.
+// signalBelow does nothing: the descendants of another process cannot be found.
 func signalBelow(int, int, syscall.Signal) {}

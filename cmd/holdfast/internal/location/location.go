@@ -148,7 +148,7 @@ func (l Location) Failure(err error) error {
 	text := l.hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
-		return exit.Errorf(exit.Store, "%s. Mend that, or name another store with --store", text)
+		return exit.Errorf(exit.Store, "%s. Fix that, or name another store with --store", text)
 	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
 		return exit.Errorf(exit.Store, "%s", text)
 	case errors.Is(err, holdfast.ErrTTLTooShort):

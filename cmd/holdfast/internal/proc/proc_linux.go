@@ -1,4 +1,4 @@
-// Package proc reads what Linux tells of processes, in proc(5).
+// Package proc finds processes on Linux, in proc(5).
 package proc
 
 import (
@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Process is a process as it was when it was looked at.
+// Process is a process as it was when it was read.
 type Process struct {
 	PID, Parent, Group int
-	// Dead: it has ended, and its parent has not heard of it yet.
+	// Dead says that it has ended and its parent has not waited for it yet.
 	Dead bool
 }
 
-// Read reads of one process. It is not ok if there is none.
+// Read reads one process. ok is false if there is none.
 func Read(pid int) (p Process, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -31,8 +31,8 @@ func Read(pid int) (p Process, ok bool) {
 	return p, true
 }
 
-// Descendants returns those of the process that live. It is not a snapshot: one
-// that is just being started may be missing.
+// Descendants returns the live descendants of the process. It is not a snapshot: a
+// process that is just being started may be missing.
 func Descendants(root int) []Process {
 	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
 		return search(root)
@@ -49,7 +49,7 @@ func Descendants(root int) []Process {
 	return found
 }
 
-// children returns those of all threads of the process.
+// children returns the children of all threads of the process.
 func children(pid int) (pids []int) {
 	folder := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := os.ReadDir(folder)
@@ -70,7 +70,7 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// search is Descendants for kernels that do not list children, by a look at all
+// search is Descendants for kernels that do not list children: it reads all
 // processes.
 func search(root int) []Process {
 	children := make(map[int][]Process)
@@ -89,7 +89,7 @@ func search(root int) []Process {
 	return found
 }
 
-// Members returns those of the group that live, as Descendants does.
+// Members returns the live members of the group, as Descendants does.
 func Members(group int) []Process {
 	var found []Process
 	for p := range all {
@@ -108,7 +108,7 @@ func all(yield func(Process) bool) {
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
-			continue // not of a process
+			continue // not a process
 		}
 		if p, ok := Read(pid); ok && !yield(p) {
 			return

@@ -6,5 +6,5 @@ import "syscall"
 
 func noCore() {}
 
-// Unhear does nothing: there is no way here.
+// Unhear does nothing: there is no way to do it here.
 func Unhear(syscall.Signal) {}

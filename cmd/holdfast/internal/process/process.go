@@ -1,5 +1,5 @@
-// Package process is what this very process has to do with signals: which it
-// passes on, and how it dies of one.
+// Package process has the signals of this process: which it receives for a command,
+// and how it dies of one.
 package process
 
 import (
@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// Signals delivers what a command is to be told of, until stop is called. A
-// signal that this program was started to ignore, as nohup and a shell's
-// background jobs do, stays ignored, for the command too.
+// Signals delivers the signals that a command is to get, until stop is called. A
+// signal that was ignored when this program started, as by nohup and in a shell's
+// background jobs, stays ignored, for the command, too.
 func Signals() (received <-chan os.Signal, stop func()) { return listen(forwarded) }
 
-// Notices delivers what concerns a command that runs, but ends no wait for one: a
-// new size of the window, and that this process was continued.
+// Notices delivers the signals that concern a running command but do not end a wait:
+// a new window size, and that this process was continued.
 func Notices() (received <-chan os.Signal, stop func()) { return listen(notices) }
 
-// Ends delivers what is to end a program that runs no command.
+// Ends delivers the signals that end a program without a command.
 func Ends() (received <-chan os.Signal, stop func()) { return listen(ends) }
 
 var ends = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Continue makes a process run on that was stopped.
+// Continue is the signal that continues a stopped process.
 const Continue = syscall.SIGCONT
 
 var (
@@ -21,15 +21,15 @@ var (
 	notices = []os.Signal{syscall.SIGWINCH, Continue}
 )
 
-// Die ends this process by the signal, without a core: a shell that waits for it
-// sees what it would have seen of the command, and ends a loop on an interrupt. It
-// returns if the process cannot die of the signal, as the first of a container.
+// Die ends this process by the signal, without a core. A shell that waits for it
+// sees what it would have seen of the command, and ends a loop on an interrupt. Die
+// returns if the process cannot die of the signal, as the first one of a container.
 func Die(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	signal.Reset(sig)
 	noCore()
 	Unhear(sig)
 	if syscall.Kill(os.Getpid(), sig) == nil {
-		time.Sleep(time.Second / 10) // it may be another thread that dies of it
+		time.Sleep(time.Second / 10) // the signal may reach another thread first
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Continue is no signal: nothing is stopped here.
+// Continue is not a signal: nothing is stopped here.
 const Continue = syscall.Signal(-1)
 
 var (
@@ -13,5 +13,5 @@ var (
 	notices   []os.Signal
 )
 
-// Die returns: nothing dies of a signal here.
+// Die returns: no process dies of a signal here.
 func Die(syscall.Signal) {}

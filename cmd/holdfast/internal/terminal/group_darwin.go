@@ -2,7 +2,7 @@ package terminal
 
 import "golang.org/x/sys/unix"
 
-// parent returns the parent of the process, if it is to be known.
+// parent returns the parent of the process, if it can be known.
 func parent(pid int) (int, bool) {
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

@@ -2,8 +2,8 @@ package terminal
 
 import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 
-// parent returns the parent of the process, if it is to be known. It is 0 for one
-// outside of the container.
+// parent returns the parent of the process, if it can be known. It is 0 if the
+// parent is outside the container.
 func parent(pid int) (int, bool) {
 	p, ok := proc.Read(pid)
 	return p.Parent, ok

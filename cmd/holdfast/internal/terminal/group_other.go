@@ -4,5 +4,5 @@ package terminal
 
 func parent(int) (int, bool) { return 0, false }
 
-// members supposes that there is but one.
+// members assumes that there is just one.
 func members(int) int { return 1 }

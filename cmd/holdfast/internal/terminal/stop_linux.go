@@ -10,19 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
-// stopSelf stops this process, as the signal does to those that do not hear it. It
-// returns when the process was continued, or at once if the kernel knows of nobody
-// who could.
+// stopSelf stops this process, as the signal does by default. It returns when the
+// process was continued, or at once if the kernel knows that nobody could.
 func stopSelf(sig syscall.Signal) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	process.Unhear(sig)
-	// Sent to this very thread, it has stopped the process before Tgkill returns.
+	// The signal stops the process before Tgkill returns, for it is sent to this thread.
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 }
 
-// Quietly does to the terminal what a process in the background may not, such as
-// to write to it after stty tostop. It would be stopped for it, with its group.
+// Quietly calls do, which may use the terminal as only the foreground may, such as
+// to write to it after stty tostop. Otherwise the kernel would stop this process and
+// its group.
 func Quietly(do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

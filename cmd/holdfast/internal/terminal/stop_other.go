@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// stopSelf stops this process and returns when it was continued. The runtime of Go
-// gives no way back to what the signal itself does, once it was heard.
+// stopSelf stops this process and returns when it was continued. It uses STOP: the
+// runtime of Go has no way to restore the default of another signal.
 func stopSelf(syscall.Signal) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -21,12 +21,12 @@ func stopSelf(syscall.Signal) {
 
 var unheard = make(chan os.Signal, 1)
 
-// Quietly does to the terminal what a process in the background may not, such as
-// to write to it after stty tostop. It would be stopped for it, with its group.
+// Quietly calls do, which may use the terminal as only the foreground may, such as
+// to write to it after stty tostop. Otherwise the kernel would stop this process and
+// its group.
 func Quietly(do func()) {
 	signal.Ignore(syscall.SIGTTOU)
-	// A signal that is ignored would be ignored by a command too, one that is
-	// heard is not.
+	// A command would inherit that the signal is ignored, but not that it is caught.
 	defer signal.Notify(unheard, syscall.SIGTTOU)
 	do()
 }

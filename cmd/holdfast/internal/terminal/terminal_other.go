@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Terminal is none: here commands share the console with who starts them.
+// Terminal stands for none: here commands share the console with their parents.
 type Terminal struct{}
 
 // Open returns nil.
@@ -61,10 +61,10 @@ func (*Terminal) Wake() {}
 // Interrupt does nothing.
 func (*Terminal) Interrupt(syscall.Signal) {}
 
-// Quietly does just what it is given.
+// Quietly calls do.
 func Quietly(do func()) { do() }
 
-// Key is no signal: nothing is stopped here.
+// Key is not a signal: nothing is stopped here.
 const Key = syscall.Signal(-2)
 
 // IsWanted is false.

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is the controlling terminal of this process. The methods of nil do
-// nothing: there may be none. They are not to be called concurrently.
+// Terminal is the controlling terminal of this process. Nil stands for none: its
+// methods do nothing. The methods must not be called concurrently.
 type Terminal struct {
 	file  *os.File
-	modes *term.State // as they were when it was opened
+	modes *term.State // when the terminal was opened
 	lent  bool
 	stops chan os.Signal
 }
 
-// Open returns the controlling terminal, or nil if there is none. From here on the
+// Open returns the controlling terminal, or nil if there is none. From then on, the
 // terminal's stops do not stop this process: Stops delivers them.
 func Open() *Terminal {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -41,8 +41,8 @@ func Open() *Terminal {
 	return t
 }
 
-// Close gives up the terminal, which has to be back. Its stops have no effect any
-// more.
+// Close closes the terminal, which must not be lent. Its stops no longer have an
+// effect.
 func (t *Terminal) Close() {
 	if t != nil {
 		signal.Stop(t.stops)
@@ -50,9 +50,9 @@ func (t *Terminal) Close() {
 	}
 }
 
-// Stops delivers the signals that were to stop this process: the one of the Key if
-// its group was in front, or one that IsWanted if a process of its group wants to
-// use the terminal and was not in front.
+// Stops delivers the signals that would have stopped this process: Key (Ctrl-Z) while
+// its group was in the foreground, or a signal that IsWanted if a member of its group
+// tried to use the terminal from the background.
 func (t *Terminal) Stops() <-chan os.Signal {
 	if t == nil {
 		return nil
@@ -75,7 +75,7 @@ func (t *Terminal) front() int {
 	return group
 }
 
-// Alone reports whether this process's group has no other member, such as those of
+// Alone reports whether this process is alone in its group. Others may be members of
 // a pipeline, or the shell that runs a script.
 func (t *Terminal) Alone() bool { return members(syscall.Getpgrp()) <= 1 }
 
@@ -83,14 +83,15 @@ func (t *Terminal) Alone() bool { return members(syscall.Getpgrp()) <= 1 }
 // closed or the connection is cut.
 func (t *Terminal) Gone() bool { return t != nil && t.front() == 0 }
 
-// IsLeader reports whether this process leads the terminal's session: it alone is
-// told when the terminal hangs up, and who is in front when it has ended.
+// IsLeader reports whether this process leads the terminal's session. Only the leader
+// gets HUP when the terminal hangs up; the foreground group gets it when the leader
+// has ended.
 func (t *Terminal) IsLeader() bool {
 	session, err := unix.Getsid(0)
 	return t != nil && err == nil && session == os.Getpid()
 }
 
-// Lend makes the group the foreground one, if this process is in the foreground.
+// Lend makes the group the foreground group if this process is in the foreground.
 func (t *Terminal) Lend(group int) {
 	if t.Foreground() {
 		t.lent = t.set(group)
@@ -100,8 +101,8 @@ func (t *Terminal) Lend(group int) {
 // Given notes that the terminal was lent to the command as it was started.
 func (t *Terminal) Given() { t.lent = true }
 
-// Lent reports whether the terminal was lent and not taken back since, neither by
-// this process nor by the shell, as it does when its job is stopped.
+// Lent reports whether the terminal is lent. A shell that finds its job stopped takes
+// it back, too.
 func (t *Terminal) Lent() bool {
 	if t == nil || !t.lent {
 		return false
@@ -112,7 +113,7 @@ func (t *Terminal) Lent() bool {
 	return t.lent
 }
 
-// TakeBack makes this process's group the foreground one again, if the terminal is
+// TakeBack makes this process's group the foreground group again if the terminal is
 // lent.
 func (t *Terminal) TakeBack() {
 	if t.Lent() {
@@ -121,9 +122,9 @@ func (t *Terminal) TakeBack() {
 	}
 }
 
-// Restore sets the modes as they were when the terminal was opened. It is for
-// when a command was killed that had changed them. If somebody else is in front
-// the modes are theirs.
+// Restore restores the modes of when the terminal was opened, after a command was
+// killed that may have changed them. If another job is in the foreground the modes
+// are its own.
 func (t *Terminal) Restore() {
 	if t.Lent() || t.Foreground() {
 		Quietly(func() { _ = term.Restore(int(t.file.Fd()), t.modes) })
@@ -137,9 +138,9 @@ func (t *Terminal) set(group int) (done bool) {
 	return done
 }
 
-// CanSuspend reports whether somebody would continue this process's group if it
-// stopped: a shell with job control. Without one, in a group that is orphaned as
-// POSIX says, the terminal's stops have no effect.
+// CanSuspend reports whether somebody could continue this process's group if it
+// stopped, such as a shell with job control. In a group without one, which POSIX
+// calls orphaned, the terminal's stops have no effect.
 func (t *Terminal) CanSuspend() bool {
 	if t == nil || signal.Ignored(Key) {
 		return false
@@ -148,19 +149,18 @@ func (t *Terminal) CanSuspend() bool {
 	return found
 }
 
-// origin returns the group of the closest ancestor that is not in this process's
-// group but in its session. It is found but 0 if that cannot be known.
+// origin returns the group of the closest ancestor that is in this process's session
+// but not in its group. It is 0 and found if that cannot be known.
 //
-// All members of a group have the same one, for a shell starts a group from one
-// place.
+// It is the same for all members of the group, for one shell starts them all.
 func origin() (group int, found bool) {
 	session, err := unix.Getsid(0)
 	if err != nil {
 		return 0, false
 	}
 	own := syscall.Getpgrp()
-	// The parent is 0 if it is outside of the container; and the first process of
-	// one may well be the shell.
+	// The parent is 0 if it is outside the container. Process 1 counts: in a container
+	// it may be the shell.
 	for pid := os.Getppid(); pid > 0; {
 		theirs, err := unix.Getsid(pid)
 		if err != nil || theirs != session {
@@ -181,13 +181,13 @@ func origin() (group int, found bool) {
 	return 0, false
 }
 
-// Suspend stops this process and, with all, all others of its group, as the
-// terminal would have done. It returns when it was continued.
+// Suspend stops this process and, if all is set, the other members of its group, as
+// the terminal would have done. It returns when this process was continued.
 func (t *Terminal) Suspend(sig syscall.Signal, all bool) {
 	if !IsWanted(sig) {
-		sig = Key // so that the others can tidy up
+		sig = Key // others may catch Key to restore the terminal, but not STOP
 	}
-	signal.Ignore(sig) // what is for the others
+	signal.Ignore(sig) // the one for the other members
 	if all {
 		_ = syscall.Kill(0, sig)
 	}
@@ -195,20 +195,20 @@ func (t *Terminal) Suspend(sig syscall.Signal, all bool) {
 	signal.Notify(t.stops, sig)
 }
 
-// Wake continues the others of this process's group.
+// Wake continues the members of this process's group.
 func (t *Terminal) Wake() { _ = syscall.Kill(0, syscall.SIGCONT) }
 
 // Interrupt sends the signal to this process's group, as the terminal would have
 // done if it had not been lent.
 func (t *Terminal) Interrupt(sig syscall.Signal) { _ = syscall.Kill(0, sig) }
 
-// Key is the signal of the key that stops the foreground, Ctrl-Z.
+// Key is the signal of Ctrl-Z, the key that stops the foreground.
 const Key = syscall.SIGTSTP
 
-// IsWanted reports whether the signal is that of a terminal which somebody in the
-// background wants to use.
+// IsWanted reports whether the signal says that a process in the background tried to
+// use the terminal.
 func IsWanted(sig syscall.Signal) bool { return sig == syscall.SIGTTIN || sig == syscall.SIGTTOU }
 
-// IsInterrupt reports whether the signal is that of a key that ends the
-// foreground.
+// IsInterrupt reports whether the signal is that of a key that ends the foreground,
+// Ctrl-C or Ctrl-\.
 func IsInterrupt(sig syscall.Signal) bool { return sig == syscall.SIGINT || sig == syscall.SIGQUIT }

@@ -1,0 +1,294 @@
+//go:build unix
+
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// name is the name of guards. It is not the program's: a user who kills all
+// processes by the program's name spares the guards, which clean up.
+const name = "holdguard"
+
+// A guard is this program under the name above. It needs little of the program, so
+// it starts in an init function: to wait until stores and terminals are initialized
+// would double the time that it takes to start.
+func init() {
+	if len(os.Args) == 2 && os.Args[0] == name {
+		serve()
+		os.Exit(0)
+	}
+}
+
+// serve returns when the guard has no more to do.
+func serve() {
+	// The kernel kills the command when the thread that started it ends. That has to
+	// be this thread, which stays.
+	runtime.LockOSThread()
+	fd, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		return
+	}
+	syscall.CloseOnExec(fd)
+	catchSignals()
+	rename(name)
+	adoptOrphans()
+	socket := os.NewFile(uintptr(fd), "socket")
+	orders := make(chan order)
+	go receive(socket, orders)
+	p := process{orders: orders, reports: json.NewEncoder(socket), states: make(chan state)}
+	p.serve()
+}
+
+// catchSignals makes signals have no effect on the guard, which ends after its
+// command. It catches them, so that they have their defaults in the command. HUP
+// and INT that are ignored already stay ignored, in the command too; of other
+// signals the runtime of Go forgets that.
+func catchSignals() {
+	unheard := make(chan os.Signal, 1) // nobody receives, so signals are dropped
+	for n := syscall.Signal(1); n < 32; n++ {
+		switch n {
+		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGURG:
+		default:
+			if !signal.Ignored(n) {
+				signal.Notify(unheard, n)
+			}
+		}
+	}
+}
+
+// process is the guard process of one command.
+type process struct {
+	orders   <-chan order // closed when the program is gone
+	reports  *json.Encoder
+	states   chan state // of the command
+	schedule schedule
+	group    int // the command's process group, and its process ID; 0: none yet
+	killed   bool
+	pause    time.Duration // between looks at the rest of the tree
+	ended    *Result       // how the command ended; its descendants may be alive
+	alone    bool          // this process has no children left
+	orphaned bool          // the program is gone
+}
+
+// state is news from the kernel: the command was stopped, was continued or has
+// ended, or, if all fields are zero, there are no children left.
+type state struct {
+	stopped   syscall.Signal
+	continued bool
+	ended     *syscall.WaitStatus
+}
+
+func (p *process) serve() {
+	for {
+		wait := never
+		if p.group != 0 {
+			if p.finished() {
+				return
+			}
+			wait = p.act()
+		}
+		select {
+		case o, open := <-p.orders:
+			if !open {
+				p.orders, p.orphaned = nil, true
+				if p.group == 0 {
+					return
+				}
+				if !p.schedule.lenient {
+					p.kill()
+				}
+				continue
+			}
+			p.handle(o)
+		case s := <-p.states:
+			p.note(s)
+		case <-after(wait):
+		}
+	}
+}
+
+// after is time.After, but fires after a second at the latest: a timer does not count
+// the time that the machine sleeps, so the caller looks at the clock again.
+func after(d time.Duration) <-chan time.Time {
+	if d == never {
+		return nil
+	}
+	return time.After(min(d, time.Second))
+}
+
+func (p *process) handle(o order) {
+	switch {
+	case o.Run != nil:
+		p.launch(o.Run)
+	case p.group == 0:
+		// The command was not started.
+	case o.Deadline != 0:
+		p.schedule.extend(o.Deadline)
+	case o.End:
+		if p.schedule.end(Now()) {
+			signalTree(p.group, syscall.SIGTERM)
+		}
+	case o.Kill:
+		p.kill()
+	case o.Signal != 0 && p.ended == nil:
+		_ = syscall.Kill(-p.group, o.Signal) // fails only if the command has just ended
+	}
+}
+
+// act does what is due, and returns how long to wait until it is called again.
+func (p *process) act() time.Duration {
+	now := Now()
+	do, at := p.schedule.next(now)
+	switch do {
+	case ask:
+		signalTree(p.group, syscall.SIGTERM)
+	case kill:
+		p.kill()
+	}
+	wait := never
+	if at != never {
+		wait = max(at-now, 0)
+	}
+	if p.killed || p.ended != nil {
+		// Nothing tells when the last descendant has ended, so look again until then,
+		// and kill what was just being started. The pause grows, for a process that
+		// waits for a disk cannot be killed yet and must not cost a core.
+		p.pause = min(max(2*p.pause, time.Millisecond), 100*time.Millisecond)
+		wait = min(wait, p.pause)
+		if p.killed {
+			wait = p.pause
+		}
+	}
+	return wait
+}
+
+func (p *process) kill() {
+	p.schedule.end(Now())
+	p.schedule.killAt = 0
+	p.killed = true
+	signalTree(p.group, syscall.SIGKILL)
+}
+
+// finished reports whether nothing is left to do, and if so reports how the command
+// ended. If the command ended by itself, its descendants live on: it may have
+// started a service. If the guard ended it, they do not.
+func (p *process) finished() bool {
+	if p.ended == nil || p.schedule.asked && p.treeLives() {
+		return false
+	}
+	p.report(report{Ended: p.ended})
+	return true
+}
+
+// treeLives reports whether a process of the command is alive. If orphans are
+// adopted, each has an ancestor among this process's children.
+func (p *process) treeLives() bool {
+	if adopting {
+		return !p.alone
+	}
+	return treeLives(p.group)
+}
+
+func (p *process) note(s state) {
+	switch {
+	case s.stopped != 0 || s.continued:
+		p.report(report{Stopped: s.stopped, Continued: s.continued})
+	case s.ended == nil:
+		p.alone = true
+	default:
+		p.ended = &Result{Cut: p.schedule.cut(Now())}
+		if s.ended.Signaled() {
+			p.ended.Signal = s.ended.Signal()
+		} else {
+			p.ended.Code = s.ended.ExitStatus()
+		}
+		if p.ended.Cut && !p.schedule.asked {
+			// The deadline has passed while this process stood still.
+			p.kill()
+		}
+	}
+}
+
+func (p *process) report(r report) {
+	if !p.orphaned {
+		_ = p.reports.Encode(r) // fails only if the program is gone, which orders tell, too
+	}
+}
+
+func (p *process) launch(l *launch) {
+	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
+	if p.schedule.cut(Now()) {
+		// The program may have stood still since its lock was granted.
+		p.report(report{Late: true})
+		return
+	}
+	pid, err := start(l)
+	if err != nil {
+		errno, ok := errors.AsType[syscall.Errno](err)
+		if !ok {
+			errno = syscall.EINVAL // there is a NUL in a path or an argument
+		}
+		p.report(report{Failed: errno})
+		return
+	}
+	p.group = pid
+	go p.reap()
+	p.report(report{Started: pid})
+}
+
+func start(l *launch) (pid int, err error) {
+	env := (&exec.Cmd{Env: stringsOf(l.Env)}).Environ() // each variable once
+	attr := &syscall.ProcAttr{
+		Env:   env,
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	if !l.Lenient {
+		dieWithParent(attr.Sys)
+	}
+	if l.Foreground {
+		if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+			defer tty.Close()
+			attr.Sys.Foreground, attr.Sys.Ctty = true, int(tty.Fd())
+		}
+	}
+	path, args := string(l.Path), stringsOf(l.Args)
+	pid, err = syscall.ForkExec(path, args, attr)
+	if errors.Is(err, syscall.ENOEXEC) {
+		// A script without a first line that names its interpreter.
+		const shell = "/bin/sh"
+		pid, err = syscall.ForkExec(shell, append([]string{shell, path}, args[1:]...), attr)
+	}
+	return pid, err
+}
+
+// reap waits for the guard's children, the command and its orphans, for as long as
+// there are any.
+func (p *process) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED|syscall.WCONTINUED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			p.states <- state{}
+			return
+		case pid != p.group:
+		case status.Stopped():
+			p.states <- state{stopped: status.StopSignal()}
+		case status.Continued():
+			p.states <- state{continued: true}
+		default:
+			p.states <- state{ended: &status}
+		}
+	}
+}
