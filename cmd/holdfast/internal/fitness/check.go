@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// stepTime is how long the store may take for one thing that is tried.
+// stepTime is how long the store may take for one step.
 const stepTime = 15 * time.Second
 
 // check is one check of a store under way.
@@ -25,16 +25,16 @@ type check struct {
 	token       uint64 // of the first lock
 }
 
-// Check tries the store that open makes Clients of. It takes a few seconds unless
-// the store is slow, touches nothing that others have locked, and leaves of its own
-// what a Sweep removes: the record of an idle resource.
+// Check checks the store that open makes Clients of. It takes a few seconds, longer
+// with a slow store. It touches nothing that others have locked, and leaves only the
+// record of an idle resource, which a Sweep removes.
 func Check(ctx context.Context, open measure.Open) Report {
 	c := &check{open: open, resource: "holdfast check " + driver.NewHoldID().String()}
 	c.run(ctx)
 	return c.Report
 }
 
-// run takes the steps until one fails that the next ones need.
+// run takes the steps until one fails that the others depend on.
 func (c *check) run(ctx context.Context) {
 	began := time.Now()
 	for _, client := range []**holdfast.Client{&c.mine, &c.other} {
@@ -45,7 +45,7 @@ func (c *check) run(ctx context.Context) {
 			c.failed("open", "it cannot be opened", err)
 			return
 		}
-		defer (*client).Close() // releases what a failed step left held
+		defer (*client).Close() // releases what a failed step left locked
 		if client == &c.mine {
 			c.say("open", OK, "reachable, and its schema is in order (took %v)", measure.Round(time.Since(began)))
 		}
@@ -65,13 +65,13 @@ func (c *check) say(check string, result Verdict, format string, args ...any) bo
 	return result != Fail
 }
 
-// failed adds the finding that the store did not do something, and returns false.
+// failed adds the finding that an operation failed, and returns false.
 func (c *check) failed(check, what string, err error) bool {
 	c.Findings = append(c.Findings, Finding{Check: check, Result: Fail, Text: what, Err: err})
 	return false
 }
 
-// within calls what may take no longer than a step.
+// within calls f with the time-out of a step.
 func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
@@ -110,8 +110,8 @@ func find(holds []holdfast.Status, h *holdfast.Hold) (s holdfast.Status, found b
 	return holds[i], true
 }
 
-// rights tries everything that holders, those who wait, and operators do. What
-// does not keep the others from being tried does not end it.
+// rights tries every operation of holders, waiters and operators. It goes on after a
+// failure that does not prevent the other operations.
 func (c *check) rights(ctx context.Context) bool {
 	hold, err := c.acquire(ctx, c.mine)
 	if err != nil {
@@ -152,8 +152,8 @@ func (c *check) rights(ctx context.Context) bool {
 	return fine
 }
 
-// again acquires the lock a second time, to see that it is free and that its token
-// is higher, and looks at the store's clock.
+// again acquires the lock a second time, to check that it is free and that its token
+// is higher. It also compares the clocks.
 func (c *check) again(ctx context.Context) bool {
 	before := time.Now()
 	hold, err := c.acquire(ctx, c.other)
@@ -182,7 +182,7 @@ func (c *check) again(ctx context.Context) bool {
 	return fine
 }
 
-// cleanUp makes sure that nothing is left held.
+// cleanUp checks that nothing is left locked.
 func (c *check) cleanUp(ctx context.Context) bool {
 	holds, err := c.list(ctx, holdfast.Filter{Resource: c.resource, Expired: true})
 	switch {

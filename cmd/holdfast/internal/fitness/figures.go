@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// pairs are measured, or as many as fit into measureTime, but minPairs at
-	// least. With hand-overs it is the same.
+	// pairs is how many pairs of acquire and release are measured, or as many as fit
+	// into measureTime, but at least minPairs. The same goes for hand-overs.
 	pairs, minPairs = 20, 3
 	handOvers       = 5
 	measureTime     = 2 * time.Second
-	// unaided is how long a hand-over takes at least that no wake-up shortened: a
-	// Client that expects one looks for itself only after 2.5 s.
+	// unaided is how long a hand-over takes at least if a wake-up is lost: a Client that
+	// expects wake-ups polls only after 2.5 s.
 	unaided = 2 * time.Second
-	// farOff is by how much clocks may differ before it is worth a warning.
+	// farOff is the difference between clocks that is worth a warning.
 	farOff = time.Second
 )
 
-// Offset is how far a store's clock is ahead of this machine's, give or take half
-// the round trip in which it was read. It is negative if it is behind.
+// Offset is how far a store's clock is ahead of this machine's, negative if it is
+// behind, give or take half the round trip in which it was read.
 type Offset struct {
 	Ahead, GiveOrTake time.Duration
 }
 
-// offset compares a moment on the store's clock with the two on this machine's
-// between which it lies.
+// offset compares a time of the store's clock with the times of this machine's clock
+// before and after it.
 func offset(store, before, after time.Time) Offset {
 	half := after.Sub(before) / 2
 	return Offset{Ahead: store.Sub(before) - half, GiveOrTake: half}
 }
 
-// clock says how far the store's clock is off, by when it says that a hold was
+// clock adds the finding of how far the store's clock is off, given when a hold was
 // granted.
 func (c *check) clock(created, before, after time.Time) {
 	if !c.Traits.ServerClock || created.IsZero() {
@@ -100,7 +100,7 @@ func (c *check) roundTrips(ctx context.Context) bool {
 
 func median(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(0.5)) }
 
-// wakeUps measures how soon those who wait get what was released.
+// wakeUps measures how soon a waiter gets a lock that was released.
 func (c *check) wakeUps(ctx context.Context) bool {
 	// It takes several round trips before the waiter waits, and two after.
 	limit := stepTime + 10*c.Pair.Max()
@@ -120,7 +120,7 @@ func (c *check) wakeUps(ctx context.Context) bool {
 	switch {
 	case !c.Traits.Notifies:
 		return c.say("wake-ups", Note, "there are none; who waits has a released lock after %v", handedOver)
-	case took.Quantile(0.5)-c.Pair.Max() >= unaided: // a slow store is another matter
+	case took.Quantile(0.5)-c.Pair.Max() >= unaided: // unless the store is just slow
 		return c.say("wake-ups", Warn, "none came: who waits found out for itself, after %v, that the lock was released", handedOver)
 	}
 	return c.say("wake-ups", OK, "who waits has a released lock after %v", handedOver)

@@ -1,5 +1,5 @@
-// Package fitness finds out whether a store is fit to lock on: it tries on a
-// resource of its own all that locking does, and measures what users have to know.
+// Package fitness checks whether a store is fit to lock on. It tries every operation
+// on a resource of its own, and measures what users have to know.
 package fitness
 
 import (
@@ -9,29 +9,29 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 )
 
-// Verdict is what a Finding comes to.
+// Verdict is the result of a Finding.
 type Verdict string
 
 // The verdicts.
 const (
 	OK   Verdict = "ok"
-	Note Verdict = "note" // how it is, for the user to know
+	Note Verdict = "note" // something that the user should know
 	Warn Verdict = "warn" // it can be used, but not for everything, or not as it is
 	Fail Verdict = "fail" // it cannot be used
 )
 
-// Finding is one thing found out.
+// Finding is one result of a check.
 type Finding struct {
 	// Check is a word that scripts may look for.
 	Check  string
 	Result Verdict
 	// Text says what was found and what to do about it.
 	Text string
-	// Err is why something failed, nil unless a store said so.
+	// Err is the store's error, if there was one.
 	Err error
 }
 
-// Report is all that was found out.
+// Report is the result of a check.
 type Report struct {
 	Findings []Finding
 	// Traits are what the store promises; without a name if it was not opened.
@@ -45,8 +45,7 @@ type Report struct {
 	TTL time.Duration
 }
 
-// Failed returns the first finding because of which the store cannot be used, or
-// nil.
+// Failed returns the first finding that failed, or nil.
 func (r Report) Failed() *Finding {
 	for i, f := range r.Findings {
 		if f.Result == Fail {
@@ -56,18 +55,18 @@ func (r Report) Failed() *Finding {
 	return nil
 }
 
-// minSensibleTTL is for the holder's sake rather than the store's: a process may
-// have to wait that long for a processor.
+// minSensibleTTL is for the holder: a process may have to wait that long for a
+// processor.
 const minSensibleTTL = time.Second
 
 // ttlRoundTrips is how many of the slowest answers fit into a sensible TTL. The
-// Client renews from a third of the TTL on and gives up a sixteenth before its
-// end, so that 18 of them fit in between: a renewal may go wrong several times, or
-// take several times as long as anything did while it was measured.
+// Client renews from a third of the TTL on, and gives up a sixteenth before its end.
+// So 18 of them fit in between: a renewal may fail several times, or take several
+// times as long as the slowest one that was measured.
 const ttlRoundTrips = 30
 
-// sensibleTTL is the shortest that makes sense with a store whose slowest answer
-// took so long, rounded up to what people write.
+// sensibleTTL returns the shortest TTL that makes sense for a store whose slowest
+// answer took that long, rounded up to a round number.
 func sensibleTTL(slowest time.Duration) time.Duration {
 	need := max(minSensibleTTL, ttlRoundTrips*slowest)
 	unit := time.Second

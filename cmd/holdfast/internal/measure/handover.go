@@ -13,12 +13,12 @@ import (
 // Open makes a Client with those options, on a connection of its own.
 type Open func(ctx context.Context, opts *holdfast.Options) (*holdfast.Client, error)
 
-// HandOvers lets two Clients pass one resource to and fro for as long as more,
-// which gets the time spent so far, wants it, at least once, and records how long
-// each hand-over takes: from before the release to the grant to the one who waits.
-// The Clients share nothing but the store.
+// HandOvers lets two Clients pass one resource to and fro, at least once and as long
+// as more returns true; more gets the number of hand-overs and the time spent so far.
+// It records how long each hand-over takes, from before the release to the grant to
+// the waiter. The Clients share nothing but the store.
 //
-// Nothing is held when it returns, unless the store does not answer.
+// When it returns nothing is held, unless the store does not answer.
 func HandOvers(ctx context.Context, open Open, resource string, more func(n int64, spent time.Duration) bool) (*Samples, error) {
 	holder, err := newPeer(ctx, open)
 	if err != nil {
@@ -50,11 +50,11 @@ func HandOvers(ctx context.Context, open Open, resource string, more func(n int6
 // peer is one of two Clients.
 type peer struct {
 	client *holdfast.Client
-	// waits gets a value when the peer has come to wait for the store's news.
+	// waits gets a value when the peer waits for the store to wake it.
 	waits    chan struct{}
-	enough   int    // refusals of a lock mean that it waits
-	lockID   string // of the last attempt that was told
-	refusals int    // of that
+	enough   int    // that many refusals of a lock mean that it waits
+	lockID   string // of the last attempt
+	refusals int    // of that lock
 }
 
 func newPeer(ctx context.Context, open Open) (*peer, error) {
@@ -85,14 +85,14 @@ func (p *peer) attempted(a holdfast.AttemptInfo) {
 
 var errEarly = fmt.Errorf("%w: it grants a lock before that is released", holdfast.ErrUnusable)
 
-// handOver returns the hold of the waiter, and how long it was on its way.
+// handOver returns how long the hand-over took, and the waiter's hold.
 func handOver(ctx context.Context, hold *holdfast.Hold, to *peer) (time.Duration, *holdfast.Hold, error) {
 	type answer struct {
 		hold *holdfast.Hold
 		at   time.Time
 		err  error
 	}
-	answers := make(chan answer, 1) // of a lock that the Client's Close ends, if not before
+	answers := make(chan answer, 1) // the Client's Close ends the Lock, if nothing else does
 	go func() {
 		h, err := to.client.Lock(ctx, hold.Resource(), nil)
 		answers <- answer{h, time.Now(), err}

@@ -12,7 +12,7 @@ import (
 type Load struct {
 	// Open makes each Client.
 	Open Open
-	// Resources has one for each Client. Those that share one wait for each other.
+	// Resources has one name for each Client. Clients with the same one contend.
 	Resources []string
 	// For is how long it lasts.
 	For time.Duration
@@ -20,13 +20,13 @@ type Load struct {
 
 // LoadResult is what a Load did.
 type LoadResult struct {
-	// Took is how long it really lasted.
+	// Took is how long it took.
 	Took time.Duration
 	// Acquire, Release and Pair, which is both, have a sample for each lock.
 	Acquire, Release, Pair *Samples
 }
 
-// PerSecond is how many locks were acquired and released in a second.
+// PerSecond returns how many locks were acquired and released in a second.
 func (r LoadResult) PerSecond() float64 {
 	if r.Took <= 0 {
 		return 0
@@ -34,15 +34,15 @@ func (r LoadResult) PerSecond() float64 {
 	return float64(r.Pair.Count()) / r.Took.Seconds()
 }
 
-// Run puts the load on the store until it has lasted, ctx ends or a Client fails,
-// which ends it for all. Nothing is held when it returns, unless the store does
-// not answer.
+// Run puts the load on the store until the time is over, ctx ends or a Client fails,
+// which ends it for all. When it returns nothing is held, unless the store does not
+// answer.
 func (l Load) Run(ctx context.Context) (LoadResult, error) {
 	r := LoadResult{Acquire: NewSamples(), Release: NewSamples(), Pair: NewSamples()}
 	var clients []*holdfast.Client
 	defer func() {
 		for _, c := range clients {
-			_ = c.Close() // what is held was released, or that has failed already
+			_ = c.Close() // all locks were released, or that has failed already
 		}
 	}()
 	for range l.Resources {
@@ -70,8 +70,8 @@ func (l Load) Run(ctx context.Context) (LoadResult, error) {
 
 // work is what one Client does.
 func (l Load) work(ctx context.Context, c *holdfast.Client, resource string, r LoadResult) error {
-	// Who waits for the others when the time is up, waits for nothing. A request
-	// on its way is not cut off: it would have to be cleaned up after.
+	// When the time is over, a Client that waits for the others gives up. Only a wait
+	// is cut off: a request under way would need a clean-up.
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	if l.shared(resource) {
