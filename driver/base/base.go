@@ -1,11 +1,11 @@
 // Package base makes a driver.Store of anything that can do one thing: update
-// these resources by this decision. Package model decides; whoever writes a store
-// writes where records are kept, and no state machine.
+// these resources by this decision. Package model decides. A new store needs only the
+// code that keeps records, and no state machine.
 //
 // A store that has a lock of its own (a mutex, a transaction that locks its rows)
-// implements Backend: it lets the decision be made under that lock, once for each
-// record, whatever a batch asks of it. For one that can only compare and swap
-// there is package cas, which makes a Backend of it.
+// implements Backend. It calls the decision under that lock, once for each record,
+// whatever a batch asks of it. Package cas makes a Backend of a store that can only
+// compare and swap.
 package base
 
 import (
@@ -21,35 +21,33 @@ import (
 //
 // It may also be a driver.Watcher and a driver.Initializer; the store is so then.
 type Backend interface {
-	// Update has each of the updates decided on the record of its resource and the
-	// store's clock, and makes the change that the decision asks for. Between what a
-	// decision saw and what it changed nobody else changes the record. No resource
-	// comes twice. The updates are independent of one another: they need not be
-	// made together, nor in order.
+	// Update calls the Decide of each update with the record of its resource and the
+	// store's clock, and makes the change that the decision asks for. No other change
+	// of the record comes between. No resource comes twice. The updates are independent
+	// of one another: they need not be made together, nor in order.
 	//
-	// What becomes of each is in its Err. One whose record is damaged or cannot be
-	// reached costs the others nothing if the store can help it. The error of the
-	// call as a whole, such as that of a commit, makes all outcomes unknown.
+	// The outcome of each is in its Err. If the store can help it, a record that is
+	// damaged or cannot be reached does not affect the others. An error of the call as a
+	// whole, such as that of a commit, makes all outcomes unknown.
 	//
 	// urgent updates are renewals: a lock is lost if they come too late. They go
-	// before those that are not, among the callers of this process at least, and
-	// are not given up before ctx ends. A dead ctx changes nothing; a ctx that ends
-	// does not undo what was begun.
+	// before all others, among the callers of this process at least, and go on until
+	// ctx ends. If ctx has ended before the call, nothing changes. If it ends later,
+	// what was begun is not undone.
 	Update(ctx context.Context, us []Update, urgent bool) error
 
-	// Scan yields the records that have holds: of the resource that is named, or of
-	// all if the name is empty. A record that is there throughout is yielded at
-	// least once. It may be followed by Update while it goes on, for as long as its
-	// caller likes, so that it keeps no lock while it yields, and ends after the
-	// first error. A damaged record hides no other: its error comes when all that
-	// can be read was yielded.
+	// Scan yields the records that have holds: that of the resource, or all if the name
+	// is empty. It yields a record that is there throughout at least once. It keeps no
+	// lock while it yields: its caller may call Update meanwhile, and take any time. It
+	// ends after the first error. A damaged record hides no other: its error comes after
+	// all records that can be read.
 	Scan(ctx context.Context, resource string) iter.Seq2[Entry, error]
 
-	// Due yields the resources that a sweep may have to do with: those with a hold
+	// Due yields the resources that a sweep may have to change: those with a hold
 	// that no longer blocks, and those without holds whose record has not changed
 	// for idle; see model.Due. It may yield others, at the price of an Update that
-	// changes nothing. It should cost by what is due, not by what is there. Else it
-	// is like Scan.
+	// changes nothing. Its cost should depend on how many are due, not on how many
+	// there are. Otherwise it is like Scan.
 	Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error]
 
 	// Traits are those of the store.

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Line lets one caller in at a time: who is urgent first, and otherwise in the
-// order of coming. Its zero value is ready. It is for backends that have only one
-// place to work at, such as the connection that writes.
+// Line lets one caller in at a time: urgent callers first, and otherwise in the order
+// of arrival. Its zero value is ready. It is for backends that can serve only one caller
+// at a time, such as the connection that writes.
 type Line struct {
 	mu     sync.Mutex
 	inside bool
-	queues [2][]chan struct{} // of those who are urgent, and the others
+	queues [2][]chan struct{} // of urgent callers, and of the others
 }
 
 // Enter waits until it is the caller's turn, or ctx ends. After it has returned
