@@ -22,23 +22,30 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 			return driver.Grant{}, err
 		}
 	}
-	d := documentOf(q.Resource)
 	var limit *int
 	if n := q.HeldLimit(); q.Mode == driver.Shared && n != driver.LimitUnknown {
 		limit = &n
 	}
-	o := s.apply(ctx, acquire, []ask{{document: d, params: acquireParams{
-		document: d, Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: millis(q.TTL),
+	o := s.apply(ctx, acquire, []ask{{document: documentOf(q.Resource), acquire: &acquireParams{
+		Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: millis(q.TTL),
 		Hold: holdJSON{
 			LockID: q.LockID, HoldID: &q.HoldID, Mode: &q.Mode, Limit: limit,
 			Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
 			Delay: q.TakeoverDelay.Milliseconds(),
 		},
 	}}})[0]
-	if o.err != nil {
+	switch {
+	case o.err != nil:
 		return driver.Grant{}, o.err
+	case o.stored: // and is thereby on all copies that must have it
+		return driver.Grant{Token: o.token, Left: o.left()}, nil
 	}
-	return s.answer(o, q)
+	q.Waiting = false // nothing is noted here
+	_, _, _, err := model.Acquire(o.record, o.now, q)
+	if err == nil {
+		err = s.wrap(fmt.Errorf("the server did not grant %q, which the document that it tells of does not forbid", q.Resource))
+	}
+	return driver.Grant{}, err
 }
 
 // oldName refuses a name that programs with es-distributed-lock take for another
@@ -52,21 +59,4 @@ func oldName(resource string) error {
 		return fmt.Errorf("%w: resource: %w", driver.ErrInvalid, err)
 	}
 	return nil
-}
-
-// answer is what the server decided. A grant was written, and is thereby on all
-// copies that must have it; what nothing was written for is a refusal.
-func (s *Store) answer(o outcome, q driver.AcquireRequest) (driver.Grant, error) {
-	switch o.did {
-	case created, updated:
-		return driver.Grant{Token: o.token, Left: o.left()}, nil
-	case missing:
-		return driver.Grant{}, s.wrap(fmt.Errorf("%q was neither granted nor refused", q.Resource))
-	}
-	q.Waiting = false // nothing is noted here
-	_, _, _, err := model.Acquire(o.record, o.now, q)
-	if err == nil {
-		err = s.wrap(fmt.Errorf("the server did not grant %q, which the document that it tells of does not forbid", q.Resource))
-	}
-	return driver.Grant{}, err
 }

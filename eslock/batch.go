@@ -16,7 +16,9 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	}
 	asks := make([]ask, len(qs))
 	for i, q := range qs {
-		asks[i] = ask{documentOf(q.Resource), renewParams{refParams: refOf(q.HoldRef), TTL: millis(q.TTL), Exact: q.Exact}}
+		ref := refOf(q.HoldRef)
+		ref.TTL, ref.Exact = millis(q.TTL), q.Exact
+		asks[i] = ask{document: documentOf(q.Resource), ref: &ref}
 	}
 	results := make([]driver.RenewResult, len(qs))
 	for i, o := range s.apply(ctx, renew, asks) {
@@ -30,7 +32,7 @@ func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 	switch {
 	case o.err != nil:
 		return driver.RenewResult{Left: driver.Unknown, Err: o.err}
-	case o.did == updated:
+	case o.found:
 		return driver.RenewResult{Left: o.left()}
 	}
 	_, r := model.Renew(o.record, o.now, q)
@@ -51,14 +53,15 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	results := make([]driver.ReleaseResult, len(qs))
 	asks, open := make([]ask, 0, len(qs)), make([]int, 0, len(qs))
 	for i, q := range qs {
-		params := releaseParams{refParams: refOf(q.HoldRef), After: q.After.Milliseconds()}
+		ref := refOf(q.HoldRef)
+		ref.After = q.After.Milliseconds()
 		if q.HoldID.IsZero() {
 			var there bool
-			if there, results[i].Err = s.whichever(ctx, &params, q.HoldRef); !there {
+			if there, results[i].Err = s.whichever(ctx, &ref, q.Resource); !there {
 				continue
 			}
 		}
-		asks, open = append(asks, ask{documentOf(q.Resource), params}), append(open, i)
+		asks, open = append(asks, ask{document: documentOf(q.Resource), ref: &ref}), append(open, i)
 	}
 	for i, o := range s.apply(ctx, release, asks) {
 		results[open[i]] = s.released(o, qs[open[i]])
@@ -68,16 +71,16 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 
 // whichever names the hold that the lock ID has. One of an old client has no ID,
 // and is told from the next by its end.
-func (s *Store) whichever(ctx context.Context, params *releaseParams, ref driver.HoldRef) (there bool, err error) {
-	o := s.look(ctx, []document{documentOf(ref.Resource)})[0]
+func (s *Store) whichever(ctx context.Context, ref *refParams, resource string) (there bool, err error) {
+	o := s.apply(ctx, look, []ask{{document: documentOf(resource)}})[0]
 	for _, h := range o.record.Holds {
 		if h.LockID != ref.LockID || ref.Token != 0 && h.Token != ref.Token {
 			continue
 		}
-		params.HoldID, params.Token = h.HoldID, h.Token
+		ref.HoldID, ref.Token = h.HoldID, h.Token
 		if h.End != model.NoEnd {
 			end := int64(h.End / 1000)
-			params.End = &end
+			ref.End = &end
 		}
 		return true, nil
 	}
@@ -89,7 +92,7 @@ func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResul
 	switch {
 	case o.err != nil:
 		return driver.ReleaseResult{Err: o.err}
-	case o.did == updated:
+	case o.stored:
 		return driver.ReleaseResult{Found: o.found}
 	}
 	if _, there := model.Release(o.record, o.now, q); there && !q.HoldID.IsZero() {

@@ -6,12 +6,12 @@
 // Elasticsearch must be 7.12 or newer, OpenSearch 2.4 or newer, and both must
 // allow inline Painless scripts in updates, as they do unless told otherwise.
 //
-// All is decided by the server in one scripted update of one document, on the
-// clock of the node that holds the document's primary shard; that is read by
+// The server decides in one scripted update of one document, on the clock of the
+// node that holds the document's primary shard. The script reads it by
 // System.currentTimeMillis, for the clock that scripts are offered lags behind.
-// The reply of the same request tells who holds and for how long yet. No request
-// on the way to a lock or back waits for a refresh. There are no wake-ups:
-// waiters ask from time to time, and at the holder's end.
+// The reply to the same request tells who holds and for how long yet. Locking and
+// unlocking wait for no refresh. There are no wake-ups: waiters ask from time to
+// time, and when the hold ends.
 //
 // # Documents
 //
@@ -30,7 +30,7 @@
 //	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released} ],
 //	    "wroteOwner", "wroteExpires": owner and expires as Holdfast wrote them
 //	    "resource": the name, where it is not the ID
-//	    "answer":   what was answered to the last change } }
+//	    "answer":   what the last change was answered } }
 //
 // An old client writes the first three fields and leaves holdfast as it is, so
 // owner or expires is then not what Holdfast wrote. What is there is a new hold

@@ -1,7 +1,6 @@
 package eslock
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 // sent is a request as it came.
@@ -77,16 +77,50 @@ const (
 
 var holdID = driver.HoldID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 
-// reply is the answer to an update of document r: with the holds that it has,
-// where nothing was stored, and with an hour left else.
-func reply(result, holds, more string) string {
+// The results of updates.
+const (
+	created = rest.Created
+	updated = rest.Updated
+	noop    = rest.Noop
+)
+
+// bulk is the answer to a bulk of updates.
+func bulk(items ...string) string {
+	for i, item := range items {
+		items[i] = `{"update":` + item + `}`
+	}
+	return `{"items":[` + strings.Join(items, ",") + `]}`
+}
+
+// each answers each update of a bulk by its document.
+func each(r sent, answer func(id string) string) string {
+	var items []string
+	for line := range strings.Lines(r.Body) {
+		if _, after, ok := strings.Cut(line, `{"update":{"_id":"`); ok {
+			id, _, _ := strings.Cut(after, `"`)
+			items = append(items, answer(id))
+		}
+	}
+	return bulk(items...)
+}
+
+// reply is the answer to a bulk of an update of document r: with the holds that it
+// has, where nothing was stored, and with an hour left else.
+func reply(result, holds, more string) string { return bulk(itemOf(result, holds, more)) }
+
+// failed is the answer to an update that was refused.
+func failed(id string, status int, kind, reason string) string {
+	return fmt.Sprintf(`{"_index":"i","_id":%q,"status":%d,"error":{"type":%q,"reason":%q}}`, id, status, kind, reason)
+}
+
+func itemOf(result, holds, more string) string {
 	answer := fmt.Sprintf(`"time":%d,"token":%d`, nowMillis, token)
 	if result == noop {
 		answer += `,"unstored":true,"holds":[` + holds + `]`
 	} else {
-		answer += fmt.Sprintf(`,"end":%d,"ends":[%[1]d],"found":[true],"swept":1`, nowMillis+3_600_000)
+		answer += fmt.Sprintf(`,"ends":[%d]`, nowMillis+3_600_000)
 	}
-	return fmt.Sprintf(`{"_index":"i","_id":"r","result":%q,"get":{"_source":{"holdfast":{"answer":{%s%s}}}}}`, result, answer, more)
+	return fmt.Sprintf(`{"_index":"i","_id":"r","status":200,"result":%q,"get":{"_source":{"holdfast":{"answer":{%s%s}}}}}`, result, answer, more)
 }
 
 // held is a hold of a lock ID, with an hour left.
@@ -134,7 +168,7 @@ func everything(t *testing.T, s *Store) map[string]error {
 	return errs
 }
 
-// bodyOf decodes the body of an update.
+// bodyOf decodes the body of a bulk of one update.
 func bodyOf(t *testing.T, text string) (source string, params map[string]any) {
 	t.Helper()
 	var body struct {
@@ -143,7 +177,11 @@ func bodyOf(t *testing.T, text string) (source string, params map[string]any) {
 			Params map[string]any
 		}
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	lines := strings.Split(text, "\n")
+	if len(lines) != 3 || lines[2] != "" {
+		t.Fatalf("%d lines: %q", len(lines), text)
+	}
+	d := json.NewDecoder(strings.NewReader(lines[1]))
 	d.UseNumber()
 	if err := d.Decode(&body); err != nil {
 		t.Fatalf("body %q: %v", text, err)

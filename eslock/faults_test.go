@@ -3,6 +3,7 @@ package eslock
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 func explained(kind, reason string) string {
@@ -54,14 +56,18 @@ func TestFaults(t *testing.T) {
 		"an array":              {200, "[]", false, ""},
 		"a text":                {200, `"OK"`, false, ""},
 		"cut off":               {200, reply(updated, held("a"), "")[:120], false, ""},
+		"of other requests":     {200, `{"items":[]}`, false, ""},
+		"of another action":     {200, strings.Replace(reply(updated, held("a"), ""), `"update"`, `"index"`, 1), false, ""},
 		"no content":            {204, "", false, ""},
 		"redirect":              {302, "", false, "302"},
 		"connection":            {0, "dial tcp: connection refused", false, "refused"},
 		"product check":         {0, "the client noticed that the server is not Elasticsearch and we do not support this unknown product", false, "unknown product"},
-		"an item of a batch":    {200, `{"items":[{"update":{"_id":"r","status":503,"error":{"type":"unavailable_shards_exception","reason":"x"}}}]}`, false, ""},
+		"status of an item":     {200, strings.Replace(reply(updated, held("a"), ""), `"status":200`, `"status":500`, 1), false, ""},
+		"no status of an item":  {200, strings.Replace(reply(updated, held("a"), ""), `"status":200,`, "", 1), false, ""},
 		"of another document":   {200, strings.Replace(reply(updated, held("a"), ""), `"_id":"r"`, `"_id":"q"`, 1), false, ""},
 		"unknown result":        {200, reply("renewed", held("a"), ""), false, ""},
-		"without document":      {200, `{"_id":"r","result":"updated"}`, false, ""},
+		"without document":      {200, bulk(`{"_id":"r","status":200,"result":"updated"}`), false, ""},
+		"token too large":       {200, strings.Replace(reply(noop, "", ""), `"token":`, `"token":9999`, 1), false, ""},
 		"as it was stored once": {200, strings.Replace(reply(noop, held("a"), ""), `,"unstored":true`, "", 1), false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +87,44 @@ func TestFaults(t *testing.T) {
 				}
 				if !strings.Contains(err.Error(), "some-locks") || !strings.Contains(err.Error(), c.says) && !strings.HasPrefix(what, "list") {
 					t.Errorf("%s: error %q does not name the index, or say %q", what, err, c.says)
+				}
+				namesOnce(t, what, err)
+			}
+		})
+	}
+}
+
+// Nor does a fault that a server tells of one update.
+func TestFaultsOfItems(t *testing.T) {
+	for name, c := range map[string]struct {
+		status       int
+		kind, reason string
+		lasting      bool
+	}{
+		"too many requests":   {429, "es_rejected_execution_exception", "queue full", false},
+		"red index":           {503, "unavailable_shards_exception", "primary shard is not active", false},
+		"disk full":           {429, blocked, "blocked by: [TOO_MANY_REQUESTS/12/disk usage];", true},
+		"read-only":           {403, blocked, "blocked by: [FORBIDDEN/5/index read-only (api)];", true},
+		"closed":              {400, indexClosed, "closed", true},
+		"no index":            {404, indexMissing, "no such index", true},
+		"right":               {403, "security_exception", "action is unauthorized", true},
+		"no scripts":          {400, "illegal_argument_exception", "cannot execute [inline] scripts", true},
+		"mapping":             {400, "document_parsing_exception", "failed to parse field", true},
+		"missing, odd status": {400, rest.DocumentMissing, "missing", false},
+		"another error":       {500, "null_pointer_exception", "null", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := New(&fake{answer: func(_ int, r sent) (int, string) {
+				return 200, each(r, func(id string) string { return failed(id, c.status, c.kind, c.reason) })
+			}}, &Options{Index: "some-locks"})
+			for what, err := range everything(t, s) {
+				if what == "list" || what == "sweep" || what == "init" {
+					continue // which begin with other requests
+				}
+				if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrDamaged) ||
+					errors.Is(err, driver.ErrUnusable) != c.lasting || !strings.Contains(err.Error(), c.reason) {
+					t.Errorf("%s: error %v", what, err)
 				}
 				namesOnce(t, what, err)
 			}
@@ -129,10 +173,11 @@ func namesOnce(t *testing.T, what string, err error) {
 // after the first leave the server to others.
 func TestConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := always(409, `{"error":{"type":"version_conflict_engine_exception","reason":"current version differs"},"status":409}`)
+		refused := bulk(failed("r", 409, rest.Conflict, "current version differs"))
+		f := always(200, refused)
 		began := time.Now()
 		_, err := New(f, nil).Acquire(t.Context(), request("r", "a"))
-		if !isConflict(err) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnusable) {
+		if !rest.IsConflict(err) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnusable) {
 			t.Errorf("error %v", err)
 		}
 		requests := f.requests()
@@ -140,13 +185,13 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%d requests in %v, want %d", len(requests), took, maxTries)
 		}
 		for i, r := range requests {
-			if want := []string{"=5", "=1"}[min(i, 1)]; !strings.Contains(r.Query, "retry_on_conflict"+want) {
-				t.Errorf("try %d: %s, want %s", i, r.Query, want)
+			if want := []string{":5", ":1"}[min(i, 1)]; !strings.Contains(r.Body, `"retry_on_conflict"`+want) {
+				t.Errorf("try %d: %s, want %s", i, r.Body, want)
 			}
 		}
 		f = &fake{answer: func(n int, _ sent) (int, string) {
 			if n < 3 {
-				return 409, explained(conflict, "current version differs")
+				return 200, refused
 			}
 			return 200, reply(updated, held("a"), "")
 		}}
@@ -159,36 +204,23 @@ func TestConflicts(t *testing.T) {
 // Of a batch only what met a conflict is sent again, and each item has its own
 // outcome.
 func TestBatch(t *testing.T) {
-	item := func(id, text string) string {
-		return `{"update":` + strings.Replace(text, `"_id":"r"`, `"status":200,"_id":"`+id+`"`, 1) + `}`
-	}
-	failed := func(id string, status, kind string) string {
-		return `{"update":{"_id":"` + id + `","status":` + status + `,"error":{"type":"` + kind + `","reason":"x"}}}`
-	}
+	of := func(id, item string) string { return strings.Replace(item, `"_id":"r"`, `"_id":"`+id+`"`, 1) }
 	f := &fake{answer: func(n int, r sent) (int, string) {
 		if n == 1 {
-			return 200, `{"errors":true,"items":[` + strings.Join([]string{
-				item("r", reply(updated, held("a"), "")),
-				failed("gone", "404", documentMissing),
-				failed("busy", "409", conflict),
-				failed("red", "503", "unavailable_shards_exception"),
-				item("other", reply(noop, held("b"), "")),
-				item("bad", reply(noop, "", `,"damage":"expires is not a date"`)),
-			}, ",") + `]}`
+			return 200, bulk(
+				itemOf(updated, held("a"), ""),
+				failed("gone", 404, rest.DocumentMissing, "x"),
+				failed("busy", 409, rest.Conflict, "x"),
+				failed("red", 503, "unavailable_shards_exception", "x"),
+				of("other", itemOf(noop, held("b"), "")),
+				of("bad", itemOf(noop, "", `,"damage":"expires is missing or wrong"`)),
+			)
 		}
-		return 200, `{"items":[` + item("busy", reply(updated, held("a"), "")) + `]}`
+		return 200, bulk(of("busy", itemOf(updated, held("a"), "")))
 	}}
 	var qs []driver.RenewRequest
 	for _, name := range []string{"r", "gone", "busy", "red", "other", "bad"} {
 		qs = append(qs, driver.RenewRequest{HoldRef: ref(name, "a"), TTL: time.Hour})
-	}
-	// One document alone is not sent in a bulk.
-	f2 := f.answer
-	f.answer = func(n int, r sent) (int, string) {
-		if n == 2 && strings.Contains(r.Path, "/_update/") {
-			return 200, strings.Replace(reply(updated, held("a"), ""), `"_id":"r"`, `"_id":"busy"`, 1)
-		}
-		return f2(n, r)
 	}
 	rs, err := New(f, nil).Renew(t.Context(), qs)
 	if err != nil || len(rs) != len(qs) {
@@ -214,7 +246,7 @@ func TestBatch(t *testing.T) {
 func TestBrokenAnswers(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "hang") {
+		if body, err := io.ReadAll(r.Body); err != nil || strings.Contains(string(body), "hang") {
 			<-hang
 			return
 		}

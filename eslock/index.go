@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 // aliasSuffix makes the name of the alias that requests go to. Writes demand that
@@ -23,65 +24,61 @@ const aliasSuffix = "-holdfast"
 // maxKeyword is the longest text that the keyword of a dynamic mapping has.
 const maxKeyword = 256
 
-// property is one of a mapping.
-type property struct {
-	Type       string              `json:"type,omitempty"`
-	Dynamic    any                 `json:"dynamic,omitempty"`
-	Enabled    *bool               `json:"enabled,omitempty"`
-	Index      *bool               `json:"index,omitempty"`
-	Format     string              `json:"format,omitempty"`
-	Fields     map[string]property `json:"fields,omitempty"`
-	Properties map[string]property `json:"properties,omitempty"`
+// fields are those that must be mapped, with the types that they may have. Of
+// holdfast only what is searched for is.
+var fields = []struct {
+	path  string
+	types []string
+}{
+	{"owner", []string{"text", "keyword", "wildcard", "match_only_text"}},
+	{"acquired", []string{"date", "date_nanos"}},
+	{"expires", []string{"date", "date_nanos"}},
+	{"holdfast", []string{"", "object"}},
+	{"holdfast.time", []string{"date"}},
+	{"holdfast.due", []string{"date"}},
+	{"holdfast.holds", []string{"", "object"}},
+	{"holdfast.holds.lockId", []string{"keyword"}},
+	{"holdfast.holds.owner", []string{"keyword"}},
 }
 
-// properties are the fields that must be mapped. Of holdfast only what is
-// searched for is.
-func properties() map[string]property {
-	keyword, moment := property{Type: "keyword"}, property{Type: "date", Format: "epoch_millis"}
-	return map[string]property{
-		"owner":    {Type: "text", Fields: map[string]property{"keyword": keyword}},
-		"acquired": {Type: "date"},
-		"expires":  {Type: "date"},
-		"holdfast": {Dynamic: "false", Properties: map[string]property{
+// mapping is that of the fields where they are missing.
+func mapping() object {
+	keyword, moment := object{"type": "keyword"}, object{"type": "date", "format": "epoch_millis"}
+	return object{
+		"owner":    object{"type": "text", "fields": object{"keyword": keyword}},
+		"acquired": object{"type": "date"},
+		"expires":  object{"type": "date"},
+		"holdfast": object{"dynamic": "false", "properties": object{
 			"time": moment, "due": moment,
-			"holds": {Dynamic: "false", Properties: map[string]property{
-				"lockId": keyword, "owner": keyword,
-			}},
+			"holds": object{"dynamic": "false", "properties": object{"lockId": keyword, "owner": keyword}},
 		}},
 	}
 }
 
-// index is one as the server describes it.
+// property is a field as the server describes it.
+type property struct {
+	Type           string
+	Enabled, Index *bool
+	Properties     map[string]property
+}
+
+// index is one as the server describes it, with flat settings.
 type index struct {
 	name       string
-	DataStream string           `json:"data_stream"`
-	Aliases    map[string]alias `json:"aliases"`
+	DataStream string `json:"data_stream"`
+	Aliases    map[string]alias
 	Mappings   struct {
-		Properties map[string]property `json:"properties"`
-		Source     map[string]any      `json:"_source"`
-		Routing    struct {
-			Required bool `json:"required"`
-		} `json:"_routing"`
-	} `json:"mappings"`
-	Settings struct {
-		Index struct {
-			Mode     string `json:"mode"`
-			Translog struct {
-				Durability string `json:"durability"`
-			} `json:"translog"`
-			Mapping struct {
-				Source struct {
-					Mode string `json:"mode"`
-				} `json:"source"`
-			} `json:"mapping"`
-		} `json:"index"`
-	} `json:"settings"`
+		Properties map[string]property
+		Source     map[string]any          `json:"_source"`
+		Routing    struct{ Required bool } `json:"_routing"`
+	}
+	Settings map[string]any
 }
 
 type alias struct {
-	Filter       json.RawMessage `json:"filter"`
-	IsWriteIndex *bool           `json:"is_write_index"`
-	Routing      string          `json:"index_routing"`
+	Filter  json.RawMessage
+	Writes  *bool  `json:"is_write_index"`
+	Routing string `json:"index_routing"`
 }
 
 // Init implements driver.Initializer. It makes the index if it is missing. One
@@ -92,11 +89,15 @@ func (s *Store) Init(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if err := s.prepare(ctx); err != nil {
-		return s.explain(err)
+	err := s.prepare(ctx)
+	switch {
+	case err == nil:
+		s.compile(ctx)
+	case strings.Contains(err.Error(), "unknown product"), strings.Contains(err.Error(), "not Elasticsearch"):
+		// The server may have done what was asked, which is no harm here.
+		return s.unusable("the Elasticsearch client refuses this server: use OpenSearch's client for OpenSearch", err)
 	}
-	s.compile(ctx)
-	return nil
+	return err
 }
 
 func (s *Store) prepare(ctx context.Context) error {
@@ -123,7 +124,7 @@ func (s *Store) prepare(ctx context.Context) error {
 // index.
 func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 	described := map[string]*index{}
-	_, err := s.call(ctx, http.MethodGet, "/"+name, nil, nil, &described)
+	err := s.call(ctx, http.MethodGet, "/"+name, url.Values{"flat_settings": {"true"}}, nil, &described)
 	switch {
 	case hasType(err, indexMissing):
 		return nil, nil
@@ -133,25 +134,12 @@ func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 		return nil, s.unusable(fmt.Sprintf("%s is an alias of %d indices: it must be of one", name, len(described)), nil)
 	}
 	for n, x := range described {
-		if x == nil || x.Aliases == nil {
-			break
+		if x != nil && x.Aliases != nil {
+			x.name = n
+			return x, nil
 		}
-		x.name = n
-		return x, nil
 	}
 	return nil, s.wrap(fmt.Errorf("the server does not describe it"))
-}
-
-// explain makes an error lasting that a client makes of answers it does not like.
-// The server may have done what was asked, which is no harm while it is opened.
-func (s *Store) explain(err error) error {
-	if err == nil || errors.Is(err, driver.ErrUnusable) {
-		return err
-	}
-	if text := err.Error(); strings.Contains(text, "unknown product") || strings.Contains(text, "not Elasticsearch") {
-		return s.unusable("the Elasticsearch client refuses this server: use OpenSearch's client for OpenSearch", err)
-	}
-	return err
 }
 
 func (s *Store) create(ctx context.Context, own string) error {
@@ -164,9 +152,9 @@ func (s *Store) create(ctx context.Context, own string) error {
 	default:
 		settings["auto_expand_replicas"] = "0-1"
 	}
-	err := s.put(ctx, http.MethodPut, "/"+s.o.Index, object{
+	err := s.change(ctx, http.MethodPut, "/"+s.o.Index, object{
 		"settings": settings,
-		"mappings": object{"properties": properties()},
+		"mappings": object{"properties": mapping()},
 		"aliases":  object{own: object{}},
 	}, "it is missing, and the user may not make it")
 	if err == nil {
@@ -177,25 +165,27 @@ func (s *Store) create(ctx context.Context, own string) error {
 
 // take makes an index that is there ready, or says why it cannot be.
 func (s *Store) take(ctx context.Context, x *index, own string) error {
-	if why := x.misfit(); why != "" {
+	missing, why := x.compare()
+	if why == "" {
+		why = x.misfit()
+	}
+	if why != "" {
 		return s.unusable(why+": use another index", nil)
 	}
-	there := x.hasAlias(own)
-	if named, is := x.Aliases[s.o.Index]; x.name != s.o.Index {
-		switch {
-		case !is:
-			return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no alias any more: what asks for a lock there and here would both be granted it. "+
-				"Give that index the alias again, or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
-		case !named.takesAll():
-			return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see but a part of it: "+
-				"let it have no filter and no routing, and write to that index; or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
-		}
-	}
-	if a := x.Aliases[own]; there && !a.takesAll() {
+	ours, there := x.Aliases[own]
+	named, is := x.Aliases[s.o.Index]
+	switch {
+	case x.name != s.o.Index && !is:
+		return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no alias any more: what asks for a lock there and here would both be granted it. "+
+			"Give that index the alias again, or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
+	case x.name != s.o.Index && !named.takesAll():
+		return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see but a part of it: "+
+			"let it have no filter and no routing, and write to that index; or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
+	case there && !ours.takesAll():
 		return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", own), nil)
 	}
-	if missing := x.unmapped(); len(missing) > 0 {
-		err := s.put(ctx, http.MethodPut, "/"+x.name+"/_mapping", object{"properties": missing},
+	if len(missing) > 0 {
+		err := s.change(ctx, http.MethodPut, "/"+x.name+"/_mapping", object{"properties": missing},
 			"its mapping lacks fields, and the user may not add them")
 		if err != nil {
 			return err
@@ -203,27 +193,28 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 	}
 	if !there {
 		add := object{"add": object{"index": x.name, "alias": own}}
-		if err := s.put(ctx, http.MethodPost, "/_aliases", object{"actions": []object{add}},
+		if err := s.change(ctx, http.MethodPost, "/_aliases", object{"actions": []object{add}},
 			"its alias "+own+" is missing, and the user may not make it"); err != nil {
 			return err
 		}
 	}
-	s.async.Store(strings.EqualFold(x.Settings.Index.Translog.Durability, "async"))
+	s.async.Store(strings.EqualFold(x.setting("translog.durability"), "async"))
 	s.place.Store(&home{alias: own, index: x.name})
 	return nil
 }
 
 // takesAll: what is written to the alias goes to the index, as if it were named.
 func (a alias) takesAll() bool {
-	return len(a.Filter) == 0 && a.Routing == "" && (a.IsWriteIndex == nil || *a.IsWriteIndex)
+	return len(a.Filter) == 0 && a.Routing == "" && (a.Writes == nil || *a.Writes)
 }
 
-func (x *index) hasAlias(name string) bool {
-	_, is := x.Aliases[name]
-	return is
+// setting is one of the index, or "".
+func (x *index) setting(name string) string {
+	text, _ := x.Settings["index."+name].(string)
+	return text
 }
 
-// misfit says why the index cannot keep locks, or "".
+// misfit says why the index cannot keep locks, whatever its fields are, or "".
 func (x *index) misfit() string {
 	if x.DataStream != "" {
 		return "it is the data stream " + x.DataStream + ", whose documents do not change"
@@ -233,36 +224,34 @@ func (x *index) misfit() string {
 			return "its mapping does not keep documents as they are written (_source." + key + ")"
 		}
 	}
-	if mode := x.Settings.Index.Mapping.Source.Mode; mode != "" && mode != "stored" {
+	if mode := x.setting("mapping.source.mode"); mode != "" && mode != "stored" {
 		return "it does not keep documents as they are written (index.mapping.source.mode: " + mode + ")"
 	}
-	if mode := x.Settings.Index.Mode; mode != "" && mode != "standard" {
+	if mode := x.setting("mode"); mode != "" && mode != "standard" {
 		return "it is no index for documents that change (index.mode: " + mode + ")"
 	}
 	if x.Mappings.Routing.Required {
 		return "its mapping demands a routing"
 	}
-	for path, types := range map[string][]string{
-		"owner":                 {"text", "keyword", "wildcard", "match_only_text"},
-		"acquired":              {"date", "date_nanos"},
-		"expires":               {"date", "date_nanos"},
-		"holdfast":              {"", "object"},
-		"holdfast.time":         {"date"},
-		"holdfast.due":          {"date"},
-		"holdfast.holds":        {"", "object"},
-		"holdfast.holds.lockId": {"keyword"},
-		"holdfast.holds.owner":  {"keyword"},
-	} {
-		p, is := at(x.Mappings.Properties, path)
+	return ""
+}
+
+// compare returns what the mapping lacks, or says which field does not fit.
+func (x *index) compare() (missing object, why string) {
+	missing = object{}
+	for _, f := range fields {
+		p, is := at(x.Mappings.Properties, f.path)
 		switch {
 		case !is:
-		case !slices.Contains(types, p.Type):
-			return fmt.Sprintf("its field %s is mapped as %s, not as %s", path, p.Type, types[0])
-		case p.Enabled != nil && !*p.Enabled, p.Index != nil && !*p.Index && path != "acquired":
-			return fmt.Sprintf("its field %s is not indexed", path)
+			top, _, _ := strings.Cut(f.path, ".")
+			missing[top] = mapping()[top]
+		case !slices.Contains(f.types, p.Type):
+			return nil, fmt.Sprintf("its field %s is mapped as %s, not as %s", f.path, p.Type, f.types[0])
+		case p.Enabled != nil && !*p.Enabled, p.Index != nil && !*p.Index && f.path != "acquired":
+			return nil, fmt.Sprintf("its field %s is not indexed", f.path)
 		}
 	}
-	return ""
+	return missing, ""
 }
 
 // at finds a field by its path.
@@ -274,43 +263,23 @@ func at(properties map[string]property, path string) (p property, is bool) {
 	return p, is
 }
 
-// unmapped are the fields that the mapping lacks.
-func (x *index) unmapped() map[string]property {
-	lacks := properties()
-	for name := range lacks {
-		if _, is := x.Mappings.Properties[name]; is && name != "holdfast" {
-			delete(lacks, name)
-		}
-	}
-	for _, path := range []string{"holdfast.time", "holdfast.due", "holdfast.holds.lockId", "holdfast.holds.owner"} {
-		if _, is := at(x.Mappings.Properties, path); !is {
-			return lacks
-		}
-	}
-	delete(lacks, "holdfast")
-	return lacks
-}
-
-// put sends a request that changes the index. denied says what it means that the
+// change sends a request that changes the index. denied says what it means that the
 // user may not.
-func (s *Store) put(ctx context.Context, method, path string, body object, denied string) error {
+func (s *Store) change(ctx context.Context, method, path string, body object, denied string) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	var reply struct {
-		Acknowledged bool `json:"acknowledged"`
-	}
-	_, err = s.call(ctx, method, path, url.Values{}, text, &reply)
-	var e *serverError
+	var reply struct{ Acknowledged bool }
+	err = s.call(ctx, method, path, nil, text, &reply)
+	var e *rest.Error
 	switch {
 	case err == nil && !reply.Acknowledged:
 		return s.wrap(fmt.Errorf("the servers did not all hear of the change in time"))
-	case err == nil:
-		return nil
-	case errors.As(err, &e) && e.Status == http.StatusForbidden && e.Type != blocked:
+	case !errors.As(err, &e):
+	case e.Status == http.StatusForbidden && e.Type != blocked:
 		return s.unusable(denied+": let somebody who may open the store once", err)
-	case errors.As(err, &e) && e.Status == http.StatusBadRequest && e.Type != indexThere && !errors.Is(err, driver.ErrUnusable):
+	case e.Status == http.StatusBadRequest && e.Type != indexThere && !errors.Is(err, driver.ErrUnusable):
 		return s.unusable("the server refuses what the store needs of it", err)
 	}
 	return err

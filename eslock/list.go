@@ -2,64 +2,169 @@ package eslock
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
+	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// List implements driver.Store. A single resource is looked up by the ID of its
-// document. Whatever else is searched for, after a refresh; then the documents
-// found are read as they are, with the clock of their shards. Both are updates
-// that change nothing, for no other request tells that clock: it takes the right
-// to write.
+const (
+	// page is how many documents a search finds at once.
+	page = chunk
+	// keepAlive is how long the server keeps a search for its next page.
+	keepAlive = "1m"
+	// toClose bounds how long it takes to give one up.
+	toClose = 5 * time.Second
+	// epoch is what expires says of a document without holds.
+	epoch = "1970-01-01T00:00:00Z"
+)
+
+// List implements driver.Store. The document of a single resource has an ID, others
+// are searched for after a refresh. What is true is then read from the documents as
+// they are, with the clock of their shards, by updates that change nothing: no
+// other request tells that clock. It takes the right to write.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
-		for o, err := range s.documents(ctx, f) {
+		pages := s.search(ctx, query(f))
+		if f.Resource != "" {
+			pages = func(yield func([]ask, error) bool) { yield([]ask{{document: documentOf(f.Resource)}}, s.ready(ctx)) }
+		}
+		for asks, err := range pages {
 			if err != nil {
 				yield(driver.Status{}, err)
 				return
 			}
-			for _, status := range model.Statuses(o.record, o.now, f) {
-				if !yield(status, nil) {
+			for _, o := range s.apply(ctx, look, asks) {
+				if o.err != nil {
+					yield(driver.Status{}, o.err)
 					return
+				}
+				for _, status := range model.Statuses(o.record, o.now, f) {
+					if !yield(status, nil) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// documents yields those that may have what the filter chooses. It ends after the
-// first error.
-func (s *Store) documents(ctx context.Context, f driver.Filter) iter.Seq2[outcome, error] {
-	return func(yield func(outcome, error) bool) {
-		each := func(docs []document) bool {
-			for _, o := range s.look(ctx, docs) {
-				if o.did == missing {
-					continue
-				}
-				if !yield(o, o.err) || o.err != nil {
-					return false
-				}
-			}
-			return true
-		}
-		if err := s.ready(ctx); err != nil {
-			yield(outcome{}, err)
-			return
-		}
-		if f.Resource != "" {
-			each([]document{documentOf(f.Resource)})
-			return
-		}
-		for docs, err := range s.search(ctx, query(f)) {
-			if err != nil {
-				yield(outcome{}, err)
-				return
-			}
-			if !each(docs) {
-				return
-			}
+// object is one in JSON.
+type object map[string]any
+
+// The parts of queries. They only choose what to look at. "now" is the clock of the
+// node that searches.
+func hasHolds() object { return expires(object{"gt": epoch}) }
+
+func expires(bounds object) object {
+	bounds["format"] = "strict_date_optional_time"
+	return object{"range": object{"expires": bounds}}
+}
+
+func term(field, value string) object { return object{"term": object{field: value}} }
+
+func all(queries ...object) object { return object{"bool": object{"filter": queries}} }
+
+func either(queries ...object) object { return object{"bool": object{"should": queries}} }
+
+// query finds all documents with holds that the filter may choose.
+func query(f driver.Filter) object {
+	queries := []object{hasHolds()}
+	// What old clients wrote is found by owner, whose keyword may leave out what
+	// is long.
+	if f.LockID != "" && len(f.LockID) <= maxKeyword {
+		queries = append(queries, either(term("holdfast.holds.lockId", f.LockID), term("owner.keyword", f.LockID)))
+	}
+	if f.Owner != "" {
+		queries = append(queries, term("holdfast.holds.owner", f.Owner))
+	}
+	return all(queries...)
+}
+
+// found is one page.
+type found struct {
+	Scroll   string                `json:"_scroll_id"`
+	TimedOut bool                  `json:"timed_out"`
+	Shards   *struct{ Failed int } `json:"_shards"`
+	Hits     struct {
+		Hits []struct {
+			ID string `json:"_id"`
 		}
 	}
+}
+
+// search yields the documents that match, in pages, as they were at its start:
+// all that was written before is seen. It ends after the first error.
+//
+// It scrolls, which goes through an index in the order that it has: all servers
+// can, also where they are told not to sort by _id, which nothing else in the
+// documents of old clients could take the place of.
+func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error] {
+	return func(yield func([]ask, error) bool) {
+		var f found
+		err := s.refresh(ctx)
+		if err == nil {
+			err = s.page(ctx, s.at("_search"), url.Values{"scroll": {keepAlive}, "allow_partial_search_results": {"false"}}, object{
+				"size": page, "query": query, "sort": []string{"_doc"}, "_source": false,
+			}, &f)
+		}
+		defer func() { s.closeScroll(ctx, f.Scroll) }()
+		for err == nil && len(f.Hits.Hits) > 0 {
+			asks := make([]ask, len(f.Hits.Hits))
+			for i, hit := range f.Hits.Hits {
+				asks[i].ID = hit.ID
+			}
+			if !yield(asks, nil) || len(asks) < page {
+				return
+			}
+			f = found{Scroll: f.Scroll}
+			err = s.page(ctx, "/_search/scroll", nil, object{"scroll": keepAlive, "scroll_id": f.Scroll}, &f)
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// page asks for one page. One that may lack something is an error.
+func (s *Store) page(ctx context.Context, path string, params url.Values, query object, f *found) error {
+	err := s.post(ctx, path, params, query, f)
+	if err == nil && (f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut) {
+		err = s.wrap(fmt.Errorf("the search did not see all of the index"))
+	}
+	return err
+}
+
+// refresh makes searches see all that was written.
+func (s *Store) refresh(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.call(ctx, http.MethodPost, s.at("_refresh"), nil, nil, &struct{}{})
+}
+
+// closeScroll frees what the server keeps, which ends by itself soon.
+func (s *Store) closeScroll(ctx context.Context, id string) {
+	if id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toClose)
+	defer cancel()
+	body, err := json.Marshal(object{"scroll_id": id})
+	if err == nil {
+		_ = s.call(ctx, http.MethodDelete, "/_search/scroll", nil, body, &struct{}{})
+	}
+}
+
+func (s *Store) post(ctx context.Context, path string, params url.Values, body object, reply any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return s.call(ctx, http.MethodPost, path, params, text, reply)
 }

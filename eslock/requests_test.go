@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/esdoc"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 // Odd names are no part of a URL, of a script or of a line of a bulk.
@@ -28,20 +28,10 @@ func TestNamesStayData(t *testing.T) {
 			t.Fatal("granted")
 		}
 		r := f.requests()[0]
-		if name == "_source" {
-			if r.Path != "/distributed-locks-holdfast/_update/_source" {
-				t.Errorf("%q: path %s", name, r.Path)
-			}
-			continue
+		if r.Path != "/"+DefaultIndex+aliasSuffix+"/_bulk" || r.Type != "application/x-ndjson" {
+			t.Errorf("%q: path %s, type %s", name, r.Path, r.Type)
 		}
-		if r.Path != "/"+DefaultIndex+aliasSuffix+"/_bulk" && len(name) <= esdoc.MaxID {
-			t.Errorf("%q: path %s", name, r.Path)
-		}
-		lines := strings.Split(strings.TrimSuffix(r.Body, "\n"), "\n")
-		if strings.HasSuffix(r.Path, "/_bulk") && (len(lines) != 2 || r.Type != "application/x-ndjson") {
-			t.Errorf("%q: %d lines of type %s", name, len(lines), r.Type)
-		}
-		source, params := bodyOf(t, lines[len(lines)-1])
+		source, params := bodyOf(t, r.Body)
 		if source != compact(readText+acquireText) {
 			t.Errorf("%q: another script", name)
 		}
@@ -86,8 +76,8 @@ func TestOneRequest(t *testing.T) {
 	}
 	for _, r := range sent {
 		v, err := url.ParseQuery(r.Query)
-		if err != nil || r.Method != http.MethodPost || r.Path != "/locks-holdfast/_update/r" || v.Has("refresh") || v.Get("require_alias") != "true" ||
-			v.Get("wait_for_active_shards") != "all" || v.Get("retry_on_conflict") == "" || r.Type != "application/json" {
+		if err != nil || r.Method != http.MethodPost || r.Path != "/locks-holdfast/_bulk" || v.Has("refresh") || v.Get("require_alias") != "true" ||
+			v.Get("wait_for_active_shards") != "all" || !strings.Contains(r.Body, `"retry_on_conflict":5`) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -163,25 +153,16 @@ func tooLarge(t *testing.T, limit int, of func(i int) driver.HoldRef) {
 
 // A list whose answer is longer than anybody reads is asked for in parts.
 func TestLongAnswer(t *testing.T) {
-	looked := func(body string) string {
-		var items []string
-		for line := range strings.Lines(body) {
-			if _, after, ok := strings.Cut(line, `{"update":{"_id":"`); ok {
-				id, _, _ := strings.Cut(after, `"`)
-				items = append(items, `{"update":`+strings.Replace(reply(noop, held(id), ""), `"_id":"r"`, `"status":200,"_id":"`+id+`"`, 1)+`}`)
-			}
-		}
-		if len(items) > 2 {
-			return strings.Repeat(" ", maxReply+1)
-		}
-		return `{"items":[` + strings.Join(items, ",") + `]}`
-	}
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		switch {
 		case strings.HasSuffix(r.Path, "/_search"):
 			return 200, `{"_scroll_id":"x","_shards":{"failed":0},"hits":{"hits":[{"_id":"a"},{"_id":"b"},{"_id":"c"},{"_id":"d"}]}}`
+		case strings.Count(r.Body, `"_id"`) > 2:
+			return 200, strings.Repeat(" ", rest.MaxAnswer+1)
 		case strings.HasSuffix(r.Path, "/_bulk"):
-			return 200, looked(r.Body)
+			return 200, each(r, func(id string) string {
+				return strings.Replace(itemOf(noop, held(id), ""), `"_id":"r"`, `"_id":"`+id+`"`, 1)
+			})
 		}
 		return 200, `{}`
 	}}

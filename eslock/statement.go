@@ -15,66 +15,42 @@ import (
 var (
 	//go:embed read.painless
 	readText string
-	//go:embed look.painless
-	lookText string
 	//go:embed acquire.painless
 	acquireText string
 	//go:embed renew.painless
 	renewText string
 	//go:embed release.painless
 	releaseText string
-	//go:embed sweep.painless
-	sweepText string
 )
 
 var (
-	lookAt  = newStatement(lookText, "", nil)
-	acquire = newStatement(acquireText, upsert, isGranted)
-	renew   = newStatement(renewText, "", hasEnds).ofRefs()
-	release = newStatement(releaseText, "", hasFound).ofRefs()
-	sweep   = newStatement(sweepText, "", hasSwept)
+	acquire = newStatement(acquireText)
+	renew   = newStatement(renewText)
+	release = newStatement(releaseText)
+	// look is a renewal of nothing, and sweep a release of nothing.
+	look, sweep = renew, release
 )
 
-var statements = []*statement{lookAt, acquire, renew, release, sweep}
-
-// upsert runs the script where there is no document, too.
-const upsert = `"scripted_upsert":true,"upsert":{},`
-
-// fetch makes a reply contain what the script left there, even if it was not
-// stored: without a filter the reply of a script that stores nothing has the
-// document as it was.
-const fetch = `"_source":{"includes":["holdfast.answer"]},`
+const (
+	// fetch makes a reply contain what the script left there, even if it was not
+	// stored: without a filter the reply of a script that stores nothing has the
+	// document as it was.
+	fetch = `{"_source":{"includes":["holdfast.answer"]},`
+	// upsert runs the script where there is no document, too.
+	upsert = `"scripted_upsert":true,"upsert":{},`
+)
 
 // statement is one kind of update.
 type statement struct {
-	options string // of the update
-	script  string // up to the parameters
-	// check says what is wrong with the answer where something was stored, or "".
-	check func(a *answerJSON) string
-	// refs: an update does what is asked of all the holds of its document.
-	refs bool
+	script string // up to the parameters
 }
 
-func storesNothing(*answerJSON) string { return "it stored something" }
-
-func (st *statement) ofRefs() *statement {
-	st.refs = true
-	return st
-}
-
-func newStatement(text, options string, check func(a *answerJSON) string) *statement {
-	if check == nil {
-		check = storesNothing
-	}
+func newStatement(text string) *statement {
 	source, err := json.Marshal(compact(readText + text))
 	if err != nil {
 		panic(err) // of a string, which has none
 	}
-	return &statement{
-		options: fetch + options,
-		script:  `"script":{"lang":"painless","source":` + string(source) + `,"params":`,
-		check:   check,
-	}
+	return &statement{`"script":{"lang":"painless","source":` + string(source) + `,"params":`}
 }
 
 // compact leaves out comments and indentation, for the text is in every request.
@@ -90,30 +66,30 @@ func compact(script string) string {
 	return b.String()
 }
 
-// body appends the update with its parameters.
-func (st *statement) body(b *bytes.Buffer, params any) error { return st.write(b, st.options, params) }
-
-// trial appends an update that has the script compiled and changes nothing, for
-// there is no document, an empty lock ID has no hold, and nothing is asked of others.
-func (st *statement) trial(b *bytes.Buffer, d document) error {
-	none := driver.HoldID{}
-	return st.write(b, upsert, struct {
-		acquireParams
-		Refs []any `json:"refs"`
-	}{acquireParams{document: d, Hold: holdJSON{HoldID: &none, Mode: new(driver.Mode)}}, []any{}})
-}
-
-func (st *statement) write(b *bytes.Buffer, options string, params any) error {
-	p, err := json.Marshal(params)
+// write appends an update to a bulk. The server tries it again by itself that
+// often. Names are in the body alone: in a path, clients and proxies may take them
+// for something else.
+func (st *statement) write(b *bytes.Buffer, u *update, inside int, options string) error {
+	var action struct {
+		Update struct {
+			ID         string `json:"_id"`
+			OnConflict int    `json:"retry_on_conflict"`
+		} `json:"update"`
+	}
+	action.Update.ID, action.Update.OnConflict = u.ID, inside
+	if err := json.NewEncoder(b).Encode(action); err != nil { // ends with a line feed
+		return err
+	}
+	params, err := json.Marshal(u)
 	if err != nil {
 		return err
 	}
-	b.Grow(len(options) + len(st.script) + len(p) + len("{}}\n")) // once, not in steps: the script is long
-	b.WriteByte('{')
-	b.WriteString(options)
-	b.WriteString(st.script)
-	b.Write(p)
-	b.WriteString("}}")
+	b.Grow(len(fetch) + len(options) + len(st.script) + len(params) + len("}}\n")) // once, not in steps: the script is long
+	for _, part := range []string{fetch, options, st.script} {
+		b.WriteString(part)
+	}
+	b.Write(params)
+	b.WriteString("}}\n")
 	return nil
 }
 
@@ -125,32 +101,22 @@ type (
 		Resource *string `json:"resource"`
 	}
 	acquireParams struct {
-		document
 		Limit    int      `json:"limit"`
 		OwnLimit bool     `json:"ownLimit"`
 		TTL      *int64   `json:"ttl"`
 		Hold     holdJSON `json:"hold"`
 	}
-	// refsParams are what is asked of the holds of a document.
-	refsParams struct {
-		document
-		Refs []any `json:"refs"`
-	}
+	// refParams is what is asked of a hold that is there.
 	refParams struct {
 		LockID string        `json:"lockId"`
 		HoldID driver.HoldID `json:"holdId"`
 		Token  uint64        `json:"token"`
-	}
-	renewParams struct {
-		refParams
+		// Of a renewal:
 		TTL   *int64 `json:"ttl"`
 		Exact bool   `json:"exact"`
-	}
-	releaseParams struct {
-		refParams
-		After int64 `json:"after"`
-		// End is that of the hold, if it has no hold ID.
-		End *int64 `json:"end"`
+		// Of a release:
+		After int64  `json:"after"`
+		End   *int64 `json:"end"` // that of the hold, if it has no hold ID
 	}
 )
 

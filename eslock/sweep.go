@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -19,9 +18,6 @@ const soon = "now+5s"
 
 // Sweep implements driver.Store. It costs by what is due, which the index finds.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
-	if err := s.ready(ctx); err != nil {
-		return total, err
-	}
 	if err := s.refresh(ctx); err != nil {
 		return total, err
 	}
@@ -43,26 +39,22 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 // that makes tokens by up to idle.
 func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, error) {
 	seconds := int64((q.Idle + time.Second - 1) / time.Second)
-	body, err := json.Marshal(object{"query": all(
-		expires(object{"lte": epoch}),
-		object{"range": object{"holdfast.time": object{"lte": fmt.Sprintf("now-%ds", seconds)}}},
-	)})
-	if err != nil {
-		return 0, err
+	params := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
+	if q.Most > 0 {
+		params.Set("max_docs", strconv.Itoa(q.Most))
 	}
 	var reply struct {
-		Deleted  *int              `json:"deleted"`
-		TimedOut bool              `json:"timed_out"`
-		Failures []json.RawMessage `json:"failures"`
+		Deleted  *int
+		TimedOut bool `json:"timed_out"`
+		Failures []json.RawMessage
 	}
-	parameters := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
-	if q.Most > 0 {
-		parameters.Set("max_docs", strconv.Itoa(q.Most))
-	}
-	if _, err := s.call(ctx, http.MethodPost, s.at("_delete_by_query"), parameters, body, &reply); err != nil {
-		return 0, err
-	}
+	err := s.post(ctx, s.at("_delete_by_query"), params, object{"query": all(
+		expires(object{"lte": epoch}),
+		object{"range": object{"holdfast.time": object{"lte": fmt.Sprintf("now-%ds", seconds)}}},
+	)}, &reply)
 	switch {
+	case err != nil:
+		return 0, err
 	case reply.Deleted == nil:
 		return 0, s.wrap(fmt.Errorf("the server does not say how many documents it has deleted"))
 	case reply.TimedOut || len(reply.Failures) > 0:
@@ -72,21 +64,23 @@ func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, err
 }
 
 // dropHolds drops the holds that no longer block. Documents are searched for, and
-// each is changed by an update that looks again, by the clock of its primary.
-// Damaged ones are left as they are, without a word: whoever asks for them is
-// told. At most that many are changed; 0 or less: there is no bound.
+// each is changed by an update that looks again, by the clock of its primary: an
+// update-by-query would decide by the clock of the node that got it, and does not
+// say how many holds went. Damaged documents are left as they are, without a word:
+// whoever asks for them is told. At most that many are changed; 0 or less: there
+// is no bound.
 func (s *Store) dropHolds(ctx context.Context, most int, total *driver.SweepResult) error {
 	// Old clients write only the end of all.
 	due := either(object{"range": object{"holdfast.due": object{"lte": soon}}}, expires(object{"lte": soon}))
 	changed := 0
-	for docs, err := range s.search(ctx, all(hasHolds(), due)) {
+	for asks, err := range s.search(ctx, all(hasHolds(), due)) {
 		if err != nil {
 			return err
 		}
 		if most > 0 {
-			docs = docs[:min(len(docs), most-changed)]
+			asks = asks[:min(len(asks), most-changed)]
 		}
-		for _, o := range s.apply(ctx, sweep, asksOf(docs)) {
+		for _, o := range s.apply(ctx, sweep, asks) {
 			if o.err != nil && !errors.Is(o.err, driver.ErrDamaged) {
 				return o.err
 			}

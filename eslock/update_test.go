@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 // answered is the reply to an update of document r that stored something.
 func answered(answer string) string {
-	return fmt.Sprintf(`{"_id":"r","result":"updated","get":{"_source":{"holdfast":{"answer":{"time":%d,%s}}}}}`, nowMillis, answer)
+	return bulk(fmt.Sprintf(`{"_id":"r","status":200,"result":"updated","get":{"_source":{"holdfast":{"answer":{"time":%d,%s}}}}}`, nowMillis, answer))
 }
 
 func renewals(lockIDs ...string) (qs []driver.RenewRequest) {
@@ -36,7 +37,7 @@ func TestHoldsOfOneDocument(t *testing.T) {
 	if _, params := bodyOf(t, sent[0].Body); len(sent) != 1 || len(params["refs"].([]any)) != 3 {
 		t.Errorf("sent %+v", sent)
 	}
-	f = always(200, answered(`"found":[false,true]`))
+	f = always(200, answered(`"ends":[-1,-2]`))
 	released, err := New(f, nil).Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref("r", "a")}, {HoldRef: ref("r", "b")}})
 	if err != nil || len(released) != 2 || released[0] != (driver.ReleaseResult{}) || released[1] != (driver.ReleaseResult{Found: true}) {
 		t.Errorf("released %+v, %v", released, err)
@@ -46,8 +47,8 @@ func TestHoldsOfOneDocument(t *testing.T) {
 // What the answer does not say of a hold is unknown, and so is that of the others.
 func TestAnswersMissing(t *testing.T) {
 	for _, answer := range []string{
-		`"ends":[1800000001000]`, `"ends":[1800000001000,-1,-1]`, `"ends":[1800000001000,null]`, `"ends":[1800000001000,0]`, `"ends":[-1,-1]`,
-		`"ends":[1800000001000,1800000000000]`, `"found":[true]`, `"found":[true,null]`, `"found":true`, `"token":5,"end":1800000001000`,
+		`"ends":[1800000001000]`, `"ends":[1800000001000,-1,-1]`, `"ends":[1800000001000,null]`, `"ends":[1800000001000,0]`, `"ends":null`,
+		`"ends":[1800000001000,1800000000000]`, `"ends":[-1,-3]`, `"ends":true`, `"token":5`, `"swept":2`, `"ends":[],"swept":2`,
 	} {
 		s := New(always(200, answered(answer)), nil)
 		renewed, err := s.Renew(t.Context(), renewals("a", "b"))
@@ -69,14 +70,22 @@ func TestAnswersMissing(t *testing.T) {
 	}
 }
 
+// A renewal that was written renewed something.
+func TestRenewedNothing(t *testing.T) {
+	rs, err := New(always(200, answered(`"ends":[-1,-1]`)), nil).Renew(t.Context(), renewals("a", "b"))
+	if err != nil || len(rs) != 2 || rs[0].Err == nil || errors.Is(rs[0].Err, driver.ErrLost) {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+}
+
 // Holds that are there are asked for as long as the caller waits, whatever comes in
 // between.
 func TestConflictsOfHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refused := `{"error":{"type":"version_conflict_engine_exception","reason":"current version differs"},"status":409}`
+		refused := bulk(failed("r", 409, rest.Conflict, "current version differs"))
 		f := &fake{answer: func(n int, _ sent) (int, string) {
 			if n <= 3*maxTries {
-				return 409, refused
+				return 200, refused
 			}
 			return 200, reply(updated, "", "")
 		}}
@@ -86,8 +95,8 @@ func TestConflictsOfHolds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		rs, err := New(always(409, refused), nil).Release(ctx, []driver.ReleaseRequest{{HoldRef: ref("r", "a")}})
-		if err != nil || !isConflict(rs[0].Err) || !strings.Contains(rs[0].Err.Error(), "differs") || time.Since(began) != time.Minute {
+		rs, err := New(always(200, refused), nil).Release(ctx, []driver.ReleaseRequest{{HoldRef: ref("r", "a")}})
+		if err != nil || !rest.IsConflict(rs[0].Err) || !strings.Contains(rs[0].Err.Error(), "differs") || time.Since(began) != time.Minute {
 			t.Errorf("after %v: released %+v, %v", time.Since(began), rs, err)
 		}
 	})

@@ -56,6 +56,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
 // Field is the field of a protected document that has the largest token seen. What
@@ -130,25 +131,18 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 		return err
 	}
 	for try := 1; ; try++ {
-		done, kept, err := d.send(ctx, body)
-		if err == nil {
-			err = done.outcome(d.ID, token)
-		}
-		if err == nil {
-			err = kept.registered(d.ID, token)
-		}
-		var refused *serverError
+		err := d.send(ctx, body, token)
+		var refused *rest.Error
 		switch {
 		case err == nil:
 			return nil
 		case !errors.As(err, &refused):
-		case refused.Type == missing:
+		case refused.Type == rest.DocumentMissing:
 			err = ErrNotFound
-		case refused.Type == conflict && try < maxTries:
-			if backOff(ctx, try) == nil {
-				continue
-			}
-			err = ended(ctx, err)
+		case refused.Type == rest.Conflict && try < maxTries && backOff(ctx, try) == nil:
+			continue
+		case refused.Type == rest.Conflict && ctx.Err() != nil:
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
 		return fmt.Errorf("fence: index %s, document %q: %w", d.Index, d.ID, err)
 	}

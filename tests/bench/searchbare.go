@@ -107,18 +107,26 @@ func (b *bareSearch) send(ctx context.Context, u bareUpdate, body []byte) (token
 		return nil, err
 	}
 	var reply struct {
-		Result string
-		Get    struct {
-			Source struct {
-				Holdfast struct{ Answer struct{ Token json.Number } }
-			} `json:"_source"`
+		Items []struct {
+			Update struct {
+				Result string
+				Get    struct {
+					Source struct {
+						Holdfast struct{ Answer struct{ Token json.Number } }
+					} `json:"_source"`
+				}
+			}
 		}
 	}
 	if err := json.Unmarshal(text, &reply); err != nil {
 		return nil, err
 	}
-	if reply.Result != "created" && reply.Result != "updated" {
+	if len(reply.Items) != 1 {
+		return nil, fmt.Errorf("an update got the answer %s", text)
+	}
+	done := reply.Items[0].Update
+	if done.Result != "created" && done.Result != "updated" {
 		return nil, fmt.Errorf("an update changed nothing: %s", text)
 	}
-	return []byte(reply.Get.Source.Holdfast.Answer.Token), nil
+	return []byte(done.Get.Source.Holdfast.Answer.Token), nil
 }

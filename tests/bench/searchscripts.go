@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	searchScripts    = 6 // of eslock
+	searchScripts    = 3 // of eslock
 	searchOperations = 10_000
 	searchSingles    = 1000 // of them, one after another
 )

@@ -112,7 +112,7 @@ type twice struct {
 }
 
 func (w twice) Perform(req *http.Request) (*http.Response, error) {
-	if !strings.Contains(req.URL.Path, "/_update/") && !strings.HasSuffix(req.URL.Path, "/_bulk") {
+	if !strings.HasSuffix(req.URL.Path, "/_bulk") {
 		return w.node.Perform(req)
 	}
 	body, err := req.GetBody()

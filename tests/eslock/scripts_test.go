@@ -14,7 +14,7 @@ import (
 )
 
 // scripts are those of package eslock.
-const scripts = 5
+const scripts = 3
 
 // A node that nobody else uses has compiled each script once, whatever its
 // parameters were, after thousands of operations of all kinds: when the store was

@@ -53,7 +53,7 @@ func (f *fixture) lose(n int) {
 	f.wire.set(func(req *http.Request) (before, after error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if n > 0 && strings.Contains(req.URL.Path, "/_update/") {
+		if n > 0 && strings.HasSuffix(req.URL.Path, "/_bulk") {
 			n--
 			return nil, errCut
 		}

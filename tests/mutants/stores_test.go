@@ -225,14 +225,14 @@ var storeMutants = []struct {
 		},
 		{
 			name: "limits are not compared", file: "eslock/acquire.painless",
-			old:  "!params.ownLimit && h.limit != null && h.limit != params.limit",
-			new:  "false",
+			old:  "(params.ownLimit || h.limit == null || h.limit == params.limit)",
+			new:  "true",
 			test: "TestConformance/opensearch/S25_limits",
 		},
 		{
 			name: "a repeat is answered from what one node has", file: "eslock/acquire.painless",
-			old:  "  write(ctx._source, r, r.holds, endOf(own));",
-			new:  "  tell(ctx._source, r);\n  ctx.op = 'none';",
+			old:  "  write(ctx, r, r.holds, ['token': own.token, 'ends': [endOf(own)]]);",
+			new:  "  tell(ctx, r);",
 			test: "TestRepeatsAreWritten",
 		},
 		{

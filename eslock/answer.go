@@ -1,0 +1,219 @@
+package eslock
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
+)
+
+// item is the answer to an update.
+type item = rest.Item[source]
+
+type source struct{ Holdfast struct{ Answer *answerJSON } }
+
+// answerJSON is what a statement answers. One that stores nothing tells all that
+// it understood of the document; of what is stored it tells no more than what was
+// asked for, for a document may have thousands of holds.
+type answerJSON struct {
+	Time     *int64
+	Token    *int64 // of the hold; the last one, where nothing was stored
+	Damage   *string
+	Unstored bool
+	// Where nothing was stored:
+	Resource string
+	Holds    []holdJSON
+	// Where something was:
+	Ends  []int64 // of the holds that were asked for, in turn; or one of these constants
+	Swept int
+}
+
+const (
+	gone    = -1 // there is no such hold
+	endless = -2
+	// maxMillis is beyond any moment that can have been stored.
+	maxMillis = 100_000_000_000_000
+)
+
+// holdJSON is one hold. Its names are those of the documents: add, never rename.
+type holdJSON struct {
+	LockID   string         `json:"lockId"`
+	HoldID   *driver.HoldID `json:"holdId,omitempty"` // absent: of an old client
+	Mode     *driver.Mode   `json:"mode"`
+	Limit    *int           `json:"limit,omitempty"` // of a shared hold; absent: not known
+	Token    int64          `json:"token,omitempty"`
+	Owner    string         `json:"owner,omitempty"`
+	Host     string         `json:"host,omitempty"`
+	Comment  string         `json:"comment,omitempty"`
+	Created  int64          `json:"created,omitempty"`
+	Renewed  int64          `json:"renewed,omitempty"`
+	End      *int64         `json:"end,omitempty"` // absent: forever
+	Delay    int64          `json:"delay"`
+	Released bool           `json:"released,omitempty"`
+}
+
+// outcome is what became of an ask.
+type outcome struct {
+	err     error // all else is void then, and the outcome unknown unless it is named
+	missing bool  // there is no such document
+	stored  bool  // the update has changed the document
+	now     model.Time
+	// record is the document, where nothing was stored.
+	record model.Record
+	// Where something was: whether the hold was there, its token if it was granted,
+	// and its end.
+	found bool
+	token uint64
+	end   model.Time
+	swept int
+}
+
+// left is how long the hold that was granted or renewed has yet.
+func (o *outcome) left() time.Duration {
+	if o.end == model.NoEnd {
+		return driver.Forever
+	}
+	return time.Duration(o.end-o.now) * time.Microsecond
+}
+
+// understand reads an answer without an error: what became of each ask of an
+// update. The script has looked for damage; what is not as the script makes it is
+// no answer.
+func understand(st *statement, u *update, it *item) []outcome {
+	o, why := understandAll(st, u, it)
+	all := slices.Repeat([]outcome{o}, len(u.of))
+	if o.stored && o.err == nil && why == "" {
+		why = understandEach(st, it.Get.Source.Holdfast.Answer, all)
+	}
+	if why != "" {
+		err := fmt.Errorf("the answer about document %q cannot be understood: %s", u.ID, why)
+		return slices.Repeat([]outcome{{err: err}}, len(u.of))
+	}
+	return all
+}
+
+// understandAll reads what is the same for all asks. It says why it cannot.
+func understandAll(st *statement, u *update, it *item) (o outcome, why string) {
+	a := it.Get.Source.Holdfast.Answer
+	o.stored = it.Result == rest.Created || it.Result == rest.Updated
+	want := len(u.Refs)
+	if st == acquire {
+		want = 1
+	}
+	switch {
+	case it.Status != 200 && it.Status != 201:
+		return o, fmt.Sprintf("status %d", it.Status)
+	case !o.stored && it.Result != rest.Noop:
+		return o, fmt.Sprintf("result %q", it.Result)
+	case a == nil:
+		return o, "there is none"
+	case o.stored == a.Unstored:
+		// Else what was answered long ago would be taken for the present.
+		return o, "it is that of another time"
+	case a.Damage != nil:
+		o.err = fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, u.ID, *a.Damage)
+		return o, ""
+	case a.Time == nil || *a.Time <= 0 || *a.Time > maxMillis:
+		return o, "no time"
+	case a.Token != nil && (*a.Token < 0 || *a.Token > driver.MaxToken), a.Token == nil && (!o.stored || st == acquire):
+		return o, "no token"
+	case o.stored && (len(a.Ends) != want || want == 0 && (a.Swept <= 0 || st != sweep)):
+		return o, "it is not about what was asked"
+	case !o.stored && a.Holds == nil:
+		return o, "no holds"
+	}
+	o.now, o.swept = model.Time(*a.Time)*1000, a.Swept
+	if a.Token != nil {
+		o.token = uint64(*a.Token)
+	}
+	if !o.stored {
+		o.record, why = a.record(u.document, o)
+	}
+	return o, why
+}
+
+// understandEach reads what became of the holds that were asked for.
+func understandEach(st *statement, a *answerJSON, all []outcome) (why string) {
+	renewed := false
+	for i, end := range a.Ends {
+		switch o := &all[i]; {
+		case end == gone:
+			continue
+		case end == endless:
+			o.end = model.NoEnd
+		case end > *a.Time && end <= maxMillis:
+			o.end = model.Time(end) * 1000
+		default:
+			return fmt.Sprintf("end %d", end)
+		}
+		all[i].found, renewed = true, true
+	}
+	if !renewed && st != release {
+		return "it stored something, and granted or renewed nothing"
+	}
+	if st == acquire && *a.Token == 0 {
+		return "no token"
+	}
+	return ""
+}
+
+// record is the document that was told.
+func (a *answerJSON) record(d document, o outcome) (r model.Record, why string) {
+	r.Resource, r.Token, r.Touched = d.ID, o.token, o.now
+	switch {
+	case d.Resource != nil:
+		r.Resource = *d.Resource
+	case a.Resource != "":
+		r.Resource = a.Resource
+	}
+	for _, h := range a.Holds {
+		old := h.HoldID == nil
+		if h.LockID == "" || !old && h.HoldID.IsZero() || h.Mode == nil || old != (h.Token == 0) || h.Token < 0 || h.Token > driver.MaxToken ||
+			h.End != nil && (*h.End <= 0 || *h.End > maxMillis) {
+			return r, fmt.Sprintf("hold %+v", h)
+		}
+		r.Holds = append(r.Holds, h.hold())
+	}
+	return r, ""
+}
+
+func (e *holdJSON) hold() model.Hold {
+	h := model.Hold{
+		LockID: e.LockID, Mode: *e.Mode, Token: uint64(e.Token), End: model.NoEnd,
+		Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
+		Created: shown(e.Created), Renewed: shown(e.Renewed),
+		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released,
+	}
+	switch {
+	case e.Limit != nil:
+		h.Limit = *e.Limit
+	case h.Mode == driver.Shared:
+		h.Limit = driver.LimitUnknown
+	}
+	if e.HoldID != nil {
+		h.HoldID = *e.HoldID
+	}
+	if e.End != nil {
+		h.End = model.Time(*e.End) * 1000
+	}
+	return h
+}
+
+// shown is a moment that decides nothing.
+func shown(ms int64) model.Time {
+	if ms < 0 || ms > maxMillis {
+		return 0
+	}
+	return model.Time(ms) * 1000
+}
+
+func millis(d time.Duration) *int64 {
+	if d == driver.Forever {
+		return nil
+	}
+	ms := d.Milliseconds()
+	return &ms
+}

@@ -1,0 +1,202 @@
+package eslock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock/internal/rest"
+)
+
+const (
+	// onConflict is how often the server tries an update again by itself, because
+	// another changed the document since it was read. It does so at once: what has
+	// met a conflict as often as that is one of many, who would keep each other from
+	// coming through, and is from then on tried once more at a time.
+	onConflict = 5
+	// maxTries bounds how often an acquire is sent that still met a conflict.
+	maxTries = 100
+	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
+	maxBackOff = 8
+	// chunk is how much is asked for at once, in updates of some 6 KB each.
+	chunk = 500
+	// forPrimary is how long a server waits for a primary shard that is missing.
+	forPrimary = "10s"
+	// toCompile is how long it waits for that before anybody asks for a lock.
+	toCompile = "1s"
+)
+
+// ask is what one caller wants of a document: a hold, something of the hold ref,
+// or, with neither, what concerns the whole document.
+type ask struct {
+	document
+	acquire *acquireParams
+	ref     *refParams
+}
+
+// update is what is sent about a document, for these asks of many. What is asked of
+// the holds of one document is one update: each passes over all that the document
+// has, is written to all copies, and meanwhile keeps everybody else from it.
+type update struct {
+	document
+	*acquireParams
+	Refs []refParams `json:"refs"`
+	of   []int
+}
+
+func updatesOf(asks []ask, part []int) []*update {
+	var updates []*update
+	byID := make(map[string]*update, len(part))
+	for _, i := range part {
+		a := asks[i]
+		u := byID[a.ID]
+		if u == nil {
+			u = &update{document: a.document, acquireParams: a.acquire, Refs: []refParams{}}
+			byID[a.ID], updates = u, append(updates, u)
+		}
+		if u.of = append(u.of, i); a.ref != nil {
+			u.Refs = append(u.Refs, *a.ref)
+		}
+	}
+	return updates
+}
+
+// apply asks for all, in as few updates as possible, and returns what became of
+// each. What the server did not decide, because others came in between, was not
+// done, and is sent again: an acquire a bounded number of times, which leaves the
+// server to others, and all else until ctx ends, for a hold ends that is not
+// renewed. A failure to send is the outcome of each that was concerned.
+//
+// Any update may be applied twice or late without harm: the hold ID decides what
+// it finds.
+func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome {
+	all := make([]outcome, len(asks))
+	open := make([]int, len(asks))
+	for i := range open {
+		open[i] = i
+	}
+	for try, inside := 0, onConflict; len(open) > 0 && (st != acquire || try < maxTries); try, inside = try+1, 1 {
+		if try > 0 && backOff(ctx, try) != nil {
+			break // the conflicts are their errors
+		}
+		for part := range slices.Chunk(open, int(s.most.Load())) {
+			s.send(ctx, st, asks, part, inside, all)
+		}
+		open = slices.DeleteFunc(open, func(i int) bool { return !rest.IsConflict(all[i].err) })
+	}
+	return all
+}
+
+func backOff(ctx context.Context, try int) error {
+	t := time.NewTimer(rand.N(time.Millisecond << min(try, maxBackOff)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send asks for a part in one request, and fills in the outcomes. The server tries
+// each update again inside that often.
+func (s *Store) send(ctx context.Context, st *statement, asks []ask, part []int, inside int, all []outcome) {
+	updates := updatesOf(asks, part)
+	items, err := s.bulk(ctx, st, updates, inside)
+	if half := len(part) / 2; half > 0 && (rest.IsTooLarge(err) || errors.Is(err, rest.ErrLongAnswer) && asks[part[0]].ref == nil) {
+		// Nobody has looked at it, or may repeat it without harm: only the answers to
+		// those who look have all the holds of a document. What is sent from now on is
+		// smaller.
+		if most := s.most.Load(); most > int32(half) {
+			s.most.CompareAndSwap(most, int32(half))
+		}
+		s.send(ctx, st, asks, part[:half], inside, all)
+		s.send(ctx, st, asks, part[half:], inside, all)
+		return
+	}
+	for i, u := range updates {
+		outcomes := slices.Repeat([]outcome{{err: err}}, len(u.of))
+		if err == nil {
+			outcomes = s.understand(st, u, &items[i])
+		}
+		for k, at := range u.of {
+			all[at] = outcomes[k]
+			all[at].err = s.wrap(all[at].err)
+		}
+	}
+}
+
+func (s *Store) bulk(ctx context.Context, st *statement, updates []*update, inside int) ([]item, error) {
+	var body bytes.Buffer
+	options := ""
+	if st == acquire {
+		options = upsert
+	}
+	ids := make([]string, len(updates))
+	for i, u := range updates {
+		ids[i] = u.ID
+		if err := st.write(&body, u, inside, options); err != nil {
+			return nil, err
+		}
+	}
+	return rest.Bulk[source](ctx, s.client, s.at("_bulk"), s.writing(), body.Bytes(), ids)
+}
+
+// understand says what became of each ask of an update.
+func (s *Store) understand(st *statement, u *update, it *item) []outcome {
+	home, missed := s.place.Load(), it.Error != nil && it.Error.Type == rest.DocumentMissing && it.Status == http.StatusNotFound
+	o := outcome{missing: missed}
+	switch {
+	case it.Error != nil && !missed:
+		o.err = it.Error
+	case home.index != "" && it.Index != "" && it.Index != home.index:
+		o.err = fmt.Errorf("the answer about %q is from the index %s, where the locks are not: somebody has moved the alias %s; a store that is opened now says what to do",
+			u.ID, it.Index, home.alias)
+	case !missed:
+		return understand(st, u, it)
+	}
+	return slices.Repeat([]outcome{o}, len(u.of))
+}
+
+// compile has the server compile the scripts, which takes a node that has just
+// started longer than a lock with a short TTL can wait. It changes nothing: there
+// is no document, and nothing is asked for. What does not work is told to whoever
+// locks.
+func (s *Store) compile(ctx context.Context) {
+	var body bytes.Buffer
+	none := driver.NewHoldID()
+	u := &update{document{ID: none.String()}, &acquireParams{Hold: holdJSON{HoldID: &none, Mode: new(driver.Mode)}}, []refParams{}, nil}
+	for _, st := range []*statement{acquire, renew, release} {
+		if st.write(&body, u, 0, upsert) != nil {
+			return
+		}
+	}
+	params := s.writing()
+	params.Set("timeout", toCompile)
+	params.Del("wait_for_active_shards")
+	_ = rest.Call(ctx, s.client, http.MethodPost, s.at("_bulk"), params, body.Bytes(), &struct{}{})
+}
+
+// writing are the parameters of writes. That the name must be an alias keeps the
+// server from making an index of its own idea when there is none any more.
+func (s *Store) writing() url.Values {
+	v := url.Values{"require_alias": {"true"}, "timeout": {forPrimary}}
+	if s.o.WaitForActiveShards != "" {
+		v.Set("wait_for_active_shards", s.o.WaitForActiveShards)
+	}
+	return v
+}
+
+// at is the path of something in the index.
+func (s *Store) at(what string) string { return "/" + s.place.Load().alias + "/" + what }
+
+func (s *Store) call(ctx context.Context, method, path string, params url.Values, body []byte, reply any) error {
+	return s.wrap(rest.Call(ctx, s.client, method, path, params, body, reply))
+}

@@ -1,0 +1,64 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// The types of errors that both of eslock and its fence understand.
+const (
+	DocumentMissing = "document_missing_exception"
+	Conflict        = "version_conflict_engine_exception"
+)
+
+// Error is how a server explains that it did not do something.
+type Error struct {
+	Status int
+	Type   string
+	Reason string
+	Cause  string // the innermost
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("status %d", e.Status)
+	for _, part := range []string{e.Type, e.Reason, e.Cause} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	return text
+}
+
+// UnmarshalJSON reads an object, or the text that some errors are.
+func (e *Error) UnmarshalJSON(text []byte) error {
+	type cause struct {
+		Type, Reason string
+		By           *cause `json:"caused_by"`
+	}
+	var c cause
+	if json.Unmarshal(text, &c) != nil && json.Unmarshal(text, &e.Reason) != nil {
+		e.Reason = "an error that cannot be understood"
+	}
+	if e.Reason != "" {
+		return nil
+	}
+	e.Type, e.Reason = c.Type, c.Reason
+	for by := c.By; by != nil; by = by.By {
+		e.Cause = by.Type + ": " + by.Reason
+	}
+	return nil
+}
+
+// IsConflict reports that another write came in between, and nothing was done.
+func IsConflict(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusConflict && e.Type == Conflict
+}
+
+// IsTooLarge reports that a request was too large to be looked at.
+func IsTooLarge(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge
+}
