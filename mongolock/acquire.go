@@ -13,9 +13,9 @@ import (
 
 // Acquire implements driver.Store.
 //
-// One statement decides; it is safe to repeat, for where it finds the hold it
-// changes nothing but the time when the document was last touched. Driver and
-// server may thus repeat it, too.
+// One statement decides. It is safe to repeat: if it finds the hold, it changes
+// nothing but the time of the last change. So the driver and the server may repeat
+// it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
@@ -45,12 +45,12 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
 		SetProjection(fields).SetCollation(exactly)
 	var raw bson.Raw
-	err := mongokit.Decided(ctx, func() (err error) {
+	err := mongokit.Retry(ctx, func() (err error) {
 		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts)
 		return err
 	})
 	if err != nil {
-		return driver.Grant{}, s.batch().Blame(ctx, q.Resource, err)
+		return driver.Grant{}, s.batch().Explain(ctx, q.Resource, err)
 	}
 	d, err := s.decode(raw)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return mongokit.Answer(mongokit.Found{Record: d.record, Now: d.now}, q)
 }
 
-// exactly compares texts byte by byte, whatever the collection's own collation.
+// exactly compares texts byte by byte, whatever the collation of the collection.
 var exactly = &options.Collation{Locale: "simple"}
 
 func named(resource string) bson.D { return obj(resourceField, resource) }

@@ -22,9 +22,9 @@ func (s *Store) look(ctx context.Context, resources []string) (map[string]mongok
 	return docs, nil
 }
 
-// together is how many holds of one document a statement renews or releases. Their
-// names, of driver.MaxName at most, and what is kept of each in the statement take
-// far less than the 16 MB that a document may have.
+// together is how many holds of one document a statement renews or releases. Names of
+// driver.MaxName bytes, and what the statement keeps for each hold, then take far less
+// than 16 MB, the largest document.
 const together = 1000
 
 func (s *Store) batch() *mongokit.Batch {
@@ -47,7 +47,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return s.batch().Release(ctx, qs)
 }
 
-// on makes of the statement a write about one resource.
+// on returns the write of a statement about one resource.
 func on(s statement, resource string, ask bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask)).SetCollation(exactly)
 }

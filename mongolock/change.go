@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// A renewal or a release is asked of many locks of a document at once: a statement
-// for each would pass over all of them as often as there are statements. What is
-// asked is the list refs, and lockIds beside it, which has no lock ID twice.
+// One statement renews or releases many locks of a document: if each had its own,
+// every one of them would pass over all locks. The request has the list refs, and
+// lockIds beside it, in which no lock ID occurs twice.
 //
-// The locks that are asked for become hits:
+// The locks that the request names become hits:
 //
 //	{ lock, ask, ours, end, delay, released }
 //
-// with the lock as it is, what is asked of it and what is known of it.
+// with the lock as it is, its request, and what is known about it.
 var hits = mongo.Pipeline{
 	set("hits", each(
 		filter(concat(tmp("exclusive"), tmp("shared")), op("$in", lock("lockId"), ask("lockIds"))),
@@ -38,8 +38,7 @@ var hits = mongo.Pipeline{
 // hit is a field of the hit that filter and each look at.
 func hit(field string) string { return lock(field) }
 
-// meant: the lock of the hit is that of the ref which is asked for, see
-// driver.HoldRef.
+// meant says that the ref of the request matches the lock: see driver.HoldRef.
 var meant = or(
 	and(eq(hit("ask.holdId"), ""), eq(hit("ask.token"), 0)),
 	and(
@@ -77,8 +76,8 @@ var releaseMany = newStatement(nil, hits,
 	changeHits(true, rewritten(hit("becomes"), "released", true)),
 )
 
-// rewritten is the lock of a hit with another end. What an old client's lock has
-// left of a hold before goes, or the refs to that would be good again.
+// rewritten is the lock of a hit with another end. A lock of an old client loses what
+// a hold before left in it, or refs to that hold would match again.
 func rewritten(until any, more ...any) bson.D {
 	return merge(hit("lock"), obj(append([]any{
 		"expiresAt", until, "end", hit("becomes"), "blocksUntil", until, "takeoverDelay", hit("delay"),
@@ -87,8 +86,7 @@ func rewritten(until any, more ...any) bson.D {
 	}, more...)...))
 }
 
-// changeHits puts in the place of each lock that is hit what it becomes, or nothing
-// if it goes.
+// changeHits replaces each lock that is hit by what it becomes, or removes it.
 func changeHits(frees bool, becomes any) mongo.Pipeline {
 	changed := func(locks any) bson.D {
 		return each(locks, cond(
@@ -119,14 +117,14 @@ func changeHits(frees bool, becomes any) mongo.Pipeline {
 	}, finish(tmp("changes"), pairs...)...)
 }
 
-// renewal asks for the holds of one resource.
+// renewal returns the write that renews holds of one resource.
 func renewal(qs []driver.RenewRequest) mongo.WriteModel {
 	return asking(renewMany(), qs, func(q driver.RenewRequest) (driver.HoldRef, bson.D) {
 		return q.HoldRef, obj("after", mongokit.Millis(q.TTL), "exact", q.Exact)
 	})
 }
 
-// ending asks for the holds of one resource.
+// ending returns the write that releases holds of one resource.
 func ending(qs []driver.ReleaseRequest) mongo.WriteModel {
 	return asking(releaseMany(), qs, func(q driver.ReleaseRequest) (driver.HoldRef, bson.D) {
 		return q.HoldRef, obj("after", q.After.Milliseconds())

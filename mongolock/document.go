@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// seen are the fields of a document that are read, and the server's clock when
-// the command began.
+// seen are the fields of a document that the store reads, and the server's clock
+// when the command began.
 var (
 	seen          = append(seenButShared, bson.E{Key: "shared", Value: 1})
 	seenButShared = slices.Clip(obj(
@@ -21,9 +21,8 @@ var (
 	))
 )
 
-// seenBy are the fields that an acquire of a shared hold reads: of the locks only
-// the hold that it was granted, which may stand beside a thousand; all, if there is
-// none.
+// seenBy are the fields that an acquire of a shared hold reads. If it was granted, it
+// reads its own hold and not the others, of which there may be a thousand.
 func seenBy(q *driver.AcquireRequest) bson.D {
 	granted := filter(orElse("$shared.locks", bson.A{}), and(
 		eq(lock("holdId"), q.HoldID.String()),
@@ -37,13 +36,13 @@ func seenBy(q *driver.AcquireRequest) bson.D {
 	))})
 }
 
-// document is that of a resource as a reply has it.
+// document is the document of a resource, as a reply has it.
 type document struct {
 	record model.Record
 	now    model.Time
 }
 
-// decode understands a document and the time in a reply.
+// decode reads the document and the time of a reply.
 func (s *Store) decode(raw bson.Raw) (document, error) {
 	d, err := decode(raw)
 	if err == nil {
@@ -52,9 +51,9 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 	return d, err
 }
 
-// decode understands a document, or says driver.ErrDamaged. Only what decides
-// must be as it should: a wrong owner or date of creation is left out, and the
-// count of shared locks is the length of the array whatever it says.
+// decode reads a document. If a field is wrong that decides something, the error is
+// driver.ErrDamaged. A wrong owner or date of creation is left out, and the length of
+// the array is the number of shared locks, whatever their count says.
 func decode(raw bson.Raw) (d document, err error) {
 	var resource string
 	if resource, err = mongokit.Text(raw.Lookup(resourceField)); err != nil || resource == "" {
@@ -120,7 +119,7 @@ func (d *document) decode(raw bson.Raw) error {
 	return nil
 }
 
-// add understands one lock.
+// add reads one lock.
 func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 	h := model.Hold{Mode: mode, Limit: noLimit(mode), Created: mongokit.Moment(lock.Lookup("createdAt")), Renewed: mongokit.Moment(lock.Lookup("renewedAt"))}
 	var err error
@@ -156,7 +155,7 @@ func noLimit(mode driver.Mode) int {
 	return 0
 }
 
-// added understands what Holdfast added to a lock.
+// added reads the fields that Holdfast added to a lock.
 func added(lock bson.Raw, h *model.Hold) error {
 	id, err := mongokit.Text(lock.Lookup("holdId"))
 	if err == nil {
@@ -191,7 +190,7 @@ func added(lock bson.Raw, h *model.Hold) error {
 	return nil
 }
 
-// endOf reads an end. null is none.
+// endOf reads an end. null means Forever.
 func endOf(v bson.RawValue) (model.Time, error) {
 	if mongokit.Absent(v) {
 		return model.NoEnd, nil

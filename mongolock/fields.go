@@ -28,11 +28,10 @@ import (
 //	  released:      true after a release with a delay
 //	  blocksUntil:   what Holdfast wrote as expiresAt
 //
-// expiresAt is when the lock stops to block: the end, and the takeover delay
-// unless it was released. An old client writes it, too, and nothing else of
-// these. A lock whose expiresAt is not its blocksUntil is thus a new hold of an
-// old client: it has no hold ID, no token and no takeover delay, whatever else is
-// left in it.
+// expiresAt is when the lock stops blocking: the end plus the takeover delay, unless
+// it was released. An old client writes expiresAt and none of the fields above. So
+// a lock whose expiresAt differs from its blocksUntil is a new hold of an old client:
+// it has no hold ID, no token and no takeover delay, whatever is left in its fields.
 const (
 	resourceField = "resource"
 	fenceField    = "fence"
@@ -52,7 +51,7 @@ var nobody = obj(
 	"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", false,
 )
 
-// oursField: the layout has the field, or the field is inside one that it has.
+// oursField reports whether the layout has the field, or a field around it.
 func oursField(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return slices.Contains([]string{resourceField, "exclusive", "shared", fenceField, touchedField, freedField}, name)

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// indexes are those of mongo-lock, and one for sweeps. Only the first one decides:
-// without it, two documents of one resource could be made at once, and two could
-// hold it.
+// indexes returns the indexes of mongo-lock, and one for sweeps. Only the first one
+// is needed for safety: without it, two clients could make a document of the same
+// resource at the same time, and both would hold it.
 func indexes() []mongo.IndexModel {
 	models := []mongo.IndexModel{{
 		Keys: obj(resourceField, 1), Options: options.Index().SetUnique(true).SetSparse(true),
@@ -25,11 +25,11 @@ func indexes() []mongo.IndexModel {
 	} {
 		models = append(models, mongo.IndexModel{Keys: obj(key, 1)})
 	}
-	// A document is in it while nobody holds the resource: renewals leave it alone.
+	// It has the documents of resources that nobody holds: renewals do not change it.
 	return append(models, mongo.IndexModel{Keys: obj(touchedField, 1), Options: options.Index().SetPartialFilterExpression(free)})
 }
 
-// free chooses documents of resources that nobody holds, as the index has them.
+// free matches the documents of resources that nobody holds.
 var free = obj("exclusive.acquired", false, "shared.count", 0)
 
 // Init implements driver.Initializer. It makes the indexes that are missing, and
@@ -104,13 +104,14 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	return s.coll.Wrap(err)
 }
 
-// guards: no resource can have a second document. A sparse index does that, too.
+// guards reports whether the index keeps a resource from having two documents. A
+// sparse index does, too.
 func guards(i mongokit.Index) bool { return i.Unique && len(i.Partial) == 0 && len(i.Collation) == 0 }
 
 // maxShown is how many duplicates an error lists.
 const maxShown = 10
 
-// duplicates says which resources have more than one document.
+// duplicates returns an error that lists resources with more than one document.
 func (s *Store) duplicates(ctx context.Context) error {
 	var groups []struct {
 		Resource any `bson:"_id"`

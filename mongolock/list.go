@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// List implements driver.Store. The holds come by a cursor, as the query finds
-// them by its indexes: that on the resource or those on the lock ID. A document
-// whose locks have no lock ID is found by its resource alone.
+// List implements driver.Store. It reads holds with a cursor. The query uses the
+// index on the resource, or those on the lock ID. If the locks of a document have no
+// lock ID, only a query for the resource finds it.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		for d, err := range s.scan(ctx, query(f)) {
@@ -46,14 +46,14 @@ func (s *Store) scan(ctx context.Context, query bson.D) iter.Seq2[document, erro
 	}
 }
 
-// query finds all documents with holds that the filter may choose, and chooses by
-// what does not depend on the time.
+// query matches all documents with holds that the filter may choose. It has those
+// conditions of the filter that do not depend on the time.
 func query(f driver.Filter) bson.D {
 	var q, fields bson.D // of a document, and of each lock
 	if f.Resource != "" {
 		q = named(f.Resource)
 	} else {
-		// Whatever has a lock ID is held: the index on it has all of them.
+		// A lock with a lock ID is held: the index on the lock ID has all of them.
 		fields = obj("lockId", obj("$gt", ""))
 	}
 	if f.LockID != "" {

@@ -12,18 +12,18 @@ import (
 
 // statement is an update of one document by a pipeline:
 //
-//  1. the server's clock and what is asked for are put into a field, mongokit.Scratch;
-//  2. so are the locks: what is held exclusively, as an array of none or one, and
-//     what is held shared. The update fails if they are not where they belong;
-//  3. it is decided, in that field, what is to change. Nothing is, if a lock is not
-//     sound: what the statement cannot understand it does not overwrite;
-//  4. the fields are set: to what they were, unless something changes;
-//  5. that field is removed.
+//  1. it sets a field, mongokit.Scratch, to the server's clock and the request;
+//  2. it adds the locks to that field: the exclusive one, as an array of none or one,
+//     and the shared ones. The update fails if they are not where they belong;
+//  3. it decides, in that field, what changes. Nothing does if a lock is not sound:
+//     the statement does not overwrite what it cannot understand;
+//  4. it sets the fields of the document: to what they were, unless something changes;
+//  5. it removes the scratch field.
 type statement = mongokit.Statement
 
-// newStatement begins with stage 2, for the first one is what is asked for. The
-// pairs are set beside sound, which completes that stage. It is built when it is
-// first used, for a program may have this package linked in and use another.
+// newStatement begins with stage 2, because the first one has the request. It sets
+// the pairs beside sound, which completes stage 2. A statement is built when it is
+// first used: the program may have linked this package and use another store.
 func newStatement(pairs []any, parts ...mongo.Pipeline) func() statement {
 	return sync.OnceValue(func() statement {
 		return mongokit.NewStatement(append([]mongo.Pipeline{
@@ -32,10 +32,10 @@ func newStatement(pairs []any, parts ...mongo.Pipeline) func() statement {
 	})
 }
 
-// locks is stage 2. A document that was damaged or lacks what others have: an
-// operator gets what it does not take, and the statement fails; or the locks are
-// not sound. That is read off all of them at once, for there may be a thousand:
-// to look at one after another takes a server far longer.
+// locks is stage 2. If a document is damaged, or lacks what others have, an operator
+// fails on it, and so does the statement; or the locks are not sound. The statement
+// checks all of them at once: there may be a thousand, and checking one after another
+// takes a server far longer.
 var locks = mongo.Pipeline{
 	set(
 		"exclusive", filter(bson.A{"$exclusive"}, ne(orElse(lock("acquired"), false), false)),
@@ -61,9 +61,9 @@ func next(field string) bson.D {
 	return larger(add(orElse("$"+field, int64(0)), int64(1)), tmp("micros"))
 }
 
-// sound: each lock has a lock ID, which is a text that is not empty, ends that are
-// null or dates, and no limit or a number. Types have an order: what is between two
-// texts is a text, and numbers are less than any text.
+// sound says that the lock ID of each lock is a text that is not empty, that its ends
+// are null or dates, and its limit, if it has one, a number. Types have an order: a
+// value between two texts is a text, and numbers are less than any text.
 var sound = and(
 	eq(size(tmp("ids")), add(size(tmp("exclusive")), size(tmp("shared")))),
 	not(op("$in", nil, tmp("ids"))),
@@ -75,23 +75,23 @@ var sound = and(
 	op("$in", orElse("$exclusive.acquired", false), bson.A{false, true}),
 )
 
-// expired: the lock is past its end and its takeover delay.
+// expired says that the lock is past its end and its takeover delay.
 var expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
 
-// ours: the end is what Holdfast wrote.
+// ours says that Holdfast wrote the end.
 func ours(field func(string) string) bson.D {
 	return eq(orElse(field("expiresAt"), nil), orElse(field("blocksUntil"), nil))
 }
 
-// sharedAs keeps count and array together, for old clients go by the count.
+// sharedAs sets count and array together, because old clients decide by the count.
 func sharedAs(locks any) bson.D {
 	return merge("$shared", obj("count", size(locks), "locks", locks))
 }
 
-// An acquire is refused by whatever blocks, the asker's own hold too: a repeat
-// finds that in the document and is granted what it has. It writes touched, though:
-// the first attempt may have had no answer because no other member had the hold
-// yet, and the reply to a write waits for them.
+// Anything that blocks refuses an acquire, its own hold too: a repeat finds that hold
+// in the document and gets the same grant. It writes touched all the same: the first
+// attempt may have had no answer because no other member had the hold yet, and the
+// reply to a write waits for them.
 var (
 	acquireExclusive = acquire(
 		and(not(some(tmp("exclusive"))), not(some(tmp("shared")))),
@@ -126,8 +126,8 @@ func acquire(room, exclusive, shared any) func() statement {
 	)
 }
 
-// repeated: the hold that is asked for is there and live. There may be a thousand:
-// they are looked at one by one only if one of them has the ID.
+// repeated says that the requested hold is there and live. There may be a thousand:
+// the statement checks them one by one only if one of them has the ID.
 var repeated = cond(
 	op("$in", ask("lock.holdId"), concat(tmp("exclusive.holdId"), tmp("shared.holdId"))),
 	some(filter(concat(tmp("exclusive"), tmp("shared")), and(
@@ -138,9 +138,9 @@ var repeated = cond(
 	false,
 )
 
-// limitDiffers: a shared hold was granted with another limit than is asked for. An
-// old client that renews a lock makes it one without a limit, and leaves the field.
-// The locks are looked at one by one only if a limit is not the one asked for.
+// limitDiffers says that a shared hold has another limit than the request. If an old
+// client renews a lock, that has no limit from then on, but keeps the field. The
+// statement checks the locks one by one only if a limit differs.
 var limitDiffers = and(ne(ask("limit"), nil), cond(
 	and(
 		eq(orElse(least(tmp("shared.limit")), ask("limit")), ask("limit")),
@@ -152,7 +152,7 @@ var limitDiffers = and(ne(ask("limit"), nil), cond(
 	))),
 ))
 
-// kept are the locks that have not expired, which are mostly all.
+// kept are the locks that have not expired: mostly all.
 func kept(locks string) bson.D {
 	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired)), tmp(locks))
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
-// defaultCollection is where locks are if the URL does not say.
+// defaultCollection is the collection if the URL names none.
 const defaultCollection = "locks"
 
-// serverSelection is how long an operation looks for a primary if the URL does
-// not say: about what an election takes. The driver's default is 30 s.
+// serverSelection is how long an operation looks for a primary unless the URL says
+// otherwise: about as long as an election takes. The driver's default is 30 s.
 const serverSelection = 10 * time.Second
 
 func init() {
@@ -75,8 +75,8 @@ type target struct {
 	said                 *url.URL          // the URL, whose secrets no error may repeat
 }
 
-// refused is the error of a URL that the driver does not take. A DNS that does not
-// know a name now may know it later.
+// refused is the error of a URL that the driver does not accept. A name that the DNS
+// does not know now, it may know later.
 func (t target) refused(err error) error {
 	text := urlsecret.Hide(err.Error(), t.said)
 	var dns *net.DNSError
@@ -143,8 +143,8 @@ func parseURL(u *url.URL) (t target, err error) {
 	return t, nil
 }
 
-// driverOptions are the options of a URL that the driver knows. It ignores others,
-// which may have been meant for something.
+// driverOptions are the options of a URL that the driver knows. It would ignore a
+// misspelled one.
 var driverOptions = strings.Fields(`
 	appname authmechanism authmechanismproperties authsource
 	compressors connect connecttimeoutms directconnection enableoverloadretargeting

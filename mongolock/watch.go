@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// releases are the changes that may let somebody in. freed is set by Holdfast's
-// releases and sweeps. A change without touched is an old client's, of whatever
-// kind. A server may report a change as the whole document, in which freed equals
-// touched then.
+// releases are the changes after which a waiter may be granted the resource. Releases
+// and sweeps of Holdfast set freed. A change without touched is an old client's, of
+// any kind. If a server reports a change as the whole document, freed equals touched
+// after a release.
 var releases = mongo.Pipeline{
 	obj("$match", obj("$or", bson.A{
 		obj("operationType", "update", "$or", bson.A{
@@ -27,7 +27,7 @@ var releases = mongo.Pipeline{
 	obj("$project", obj("operationType", 1, "fullDocument."+resourceField, 1)),
 }
 
-// newStream signals releases, by one change stream for all who wait.
+// newStream signals releases. All waiters share one change stream.
 func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 	s := &wake.Stream{Name: "change stream", Log: log}
 	s.Open = func(ctx context.Context, _ bool) (follow func() error, err error) {
@@ -37,7 +37,7 @@ func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 	return s
 }
 
-// openStream returns when the server follows what is written from then on.
+// openStream returns when the stream has all writes from then on.
 func openStream(ctx context.Context, coll *mongokit.Collection) (*mongo.ChangeStream, error) {
 	return coll.Watch(ctx, releases)
 }
@@ -56,8 +56,8 @@ func followStream(ctx context.Context, stream *mongo.ChangeStream, hub *wake.Hub
 	return errors.New("the server ended it")
 }
 
-// chooseWakeUps tries whether there are change streams: a server that is alone
-// has none, nor has a user without the right.
+// chooseWakeUps finds out whether there are change streams: a standalone server has
+// none, and a user needs the right.
 func (s *Store) chooseWakeUps(ctx context.Context) error {
 	if s.polls.Load() {
 		s.log.Info("holdfast: waiters poll, as configured")
@@ -68,7 +68,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		s.log.Info("holdfast: waiters are woken by a change stream")
 		return s.coll.Wrap(stream.Close(context.WithoutCancel(ctx)))
 	}
-	if mongokit.Passes(err) || mongokit.HasCode(err, mongokit.CodeAuthenticationFailed) {
+	if mongokit.Transient(err) || mongokit.HasCode(err, mongokit.CodeAuthenticationFailed) {
 		return s.coll.Wrap(err)
 	}
 	s.polls.Store(true)

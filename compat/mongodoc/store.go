@@ -105,12 +105,12 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	}
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(st.seen())
 	var raw bson.Raw
-	err = mongokit.Decided(ctx, func() (err error) {
+	err = mongokit.Retry(ctx, func() (err error) {
 		raw, err = s.coll.FindOneAndUpdate(ctx, filter, pipeline, opts)
 		return err
 	})
 	if err != nil {
-		return driver.Grant{}, s.batch(st).Blame(ctx, q.Resource, err)
+		return driver.Grant{}, s.batch(st).Explain(ctx, q.Resource, err)
 	}
 	f := s.decode(st, raw)
 	if f.Err != nil {

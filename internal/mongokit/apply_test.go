@@ -48,7 +48,7 @@ func TestDecided(t *testing.T) {
 		{slices.Repeat([]error{duplicate}, maxTries+1), duplicate, maxTries},
 	} {
 		sent := 0
-		err := Decided(t.Context(), func() error { sent++; return c.replies[sent-1] })
+		err := Retry(t.Context(), func() error { sent++; return c.replies[sent-1] })
 		if sent != c.sent || (err == nil) != (c.want == nil) || errors.Is(err, driver.ErrHeld) {
 			t.Errorf("%v: sent %d times, error %v", c.replies, sent, err)
 		}

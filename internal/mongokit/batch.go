@@ -13,33 +13,33 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Found is a document that was looked for, or why it cannot be understood.
+// Found is a document that was read, or why it cannot be understood.
 type Found struct {
 	Record model.Record
 	Now    model.Time
 	Err    error
 }
 
-// Batch renews and releases holds, those of a resource by one write that the
-// server decides: the document changes if, and only if, one of the holds is renewed
-// or released.
+// Batch renews and releases holds. One write renews or releases those of a resource,
+// and the server decides it: the document changes if, and only if, one of the holds
+// is renewed or released.
 type Batch struct {
 	Collection *Collection
-	// Look reads the documents of resources. Those that are not there are left out.
+	// Look reads the documents of resources. It leaves out those that do not exist.
 	Look func(ctx context.Context, resources []string) (map[string]Found, error)
-	// Renewal and Ending write what is asked about one resource: at most Together
-	// requests, of which no two have the same lock ID.
+	// Renewal and Ending return the write for the requests about one resource: at
+	// most Together, with a lock ID each.
 	Renewal  func([]driver.RenewRequest) mongo.WriteModel
 	Ending   func([]driver.ReleaseRequest) mongo.WriteModel
 	Together int
 }
 
-// Renew is that of a driver.Store.
+// Renew is the method of a driver.Store.
 //
-// It takes one round trip if all are renewed, which documents show by changing if
-// each has one of the holds. Else they are read, which takes another: a hold that is
-// live then was live before, for no hold comes back to life, and so its renewal
-// took place, unless the server says that it failed.
+// It takes one round trip if all holds are renewed and each has its own document:
+// all documents change then. Otherwise Renew reads the documents, in another round
+// trip. A hold that is live then was live before, for no hold comes back to life, and
+// so its renewal took place, unless the server says that it failed.
 func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -53,7 +53,7 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	for i := range results {
 		results[i].Left = driver.Unknown
 	}
-	if all.told(changed) {
+	if all.allChanged(changed) {
 		return results, nil
 	}
 	docs, err := b.Look(ctx, resources)
@@ -66,13 +66,13 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// renewed is what the document says of a renewal.
+// renewed returns what the document says about a renewal.
 func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 	unknown := driver.RenewResult{Left: driver.Unknown, Err: f.Err}
 	if f.Err != nil {
 		return unknown
 	}
-	// To renew it for a moment, exactly, would succeed: it is live and not given up.
+	// If a renewal to almost nothing would succeed, the hold is live and not released.
 	moment := driver.RenewRequest{HoldRef: q.HoldRef, TTL: 1}
 	if _, r := model.Renew(f.Record, f.Now, moment); r.Err != nil || failed == nil {
 		return r
@@ -81,13 +81,13 @@ func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 	return unknown
 }
 
-// Release is that of a driver.Store.
+// Release is the method of a driver.Store.
 //
-// One release takes one round trip if the hold was there, which its document
-// shows by changing. For more than one the documents are read first, for the
-// reply does not say which of them changed; only what is there is released. Where
-// a hold was not, or several of a document were, the document tells whether the
-// lock ID has one of an old program's.
+// A single release takes one round trip if the hold was there: its document changes.
+// Several releases read the documents first, because the reply does not say which of
+// them changed, and release only the holds that are there. If a hold was not there,
+// or several were in one document, the document tells whether the lock ID has a hold
+// of an old program.
 func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -99,7 +99,7 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		if err != nil {
 			return nil, err
 		}
-		send, at = there(docs, qs, results)
+		send, at = present(docs, qs, results)
 	}
 	if len(send) == 0 {
 		return results, nil
@@ -109,7 +109,7 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	if err != nil {
 		return nil, err
 	}
-	if all.told(changed) {
+	if all.allChanged(changed) {
 		for _, i := range at {
 			results[i].Found = true
 		}
@@ -121,25 +121,25 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	}
 	for i, q := range send {
 		r := &results[at[i]]
-		r.Err = undone(docs[q.Resource], q, failed[all.of[i]])
+		r.Err = releaseError(docs[q.Resource], q, failed[all.of[i]])
 		r.Remains = remains(docs[q.Resource], q)
 		r.Found = len(qs) > 1 && !r.Remains // it was when the documents were read
 	}
 	return results, nil
 }
 
-// remains: the lock ID has a live hold of an old program's, which has no ID. Where
-// that is not what the ref means, an old program has renewed the hold that it does
-// mean, or taken the resource after it.
+// remains reports whether the lock ID has a live hold of an old program, which has
+// no hold ID. If the request names a hold ID, an old program has renewed that hold,
+// or acquired the resource after it.
 func remains(f Found, q driver.ReleaseRequest) bool {
 	return !q.HoldID.IsZero() && slices.ContainsFunc(f.Record.Holds, func(h model.Hold) bool {
 		return h.LockID == q.LockID && h.HoldID.IsZero() && h.End > f.Now
 	})
 }
 
-// there chooses the holds that are there, and where they are among the requests.
-// Of damaged documents it notes the error.
-func there(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.ReleaseResult) (send []driver.ReleaseRequest, at []int) {
+// present returns the requests whose holds are there, and their indexes. It notes the
+// errors of damaged documents.
+func present(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.ReleaseResult) (send []driver.ReleaseRequest, at []int) {
 	for i, q := range qs {
 		f := docs[q.Resource]
 		if results[i].Err = f.Err; f.Err != nil {
@@ -155,9 +155,9 @@ func there(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.R
 	return send, at
 }
 
-// undone is the error of a release that may have changed nothing. A hold that
-// came in between is no error: it was not there when the release was.
-func undone(f Found, q driver.ReleaseRequest, failed error) error {
+// releaseError returns the error of a release that may have changed nothing. A hold
+// that was granted since is no error: it was not there at the time of the release.
+func releaseError(f Found, q driver.ReleaseRequest, failed error) error {
 	if f.Err != nil || failed == nil {
 		return f.Err
 	}
@@ -167,11 +167,10 @@ func undone(f Found, q driver.ReleaseRequest, failed error) error {
 	return nil
 }
 
-// Blame looks whether a statement failed because the resource's document is
-// damaged.
-func (b *Batch) Blame(ctx context.Context, resource string, err error) error {
+// Explain returns the error of a statement: the document's, if that is damaged.
+func (b *Batch) Explain(ctx context.Context, resource string, err error) error {
 	var command mongo.CommandError
-	if Passes(err) || !errors.As(err, &command) {
+	if Transient(err) || !errors.As(err, &command) {
 		return b.Collection.Wrap(err)
 	}
 	docs, lookErr := b.Look(ctx, []string{resource})
@@ -192,7 +191,7 @@ func resourcesOf(qs []driver.ReleaseRequest) []string {
 	return names
 }
 
-// RefAsk is what a statement is asked for of the hold that it is about.
+// RefAsk returns what a statement has to know about the hold that it changes.
 func RefAsk(ref driver.HoldRef) bson.D {
 	return Obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }

@@ -1,6 +1,6 @@
-// Package mongokit is what Holdfast's stores in MongoDB have in common: how a
-// statement is written, sent until the server has decided it, and what is to be
-// thought of its errors. It knows nothing of what the documents look like.
+// Package mongokit is what Holdfast's stores in MongoDB have in common: how to
+// write a statement, how to send it until the server has decided it, and what its
+// errors mean. It knows nothing about the layout of documents, but for KindOf.
 package mongokit
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// maxTries bounds how often a statement is sent that the server did not decide,
-// because another came in between.
+// maxTries bounds how often a statement is sent that the server did not decide
+// because of another one at the same time.
 const maxTries = 12
 
-// Collection is one in which locks are. All that it sends goes through its own
-// methods, which leave the session and the transaction that the caller's ctx
-// carries to the caller: see alone.
+// Collection is a collection that keeps locks. Its methods send all commands, and
+// never in the session or transaction that the caller's ctx carries: see
+// withoutSession.
 type Collection struct{ coll *mongo.Collection }
 
 // New returns the collection with the settings that locks need, whatever it was
@@ -42,14 +42,13 @@ func New(coll *mongo.Collection) *Collection {
 		SetBSONOptions(&options.BSONOptions{}))}
 }
 
-// FullName is the name of the database, a dot and that of the collection.
+// FullName returns the names of database and collection, with a dot between them.
 func (c *Collection) FullName() string { return c.coll.Database().Name() + "." + c.coll.Name() }
 
-// Decided sends a statement until the server decides it, a bounded number of
-// times. A duplicate key means that the document was made by another in the same
-// moment; a write conflict, which servers of the protocol other than MongoDB
-// report, much the same.
-func Decided(ctx context.Context, send func() error) error {
+// Retry sends a statement until the server decides it, a bounded number of times. A
+// duplicate key means that another client made the document at the same time. So
+// does a write conflict, which other servers of the protocol than MongoDB report.
+func Retry(ctx context.Context, send func() error) error {
 	var err error
 	for try := range maxTries {
 		if try > 0 {
@@ -83,8 +82,9 @@ func Pause(ctx context.Context, d time.Duration) error {
 }
 
 // Apply sends writes that insert nothing in one bulk write, and returns how many
-// of them changed or deleted a document. The reply does not say which. failed are
-// those that the server could not evaluate. What it did not decide is sent again.
+// of them changed or deleted a document. The reply does not say which. failed has
+// the errors of those that the server could not evaluate. Apply retries those that
+// it did not decide.
 func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (changed int, failed map[int]error, err error) {
 	open := make([]int, len(writes))
 	for i := range open {
@@ -106,7 +106,7 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (chan
 		})
 		var bulk mongo.BulkWriteException
 		if HasCode(err, CodeWriteConflict) && !errors.As(err, &bulk) && try < maxTries {
-			continue // the server answered so for all of them
+			continue // that is the answer to all of them
 		}
 		if err != nil && (!errors.As(err, &bulk) || bulk.WriteConcernError != nil || res == nil) {
 			return 0, nil, c.Wrap(err)
@@ -117,8 +117,8 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (chan
 	return changed, failed, nil
 }
 
-// undecided are those of the open writes that are to be sent again. The others
-// that have an error failed, some of them perhaps in an earlier try.
+// undecided returns which of the open writes to retry. The others that have an
+// error failed, some of them perhaps in an earlier try.
 func undecided(open []int, errs []mongo.BulkWriteError, patient bool, failed map[int]error) (again []int) {
 	for _, e := range errs {
 		if at := open[e.Index]; e.Code == CodeWriteConflict && patient {
@@ -130,7 +130,7 @@ func undecided(open []int, errs []mongo.BulkWriteError, patient bool, failed map
 	return again
 }
 
-// Millis is a duration for the server: null is without end.
+// Millis returns a duration for the server: null stands for Forever.
 func Millis(d time.Duration) any {
 	if d == driver.Forever {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 )
 
-// alone is ctx without the session that it may carry. A hold that is written in a
-// transaction of the caller's is seen by nobody before the commit, is gone when
-// the transaction is aborted, and has the transaction's write concern; what is read
-// in one is as old as that.
-func alone(ctx context.Context) context.Context { return mongo.NewSessionContext(ctx, nil) }
+// withoutSession returns ctx without the session that it may carry. A hold that was
+// written in the caller's transaction would be invisible before the commit, would
+// be gone if the transaction is aborted, and would have the transaction's write
+// concern. Reads would be as old as the transaction.
+func withoutSession(ctx context.Context) context.Context { return mongo.NewSessionContext(ctx, nil) }
 
 // notSent is the text of the driver's error for a command that it did not send.
 // The error itself is in a package that the driver declares unstable.
 const notSent = "operation not sent to server, as Timeout would be exceeded"
 
-// send lets the driver send a command, alone.
+// send lets the driver send a command, without a session.
 //
 // The driver sends nothing that has less time than the quickest of its last ten
 // heartbeats took. They come every 10 s: after a slow start the driver refuses short
@@ -31,11 +31,12 @@ const notSent = "operation not sent to server, as Timeout would be exceeded"
 // ctx that ends at the same time but has no deadline. It does not do that with every
 // command, because the driver closes a connection whose ctx ends without a deadline.
 func send[T any](ctx context.Context, command func(context.Context) (T, error)) (T, error) {
-	ctx = alone(ctx)
+	ctx = withoutSession(ctx)
 	result, err := command(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notSent) || ctx.Err() != nil {
 		return result, err
 	}
+	// The deadline of ctx cancels it, too: nothing else stops the driver then.
 	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -46,7 +47,7 @@ func send[T any](ctx context.Context, command func(context.Context) (T, error)) 
 	return result, err
 }
 
-// FindOneAndUpdate is the driver's.
+// FindOneAndUpdate calls the driver's.
 func (c *Collection) FindOneAndUpdate(
 	ctx context.Context, filter bson.D, update Pipeline, opts *options.FindOneAndUpdateOptionsBuilder,
 ) (bson.Raw, error) {
@@ -55,14 +56,14 @@ func (c *Collection) FindOneAndUpdate(
 	})
 }
 
-// FindOne is the driver's.
+// FindOne calls the driver's.
 func (c *Collection) FindOne(ctx context.Context, filter bson.D, opts *options.FindOneOptionsBuilder) (bson.Raw, error) {
 	return send(ctx, func(ctx context.Context) (bson.Raw, error) {
 		return c.coll.FindOne(ctx, filter, opts).Raw()
 	})
 }
 
-// DeleteMany is the driver's. It returns how many were deleted.
+// DeleteMany calls the driver's, and returns how many documents were deleted.
 func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...options.Lister[options.DeleteManyOptions]) (int, error) {
 	res, err := send(ctx, func(ctx context.Context) (*mongo.DeleteResult, error) {
 		return c.coll.DeleteMany(ctx, filter, opts...)
@@ -73,7 +74,7 @@ func (c *Collection) DeleteMany(ctx context.Context, filter bson.D, opts ...opti
 	return int(res.DeletedCount), nil
 }
 
-// Aggregate is the driver's. All documents are decoded into the slice results.
+// Aggregate calls the driver's, and decodes all documents into the slice results.
 func (c *Collection) Aggregate(
 	ctx context.Context, pipeline mongo.Pipeline, results any, opts ...options.Lister[options.AggregateOptions],
 ) error {
@@ -87,7 +88,7 @@ func (c *Collection) Aggregate(
 	return err
 }
 
-// CreateIndexes is the driver's.
+// CreateIndexes calls the driver's.
 func (c *Collection) CreateIndexes(ctx context.Context, models ...mongo.IndexModel) error {
 	_, err := send(ctx, func(ctx context.Context) ([]string, error) {
 		return c.coll.Indexes().CreateMany(ctx, models)
@@ -95,8 +96,8 @@ func (c *Collection) CreateIndexes(ctx context.Context, models ...mongo.IndexMod
 	return err
 }
 
-// Watch opens a change stream, whose changes have the whole document. It has a
-// read concern of its own: there are no streams with another.
+// Watch opens a change stream, whose changes have the whole document. It needs read
+// concern majority.
 func (c *Collection) Watch(ctx context.Context, pipeline mongo.Pipeline) (*mongo.ChangeStream, error) {
 	return send(ctx, func(ctx context.Context) (*mongo.ChangeStream, error) {
 		return c.coll.Clone(options.Collection().SetReadConcern(readconcern.Majority())).

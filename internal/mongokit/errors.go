@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The server's error codes that are understood.
+// The server's error codes that have a meaning here.
 const (
 	CodeUnauthorized          = 13
 	CodeAuthenticationFailed  = 18
@@ -27,8 +27,9 @@ const (
 	codeUnknownStage          = 40324
 )
 
-// lasting are codes of what does not go away by asking again, and was not done.
-var lasting = map[int]string{
+// permanent are the codes of errors that retries do not help against. The server
+// did nothing.
+var permanent = map[int]string{
 	CodeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
 	CodeAuthenticationFailed: "the server refuses user or password",
 	codeAtlas:                "the server refuses user or password",
@@ -40,30 +41,30 @@ var lasting = map[int]string{
 
 const tooLarge = "the document of the resource has no room for another hold: MongoDB takes 16 MB"
 
-// passing are codes of a server that goes, is not the primary, or could not do
-// its part in time: what was asked has nothing to do with it.
-var passing = []int{
+// transient are the codes of a server that shuts down, is not the primary, or was
+// too slow. They have nothing to do with the request.
+var transient = []int{
 	6, 7, 9001, 89, 202, // other servers cannot be reached
 	91, 189, 10107, 11600, 11602, 13435, 13436, // shutdown and step-down
 	50, 134, 262, // too late
 	63, 133, 150, 234, 13388, // shards move
 }
 
-// Passes reports whether the error is of the connection or of the server as it is
-// just now, and tells nothing about documents or what the server can do.
-func Passes(err error) bool {
+// Transient reports whether the error comes from the connection, or from the present
+// state of the server. It then says nothing about documents or the server's features.
+func Transient(err error) bool {
 	var server mongo.ServerError
 	return !errors.As(err, &server) || mongo.IsNetworkError(err) || mongo.IsTimeout(err) ||
-		slices.ContainsFunc(server.ErrorCodes(), func(code int) bool { return slices.Contains(passing, code) })
+		slices.ContainsFunc(server.ErrorCodes(), func(code int) bool { return slices.Contains(transient, code) })
 }
 
-// Wrap names the collection. What lasts until somebody mends it becomes
-// driver.ErrUnusable; all else stays of unknown outcome.
+// Wrap names the collection. An error that lasts until somebody fixes its cause
+// becomes driver.ErrUnusable. The outcome of any other is unknown.
 func (c *Collection) Wrap(err error) error {
 	if err == nil || errors.Is(err, driver.ErrDamaged) || errors.Is(err, driver.ErrUnusable) {
 		return err
 	}
-	if why := why(err); why != "" {
+	if why := permanentReason(err); why != "" {
 		return c.Unusable(why, err)
 	}
 	if strings.HasPrefix(err.Error(), "server selection error: ") {
@@ -72,13 +73,13 @@ func (c *Collection) Wrap(err error) error {
 	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
 
-// unreached is that no primary was found in time. Its text says what the driver
-// knows of each server.
+// unreached is the error that no primary was found in time. Its text says what the
+// driver knows about each server.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }
 
-// aServer is what the driver writes of a server. The types behind that are in
+// aServer matches what the driver's error says about a server. Its types are in
 // packages that the driver declares unstable.
 var aServer = regexp.MustCompile(`\{ Addr: (\S+), Type: (\w+)(?:, Tag sets: .*?)?(?:, Average RTT: \d+)?(?:, Last error: (.*?))? \}, `)
 
@@ -108,22 +109,22 @@ func (c *Collection) Unusable(why string, err error) error {
 	return fmt.Errorf("%w: MongoDB collection %s: %s: %w", driver.ErrUnusable, c.FullName(), why, err)
 }
 
-func why(err error) string {
+func permanentReason(err error) string {
 	var server mongo.ServerError
 	if errors.As(err, &server) {
 		for _, code := range server.ErrorCodes() {
-			if why := lasting[code]; why != "" {
+			if why := permanent[code]; why != "" {
 				return why
 			}
 		}
 		return ""
 	}
-	// A connection that could not be made hides the server's code in its text, and so
-	// does every one that waited when the pool was cleared because of it. The name of
-	// the code says that the server has answered: "auth error" alone also stands for a
-	// connection that was cut while it was asked.
+	// The error of a connection that could not be made has the server's code in its
+	// text alone, and so do those of all calls that waited when the pool was cleared
+	// because of it. The name of the code says that the server has answered: "auth
+	// error" also stands for a connection that was cut during authentication.
 	if text := err.Error(); strings.Contains(text, "(AuthenticationFailed)") || strings.Contains(text, "(AtlasError)") {
-		return lasting[CodeAuthenticationFailed]
+		return permanent[CodeAuthenticationFailed]
 	}
 	return ""
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// groups are requests by what one write can do for: those about one resource, with
-// a lock ID each.
+// groups are requests, grouped by what one write can do: the requests of a group are
+// about one resource, with a lock ID each.
 type groups[Q any] struct {
 	each [][]Q
 	of   []int // the group of each request
 }
 
-// grouped groups requests, which have these refs, at most so many together. Those
-// that are about one lock ID are never together. resources has each once.
+// grouped groups requests, at most so many together. Two requests about the same
+// lock ID are never together. resources names each resource once.
 func grouped[Q any](qs []Q, ref func(Q) driver.HoldRef, most int) (g groups[Q], resources []string) {
 	type hold struct{ resource, lockID string }
 	open := make(map[string]int, len(qs)) // the last group of a resource
@@ -36,7 +36,7 @@ func grouped[Q any](qs []Q, ref func(Q) driver.HoldRef, most int) (g groups[Q], 
 	return g, resources
 }
 
-// writes makes the write of each group.
+// writes returns the write of each group.
 func (g groups[Q]) writes(of func([]Q) mongo.WriteModel) []mongo.WriteModel {
 	writes := make([]mongo.WriteModel, len(g.each))
 	for i, qs := range g.each {
@@ -45,6 +45,7 @@ func (g groups[Q]) writes(of func([]Q) mongo.WriteModel) []mongo.WriteModel {
 	return writes
 }
 
-// told reports whether so many changes say of each request that it was done. Those
-// of a group make one change, which does not say for which of them.
-func (g groups[Q]) told(changed int) bool { return changed == len(g.of) }
+// allChanged reports whether that number of changed documents means that every
+// request was done. A group of several requests changes one document, which does not
+// say for which of them.
+func (g groups[Q]) allChanged(changed int) bool { return changed == len(g.of) }

@@ -49,8 +49,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%q: a resource comes twice in %q", c.asked, resources)
 		}
 		for changed := 0; changed <= len(g.each); changed++ {
-			if g.told(changed) != (changed == c.told) {
-				t.Errorf("%q: %d changes tell of all: %v", c.asked, changed, g.told(changed))
+			if g.allChanged(changed) != (changed == c.told) {
+				t.Errorf("%q: %d changes tell of all: %v", c.asked, changed, g.allChanged(changed))
 			}
 		}
 	}

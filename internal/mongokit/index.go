@@ -25,7 +25,7 @@ func (i Index) IsOn(key string) bool {
 // Removes reports whether the index lets the server remove documents.
 func (i Index) Removes() bool { return !Absent(i.Expire) }
 
-// Field is the first field of the index.
+// Field returns the first field of the index.
 func (i Index) Field() string {
 	first, err := i.Key.IndexErr(0)
 	if err != nil {
@@ -34,7 +34,7 @@ func (i Index) Field() string {
 	return first.Key()
 }
 
-// ListIndexes returns those of the collection, none if that is not there yet.
+// ListIndexes returns the indexes of the collection: none if it does not exist yet.
 func (c *Collection) ListIndexes(ctx context.Context) ([]Index, error) {
 	all, err := send(ctx, func(ctx context.Context) (all []Index, err error) {
 		cursor, err := c.coll.Indexes().List(ctx)

@@ -10,21 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Opener makes a store of another layout than mongolock's in a collection that is
-// named by a URL. The parameters are those that it asked for, as far as they were
-// given. The client is disconnected when the store is closed.
+// Opener opens a store of another layout than mongolock's, in a collection that a URL
+// names. parameters has those of Layout.Parameters that the URL has. The store
+// disconnects the collection's client when it is closed.
 type Opener func(coll *mongo.Collection, parameters map[string]string) (driver.Store, error)
 
-// Layout is one that a URL may name, and the parameters that it has beside.
+// Layout is a layout that a URL may name, and the URL parameters that it takes.
 type Layout struct {
 	Parameters []string
 	Open       Opener
 }
 
-// layouts are written by init functions alone.
+// layouts is written by init functions only.
 var layouts = make(map[string]Layout)
 
-// RegisterLayout makes URLs with layout=name known.
+// RegisterLayout registers the layout for URLs with layout=name.
 func RegisterLayout(name string, l Layout) { layouts[name] = l }
 
 // LayoutNamed returns the layout of that name.
@@ -33,11 +33,11 @@ func LayoutNamed(name string) (Layout, bool) {
 	return l, ok
 }
 
-// LayoutNames are those that are linked in.
+// LayoutNames returns the names of the layouts that are linked in.
 func LayoutNames() []string { return slices.Sorted(maps.Keys(layouts)) }
 
-// KindOf says of a document in which layout it is, as a URL names that; "" for that
-// of mongolock. ok is false if it could be of any.
+// KindOf returns the name that URLs have for the layout of a document: "" for the
+// layout of mongolock. ok is false if the document could be of any.
 func KindOf(doc bson.Raw) (name string, ok bool) {
 	has := func(field string) bool { return !Absent(doc.Lookup(field)) }
 	switch {

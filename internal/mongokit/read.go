@@ -13,7 +13,7 @@ func Absent(v bson.RawValue) bool {
 	return v.Type == 0 || v.Type == bson.TypeNull || v.Type == bson.TypeUndefined
 }
 
-// Text reads a text, and "" where there is none.
+// Text reads a text: "" if there is none.
 func Text(v bson.RawValue) (string, error) {
 	if Absent(v) {
 		return "", nil
@@ -25,8 +25,8 @@ func Text(v bson.RawValue) (string, error) {
 	return s, nil
 }
 
-// Number reads integers of all kinds, and 0 where there is none: a shell writes
-// them as floating point.
+// Number reads an integer of any type, floating point too, which a shell writes: 0 if
+// there is none.
 func Number(v bson.RawValue) (int64, error) {
 	if Absent(v) {
 		return 0, nil
@@ -38,7 +38,7 @@ func Number(v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-// Object reads a document, and nil where there is none.
+// Object reads a document: nil if there is none.
 func Object(v bson.RawValue) (bson.Raw, error) {
 	if Absent(v) {
 		return nil, nil
@@ -50,7 +50,7 @@ func Object(v bson.RawValue) (bson.Raw, error) {
 	return o, nil
 }
 
-// Moment reads a date, and 0 where there is none after 1970.
+// Moment reads a date: 0 if there is none, or none after 1970.
 func Moment(v bson.RawValue) model.Time {
 	t, ok := v.DateTimeOK()
 	if !ok || t < 0 {

@@ -15,12 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// NowField is what projections name the server's clock when the command began,
-// $$NOW.
+// NowField is the field in which projections return $$NOW: the server's clock when
+// the command began.
 const NowField = "now"
 
-// Now reads the server's clock off a reply. A server before MongoDB 4.4 did not
-// compute it.
+// Now returns the server's clock, as a reply has it. A server before MongoDB 4.4 does
+// not compute it.
 func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 	t, ok := reply.Lookup(NowField).DateTimeOK()
 	if !ok {
@@ -29,14 +29,14 @@ func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 	return model.Time(t) * 1000, nil
 }
 
-// batchSize is how many documents come with one reply, as far as 16 MB go: as many as
-// a batch of renewals has. A server's own first batch has 101.
+// batchSize is how many documents one reply has, unless they exceed 16 MB: as many as
+// a batch of renewals. The server's default for the first one is 101.
 const batchSize = 500
 
-// Scan yields the documents that match, by a cursor. A document is good until the
-// next one is asked for. It ends after the first error.
+// Scan yields the documents that match, by a cursor. A document is valid until the
+// next one is read. Scan ends after the first error.
 func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindOptionsBuilder) iter.Seq2[bson.Raw, error] {
-	ctx = alone(ctx)
+	ctx = withoutSession(ctx)
 	return func(yield func(bson.Raw, error) bool) {
 		if err := ctx.Err(); err != nil {
 			yield(nil, err)
@@ -61,8 +61,8 @@ func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindO
 	}
 }
 
-// Answer reads off a document what the server decided about a request. Whoever
-// was granted the resource has its hold there, since when ever.
+// Answer returns what the server decided about a request, which the document shows:
+// it has the hold if that was granted, now or by an earlier attempt.
 func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
 	q.Waiting = false // nothing is noted
 	_, g, changed, err := model.Acquire(f.Record, f.Now, q)
@@ -71,8 +71,8 @@ func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
 	}
 	for _, h := range f.Record.Holds {
 		if err == nil && h.HoldID == q.HoldID && h.End != model.NoEnd {
-			// The server told when the command began. It may then have waited for one
-			// that began later, which was the same request or a renewal.
+			// The time is that of the command's begin. It may then have waited for a
+			// command that began later: a repeat of the request, or a renewal.
 			g.Left = min(g.Left, time.Duration(h.End-max(h.Created, h.Renewed))*time.Microsecond)
 		}
 	}

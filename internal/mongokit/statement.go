@@ -8,17 +8,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// Scratch is the field in which a statement keeps what it is asked for and what
-// it works out. The last stage of a statement removes it.
+// Scratch is the field in which a statement keeps the request and intermediate
+// results. The last stage of a statement removes it.
 const Scratch = "_holdfast"
 
-// Tmp is a field of Scratch.
+// Tmp names a field of Scratch.
 func Tmp(name string) string { return "$" + Scratch + "." + name }
 
-// Ask is a field of what is asked for.
+// Ask names a field of the request.
 func Ask(name string) string { return Tmp("ask." + name) }
 
-// Set is a stage that sets fields of Scratch, given as pairs of name and value.
+// Set returns a stage that sets fields of Scratch, given as pairs of name and value.
 func Set(pairs ...any) bson.D {
 	for i := 0; i < len(pairs); i += 2 {
 		pairs[i] = Scratch + "." + pairs[i].(string)
@@ -26,9 +26,8 @@ func Set(pairs ...any) bson.D {
 	return Obj("$set", Obj(pairs...))
 }
 
-// Finish are the last stages: the fields are set if the change takes place, else
-// to what they were. A document that comes out as it went in is not written: the
-// server compares.
+// Finish returns the last stages. They set the fields if the change takes place,
+// and keep them otherwise. The server does not write a document that stays the same.
 func Finish(change any, pairs ...any) mongo.Pipeline {
 	for i := 1; i < len(pairs); i += 2 {
 		pairs[i] = Cond(change, pairs[i], "$"+pairs[i-1].(string))
@@ -37,7 +36,8 @@ func Finish(change any, pairs ...any) mongo.Pipeline {
 }
 
 // Statement is an update of one document by a pipeline. It has all stages but the
-// first, encoded: elements "1" and so on of an array. A batch has hundreds of them.
+// first, encoded as the elements "1" and so on of an array, for a batch has hundreds
+// of statements.
 type Statement []byte
 
 // NewStatement makes a statement of its stages. It panics if they cannot be
@@ -51,18 +51,18 @@ func NewStatement(parts ...mongo.Pipeline) Statement {
 	return array[head+empty : len(array)-tail]
 }
 
-// Of completes the statement by its first stage: the server's clock, what is
-// asked for, and what else is to be known of the document before it is touched.
+// Of completes the statement by its first stage: the server's clock, the request,
+// and what else the statement has to know about the document before it changes.
 //
-// What callers chose is in the literal. $$NOW stands in a nested $set alone, and
-// expressions read it from there: some servers of the protocol refuse it inside
-// the objects that operators build.
+// All values of callers are in the literal. $$NOW is only in a nested $set, and
+// expressions read it from there: some servers of the protocol refuse it inside the
+// objects that operators build.
 func (s Statement) Of(ask bson.D, more ...any) Pipeline {
 	known := append(Obj("now", "$$NOW", "ask", Obj("$literal", ask)), Obj(more...)...)
 	return Pipeline{Obj("$set", Obj(Scratch, known)), s}
 }
 
-// Pipeline is a statement with what is asked for. The driver takes it as an update.
+// Pipeline is a statement with its request. The driver takes it as an update.
 type Pipeline struct {
 	first bson.D
 	rest  Statement
