@@ -15,52 +15,73 @@ import (
 // What the functions of the schema answer.
 const (
 	done     = 1
-	not      = 0
-	busy     = 2 // another transaction keeps the row locked
-	damaged  = -1
-	usedUp   = -2
+	not      = 0  // refused, or there is no such hold
+	busy     = 2  // another transaction keeps the row locked
+	damaged  = -1 // the record
+	usedUp   = -2 // the tokens
 	noneEnds = -1 // in place of a TTL: no end
 )
 
-// Acquire implements driver.Store. It is safe to repeat, for it changes nothing
-// where it finds the hold, and answers when that is as safe as a grant.
+// outcome is the beginning of a row that they return.
+type outcome struct {
+	Outcome int32
+	Clock   *int64
+	Ends    *int64 // nil: never
+}
+
+// left is how long the hold lives yet.
+func (o outcome) left() time.Duration {
+	if o.Ends == nil {
+		return driver.Forever
+	}
+	return time.Duration(*o.Ends-*o.Clock) * time.Microsecond
+}
+
+// failure is the error of an outcome that is none of the usual ones.
+func (o outcome) failure(resource string) error {
+	switch o.Outcome {
+	case damaged:
+		return fmt.Errorf("%w: the holds of %q are not what Holdfast writes; they are left as they are", driver.ErrDamaged, resource)
+	case usedUp:
+		return fmt.Errorf("%w: the next fencing token of %q would pass 2^53", driver.ErrDamaged, resource)
+	}
+	return fmt.Errorf("PostgreSQL: outcome %d for resource %q", o.Outcome, resource)
+}
+
+// Acquire implements driver.Store. It is safe to repeat: it changes nothing where it
+// finds the hold, and answers when that is as safe as a grant.
 //
 // While a transaction keeps the row locked, as one of AcquireTx does, an acquire
-// waits for a moment and then fails, its outcome unknown: nobody can tell what that
-// transaction comes to, and it may be an earlier try of this very acquire, whose
-// commit waits for a standby.
+// waits for a moment and then fails with ErrBusy, its outcome unknown: nobody can
+// tell what that transaction comes to, and it may be an earlier try of this very
+// acquire, whose commit waits for a standby.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
-	if err := s.ready(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	args, err := acquireArgs(q)
+	args, err := s.acquireArgs(ctx, q)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	var a answer
-	for range patience {
-		if err := s.ask(ctx, s.fromPool, s.do.acquire, args, a.scan); err != nil {
+	for try := 1; ; try++ {
+		answer, err := ask[acquired](ctx, s, s.pool.Acquire, s.do.acquire, args...)
+		if err == nil {
+			return s.grant(answer, q)
+		}
+		if try == patience || !errors.Is(err, ErrBusy) {
 			return driver.Grant{}, err
 		}
-		if a.outcome != busy {
-			break
-		}
 	}
-	return s.judge(a, q)
 }
 
-// AcquireTx takes a lock as part of the transaction, which is the caller's to
-// commit or to roll back: the hold is there for others once it is committed, with
-// all else that the transaction did, and was never there if it is not. It makes one
-// attempt, in one round trip, and does not wait for a holder. A refusal, a
-// *driver.HeldError or ErrBusy, leaves the transaction as it was; after any other
-// error it can only be rolled back.
+// AcquireTx takes a lock as part of the transaction, which the caller commits or
+// rolls back: the hold exists for others once the transaction is committed, together
+// with everything else that it did. AcquireTx makes one attempt, in one round trip,
+// and does not wait for a holder. A refusal, a *driver.HeldError or ErrBusy, leaves
+// the transaction as it was; after any other error it can only be rolled back.
 //
-// Until the transaction ends, its row lock keeps all others from the resource.
-// AcquireTx waits for that for half a second, and answers ErrBusy then; Acquire
-// waits a little longer, and its outcome is unknown then, so that a Client asks
-// again. So transactions that take several resources should take them in one order,
-// and be short. Only exclusive holds can be taken: beside a shared one the row lock
+// Until the transaction ends, its row lock keeps all others from the resource. An
+// AcquireTx of another transaction waits for half a second and returns ErrBusy. An
+// Acquire waits a little longer, and its outcome is then unknown, so that a Client
+// tries again. So transactions that take several resources should take them in one
+// order, and be short. Only exclusive holds can be taken: beside a shared one the row lock
 // would keep the others from renewing.
 //
 // A token counts once the transaction is committed: one that is rolled back leaves
@@ -74,14 +95,12 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // A hold ID that is zero is made up. If it is not known whether the commit took
 // place, List or Renew tells.
 //
-// With a transaction that is repeatable read or serializable, a resource that has
-// changed since its first statement is a serialization failure (40001), whoever has
-// it: the transaction is to be repeated as a whole. synchronous_commit = off is turned on for the transaction. It must be on
-// the database of the store, directly or through PgBouncer.
+// In a transaction that is repeatable read or serializable, a resource that has
+// changed since its first statement is a serialization failure (40001), held or not:
+// repeat the transaction as a whole. AcquireTx turns synchronous_commit = off on for
+// the transaction, which must be in the store's database, directly or through
+// PgBouncer.
 func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireRequest) (driver.HoldRef, error) {
-	if err := s.ready(ctx); err != nil {
-		return driver.HoldRef{}, err
-	}
 	if q.HoldID.IsZero() {
 		q.HoldID = driver.NewHoldID()
 	}
@@ -91,16 +110,15 @@ func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireReques
 	if q.Mode != driver.Exclusive {
 		return driver.HoldRef{}, fmt.Errorf("%w: only an exclusive hold can be taken in a transaction", driver.ErrInvalid)
 	}
-	args, err := acquireArgs(q)
+	args, err := s.acquireArgs(ctx, q)
 	if err != nil {
 		return driver.HoldRef{}, err
 	}
-	var a answer
-	// Not prepared: after an error the transaction could not go on with another try.
-	if err := query(ctx, tx, pgx.QueryExecModeExec, s.do.acquireTx, args, a.scan); err != nil {
+	answer, err := query[acquired](ctx, tx, s.mode(s.do.acquireTx), s.do.acquireTx, args)
+	if err != nil {
 		return driver.HoldRef{}, s.wrap(err)
 	}
-	g, err := s.judge(a, q)
+	g, err := s.grant(answer, q)
 	if err != nil {
 		return driver.HoldRef{}, err
 	}
@@ -108,7 +126,10 @@ func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireReques
 }
 
 // acquireArgs are the arguments of function acquire.
-func acquireArgs(q driver.AcquireRequest) ([]any, error) {
+func (s *Store) acquireArgs(ctx context.Context, q driver.AcquireRequest) ([]any, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
 	hold, err := model.EncodeHolds([]model.Hold{{
 		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.HeldLimit(), Details: q.Details,
 		End: model.NoEnd, TakeoverDelay: q.TakeoverDelay, // the server writes the end
@@ -128,58 +149,45 @@ func millis(d time.Duration) int64 {
 	return d.Milliseconds()
 }
 
-// answer is the row that function acquire returns.
-type answer struct {
-	outcome               int32
-	clock, token, touched *int64
-	ends                  *int64 // nil: never
-	holds                 *string
+// acquired is the row that function acquire returns.
+type acquired struct {
+	outcome
+	Token *int64
+	Holds *string // that refuse it
 }
 
-func (a *answer) scan(rows pgx.Rows) error {
-	return rows.Scan(&a.outcome, &a.clock, &a.token, &a.touched, &a.ends, &a.holds)
-}
-
-// judge tells what the answer means. Who is in the way, and for how long, package
-// model says, for the record that the server refused by, at the server's time.
-func (s *Store) judge(a answer, q driver.AcquireRequest) (driver.Grant, error) {
-	switch a.outcome {
+// grant is what the answer means. Which holds are in the way, and for how long,
+// package model says, for those that the server refused by, at the server's time.
+func (s *Store) grant(answer []acquired, q driver.AcquireRequest) (driver.Grant, error) {
+	if len(answer) != 1 {
+		return driver.Grant{}, s.wrap(fmt.Errorf("%d answers to one request", len(answer)))
+	}
+	a := answer[0]
+	switch a.Outcome {
 	case done:
-		g := driver.Grant{Token: uint64(*a.token), Left: driver.Forever}
-		if a.ends != nil {
-			g.Left = time.Duration(*a.ends-*a.clock) * time.Microsecond
-		}
-		return g, nil
+		return driver.Grant{Token: uint64(*a.Token), Left: a.left()}, nil
+	case busy:
+		return driver.Grant{}, s.wrap(fmt.Errorf("resource %q: %w", q.Resource, ErrBusy))
 	case not:
-		r, err := record(q.Resource, *a.token, *a.touched, *a.holds)
+		r, err := record(q.Resource, *a.Holds)
 		if err != nil {
 			return driver.Grant{}, err
 		}
-		_, _, _, err = model.Acquire(r, model.Time(*a.clock), q)
+		_, _, _, err = model.Acquire(r, model.Time(*a.Clock), q)
 		var held *driver.HeldError
 		if !errors.As(err, &held) {
 			return driver.Grant{}, s.wrap(fmt.Errorf("%q was refused, but nothing is in the way", q.Resource))
 		}
 		return driver.Grant{}, held
-	case busy:
-		return driver.Grant{}, s.wrap(fmt.Errorf("resource %q: %w", q.Resource, ErrBusy))
-	case damaged:
-		return driver.Grant{}, damagedRecord(q.Resource)
-	case usedUp:
-		return driver.Grant{}, fmt.Errorf("%w: the next fencing token of %q would pass 2^53", driver.ErrDamaged, q.Resource)
 	}
-	return driver.Grant{}, s.wrap(fmt.Errorf("outcome %d of an acquire", a.outcome))
+	return driver.Grant{}, a.failure(q.Resource)
 }
 
-func damagedRecord(resource string) error {
-	return fmt.Errorf("%w: the holds of %q are not what Holdfast writes; they are left as they are", driver.ErrDamaged, resource)
-}
-
-// record is what a row has.
-func record(resource string, token, touched int64, holds string) (model.Record, error) {
+// record is what a row has, as far as statuses and refusals are concerned.
+func record(resource, holds string) (model.Record, error) {
 	hs, err := model.DecodeHolds([]byte(holds))
 	if err != nil {
 		return model.Record{}, fmt.Errorf("resource %q: %w", resource, err)
 	}
-	return model.Record{Resource: resource, Token: uint64(token), Touched: model.Time(touched), Holds: hs}, nil
+	return model.Record{Resource: resource, Holds: hs}, nil
 }

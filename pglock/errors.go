@@ -34,7 +34,7 @@ const (
 
 // ErrBusy says that another transaction kept the row of the resource locked. What
 // that comes to, a hold or none, is not known.
-var ErrBusy = errors.New("another transaction keeps the row locked (look for it in pg_stat_activity)")
+var ErrBusy = errors.New("the row stays locked by another transaction (look for it in pg_stat_activity)")
 
 func hasCode(err error, codes ...string) bool {
 	var e *pgconn.PgError
@@ -45,6 +45,12 @@ func hasCode(err error, codes ...string) bool {
 func isRefused(err error) bool {
 	var e *pgconn.ConnectError
 	return errors.As(err, &e)
+}
+
+// lostConnection: there was a connection, and no answer of the server.
+func lostConnection(err error) bool {
+	var answered *pgconn.PgError
+	return !isRefused(err) && !errors.As(err, &answered)
 }
 
 // wrap says where it was, and what to do about what does not pass by itself. pgx
@@ -74,7 +80,7 @@ func (s *Store) wrap(err error) error {
 	case hasCode(err, diskFull):
 		return s.unusable("the server's disk is full", err)
 	case hasCode(err, lockTimeout):
-		return fmt.Errorf("PostgreSQL schema %s: a row stays locked by another transaction: %w", s.schema, err)
+		return fmt.Errorf("PostgreSQL schema %s: %w: %w", s.schema, ErrBusy, err)
 	case hasCode(err, queryCanceled):
 		return fmt.Errorf("PostgreSQL schema %s: the server gave up (see statement_timeout): %w", s.schema, err)
 	}

@@ -49,15 +49,15 @@ func TestWrap(t *testing.T) {
 }
 
 // Only what certainly was not done is sent again.
-func TestUndecided(t *testing.T) {
+func TestTries(t *testing.T) {
 	for code, again := range map[string]bool{
-		serializationFailure: true, deadlockDetected: true, lockTimeout: false, "57P01": false, "08006": false, queryCanceled: false,
+		serializationFailure: true, deadlockDetected: true, readOnly: true, lockTimeout: false, "57P01": false, "08006": false, queryCanceled: false,
 	} {
-		if undecided(&pgconn.PgError{Code: code}) != again {
+		if (tries(&pgconn.PgError{Code: code}) > 1) != again {
 			t.Errorf("%s: not %v", code, again)
 		}
 	}
-	if undecided(errors.New("unexpected EOF")) {
+	if tries(errors.New("unexpected EOF")) > 1 {
 		t.Error("a lost connection would be repeated")
 	}
 }

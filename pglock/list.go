@@ -4,9 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
@@ -16,9 +13,9 @@ const page = 500
 
 // row is one of function list.
 type row struct {
-	resource              string
-	clock, token, touched int64
-	holds                 string
+	Resource string
+	Clock    int64
+	Holds    string
 }
 
 // List implements driver.Store. It reads pages by resource: each page is a
@@ -27,18 +24,22 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	return func(yield func(driver.Status, error) bool) {
 		after := ""
 		for {
-			rows, err := s.page(ctx, f, after)
+			err := s.ready(ctx)
+			var rows []row // all, before any is yielded: the loop's body may use the pool
+			if err == nil {
+				rows, err = ask[row](ctx, s, s.pool.Acquire, s.do.list, f.Resource, f.LockID, after, page)
+			}
 			if err != nil {
 				yield(driver.Status{}, err)
 				return
 			}
 			for _, r := range rows {
-				record, err := record(r.resource, r.token, r.touched, r.holds)
+				record, err := record(r.Resource, r.Holds)
 				if err != nil {
 					yield(driver.Status{}, err)
 					return
 				}
-				for _, status := range model.Statuses(record, model.Time(r.clock), f) {
+				for _, status := range model.Statuses(record, model.Time(r.Clock), f) {
 					if !yield(status, nil) {
 						return
 					}
@@ -47,33 +48,21 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 			if len(rows) < page {
 				return
 			}
-			after = rows[len(rows)-1].resource
+			after = rows[len(rows)-1].Resource
 		}
 	}
 }
 
-// page reads what comes after a resource. The rows are read to the end before any
-// is yielded: whoever gets them may use the pool.
-func (s *Store) page(ctx context.Context, f driver.Filter, after string) (rows []row, err error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	err = s.askBare(ctx, func(ctx context.Context) (*pgxpool.Conn, error) {
-		rows = rows[:0] // another try
-		return s.fromPool(ctx)
-	}, s.do.list, []any{f.Resource, f.LockID, after, int32(page)}, func(rs pgx.Rows) error {
-		var r row
-		err := rs.Scan(&r.resource, &r.clock, &r.token, &r.touched, &r.holds)
-		rows = append(rows, r)
-		return err
-	})
-	return rows, err
+// swept is the row of function sweep.
+type swept struct {
+	Dropped, Deleted int
+	More             bool
 }
 
-// Sweep implements driver.Store: a round trip for each 500 records that it changes,
-// be it that it only notes when to look at one again. The server decides, on its
-// clock, row by row; rows that somebody has locked are left for the next sweep. A
-// row that somebody waits for is not deleted.
+// Sweep implements driver.Store: one round trip for each 500 records that it changes,
+// if only to note when to look at one again. The server decides, on its clock, row by
+// row; it leaves rows that somebody has locked to the next sweep, and deletes none
+// that somebody waits for.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.ready(ctx); err != nil {
 		return total, err
@@ -83,17 +72,16 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 		if q.Most > 0 {
 			most = min(page, q.Most-changed)
 		}
-		var dropped, deleted int64
-		var more bool
-		err := s.askBare(ctx, s.fromEither, s.do.sweep, []any{q.Idle.Microseconds(), int32(most)}, func(rows pgx.Rows) error {
-			return rows.Scan(&dropped, &deleted, &more)
-		})
+		answer, err := ask[swept](ctx, s, s.fromEither, s.do.sweep, q.Idle.Microseconds(), most)
 		if err != nil {
 			return total, err
 		}
-		total.Holds += int(dropped)
-		total.Records += int(deleted)
-		if total.More = more && q.Most > 0 && changed+most >= q.Most; total.More || !more {
+		for _, r := range answer { // one
+			total.Holds += r.Dropped
+			total.Records += r.Deleted
+			total.More = r.More
+		}
+		if !total.More || q.Most > 0 && changed+most >= q.Most {
 			return total, nil
 		}
 	}

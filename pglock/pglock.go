@@ -5,47 +5,49 @@
 //
 //	postgres://user:password@db:5432/app?schema=holdfast
 //
-// schema is where the locks are, "holdfast" if it is not said. All else is as for
-// pgx: several hosts with target_session_attrs=read-write, sslmode, pool_max_conns,
-// the PG… variables of the environment. What pgx does not know it tells the server
-// to set, which refuses a name that it does not know either.
+// The parameter schema names the schema that has the locks; the default is
+// "holdfast". Everything else is as for pgx: several hosts with
+// target_session_attrs=read-write, sslmode, pool_max_conns, the PG… variables of the
+// environment. pgx passes a parameter that it does not know to the server as a
+// setting, and the server refuses a name that it does not know.
 //
 // # What decides
 //
-// The schema has one table, a row for each resource, and functions. Each
-// operation is one call of one function, in one round trip: it locks the row, and
-// only then reads the server's clock and decides on what the row has. It keeps no
-// state in a session, takes no advisory lock but to install the schema, and is
-// right under any default_transaction_isolation; what the server gives up as a
-// serialization failure or a deadlock is asked again.
+// The schema has one table, with a row for each resource, and functions. Each
+// operation is one call of one function, in one round trip: it locks the row, then
+// reads the server's clock, and decides on what the row has. The store keeps no
+// state in a session, takes no advisory lock except to install the schema, and is
+// right under any default_transaction_isolation: it sends again what the server
+// rolls back as a serialization failure or a deadlock.
 //
 // # What it promises
 //
 // Grants are on disk before they are answered, and on the synchronous standbys if
-// there are any, also where the role or the database has synchronous_commit off.
-// That goes for a repeat that finds what an earlier try was granted, too. What fsync = off takes away, nothing gives back. A
-// standby never decides: it is refused.
+// there are any, even if the role or the database has synchronous_commit off. The
+// same holds for a repeat that finds what an earlier try was granted. With fsync =
+// off nothing survives a crash. A standby never decides: the store refuses it.
 //
-// With asynchronous replication a standby that takes over may lack the last grants,
-// renewals and releases: what is held may then be granted a second time. Its token
-// is the larger one all the same, if the clock of the new primary is not behind
-// that of the old. Where that matters set synchronous_standby_names, or fence what
-// the locks protect.
+// With asynchronous replication, a standby that takes over may lack the last
+// grants, renewals and releases, and may grant a second time what is held. The
+// second token is larger nevertheless, if the clock of the new primary is not behind
+// that of the old one. Where that matters, set synchronous_standby_names, or fence
+// what the locks protect.
 //
 // The clock is the primary's: if it steps forwards, holds end too soon.
 //
 // # What it needs
 //
 // PostgreSQL 14 or newer (it is tested on 15 and 18) and a database whose encoding
-// is UTF8. Init installs the schema if the role may create one; otherwise somebody
-// who may runs the SQL that Schema returns, and then
+// is UTF8. Init installs the schema if the role may create one. Otherwise, let
+// somebody who may run the SQL that Schema returns, and then
 //
 //	GRANT USAGE ON SCHEMA holdfast TO app;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.locks TO app;
 //
 // and, where functions are not everybody's by default, GRANT EXECUTE ON ALL
-// FUNCTIONS IN SCHEMA holdfast TO app. Row-level security that applies to the role
-// is refused: whoever does not see all holds would grant them again.
+// FUNCTIONS IN SCHEMA holdfast TO app. The store refuses to work under row-level
+// security that applies to the role: a client that does not see a hold would grant
+// it again.
 //
 // A transaction that stays open for long, anywhere in the database, keeps the
 // server from reusing the space of old versions of rows.
@@ -53,12 +55,13 @@
 // # Connections
 //
 // Acquires use the pool. Renewals have connections of their own, at most two, made
-// from the pool's configuration, the first by Init: a pool whose connections are
-// all taken delays no renewal, and a release, which tries the pool first, by a
-// moment. Once somebody waits, there is one more, for wake-ups (LISTEN).
+// from the pool's configuration, the first by Init. So if all connections of the
+// pool are taken, renewals are not delayed, and releases, which try the pool first,
+// only for a moment. When somebody waits for a lock, there is one more connection,
+// for wake-ups (LISTEN).
 //
-// Behind PgBouncer in transaction mode all works but wake-ups: the store finds out,
-// and waiters ask from time to time. There, and where the pool is configured so,
+// Behind PgBouncer in transaction mode everything works except wake-ups: the store
+// finds out, and waiters poll. There, and where the pool is configured so,
 // statements are not prepared, which costs the server some 80 µs for each.
 package pglock
 
@@ -71,6 +74,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
 // Traits of every store on PostgreSQL. Where wake-ups turn out not to work, or are
@@ -84,34 +88,35 @@ func Traits() driver.Traits {
 
 // Options change what New does. The zero value is the default.
 type Options struct {
-	// Schema has the locks, and nothing else: 1 to 48 lower-case letters, digits
+	// Schema names the schema that has the locks, and nothing else: 1 to 48 lower-case letters, digits
 	// and underscores, the first no digit. Default: DefaultSchema.
 	Schema string
-	// Poll makes the store do without a connection for wake-ups. Waiters then ask
-	// from time to time.
+	// Poll makes the store do without a connection for wake-ups: waiters poll.
 	Poll bool
-	// Logger gets a line that says whether there are wake-ups, and warnings of a
-	// connection for them that fails. Default: nothing is logged.
+	// Logger gets a line that says whether there are wake-ups, and warnings when the
+	// connection for them fails. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// DefaultSchema has the locks if nothing else is said.
+// DefaultSchema is the default of Options.Schema.
 const DefaultSchema = "holdfast"
 
 // Store is a driver.Store in a schema. Any number of clients may use it.
 type Store struct {
 	schema  string
 	invalid error // of the options: every operation answers with it
-	do      calls
+	do      statements
 	log     *slog.Logger
 
-	pool     *pgxpool.Pool
-	owned    bool // Close closes the pool
-	own      ownPool
-	bare     atomic.Bool // statements are not prepared
-	polls    atomic.Bool // there are no wake-ups
-	listener *listener
-	closing  sync.Once
+	pool  *pgxpool.Pool
+	owned bool                          // Close closes the pool
+	own   func() (*pgxpool.Pool, error) // the store's, made when it is first needed
+	bare  atomic.Bool                   // statements are not prepared
+	polls atomic.Bool                   // there are no wake-ups
+
+	stream  wake.Stream
+	marked  atomic.Pointer[sync.Map] // until when rows are marked as watched, by resource
+	closing sync.Once
 }
 
 var (
@@ -134,12 +139,13 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{schema: o.Schema, do: callsIn(o.Schema), pool: pool, log: o.Logger.With("schema", o.Schema)}
+	s := &Store{schema: o.Schema, do: statementsOf(o.Schema), pool: pool, log: o.Logger.With("schema", o.Schema)}
 	s.invalid = validSchema(o.Schema)
+	s.own = sync.OnceValues(s.ownPool)
 	s.polls.Store(o.Poll)
 	s.bare.Store(!prepares(pool.Config()))
-	s.own.pool = pool
-	s.listener = newListener(s)
+	s.stream.Name, s.stream.Log, s.stream.Open = "the connection for notifications", s.log, s.openStream
+	s.marked.Store(new(sync.Map))
 	return s
 }
 
@@ -154,8 +160,10 @@ func (s *Store) Traits() driver.Traits {
 // Close implements driver.Store.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.listener.stream.Close()
-		s.own.close()
+		s.stream.Close()
+		if own, err := s.own(); err == nil {
+			own.Close() // also if nothing was sent: then it stays closed
+		}
 		if s.owned {
 			s.pool.Close()
 		}

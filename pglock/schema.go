@@ -14,18 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// layout is the version of the schema. It is in the comment of the table, which
-// everybody may read, and which a dump keeps.
-const layout = 2
+// layout is the version of the table and of what functions take and return.
+const layout = 3
 
 const layoutComment = "Locks of Holdfast, layout "
 
 //go:embed sql/*.sql
 var files embed.FS
 
-// Schema returns the SQL that installs a schema of this name, or brings an older
-// one up to date; see Options.Schema. It may be run again, and best as one
-// transaction (psql --single-transaction). Init runs it by itself where the role
+// Schema returns the SQL that installs a schema of this name; see Options.Schema. It
+// may be run again, and best as one transaction (psql --single-transaction). It
+// fails where the schema is of another layout. Init runs it by itself where the role
 // may.
 func Schema(name string) (string, error) {
 	if err := validSchema(name); err != nil {
@@ -46,7 +45,7 @@ func Schema(name string) (string, error) {
 	}
 	// A valid name has nothing that would have to be escaped.
 	return strings.NewReplacer(
-		"{schema}", quoted(name), "{schema_text}", "'"+name+"'", "{channel}", "'"+channel(name)+"'", "{layout}", strconv.Itoa(layout),
+		"{schema}", quoted(name), "{schema_text}", "'"+name+"'", "{channel}", "'"+channel(name)+"'", "{comment}", "'"+layoutComment+strconv.Itoa(layout)+"'",
 		"{never}", strconv.FormatInt(math.MaxInt64, 10),
 	).Replace(b.String()), nil
 }
@@ -66,22 +65,29 @@ func validSchema(name string) error {
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// channel is where releases in the schema are told.
+// channel is where releases in the schema are notified.
 func channel(schema string) string { return "holdfast_" + schema }
 
-// calls are the statements of a schema.
-type calls struct{ acquire, acquireTx, renew, release, watch, list, sweep string }
+// statements are those of a schema: calls of its functions.
+type statements struct{ acquire, acquireTx, renew, release, watch, list, sweep, notify statement }
 
-func callsIn(schema string) calls {
-	call := func(function string, args int) string {
+func statementsOf(schema string) statements {
+	call := func(function string, args int, often bool) statement {
 		marks := make([]string, args)
 		for i := range marks {
 			marks[i] = "$" + strconv.Itoa(i+1)
 		}
-		return "SELECT * FROM " + quoted(schema) + "." + function + "(" + strings.Join(marks, ", ") + ")"
+		return statement{"SELECT * FROM " + quoted(schema) + "." + function + "(" + strings.Join(marks, ", ") + ")", often}
 	}
-	return calls{
-		acquire: call("acquire", 4), acquireTx: call("acquire_tx", 4), renew: call("renew", 7), release: call("release", 6),
-		watch: call("watch", 3), list: call("list", 4), sweep: call("sweep", 2),
+	return statements{
+		acquire: call("acquire", 4, true),
+		// Not prepared: after an error the transaction could not go on with another try.
+		acquireTx: call("acquire_tx", 4, false),
+		renew:     call("change", 8, false),
+		release:   call("change", 8, true),
+		watch:     call("watch", 3, false),
+		list:      call("list", 4, false),
+		sweep:     call("sweep", 2, false),
+		notify:    statement{"SELECT pg_notify($1, '')::text", false},
 	}
 }

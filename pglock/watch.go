@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -13,40 +14,26 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
 const (
+	// markFor is how long a row stays marked as watched, which is how long releases
+	// are notified after the last waiter has gone. A mark is relied on for half that
+	// time, and those of what is still watched are renewed after each markEvery.
+	markFor   = 2 * time.Minute
+	markEvery = 30 * time.Second
 	// openTimeout bounds an opening, and probeTimeout how long the connection may
-	// take to hear what was sent to it, which is told as soon as it is committed.
+	// take to hear what was sent to it.
 	openTimeout  = 10 * time.Second
 	probeTimeout = time.Second
-	// silence is how long the connection may be quiet until it is asked whether it
-	// is there, and pingTimeout how long it may take to say so.
-	silence = 30 * time.Second
 )
 
-// errDeaf: it connected, but is told nothing. What lies between shares sessions
-// among its clients, and will go on so.
+// errDeaf: LISTEN works, and no notification comes. A proxy in between shares
+// sessions among its clients, and will go on so.
 var errDeaf = fmt.Errorf("notifications do not come through: %w", driver.ErrUnsupported)
 
-// listener hears of releases, over a connection that is neither the pool's nor that
-// of renewals.
-type listener struct {
-	s      *Store
-	stream wake.Stream
-	marks  marks
-}
-
-func newListener(s *Store) *listener {
-	l := &listener{s: s}
-	l.stream.Name, l.stream.Log, l.stream.Open = "the connection for notifications", s.log, l.open
-	l.marks.s, l.marks.hub = s, &l.stream.Hub
-	return l
-}
-
-// Watch implements driver.Watcher. A release is told once the connection listens
-// and the row is marked.
+// Watch implements driver.Watcher. It returns when the connection listens and the
+// row is marked: releases are notified from then on.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -54,84 +41,134 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	if s.polls.Load() {
 		return nil, driver.ErrUnsupported
 	}
-	signals, err := s.listener.stream.Watch(ctx, resource)
-	if err == nil {
-		err = s.listener.marks.mark(ctx, resource)
+	signals, err := s.stream.Watch(ctx, resource)
+	if err != nil {
+		return nil, err
 	}
-	return signals, err
+	marked := s.marked.Load()
+	if until, ok := marked.Load(resource); ok && time.Now().Before(until.(time.Time)) {
+		return signals, nil
+	}
+	until := time.Now().Add(markFor / 2)
+	if _, err := ask[mark](ctx, s, s.fromEither, s.do.watch, []string{resource}, markFor.Microseconds(), true); err != nil {
+		return nil, err
+	}
+	// Into the map of before: a server that has failed since may not have the mark.
+	marked.Store(resource, until)
+	return signals, nil
 }
 
-// open returns when the connection hears. With again, what is watched is marked
-// anew: the server may be another one by now, or have lost what was not yet on its
-// disk.
-func (l *listener) open(ctx context.Context, again bool) (follow func() error, err error) {
+// mark is a row of function watch.
+type mark struct{ Resource string }
+
+// renewMarks marks what is watched, over the listener's own connection. Rows that
+// others have locked get no mark now.
+func (s *Store) renewMarks(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	marked, until := new(sync.Map), time.Now().Add(markFor/2)
+	s.marked.Store(marked)
+	marks, err := query[mark](ctx, conn, pgx.QueryExecModeExec, s.do.watch, []any{s.stream.Resources(), markFor.Microseconds(), false})
+	for _, m := range marks {
+		marked.Store(m.Resource, until)
+	}
+	return err
+}
+
+// openStream returns when the connection hears. With again, what is watched is
+// marked anew: the server may be another one by now, or have lost what was not yet
+// on its disk.
+func (s *Store) openStream(ctx context.Context, again bool) (follow func() error, err error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	pooled, err := l.s.fromOwn(opening)
+	pooled, err := s.fromOwn(opening)
 	if err != nil {
-		return nil, l.s.wrap(err)
+		return nil, s.wrap(err)
 	}
 	conn := pooled.Hijack() // so that the store's own pool keeps its size
-	err = l.tune(opening, conn)
+	err = s.listen(opening, conn)
 	if err == nil && again {
-		l.marks.forget()
-		err = l.marks.renew(opening)
+		err = s.renewMarks(opening, conn)
 	}
 	if err != nil {
 		hangUp(conn)
 		if errors.Is(err, errDeaf) {
-			l.s.polls.Store(true)
-			l.s.log.Info("holdfast: waiters poll, for notifications do not come through")
+			s.polls.Store(true)
+			s.log.Info("holdfast: waiters poll, for notifications do not come through")
 		}
-		return nil, l.s.wrap(err)
+		return nil, s.wrap(err)
 	}
 	if !again {
-		l.s.log.Info("holdfast: waiters are woken by notifications")
+		s.log.Info("holdfast: waiters are woken by notifications")
 	}
 	return func() error {
 		defer hangUp(conn)
-		ctx, cancel := context.WithCancel(ctx)
-		var keeping sync.WaitGroup
-		keeping.Go(func() { l.marks.keep(ctx) })
-		defer keeping.Wait()
-		defer cancel()
-		return l.follow(ctx, conn)
+		return s.follow(ctx, conn)
 	}, nil
 }
 
-// tune makes the connection listen, and finds out whether it hears what another one
-// says. Through a proxy that shares sessions, listening seems to work.
-func (l *listener) tune(ctx context.Context, conn *pgx.Conn) error {
+// listen makes the connection listen, and finds out whether it hears what another
+// one sends. Through a proxy that shares sessions, LISTEN seems to work.
+func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	probe := "holdfast_probe_" + strings.ToLower(rand.Text())
-	for _, name := range []string{channel(l.s.schema), probe} {
+	for _, name := range []string{channel(s.schema), probe} {
 		if _, err := conn.Exec(ctx, "LISTEN "+quoted(name), pgx.QueryExecModeExec); err != nil {
 			return err
 		}
 	}
-	err := l.s.askBare(ctx, l.s.fromEither, "SELECT pg_notify($1, '')::text", []any{probe}, func(pgx.Rows) error { return nil })
-	if err != nil {
+	if _, err := ask[struct{ Sent string }](ctx, s, s.fromEither, s.do.notify, probe); err != nil {
 		return err
 	}
 	soon, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	for asked := false; ; {
+	for pinged := false; ; {
 		n, err := conn.WaitForNotification(soon)
 		switch {
 		case err == nil && n.Channel == probe:
-			_, err := conn.Exec(ctx, "UNLISTEN "+quoted(probe), pgx.QueryExecModeExec)
-			return err
+			return nil
 		case err == nil:
 		case !pgconn.Timeout(err) || ctx.Err() != nil:
 			return err
-		case asked:
+		case pinged:
 			return errDeaf
 		default:
-			// It may be cut off rather than deaf. What it was told comes before the answer.
+			// It may be cut off rather than deaf. What it was sent comes before the answer.
 			if err := ping(ctx, conn); err != nil {
 				return err
 			}
-			asked = true
+			pinged = true
 		}
+	}
+}
+
+// follow signals until the connection fails. To renew marks tries it, too.
+func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		quiet, cancel := context.WithTimeout(ctx, markEvery)
+		err := s.signalUntil(quiet, conn)
+		cancel()
+		if ctx.Err() != nil || !pgconn.Timeout(err) {
+			return err
+		}
+		err = s.renewMarks(ctx, conn)
+		var answered *pgconn.PgError
+		if err != nil && !errors.As(err, &answered) {
+			return err
+		}
+		if err != nil {
+			s.log.Warn("holdfast: waiters may have to poll", slog.Any("error", err))
+		}
+	}
+}
+
+// signalUntil signals what is notified until ctx ends, or the connection fails.
+func (s *Store) signalUntil(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		s.stream.Signal(n.Payload)
 	}
 }
 
@@ -139,25 +176,6 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	return conn.Ping(ctx)
-}
-
-// follow signals until the connection fails.
-func (l *listener) follow(ctx context.Context, conn *pgx.Conn) error {
-	for {
-		quiet, cancel := context.WithTimeout(ctx, silence)
-		n, err := conn.WaitForNotification(quiet)
-		cancel()
-		switch {
-		case err == nil:
-			l.stream.Signal(n.Payload)
-		case ctx.Err() != nil || !pgconn.Timeout(err):
-			return err
-		default:
-			if err := ping(ctx, conn); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // hangUp closes the connection, in a moment.

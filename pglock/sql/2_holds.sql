@@ -1,6 +1,6 @@
--- sound says that this is holds that could have been granted, as far as anything
--- is decided by them: the rules are those of package model. What is not sound is
--- neither decided on nor changed.
+-- sound reports whether these are holds that could have been granted, by the rules
+-- of package model, as far as holds decide anything. What is not sound is neither
+-- decided on nor changed.
 CREATE OR REPLACE FUNCTION {schema}.sound(in_holds jsonb) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $fn$
   SELECT CASE WHEN in_holds = '[]' THEN true WHEN jsonb_typeof(in_holds) <> 'array' THEN false ELSE
@@ -20,61 +20,49 @@ LANGUAGE sql IMMUTABLE AS $fn$
     )')) END
 $fn$;
 
--- live: not yet at its end.
-CREATE OR REPLACE FUNCTION {schema}.live(in_hold jsonb, in_clock bigint) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $fn$
-  SELECT in_hold->'end' IS NULL OR in_clock < (in_hold->'end')::bigint
-$fn$;
-
--- blocks: nor at the end of its takeover delay, unless it was released.
-CREATE OR REPLACE FUNCTION {schema}.blocks(in_hold jsonb, in_clock bigint) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $fn$
-  SELECT in_hold->'end' IS NULL OR in_clock < (in_hold->'end')::bigint +
-    CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END
-$fn$;
-
--- matches: the hold is the one that was asked for.
-CREATE OR REPLACE FUNCTION {schema}.matches(in_hold jsonb, in_lock_id text, in_hold_id text, in_token bigint) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $fn$
-  SELECT in_hold->>'lockId' = in_lock_id
-    AND (in_hold_id = '' OR in_hold->>'holdId' = in_hold_id)
-    AND (in_token = 0 OR (in_hold->'token')::bigint = in_token)
-$fn$;
-
 -- clock is the time now, not that of the transaction.
 CREATE OR REPLACE FUNCTION {schema}.clock() RETURNS bigint
 LANGUAGE sql VOLATILE AS $fn$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 $fn$;
 
--- over is when the hold ceases to block; null: never.
+-- live: the hold is not yet at its end.
+CREATE OR REPLACE FUNCTION {schema}.live(in_hold jsonb, in_clock bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT in_hold->'end' IS NULL OR in_clock < (in_hold->'end')::bigint
+$fn$;
+
+-- over is when the hold ceases to block: at its end, or at the end of its takeover
+-- delay unless it was released. Null: never.
 CREATE OR REPLACE FUNCTION {schema}.over(in_hold jsonb) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $fn$
   SELECT (in_hold->'end')::bigint +
     CASE WHEN (in_hold->'released')::boolean THEN 0 ELSE coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000 END
 $fn$;
 
--- whole: no rows may be missing, as they may on a standby, which lags behind, and
--- where row-level security hides some from the role. It is asked each time, for
--- either can come to be while programs run.
-CREATE OR REPLACE FUNCTION {schema}.whole() RETURNS boolean
-LANGUAGE sql STABLE AS $fn$
-  SELECT NOT pg_is_in_recovery() AND NOT row_security_active('{schema}.locks'::regclass)
+-- blocks: the hold is not yet over.
+CREATE OR REPLACE FUNCTION {schema}.blocks(in_hold jsonb, in_clock bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT coalesce(in_clock < {schema}.over(in_hold), true)
 $fn$;
 
--- refuse says why rows may be missing.
-CREATE OR REPLACE FUNCTION {schema}.refuse() RETURNS void
+-- complete fails where rows may be missing: on a standby, which lags behind, and
+-- where row-level security hides some from the role. Every function begins with it,
+-- for either can come to be while programs run.
+CREATE OR REPLACE FUNCTION {schema}.complete() RETURNS boolean
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE read_only_sql_transaction USING MESSAGE = 'a standby does not decide';
+  ELSIF row_security_active('{schema}.locks'::regclass) THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'row-level security applies to the role';
   END IF;
-  RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'row-level security applies to the role';
+  RETURN true;
 END
 $fn$;
 
--- unchanged refuses to go on after a statement that left the row as it was, be it
--- because of a policy, a trigger or a rule: what is not stored is not granted.
+-- unchanged fails after a statement that left the row as it was, because of a
+-- policy, a trigger or a rule: what is not stored is not granted.
 CREATE OR REPLACE FUNCTION {schema}.unchanged(in_resource text) RETURNS void
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN

@@ -1,146 +1,118 @@
--- acquire decides one request. outcome: 1 granted, or found granted; 0 refused,
--- because of the holds that it returns; 2 another transaction has the row locked;
--- -1 the record is damaged; -2 tokens are used up. in_hold is the hold, without
--- what it gets here; a limit of 0 is none, and a TTL below 0 one without an end.
--- Where in_hold says what the limit is, other limits are refused beside it.
---
--- It looks without a lock first, for a refusal writes nothing: to lock a row is a
--- write. What it then sees was so when the statement began to look, and the clock
--- is read after that: a hold that blocks by this clock has blocked at that moment.
--- What would be granted is decided again with the row locked, on what the lock
--- returned, which is its latest state, by a clock read after that. Whatever
--- another statement of this transaction saw decides nothing.
---
--- That goes for the hold that a repeat finds, too. The try that was granted it may
--- have no answer because its commit waits for a synchronous standby; if that wait
--- is given up, the hold is there to be seen, and on no standby. With the row locked
--- this transaction has an ID, and its commit waits in its turn for all before it.
---
--- An insert never decides: the new row is empty, and is looked at as any other.
-CREATE OR REPLACE FUNCTION {schema}.acquire(
-  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
-  OUT outcome int, OUT clock bigint, OUT token bigint, OUT touched bigint, OUT ends bigint, OUT holds jsonb
-) LANGUAGE plpgsql VOLATILE AS $fn$
+-- decide says what an acquire comes to beside these holds. outcome: 1 it can be
+-- granted, or an earlier try was (granted is its hold); 0 it is refused; -1 the holds
+-- are damaged. kept are the holds that still block. A limit of 0 is none. Where
+-- in_hold has a limit, a hold with another limit refuses it.
+CREATE OR REPLACE FUNCTION {schema}.decide(
+  in_holds jsonb, in_hold jsonb, in_limit bigint, in_clock bigint, OUT outcome int, OUT granted jsonb, OUT kept jsonb
+) LANGUAGE plpgsql IMMUTABLE AS $fn$
 DECLARE
-  me      text := in_hold->>'lockId';
-  alone   boolean := in_hold->>'mode' <> 'shared';
-  agreed  jsonb := CASE WHEN alone THEN NULL ELSE in_hold->'limit' END;
-  lasting bigint := in_ttl_ms * 1000 + coalesce((in_hold->'takeoverDelayMs')::bigint, 0) * 1000;
-  h       jsonb;
-  kept    jsonb; -- holds, but for those that block no more
-  others  bigint;
-  barred  boolean;
-  mine    boolean;
-  found_  jsonb; -- the hold of an earlier try
-  due_    bigint;
-  there   boolean;
-  locked  boolean := false;
-  limits  text;
+  h      jsonb;
+  mine   boolean;
+  beside bigint := 0;
 BEGIN
-  IF NOT {schema}.whole() THEN
-    PERFORM {schema}.refuse();
-  END IF;
-  SELECT l.token, l.touched, l.holds INTO token, touched, holds FROM {schema}.locks l WHERE l.resource = in_resource;
-  there := FOUND;
-  LOOP
-    IF there THEN
-      clock := {schema}.clock();
-      kept := holds;
-      others := 0;
-      barred := false;
-      found_ := NULL;
-      IF holds <> '[]' THEN
-        IF NOT {schema}.sound(holds) THEN
-          outcome := -1;
-          RETURN;
-        END IF;
-        holds := holds || '[]'; -- the text itself: else each look at a hold would unpack it
-        kept := holds;
-        FOR i IN REVERSE jsonb_array_length(holds) - 1 .. 0 LOOP
-          h := holds->i;
-          mine := h->>'lockId' = me;
-          IF mine AND h->>'holdId' = in_hold->>'holdId' AND {schema}.live(h, clock) AND (h->'released')::boolean IS NOT TRUE THEN
-            found_ := h;
-            EXIT;
-          END IF;
-          IF NOT {schema}.blocks(h, clock) THEN
-            kept := kept - i;
-          ELSIF mine OR alone OR h->>'mode' = 'exclusive' OR h->'limit' <> agreed THEN
-            barred := true;
-          ELSE
-            others := others + 1;
-          END IF;
-        END LOOP;
-      END IF;
-      IF found_ IS NULL AND (barred OR in_limit > 0 AND others >= in_limit) THEN
-        outcome := 0;
-        RETURN;
-      END IF;
-    END IF;
-    EXIT WHEN locked;
-
-    SELECT l.token, l.touched, l.holds, l.due INTO token, touched, holds, due_
-      FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE SKIP LOCKED;
-    locked := FOUND;
-    IF NOT locked THEN
-      -- There is no such row, or it is locked: for a moment, unless a transaction
-      -- of a user's has it. The caller is to know that soon.
-      limits := current_setting('lock_timeout');
-      BEGIN
-        PERFORM set_config('lock_timeout', '500', true);
-        FOR try IN 1 .. 10 LOOP -- a sweep may delete it in between
-          INSERT INTO {schema}.locks (resource, due)
-            VALUES (in_resource, CASE WHEN in_ttl_ms >= 0 THEN {schema}.clock() + lasting ELSE {never} END) ON CONFLICT DO NOTHING;
-          SELECT l.token, l.touched, l.holds, l.due INTO token, touched, holds, due_
-            FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
-          locked := FOUND;
-          EXIT WHEN locked;
-        END LOOP;
-        IF NOT locked THEN
-          RAISE serialization_failure USING MESSAGE = 'the row is deleted again and again, or no lock of it can be had';
-        END IF;
-        PERFORM set_config('lock_timeout', limits, true);
-      EXCEPTION WHEN lock_not_available THEN
-        outcome := 2;
-        RETURN;
-      END;
-    END IF;
-    there := true;
-  END LOOP;
-
-  IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be given to two
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
-  IF found_ IS NOT NULL THEN
-    outcome := 1;
-    token := (found_->'token')::bigint;
-    ends := (found_->'end')::bigint;
-    holds := NULL;
+  outcome := 1;
+  kept := in_holds;
+  IF in_holds = '[]' THEN
+    RETURN;
+  ELSIF NOT {schema}.sound(in_holds) THEN
+    outcome := -1;
     RETURN;
   END IF;
-  token := greatest(token + 1, clock);
+  in_holds := in_holds || '[]'; -- unpacks it once, not at each look at a hold
+  kept := in_holds;
+  FOR i IN REVERSE jsonb_array_length(in_holds) - 1 .. 0 LOOP
+    h := in_holds->i;
+    mine := h->>'lockId' = in_hold->>'lockId';
+    IF mine AND h->>'holdId' = in_hold->>'holdId' AND {schema}.live(h, in_clock) AND (h->'released')::boolean IS NOT TRUE THEN
+      granted := h;
+      outcome := 1;
+      RETURN;
+    ELSIF NOT {schema}.blocks(h, in_clock) THEN
+      kept := kept - i;
+    ELSIF mine OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive' OR h->'limit' <> in_hold->'limit' THEN
+      outcome := 0;
+    ELSE
+      beside := beside + 1;
+    END IF;
+  END LOOP;
+  IF in_limit > 0 AND beside >= in_limit THEN
+    outcome := 0;
+  END IF;
+END
+$fn$;
+
+-- acquire answers one request. outcome is that of decide, with the holds for a
+-- refusal, or -2: tokens are used up. in_hold is the hold without what it gets here;
+-- a TTL below 0 is one without an end.
+--
+-- It looks without a lock first, for a refusal writes nothing, and to lock a row is
+-- a write. What it then sees was so when the statement began to look, and the clock
+-- is read after that: a hold that blocks by this clock has blocked at that moment.
+-- What would be granted is decided again on the row as its lock returned it, by a
+-- clock read after that.
+--
+-- That goes for the hold that a repeat finds, too. The first try may have no answer
+-- because its commit waits for a synchronous standby; if that wait is given up, the
+-- hold is visible here, and on no standby. With the row locked this transaction has
+-- an ID, and its commit waits for all before it.
+--
+-- An insert never decides: the new row is empty, and is decided on as any other.
+CREATE OR REPLACE FUNCTION {schema}.acquire(
+  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
+  OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
+) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
+DECLARE
+  complete constant boolean := {schema}.complete();
+  r record; -- the row
+  d record; -- what decide says
+  h jsonb;  -- the hold
+BEGIN
+  SELECT l.holds INTO holds FROM {schema}.locks l WHERE l.resource = in_resource;
+  IF FOUND THEN
+    clock := {schema}.clock();
+    d := {schema}.decide(holds, in_hold, in_limit, clock);
+    outcome := d.outcome;
+    IF outcome <= 0 THEN
+      RETURN;
+    END IF;
+  END IF;
+
+  FOR try IN 1 .. 10 LOOP -- a sweep may delete the row in between
+    SELECT * INTO r FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
+    EXIT WHEN FOUND;
+    INSERT INTO {schema}.locks (resource, due) VALUES (in_resource, {never}) ON CONFLICT DO NOTHING;
+  END LOOP;
+  IF r.resource IS NULL THEN
+    RAISE serialization_failure USING MESSAGE = 'the row is deleted again and again, or cannot be locked';
+  END IF;
+  clock := {schema}.clock();
+  d := {schema}.decide(r.holds, in_hold, in_limit, clock);
+  outcome := d.outcome;
+  holds := CASE WHEN outcome = 0 THEN r.holds END;
+  IF outcome <= 0 THEN
+    RETURN;
+  END IF;
+  IF current_setting('synchronous_commit') = 'off' THEN -- a grant must outlive a crash
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  IF d.granted IS NOT NULL THEN
+    token := (d.granted->'token')::bigint;
+    ends := (d.granted->'end')::bigint;
+    RETURN;
+  END IF;
+  token := greatest(r.token + 1, clock);
   IF token > 9007199254740991 THEN
     outcome := -2;
     RETURN;
   END IF;
-  outcome := 1;
-  touched := greatest(touched + 1, clock);
   h := in_hold || jsonb_build_object('token', token, 'created', clock);
   IF in_ttl_ms >= 0 THEN
     ends := clock + in_ttl_ms * 1000;
     h := h || jsonb_build_object('end', ends);
   END IF;
-  holds := NULL;
-  -- Somebody else's row may be due later than this hold is over. One that is locked
-  -- again and again becomes due at once, and stays so until the next sweep: else
-  -- each acquire and each release would change the index.
-  IF due_ < 0 AND -due_ > clock - 60000000 THEN
-    due_ := clock;
-  ELSIF due_ < 0 OR due_ > clock + lasting THEN
-    due_ := CASE WHEN in_ttl_ms >= 0 THEN clock + lasting WHEN due_ < 0 THEN {never} ELSE due_ END;
-  END IF;
   UPDATE {schema}.locks l
-    SET token = acquire.token, touched = acquire.touched, holds = kept || h, due = due_
+    SET token = acquire.token, touched = greatest(l.touched + 1, clock), holds = d.kept || h,
+      due = CASE WHEN l.due < 0 THEN clock ELSE least(l.due, {schema}.over(h)) END
     WHERE l.resource = in_resource;
   IF NOT FOUND THEN
     PERFORM {schema}.unchanged(in_resource);
@@ -148,29 +120,25 @@ BEGIN
 END
 $fn$;
 
--- acquire_tx is acquire in a transaction that goes on afterwards. Whatever is not
--- granted is rolled back: a lock on the row of another's hold would keep that from
--- being renewed until the transaction ends.
+-- acquire_tx is acquire in a transaction that goes on afterwards. outcome 2: another
+-- transaction has the row locked. What is not granted is rolled back: a lock on the
+-- row of another's hold would keep that from being renewed until the transaction
+-- ends.
 --
 -- A transaction whose snapshot is older than the statement locks the row first: if
--- it has changed since, the server gives up (40001), and what was so once decides
+-- it has changed since, the server gives up (40001), and an old state decides
 -- nothing.
 CREATE OR REPLACE FUNCTION {schema}.acquire_tx(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
-  OUT outcome int, OUT clock bigint, OUT token bigint, OUT touched bigint, OUT ends bigint, OUT holds jsonb
-) LANGUAGE plpgsql VOLATILE AS $fn$
-DECLARE
-  limits text := current_setting('lock_timeout');
+  OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
+) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    PERFORM set_config('lock_timeout', '500', true);
     PERFORM FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
-    PERFORM set_config('lock_timeout', limits, true);
   END IF;
-  SELECT a.* INTO outcome, clock, token, touched, ends, holds
-    FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms) a;
+  SELECT a.* INTO outcome, clock, ends, token, holds FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms) a;
   IF outcome <> 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'HF000';
+    RAISE EXCEPTION USING ERRCODE = 'HF000'; -- rolls back; the answer stays
   END IF;
 EXCEPTION
   WHEN lock_not_available THEN

@@ -119,9 +119,9 @@ func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error
 	acquire[pgResourceAt] = resource
 	acquire[pgHoldAt] = strings.ReplaceAll(acquire[pgHoldAt].(string), b.holdID, id)
 	var outcome int
-	var clock, token, touched, ends *int64
+	var clock, ends, token *int64
 	var holds *[]byte
-	if err := b.pool.QueryRow(ctx, b.acquire.sql, acquire...).Scan(&outcome, &clock, &token, &touched, &ends, &holds); err != nil {
+	if err := b.pool.QueryRow(ctx, b.acquire.sql, acquire...).Scan(&outcome, &clock, &ends, &token, &holds); err != nil {
 		return err
 	}
 	if token == nil {
@@ -129,8 +129,7 @@ func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error
 	}
 	release[pgResourceAt], release[pgLockIDAt], release[pgHoldIDAt] = []string{resource}, []string{id}, []string{id}
 	release[pgTokenAt] = []int64{*token}
-	var item int64
-	if err := b.pool.QueryRow(ctx, b.release.sql, release...).Scan(&item, &outcome); err != nil || outcome != 1 {
+	if err := b.pool.QueryRow(ctx, b.release.sql, release...).Scan(&outcome, &clock, &ends); err != nil || outcome != 1 {
 		return fmt.Errorf("the second statement answered %d (%w)", outcome, err)
 	}
 	return nil

@@ -92,43 +92,73 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// An older schema is brought up to date, with the holds that are in it; by a role
-// that may not, it is refused.
-func TestOlderSchema(t *testing.T) {
+// A schema of another layout is refused, by Init and by the SQL of Schema, and stays
+// as it is.
+func TestOtherLayout(t *testing.T) {
+	p := newStore(t, newDatabase(t))
+	ref := ask.Granted(t, p, ask.Request("r", "a"))
+	before := p.text(t, "r")
+	sql, err := pglock.Schema(p.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layout, says := range map[string]string{
+		"2": "made by an older version of Holdfast than this one, which needs 3: use another schema, or stop all programs that use this one and DROP SCHEMA",
+		"4": "made by a newer version of Holdfast than this one, which knows 3: update this program",
+	} {
+		p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout "+layout+"'")
+		mustBeUnusable(t, p.Init(t.Context()), "its layout is "+layout, says)
+		if _, err := p.near.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err == nil || !strings.Contains(err.Error(), "of another layout") {
+			t.Errorf("layout %s: the SQL of Schema: %v", layout, err)
+		}
+	}
+	if after := p.text(t, "r"); after != before {
+		t.Errorf("the row was %s and is %s", before, after)
+	}
+	p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout 3'")
+	if err := p.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release(t, p, true, ref)
+}
+
+// The SQL of Schema may be run again while a transaction, a dump perhaps, reads the
+// table: it takes no lock of it, so that nobody queues behind it.
+func TestSchemaAgainBesideDump(t *testing.T) {
 	d := newDatabase(t)
 	p := newStore(t, d)
-	ref := ask.Granted(t, p, ask.Request("r", "a"))
-	role, as := d.role(t)
-	p.exec(t, "GRANT USAGE ON schema SCHEMA TO "+role)
-	p.exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON SCHEMA.locks TO "+role)
-	older := func() {
-		p.exec(t, "ALTER TABLE SCHEMA.locks DROP COLUMN IF EXISTS watched")
-		p.exec(t, "DROP FUNCTION SCHEMA.watch")
-		p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout 0'")
+	tx := begin(t, d.pool(t), pgx.TxOptions{})
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+p.name+".locks IN SHARE MODE"); err != nil {
+		t.Fatal(err)
 	}
-	older()
-	theirs := pglock.New(as.pool(t), &pglock.Options{Schema: p.name})
-	defer closeStore(t, theirs)
-	mustBeUnusable(t, theirs.Init(t.Context()), "older version", "pglock.Schema")
-	// Many start at once.
-	var all sync.WaitGroup
-	for range 6 {
-		s := pglock.New(d.pool(t), &pglock.Options{Schema: p.name})
-		defer closeStore(t, s)
-		all.Go(func() {
-			if err := s.Init(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	sql, err := pglock.Schema(p.name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	all.Wait()
-	if st := p.held(t, "r"); st.Ref() != ref {
-		t.Errorf("the store has %+v", st)
+	run(t, d.near, sql, pgx.QueryExecModeSimpleProtocol)
+}
+
+// An installation that is left open delays others for a time, and that is all.
+func TestInstallationLeftOpen(t *testing.T) {
+	d := newDatabase(t)
+	name := schema()
+	sql, err := pglock.Schema(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := p.Watch(t.Context(), "r"); err != nil {
-		t.Error(err)
+	tx := begin(t, d.pool(t), pgx.TxOptions{})
+	if _, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
 	}
-	if err := theirs.Init(t.Context()); err != nil {
+	s := pglock.New(d.pool(t), &pglock.Options{Schema: name})
+	defer closeStore(t, s)
+	if err := s.Init(t.Context()); !errors.Is(err, pglock.ErrBusy) {
+		t.Errorf("error %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Init(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -155,7 +185,6 @@ func TestSchemaMadeAtOnce(t *testing.T) {
 func TestSchemaOfOthers(t *testing.T) {
 	d := newDatabase(t)
 	for comment, says := range map[string]string{
-		"'Locks of Holdfast, layout 3'": "newer version",
 		"'Locks of Holdfast, layout x'": "does not say that it is Holdfast's",
 		"'Padlocks'":                    "does not say that it is Holdfast's",
 		"NULL":                          "does not say that it is Holdfast's",

@@ -1,0 +1,139 @@
+package pglock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// chunk is how many requests a statement has at most. Their rows are locked until
+// it commits.
+const chunk = 500
+
+// patience is how often a store waits for a row that others have locked, half a
+// second each time. Many who come and go pass the row on in the order they came in;
+// one transaction that keeps it must not keep a connection of the pool, too.
+const patience = 3
+
+// change is one renewal or release of a batch, and what became of it.
+type change struct {
+	driver.HoldRef
+	ms    int64 // the TTL of a renewal; how much later a release takes effect
+	exact bool
+
+	found bool
+	left  time.Duration
+	err   error
+}
+
+// Renew implements driver.Store: one round trip for each 500, over a connection that
+// is not the caller's.
+func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	changes := make([]change, len(qs))
+	for i, q := range qs {
+		changes[i] = change{HoldRef: q.HoldRef, ms: millis(q.TTL), exact: q.Exact}
+	}
+	if err := s.change(ctx, s.fromOwn, s.do.renew, changes, false); err != nil {
+		return nil, err
+	}
+	results := make([]driver.RenewResult, len(qs))
+	for i, c := range changes {
+		if c.err == nil && !c.found {
+			c.err = fmt.Errorf("hold of %q by lock ID %q: %w", c.Resource, c.LockID, driver.ErrLost)
+		}
+		results[i] = driver.RenewResult{Left: c.left, Err: c.err}
+	}
+	return results, nil
+}
+
+// Release implements driver.Store: one round trip for each 500.
+func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	changes := make([]change, len(qs))
+	for i, q := range qs {
+		changes[i] = change{HoldRef: q.HoldRef, ms: q.After.Milliseconds()}
+	}
+	if err := s.change(ctx, s.fromEither, s.do.release, changes, true); err != nil {
+		return nil, err
+	}
+	results := make([]driver.ReleaseResult, len(qs))
+	for i, c := range changes {
+		results[i] = driver.ReleaseResult{Found: c.found, Err: c.err}
+	}
+	return results, nil
+}
+
+// change sends the changes in chunks. Those whose rows others have locked are sent
+// again, to wait for them: as a rule that is over at once, and most batches have
+// none. If a chunk fails, its changes are unknown; those of other chunks are not.
+//
+// The changes are sorted by resource: batches lock rows in one order.
+func (s *Store) change(ctx context.Context, from source, q statement, changes []change, release bool) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	sorted := make([]*change, len(changes))
+	for i := range changes {
+		changes[i].left = driver.Unknown
+		sorted[i] = &changes[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *change) int { return cmp.Compare(a.Resource, b.Resource) })
+	for some := range slices.Chunk(sorted, chunk) {
+		var err error
+		for range patience {
+			if len(changes) > 1 { // one alone keeps no others waiting
+				if err = s.send(ctx, from, q, some, release, false); err != nil {
+					break
+				}
+				some = slices.DeleteFunc(some, func(c *change) bool { return !errors.Is(c.err, ErrBusy) })
+			}
+			if len(some) == 0 {
+				break
+			}
+			if err = s.send(ctx, from, q, some, release, true); !errors.Is(err, ErrBusy) {
+				break
+			}
+		}
+		if err != nil {
+			for _, c := range some {
+				c.err = err
+			}
+		}
+	}
+	return nil
+}
+
+// send sends one statement for the changes, and notes what became of each.
+func (s *Store) send(ctx context.Context, from source, q statement, changes []*change, release, wait bool) error {
+	n := len(changes)
+	resources, lockIDs, holdIDs := make([]string, n), make([]string, n), make([]string, n)
+	tokens, ms, exact := make([]int64, n), make([]int64, n), make([]bool, n)
+	for i, c := range changes {
+		resources[i], lockIDs[i], holdIDs[i] = c.Resource, c.LockID, c.HoldID.String()
+		tokens[i], ms[i], exact[i] = int64(c.Token), c.ms, c.exact
+	}
+	answer, err := ask[outcome](ctx, s, from, q, resources, lockIDs, holdIDs, tokens, ms, exact, release, wait)
+	if err != nil {
+		return err
+	}
+	if len(answer) != n {
+		return fmt.Errorf("PostgreSQL schema %s: %d answers to %d requests", s.schema, len(answer), n)
+	}
+	for i, c := range changes {
+		c.found, c.err = answer[i].Outcome == done, nil
+		switch answer[i].Outcome {
+		case done:
+			c.left = answer[i].left()
+		case not:
+		case busy:
+			c.err = ErrBusy
+		default:
+			c.err = answer[i].failure(c.Resource)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+-- renewed is the hold after a renewal, which moves the end later only, unless it is
+-- exact. A TTL below 0 is one without an end.
+CREATE OR REPLACE FUNCTION {schema}.renewed(in_hold jsonb, in_ttl_ms bigint, in_exact boolean, in_clock bigint) RETURNS jsonb
+LANGUAGE sql STABLE AS $fn$
+  SELECT jsonb_strip_nulls(in_hold || jsonb_build_object('renewed', in_clock, 'end',
+    CASE WHEN in_ttl_ms < 0 OR NOT in_exact AND in_hold->'end' IS NULL THEN NULL
+      WHEN in_exact THEN in_clock + in_ttl_ms * 1000
+      ELSE greatest((in_hold->'end')::bigint, in_clock + in_ttl_ms * 1000) END))
+$fn$;
+
+-- released is the hold after a release: null, or one that ends later and cannot be
+-- renewed until then.
+CREATE OR REPLACE FUNCTION {schema}.released(in_hold jsonb, in_after_ms bigint, in_clock bigint) RETURNS jsonb
+LANGUAGE sql STABLE AS $fn$
+  SELECT CASE WHEN in_after_ms > 0 AND {schema}.live(in_hold, in_clock) THEN
+    in_hold || jsonb_build_object('released', true, 'end', least((in_hold->'end')::bigint, in_clock + in_after_ms * 1000)) END
+$fn$;
+
+-- change renews or releases holds. outcome: 1 done, 0 there is no such hold, or none
+-- that can be renewed; -1 the record is damaged; 2 another transaction has the row
+-- locked: ask again with in_wait. in_ms are the TTLs of renewals, or how much later
+-- releases take effect.
+--
+-- The items are sorted by resource, so rows are locked in one order, each until the
+-- batch commits, and each decided by a clock read after that. Without in_wait it
+-- waits for none, so that one row cannot hold up the others; with it, a wait is
+-- bounded. All that is asked of a row is done in the order it was asked in, and
+-- written once: many may hold one resource.
+--
+-- A release is notified if the row is watched, and only then: a notification makes
+-- commits wait for one another.
+CREATE OR REPLACE FUNCTION {schema}.change(
+  in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[], in_exact boolean[],
+  in_release boolean, in_wait boolean
+) RETURNS TABLE (outcome int, clock bigint, ends bigint)
+LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
+DECLARE
+  complete constant boolean := {schema}.complete();
+  item    int := 1;
+  name    text;
+  r       record;
+  verdict int;     -- on all items of the row, unless their holds are found
+  hs      jsonb[]; -- the row's holds
+  ids     text[];  -- their lock IDs
+  i       int;
+  changed int;
+BEGIN
+  IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be granted twice
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  WHILE item <= cardinality(in_resources) LOOP
+    name := in_resources[item];
+    IF in_wait THEN
+      SELECT * INTO r FROM {schema}.locks l WHERE l.resource = name FOR UPDATE;
+    ELSE
+      SELECT * INTO r FROM {schema}.locks l WHERE l.resource = name FOR UPDATE SKIP LOCKED;
+    END IF;
+    verdict := 0;
+    hs := '{}';
+    ids := '{}';
+    IF NOT FOUND THEN
+      IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = name) THEN
+        verdict := 2;
+      END IF;
+    ELSIF NOT {schema}.sound(r.holds) THEN
+      verdict := -1;
+    ELSE
+      r.holds := r.holds || '[]'; -- unpacked
+      FOR n IN 1 .. jsonb_array_length(r.holds) LOOP
+        hs[n] := r.holds->(n - 1);
+        ids[n] := hs[n]->>'lockId';
+      END LOOP;
+    END IF;
+    clock := {schema}.clock();
+    changed := 0;
+    WHILE in_resources[item] = name LOOP
+      outcome := verdict;
+      ends := NULL; -- never
+      i := array_position(ids, in_lock_ids[item]);
+      WHILE (in_hold_ids[item] NOT IN ('', hs[i]->>'holdId')) OR in_tokens[item] NOT IN (0, (hs[i]->'token')::bigint) LOOP
+        i := array_position(ids, in_lock_ids[item], i + 1);
+      END LOOP;
+      IF i IS NOT NULL AND (in_release OR {schema}.live(hs[i], clock) AND (hs[i]->'released')::boolean IS NOT TRUE) THEN
+        outcome := 1;
+        changed := changed + 1;
+        IF in_release THEN
+          hs[i] := {schema}.released(hs[i], in_ms[item], clock);
+        ELSE
+          hs[i] := {schema}.renewed(hs[i], in_ms[item], in_exact[item], clock);
+        END IF;
+        IF hs[i] IS NULL THEN
+          ids[i] := NULL;
+        END IF;
+        ends := (hs[i]->'end')::bigint;
+        r.due := least(r.due, {schema}.over(hs[i])); -- an end may have come nearer
+      END IF;
+      item := item + 1;
+      RETURN NEXT;
+    END LOOP;
+    IF changed > 0 THEN
+      hs := array_remove(hs, NULL);
+      IF hs = '{}' AND r.due > clock THEN -- else the next sweep looks at the row anyway
+        r.due := -clock;
+      END IF;
+      UPDATE {schema}.locks l
+        SET holds = to_jsonb(hs), touched = greatest(l.touched + 1, change.clock) + changed - 1, due = r.due
+        WHERE l.resource = name;
+      IF NOT FOUND THEN
+        PERFORM {schema}.unchanged(name);
+      END IF;
+      IF in_release AND r.watched > clock THEN
+        PERFORM pg_notify({channel}, name);
+      END IF;
+    END IF;
+  END LOOP;
+END
+$fn$;

@@ -1,0 +1,20 @@
+-- list returns the resources that have holds, in order, with the time: one of them,
+-- or those after in_after, in_rows at most. in_lock_id chooses those where it may
+-- have a hold; '' chooses all.
+CREATE OR REPLACE FUNCTION {schema}.list(in_resource text, in_lock_id text, in_after text, in_rows int)
+RETURNS TABLE (resource text, clock bigint, holds jsonb)
+LANGUAGE plpgsql VOLATILE AS $fn$
+DECLARE
+  complete constant boolean := {schema}.complete();
+BEGIN
+  IF in_resource <> '' THEN
+    RETURN QUERY SELECT l.resource, {schema}.clock(), l.holds FROM {schema}.locks l
+      WHERE l.resource = in_resource AND l.holds <> '[]';
+    RETURN;
+  END IF;
+  RETURN QUERY SELECT l.resource, {schema}.clock(), l.holds FROM {schema}.locks l
+    WHERE l.resource > in_after AND l.holds <> '[]'
+      AND (in_lock_id = '' OR l.holds @> jsonb_build_array(jsonb_build_object('lockId', in_lock_id)))
+    ORDER BY l.resource LIMIT in_rows;
+END
+$fn$;

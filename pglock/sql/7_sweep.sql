@@ -1,0 +1,66 @@
+-- sweep drops the holds that block no more, and deletes the rows that have had none
+-- for in_idle microseconds and whose last token lies as far back: a row made anew
+-- has a larger one. It goes on until it has changed in_most rows; more says that
+-- there are others. It leaves rows that are locked, and what is damaged.
+--
+-- Column due says which rows to look at. At 0 or above it is when a hold may be
+-- over, or an earlier time. Below 0, nobody has held the resource since -due, or a
+-- later time. A function that makes a hold keeps it so. One that ends a hold need
+-- not: a sweep finds the row, once, and sets it right. So a sweep costs by what was
+-- locked since the last one and by what it has to do, not by what is there.
+CREATE OR REPLACE FUNCTION {schema}.sweep(
+  in_idle bigint, in_most int, OUT dropped bigint, OUT deleted bigint, OUT more boolean
+) LANGUAGE plpgsql VOLATILE
+-- However little the server knows of the table yet.
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $fn$
+DECLARE
+  complete constant boolean := {schema}.complete();
+  name  text;
+  r     record;
+  kept  jsonb;
+  gone  int;
+  clock bigint := {schema}.clock();
+  left_ int := in_most;
+  due_  bigint;
+BEGIN
+  dropped := 0;
+  deleted := 0;
+  more := false;
+  FOR name IN
+    (SELECT l.resource FROM {schema}.locks l WHERE l.due BETWEEN 0 AND clock ORDER BY l.due)
+    UNION ALL
+    (SELECT l.resource FROM {schema}.locks l WHERE l.due BETWEEN in_idle - clock AND -1 AND l.watched <= clock ORDER BY l.due)
+  LOOP
+    more := left_ = 0;
+    EXIT WHEN more;
+    SELECT * INTO r FROM {schema}.locks l WHERE l.resource = name FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND OR NOT {schema}.sound(r.holds);
+    clock := {schema}.clock();
+    SELECT coalesce(jsonb_agg(h), '[]'), coalesce(min({schema}.over(h)), {never}) INTO kept, due_
+      FROM jsonb_array_elements(r.holds) h WHERE {schema}.blocks(h, clock);
+    gone := jsonb_array_length(r.holds) - jsonb_array_length(kept);
+    IF gone > 0 THEN
+      r.touched := greatest(r.touched + 1, clock);
+    END IF;
+    IF kept = '[]' THEN
+      due_ := -greatest(r.touched, r.token);
+    END IF;
+    IF r.holds = '[]' AND greatest(r.touched, r.token) <= clock - in_idle AND r.watched <= clock THEN
+      DELETE FROM {schema}.locks l WHERE l.resource = name;
+      deleted := deleted + 1;
+    ELSIF gone > 0 OR due_ <> r.due THEN
+      UPDATE {schema}.locks l SET holds = kept, touched = r.touched, due = due_ WHERE l.resource = name;
+    ELSE
+      CONTINUE;
+    END IF;
+    IF NOT FOUND THEN
+      PERFORM {schema}.unchanged(name);
+    END IF;
+    left_ := left_ - 1;
+    dropped := dropped + gone;
+    IF gone > 0 AND r.watched > clock THEN
+      PERFORM pg_notify({channel}, name);
+    END IF;
+  END LOOP;
+END
+$fn$;

@@ -1,2 +1,0 @@
--- What Init looks for.
-COMMENT ON TABLE {schema}.locks IS 'Locks of Holdfast, layout {layout}';
