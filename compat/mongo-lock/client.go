@@ -21,18 +21,18 @@ type Client struct {
 	ready atomic.Bool // the indexes were found in place
 }
 
-// NewClient returns a Client of the collection. Nothing is sent: the first use
-// makes the indexes that are missing, and fails if the unique one cannot be had.
-// Whatever concerns the collection was opened with, the server acknowledges what
-// is written when the majority has it.
+// NewClient returns a Client of the collection. It sends nothing: the first use makes
+// the indexes that are missing, and fails if it cannot make the unique one. The server
+// acknowledges writes when the majority has them, whatever concerns the collection was
+// opened with.
 func NewClient(collection *mongo.Collection) *Client {
-	// Nobody waits here, so there is nothing to be woken by.
+	// Nobody waits here, so wake-ups would be of no use.
 	return &Client{store: mongolock.New(collection, &mongolock.Options{Poll: true})}
 }
 
-// CreateIndexes makes the indexes that are missing. An error that wraps
-// driver.ErrUnusable says what is in the way of the one on resource, without which
-// nothing can be locked.
+// CreateIndexes makes the indexes that are missing. Nothing can be locked without the
+// one on resource: if it cannot be made, the error wraps driver.ErrUnusable and says
+// why.
 func (c *Client) CreateIndexes(ctx context.Context) error {
 	if err := c.init(ctx); err != nil {
 		return wrap("create indexes", "", err)
@@ -48,8 +48,8 @@ func (c *Client) init(ctx context.Context) error {
 	return err
 }
 
-// check makes sure that the ctx is alive and, once, that the indexes are there.
-// To look twice at once does no harm; what failed is tried again by the next use.
+// check makes sure that the ctx is alive and, once, that the indexes are there. Two
+// checks at the same time do no harm. After a failure the next use checks again.
 func (c *Client) check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || c.ready.Load() {
 		return err
@@ -58,10 +58,9 @@ func (c *Client) check(ctx context.Context) error {
 }
 
 // XLock locks the resource exclusively for the lockId. It does not wait:
-// ErrAlreadyLocked says that there is a lock, be it of the same lockId. After
-// another error, which may come from a connection that failed, a lock that was
-// granted unheard is given back, which is tried again for five seconds; to be
-// sure, Unlock the lockId.
+// ErrAlreadyLocked says that there is a lock, maybe of the same lockId. After another
+// error the server may have granted a lock that nobody heard of. XLock releases it,
+// and retries that for five seconds; to be sure, Unlock the lockId.
 func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
 }
@@ -114,9 +113,9 @@ const (
 	pause    = 10 * time.Millisecond
 )
 
-// giveBack releases what may have been granted unheard, or it would be in the way
-// of everybody, the caller's next try included. The hold ID is that of this try
-// alone: nothing else is released, however often it is asked for.
+// giveBack releases a lock that may have been granted although no answer came. It
+// would block everybody, the caller's next try too. The hold ID names this try alone,
+// so that repeats release nothing else.
 func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

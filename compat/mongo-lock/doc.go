@@ -1,16 +1,16 @@
 // Package lock stands in for the Go package mongo-lock. A program that uses that
-// one gets distributed locks by Holdfast when it changes the import:
+// package gets distributed locks by Holdfast when it changes the import:
 //
 //	import lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 //
-// The collection comes from go.mongodb.org/mongo-driver/v2. Its documents are the
+// The collection is one of go.mongodb.org/mongo-driver/v2. Its documents are the
 // same: programs with either package, and with Holdfast's own Client on package
 // mongolock, exclude one another on one collection, so they can be replaced one
-// by one. As long as old ones run, their clocks decide for them, and somebody
-// must purge regularly, for they let expired locks block, but for an exclusive one
-// that is in the way of another.
+// by one. As long as old programs run, their clocks decide for them, and somebody
+// must purge regularly: expired locks block old programs, except that an expired
+// exclusive lock does not block another exclusive one.
 //
-// What was promised is kept:
+// These promises are kept:
 //
 //	XLock, SLock   ErrAlreadyLocked also if the same lockId has the lock
 //	SLock          maxConcurrent: negative is no limit, 0 is never
@@ -26,7 +26,7 @@
 //	errors         ErrAlreadyLocked and ErrLockNotFound are returned as they are
 //	goroutines     there are none, and nothing needs to be closed
 //
-// What was wrong is not:
+// These defects are fixed:
 //
 //	mongo-lock                                        this package
 //	----------                                        ------------
@@ -51,14 +51,14 @@
 //	Unlock and Renew with an empty lockId take all    an empty lockId or resource is refused
 //	locks there are
 //	without the unique index two can hold a lock      the first use makes the index, or fails and
-//	                                                  says how to mend it
-//	a lock whose grant was not heard of stays         XLock and SLock give it back
+//	                                                  says how to fix it
+//	a lock whose grant got lost on its way stays      XLock and SLock release it
 //
-// Names are 1 to 1024 bytes of UTF-8 without NUL, and so are owner, host and
-// comment, which may be empty. A TTL is at most 100 years. Whatever else is asked
-// for is an error that wraps driver.ErrInvalid, and nothing is sent.
+// Names are 1 to 1024 bytes of UTF-8 without NUL. So are owner, host and comment,
+// which may also be empty. A TTL is at most 100 years. Other values are an error that
+// wraps driver.ErrInvalid, and nothing is sent.
 //
-// Whole seconds, no waiting, no word of a lost lock and no fencing: that is in the
-// nature of these functions. Package holdfast has what is missing, on the same
+// These functions have TTLs in whole seconds, cannot wait, do not tell that a lock was
+// lost, and know no fencing. Package holdfast has what they lack, on the same
 // collection.
 package lock

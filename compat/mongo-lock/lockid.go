@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// leftToRenew is what a lock must have left to be renewed: whoever purges what
-	// has expired, by whatever clock, is not met.
+	// leftToRenew is what a lock must have left to be renewed, so that a renewal does
+	// not meet a purge that goes by another clock.
 	leftToRenew = time.Second
 	// shortest is the shortest TTL there is.
 	shortest = time.Millisecond
@@ -22,9 +22,9 @@ const (
 	batch = 500
 )
 
-// Status returns the locks that the filter chooses, the newest first, those that
-// have expired and are still there included. It is not a snapshot of the
-// collection: each document is read in its turn.
+// Status returns the locks that the filter chooses, the newest first. They include
+// expired locks that are still there. It is not a snapshot of the collection: each
+// document is read in its turn.
 func (c *Client) Status(ctx context.Context, f Filter) ([]LockStatus, error) {
 	statuses := []LockStatus{}
 	err := f.validate()
@@ -77,13 +77,13 @@ func (c *Client) Unlock(ctx context.Context, lockId string) ([]LockStatus, error
 	return unlocked, err
 }
 
-// Renew sets the TTL of all locks of the lockId, in seconds from now on, be it
-// less than they have left. A TTL of 0 ends them. It returns them with their new
-// TTL, the newest first, but for those that were unlocked meanwhile.
+// Renew sets the TTL of all locks of the lockId, in seconds from now on, even if that
+// is less than they have left. A TTL of 0 ends them. Renew returns them with their new
+// TTL, the newest first, without those that were unlocked meanwhile.
 //
-// ErrLockNotFound says that there are none, or that one has less than a second
-// left, in which case none is renewed, or was lost on the way. After any error
-// the caller should unlock the lockId, for some locks may not have been renewed.
+// ErrLockNotFound says that there are none, that one has less than a second left, in
+// which case none is renewed, or that one was lost meanwhile. After any error the
+// caller should unlock the lockId, because some locks may not have been renewed.
 func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStatus, error) {
 	statuses := []LockStatus{}
 	d, err := seconds(ttl)
@@ -148,8 +148,8 @@ func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Dura
 }
 
 // renewOfOthers renews those of the holds that an old client has renewed since they
-// were listed, and so made its own: they are whatever the lock ID has there now. It
-// asks once, as of all that has no hold ID.
+// were listed, and so made its own: whichever hold the lock ID has there now. It asks
+// once, as for every hold without an ID.
 func (c *Client) renewOfOthers(
 	ctx context.Context, lockID string, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef,
 ) error {
@@ -192,13 +192,13 @@ func (c *Client) list(ctx context.Context, f driver.Filter) (holds []driver.Stat
 	return holds, nil
 }
 
-// release releases holds one after the other and returns those that were there.
-// It takes what was listed and no other, by hold ID and token. A lock of an old
-// client has neither: it is whatever the lock ID has on the resource, and asked for
-// once.
+// release releases holds one after the other and returns those that were there. It
+// releases the holds that were listed and no other, by hold ID and token. A lock of an
+// old client has neither: release then asks once for whichever hold the lock ID has on
+// the resource.
 //
 // An old client that has renewed a lock since it was listed has made it its own.
-// renewed says that such a lock is meant, too.
+// renewed includes such locks.
 func (c *Client) release(ctx context.Context, holds []driver.Status, renewed bool) ([]LockStatus, error) {
 	released := []LockStatus{}
 	for _, s := range holds {

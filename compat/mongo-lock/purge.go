@@ -10,12 +10,12 @@ import (
 
 // Purger unlocks what has expired.
 type Purger interface {
-	// Purge unlocks all locks of every lockId of which one has expired, be the
-	// others live or not, and returns them, the newest first, each as it was
-	// before. After an error it returns what was unlocked until then.
+	// Purge unlocks all locks, live ones too, of every lockId that has an expired
+	// lock. It returns them, the newest first, each as it was before. After an error
+	// it returns those that were unlocked until then.
 	//
-	// Locks of this package that have expired block nobody, purged or not. Those
-	// of mongo-lock do block other programs with mongo-lock.
+	// Expired locks never block this package, purged or not. They do block programs
+	// with mongo-lock.
 	Purge(ctx context.Context) ([]LockStatus, error)
 }
 
@@ -51,10 +51,10 @@ func (p *purger) Purge(ctx context.Context) ([]LockStatus, error) {
 	return purged, err
 }
 
-// purge looks again, for much may have happened since a lock of the lock ID was
-// seen expired: it was locked anew, or swept. What blocks although its end is past
-// is in its takeover delay, and has not expired for anybody. What it then
-// takes is what it saw; a hold that is granted later has another hold ID.
+// purge looks again, because the expired lock of the lock ID may have been swept since,
+// or locked again. A hold that still blocks after its end is in its takeover delay, and
+// has not expired. purge releases the holds that it saw: one that is granted later has
+// another hold ID.
 func (c *Client) purge(ctx context.Context, lockID string) ([]LockStatus, error) {
 	holds, err := c.holds(ctx, lockID)
 	if err != nil {

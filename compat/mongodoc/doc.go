@@ -1,6 +1,6 @@
-// Package mongodoc keeps locks in MongoDB collections that programs without
-// Holdfast lock in already, in documents of their layout, so that old and new
-// programs exclude one another on one collection. There are three layouts:
+// Package mongodoc keeps locks in MongoDB collections in which programs without
+// Holdfast already lock. It uses the layout of their documents, so that old and new
+// programs exclude one another. There are three layouts:
 //
 //	constructor  document                                             held
 //	NewTTL       {_id: name, lockedAt: date}                          while the document exists
@@ -17,42 +17,42 @@
 //	a release of Holdfast's   deletes the document    sets locked to false   makes it expired
 //	Sweep deletes             what has expired        nothing                what is idle
 //
-// An import of this package lets the URLs of package mongolock name a layout:
+// If a program imports this package, the URLs of package mongolock may name a layout:
 //
 //	mongodb://db1,db2,db3/app?collection=locks&layout=flag&timeout=30s
 //
 // layout is ttl, flag or value; the first two take the timeout. Init refuses a
 // collection whose documents or indexes are those of another layout.
 //
-// All three have exclusive locks alone, with all else that a Client does, takeover
-// delays among it. There are no wake-ups: who waits asks from time to time.
+// The layouts have no shared locks. All other features of a Client work, takeover
+// delays too. There are no wake-ups: waiters ask from time to time.
 //
-// All is decided by the server, on its clock, in one statement on one document.
-// Writes are acknowledged by the majority and journaled, reads go to the primary,
-// whatever the collection was opened with. MongoDB 4.4 is needed. A sharded
-// collection must be sharded by _id; keep the clocks of the routers together.
+// The server decides everything, by its clock, with one statement on one document.
+// Writes are acknowledged by the majority and journaled, and reads go to the primary,
+// however the collection was opened. MongoDB 4.4 is needed. A sharded collection must
+// be sharded by _id; keep the clocks of the routers together.
 //
-// What Holdfast adds to a document is in one field more, holdfast, which old
-// programs leave alone. Ends are exact to the millisecond in all layouts: what
-// they have of time, Holdfast writes so that the sum is the end. A hold without an
-// end is one until the year 9999 for old programs.
+// Holdfast adds one field to a document, holdfast, which old programs leave alone.
+// Ends are exact to the millisecond in all layouts: Holdfast writes the fields so that
+// their sum is the end. To old programs, a hold without an end is one until the year
+// 9999.
 //
 // # Beside old programs
 //
 // An old program finds a resource held for as long as Holdfast holds it, and the
-// other way round, as far as the old program goes by the server's clock: NewFlag's
-// judge by their own. Those of NewTTL are also held up by what has expired, until
-// the server removes it, once a minute, or Sweep does.
+// other way round. That is true as far as the old program uses the server's clock:
+// those of NewFlag use their own. Expired locks also block old programs of NewTTL,
+// until the server removes them, once a minute, or Sweep does.
 //
-// A hold whose fields an old program has written is a new hold, of that program:
-// it has no hold ID and no token, and whoever held the resource before, be it under
-// the same lock ID, learns with the next renewal that his hold is lost. Nothing
-// that Holdfast does for a hold of its own touches it. ForceRelease, ReleaseID and
-// RenewID do, as they do for others.
+// If an old program writes the fields of a hold, that is a new hold of the old
+// program. It has no hold ID and no token. The former holder learns with its next
+// renewal that its hold is lost, also if the lock ID is the same. The new hold is not
+// changed by requests about Holdfast's own holds. ForceRelease, ReleaseID and RenewID
+// change it, as they change others.
 //
-// What Holdfast cannot mend in old programs: those of NewTTL and NewFlag release
-// and extend by name alone, and so may end or take a hold that is not theirs, if
-// they come too late. Those of NewValue do it to a hold of the same value.
+// Holdfast cannot fix two defects of old programs. Those of NewTTL and NewFlag
+// release and extend by name alone: if they are late, they end or take a hold that is
+// not theirs. Those of NewValue do that to a hold of the same value.
 //
 // # Fencing
 //

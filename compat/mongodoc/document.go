@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// seen are the fields of a document that are read.
+// seen are the fields of a document that the store reads.
 func (l *layout) seen() bson.D {
 	fields := obj("_id", 1, added, 1, mongokit.NowField, "$$NOW")
 	for _, field := range l.fields {
@@ -21,8 +21,8 @@ func (l *layout) seen() bson.D {
 	return fields
 }
 
-// decode understands a document, or says driver.ErrDamaged. Only what decides must
-// be as it should: a wrong owner or date of creation is left out.
+// decode reads a document. If a field is wrong that decides something, the error is
+// driver.ErrDamaged. A wrong owner or date of creation is left out.
 func (s *Store) decode(st *statements, raw bson.Raw) (f mongokit.Found) {
 	f.Record.Resource, _ = mongokit.Text(raw.Lookup("_id"))
 	if f.Now, f.Err = s.coll.Now(raw); f.Err != nil {
@@ -71,7 +71,7 @@ func (l *layout) decode(raw bson.Raw, r *model.Record) error {
 	return nil
 }
 
-// own: Holdfast wrote what the layout shows.
+// own reports whether Holdfast wrote the fields of the layout.
 func (l *layout) own(raw, ours bson.Raw) bool {
 	shown, err := mongokit.Object(ours.Lookup("shown"))
 	if err != nil || shown == nil {
@@ -85,7 +85,7 @@ func (l *layout) own(raw, ours bson.Raw) bool {
 	return true
 }
 
-// same is the server's $eq of values that a layout can have.
+// same is the server's $eq for the values that a layout has.
 func same(a, b bson.RawValue) bool {
 	if mongokit.Absent(a) || mongokit.Absent(b) {
 		return mongokit.Absent(a) && mongokit.Absent(b)
@@ -98,7 +98,7 @@ func same(a, b bson.RawValue) bool {
 	return a.Equal(b)
 }
 
-// ownHold understands what Holdfast wrote of a hold.
+// ownHold reads the fields that Holdfast wrote about a hold.
 func ownHold(ours bson.Raw, h *model.Hold) (err error) {
 	if h.LockID, err = mongokit.Text(ours.Lookup("lockId")); err != nil || h.LockID == "" {
 		return errors.New("its lockId is no name")

@@ -16,18 +16,18 @@ import (
 
 // FlagOptions change what NewFlag does. The zero value is the default.
 type FlagOptions struct {
-	// Timeout is the age of lockedAt from which on old programs take a resource
-	// that is locked: whole milliseconds, at most 2^31-1 s. It must be the same in
-	// all of them. Default: DefaultTimeout.
+	// Timeout is the age of lockedAt at which old programs take a resource that is
+	// locked: whole milliseconds, at most 2^31-1 s. It must be the same in all of
+	// them. Default: DefaultTimeout.
 	Timeout time.Duration
 }
 
 // NewFlag keeps locks as documents {_id: name, locked: bool, lockedAt: date}: the
 // resource is held while locked is true and lockedAt not older than the timeout.
-// Old programs want the document to be there, so none is ever deleted; that of a
-// new resource is made with its first hold. It sends nothing; the Client that gets
-// the store calls Init before its first request. Close does not disconnect the
-// collection's client.
+// Old programs need the document, so the store never deletes one; the first hold of
+// a new resource creates it. NewFlag sends nothing: the Client that gets the store
+// calls Init before its first request. Close does not disconnect the collection's
+// client.
 func NewFlag(coll *mongo.Collection, opts *FlagOptions) *Store {
 	var o FlagOptions
 	if opts != nil {
@@ -46,7 +46,7 @@ func (o FlagOptions) prepare(context.Context, *mongokit.Collection, []mongokit.I
 	return flagLayout(o.Timeout), nil
 }
 
-// maxTimeout is what a TTL index can have.
+// maxTimeout is the longest that a TTL index can have.
 const maxTimeout = (1<<31 - 1) * time.Second
 
 func validTimeout(d, unit time.Duration) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Init implements driver.Initializer. It looks at the indexes of the collection,
-// and makes the TTL index if it is to.
+// Init implements driver.Initializer. It checks the indexes of the collection, and
+// makes the TTL index if TTLOptions.MakeIndex says so.
 func (s *Store) Init(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *Store) ensureLayout(ctx context.Context) error {
 	}
 }
 
-// has: the layout has the field, or Holdfast's own has it.
+// has reports whether the layout has the field, or Holdfast's own field has it.
 func (l *layout) has(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return name == added || slices.Contains(l.fields, name)

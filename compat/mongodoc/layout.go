@@ -26,15 +26,15 @@ import (
 //	  released:      true after a release with a delay
 //	}
 //
-// Old programs are shown that the resource is held until the hold no longer
-// blocks: its end, and the takeover delay unless it was released. Where the
-// fields of the layout are not those in shown, an old program wrote them since.
-// They are then all that is known of its hold, but for the token of the last one
-// of Holdfast's, whatever else is left in this field.
+// The fields of the layout show old programs that the resource is held until the hold
+// no longer blocks: its end plus the takeover delay, unless it was released. If they
+// differ from those in shown, an old program wrote them since. Then they are all that
+// is known about its hold, but for the token of Holdfast's last one, whatever is left
+// in this field.
 const added = "holdfast"
 
-// OldLockID is the lock ID of what an old program holds in a layout that has no
-// place for one. No hold of Holdfast's can have it there.
+// OldLockID is the lock ID of the holds of old programs in a layout that has no field
+// for one. Holdfast's own holds cannot have it there.
 const OldLockID = "old program"
 
 // shown is a field of the layout as Holdfast last wrote it.
@@ -45,12 +45,13 @@ type layout struct {
 	fields []string
 	// lockID is the field that has the lock ID, if the layout has one.
 	lockID string
-	// insertsMarked: a document without the fields of the layout is a hold, so
-	// that a statement must know whether it is making the document.
+	// insertsMarked says that a document without the fields of the layout is a hold,
+	// so that a statement must know whether it creates the document.
 	insertsMarked bool
-	// removes: a release deletes the document.
+	// removes says that a release deletes the document.
 	removes bool
-	// keeps: no document is ever deleted, for old programs do not make them.
+	// keeps says that no document is ever deleted, because old programs do not create
+	// them.
 	keeps bool
 
 	// Expressions on a document: whether its fields are sound, whether they show
@@ -86,7 +87,7 @@ var (
 	lastDate  = bson.NewDateTimeFromTime(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
 )
 
-// dateOf reads a date; where there is none, is is false.
+// dateOf reads a date; is is false if there is none.
 func dateOf(doc bson.Raw, field string) (t model.Time, is bool, err error) {
 	v := doc.Lookup(field)
 	if mongokit.Absent(v) {

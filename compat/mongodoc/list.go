@@ -11,10 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// List implements driver.Store. The holds come by a cursor. By resource they are
-// found by the index on _id; all else that a filter has is looked for in all
-// documents, by the server as far as it does not depend on the time. A damaged
-// document makes its error the last that is yielded.
+// List implements driver.Store. It reads holds with a cursor. The query for a
+// resource uses the index on _id; for all else that a filter has, the server looks
+// through all documents. List yields the error of a damaged document last.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		st, err := s.begin(ctx)
@@ -44,8 +43,8 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// query finds all documents with holds that the filter may choose. What has no
-// text for a name is no resource.
+// query matches all documents with holds that the filter may choose. A document whose
+// _id is no text is no resource.
 func (st *statements) query(f driver.Filter) bson.D {
 	q := named(f.Resource)
 	if f.Resource == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What the server is to understand of a document must be sound, or it changes
-// nothing. These expressions say of fields what decode says of them.
+// The server changes a document only if the fields that it uses are sound. These
+// expressions accept the same fields as decode.
 
 func missing(field any) bson.D { return eq(orElse(field, nil), nil) }
 
@@ -21,8 +21,7 @@ func boolOrNone(field any) bson.D {
 	return or(missing(field), eq(field, false), eq(field, true))
 }
 
-// Values of all types have one order on the server, so that bounds say what type a
-// value is of.
+// The server orders values of different types, so bounds tell the type of a value.
 var (
 	leastObject = obj("$literal", bson.D{})
 	leastArray  = obj("$literal", bson.A{})
@@ -42,13 +41,13 @@ func wholeOrNone(field any, least, most int64) bson.D {
 }
 
 var (
-	// addedSound is about what is known of a resource, be it held or not.
+	// addedSound is about the fields of a resource, held or not.
 	addedSound = and(
 		or(missing("$"+added), and(gte("$"+added, leastObject), lt("$"+added, leastArray))),
 		wholeOrNone(ours("token"), 0, driver.MaxToken),
 		wholeOrNone(ours("touched"), math.MinInt64, math.MaxInt64),
 	)
-	// holdSound is about a hold that Holdfast wrote, its names apart.
+	// holdSound is about a hold that Holdfast wrote, except for its names.
 	holdSound = and(
 		dateOrNone(ours("end")),
 		wholeOrNone(ours("takeoverDelay"), 0, driver.MaxTTL.Milliseconds()),

@@ -10,11 +10,11 @@ import (
 
 // statements are updates of one document by a pipeline each, see package mongokit:
 //
-//  1. the server's clock and what is asked for are put into a field, mongokit.Scratch;
-//  2. so is the hold that the document shows, be it an old program's. A document
-//     that cannot be understood makes the update fail, or is not sound;
-//  3. it is decided what is to change. Nothing is, if the document is not sound;
-//  4. the fields of the layout and Holdfast's own are set, or stay what they were.
+//  1. it sets a field, mongokit.Scratch, to the server's clock and the request;
+//  2. it adds the hold that the document shows, also one of an old program. If it
+//     cannot understand the document, the update fails, or the document is not sound;
+//  3. it decides what changes. Nothing does if the document is not sound;
+//  4. it sets the fields of the layout and Holdfast's own, or keeps them.
 type statements struct {
 	*layout
 	acquire, renew, release, prune mongokit.Statement
@@ -31,11 +31,11 @@ func newStatements(l *layout) *statements {
 	}
 }
 
-// ours is a field of what Holdfast added to the document.
+// ours names a field that Holdfast added to the document.
 func ours(field string) string { return "$" + added + "." + field }
 
-// fresh is whether the statement makes the document. It does if the marker is
-// there, which the filter of an upsert leaves in new documents alone.
+// fresh says that the statement creates the document: the marker is there, which the
+// filter of an upsert leaves in new documents only.
 var fresh = eq(op("$type", "$"+mongokit.Scratch), "null")
 
 // hold is stage 2. own says that Holdfast wrote what the layout shows.
@@ -75,19 +75,19 @@ func (l *layout) hold() mongo.Pipeline {
 	}
 }
 
-// expired: the hold no longer blocks.
+// expired says that the hold no longer blocks.
 var expired = and(ne(tmp("until"), nil), lte(tmp("until"), tmp("now")))
 
-// repeated: the hold that is asked for is there and live.
+// repeated says that the requested hold is there and live.
 var repeated = and(
 	tmp("sound"), tmp("held"), eq(tmp("holdId"), ask("hold.holdId")), eq(tmp("lockId"), ask("hold.lockId")),
 	tmp("live"), not(tmp("released")),
 )
 
-// grant are the stages of an acquire. It is refused by whatever blocks, the
-// asker's own hold too: a repeat finds that in the document and is granted what it
-// has. It writes touched, though: the first attempt may have had no answer because
-// no other member had the hold yet, and the reply to a write waits for them.
+// grant are the stages of an acquire. Anything that blocks refuses it, its own hold
+// too: a repeat finds that hold in the document and gets the same grant. It writes
+// touched all the same: the first attempt may have had no answer because no other
+// member had the hold yet, and the reply to a write waits for them.
 func (l *layout) grant() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("newEnd", add(tmp("now"), ask("ttl")), "newLockId", ask("hold.lockId")),
@@ -102,7 +102,7 @@ func (l *layout) grant() mongo.Pipeline {
 	)))...)
 }
 
-// meant: the hold is that of the ref which is asked for, see driver.HoldRef.
+// meant says that the ref of the request matches the hold: see driver.HoldRef.
 var meant = and(tmp("held"), eq(tmp("lockId"), ask("lockId")), or(
 	and(eq(ask("holdId"), ""), eq(ask("token"), 0)),
 	and(
@@ -112,8 +112,8 @@ var meant = and(tmp("held"), eq(tmp("lockId"), ask("lockId")), or(
 	),
 ))
 
-// rewritten is Holdfast's field when a hold changes. Of a hold that an old program
-// wrote it has no hold ID, so that refs to a former one stay lost.
+// rewritten is Holdfast's field when a hold changes. If an old program wrote the hold,
+// the field has no hold ID, so that refs to a former hold stay lost.
 func (l *layout) rewritten(more ...any) bson.D {
 	return merge(
 		cond(tmp("own"), "$"+added, obj("lockId", tmp("lockId"), "token", tmp("last"), "createdAt", orElse(l.oldSince, nil))),

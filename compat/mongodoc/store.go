@@ -73,9 +73,9 @@ func (s *Store) begin(ctx context.Context) (*statements, error) {
 
 // Acquire implements driver.Store.
 //
-// One statement decides; it is safe to repeat, for where it finds the hold it
-// changes nothing but the time when the document was last touched. Driver and
-// server may thus repeat it, too.
+// One statement decides. It is safe to repeat: if it finds the hold, it changes
+// nothing but the time of the last change. So the driver and the server may repeat
+// it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	st, err := s.begin(ctx)
 	if err != nil {
@@ -173,13 +173,13 @@ func (st *statements) ending(q driver.ReleaseRequest) mongo.WriteModel {
 		"after", q.After.Milliseconds(), "seconds", wholeSeconds(q.After))...))
 }
 
-// on makes of the statement a write about one resource.
+// on returns the write of a statement about one resource.
 func on(s mongokit.Statement, resource string, ask bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask, "fresh", false))
 }
 
 // removal matches the document of the TTL layout if the hold is there and sound, as
-// statements find it: the server decides by it what it deletes.
+// statements judge it: the server decides by this filter what it deletes.
 func removal(ref driver.HoldRef) bson.D {
 	same := eq(orElse("$"+shown("lockedAt"), 0), orElse("$lockedAt", nil))
 	if ref.LockID == OldLockID {

@@ -10,26 +10,25 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// DefaultTimeout is how long an old program's hold lives in the layouts that do
-// not write that down.
+// DefaultTimeout is how long the hold of an old program lives in the layouts that
+// have no field for that.
 const DefaultTimeout = 30 * time.Second
 
 // TTLOptions change what NewTTL does. The zero value is the default.
 type TTLOptions struct {
-	// Timeout is after how long the collection's TTL index on lockedAt removes a
-	// document: whole seconds, at most 2^31-1. Init refuses a collection whose
-	// index says otherwise. 0: whatever the index says, and DefaultTimeout if there
-	// is none.
+	// Timeout is the expireAfterSeconds of the collection's TTL index on lockedAt:
+	// whole seconds, at most 2^31-1. Init refuses a collection whose index has another
+	// value. 0 takes the value from the index, or DefaultTimeout if there is none.
 	Timeout time.Duration
-	// MakeIndex makes Init create the index if there is none. Without the index old
-	// programs' holds have no end, and what has expired is in their way until
-	// somebody sweeps.
+	// MakeIndex makes Init create the index if there is none. Without the index, holds
+	// of old programs have no end, and expired holds block old programs until somebody
+	// sweeps.
 	MakeIndex bool
 }
 
 // NewTTL keeps locks as documents {_id: name, lockedAt: date}: the resource is
 // held while its document exists, and a TTL index removes it some time after
-// lockedAt. It sends nothing; the Client that gets the store calls Init before its
+// lockedAt. NewTTL sends nothing: the Client that gets the store calls Init before its
 // first request. Close does not disconnect the collection's client.
 func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
 	var o TTLOptions
@@ -39,8 +38,8 @@ func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
 	return newStore(coll, "ttl", driver.FencingClock, o.prepare)
 }
 
-// ttlLayout is that of a collection whose documents are removed after timeout, or
-// never if it is not indexed.
+// ttlLayout is the layout of a collection whose index removes documents after the
+// timeout, or that has no index.
 func ttlLayout(timeout time.Duration, indexed bool) *layout {
 	ms := timeout.Milliseconds()
 	l := &layout{

@@ -16,7 +16,7 @@ import (
 
 // NewValue keeps locks as documents {_id: name, value: lock ID, ttl: seconds,
 // obtained_at: date}, as the npm package distributed-locks-mongodb does: the
-// resource is held until ttl seconds after obtained_at. It sends nothing; the
+// resource is held until ttl seconds after obtained_at. NewValue sends nothing: the
 // Client that gets the store calls Init before its first request. Close does not
 // disconnect the collection's client.
 func NewValue(coll *mongo.Collection) *Store {
@@ -29,12 +29,12 @@ func NewValue(coll *mongo.Collection) *Store {
 // maxSeconds is more than any ttl: 3,000 years.
 const maxSeconds = 100_000_000_000
 
-// An old program takes over what it has read as expired, if value and obtained_at
-// are still what it has read. So a hold must never have the obtained_at of an
-// expired one with the same value. It has not: obtained_at + ttl is its end, and
-// ttl at most the time until then, so obtained_at is not before the hold was
-// granted, when the other one had expired. What moves an end later on moves that
-// of a live hold, which nobody has read as expired.
+// An old program takes over a lock that it has read as expired if value and
+// obtained_at have not changed since. So a hold must never have the obtained_at of an
+// expired one with the same value. It does not: obtained_at + ttl is the end of the
+// hold, and ttl at most the time until then, so obtained_at is not before the hold was
+// granted, when the other one had expired. A change of the end is one of a live hold,
+// which nobody has read as expired.
 var valueLayout = &layout{
 	fields: []string{"value", "ttl", "obtained_at"}, lockID: "value",
 	sound: cond(missing("$value"),
