@@ -53,7 +53,8 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	if _, err := ask[mark](ctx, s, s.fromEither, s.do.watch, []string{resource}, markFor.Microseconds(), true); err != nil {
 		return nil, err
 	}
-	// Into the map of before: a server that has failed since may not have the mark.
+	// This goes into the map from before the statement: after a reconnect there is
+	// another, for the server may not have the mark.
 	marked.Store(resource, until)
 	return signals, nil
 }
@@ -141,7 +142,8 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// follow signals until the connection fails. To renew marks tries it, too.
+// follow signals until the connection fails, and renews marks, which also shows
+// whether the connection works.
 func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, markEvery)

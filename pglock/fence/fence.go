@@ -1,35 +1,37 @@
 // Package fence keeps stale holders of locks from writing to rows of PostgreSQL.
 //
-// A holder that was stopped, or whose write was on its way for too long, may write
-// after its lock has become another's. Each acquisition has a larger token than all
-// before it (Hold.Token), so the row that the lock protects can tell: it keeps the
-// largest token that it has seen in the column [Column], a bigint, and is changed
-// here only for one that is not smaller. A column that is null has seen none:
+// A holder that was stopped, or whose write was delayed, may write after another has
+// taken its lock. Each acquisition has a larger token than all before it
+// (Hold.Token), so the row that the lock protects can refuse such a write: its
+// column [Column], a bigint, keeps the largest token that the row has seen, and this
+// package changes the row only for a token that is not smaller. A column that is
+// null has seen none:
 //
 //	ALTER TABLE accounts ADD COLUMN fence bigint
 //
-// A new holder registers its token by [Row.Claim] before it reads the row. What its
-// predecessor sends from then on is refused. Without Claim a late write can slip in
-// between the new holder's read and its write.
+// A new holder registers its token by [Row.Claim] before it reads the row. From then
+// on the row refuses what earlier holders send. Without Claim, a late write can slip
+// in between the new holder's read and its write.
 //
-// What is more than one row, or more than values to set, goes into a transaction
-// that claims first: the claim locks the row until the end, so that all statements
-// of the transaction are the present holder's. A transaction that stops then keeps
-// the next holder waiting for as long as it is open: let the server end it
+// To change more than one row, or to do more than set values, use a transaction that
+// claims first: the claim locks the row until the end, so that all statements of the
+// transaction are the present holder's. A transaction that hangs keeps the next
+// holder waiting for as long as it is open: let the server end it
 // (idle_in_transaction_session_timeout). Under repeatable read or serializable the
-// server may give up (40001), which is no staleness: repeat the transaction.
+// server may give up (40001). That does not mean that the token is stale: repeat the
+// transaction.
 //
-// What is registered is looked at, and is on disk when a call returns, whatever
-// synchronous_commit says; of standbys it is for the settings to say. A token is
-// one only after the transaction that took the lock is committed (see
-// pglock.Store.AcquireTx).
+// Every call looks at what the row has registered, and when it returns, that is on
+// disk, whatever synchronous_commit says; whether it is on standbys depends on the
+// settings. A token counts only after the transaction that took the lock is
+// committed (see pglock.Store.AcquireTx).
 //
-// The lock may be in any store: what matters is that its tokens rise, see
-// driver.Traits.Fencing. Tokens protect what exclusive holds write. They tell holders
-// apart, not the writes of one holder: one that is late, under the same token, is
-// done. Other programs must leave the column as it is, and write to the row through
-// a fence only. A row that is deleted has forgotten: a stale [Row.Put] makes it anew.
-// Rather than delete, mark it as deleted until no holder can be so late.
+// The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
+// protect what exclusive holds write. They tell holders apart, not the writes of one
+// holder: its own late write, under the same token, is done. Other programs must
+// leave the column as it is, and write to the row only through a fence. A deleted
+// row has forgotten its token, and a stale [Row.Put] makes it anew: rather than
+// delete a row, mark it as deleted until no holder can be so late.
 //
 // It works on a pool, a connection or a transaction of pgx, and of database/sql by
 // [Std].
@@ -62,8 +64,8 @@ type Row struct {
 	// It is quoted: upper and lower case differ. It is no view: what a view shows is
 	// not what is stored.
 	Table pgx.Identifier
-	// Key has the columns that say which row it is, and their values: those of the
-	// primary key, or of another unique one. None may be nil. If they choose several
+	// Key has the columns that identify the row, and their values: those of the
+	// primary key, or of another unique one. None may be nil. If they match several
 	// rows, nothing is changed.
 	Key map[string]any
 }
@@ -72,8 +74,8 @@ type Row struct {
 // if the row has seen a larger one, and ErrNotFound if there is no row. It may be
 // repeated.
 //
-// In a transaction it keeps all others from the row until the end: what the
-// transaction does after it, to whatever tables, no later holder has come before. A
+// In a transaction it keeps all others from the row until the end: whatever the
+// transaction does after it, to any table, happens before a later holder's claim. A
 // refusal leaves the transaction as it was.
 func (r Row) Claim(ctx context.Context, token uint64) error { return r.Update(ctx, nil, token) }
 
@@ -81,11 +83,10 @@ func (r Row) Claim(ctx context.Context, token uint64) error { return r.Update(ct
 // statement.
 //
 // The error is holdfast.ErrStale if the row has seen a larger token, ErrNotFound if
-// there is no row, and holdfast.ErrInvalid if the arguments cannot be: nothing was
-// changed then. Any other error means that the outcome is unknown, or that the
-// token could not be registered, and says why: a key that chooses several rows, a
-// trigger, row-level security, a column of another type. To repeat an Update is
-// safe.
+// there is no row, and holdfast.ErrInvalid if the arguments are invalid: then nothing
+// was changed. Any other error means that the outcome is unknown, or that the
+// token could not be registered, and says why: a key that matches several rows, a
+// trigger, row-level security, a column of another type. An Update may be repeated.
 func (r Row) Update(ctx context.Context, set map[string]any, token uint64) error {
 	w, err := r.write(set, token)
 	if err != nil {

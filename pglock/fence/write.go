@@ -17,7 +17,7 @@ import (
 )
 
 // tries bounds how often a write is sent again because the row changed between the
-// write, which it refused, and the look at why.
+// refused write and the query for the reason.
 const tries = 5
 
 // write is one change of a row, and the statements for it. Arguments are numbered
@@ -25,7 +25,7 @@ const tries = 5
 type write struct {
 	row   Row
 	token int64
-	// Quoted names of columns, and the arguments.
+	// Quoted names of columns, and the arguments of the statement.
 	key, set  []string
 	args      []any
 	statement string
@@ -81,10 +81,10 @@ func (w *write) chosen(first int) string { return strings.Join(pairs(w.key, firs
 // compared as a text.
 const token = "$1::bigint"
 
-// registered says what the statement left in the row, as the server has stored it:
-// triggers may have changed it. That the row has a tableoid says that it is no
-// view's, of which this would only be what its trigger returned. And the commit is
-// made to wait for the disk: a crash must not forget the token.
+// registered returns what the statement left in the row, as the server has stored
+// it: triggers may have changed it. A view has no tableoid: its row would only be
+// what a trigger returned. The commit waits for the disk: a crash must not forget
+// the token.
 const registered = ` RETURNING fence = ` + token + `, tableoid::bigint, set_config('synchronous_commit',
  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
@@ -134,7 +134,7 @@ func (w *write) send(ctx context.Context) error {
 		w.table())
 }
 
-// refused says why a write was, or nil if it would not be now.
+// refused returns why the row refused a write, or nil if it would take it now.
 func (w *write) refused(ctx context.Context) error {
 	var rows int64
 	var seen *int64
@@ -153,7 +153,7 @@ func (w *write) refused(ctx context.Context) error {
 	return nil
 }
 
-// explained says what to do about errors that are no outage.
+// explained adds what to do about errors that are not outages.
 func (w *write) explained(err error) error {
 	var refused interface{ SQLState() string } // of any driver's
 	if errors.As(err, &refused) {
