@@ -294,11 +294,8 @@ func (c *Client) cleanLast() {
 	}
 	k.gathering = true
 	began := c.elapsed()
-	c.work.Add(1) // the caller is among the work
-	go func() {
-		defer c.work.Done()
-		pause := retryFirst
-		time.Sleep(pause)
+	c.work.Go(func() { // the caller is among the work
+		time.Sleep(retryFirst)
 		c.mu.Lock()
 		var left []*orphan
 		for _, o := range k.orphans {
@@ -316,7 +313,8 @@ func (c *Client) cleanLast() {
 		clear(k.orphans)
 		k.gathering = false
 		c.mu.Unlock()
-		for range cleanCloseAsks {
+		for n := range cleanCloseAsks {
+			time.Sleep(time.Duration(2*n) * retryFirst)
 			rs := make([]*release, len(left))
 			for i, o := range left {
 				o.q.After = max(o.from-c.clock(), 0)
@@ -327,10 +325,8 @@ func (c *Client) cleanLast() {
 			if len(left) == 0 {
 				return
 			}
-			pause *= 2
-			time.Sleep(pause)
 		}
-	}()
+	})
 }
 
 // onlyOrphans reports whether all holds of the lock ID in the refusal are being

@@ -68,19 +68,20 @@ type Client struct {
 
 	// mu guards what follows, and the fields of Hold that say so. It is never held
 	// across I/O or a call of the user's code.
-	mu      sync.Mutex
-	closed  bool
-	initRun *initRun         // the one under way, or nil
-	holds   map[HoldID]*Hold // the live ones
-	queues  map[string]queue // by resource
-	cleaner cleaner
-	revoked map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
-	timer   *time.Timer
-	timerAt time.Duration // when it fires; 0: it is not set
-	sweeper *time.Timer   // made with the first grant, if the Client sweeps
-	batch   int           // how many holds are renewed in one request
-	shrunk  bool          // batch has shrunk since the last tick
-	cleanBy time.Duration // when clean-ups end, by elapsed, once the Client is closed
+	mu       sync.Mutex
+	closed   bool
+	initRun  *initRun         // the one under way, or nil
+	holds    map[HoldID]*Hold // the live ones
+	holdsDue time.Duration    // when the first of them is due, or earlier
+	queues   map[string]queue // by resource
+	cleaner  cleaner
+	revoked  map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
+	timer    *time.Timer
+	timerAt  time.Duration // when it fires; 0: it is not set
+	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
+	batch    int           // how many holds are renewed in one request
+	shrunk   bool          // batch has shrunk since the last tick
+	cleanBy  time.Duration // when clean-ups end, by elapsed, once the Client is closed
 }
 
 // New returns a Client of the store. It sends nothing: the first operation makes the
@@ -94,6 +95,7 @@ func New(store driver.Store, opts *Options) *Client {
 		created:   time.Now(),
 		queues:    make(map[string]queue),
 		holds:     make(map[HoldID]*Hold),
+		holdsDue:  never,
 		cleaner:   newCleaner(),
 		revoked:   make(map[HoldID]revoked),
 		batch:     batchSize,

@@ -69,7 +69,7 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 		if was, ok := c.revoked[h.ref.HoldID]; ok && was.token == h.ref.Token {
 			was.end(h)
 		}
-		c.arm(a.heard, h.due())
+		c.armFor(h, a.heard)
 		c.planSweep()
 	}
 	c.mu.Unlock()

@@ -56,6 +56,12 @@ func (c *Client) arm(now, at time.Duration) {
 	}
 }
 
+// armFor makes the timer fire when the hold is due. c.mu is held.
+func (c *Client) armFor(h *Hold, now time.Duration) {
+	c.holdsDue = min(c.holdsDue, h.due())
+	c.arm(now, c.holdsDue)
+}
+
 // tick does what is due.
 func (c *Client) tick() {
 	c.mu.Lock()
@@ -71,7 +77,11 @@ func (c *Client) tick() {
 // keepAlive loses the holds that are past their deadlines, sends the renewals that
 // are due, and returns when to look again. c.mu is held.
 func (c *Client) keepAlive(now time.Duration) (next time.Duration) {
+	if now < c.holdsDue {
+		return c.holdsDue
+	}
 	expired, due, next := c.collect(now)
+	c.holdsDue = next
 	for _, h := range expired {
 		c.lose(h, nil)
 	}
@@ -189,7 +199,7 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 		c.lose(h, cause)
 		return h.loss
 	}
-	c.arm(now, h.due())
+	c.armFor(h, now)
 	if err != nil {
 		c.warn("holdfast: renewal without an answer, will repeat it",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
