@@ -83,10 +83,10 @@ func (o *outcome) left() time.Duration {
 // update. The script has looked for damage; what is not as the script makes it is
 // no answer.
 func understand(st *statement, u *update, it *item) []outcome {
-	o, why := understandAll(st, u, it)
+	o, why := understandDocument(st, u, it)
 	all := slices.Repeat([]outcome{o}, len(u.of))
 	if o.stored && o.err == nil && why == "" {
-		why = understandEach(st, it.Get.Source.Holdfast.Answer, all)
+		why = understandHolds(st, it.Get.Source.Holdfast.Answer, all)
 	}
 	if why != "" {
 		err := fmt.Errorf("the answer about document %q cannot be understood: %s", u.ID, why)
@@ -95,8 +95,8 @@ func understand(st *statement, u *update, it *item) []outcome {
 	return all
 }
 
-// understandAll reads what is the same for all asks. It says why it cannot.
-func understandAll(st *statement, u *update, it *item) (o outcome, why string) {
+// understandDocument reads what is the same for all asks. It says why it cannot.
+func understandDocument(st *statement, u *update, it *item) (o outcome, why string) {
 	a := it.Get.Source.Holdfast.Answer
 	o.stored = it.Result == rest.Created || it.Result == rest.Updated
 	want := len(u.Refs)
@@ -135,8 +135,8 @@ func understandAll(st *statement, u *update, it *item) (o outcome, why string) {
 	return o, why
 }
 
-// understandEach reads what became of the holds that were asked for.
-func understandEach(st *statement, a *answerJSON, all []outcome) (why string) {
+// understandHolds reads what became of the holds that were asked for.
+func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
 	renewed := false
 	for i, end := range a.Ends {
 		switch o := &all[i]; {

@@ -111,9 +111,9 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask, part []int,
 	updates := updatesOf(asks, part)
 	items, err := s.bulk(ctx, st, updates, inside)
 	if half := len(part) / 2; half > 0 && (rest.IsTooLarge(err) || errors.Is(err, rest.ErrLongAnswer) && asks[part[0]].ref == nil) {
-		// Nobody has looked at it, or may repeat it without harm: only the answers to
-		// those who look have all the holds of a document. What is sent from now on is
-		// smaller.
+		// A request that is too large was not looked at. An answer is too long only where
+		// all the holds of documents are told, to a look or a sweep, which may be
+		// repeated. What is sent from now on is smaller.
 		if most := s.most.Load(); most > int32(half) {
 			s.most.CompareAndSwap(most, int32(half))
 		}
@@ -124,7 +124,7 @@ func (s *Store) send(ctx context.Context, st *statement, asks []ask, part []int,
 	for i, u := range updates {
 		outcomes := slices.Repeat([]outcome{{err: err}}, len(u.of))
 		if err == nil {
-			outcomes = s.understand(st, u, &items[i])
+			outcomes = s.outcomes(st, u, &items[i])
 		}
 		for k, at := range u.of {
 			all[at] = outcomes[k]
@@ -149,8 +149,8 @@ func (s *Store) bulk(ctx context.Context, st *statement, updates []*update, insi
 	return rest.Bulk[source](ctx, s.client, s.at("_bulk"), s.writing(), body.Bytes(), ids)
 }
 
-// understand says what became of each ask of an update.
-func (s *Store) understand(st *statement, u *update, it *item) []outcome {
+// outcomes says what became of each ask of an update.
+func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
 	home, missed := s.place.Load(), it.Error != nil && it.Error.Type == rest.DocumentMissing && it.Status == http.StatusNotFound
 	o := outcome{missing: missed}
 	switch {
