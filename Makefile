@@ -42,7 +42,7 @@ test-nightly: ## the same with the newest OpenSearch, where its tests start one;
 	@HOLDFAST_TEST_NEWER=1 go -C tests run ./suite $(TESTFLAGS)
 
 # Each store has its tests beside it and, where they ask a server, in tests.
-STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast
+STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast(/.*)?
 stress: ## runs each test of the folders STRESSED (root, drivertest, stores, command) N (200) times under load, or just those that RUN matches; RACE=false for many more in the same time
 	@go -C tests run ./suite stress -times $(or $(N),200) -race=$(or $(RACE),true) -packages '$(STRESSED)' -run '$(RUN)'
 
