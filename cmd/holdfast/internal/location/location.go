@@ -31,6 +31,7 @@ type Location struct {
 	Unasked bool
 }
 
+// Locate returns the location of the store that a URL, or Local, names.
 func Locate(named string) (Location, error) {
 	if named == Local {
 		file, err := localFile()

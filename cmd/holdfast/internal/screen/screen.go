@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
+// The styles of text.
 var (
 	Alarming = tcell.StyleDefault.Foreground(color.Red).Bold(true)
 	Strong   = tcell.StyleDefault.Bold(true)
@@ -72,12 +73,14 @@ func Text(s tcell.Screen, x, y, width int, text string, style tcell.Style) {
 // Command is what a key asks for on all screens.
 type Command int
 
+// The commands.
 const (
 	OtherKey Command = iota
 	QuitKey
 	SuspendKey
 )
 
+// CommandOf returns what the event asks for, OtherKey if it is left to the screen.
 func CommandOf(ev tcell.Event) Command {
 	switch ev := ev.(type) {
 	case *tcell.EventError: // the terminal is gone
