@@ -172,7 +172,9 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 	}
 	_, err = within(ctx, func() (any, error) { return server.Do(ctx, s.publish(), channel, "").Result() })
 	if err == nil {
-		err = s.subscribes(ctx, server, channel)
+		pubsub := s.pubsub(ctx, server)
+		defer pubsub.Close()
+		_, err = within(ctx, func() (any, error) { return nil, s.probe(ctx, pubsub) })
 	}
 	if redis.HasErrorPrefix(err, "NOPERM") {
 		s.polls.Store(true)
@@ -180,25 +182,4 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		return nil
 	}
 	return s.wrap(err)
-}
-
-// subscribes returns why the server would not let the user subscribe.
-func (s *Store) subscribes(ctx context.Context, server redis.UniversalClient, channel string) error {
-	pubsub, subscribe, unsubscribe := server.Subscribe(ctx), (*redis.PubSub).Subscribe, (*redis.PubSub).Unsubscribe
-	if s.sharded() {
-		pubsub, subscribe, unsubscribe = server.SSubscribe(ctx), (*redis.PubSub).SSubscribe, (*redis.PubSub).SUnsubscribe
-	}
-	defer pubsub.Close()
-	_, err := within(ctx, func() (any, error) {
-		for _, ask := range []func(*redis.PubSub, context.Context, ...string) error{subscribe, unsubscribe} {
-			if err := ask(pubsub, ctx, channel); err != nil {
-				return nil, err
-			}
-			if _, err := pubsub.ReceiveTimeout(ctx, silence); err != nil {
-				return nil, err
-			}
-		}
-		return nil, nil
-	})
-	return err
 }

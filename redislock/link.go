@@ -37,7 +37,6 @@ func newLink(of *redis.Client) *link {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	o := *of.Options()
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 1, 0, 0, 0
-	o.PipelinePoolSize = -1 // none of its own
 	secure := o.TLSConfig
 	o.TLSConfig = nil
 	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -190,7 +190,7 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 // Close implements driver.Store.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.watcher.close()
+		s.watcher.stream.Close()
 		s.err = s.lanes.close()
 		if s.owned != nil {
 			s.err = errors.Join(s.err, s.owned.Close())

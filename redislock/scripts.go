@@ -118,14 +118,3 @@ func appendDigits(to []byte, digits int, n uint64) []byte {
 	}
 	return to
 }
-
-// publish is the command by which scripts tell who waits.
-func (s *Store) publish() string {
-	if s.sharded() {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
-}
-
-// sharded: channels belong to the nodes that have their keys.
-func (s *Store) sharded() bool { return s.cluster != nil && !s.global.Load() }

@@ -177,7 +177,6 @@ func (t *target) take(o *redis.Options, servers []string) {
 	c.PoolFIFO, c.PoolSize, c.PoolTimeout = o.PoolFIFO, o.PoolSize, o.PoolTimeout
 	c.MinIdleConns, c.MaxIdleConns, c.MaxActiveConns = o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns
 	c.MaxConcurrentDials = o.MaxConcurrentDials
-	c.PipelinePoolSize, c.PipelineReadBufferSize, c.PipelineWriteBufferSize = o.PipelinePoolSize, o.PipelineReadBufferSize, o.PipelineWriteBufferSize
 	c.ConnMaxIdleTime, c.ConnMaxLifetime, c.ConnMaxLifetimeJitter = o.ConnMaxIdleTime, o.ConnMaxLifetime, o.ConnMaxLifetimeJitter
 }
 

@@ -2,7 +2,11 @@ package redislock
 
 import (
 	"context"
-	"math/rand/v2"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,172 +15,258 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// How long to wait before subscriptions that failed are made again.
-const (
-	minReopen = 50 * time.Millisecond
-	maxReopen = 10 * time.Second
-)
+// silence is how long a server may say nothing until it is asked for a sign of
+// life, and how long it then has.
+const silence = 15 * time.Second
 
-// watcher signals releases. It has one connection, and in a Cluster one to each
-// server that has something to tell, with a channel for each resource that is
-// waited for. One goroutine does all the subscribing; if anything fails, all is
-// subscribed anew, and all who wait are signalled, for nobody knows what they
-// missed.
+// watcher signals releases. It has one connection, and in a Cluster one to each server
+// that has something to tell, with a channel for each resource that is watched. If
+// anything fails, the stream is opened again, with all channels.
 type watcher struct {
-	store *Store
-	hub   wake.Hub
-	asks  chan ask
-	gone  chan string // resources that somebody no longer waits for
+	store  *Store
+	stream wake.Stream
 
-	start  sync.Once
-	ctx    context.Context // of the goroutines, which end with the store
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-
-	// Of the goroutine alone.
-	wanted map[string]*want // by resource
-}
-
-// ask is for a subscription. It is answered once.
-type ask struct {
-	resource string
-	answer   chan<- error
-}
-
-// want is a resource that is waited for.
-type want struct {
-	users     int
-	confirmed bool           // the server has it
-	again     bool           // it had it before
-	on        *redis.PubSub  // where it is subscribed, or nil
-	answers   []chan<- error // of those who wait for confirmed
+	mu       sync.Mutex
+	users    map[string]int             // who watch, by resource
+	awaiting map[string][]chan struct{} // closed when the server confirms the subscription
+	session  *session                   // of the open stream, or nil
 }
 
 func newWatcher(s *Store) *watcher {
-	w := &watcher{store: s, asks: make(chan ask), gone: make(chan string), wanted: make(map[string]*want)}
-	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w := &watcher{store: s, users: make(map[string]int), awaiting: make(map[string][]chan struct{})}
+	w.stream = wake.Stream{Name: "subscription", Log: s.log, Open: w.open}
 	return w
 }
 
 // watch subscribes to the hub before it waits for the server, so that nothing is
 // missed.
 func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, error) {
-	w.start.Do(func() { w.done.Go(w.run) })
-	ch := w.hub.Subscribe(ctx, resource)
-	answer := make(chan error, 1)
-	select {
-	case w.asks <- ask{resource, answer}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-w.ctx.Done():
-		return ch, nil // closed, and so is the channel
+	ch, err := w.stream.Watch(ctx, resource)
+	if err != nil {
+		return nil, err
 	}
-	context.AfterFunc(ctx, func() {
-		select {
-		case w.gone <- resource:
-		case <-w.ctx.Done():
-		}
-	})
+	confirmed := make(chan struct{})
+	w.mu.Lock()
+	on := w.session
+	if on == nil { // the store was closed before it was opened
+		w.mu.Unlock()
+		return ch, nil
+	}
+	w.users[resource]++
+	w.awaiting[resource] = append(w.awaiting[resource], confirmed)
+	w.mu.Unlock()
+	go on.settle(resource)
+	context.AfterFunc(ctx, func() { w.leave(resource) })
 	select {
-	case err := <-answer:
-		if err != nil {
+	case <-confirmed:
+		return ch, nil
+	case <-on.ctx.Done():
+		if err := context.Cause(on.ctx); !errors.Is(err, context.Canceled) {
 			return nil, err
 		}
-		return ch, nil
+		return ch, nil // the store is closed, and so is the channel
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-w.ctx.Done():
-		return ch, nil
 	}
 }
 
-func (w *watcher) close() {
-	w.cancel()
-	w.start.Do(func() {}) // a Watch from now on starts nothing
-	w.done.Wait()
-	w.hub.Close()
+func (w *watcher) leave(resource string) {
+	w.mu.Lock()
+	on := w.session
+	if w.users[resource]--; w.users[resource] == 0 {
+		delete(w.users, resource)
+	}
+	w.mu.Unlock()
+	on.settle(resource)
 }
 
-// run keeps what is wanted subscribed until the store is closed.
-func (w *watcher) run() {
-	wait := minReopen
-	for {
-		confirmed, err := w.session()
-		if w.ctx.Err() != nil {
+// open implements wake.Stream.Open.
+func (w *watcher) open(ctx context.Context, again bool) (follow func() error, err error) {
+	if again && w.store.cluster != nil {
+		w.store.cluster.ReloadState(ctx)
+	}
+	s := &session{watcher: w, byServer: make(map[redis.UniversalClient]*redis.PubSub), dropped: make(map[string]int)}
+	s.ctx, s.fail = context.WithCancelCause(ctx)
+	follow = func() error {
+		<-s.ctx.Done()
+		s.sending.Lock() // from now on there are no more readers
+		defer s.sending.Unlock()
+		s.readers.Wait()
+		return context.Cause(s.ctx)
+	}
+	pubsub, err := s.to(w.store.o.Prefix)
+	if err == nil {
+		err = w.store.probe(s.ctx, pubsub)
+	}
+	if err != nil {
+		s.fail(err)
+		return nil, follow()
+	}
+	s.readers.Go(func() { s.read(pubsub) })
+	w.mu.Lock()
+	w.session = s
+	clear(w.awaiting) // for an earlier session
+	resources := slices.Collect(maps.Keys(w.users))
+	w.mu.Unlock()
+	for _, resource := range resources {
+		s.settle(resource)
+	}
+	if s.ctx.Err() != nil {
+		return nil, follow()
+	}
+	return follow, nil
+}
+
+// session is what is subscribed from one failure to the next.
+type session struct {
+	*watcher
+	ctx     context.Context // ends with the first failure
+	fail    context.CancelCauseFunc
+	readers sync.WaitGroup
+
+	sending  sync.Mutex
+	byServer map[redis.UniversalClient]*redis.PubSub
+	dropped  map[string]int // unsubscriptions under way, with watcher.mu held
+}
+
+// settle subscribes to a resource that is watched, and unsubscribes from another. It
+// looks at who watches when it is its turn: so the last one leaves it as it has to be.
+// A subscription that there is already is confirmed again.
+func (s *session) settle(resource string) {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	watched := s.users[resource] > 0
+	if !watched {
+		s.dropped[resource]++
+	}
+	s.mu.Unlock()
+	key := s.store.key(resource)
+	pubsub, err := s.to(key)
+	if err == nil {
+		err = s.store.subscribe(s.ctx, pubsub, key, watched)
+	}
+	if err != nil {
+		s.fail(err)
+	}
+}
+
+// to returns the connection to the server that has a channel. It is closed with the
+// session.
+func (s *session) to(channel string) (*redis.PubSub, error) {
+	server, err := s.store.node(s.ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	pubsub, open := s.byServer[server]
+	if !open {
+		pubsub = s.store.pubsub(s.ctx, server)
+		s.byServer[server] = pubsub
+		context.AfterFunc(s.ctx, func() { pubsub.Close() })
+		if len(s.byServer) > 1 { // open reads from the first
+			s.readers.Go(func() { s.read(pubsub) })
+		}
+	}
+	return pubsub, nil
+}
+
+// read signals what a connection tells, until it fails. One that says nothing is
+// asked for a sign of life, for the other end may be gone.
+func (s *session) read(pubsub *redis.PubSub) {
+	for asked := false; ; {
+		message, err := pubsub.ReceiveTimeout(s.ctx, silence)
+		var timeout net.Error
+		switch {
+		case err == nil:
+			asked = false
+			s.receive(message)
+			continue
+		case errors.As(err, &timeout) && timeout.Timeout() && !asked:
+			asked = true
+			err = pubsub.Ping(s.ctx)
+		}
+		if err != nil {
+			s.fail(err)
 			return
 		}
-		if confirmed {
-			wait = minReopen
-		}
-		w.store.log.Warn("holdfast: subscription failed, waiters poll until it is made again", "error", err)
-		for _, v := range w.wanted {
-			v.again = v.again || v.confirmed
-			v.confirmed, v.on = false, nil
-			v.answer(err)
-		}
-		if w.store.cluster != nil {
-			w.store.cluster.ReloadState(w.ctx)
-		}
-		if w.rest(wait/2+rand.N(wait)) != nil {
-			return
-		}
-		wait = min(2*wait, maxReopen)
 	}
 }
 
-// session subscribes all that is wanted until something fails. It reports whether
-// anything was confirmed.
-func (w *watcher) session() (confirmed bool, err error) {
-	ctx, cancel := context.WithCancel(w.ctx)
-	s := &session{
-		watcher: w, ctx: ctx, cancel: cancel,
-		events: make(chan event), byServer: make(map[redis.UniversalClient]*redis.PubSub),
+func (s *session) receive(message any) {
+	switch m := message.(type) {
+	case *redis.Message:
+		s.stream.Signal(strings.TrimPrefix(m.Channel, s.store.o.Prefix))
+	case *redis.Subscription:
+		s.subscribed(strings.TrimPrefix(m.Channel, s.store.o.Prefix), m.Kind)
 	}
-	defer s.close()
-	err = s.follow()
-	return s.confirmed, err
 }
 
-// rest lets time pass, and takes note of who comes and goes.
-func (w *watcher) rest(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		select {
-		case a := <-w.asks:
-			w.want(a)
-		case resource := <-w.gone:
-			if v := w.wanted[resource]; v.users == 1 {
-				delete(w.wanted, resource)
-			} else {
-				v.users--
-			}
-		case <-timer.C:
-			return nil
-		case <-w.ctx.Done():
-			return w.ctx.Err()
+// subscribed takes note of what the server confirms, or ends. A subscription that is
+// confirmed, though nobody waits for that, was there before: something may have been
+// missed meanwhile.
+func (s *session) subscribed(resource, kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch kind {
+	case "subscribe", "ssubscribe":
+		for _, confirmed := range s.awaiting[resource] {
+			close(confirmed)
+		}
+		if len(s.awaiting[resource]) == 0 {
+			s.stream.Signal(resource)
+		}
+		delete(s.awaiting, resource)
+	default:
+		if s.dropped[resource]--; s.dropped[resource] < 0 {
+			s.fail(errors.New("the server ended a subscription: its slot has moved"))
+		} else if s.dropped[resource] == 0 {
+			delete(s.dropped, resource)
 		}
 	}
 }
 
-// want returns what is to be subscribed for an ask, which is answered if it is.
-func (w *watcher) want(a ask) *want {
-	v := w.wanted[a.resource]
-	if v == nil {
-		v = &want{}
-		w.wanted[a.resource] = v
+func (s *Store) pubsub(ctx context.Context, server redis.UniversalClient) *redis.PubSub {
+	if s.sharded() {
+		return server.SSubscribe(ctx)
 	}
-	v.users++
-	v.answers = append(v.answers, a.answer)
-	if v.confirmed {
-		v.answer(nil)
-	}
-	return v
+	return server.Subscribe(ctx)
 }
 
-func (v *want) answer(err error) {
-	for _, answer := range v.answers {
-		answer <- err
+func (s *Store) subscribe(ctx context.Context, pubsub *redis.PubSub, channel string, on bool) error {
+	switch sharded := s.sharded(); {
+	case on && sharded:
+		return pubsub.SSubscribe(ctx, channel)
+	case on:
+		return pubsub.Subscribe(ctx, channel)
+	case sharded:
+		return pubsub.SUnsubscribe(ctx, channel)
 	}
-	v.answers = nil
+	return pubsub.Unsubscribe(ctx, channel)
 }
+
+// probe returns why the server would not let the user subscribe.
+func (s *Store) probe(ctx context.Context, pubsub *redis.PubSub) error {
+	for _, on := range []bool{true, false} {
+		if err := s.subscribe(ctx, pubsub, s.o.Prefix, on); err != nil {
+			return err
+		}
+		if _, err := pubsub.ReceiveTimeout(ctx, silence); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish is the command by which the script tells who waits.
+func (s *Store) publish() string {
+	if s.sharded() {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}
+
+// sharded: channels belong to the nodes that have their keys.
+func (s *Store) sharded() bool { return s.cluster != nil && !s.global.Load() }

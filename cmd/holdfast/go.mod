@@ -15,7 +15,7 @@ require (
 	github.com/holdfast-go/holdfast/redislock v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/go-redis/v9 v9.19.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
