@@ -34,17 +34,24 @@ help: ## this list
 
 ## -- tests
 
-.PHONY: test test-nightly stress clients fuzz schedules scenario crash chaos interop faults faults-long soak engines bench
-test: ## go vet and go test -race of every module; TESTFLAGS go to go test
-	@go -C tests run ./suite $(TESTFLAGS)
+# Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
+SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-test-nightly: ## the same with the newest OpenSearch, where its tests start one; needs pip
-	@HOLDFAST_TEST_NEWER=1 go -C tests run ./suite $(TESTFLAGS)
+.PHONY: test test-all test-nightly stress clients fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long soak engines bench
+test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
+	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
+
+test-all: ## all that can be run in some two hours: the thorough tests too, and what follows with all of its rounds
+	@$(SUITE) all $(TESTFLAGS)
+	@$(MAKE) fuzz schedules crash chaos clients interop faults SCHEDULES=1m
+
+test-nightly: ## make test-all with the newest OpenSearch, where its tests start one; needs pip
+	@export HOLDFAST_TEST_NEWER=1; $(SUITE) all $(TESTFLAGS)
 
 # Each store has its tests beside it and, where they ask a server, in tests.
 STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast(/.*)?
 stress: ## runs each test of the folders STRESSED (root, drivertest, stores, command) N (200) times under load, or just those that RUN matches; RACE=false for many more in the same time
-	@go -C tests run ./suite stress -times $(or $(N),200) -race=$(or $(RACE),true) -packages '$(STRESSED)' -run '$(RUN)'
+	@$(SUITE) stress -times $(or $(N),200) -race=$(or $(RACE),true) -packages '$(STRESSED)' -run '$(RUN)'
 
 clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
 	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
@@ -65,7 +72,7 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 # Of a scenario in docs/scenarios.md, what is named after it: tests, and subtests of the suites, in every store.
 SCENARIO = S0*$(or $(N),$(error N is the number of a scenario: make scenario N=7a))_
 scenario: ## the tests of scenario N, such as 5 or 7a, in every store
-	@go -C tests run ./suite -count=1 -run '^Test$(SCENARIO)|^Test(Conformance|Faults|Backend)/^$(SCENARIO)|^Test(Conformance|Faults)/^(opensearch|elasticsearch|flag|TTL|value)$$/^$(SCENARIO)'
+	@$(SUITE) all -count=1 -run '^Test$(SCENARIO)|^Test(Conformance|Faults|Backend)/^$(SCENARIO)|^Test(Conformance|Faults)/^(opensearch|elasticsearch|flag|TTL|value)$$/^$(SCENARIO)'
 
 crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 	cd sqlitelock && go test -count=1 -v -timeout 60m -run '^TestCrash$$' -args -crash.kills=$(KILLS)
@@ -73,10 +80,17 @@ crash: ## kills processes that write to a SQLite file, KILLS (1000) times
 chaos: ## kills, stops and suspends the command holdfast while others wait, ROUNDS (200) times
 	cd cmd/holdfast && go test -count=1 -v -timeout 60m -run '^TestChaos$$' . -args -chaos.rounds=$(ROUNDS)
 
-interop: ## races old programs against new ones for one resource, RACES (10000) times, and a fifth of that in each other old layout
-	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongolock -args -interop.rounds=$(RACES)
-	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$' ./interop/mongodoc -args -interop.rounds=$$(($(RACES) / 5))
-	cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop/eslock -args -interop.rounds=$$(($(RACES) / 5))
+INTEROP = cd tests && go test -race -count=1 -v -timeout 60m -run 'Races$$|Broken' ./interop
+interop: interop-mongolock interop-mongodoc interop-eslock ## races old programs against new ones for one resource, RACES (10000) times, and a fifth of that in each other old layout
+
+interop-mongolock:
+	$(INTEROP)/mongolock -args -interop.rounds=$(RACES)
+
+interop-mongodoc:
+	$(INTEROP)/mongodoc -args -interop.rounds=$$(($(RACES) / 5))
+
+interop-eslock:
+	$(INTEROP)/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
 STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch
 FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')

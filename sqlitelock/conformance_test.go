@@ -58,7 +58,17 @@ func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 // trouble that passes.
 var cutOffFrom func(t *testing.T, path string) (mend func())
 
-func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
-func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, inRealTime) }
-func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(onSetClock)) }
-func TestBackend(t *testing.T)                 { basetest.Run(t, sqlitelock.OpenBackend) }
+func TestConformance(t *testing.T) { drivertest.Run(t, onSetClock) }
+func TestConformanceInRealTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thorough: the conformance suite once more: without a clock that is set")
+	}
+	drivertest.Run(t, inRealTime)
+}
+func TestConformanceBehindFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thorough: the conformance suite once more: with replies lost")
+	}
+	drivertest.Run(t, drivertest.WithFaults(onSetClock))
+}
+func TestBackend(t *testing.T) { basetest.Run(t, sqlitelock.OpenBackend) }

@@ -50,7 +50,7 @@ func init() { children["change"] = childChange }
 // all the time, so that no checkpoint of SQLite's own gets to its end.
 func TestLogIsBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 160 MB")
+		t.Skip("thorough: writes 160 MB")
 	}
 	const processes, pairs, most = 8, 2500, 64 << 20
 	path := newFile(t)

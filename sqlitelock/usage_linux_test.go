@@ -10,7 +10,7 @@ import (
 // A thousand watchers of a silent file cost next to nothing.
 func TestWatchIdle(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a second")
+		t.Skip("thorough: takes two seconds")
 	}
 	path := newFile(t)
 	s := open(t, path)

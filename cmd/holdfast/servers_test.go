@@ -32,6 +32,9 @@ var onServers = []string{
 
 // TestScriptsOnServers runs them on each server that the tests have.
 func TestScriptsOnServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thorough: the scripts once more on each server")
+	}
 	for name, stores := range map[string]func(t *testing.T, server *url.URL) func(script string) string{
 		"mongodb": collections, "opensearch": indices, "elasticsearch": indices, "redis": prefixes,
 		"postgres": schemas,

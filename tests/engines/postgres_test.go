@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 func postgresAt(t *testing.T, url string) *pgx.Conn {
@@ -57,6 +58,7 @@ func TestDatabaseIsDroppedWithTheTest(t *testing.T) {
 }
 
 func TestPostgresRestart(t *testing.T) {
+	thorough.Test(t, "starts a server three times")
 	s := engines.NewPostgres(t, "max_connections=17")
 	before := s.URL
 	conn := postgresAt(t, s.URL)

@@ -8,10 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 // What is committed survives each fail-over, and one URL reaches the primary.
 func TestPostgresPair(t *testing.T) {
+	thorough.Test(t, "starts two servers and lets one take over")
 	pair := engines.NewPostgresPair(t)
 	do := func(sql string) {
 		t.Helper()

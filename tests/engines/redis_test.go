@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 // redisAt returns a client that does not repeat what failed.
@@ -137,6 +138,7 @@ func TestRedisConfig(t *testing.T) {
 }
 
 func TestRedisCluster(t *testing.T) {
+	thorough.Test(t, "starts three servers")
 	c := engines.NewRedisCluster(t)
 	addresses := strings.Split(strings.TrimPrefix(c.URL, "redis://"), ",")
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses})
@@ -173,6 +175,7 @@ func TestRedisCluster(t *testing.T) {
 }
 
 func TestRedisSentinel(t *testing.T) {
+	thorough.Test(t, "starts three servers")
 	s := engines.NewRedisSentinel(t)
 	u, err := url.Parse(s.URL)
 	if err != nil {

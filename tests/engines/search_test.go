@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 // What is tested here are properties of a node that stores build upon.
@@ -197,6 +198,7 @@ func TestIndexIsDeletedWithTheTest(t *testing.T) {
 }
 
 func TestRestartKeepsData(t *testing.T) {
+	thorough.Test(t, "starts a node twice")
 	engines.SearchServers(t, func(t *testing.T, s *engines.SearchServer) {
 		index := locksIndex(t, s.Engine)
 		before := s.URL

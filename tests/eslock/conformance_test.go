@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -54,6 +55,7 @@ func directly(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 func TestConformance(t *testing.T) { conforms(t, directly) }
 
 func TestConformanceBehindFaults(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: with replies lost")
 	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 		return drivertest.WithFaults(directly(e))
 	})
@@ -61,6 +63,7 @@ func TestConformanceBehindFaults(t *testing.T) {
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: on a bad network")
 	conforms(t, func(e engines.Engine) func(t *testing.T) *drivertest.Harness {
 		return proxy.Disturbed(3, func(t *testing.T, w *proxy.Network) *drivertest.Harness {
 			n := newNode(t, e)

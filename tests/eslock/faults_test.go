@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -20,6 +21,7 @@ func (n node) behind(t testing.TB, w *proxy.Network) node {
 }
 
 func TestFaults(t *testing.T) {
+	thorough.Test(t, "waits for many time-outs")
 	t.Parallel()
 	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
 		t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -51,14 +52,17 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceInRealTime(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: without a clock that is set")
 	each(t, func(t *testing.T, l layout) { drivertest.Run(t, l.inRealTime) })
 }
 
 func TestConformanceBehindFaults(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: with replies lost")
 	each(t, func(t *testing.T, l layout) { drivertest.Run(t, drivertest.WithFaults(l.onSetClock)) })
 }
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: on a bad network")
 	each(t, func(t *testing.T, l layout) { drivertest.Run(t, proxy.Disturbed(3, l.behindNetwork)) })
 }

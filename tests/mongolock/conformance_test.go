@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -50,11 +51,18 @@ func withSetClock(t *testing.T, h *drivertest.Harness, coll *mongo.Collection) *
 	return engines.NewMongoClock(t, coll.Database()).Drive(t, h)
 }
 
-func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
-func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, inRealTime) }
-func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(onSetClock)) }
+func TestConformance(t *testing.T) { drivertest.Run(t, onSetClock) }
+func TestConformanceInRealTime(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: without a clock that is set")
+	drivertest.Run(t, inRealTime)
+}
+func TestConformanceBehindFaults(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: with replies lost")
+	drivertest.Run(t, drivertest.WithFaults(onSetClock))
+}
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: on a bad network")
 	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))
 }

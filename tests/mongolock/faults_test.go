@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -24,6 +25,7 @@ func behind(t testing.TB, n *proxy.Network, coll *mongo.Collection) *mongo.Colle
 }
 
 func TestFaults(t *testing.T) {
+	thorough.Test(t, "waits for many time-outs")
 	faults.Run(t, func(t *testing.T) *faults.Place {
 		coll, n := newCollection(t), proxy.New(t)
 		return &faults.Place{

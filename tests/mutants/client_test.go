@@ -277,8 +277,5 @@ var clientMutants = []mutant{
 }
 
 func TestClientMutants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the root module's tests once for each mutant; run without -short")
-	}
 	suite{module: ".", pkg: "."}.catches(t, clientMutants)
 }

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/tests/internal/overlay"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 // mutant is one mistake: in the file, the text is replaced.
@@ -31,7 +33,7 @@ type suite struct {
 	sound string
 }
 
-// catches runs each mutant's test, first without it.
+// catches runs each mutant's test, first all of them without any mutant.
 func (s suite) catches(t *testing.T, mutants []mutant) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -44,19 +46,26 @@ func (s suite) catches(t *testing.T, mutants []mutant) {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	out, err := s.run(t, root, all)
-	if err != nil {
-		t.Fatalf("the tests fail without any mutant: %v\n%s", err, out)
-	}
-	var skipped []string
-	for _, test := range all {
-		if !ended(out, "PASS", test) {
-			skipped = append(skipped, test)
+	skippedTests := sync.OnceValues(func() (skipped []string, _ error) {
+		out, err := s.run(t, root, all)
+		if err != nil {
+			return nil, fmt.Errorf("the tests fail without any mutant: %w\n%s", err, out)
 		}
-	}
+		for _, test := range all {
+			if !ended(out, "PASS", test) {
+				skipped = append(skipped, test)
+			}
+		}
+		return skipped, nil
+	})
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			list := m.overlay(t, root)
+			thorough.Test(t, "builds the tests once more, with the mutant")
+			skipped, err := skippedTests()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if slices.ContainsFunc(s.tests(m), func(test string) bool { return slices.Contains(skipped, test) }) {
 				t.Skipf("%s is skipped here without any mutant, too", m.test)
 			}

@@ -251,9 +251,6 @@ var storeMutants = []struct {
 }
 
 func TestStoreMutants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the tests of a store once for each mutant; run without -short")
-	}
 	for _, s := range storeMutants {
 		t.Run(s.store, func(t *testing.T) {
 			if s.engine != nil {

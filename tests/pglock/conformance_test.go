@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -84,16 +85,19 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceInRealTime(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: without a clock that is set")
 	drivertest.Run(t, harnesses(newDatabase(t)))
 }
 
 func TestConformanceBehindFaults(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: with replies lost")
 	d := newDatabase(t)
 	drivertest.Run(t, drivertest.WithFaults(onSetClock(d, d)))
 }
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: on a bad network")
 	d := newDatabase(t)
 	drivertest.Run(t, proxy.Disturbed(3, func(t *testing.T, n *proxy.Network) *drivertest.Harness {
 		return onSetClock(d, d, through(n))(t)

@@ -7,10 +7,12 @@ import (
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
 func TestFaults(t *testing.T) {
+	thorough.Test(t, "waits for many time-outs")
 	d := newDatabase(t)
 	faults.Run(t, func(t *testing.T) *faults.Place {
 		n, o := proxy.New(t), &pglock.Options{Schema: schema()}

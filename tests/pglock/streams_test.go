@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/journal"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -104,6 +105,7 @@ func TestNotifiesWatchersOnly(t *testing.T) {
 // Behind PgBouncer in transaction mode the suite passes; nothing is prepared, and
 // no notification comes.
 func TestConformanceBehindPgBouncer(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: behind PgBouncer")
 	d := newDatabase(t)
 	bounced := &database{url: engines.PgBouncer(t, d.url), near: d.near}
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {

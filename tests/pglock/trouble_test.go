@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 func setting(name, value string) func(*pgxpool.Config) {
@@ -95,6 +96,7 @@ func (d *database) waiting(t *testing.T) (n int) {
 // Whatever isolation transactions have by default, the suite passes: what the
 // server gives up is asked again.
 func TestIsolation(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: at each level of isolation")
 	d := newDatabase(t)
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
 
@@ -150,26 +151,38 @@ func through(t testing.TB, n *proxy.Network) *redis.Client {
 	return connect(t, o)
 }
 
-func TestConformance(t *testing.T)             { drivertest.Run(t, onSetClock) }
-func TestConformanceWhenCutOff(t *testing.T)   { drivertest.Outages(t, cutOff) }
-func TestConformanceInRealTime(t *testing.T)   { drivertest.Run(t, alone) }
-func TestConformanceBehindFaults(t *testing.T) { drivertest.Run(t, drivertest.WithFaults(alone)) }
+func TestConformance(t *testing.T)           { drivertest.Run(t, onSetClock) }
+func TestConformanceWhenCutOff(t *testing.T) { drivertest.Outages(t, cutOff) }
+func TestConformanceInRealTime(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: without a clock that is set")
+	drivertest.Run(t, alone)
+}
+func TestConformanceBehindFaults(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: with replies lost")
+	drivertest.Run(t, drivertest.WithFaults(alone))
+}
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: on a bad network")
 	drivertest.Run(t, proxy.Disturbed(3, behindNetwork))
 }
 
 func TestConformanceByURL(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: opened by URL")
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness { return opened(t, nil) })
 }
 
-func TestConformanceByURLBehindNetwork(t *testing.T) { drivertest.Run(t, proxy.Disturbed(3, opened)) }
+func TestConformanceByURLBehindNetwork(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: on a bad network")
+	drivertest.Run(t, proxy.Disturbed(3, opened))
+}
 
 func TestConformanceWithReplica(t *testing.T) { drivertest.Outages(t, copied) }
 
 // The two handles on the data are opened in the two ways there are.
 func TestConformanceInCluster(t *testing.T) {
+	thorough.Test(t, "the conformance suite once more: in a cluster")
 	cluster := engines.NewRedisCluster(t)
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses(cluster.URL)})
@@ -186,6 +199,7 @@ func TestConformanceInCluster(t *testing.T) {
 }
 
 func TestFaultsByURL(t *testing.T) {
+	thorough.Test(t, "waits for many time-outs")
 	faults.Run(t, func(t *testing.T) *faults.Place {
 		p, n := newPlace(t), proxy.New(t)
 		return &faults.Place{
@@ -197,6 +211,7 @@ func TestFaultsByURL(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	thorough.Test(t, "waits for many time-outs")
 	faults.Run(t, func(t *testing.T) *faults.Place {
 		near, n := newPlace(t), proxy.New(t)
 		far := near

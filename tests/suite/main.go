@@ -1,6 +1,10 @@
-// Command suite runs the tests of every module in its own folder, as go test
-// does but for the end: what could not be had is listed by name, and the last
-// line counts. Its arguments go to go test.
+// Command suite runs the tests of every module in its own folder. It ends with what
+// was skipped, by name, with the commands that repeat what failed, and with counts.
+//
+//	suite test [FLAG…]    all tests but the thorough ones; the flags go to go test
+//	suite all [FLAG…]     all tests
+//	suite gate -of N      as test, and then one in N of the thorough tests, chosen by the commit
+//	suite stress [FLAG…]  tests many times under load
 //
 // It needs nothing but Go and git, so that the first command in a fresh clone
 // is also the only one. HOLDFAST_REQUIRE, a list with commas, turns what would
@@ -8,13 +12,12 @@
 // modules' dependencies) are its words; the tests of stores know more.
 //
 // The servers that tests need are started once, for all modules.
-//
-// With the argument "stress" it runs tests many times under load instead.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +26,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
@@ -32,12 +36,8 @@ import (
 const limit = "30m"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	do, args := run, os.Args[1:]
-	if len(args) > 0 && args[0] == "stress" {
-		do, args = stress, args[1:]
-	}
-	err := do(ctx, args)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
@@ -45,7 +45,32 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func command(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want test, all, gate or stress")
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "stress":
+		return stress(ctx, args)
+	case "test":
+		return run(ctx, append([]string{"-short"}, args...), 0)
+	case "all":
+		return run(ctx, args, 0)
+	case "gate":
+		flags := flag.NewFlagSet("suite gate", flag.ContinueOnError)
+		of := flags.Uint("of", 4, "run one in this many of the thorough tests")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return run(ctx, []string{"-short"}, max(1, *of))
+	}
+	return fmt.Errorf("%q is none of test, all, gate and stress", name)
+}
+
+// run runs the tests of all modules, and then, unless of is 0, one in of those that
+// -short left out.
+func run(ctx context.Context, args []string, of uint) error {
 	root, err := modules.Root(ctx)
 	if err != nil {
 		return err
@@ -55,8 +80,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	r := newReport(os.Stdout)
+	var race []string
 	if err := raceWorks(ctx); err == nil {
-		args = append([]string{"-race"}, args...)
+		race = []string{"-race"}
 	} else if err := skip(r, "race", "the race detector: "+err.Error()); err != nil {
 		return err
 	}
@@ -70,7 +96,18 @@ func run(ctx context.Context, args []string) error {
 			continue
 		}
 		fmt.Printf("== %s\n", m.Path)
-		if err := testModule(ctx, r, filepath.Join(root, m.Dir), args); err != nil {
+		dir := filepath.Join(root, m.Dir)
+		if ok, err := prepare(ctx, r, dir); err != nil {
+			return err
+		} else if ok {
+			r.module = m
+			if err := testModule(ctx, r, dir, slices.Concat(race, args, []string{"./..."})); err != nil {
+				return err
+			}
+		}
+	}
+	if of > 0 {
+		if err := runPart(ctx, r, root, all, race, of); err != nil {
 			return err
 		}
 	}
@@ -81,21 +118,29 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func testModule(ctx context.Context, r *report, dir string, args []string) error {
+// prepare downloads what a module needs and vets it. ok is false if it cannot be
+// tested.
+func prepare(ctx context.Context, r *report, dir string) (ok bool, _ error) {
 	missing, err := missingDependencies(ctx, dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if missing != "" {
-		return skip(r, "modules", fmt.Sprintf("everything in %s: its dependencies cannot be downloaded (%s). With a network, or a GOPROXY that can be reached: cd %s && GOWORK=off go mod download", dir, missing, dir))
+		return false, skip(r, "modules", fmt.Sprintf("everything in %s: its dependencies cannot be downloaded (%s). With a network, or a GOPROXY that can be reached: cd %s && GOWORK=off go mod download", dir, missing, dir))
 	}
 	vet := modules.Command(ctx, dir, "go", "vet", "./...")
 	vet.Stdout, vet.Stderr = os.Stdout, os.Stdout
 	if err := vet.Run(); err != nil {
 		r.fail()
 	}
-	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json", "-timeout", limit}, append(args, "./...")...)...)
+	return true, nil
+}
+
+// testModule runs go test in a module's folder. Packages were vetted.
+func testModule(ctx context.Context, r *report, dir string, args []string) error {
+	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json", "-vet=off", "-timeout", limit}, args...)...)
 	test.Stderr = os.Stderr
+	group(test)
 	events, err := test.StdoutPipe()
 	if err != nil {
 		return err
@@ -116,7 +161,7 @@ func testModule(ctx context.Context, r *report, dir string, args []string) error
 			r.fail()
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // skip notes what is left out, unless it is required.

@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/tests/internal/modules"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 // event is one line of `go test -json`.
@@ -30,10 +33,13 @@ type report struct {
 	w        io.Writer
 	output   map[test][]string // of tests that have not ended
 	skipped  []*skipped
+	thorough []test          // that -short left out
 	failures strings.Builder // what the tests printed that failed
 	passed   int             // tests and subtests
 	failed   int             // the same, and packages that failed outside a test
 	broken   map[string]bool
+	module   modules.Module // whose tests are read
+	repeat   []string       // the commands that run again what failed
 }
 
 // skipped is what was left out for one reason.
@@ -103,7 +109,11 @@ func (r *report) take(e event) {
 		}
 	case "skip":
 		if e.Test != "" {
-			r.note(t, reason(r.output[t]))
+			if why := reason(r.output[t]); strings.HasPrefix(why, thorough.Skipped) {
+				r.thorough = append(r.thorough, t)
+			} else {
+				r.note(t, why)
+			}
 			delete(r.output, t)
 		}
 	case "fail":
@@ -144,6 +154,10 @@ func (r *report) print(t test) {
 		}
 	}
 	delete(r.output, t)
+	if !strings.Contains(t.name, "/") { // its subtests run with it
+		r.repeat = append(r.repeat, fmt.Sprintf("go -C %s test -race -count=1 -run '^%s$' .%s",
+			r.module.Dir, t.name, strings.TrimPrefix(t.pkg, r.module.Path)))
+	}
 }
 
 // note keeps that a test was skipped, beside the others of its package that were
@@ -179,8 +193,14 @@ func (r *report) close() {
 			fmt.Fprintf(r.w, "  SKIP %s\n", what)
 		}
 	}
+	if len(r.thorough) > 0 {
+		fmt.Fprintf(r.w, "\n%d thorough tests were left out; make test-all runs them\n", len(r.thorough))
+	}
 	if r.failures.Len() > 0 {
 		fmt.Fprintf(r.w, "\nfailed:\n%s", &r.failures)
+		if len(r.repeat) > 0 {
+			fmt.Fprintf(r.w, "\nto repeat, in the top folder:\n  %s\n", strings.Join(r.repeat, "\n  "))
+		}
 	}
 	fmt.Fprintf(r.w, "%d passed, %d failed\n", r.passed, r.failed)
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/tests/esnode"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,6 +42,7 @@ var kinds = []kind{
 
 // TestRaces plays rounds of each kind and looks for what must not be.
 func TestRaces(t *testing.T) {
+	thorough.Test(t, "hundreds of rounds on real leases")
 	esnode.OnBoth(t, func(t *testing.T, n esnode.Node) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/interop/oldmongodoc"
 )
 
@@ -37,6 +38,7 @@ var kinds = []struct {
 // TestRaces plays rounds of each kind on each layout and looks for what must not
 // be.
 func TestRaces(t *testing.T) {
+	thorough.Test(t, "hundreds of rounds on real leases")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	layouts := []string{"TTL", "flag", "value"}

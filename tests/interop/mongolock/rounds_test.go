@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/interop/oldmongolock"
 )
 
@@ -46,6 +47,7 @@ var kinds = []kind{
 
 // TestRaces plays rounds of each kind and looks for what must not be.
 func TestRaces(t *testing.T) {
+	thorough.Test(t, "hundreds of rounds on real leases")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	var mu sync.Mutex
