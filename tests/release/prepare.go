@@ -164,7 +164,7 @@ func (r *release) fromTags(ctx context.Context, cmd *exec.Cmd) error {
 	}
 	cmd.Env = append(cmd.Env,
 		"GOMODCACHE="+r.cache(),
-		"GOFLAGS=-modcacherw",
+		"GOFLAGS=-modcacherw -trimpath",
 		"GOPROXY="+proxies,
 		"GOPRIVATE=", "GONOPROXY="+home, "GONOSUMDB="+home,
 		"GIT_CONFIG_COUNT=1",

@@ -104,7 +104,7 @@ func (r *release) asUser(ctx context.Context, dir, name string, args ...string) 
 	cmd.Env = append(cmd.Env,
 		"GOMODCACHE="+dir+"-modules",
 		"GOBIN="+filepath.Join(dir, "bin"),
-		"GOFLAGS=-modcacherw",
+		"GOFLAGS=-modcacherw -trimpath",
 		"GOPROXY="+fileProxy(r.cache())+","+others,
 		"GOPRIVATE=", "GONOPROXY=none", "GONOSUMDB="+home,
 		"XDG_STATE_HOME="+filepath.Join(dir, "state"),
