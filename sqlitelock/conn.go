@@ -212,14 +212,26 @@ func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, wit
 	if err := s.enter(ctx, s.writer, urgent); err != nil {
 		return s.wrap(err)
 	}
-	defer s.writer.line.Leave()
+	behind, err := s.change(ctx, urgent, f, without)
+	s.writer.line.Leave()
+	if behind != nil && !urgent {
+		select {
+		case <-behind:
+		case <-ctx.Done(): // it is done all the same
+		}
+	}
+	return err
+}
+
+// change is write for a caller in the writer's line. behind is that of boundLog.
+func (s *store) change(ctx context.Context, urgent bool, f func(*conn) error, without func(*conn) bool) (behind <-chan struct{}, err error) {
 	if wait := time.Until(s.next); wait > 0 && !urgent {
 		if err := s.pause(ctx, wait); err != nil {
-			return s.wrap(err)
+			return nil, s.wrap(err)
 		}
 	}
 	var begun time.Time
-	err := s.try(ctx, s.writer, urgent, func(c *conn) error {
+	err = s.try(ctx, s.writer, urgent, func(c *conn) error {
 		begun = time.Now()
 		return s.transact(c, f)
 	}, without)
@@ -227,9 +239,9 @@ func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, wit
 		s.next = time.Now().Add(min(took/2, maxWait))
 	}
 	if err == nil {
-		s.boundLog()
+		behind = s.boundLog()
 	}
-	return err
+	return behind, err
 }
 
 // try calls f until the file is not busy, the time-out passes or ctx ends. SQLite's own

@@ -62,3 +62,12 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 	}
 	return base.New(s), nil
 }
+
+// OpenToSettle opens a store. settle waits until no checkpoint is under way.
+func OpenToSettle(ctx context.Context, path string) (_ driver.Store, settle func(), _ error) {
+	s, err := openBackend(ctx, path, nil, thisSystem())
+	if err != nil {
+		return nil, nil, err
+	}
+	return base.New(s), s.background.Wait, nil
+}

@@ -12,18 +12,41 @@ const maxLog = 4 << 20
 // meets a reader costs no more than a read.
 const tryAfter = maxLog / 16
 
+// mostLog is the size from which on a change that is not urgent waits for the attempt
+// that goes on. The log gets that large if the machine has more to do than it can, so
+// that what goes on in the background falls behind.
+const mostLog = 8 * maxLog
+
 // boundLog makes a large log begin anew, in the background: that syncs files, which may
-// take long, and no renewal may wait for it. The caller is in the writer's line.
-func (s *store) boundLog() {
+// take long, and no renewal may wait for it. If the log is far too large, boundLog
+// returns a channel that closes at the end of the attempt. The caller is in the writer's
+// line, and must not wait there.
+func (s *store) boundLog() (behind <-chan struct{}) {
 	size := s.file.logSize.Load()
-	if size <= maxLog || max(size-s.tried, s.tried-size) < tryAfter || !s.restarting.CompareAndSwap(false, true) {
-		return
+	if size <= maxLog {
+		return nil
 	}
-	s.tried = size
-	s.background.Go(func() {
-		defer s.restarting.Store(false)
-		s.restartLog(s.ctx)
-	})
+	if max(size-s.tried, s.tried-size) >= tryAfter && (s.restart == nil || isClosed(s.restart)) {
+		done := make(chan struct{})
+		s.tried, s.restart = size, done
+		s.background.Go(func() {
+			defer close(done)
+			s.restartLog(s.ctx)
+		})
+	}
+	if size > mostLog {
+		return s.restart
+	}
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // restartLog moves the log into the file, so that it begins anew with the next change.

@@ -21,7 +21,8 @@ func childChange(args []string, in *bufio.Scanner, out io.Writer) error {
 		return err
 	}
 	ctx := context.Background()
-	s, err := sqlitelock.Open(ctx, args[0], nil)
+	// A machine that has too much to do may let one process wait for long.
+	s, err := sqlitelock.Open(ctx, args[0], &sqlitelock.Options{BusyTimeout: time.Minute})
 	if err != nil {
 		return err
 	}

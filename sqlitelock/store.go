@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	hf "github.com/holdfast-go/holdfast/driver"
@@ -32,11 +31,11 @@ type store struct {
 	writer, reader, checkpointer *conn
 
 	// Guarded by the writer's line.
-	next  time.Time // when the next change may begin, unless it is urgent
-	tried int64     // the size of the log when boundLog last did something
+	next    time.Time     // when the next change may begin, unless it is urgent
+	tried   int64         // the size of the log when boundLog last did something
+	restart chan struct{} // closed when what boundLog did then has ended; nil: nothing yet
 
-	restarting atomic.Bool // a goroutine of boundLog runs
-	watcher    watcher
+	watcher watcher
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
