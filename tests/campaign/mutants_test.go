@@ -15,7 +15,8 @@ import (
 // Clients with a mistake in them break promises while those faults happen, and the judge
 // sees it: where nothing is found without the mistake, there was something to find.
 func TestMutants(t *testing.T) {
-	enough(t)
+	const store = "redis"
+	enoughOn(t, store)
 	for name, m := range map[string]struct {
 		file, old, new string // of the root module
 		faults         []string
@@ -39,7 +40,7 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal("the mutant is out of date: ", err)
 			}
-			p := plan(t, "redis")
+			p := plan(t, store)
 			p.Program = filepath.Join(t.TempDir(), "worker")
 			if err := stepped.TestBinary(t.Context(), ".", p.Program, map[string]string{path: text}); err != nil {
 				t.Fatal(err)
