@@ -15,24 +15,32 @@ import (
 // runPart runs one in of of the thorough tests that were left out. The commit
 // chooses which, so that all of them run within some commits, and a commit's failure
 // comes again when the commit is tested again.
-func runPart(ctx context.Context, r *report, root string, all []modules.Module, race []string, of uint) error {
+func runPart(ctx context.Context, r *report, root string, in []modules.Module, race []string, of uint) error {
 	commit, err := modules.Output(ctx, root, "git", "rev-parse", "HEAD")
 	if err != nil {
 		return err
 	}
 	part := hash(strings.TrimSpace(commit)) % uint32(of)
-	chosen := slices.DeleteFunc(slices.Clone(r.thorough), func(t test) bool { return hash(t.String())%uint32(of) != part })
-	fmt.Printf("== %d of %d thorough tests\n", len(chosen), len(r.thorough))
-	for _, m := range all {
-		for _, g := range grouped(chosen, m.Path) {
-			r.module = m
+	all, left := r.thorough, []leftOut(nil)
+	chosen := make(map[string][]test) // by module
+	for _, t := range all {
+		if hash(t.String())%uint32(of) == part {
+			chosen[t.module.Path] = append(chosen[t.module.Path], t.test)
+		} else {
+			left = append(left, t)
+		}
+	}
+	fmt.Printf("== %d of %d thorough tests\n", len(all)-len(left), len(all))
+	for _, m := range in {
+		r.module = m
+		for _, g := range grouped(chosen[m.Path], m.Path) {
 			args := append(slices.Clone(race), "-run", g.pattern, g.pkg)
 			if err := testModule(ctx, r, filepath.Join(root, m.Dir), args); err != nil {
 				return err
 			}
 		}
 	}
-	r.thorough = slices.DeleteFunc(r.thorough, func(t test) bool { return slices.Contains(chosen, t) })
+	r.thorough = left
 	return nil
 }
 
@@ -50,17 +58,14 @@ type tests struct {
 	pkg     string // as go test has it, in the module's folder
 }
 
-// grouped puts the tests of a module's packages together. Tests with the same parent
-// run together, for their parent may prepare much.
+// grouped puts tests of one module together. Those with the same parent run together,
+// for it may prepare much.
 func grouped(chosen []test, module string) []tests {
 	type parent struct{ pkg, name string }
 	names := make(map[parent][]string)
 	var order []parent
 	for _, t := range chosen {
-		inside, ok := strings.CutPrefix(t.pkg+"/", module+"/")
-		if !ok {
-			continue
-		}
+		inside := strings.TrimPrefix(t.pkg+"/", module+"/")
 		at := strings.LastIndex(t.name, "/") + 1
 		p := parent{"./" + strings.TrimSuffix(inside, "/"), t.name[:at]}
 		if names[p] == nil {

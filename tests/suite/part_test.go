@@ -12,14 +12,14 @@ func TestGrouped(t *testing.T) {
 		{"example.com/m/tests/a", "TestTwo"},
 		{"example.com/m/tests/a", "TestMany/sub/other"},
 		{"example.com/m/tests/b/c", "TestMany/sub"},
-		{"example.com/m", "TestRoot"},
-		{"example.com/m/testsofothers", "TestOther"},
+		{"example.com/m/tests", "TestTop"},
 	}
 	got := grouped(chosen, "example.com/m/tests")
 	want := []tests{
 		{`^(TestOne|TestTwo)$`, "./a"},
 		{`^TestMany$/^sub$/^(with_\(a\)_sign|other)$`, "./a"},
 		{`^TestMany$/^(sub)$`, "./b/c"},
+		{`^(TestTop)$`, "./"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -33,13 +33,19 @@ type report struct {
 	w        io.Writer
 	output   map[test][]string // of tests that have not ended
 	skipped  []*skipped
-	thorough []test          // that -short left out
+	thorough []leftOut       // by -short
 	failures strings.Builder // what the tests printed that failed
 	passed   int             // tests and subtests
 	failed   int             // the same, and packages that failed outside a test
 	broken   map[string]bool
 	module   modules.Module // whose tests are read
 	repeat   []string       // the commands that run again what failed
+}
+
+// leftOut is a test of a module that did not run.
+type leftOut struct {
+	test
+	module modules.Module
 }
 
 // skipped is what was left out for one reason.
@@ -110,7 +116,7 @@ func (r *report) take(e event) {
 	case "skip":
 		if e.Test != "" {
 			if why := reason(r.output[t]); strings.HasPrefix(why, thorough.Skipped) {
-				r.thorough = append(r.thorough, t)
+				r.thorough = append(r.thorough, leftOut{t, r.module})
 			} else {
 				r.note(t, why)
 			}
