@@ -148,6 +148,7 @@ func (r *report) failPackage(pkg string) {
 	}
 	if !r.broken[pkg] {
 		r.failed++
+		fmt.Fprintf(&r.failures, "%s failed outside its tests: see above\n", pkg)
 	}
 }
 
