@@ -44,7 +44,8 @@ type Command struct {
 // ErrLate says that a command was not started because its deadline had passed.
 var ErrLate = errors.New("the deadline has passed")
 
-// ErrFell says that a command was not started because the guard had been killed.
+// ErrFell says that the guard was killed before it reported whether it had started the
+// command. A command that it had started was killed, too.
 var ErrFell = errors.New("the guard was killed")
 
 // Event is news of the command. Exactly one field is set.

@@ -113,7 +113,8 @@ func (g *Guard) Run(c Command) error {
 	g.order(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
-	case !open:
+	case !open: // killed, perhaps between the start and the report
+		g.clear()
 		return ErrFell
 	case r.Late:
 		return ErrLate
@@ -194,11 +195,16 @@ func (g *Guard) watch() {
 	}
 }
 
-// clear kills what is left of the command of a guard that was killed.
+// clear kills what is left of the command of a guard that was killed. If the guard did
+// not report the command's group, the kernel has killed the command, and clear kills the
+// descendants that it finds.
 func (g *Guard) clear() *Result {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		_ = syscall.Kill(-g.group, syscall.SIGKILL)
-		lives := syscall.Kill(-g.group, 0) == nil
+		lives := false
+		if g.group != 0 {
+			_ = syscall.Kill(-g.group, syscall.SIGKILL)
+			lives = syscall.Kill(-g.group, 0) == nil
+		}
 		if g.adopts {
 			signalTree(g.group, syscall.SIGKILL)
 			lives = treeLives(g.group)

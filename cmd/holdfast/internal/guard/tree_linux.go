@@ -24,10 +24,12 @@ func rename(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) 
 // dieWithParent lets the kernel kill the process when its parent dies.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// signalTree sends the signal to the process group, and to the descendants of this
-// process that are not in it.
+// signalTree sends the signal to the process group, if it is known (not 0), and to the
+// descendants of this process that are not in it.
 func signalTree(group int, sig syscall.Signal) {
-	_ = syscall.Kill(-group, sig) // fails if the group has no member left
+	if group != 0 { // 0 would be this process's own group
+		_ = syscall.Kill(-group, sig) // fails if the group has no member left
+	}
 	signalBelow(os.Getpid(), group, sig)
 }
 
@@ -41,5 +43,14 @@ func signalBelow(root, group int, sig syscall.Signal) {
 	}
 }
 
-// treeLives reports whether a descendant of this process is alive.
-func treeLives(int) bool { return len(proc.Descendants(os.Getpid())) > 0 }
+// treeLives reports whether a descendant of this process is alive. It looks twice: if a
+// process ends during a look, its children become children of this process, whose list
+// the look has read already. The second look finds them.
+func treeLives(int) bool {
+	for range 2 {
+		if len(proc.Descendants(os.Getpid())) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -12,12 +12,16 @@ func rename(string) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// signalTree sends the signal to the process group. Processes that have left the
-// group are not found.
-func signalTree(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
+// signalTree sends the signal to the process group, if it is known (not 0). Processes
+// that have left the group are not found.
+func signalTree(group int, sig syscall.Signal) {
+	if group != 0 { // 0 would be this process's own group
+		_ = syscall.Kill(-group, sig)
+	}
+}
 
-// treeLives reports whether the process group has a member.
-func treeLives(group int) bool { return syscall.Kill(-group, 0) == nil }
+// treeLives reports whether the process group has a member, if it is known and not 0.
+func treeLives(group int) bool { return group != 0 && syscall.Kill(-group, 0) == nil }
 
 // signalBelow does nothing: the descendants of another process cannot be found.
 func signalBelow(int, int, syscall.Signal) {}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -31,7 +32,7 @@ func (j *Job) notStarted(hold *holdfast.Hold, err error) error {
 	case errors.Is(err, guard.ErrLate):
 		return exit.Errorf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", j.Resource, j.Command[0], j.lossOf(hold))
 	case errors.Is(err, guard.ErrFell):
-		return exit.Errorf(exit.Failed, "the process that was to guard %q was killed, so the command was not run; run it again", j.Command[0])
+		return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too, if it had started; run it again", j.Command[0]))
 	case errors.Is(err, fs.ErrNotExist):
 		return exit.Errorf(exit.NotFound, "%q cannot be run: the interpreter that its first line names is not there", j.Command[0])
 	}
