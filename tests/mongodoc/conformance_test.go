@@ -52,17 +52,23 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceInRealTime(t *testing.T) {
-	thorough.Test(t, "the conformance suite once more: without a clock that is set")
-	each(t, func(t *testing.T, l layout) { drivertest.Run(t, l.inRealTime) })
+	each(t, func(t *testing.T, l layout) {
+		thorough.Test(t, "the conformance suite once more: without a clock that is set")
+		drivertest.Run(t, l.inRealTime)
+	})
 }
 
 func TestConformanceBehindFaults(t *testing.T) {
-	thorough.Test(t, "the conformance suite once more: with replies lost")
-	each(t, func(t *testing.T, l layout) { drivertest.Run(t, drivertest.WithFaults(l.onSetClock)) })
+	each(t, func(t *testing.T, l layout) {
+		thorough.Test(t, "the conformance suite once more: with replies lost")
+		drivertest.Run(t, drivertest.WithFaults(l.onSetClock))
+	})
 }
 
 // Connections are cut now and then, before the server has acted or after.
 func TestConformanceBehindNetwork(t *testing.T) {
-	thorough.Test(t, "the conformance suite once more: on a bad network")
-	each(t, func(t *testing.T, l layout) { drivertest.Run(t, proxy.Disturbed(3, l.behindNetwork)) })
+	each(t, func(t *testing.T, l layout) {
+		thorough.Test(t, "the conformance suite once more: on a bad network")
+		drivertest.Run(t, proxy.Disturbed(3, l.behindNetwork))
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
 // What runs the tests ends with the suite, and so do the tests.
@@ -21,7 +22,9 @@ func TestTestsEndWithTheSuite(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- testModule(ctx, newReport(t.Output()), ".", []string{"./testdata/hanging"}) }()
+	go func() {
+		done <- testModule(ctx, newReport(t.Output()), modules.Module{}, ".", []string{"./testdata/hanging"})
+	}()
 	var text []byte
 	ask.Until(t, "the test begins", func() bool {
 		text, _ = os.ReadFile(file) // there is none before

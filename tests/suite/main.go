@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
@@ -91,20 +92,21 @@ func run(ctx context.Context, args []string, of uint) error {
 		return fmt.Errorf("starting servers: %w", err)
 	}
 	defer stop()
-	for _, m := range all {
+	var jobs []job
+	for _, m := range slices.Backward(all) { // the tests of stores take longest, and come last
 		if m.Dir == modules.Bench {
 			continue
 		}
-		fmt.Printf("== %s\n", m.Path)
-		dir := filepath.Join(root, m.Dir)
-		if ok, err := prepare(ctx, r, dir); err != nil {
-			return err
-		} else if ok {
-			r.module = m
-			if err := testModule(ctx, r, dir, slices.Concat(race, args, []string{"./..."})); err != nil {
+		jobs = append(jobs, func(ctx context.Context) error {
+			dir := filepath.Join(root, m.Dir)
+			if ok, err := prepare(ctx, r, dir); err != nil || !ok {
 				return err
 			}
-		}
+			return testModule(ctx, r, m, dir, slices.Concat(race, args, []string{"./..."}))
+		})
+	}
+	if err := runJobs(ctx, jobs); err != nil {
+		return err
 	}
 	if of > 0 {
 		if err := runPart(ctx, r, root, all, race, of); err != nil {
@@ -116,6 +118,38 @@ func run(ctx context.Context, args []string, of uint) error {
 		return errors.New("tests failed")
 	}
 	return nil
+}
+
+// job is one of the runs of go test.
+type job func(ctx context.Context) error
+
+// together is how many jobs run at the same time: many tests wait most of their time.
+const together = 2
+
+// runJobs runs all of them, or those before one of them returns an error.
+func runJobs(ctx context.Context, jobs []job) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan job)
+	var workers sync.WaitGroup
+	for range together {
+		workers.Go(func() {
+			for run := range queue {
+				if ctx.Err() != nil {
+					continue
+				}
+				if err := run(ctx); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, run := range jobs {
+		queue <- run
+	}
+	close(queue)
+	workers.Wait()
+	return context.Cause(ctx)
 }
 
 // prepare downloads what a module needs and vets it. ok is false if it cannot be
@@ -136,8 +170,8 @@ func prepare(ctx context.Context, r *report, dir string) (ok bool, _ error) {
 	return true, nil
 }
 
-// testModule runs go test in a module's folder. Packages were vetted.
-func testModule(ctx context.Context, r *report, dir string, args []string) error {
+// testModule runs go test in a module's folder. Its packages were vetted.
+func testModule(ctx context.Context, r *report, m modules.Module, dir string, args []string) error {
 	test := modules.Command(ctx, dir, "go", append([]string{"test", "-json", "-vet=off", "-timeout", limit}, args...)...)
 	test.Stderr = os.Stderr
 	group(test)
@@ -145,11 +179,11 @@ func testModule(ctx context.Context, r *report, dir string, args []string) error
 	if err != nil {
 		return err
 	}
-	failedBefore := r.failed
 	if err := test.Start(); err != nil {
 		return err
 	}
-	if err := r.read(events); err != nil {
+	failed, err := r.read(events, m)
+	if err != nil {
 		return err
 	}
 	if err := test.Wait(); err != nil {
@@ -157,7 +191,7 @@ func testModule(ctx context.Context, r *report, dir string, args []string) error
 			return err
 		}
 		// go test can fail without an event that says so.
-		if r.failed == failedBefore {
+		if failed == 0 {
 			r.fail()
 		}
 	}
@@ -167,13 +201,13 @@ func testModule(ctx context.Context, r *report, dir string, args []string) error
 // skip notes what is left out, unless it is required.
 func skip(r *report, word, what string) error {
 	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
-		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but this cannot be had: %s", word, what)
+		return fmt.Errorf("HOLDFAST_REQUIRE has %s, but this is missing: %s", word, what)
 	}
 	r.skip(what)
 	return nil
 }
 
-// raceWorks says why the race detector cannot be had: it needs a C compiler and
+// raceWorks says why the race detector does not work: it needs a C compiler and
 // the headers of the C library.
 func raceWorks(ctx context.Context) error {
 	out, err := modules.Output(ctx, ".", "go", "env", "CC")

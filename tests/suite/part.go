@@ -31,17 +31,17 @@ func runPart(ctx context.Context, r *report, root string, in []modules.Module, r
 		}
 	}
 	fmt.Printf("== %d of %d thorough tests\n", len(all)-len(left), len(all))
+	r.thorough = left
+	var jobs []job
 	for _, m := range in {
-		r.module = m
 		for _, g := range grouped(chosen[m.Path], m.Path) {
-			args := append(slices.Clone(race), "-run", g.pattern, g.pkg)
-			if err := testModule(ctx, r, filepath.Join(root, m.Dir), args); err != nil {
-				return err
-			}
+			jobs = append(jobs, func(ctx context.Context) error {
+				args := append(slices.Clone(race), "-run", g.pattern, g.pkg)
+				return testModule(ctx, r, m, filepath.Join(root, m.Dir), args)
+			})
 		}
 	}
-	r.thorough = left
-	return nil
+	return runJobs(ctx, jobs)
 }
 
 // hash says where a name belongs. It is the same everywhere.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
@@ -28,8 +29,9 @@ func (t test) String() string { return t.pkg + "." + t.name }
 
 // report prints what go test prints, and counts. What was skipped comes at the end,
 // and last of all once more what failed: a log of thousands of tests is read from
-// there. It is not safe for concurrent use.
+// there. Its methods may be called concurrently.
 type report struct {
+	mu       sync.Mutex // guards what follows
 	w        io.Writer
 	output   map[test][]string // of tests that have not ended
 	skipped  []*skipped
@@ -38,8 +40,7 @@ type report struct {
 	passed   int             // tests and subtests
 	failed   int             // the same, and packages that failed outside a test
 	broken   map[string]bool
-	module   modules.Module // whose tests are read
-	repeat   []string       // the commands that run again what failed
+	repeat   []string // the commands that run again what failed
 }
 
 // leftOut is a test of a module that did not run.
@@ -67,36 +68,46 @@ func newReport(w io.Writer) *report {
 }
 
 // fail counts a failure that is no test's.
-func (r *report) fail() { r.failed++ }
+func (r *report) fail() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed++
+}
 
 func (r *report) skip(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	fmt.Fprintf(r.w, "SKIP %s\n", what)
 	r.skipped = append(r.skipped, &skipped{why: what})
 }
 
-// read takes the events of one run of go test to their end.
-func (r *report) read(events io.Reader) error {
+// read takes the events of one run of go test in a module to their end. It returns how
+// many of them are failures.
+func (r *report) read(events io.Reader, m modules.Module) (failed int, _ error) {
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprintf(r.w, "%s", line) // not all that go test prints is an event
-			} else {
-				r.take(e)
-			}
+		if len(line) > 0 && r.take(line, m) {
+			failed++
 		}
 		if err == io.EOF {
-			return nil
+			return failed, nil
 		}
 		if err != nil {
-			return fmt.Errorf("the output of go test: %w", err)
+			return failed, fmt.Errorf("the output of go test: %w", err)
 		}
 	}
 }
 
-func (r *report) take(e event) {
+// take takes one line and reports whether it is a failure.
+func (r *report) take(line []byte, m modules.Module) (failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		fmt.Fprintf(r.w, "%s", line) // not all that go test prints is an event
+		return false
+	}
 	t := test{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
@@ -116,7 +127,7 @@ func (r *report) take(e event) {
 	case "skip":
 		if e.Test != "" {
 			if why := reason(r.output[t]); strings.HasPrefix(why, thorough.Skipped) {
-				r.thorough = append(r.thorough, leftOut{t, r.module})
+				r.thorough = append(r.thorough, leftOut{t, m})
 			} else {
 				r.note(t, why)
 			}
@@ -124,18 +135,20 @@ func (r *report) take(e event) {
 		}
 	case "fail":
 		if e.Test == "" {
-			r.failPackage(e.Package)
-			return
+			r.failPackage(e.Package, m)
+		} else {
+			r.failed++
+			r.broken[e.Package] = true
+			r.print(t, m)
 		}
-		r.failed++
-		r.broken[e.Package] = true
-		r.print(t)
+		return true
 	}
+	return false
 }
 
 // failPackage prints what tests wrote that had no time to end: a panic or a
-// time-out stops them all.
-func (r *report) failPackage(pkg string) {
+// time-out stops them all. r.mu is held.
+func (r *report) failPackage(pkg string, m modules.Module) {
 	var unfinished []test
 	for t := range r.output {
 		if t.pkg == pkg {
@@ -144,7 +157,7 @@ func (r *report) failPackage(pkg string) {
 	}
 	slices.SortFunc(unfinished, func(a, b test) int { return strings.Compare(a.name, b.name) })
 	for _, t := range unfinished {
-		r.print(t)
+		r.print(t, m)
 	}
 	if !r.broken[pkg] {
 		r.failed++
@@ -152,7 +165,7 @@ func (r *report) failPackage(pkg string) {
 	}
 }
 
-func (r *report) print(t test) {
+func (r *report) print(t test, m modules.Module) {
 	fmt.Fprintf(&r.failures, "%s\n", t)
 	for _, line := range r.output[t] {
 		if !strings.HasPrefix(line, "=== ") {
@@ -163,7 +176,7 @@ func (r *report) print(t test) {
 	delete(r.output, t)
 	if !strings.Contains(t.name, "/") { // its subtests run with it
 		r.repeat = append(r.repeat, fmt.Sprintf("go -C %s test -race -count=1 -run '^%s$' .%s",
-			r.module.Dir, t.name, strings.TrimPrefix(t.pkg, r.module.Path)))
+			m.Dir, t.name, strings.TrimPrefix(t.pkg, m.Path)))
 	}
 }
 

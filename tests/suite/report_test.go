@@ -21,8 +21,8 @@ func TestReport(t *testing.T) {
 	var out strings.Builder
 	r := newReport(&out)
 	r.skip("an engine: install it")
-	if err := r.read(strings.NewReader(string(events))); err != nil {
-		t.Fatal(err)
+	if failed, err := r.read(strings.NewReader(string(events)), modules.Module{Dir: "tests"}); err != nil || failed == 0 {
+		t.Fatalf("read %d failures, error %v", failed, err)
 	}
 	r.close()
 	text := out.String()
