@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"os/user"
 	"strings"
@@ -21,9 +20,6 @@ const DefaultTTL = 30 * time.Second
 // fire a tenth of a second late. With a margin for that, a shorter TTL would leave no
 // time to renew.
 const MinTTL = 500 * time.Millisecond
-
-// minMargin is the smallest margin that a Client accepts.
-const minMargin = 50 * time.Millisecond
 
 // Options configure a Client. Nil and the zero value are the defaults.
 type Options struct {
@@ -192,31 +188,4 @@ func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: margin %v is not between %v and half the TTL of %v", ErrInvalid, margin, minMargin, ttl)
 	}
 	return ttl, nil
-}
-
-// marginOf returns how long before its end a hold with that TTL counts as lost.
-func (cfg *config) marginOf(ttl time.Duration) time.Duration {
-	if cfg.opts.Margin != 0 {
-		return cfg.opts.Margin
-	}
-	return DefaultMargin(ttl)
-}
-
-// DefaultMargin is the margin of a hold with that TTL unless Options.Margin says
-// else: TTL/16, at most 5 s; at least 250 ms or TTL/4, whichever is less.
-func DefaultMargin(ttl time.Duration) time.Duration {
-	return min(max(ttl/16, min(ttl/4, 250*time.Millisecond)), 5*time.Second)
-}
-
-// never is a deadline that does not come.
-const never = time.Duration(math.MaxInt64)
-
-// deadlineOf returns the local deadline of a hold after a grant or a renewal. It counts
-// from before the request was sent: however late the answer came, the hold does not end
-// in the store earlier.
-func (cfg *config) deadlineOf(sent, ttl time.Duration) time.Duration {
-	if ttl == Forever {
-		return never
-	}
-	return sent + ttl - cfg.marginOf(ttl)
 }

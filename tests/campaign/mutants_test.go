@@ -27,7 +27,7 @@ func TestMutants(t *testing.T) {
 			[]string{campaign.Slow}, judge.Beliefs,
 		},
 		"the margin is added": {
-			"options.go", "return sent + ttl - cfg.marginOf(ttl)", "return sent + ttl + cfg.marginOf(ttl)",
+			"deadline.go", "return sent + ttl - cfg.marginOf(ttl)", "return sent + ttl + cfg.marginOf(ttl)",
 			[]string{campaign.Slow}, judge.Beliefs,
 		},
 	} {

@@ -23,7 +23,7 @@ var clientMutants = []mutant{
 		test: "TestLateReplyDoesNotRevive",
 	},
 	{
-		name: "no margin", file: "options.go",
+		name: "no margin", file: "deadline.go",
 		old:  "return sent + ttl - cfg.marginOf(ttl)",
 		new:  "return sent + ttl",
 		test: "TestS20_renewals_hang",
