@@ -127,11 +127,8 @@ func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) 
 		case <-ctx.Done():
 			return nil
 		case ev := <-s.EventQ():
-			switch screen.CommandOf(ev) {
-			case screen.QuitKey:
+			if screen.Quits(s, screen.CommandOf(ev)) {
 				return nil
-			case screen.SuspendKey:
-				screen.Suspend(s)
 			}
 		}
 		if begun {

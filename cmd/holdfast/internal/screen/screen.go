@@ -80,6 +80,15 @@ const (
 	SuspendKey
 )
 
+// Quits handles the commands that are alike on all screens. It suspends the screen if
+// the user asks for that, and reports whether the user quits.
+func Quits(s tcell.Screen, c Command) bool {
+	if c == SuspendKey {
+		Suspend(s)
+	}
+	return c == QuitKey
+}
+
 // CommandOf returns what the event asks for, OtherKey if it is left to the screen.
 func CommandOf(ev tcell.Event) Command {
 	switch ev := ev.(type) {

@@ -40,12 +40,11 @@ func Run(ctx context.Context, where location.Location, interval time.Duration) e
 				}
 				b.see(seen)
 			case ev := <-s.EventQ():
-				switch b.handle(ev) {
-				case screen.QuitKey:
+				command := b.handle(ev)
+				if screen.Quits(s, command) {
 					return nil
-				case screen.SuspendKey:
-					screen.Suspend(s)
-				case lookKey:
+				}
+				if command == lookKey {
 					select {
 					case now <- struct{}{}:
 					default: // a look is due anyway
