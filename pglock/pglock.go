@@ -17,52 +17,53 @@
 // operation is one call of one function, in one round trip: it locks the row, then
 // reads the server's clock, and decides on what the row has. The store keeps no
 // state in a session, takes no advisory lock except to install the schema, and is
-// right under any default_transaction_isolation: it sends again what the server
-// rolls back as a serialization failure or a deadlock.
+// right under any default_transaction_isolation: it retries what the server rolls
+// back as a serialization failure or a deadlock.
 //
 // # What it promises
 //
-// Grants are on disk before they are answered, and on the synchronous standbys if
-// there are any, even if the role or the database has synchronous_commit off. The
-// same holds for a repeat that finds what an earlier try was granted. With fsync =
-// off nothing survives a crash. A standby never decides: the store refuses it.
+// Grants, renewals and releases are on disk before the store returns, and on the
+// synchronous standbys if there are any, even if the role or the database has
+// synchronous_commit off. The same is true for a repeat that finds what an earlier
+// attempt was granted. With fsync = off nothing survives a crash. A standby never
+// decides: the store refuses it.
 //
 // With asynchronous replication, a standby that takes over may lack the last
 // grants, renewals and releases, and may grant a second time what is held. The
 // second token is larger nevertheless, if the clock of the new primary is not behind
-// that of the old one. Where that matters, set synchronous_standby_names, or fence
-// what the locks protect.
+// that of the old one. If that matters, set synchronous_standby_names, or fence what
+// the locks protect.
 //
 // The clock is the primary's: if it steps forwards, holds end too soon.
 //
 // # What it needs
 //
 // PostgreSQL 14 or newer (it is tested on 15 and 18) and a database whose encoding
-// is UTF8. Init installs the schema if the role may create one. Otherwise, let
-// somebody who may run the SQL that Schema returns, and then
+// is UTF8. Init installs the schema if the role may create one. Otherwise, a user with
+// that right must run the SQL that Schema returns, and then
 //
 //	GRANT USAGE ON SCHEMA holdfast TO app;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.locks TO app;
 //
-// and, where functions are not everybody's by default, GRANT EXECUTE ON ALL
-// FUNCTIONS IN SCHEMA holdfast TO app. The store refuses to work under row-level
-// security that applies to the role: a client that does not see a hold would grant
-// it again.
+// and, if PUBLIC may not execute functions by default, GRANT EXECUTE ON ALL FUNCTIONS
+// IN SCHEMA holdfast TO app. The store refuses to work under row-level security that
+// applies to the role: a client that does not see a hold would grant it again.
 //
 // A transaction that stays open for long, anywhere in the database, keeps the
 // server from reusing the space of old versions of rows.
 //
 // # Connections
 //
-// Acquires use the pool. Renewals have connections of their own, at most two, made
-// from the pool's configuration, the first by Init. So if all connections of the
-// pool are taken, renewals are not delayed, and releases, which try the pool first,
-// only for a moment. When somebody waits for a lock, there is one more connection,
-// for wake-ups (LISTEN).
+// Acquires and lists use the pool. The store has up to three connections beside it,
+// made from the pool's configuration. Two serve renewals, and releases, sweeps and
+// marks for wake-ups that got no connection of the pool within 100 ms; Init opens the
+// first. So if all connections of the pool are in use, renewals are not delayed, and
+// releases only for a moment. The third receives wake-ups (LISTEN), from the first
+// waiter on.
 //
 // Behind PgBouncer in transaction mode everything works except wake-ups: the store
-// finds out, and waiters poll. There, and where the pool is configured so,
-// statements are not prepared, which costs the server some 80 µs for each.
+// detects it, and waiters poll. Statements are not prepared there, nor if the pool is
+// configured so, which costs the server some 80 µs for each.
 package pglock
 
 import (
@@ -77,8 +78,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// Traits of every store on PostgreSQL. Where wake-ups turn out not to work, or are
-// not wanted, Notifies is false.
+// Traits of every store on PostgreSQL. Notifies is false if wake-ups do not work or
+// Options.Poll turns them off.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "postgres", Reach: driver.Network, ServerClock: true, Notifies: true,
@@ -91,7 +92,7 @@ type Options struct {
 	// Schema names the schema that has the locks, and nothing else: 1 to 48 lower-case letters, digits
 	// and underscores, the first no digit. Default: DefaultSchema.
 	Schema string
-	// Poll makes the store do without a connection for wake-ups: waiters poll.
+	// Poll makes waiters poll, without a connection for wake-ups.
 	Poll bool
 	// Logger gets a line that says whether there are wake-ups, and warnings when the
 	// connection for them fails. Default: nothing is logged.
@@ -110,7 +111,7 @@ type Store struct {
 
 	pool  *pgxpool.Pool
 	owned bool                          // Close closes the pool
-	own   func() (*pgxpool.Pool, error) // the store's, made when it is first needed
+	own   func() (*pgxpool.Pool, error) // the store's own, made when it is first needed
 	bare  atomic.Bool                   // statements are not prepared
 	polls atomic.Bool                   // there are no wake-ups
 
@@ -149,8 +150,7 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	return s
 }
 
-// Traits implements driver.Store. Whether wake-ups work is known once somebody has
-// waited.
+// Traits implements driver.Store. Whether wake-ups work is known after the first wait.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
 	t.Notifies = !s.polls.Load()
@@ -171,7 +171,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// ready says that there is something to send, and where to.
+// ready returns an error if nothing can be sent.
 func (s *Store) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// ownConns is how many connections a store has beside the pool: one for
-	// renewals, one for releases that found the pool busy. The listener takes its
-	// connection out of this pool.
+	// ownConns is how many connections the store's own pool has: for renewals, and for
+	// releases and the like that found the caller's pool busy. The listener takes its
+	// connection out of this pool, which then makes another.
 	ownConns = 2
-	// busyPool is how long a release waits for the pool.
+	// busyPool is how long a release waits for the caller's pool.
 	busyPool = 100 * time.Millisecond
 	// longIdle is after how long the store's own connections are tried before they
 	// are used: a proxy or firewall may have dropped them.
@@ -37,7 +37,7 @@ func (s *Store) ownPool() (*pgxpool.Pool, error) {
 	// Renewals come often enough, and a failed one is repeated soon: a ping before
 	// each would double the round trips.
 	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > longIdle }
-	// What the listener hears is not for a function of the caller's.
+	// The caller's function is not for what the listener receives.
 	config.ConnConfig.OnNotification = nil
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
