@@ -15,6 +15,9 @@ import (
 // past their deadlines, sends the renewals that are due, and goes on with the
 // clean-ups (cleanup.go). Each batch of requests has its own goroutine, so a store
 // that hangs delays neither the timer nor other batches.
+//
+// Three other functions send renewals: Hold.Renew (hold.go) and RenewID (admin.go) for
+// the user, and trySweep (sweep.go) for the lease of the background sweep.
 
 // batchSize is how many holds one request carries at most, and smallBatch how many
 // it still carries after requests have gone unanswered.

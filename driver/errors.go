@@ -17,25 +17,26 @@ var (
 	ErrUnsupported = errors.New("not supported by this store")
 	// ErrInvalid: the request is malformed. Nothing was sent.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnusable: the store cannot be used until somebody mends it: a wrong
+	// ErrUnusable: the store cannot be used until somebody fixes it: a wrong
 	// address, a refused password, a missing index, a newer schema, a full or
-	// read-only disk. Asking again does not help by itself.
+	// read-only disk. A retry alone does not help.
 	ErrUnusable = errors.New("store cannot be used")
 	// ErrDamaged: a record cannot be understood. It is left as it is.
 	ErrDamaged = errors.New("damaged record")
 )
 
-// HeldError says who is in the way of an acquire. It is ErrHeld.
+// HeldError describes the holds that are in the way of an acquire. It is ErrHeld.
+// model.Acquire makes those of all stores, also of stores whose server decides.
 type HeldError struct {
 	Resource string
-	// Holders are the holds that block, as far as the store told. Their Waited may
-	// or may not tell of the refusal itself.
+	// Holders are the holds that block, as far as the store returned them. Their
+	// Waited may include the refusal itself.
 	Holders []Status
-	// RetryAfter is when asking again is worth while even if nobody releases:
-	// Forever if a hold without an end is in the way, Unknown if the store could
-	// not tell.
+	// RetryAfter is the time after which an acquire may be granted even if nobody
+	// releases: Forever if a hold without an end is in the way, Unknown if the store
+	// did not return it.
 	RetryAfter time.Duration
-	// BySelf: the asking lock ID itself has a live hold on the resource.
+	// BySelf: the lock ID of the request itself has a live hold on the resource.
 	BySelf bool
 	// LimitDiffers: a shared hold is in the way that was granted with another
 	// limit. The programs that share the resource do not agree on it.
@@ -65,7 +66,7 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// heldLimit says which limit the holders have, as far as the store told.
+// heldLimit says which limit the holders have, as far as the store returned it.
 func (e *HeldError) heldLimit() string {
 	for _, s := range e.Holders {
 		switch {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// markFor is how long a row stays marked as watched, which is how long releases
-	// are notified after the last waiter has gone. A mark is relied on for half that
-	// time, and those of what is still watched are renewed after each markEvery.
+	// markFor is how long a row stays marked as watched, and thus how long releases
+	// are notified after the last waiter has gone. The store relies on a mark for half
+	// that time. It renews the marks of what is still watched after each markEvery.
 	markFor   = 2 * time.Minute
 	markEvery = 30 * time.Second
 	// openTimeout bounds an opening, and probeTimeout how long the connection may
@@ -28,12 +28,13 @@ const (
 	probeTimeout = time.Second
 )
 
-// errDeaf: LISTEN works, and no notification comes. A proxy in between shares
-// sessions among its clients, and will go on so.
+// errDeaf: LISTEN works, and no notification comes, because a proxy shares sessions
+// among its clients. This does not change while the proxy is there.
 var errDeaf = fmt.Errorf("notifications do not come through: %w", driver.ErrUnsupported)
 
 // Watch implements driver.Watcher. It returns when the connection listens and the
-// row is marked: releases are notified from then on.
+// row is marked: from then on releases (sql/4_change.sql) and sweeps that drop holds
+// (sql/7_sweep.sql) call pg_notify for the row.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -53,8 +54,8 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	if _, err := ask[mark](ctx, s, s.fromEither, s.do.watch, []string{resource}, markFor.Microseconds(), true); err != nil {
 		return nil, err
 	}
-	// This goes into the map from before the statement: after a reconnect there is
-	// another, for the server may not have the mark.
+	// This goes into the map from before the statement. A reconnect makes a new map,
+	// because the server may not have the mark.
 	marked.Store(resource, until)
 	return signals, nil
 }
@@ -76,9 +77,9 @@ func (s *Store) renewMarks(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// openStream returns when the connection hears. With again, what is watched is
-// marked anew: the server may be another one by now, or have lost what was not yet
-// on its disk.
+// openStream returns when the connection receives notifications. With again, it
+// repeats the marks of all that is watched: the server may be another one by now, or
+// have lost what was not yet on its disk.
 func (s *Store) openStream(ctx context.Context, again bool) (follow func() error, err error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -95,7 +96,7 @@ func (s *Store) openStream(ctx context.Context, again bool) (follow func() error
 		hangUp(conn)
 		if errors.Is(err, errDeaf) {
 			s.polls.Store(true)
-			s.log.Info("holdfast: waiters poll, for notifications do not come through")
+			s.log.Info("holdfast: waiters poll, because notifications do not come through")
 		}
 		return nil, s.wrap(err)
 	}
@@ -108,8 +109,8 @@ func (s *Store) openStream(ctx context.Context, again bool) (follow func() error
 	}, nil
 }
 
-// listen makes the connection listen, and finds out whether it hears what another
-// one sends. Through a proxy that shares sessions, LISTEN seems to work.
+// listen makes the connection listen, and finds out whether it receives what another
+// connection sends. Through a proxy that shares sessions, LISTEN seems to work.
 func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	probe := "holdfast_probe_" + strings.ToLower(rand.Text())
 	for _, name := range []string{channel(s.schema), probe} {
@@ -133,7 +134,7 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 		case pinged:
 			return errDeaf
 		default:
-			// It may be cut off rather than deaf. What it was sent comes before the answer.
+			// It may be cut off rather than deaf. Notifications arrive before the answer.
 			if err := ping(ctx, conn); err != nil {
 				return err
 			}
@@ -142,8 +143,8 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// follow signals until the connection fails, and renews marks, which also shows
-// whether the connection works.
+// follow signals until the connection fails. It also renews marks, and so notices a
+// connection that no longer works.
 func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, markEvery)
@@ -163,7 +164,7 @@ func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// signalUntil signals what is notified until ctx ends, or the connection fails.
+// signalUntil signals notifications until ctx ends or the connection fails.
 func (s *Store) signalUntil(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		n, err := conn.WaitForNotification(ctx)
@@ -180,7 +181,7 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	return conn.Ping(ctx)
 }
 
-// hangUp closes the connection, in a moment.
+// hangUp closes the connection, and waits for pingTimeout at most.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 	defer cancel()

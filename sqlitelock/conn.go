@@ -39,7 +39,7 @@ func (c *conn) open() error {
 	if c.raw != nil {
 		return nil
 	}
-	if err := c.file.check(); err != nil {
+	if err := c.file.checkReplaced(); err != nil {
 		return err
 	}
 	raw, err := new(sqlite.Driver).Open(c.dsn)
@@ -59,7 +59,7 @@ func (c *conn) open() error {
 // close closes the connection, unless the name now stands for another file: SQLite
 // would delete the log of that file.
 func (c *conn) close() error {
-	if c.raw == nil || c.file.isAnother() {
+	if c.raw == nil || c.file.isReplaced() {
 		return nil
 	}
 	var errs []error
@@ -198,7 +198,7 @@ func (s *store) read(ctx context.Context, f func(*conn) error) error {
 	defer s.reader.line.Leave()
 	return s.try(ctx, s.reader, false, func(c *conn) error {
 		err := f(c)
-		if is := s.file.check(); is != nil {
+		if is := s.file.checkReplaced(); is != nil {
 			return is // SQLite's error says less
 		}
 		return err
@@ -305,7 +305,7 @@ func (s *store) transact(c *conn, f func(*conn) error) error {
 		return err
 	}
 	s.reach(pointBegun)
-	if err := s.file.check(); err != nil {
+	if err := s.file.checkReplaced(); err != nil {
 		return err
 	}
 	if err := f(c); err != nil {

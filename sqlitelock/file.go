@@ -103,7 +103,7 @@ func resolve(path string) (string, error) {
 // file is the database with its log and its shared memory, as they were when the
 // store was opened. SQLite locks files, not names: if a name now stands for another
 // file, a program that opens it takes locks that this process does not see, and two
-// programs can hold one lock. So the files are compared before each change.
+// programs can hold one lock. So checkReplaced compares the files before each change.
 type file struct {
 	path string
 
@@ -118,10 +118,10 @@ type fileID struct{ dev, ino uint64 }
 // there.
 type fileIDs struct{ db, wal, shm fileID }
 
-// lost has the databases of which this process keeps connections that are of no use:
-// see conn.close. SQLite would let a new connection share what these have in memory.
-// Their files stay open, so that no new file gets the same inode number.
-var lost sync.Map // of fileID, with the fileIDs of then
+// lost has the databases whose connections this process keeps although they are of no
+// use: see conn.close. SQLite would let a new connection share what these have in
+// memory. Their files stay open, so that no new file gets the same inode number.
+var lost sync.Map // of fileID, with the fileIDs at the opening
 
 // isLost reports whether this process has lost the database and cannot use it again,
 // unless what was moved has been put back.
@@ -165,9 +165,9 @@ func (f *file) remember() error {
 	return nil
 }
 
-// check returns an error if the files are not those that were opened. The error is
-// final: this process no longer has open what others see.
-func (f *file) check() error {
+// checkReplaced returns an error if the files are not those that were opened. The
+// error is final: this process has other files open than programs that open them now.
+func (f *file) checkReplaced() error {
 	if f.ids == (fileIDs{}) {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (f *file) check() error {
 		return *err
 	}
 	ids, logSize, err := identifyAll(f.path)
-	if err != nil { // perhaps the files are there, and cannot be seen for a while
+	if err != nil { // the files may be there, and inaccessible for a while
 		return err
 	}
 	what := ""
@@ -185,7 +185,7 @@ func (f *file) check() error {
 	case ids.wal != f.ids.wal:
 		what = "its log (-wal) was deleted while it was in use, as happens after this program has read the file by other " +
 			"means than SQLite"
-	case ids.shm != f.ids.shm: // which SQLite's own locks are in
+	case ids.shm != f.ids.shm: // SQLite's own locks are in it
 		what = "its shared memory (-shm) was deleted while it was in use"
 	default:
 		f.logSize.Store(logSize)
@@ -199,5 +199,5 @@ func (f *file) check() error {
 	return err
 }
 
-// isAnother reports whether check has failed for good.
-func (f *file) isAnother() bool { return f.check() != nil && f.changed.Load() != nil }
+// isReplaced reports whether checkReplaced has failed for good.
+func (f *file) isReplaced() bool { return f.checkReplaced() != nil && f.changed.Load() != nil }

@@ -64,7 +64,7 @@ func (s *store) restartLog(ctx context.Context) {
 	}
 	defer c.line.Leave()
 	// The log of a file that was replaced must not get into the new file.
-	if s.file.check() != nil || c.open() != nil {
+	if s.file.checkReplaced() != nil || c.open() != nil {
 		return
 	}
 	s.reach(pointPassive)
@@ -72,7 +72,7 @@ func (s *store) restartLog(ctx context.Context) {
 		return
 	}
 	s.reach(pointRestart)
-	if s.file.check() == nil {
+	if s.file.checkReplaced() == nil {
 		checkpoint(c, restartSQL)
 	}
 }

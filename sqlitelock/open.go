@@ -5,13 +5,17 @@
 //	sqlite:///var/lib/app/locks.db
 //	sqlite:locks.db?synchronous=full&busy-timeout=10s
 //
-// The file is made if it is missing, with its folder; any number of processes
-// may use it at once. It is a file of Holdfast's own: one that another program
-// made is refused. It does not belong on a network file system, whose locks and
-// shared memory do not hold what SQLite needs of them.
+// The store makes the file and its folder if they are missing; any number of
+// processes may use it at once. The file is Holdfast's own: the store refuses one that
+// another program made. It refuses a network file system, because the locks and the
+// shared memory there are not what SQLite requires.
 //
-// The store's clock is that of the host, and on Linux it is not moved by changes
-// of the wall clock: see docs/adr.
+// If the file, its log or its shared memory is deleted or replaced while it is in use,
+// all operations fail with an error that says so: each change and each read compares
+// the files with those that were opened (file.go).
+//
+// The store's clock is that of the host, and on Linux changes of the wall clock do
+// not move it: see docs/adr/0003.
 package sqlitelock
 
 import (
@@ -46,10 +50,9 @@ func Traits() driver.Traits {
 // Options change what Open does. The zero value is the default.
 type Options struct {
 	// FullSync makes every change wait for the disk, so that a power loss undoes
-	// none. Without it a power loss may undo the last changes, of which only
-	// Forever holds and releases can matter afterwards: the processes that held
-	// anything died with the machine. The end of a process loses nothing either
-	// way.
+	// none. Without it a power loss may undo the last changes. Only Forever holds and
+	// releases can matter afterwards, because all holders ended with the machine. In
+	// both cases the end of a process loses nothing.
 	FullSync bool
 	// BusyTimeout is how long an operation waits for other processes that are
 	// writing. Default 5 s.

@@ -194,7 +194,7 @@ func (s *store) keeps(c *conn, us []base.Update) bool {
 		return false
 	}
 	e, _, err := s.load(c, us[0].Resource)
-	if err != nil || s.file.check() != nil {
+	if err != nil || s.file.checkReplaced() != nil {
 		return false
 	}
 	ch := us[0].Decide(e)

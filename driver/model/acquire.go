@@ -10,8 +10,8 @@ import (
 
 // Acquire decides the request. changed says that the returned record is to be
 // stored; a repeat of a grant leaves the record as it is. A refusal is a
-// *driver.HeldError about the record as it was; what it changes is a note that
-// somebody waits, which may be left out and is nothing to wake anybody for.
+// *driver.HeldError about the record as it was, in all stores. It changes nothing but
+// a note of the waiter, which may be left out and wakes nobody.
 func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Grant, changed bool, err error) {
 	for _, h := range r.Holds {
 		if h.LockID == q.LockID && h.HoldID == q.HoldID && h.live(now) && !h.Released {

@@ -1,10 +1,13 @@
 // Package model is the state machine of a lock: pure functions on the record of
-// one resource. It does no I/O and has no clock; it is told the time.
+// one resource. It does no I/O and has no clock: each function takes the time.
 //
-// Stores on package base run it in production. For stores that decide by a
-// statement of their own it is the oracle that tests compare them with.
+// Stores on package base decide by it. In stores whose server decides by a statement
+// (Redis, PostgreSQL, MongoDB, Elasticsearch), it does not decide, but reads the
+// answers: Acquire makes the *driver.HeldError of a refusal from the record that the
+// server returned, and Statuses what List yields. Tests compare the decisions of these
+// stores with it.
 //
-// Records are values: no function changes the holds of the record it is given,
+// Records are values: no function changes the holds of the record that it gets,
 // so a record may be shared between goroutines.
 package model
 
@@ -42,7 +45,7 @@ func (t Time) plus(d time.Duration) Time {
 }
 
 // until returns how long after now t is; 0 if it is not after now, and Forever if
-// it is more than a duration can be: others may write any end into a store.
+// it is more than a duration can be: other programs may write any end into a store.
 func (t Time) until(now Time) time.Duration {
 	switch {
 	case t == NoEnd, t-now > NoEnd/1000:

@@ -1,10 +1,10 @@
--- watch marks rows as watched for in_for microseconds, and makes those that are not
--- there: from then on their releases are notified. It returns the resources whose
--- marks last half as long at least; without in_wait it leaves out the rows that
--- another transaction has locked.
+-- watch marks rows as watched for in_for microseconds, and makes rows that are
+-- missing. From then on releases (4_change.sql) and sweeps that drop holds
+-- (7_sweep.sql) notify. It returns the resources whose marks last at least half as
+-- long. Without in_wait it leaves out rows that another transaction has locked.
 --
--- A mark is written with the row locked, so that a release came before it or sees
--- it. One that lasts half as long yet was written by a transaction that has
+-- A mark is written with the row locked, so a release comes before it or sees it. A
+-- mark that lasts for at least half of the time was written by a transaction that has
 -- committed: each release that locks the row from now on sees it.
 CREATE OR REPLACE FUNCTION {schema}.watch(in_resources text[], in_for bigint, in_wait boolean) RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$

@@ -19,8 +19,8 @@
 //	job        running a command under a lock: signals, Ctrl-Z, loss of the lock
 //	guard      the process that ends the command when its time is up
 //	terminal   handing the terminal to the command, as a shell does
-//	look       showing the holds, once or again and again
-//	top        the same on the whole terminal
+//	look       showing the holds, once or again and again (status)
+//	top        the same on the whole terminal (top)
 //	screen     drawing on the whole terminal
 //	fitness    checking whether a store is fit to lock on
 //	measure    timing a store

@@ -1,17 +1,19 @@
 // Package guard runs one command and makes sure that no process of the command
-// outlives a deadline, whatever happens to the program that started it.
+// outlives a deadline, even if the program that started it stops or dies.
 //
-// On Unix a second process, the guard, starts the command and knows the deadline;
-// new deadlines reach it through a socket. It sends the command TERM some time
-// before the deadline, and KILL at the deadline, or at once when the socket closes
-// because the program has died. The guard is the command's parent and, on Linux,
-// adopts all its descendants, so that none of them escapes. If the guard itself
-// dies, the kernel kills the command (on Linux) and this package the rest.
+// On Unix a second process, the guard, starts the command and has the deadline.
+// The program sends it new deadlines through a socket. The guard sends the command
+// TERM some time before the deadline, and KILL at the deadline, or at once when the
+// socket closes because the program has died. The guard is the command's parent and,
+// on Linux, adopts all its descendants, so that none of them escapes. If the guard
+// itself dies, the kernel kills the command (on Linux) and this package the rest.
+// The code of the guard is in guard_process_unix.go, that of the program in
+// guard_unix.go, and what they send each other in message.go.
 //
 // On Windows there is no second process. The program and the command are in a job
 // object, which the kernel ends with the program.
 //
-// This package does not know what a deadline means, and nothing of the terminal.
+// This package is not concerned with locks or the terminal.
 package guard
 
 import (
@@ -29,8 +31,8 @@ type Command struct {
 	Args []string
 	// Env is the whole environment. If a variable occurs twice, the last one counts.
 	Env []string
-	// Deadline is when, on the clock of Now, no process of the command is alive any
-	// more.
+	// Deadline is the time on the clock of Now from which on no process of the
+	// command is alive.
 	Deadline time.Duration
 	// KillAfter is the time between TERM and KILL.
 	KillAfter time.Duration

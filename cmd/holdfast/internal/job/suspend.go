@@ -1,10 +1,11 @@
 package job
 
-// Ctrl-Z, and what stops and continues run or its command otherwise. There are two
+// Ctrl-Z, and other signals that stop and continue run or its command. There are two
 // ways in: the key stops the command's group if that is in the foreground, which
 // the guard reports (follow), or else run's group (stop). Both end in suspend,
 // where run itself stops. The shell continues run with CONT (continued), and the
-// command goes on when the store has confirmed the lock (resumed).
+// command goes on when the store has confirmed the lock (resumed). The key in
+// holdfast top and status --watch is handled by package screen.
 
 import (
 	"errors"
@@ -89,7 +90,7 @@ func (s *supervisor) suspend(sig syscall.Signal, all bool) {
 }
 
 // hint handles a command that wants the terminal where nobody can bring it to the
-// foreground: it would stay stopped for ever. It gets what the kernel sends to
+// foreground: it would stay stopped forever. It gets what the kernel sends to
 // stopped processes that nobody can continue, HUP and CONT, and if it stops again
 // the user gets a line.
 func (s *supervisor) hint() {
