@@ -45,7 +45,7 @@ func measurePostgresPair(ctx context.Context, _ string) (_ []result, err error) 
 			work  []func() error
 		}{
 			{"the same two statements sent bare", 0.85, bare},
-			{"two bare upserts of a row", 0.6, upserts},
+			{"two bare upserts of a row", 0.4, upserts},
 		} {
 			ours, theirs, err := ratesInTurns(postgresRounds, rateTurn, locks, peer.work)
 			if err != nil {

@@ -55,7 +55,7 @@ func measureRedisPeers(ctx context.Context, _ string) (_ []result, err error) {
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	var results []result
-	for workers, limit := range map[int]float64{1: 0.7, 32: 1.6, 256: 1.6} {
+	for workers, limit := range map[int]float64{1: 0.7, 32: 1.2, 256: 2} {
 		r, err := redisPeers(ctx, db, workers, limit)
 		if err != nil {
 			return nil, err
