@@ -8,15 +8,15 @@ import (
 )
 
 // exec has a server run the scripts of a batch, in one round trip as a rule, and
-// asks others if it does not have the keys. It is not bound to any caller's context:
-// the time-outs of the client end it.
+// asks others if it does not have the keys. No caller's context ends it: the time-outs
+// of the client do.
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	s.run(ctx, client, batch)
 	for _, c := range batch {
 		if s.cluster != nil && redirected(c.err) {
 			s.redirect(ctx, c)
 		}
-		c.waiter.replied()
+		c.finish()
 	}
 }
 

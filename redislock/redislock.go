@@ -120,12 +120,14 @@ type Store struct {
 	cluster *redis.ClusterClient // client, if it is one
 	o       Options
 	log     *slog.Logger
-	lanes   *lanes
-	watcher *watcher
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
 	durable atomic.Bool // what was answered is on disk
 	apart   atomic.Bool // a script is for the keys of one slot
+
+	pipelines *pipelines
+	direct    *direct // or nil
+	watcher   *watcher
 
 	owned   io.Closer // closed by Close, or nil
 	closing sync.Once
@@ -151,7 +153,7 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	s.cluster, _ = client.(*redis.ClusterClient)
 	s.apart.Store(s.cluster != nil)
 	s.polls.Store(o.Poll)
-	s.lanes = newLanes(s)
+	s.pipelines = newPipelines(s)
 	s.watcher = newWatcher(s)
 	return s
 }
@@ -191,7 +193,10 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.watcher.stream.Close()
-		s.err = s.lanes.close()
+		s.pipelines.close()
+		if s.direct != nil {
+			s.err = s.direct.client.Close()
+		}
 		if s.owned != nil {
 			s.err = errors.Join(s.err, s.owned.Close())
 		}

@@ -35,8 +35,8 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	if err := s.check(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if t.client.MasterName == "" { // Sentinel tells its client, and not a link, of another primary
-		s.lanes.link = func(to redis.UniversalClient) *link { return newLink(to.(*redis.Client)) }
+	if single, ok := client.(*redis.Client); ok && t.client.MasterName == "" { // Sentinel tells its own client of another primary
+		s.direct = newDirect(single)
 	}
 	return s, nil
 }

@@ -24,7 +24,7 @@ func request(resource string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: resource, LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Minute}
 }
 
-// What waits in line while a server hangs is not sent when its caller has left, who has
+// What waits in a queue while a server hangs is not sent when its caller has left, who has
 // cleaned up by then.
 func TestCallersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestCallersWhoLeave(t *testing.T) {
 		release := make(chan struct{})
 		var mu sync.Mutex
 		sent := make(map[string]int)
-		s.lanes.exec = func(_ context.Context, _ redis.UniversalClient, batch []*call) {
+		s.pipelines.exec = func(_ context.Context, _ redis.UniversalClient, batch []*call) {
 			mu.Lock()
 			for _, c := range batch {
 				sent[c.key]++
@@ -41,7 +41,7 @@ func TestCallersWhoLeave(t *testing.T) {
 			<-release
 			for _, c := range batch {
 				c.reply = int64(7)
-				c.waiter.replied()
+				c.finish()
 			}
 		}
 		ctx, leave := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestCallersWhoLeave(t *testing.T) {
 		}
 		leave()
 		synctest.Wait()
-		time.Sleep(3 * beat)
+		time.Sleep(3 * pollEvery)
 		close(release)
 		all.Wait()
 		if sent["holdfast:left"] != 0 || sent["holdfast:stayed"] != 1 {
@@ -83,57 +83,48 @@ func TestCallersWhoLeave(t *testing.T) {
 	})
 }
 
-// The lane to a server that has left ends with what it is at, and serves who has it
-// still.
+// Nothing is kept of a server that nothing is asked of, for it may have left its
+// Cluster. What one does not answer holds up nothing that is asked of another.
 func TestServersThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(&server{}, nil)
-		s.lanes.exec = func(_ context.Context, _ redis.UniversalClient, batch []*call) {
+		hangs, answers := &server{}, &server{}
+		release := make(chan struct{})
+		s.pipelines.exec = func(_ context.Context, to redis.UniversalClient, batch []*call) {
+			if to == hangs {
+				<-release
+			}
 			for _, c := range batch {
-				c.waiter.replied()
+				c.finish()
 			}
 		}
-		old, stays := &server{}, &server{}
-		ask := func(at *lane) {
-			w := newWaiter(1)
-			at.add([]*call{{waiter: w}})
-			if err := s.lanes.pulse.await(t.Context(), w); err != nil {
+		ask := func(to *server) (done chan struct{}) {
+			calls := []*call{{server: to}}
+			by := newCaller(t.Context(), calls)
+			if err := s.pipelines.add(by, calls); err != nil {
 				t.Error(err)
 			}
-			synctest.Wait()
+			return by.told
 		}
-		var lanes []*lane
-		for _, client := range []*server{old, stays} {
-			at, made, err := s.lanes.to(client)
-			if err != nil || !made {
-				t.Fatalf("a lane: made %v, %v", made, err)
-			}
-			ask(at)
-			if at.senders == 0 {
-				t.Fatal("the lane has no sender")
-			}
-			lanes = append(lanes, at)
+		late := ask(hangs)
+		for range 2 {
+			<-ask(answers)
 		}
-		s.lanes.keep([]redis.UniversalClient{stays})
 		synctest.Wait()
-		if n := lanes[0].senders; n != 0 {
-			t.Errorf("the lane to the server that has left has %d senders", n)
+		if n := len(s.pipelines.byServer); n != 1 {
+			t.Errorf("there are %d pipelines, want one", n)
 		}
-		if lanes[1].senders == 0 {
-			t.Error("the other has none")
-		}
-		ask(lanes[0])
-		if n := lanes[0].senders; n != 0 {
-			t.Errorf("after another request it has %d", n)
-		}
-		if at, made, _ := s.lanes.to(stays); made || at != lanes[1] {
-			t.Error("the server that stays has another lane")
-		}
-		if _, made, _ := s.lanes.to(old); !made {
-			t.Error("who comes back has the lane that ended")
+		close(release)
+		<-late
+		synctest.Wait()
+		if n := len(s.pipelines.byServer); n != 0 {
+			t.Errorf("there are %d pipelines, want none", n)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+		if err := s.pipelines.add(newCaller(t.Context(), nil), nil); err == nil {
+			t.Error("a store that is closed takes calls")
 		}
 	})
 }
