@@ -37,19 +37,19 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	switch {
 	case o.err != nil:
 		return driver.Grant{}, o.err
-	case o.stored: // and is thereby on all copies that must have it
+	case o.stored: // and so is on all copies that must have it
 		return driver.Grant{Token: o.token, Left: o.left()}, nil
 	}
 	q.Waiting = false // nothing is noted here
 	_, _, _, err := model.Acquire(o.record, o.now, q)
 	if err == nil {
-		err = s.wrap(fmt.Errorf("the server did not grant %q, which the document that it tells of does not forbid", q.Resource))
+		err = s.wrap(fmt.Errorf("the server did not grant %q, although nothing in the document that it returned is in the way", q.Resource))
 	}
 	return driver.Grant{}, err
 }
 
-// oldName refuses a name that programs with es-distributed-lock take for another
-// one: whoever has the same name there would not be kept out.
+// oldName refuses a name that programs with es-distributed-lock take for another one:
+// it would not exclude the programs that use the same name there.
 func oldName(resource string) error {
 	old, err := esdoc.Old(resource)
 	if err == nil && old != resource {

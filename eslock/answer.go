@@ -15,19 +15,19 @@ type item = rest.Item[source]
 
 type source struct{ Holdfast struct{ Answer *answerJSON } }
 
-// answerJSON is what a statement answers. One that stores nothing tells all that
-// it understood of the document; of what is stored it tells no more than what was
-// asked for, for a document may have thousands of holds.
+// answerJSON is the answer of a statement. A statement that stores nothing returns
+// all that it understood of the document. A statement that stores something returns
+// only what the request is about, because a document may have thousands of holds.
 type answerJSON struct {
 	Time     *int64
-	Token    *int64 // of the hold; the last one, where nothing was stored
+	Token    *int64 // of the hold; the last one, if nothing was stored
 	Damage   *string
 	Unstored bool
-	// Where nothing was stored:
+	// If nothing was stored:
 	Resource string
 	Holds    []holdJSON
-	// Where something was:
-	Ends  []int64 // of the holds that were asked for, in turn; or one of these constants
+	// If something was stored:
+	Ends  []int64 // of the holds of the request, in order; or one of these constants
 	Swept int
 }
 
@@ -55,23 +55,23 @@ type holdJSON struct {
 	Released bool           `json:"released,omitempty"`
 }
 
-// outcome is what became of an ask.
+// outcome is the outcome of an ask.
 type outcome struct {
-	err     error // all else is void then, and the outcome unknown unless it is named
+	err     error // all else is invalid then, and the outcome unknown unless the error is a named one
 	missing bool  // there is no such document
 	stored  bool  // the update has changed the document
 	now     model.Time
-	// record is the document, where nothing was stored.
+	// record is the document, if nothing was stored.
 	record model.Record
-	// Where something was: whether the hold was there, its token if it was granted,
-	// and its end.
+	// If something was stored: whether the hold was there, its token if it was
+	// granted, and its end.
 	found bool
 	token uint64
 	end   model.Time
 	swept int
 }
 
-// left is how long the hold that was granted or renewed has yet.
+// left is the time until the end of the hold that was granted or renewed.
 func (o *outcome) left() time.Duration {
 	if o.end == model.NoEnd {
 		return driver.Forever
@@ -79,9 +79,9 @@ func (o *outcome) left() time.Duration {
 	return time.Duration(o.end-o.now) * time.Microsecond
 }
 
-// understand reads an answer without an error: what became of each ask of an
-// update. The script has looked for damage; what is not as the script makes it is
-// no answer.
+// understand reads an answer without an error, and returns the outcome of each ask of
+// an update. The script has looked for damage; an answer in another form than the
+// script's is an error.
 func understand(st *statement, u *update, it *item) []outcome {
 	o, why := understandDocument(st, u, it)
 	all := slices.Repeat([]outcome{o}, len(u.of))
@@ -95,7 +95,7 @@ func understand(st *statement, u *update, it *item) []outcome {
 	return all
 }
 
-// understandDocument reads what is the same for all asks. It says why it cannot.
+// understandDocument reads what is the same for all asks. It returns why it cannot.
 func understandDocument(st *statement, u *update, it *item) (o outcome, why string) {
 	a := it.Get.Source.Holdfast.Answer
 	o.stored = it.Result == rest.Created || it.Result == rest.Updated
@@ -111,7 +111,7 @@ func understandDocument(st *statement, u *update, it *item) (o outcome, why stri
 	case a == nil:
 		return o, "there is none"
 	case o.stored == a.Unstored:
-		// Else what was answered long ago would be taken for the present.
+		// Otherwise an old answer could be taken for the present one.
 		return o, "it is that of another time"
 	case a.Damage != nil:
 		o.err = fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, u.ID, *a.Damage)
@@ -121,7 +121,7 @@ func understandDocument(st *statement, u *update, it *item) (o outcome, why stri
 	case a.Token != nil && (*a.Token < 0 || *a.Token > driver.MaxToken), a.Token == nil && (!o.stored || st == acquire):
 		return o, "no token"
 	case o.stored && (len(a.Ends) != want || want == 0 && (a.Swept <= 0 || st != sweep)):
-		return o, "it is not about what was asked"
+		return o, "it is about another document than the request"
 	case !o.stored && a.Holds == nil:
 		return o, "no holds"
 	}
@@ -135,7 +135,7 @@ func understandDocument(st *statement, u *update, it *item) (o outcome, why stri
 	return o, why
 }
 
-// understandHolds reads what became of the holds that were asked for.
+// understandHolds reads the outcomes of the holds of the request.
 func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
 	renewed := false
 	for i, end := range a.Ends {
@@ -160,7 +160,7 @@ func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
 	return ""
 }
 
-// record is the document that was told.
+// record is the document that the server returned.
 func (a *answerJSON) record(d document, o outcome) (r model.Record, why string) {
 	r.Resource, r.Token, r.Touched = d.ID, o.token, o.now
 	switch {
@@ -202,7 +202,7 @@ func (e *holdJSON) hold() model.Hold {
 	return h
 }
 
-// shown is a moment that decides nothing.
+// shown is a time that no decision depends on.
 func shown(ms int64) model.Time {
 	if ms < 0 || ms > maxMillis {
 		return 0

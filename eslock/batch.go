@@ -27,7 +27,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// renewed is what an answer says of a renewal.
+// renewed is the result of a renewal, from its answer.
 func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 	switch {
 	case o.err != nil:
@@ -37,7 +37,7 @@ func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 	}
 	_, r := model.Renew(o.record, o.now, q)
 	if r.Err == nil {
-		r.Left, r.Err = driver.Unknown, s.wrap(fmt.Errorf("the server did not renew the hold of %q, which is in the document that it tells of", q.Resource))
+		r.Left, r.Err = driver.Unknown, s.wrap(fmt.Errorf("the server did not renew the hold of %q, which is in the document that it returned", q.Resource))
 	}
 	return r
 }
@@ -69,8 +69,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// whichever names the hold that the lock ID has. One of an old client has no ID,
-// and is told from the next by its end.
+// whichever names the hold that the lock ID has. A hold of an old client has no ID,
+// and differs from the next one by its end.
 func (s *Store) whichever(ctx context.Context, ref *refParams, resource string) (there bool, err error) {
 	o := s.apply(ctx, look, []ask{{document: documentOf(resource)}})[0]
 	for _, h := range o.record.Holds {
@@ -87,7 +87,7 @@ func (s *Store) whichever(ctx context.Context, ref *refParams, resource string) 
 	return false, o.err
 }
 
-// released is what an answer says of a release.
+// released is the result of a release, from its answer.
 func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
 	switch {
 	case o.err != nil:
@@ -98,7 +98,7 @@ func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResul
 	if _, there := model.Release(o.record, o.now, q); there && !q.HoldID.IsZero() {
 		return driver.ReleaseResult{Err: s.wrap(fmt.Errorf("the server did not release %q", q.Resource))}
 	}
-	// A program that knows no hold IDs may have made the hold its own.
+	// A program without hold IDs may have made the hold its own.
 	r := driver.ReleaseResult{}
 	for _, h := range model.Statuses(o.record, o.now, driver.Filter{LockID: q.LockID}) {
 		r.Remains = r.Remains || h.HoldID.IsZero() && h.Live()

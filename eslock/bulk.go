@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// onConflict is how often the server tries an update again by itself, because
-	// another changed the document since it was read. It does so at once: what has
-	// met a conflict as often as that is one of many, who would keep each other from
-	// coming through, and is from then on tried once more at a time.
+	// onConflict is how often the server retries an update by itself, because another
+	// update changed the document since it was read. It does so at once. An update
+	// that has met a conflict so often is one of many, which would delay each other.
+	// From then on each request lets the server retry once.
 	onConflict = 5
-	// maxTries bounds how often an acquire is sent that still met a conflict.
+	// maxTries bounds how often an acquire that meets conflicts is sent.
 	maxTries = 100
 	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
 	maxBackOff = 8
-	// chunk is how much is asked for at once, in updates of some 6 KB each.
+	// chunk is how many updates of some 6 KB each a request has at most.
 	chunk = 500
 	// forPrimary is how long a server waits for a primary shard that is missing.
 	forPrimary = "10s"
-	// toCompile is how long it waits for that before anybody asks for a lock.
+	// toCompile is how long it waits for that when it compiles the scripts.
 	toCompile = "1s"
 )
 
-// ask is what one caller wants of a document: a hold, something of the hold ref,
-// or, with neither, what concerns the whole document.
+// ask is one request about a document: for a hold, about the hold ref, or, with
+// neither, about the whole document.
 type ask struct {
 	document
 	acquire *acquireParams
 	ref     *refParams
 }
 
-// update is what is sent about a document, for these asks of many. What is asked of
-// the holds of one document is one update: each passes over all that the document
-// has, is written to all copies, and meanwhile keeps everybody else from it.
+// update is the update of a document, for some of many asks. All asks for one
+// document are one update, because each update reads the whole document, is written
+// to all copies, and blocks other updates of the document meanwhile.
 type update struct {
 	document
 	*acquireParams
@@ -68,14 +68,14 @@ func updatesOf(asks []ask, part []int) []*update {
 	return updates
 }
 
-// apply asks for all, in as few updates as possible, and returns what became of
-// each. What the server did not decide, because others came in between, was not
-// done, and is sent again: an acquire a bounded number of times, which leaves the
-// server to others, and all else until ctx ends, for a hold ends that is not
-// renewed. A failure to send is the outcome of each that was concerned.
+// apply sends all asks, in as few updates as possible, and returns their outcomes. An
+// update that the server did not decide, because others came in between, has changed
+// nothing and is sent again: an acquire a bounded number of times, which leaves the
+// server to others, and all else until ctx ends, because a hold that is not renewed
+// ends. A failure to send is the outcome of each ask concerned.
 //
-// Any update may be applied twice or late without harm: the hold ID decides what
-// it finds.
+// Any update may be applied twice or late without harm: it names its hold by the hold
+// ID.
 func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome {
 	all := make([]outcome, len(asks))
 	open := make([]int, len(asks))
@@ -105,15 +105,15 @@ func backOff(ctx context.Context, try int) error {
 	}
 }
 
-// send asks for a part in one request, and fills in the outcomes. The server tries
-// each update again inside that often.
+// send sends some updates in one request, and fills in the outcomes. The server
+// retries each update by itself, inside times.
 func (s *Store) send(ctx context.Context, st *statement, asks []ask, part []int, inside int, all []outcome) {
 	updates := updatesOf(asks, part)
 	items, err := s.bulk(ctx, st, updates, inside)
 	if half := len(part) / 2; half > 0 && (rest.IsTooLarge(err) || errors.Is(err, rest.ErrLongAnswer) && asks[part[0]].ref == nil) {
-		// A request that is too large was not looked at. An answer is too long only where
-		// all the holds of documents are told, to a look or a sweep, which may be
-		// repeated. What is sent from now on is smaller.
+		// The server has not processed a request that is too large. An answer is too
+		// long only if it has all the holds of documents, for a look or a sweep,
+		// which may be repeated. Later requests are smaller.
 		if most := s.most.Load(); most > int32(half) {
 			s.most.CompareAndSwap(most, int32(half))
 		}
@@ -149,7 +149,7 @@ func (s *Store) bulk(ctx context.Context, st *statement, updates []*update, insi
 	return rest.Bulk[source](ctx, s.client, s.at("_bulk"), s.writing(), body.Bytes(), ids)
 }
 
-// outcomes says what became of each ask of an update.
+// outcomes returns the outcome of each ask of an update.
 func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
 	home, missed := s.place.Load(), it.Error != nil && it.Error.Type == rest.DocumentMissing && it.Status == http.StatusNotFound
 	o := outcome{missing: missed}
@@ -157,7 +157,7 @@ func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
 	case it.Error != nil && !missed:
 		o.err = it.Error
 	case home.index != "" && it.Index != "" && it.Index != home.index:
-		o.err = fmt.Errorf("the answer about %q is from the index %s, where the locks are not: somebody has moved the alias %s; a store that is opened now says what to do",
+		o.err = fmt.Errorf("the answer about %q is from the index %s, which is not the index of the locks: the alias %s was moved; a store that is opened now reports what to do",
 			u.ID, it.Index, home.alias)
 	case !missed:
 		return understand(st, u, it)
@@ -165,10 +165,10 @@ func (s *Store) outcomes(st *statement, u *update, it *item) []outcome {
 	return slices.Repeat([]outcome{o}, len(u.of))
 }
 
-// compile has the server compile the scripts, which takes a node that has just
-// started longer than a lock with a short TTL can wait. It changes nothing: there
-// is no document, and nothing is asked for. What does not work is told to whoever
-// locks.
+// compile makes the server compile the scripts, which takes longer on a node that has
+// just started than a lock with a short TTL can wait. It changes nothing: there is no
+// document, and the request asks for nothing. It ignores errors, because acquires
+// report them.
 func (s *Store) compile(ctx context.Context) {
 	var body bytes.Buffer
 	none := driver.NewHoldID()
@@ -184,8 +184,8 @@ func (s *Store) compile(ctx context.Context) {
 	_ = rest.Call(ctx, s.client, http.MethodPost, s.at("_bulk"), params, body.Bytes(), &struct{}{})
 }
 
-// writing are the parameters of writes. That the name must be an alias keeps the
-// server from making an index of its own idea when there is none any more.
+// writing are the parameters of writes. The name must be an alias, so that the server
+// does not create an index when there is none any more.
 func (s *Store) writing() url.Values {
 	v := url.Values{"require_alias": {"true"}, "timeout": {forPrimary}}
 	if s.o.WaitForActiveShards != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// The server's types of errors that are understood.
+// The server's types of errors that the store distinguishes.
 const (
 	indexMissing = "index_not_found_exception"
 	indexClosed  = "index_closed_exception"
@@ -26,8 +26,8 @@ func hasType(err error, kind string) bool {
 // indexError names the index that an error is about.
 type indexError struct {
 	index string
-	// why says what lasts until somebody fixes it, and was not done: the error is
-	// driver.ErrUnusable then. All else is of unknown outcome.
+	// why is set if the request was not applied and somebody must fix the cause: the
+	// error is driver.ErrUnusable then. The outcome of all other errors is unknown.
 	why string
 	err error
 }
@@ -48,7 +48,8 @@ func (e *indexError) Unwrap() error { return e.err }
 // Is implements the interface of errors.Is.
 func (e *indexError) Is(target error) bool { return e.why != "" && target == driver.ErrUnusable }
 
-// wrap names the index, once. What lasts becomes driver.ErrUnusable.
+// wrap names the index, once. Errors that do not pass by themselves become
+// driver.ErrUnusable.
 func (s *Store) wrap(err error) error {
 	var named *indexError
 	if err == nil || errors.As(err, &named) {
@@ -61,7 +62,8 @@ func (s *Store) wrap(err error) error {
 	return &indexError{s.o.Index, "", err}
 }
 
-// unusable says why the index cannot be used, and because of which error, if of any.
+// unusable returns an error that says why the index cannot be used, and wraps err if
+// there is one.
 func (s *Store) unusable(why string, err error) error {
 	var named *indexError
 	if errors.As(err, &named) {
@@ -70,7 +72,7 @@ func (s *Store) unusable(why string, err error) error {
 	return &indexError{s.o.Index, why, err}
 }
 
-// lasting says how to fix what does not go away by itself, or "".
+// lasting returns how to fix an error that does not pass by itself, or "".
 func (s *Store) lasting(e *rest.Error) string {
 	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
 	switch {
@@ -81,15 +83,15 @@ func (s *Store) lasting(e *rest.Error) string {
 	case e.Type == blocked && e.Status == http.StatusForbidden:
 		return "writes are blocked: set the index.blocks that the error names to null"
 	case e.Type == indexMissing:
-		return "it is gone, or its alias is: when the store is opened the next time it is made anew"
+		return "it is gone, or its alias is: the next opening of the store makes it again"
 	case e.Status == http.StatusRequestEntityTooLarge:
-		return "the server, or a proxy before it, takes no request of a few kilobytes: raise its limit"
+		return "the server, or a proxy before it, refuses a request of a few kilobytes: raise its limit"
 	case e.Status == http.StatusUnauthorized:
 		return "the server refuses user, password or key"
 	case e.Status == http.StatusForbidden:
 		return "the user lacks a right that the store needs: read, write and manage for " + s.o.Index + "*"
 	case e.Type == scriptError && reason("compile error"), e.Type == "illegal_argument_exception" && reason("cannot execute"):
-		return "the server does not take inline Painless scripts in updates, which the store needs"
+		return "the server does not allow inline Painless scripts in updates, which the store needs"
 	case e.Type == "mapper_parsing_exception", e.Type == "document_parsing_exception", e.Type == "strict_dynamic_mapping_exception":
 		return "its mapping does not fit"
 	}

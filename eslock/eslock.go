@@ -1,17 +1,17 @@
 // Package eslock keeps locks in an index of Elasticsearch or OpenSearch, for any
 // number of programs on any number of machines.
 //
-// It needs no client library: whatever has the method Perform will do, as the
-// official Elasticsearch clients (v8, v9) and the OpenSearch client (v4) have.
-// Elasticsearch must be 7.12 or newer, OpenSearch 2.4 or newer, and both must
-// allow inline Painless scripts in updates, as they do unless told otherwise.
+// It needs no client library: any client with the method Perform will do, such as the
+// official Elasticsearch clients (v8, v9) and the OpenSearch client (v4).
+// Elasticsearch must be 7.12 or newer, OpenSearch 2.4 or newer, and both must allow
+// inline Painless scripts in updates, which is their default.
 //
-// The server decides in one scripted update of one document, on the clock of the
-// node that holds the document's primary shard. The script reads it by
-// System.currentTimeMillis, for the clock that scripts are offered lags behind.
-// The reply to the same request tells who holds and for how long yet. Locking and
-// unlocking wait for no refresh. There are no wake-ups: waiters ask from time to
-// time, and when the hold ends.
+// The server decides in one scripted update of one document, on the clock of the node
+// that holds the document's primary shard. The script reads it by
+// System.currentTimeMillis, because the clock that servers offer to scripts lags
+// behind. The reply to the same request has the holders and the times left. Locking
+// and unlocking wait for no refresh. There are no wake-ups: waiters poll, and try
+// again when the hold ends.
 //
 // # Documents
 //
@@ -32,35 +32,34 @@
 //	    "resource": the name, where it is not the ID
 //	    "answer":   what the last change was answered } }
 //
-// An old client writes the first three fields and leaves holdfast as it is, so
-// owner or expires is then not what Holdfast wrote. What is there is a new hold
-// of that client: it has no hold ID and no token, its lock ID is its owner, and
-// whoever held before has lost, also under the same owner. Old clients decide by
-// their own clocks; beside them the guarantees are as good as these.
+// An old client writes the first three fields and leaves holdfast as it is, so owner
+// or expires is then not what Holdfast wrote. This is a new hold of that client: it
+// has no hold ID and no token, its lock ID is its owner, and the holder before it has
+// lost its hold, even under the same owner. Old clients decide by their own clocks;
+// beside them the guarantees depend on these.
 //
-// Searches look into expires, time, due, and lockId and owner of the holds; of
-// holdfast nothing else is indexed. A document that cannot be understood is
-// driver.ErrDamaged to all who ask for it, and is not changed; but where time and
-// expires say that nobody has used it for the retention, a sweep deletes it.
+// Searches use expires, time, due, and lockId and owner of the holds; nothing else of
+// holdfast is indexed. Requests for a document that the store cannot understand fail
+// with driver.ErrDamaged and do not change it. A sweep deletes it if, by time and
+// expires, it has not been used for the retention.
 //
 // # Tokens
 //
-// A token is larger than the last one in the document and not behind the clock.
-// A sweep deletes a document only when the clock has left its token behind, so
-// tokens rise strictly as long as nobody else deletes documents. An old client
-// deletes them with every release: tokens then rise as the clock does, which is
-// more than its resolution apart, and Options.OldClients makes Traits say so.
+// A token is larger than the last one in the document and not behind the clock. A
+// sweep deletes a document only when the clock is far enough ahead of its token, so
+// tokens rise strictly as long as no other program deletes documents. An old client
+// deletes them with every release: tokens then rise only across gaps larger than the
+// resolution of the clock, and with Options.OldClients Traits says so.
 //
 // # Clocks and fail-over
 //
-// When a primary shard moves to another node or fails over, that node's clock
-// decides from then on. If it is ahead, holds end earlier by as much: keep the
-// clocks of the nodes together within the client's margin, and give holds a
-// takeover delay of the largest difference where that is not certain. Tokens do
-// not depend on it. What was acknowledged is on all copies of the shard that
-// were in sync, and on their disks, unless the index was told to write its
-// translog later (index.translog.durability: async), which the store never does:
-// an index so set can lose holds when a node loses power, and Traits says so.
+// When a primary shard moves to another node or fails over, that node's clock decides
+// from then on. If it is ahead, holds end earlier by as much: keep the clocks of the
+// nodes together within the client's margin, or give holds a takeover delay of the
+// largest difference. Tokens do not depend on it. An acknowledged write is on all
+// copies of the shard that were in sync, and on their disks, unless the index writes
+// its translog later (index.translog.durability: async), which the store never sets:
+// such an index can lose holds when a node loses power, and Traits says so.
 package eslock
 
 import (
@@ -74,9 +73,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Performer sends a request whose URL has just a path and parameters to one of
-// the servers that it knows, and returns the answer. It may be called
-// concurrently. It may send a request more than once.
+// Performer sends a request whose URL has just a path and parameters to one of its
+// servers, and returns the answer. It may be called concurrently. It may send a
+// request more than once.
 type Performer interface {
 	Perform(*http.Request) (*http.Response, error)
 }
@@ -87,22 +86,22 @@ const DefaultIndex = "distributed-locks"
 // Options change what New does. The zero value is the default.
 type Options struct {
 	// Index has the locks: an index, or an alias of just one. Init makes an index
-	// that is missing. Where the alias is given to another index, or rolled over,
-	// the locks stay in the index that it was of, and Init refuses until somebody
-	// decides. Default: DefaultIndex.
+	// that is missing. If the alias is moved to another index, or rolled over, the
+	// locks stay in the former index, and Init fails until somebody decides which to
+	// use. Default: DefaultIndex.
 	Index string
-	// Replicas are the copies beside the primary of an index that Init makes.
-	// Default: one as soon as there is a second node. Negative: none.
+	// Replicas is the number of copies beside the primary of an index that Init
+	// makes. Default: one as soon as there is a second node. Negative: none.
 	Replicas int
 	// WaitForActiveShards is how many copies must be there for a write to be
 	// tried: a number, or "all". Default: the index's, which is 1. A write is
 	// acknowledged by all copies that are in sync in any case.
 	WaitForActiveShards string
 	// OldClients says that programs with es-distributed-lock use the index, too.
-	// Traits then say less of tokens. Such programs write IDs into a URL as they
-	// are, and so lock the document a/b by the ID a%2Fb, and a by a#b: a resource
-	// with such a name is refused, with the name to ask for instead. Nothing else
-	// depends on it.
+	// Traits then promises less of tokens. Such programs write IDs into a URL as they
+	// are, and so lock the document a/b by the ID a%2Fb, and a by a#b: the store
+	// refuses a resource with such a name, and the error has the name to use instead.
+	// Nothing else depends on it.
 	OldClients bool
 }
 
@@ -120,7 +119,7 @@ type Store struct {
 // home is where the locks are.
 type home struct {
 	alias string // that all requests name
-	index string // that it is of, once Init has seen it
+	index string // the index of the alias, once Init has seen it
 }
 
 var (
@@ -137,8 +136,8 @@ func Traits() driver.Traits {
 }
 
 // New keeps locks in an index that client reaches. It sends nothing; the
-// holdfast.Client that gets the store calls Init before its first request. What
-// is wrong with the options is the error of whatever is called first.
+// holdfast.Client that gets the store calls Init before its first request. Every
+// operation returns the error if the options are invalid.
 func New(client Performer, opts *Options) *Store {
 	s := &Store{client: client}
 	if opts != nil {
@@ -192,7 +191,7 @@ func (s *Store) Traits() driver.Traits {
 // Close implements driver.Store. It does nothing: the client is not the store's.
 func (s *Store) Close() error { return nil }
 
-// ready is the error of a call that must not send anything.
+// ready returns an error if a call must not send anything.
 func (s *Store) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

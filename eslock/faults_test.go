@@ -132,15 +132,14 @@ func TestFaultsOfItems(t *testing.T) {
 	}
 }
 
-// Nor does Init say twice of which index it speaks, be it to somebody who may not
-// make it.
+// The errors of Init name the index once, also if the user has no right to create it.
 func TestIndexMayNotBeMade(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
 		says   string
 	}{
-		"no right":       {403, explained("security_exception", "action is unauthorized"), "may not make it"},
+		"no right":       {403, explained("security_exception", "action is unauthorized"), "no right to create it"},
 		"not as it must": {400, explained("illegal_argument_exception", "too many shards"), "too many shards"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,8 +157,8 @@ func TestIndexMayNotBeMade(t *testing.T) {
 	}
 }
 
-// namesOnce wants that each of the errors says once which index it is about, and
-// once that it lasts.
+// namesOnce checks that each of the errors names the index once, and says once that
+// it is unusable.
 func namesOnce(t *testing.T, what string, err error) {
 	t.Helper()
 	for text := range strings.SplitSeq(err.Error(), "\n") {

@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// aliasSuffix makes the name of the alias that requests go to. Writes demand that
-// their target is an alias, so that an index that was deleted is not made anew by
-// the next write, with a mapping by chance and nobody's knowledge. It is one of
-// Holdfast's own also where the index that the caller named is an alias: that may
-// be rolled over or moved to another index, which knows nothing of the locks.
+// aliasSuffix makes the name of the alias that requests go to. Writes require that
+// their target is an alias, so that the next write does not silently make a deleted
+// index again, with a dynamic mapping. The alias is Holdfast's own even if the index
+// that the caller named is an alias: that may be rolled over or moved to another
+// index, without the locks.
 const aliasSuffix = "-holdfast"
 
 // maxKeyword is the longest text that the keyword of a dynamic mapping has.
@@ -41,7 +41,7 @@ var fields = []struct {
 	{"holdfast.holds.owner", []string{"keyword"}},
 }
 
-// mapping is that of the fields where they are missing.
+// mapping is that of the fields, for an index without them.
 func mapping() object {
 	keyword, moment := object{"type": "keyword"}, object{"type": "date", "format": "epoch_millis"}
 	return object{
@@ -94,7 +94,7 @@ func (s *Store) Init(ctx context.Context) error {
 	case err == nil:
 		s.compile(ctx)
 	case strings.Contains(err.Error(), "unknown product"), strings.Contains(err.Error(), "not Elasticsearch"):
-		// The server may have done what was asked, which is no harm here.
+		// The server may have applied the request, which does no harm here.
 		return s.unusable("the Elasticsearch client refuses this server: use OpenSearch's client for OpenSearch", err)
 	}
 	return err
@@ -102,7 +102,7 @@ func (s *Store) Init(ctx context.Context) error {
 
 func (s *Store) prepare(ctx context.Context) error {
 	own := s.o.Index + aliasSuffix
-	for range maxTries { // others may make it at the same time
+	for range maxTries { // other clients may make it at the same time
 		x, err := s.describe(ctx, own)
 		if err == nil && x == nil {
 			x, err = s.describe(ctx, s.o.Index)
@@ -120,7 +120,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	return s.wrap(fmt.Errorf("it comes and goes"))
 }
 
-// describe returns what the server says of a name, or nil if there is no such
+// describe returns the server's description of a name, or nil if there is no such
 // index.
 func (s *Store) describe(ctx context.Context, name string) (*index, error) {
 	described := map[string]*index{}
@@ -156,14 +156,14 @@ func (s *Store) create(ctx context.Context, own string) error {
 		"settings": settings,
 		"mappings": object{"properties": mapping()},
 		"aliases":  object{own: object{}},
-	}, "it is missing, and the user may not make it")
+	}, "it is missing, and the user has no right to create it")
 	if err == nil {
 		s.place.Store(&home{alias: own, index: s.o.Index})
 	}
 	return err
 }
 
-// take makes an index that is there ready, or says why it cannot be.
+// take prepares an existing index, or returns why that is impossible.
 func (s *Store) take(ctx context.Context, x *index, own string) error {
 	missing, why := x.compare()
 	if why == "" {
@@ -176,17 +176,17 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 	named, is := x.Aliases[s.o.Index]
 	switch {
 	case x.name != s.o.Index && !is:
-		return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no alias any more: what asks for a lock there and here would both be granted it. "+
-			"Give that index the alias again, or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
+		return s.unusable(fmt.Sprintf("the locks are in %s, of which %s is no longer an alias: a lock could be granted there and here at the same time. "+
+			"Give that index the alias again, or, while no lock is held, remove its alias %s", x.name, s.o.Index, own), nil)
 	case x.name != s.o.Index && !named.takesAll():
-		return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see but a part of it: "+
-			"let it have no filter and no routing, and write to that index; or, while nobody holds a lock, remove its alias %s", x.name, s.o.Index, own), nil)
+		return s.unusable(fmt.Sprintf("the locks are in %s, and writes to the alias %s go elsewhere, or see only a part of it: "+
+			"let it have no filter and no routing, and write to that index; or, while no lock is held, remove its alias %s", x.name, s.o.Index, own), nil)
 	case there && !ours.takesAll():
 		return s.unusable(fmt.Sprintf("the alias %s must have no filter and no routing, and take writes", own), nil)
 	}
 	if len(missing) > 0 {
 		err := s.change(ctx, http.MethodPut, "/"+x.name+"/_mapping", object{"properties": missing},
-			"its mapping lacks fields, and the user may not add them")
+			"its mapping lacks fields, and the user has no right to add them")
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 	return nil
 }
 
-// takesAll: what is written to the alias goes to the index, as if it were named.
+// takesAll reports whether all writes to the alias go to the index, unchanged.
 func (a alias) takesAll() bool {
 	return len(a.Filter) == 0 && a.Routing == "" && (a.Writes == nil || *a.Writes)
 }
@@ -214,7 +214,7 @@ func (x *index) setting(name string) string {
 	return text
 }
 
-// misfit says why the index cannot keep locks, whatever its fields are, or "".
+// misfit returns why the settings of the index make it unfit for locks, or "".
 func (x *index) misfit() string {
 	if x.DataStream != "" {
 		return "it is the data stream " + x.DataStream + ", whose documents do not change"
@@ -228,15 +228,15 @@ func (x *index) misfit() string {
 		return "it does not keep documents as they are written (index.mapping.source.mode: " + mode + ")"
 	}
 	if mode := x.setting("mode"); mode != "" && mode != "standard" {
-		return "it is no index for documents that change (index.mode: " + mode + ")"
+		return "it is not an index for documents that change (index.mode: " + mode + ")"
 	}
 	if x.Mappings.Routing.Required {
-		return "its mapping demands a routing"
+		return "its mapping requires a routing"
 	}
 	return ""
 }
 
-// compare returns what the mapping lacks, or says which field does not fit.
+// compare returns what the mapping lacks, or which field does not fit.
 func (x *index) compare() (missing object, why string) {
 	missing = object{}
 	for _, f := range fields {
@@ -263,8 +263,8 @@ func at(properties map[string]property, path string) (p property, is bool) {
 	return p, is
 }
 
-// change sends a request that changes the index. denied says what it means that the
-// user may not.
+// change sends a request that changes the index. denied is the error text if the user
+// has no right to.
 func (s *Store) change(ctx context.Context, method, path string, body object, denied string) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -275,10 +275,10 @@ func (s *Store) change(ctx context.Context, method, path string, body object, de
 	var e *rest.Error
 	switch {
 	case err == nil && !reply.Acknowledged:
-		return s.wrap(fmt.Errorf("the servers did not all hear of the change in time"))
+		return s.wrap(fmt.Errorf("not all servers confirmed the change in time"))
 	case !errors.As(err, &e):
 	case e.Status == http.StatusForbidden && e.Type != blocked:
-		return s.unusable(denied+": let somebody who may open the store once", err)
+		return s.unusable(denied+": let a user with that right open the store once", err)
 	case e.Status == http.StatusBadRequest && e.Type != indexThere && !errors.Is(err, driver.ErrUnusable):
 		return s.unusable("the server refuses what the store needs of it", err)
 	}

@@ -18,9 +18,9 @@ const (
 	page = chunk
 	// keepAlive is how long the server keeps a search for its next page.
 	keepAlive = "1m"
-	// toClose bounds how long it takes to give one up.
+	// toClose bounds how long it takes to close one.
 	toClose = 5 * time.Second
-	// epoch is what expires says of a document without holds.
+	// epoch is the value of expires in a document without holds.
 	epoch = "1970-01-01T00:00:00Z"
 )
 
@@ -57,8 +57,8 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 // object is one in JSON.
 type object map[string]any
 
-// The parts of queries. They only choose what to look at. "now" is the clock of the
-// node that searches.
+// The parts of queries. They only choose documents, and decide nothing. "now" is the
+// clock of the node that searches.
 func hasHolds() object { return expires(object{"gt": epoch}) }
 
 func expires(bounds object) object {
@@ -75,8 +75,8 @@ func either(queries ...object) object { return object{"bool": object{"should": q
 // query finds all documents with holds that the filter may choose.
 func query(f driver.Filter) object {
 	queries := []object{hasHolds()}
-	// What old clients wrote is found by owner, whose keyword may leave out what
-	// is long.
+	// Holds of old clients are found by owner, whose keyword may leave out long
+	// values.
 	if f.LockID != "" && len(f.LockID) <= maxKeyword {
 		queries = append(queries, either(term("holdfast.holds.lockId", f.LockID), term("owner.keyword", f.LockID)))
 	}
@@ -98,12 +98,12 @@ type found struct {
 	}
 }
 
-// search yields the documents that match, in pages, as they were at its start:
-// all that was written before is seen. It ends after the first error.
+// search yields the documents that match, in pages, as they were at its start: it
+// sees all earlier writes. It ends after the first error.
 //
-// It scrolls, which goes through an index in the order that it has: all servers
-// can, also where they are told not to sort by _id, which nothing else in the
-// documents of old clients could take the place of.
+// It scrolls, which reads an index in its own order. All servers can do that. Some
+// are configured not to sort by _id, and the documents of old clients have no other
+// field to sort by.
 func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error] {
 	return func(yield func([]ask, error) bool) {
 		var f found
@@ -131,7 +131,7 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error
 	}
 }
 
-// page asks for one page. One that may lack something is an error.
+// page requests one page. A page that may be incomplete is an error.
 func (s *Store) page(ctx context.Context, path string, params url.Values, query object, f *found) error {
 	err := s.post(ctx, path, params, query, f)
 	if err == nil && (f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut) {
@@ -140,7 +140,7 @@ func (s *Store) page(ctx context.Context, path string, params url.Values, query 
 	return err
 }
 
-// refresh makes searches see all that was written.
+// refresh makes searches see all earlier writes.
 func (s *Store) refresh(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *Store) refresh(ctx context.Context) error {
 	return s.call(ctx, http.MethodPost, s.at("_refresh"), nil, nil, &struct{}{})
 }
 
-// closeScroll frees what the server keeps, which ends by itself soon.
+// closeScroll frees the server's search, which would end by itself soon.
 func (s *Store) closeScroll(ctx context.Context, id string) {
 	if id == "" {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/esdoc"
 )
 
-// The statements. Their text is constant, so that the server compiles each of
-// them once; what a caller chose comes as parameters.
+// The statements. Their text is constant, so that the server compiles each of them
+// once; values of callers are parameters.
 var (
 	//go:embed read.painless
 	readText string
@@ -32,11 +32,11 @@ var (
 )
 
 const (
-	// fetch makes a reply contain what the script left there, even if it was not
-	// stored: without a filter the reply of a script that stores nothing has the
-	// document as it was.
+	// fetch makes a reply contain the script's answer, even if it was not stored:
+	// without a filter the reply of a script that stores nothing has the document as
+	// it was.
 	fetch = `{"_source":{"includes":["holdfast.answer"]},`
-	// upsert runs the script where there is no document, too.
+	// upsert runs the script even if there is no document.
 	upsert = `"scripted_upsert":true,"upsert":{},`
 )
 
@@ -53,7 +53,7 @@ func newStatement(text string) *statement {
 	return &statement{`"script":{"lang":"painless","source":` + string(source) + `,"params":`}
 }
 
-// compact leaves out comments and indentation, for the text is in every request.
+// compact removes comments and indentation, because the text is in every request.
 func compact(script string) string {
 	var b strings.Builder
 	for line := range strings.Lines(script) {
@@ -66,9 +66,9 @@ func compact(script string) string {
 	return b.String()
 }
 
-// write appends an update to a bulk. The server tries it again by itself that
-// often. Names are in the body alone: in a path, clients and proxies may take them
-// for something else.
+// write appends an update to a bulk. The server retries it by itself that often.
+// Names are only in the body: in a path, clients and proxies may interpret them in
+// their own way.
 func (st *statement) write(b *bytes.Buffer, u *update, inside int, options string) error {
 	var action struct {
 		Update struct {
@@ -106,7 +106,7 @@ type (
 		TTL      *int64   `json:"ttl"`
 		Hold     holdJSON `json:"hold"`
 	}
-	// refParams is what is asked of a hold that is there.
+	// refParams is a request about an existing hold.
 	refParams struct {
 		LockID string        `json:"lockId"`
 		HoldID driver.HoldID `json:"holdId"`

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// soon is the time up to which a sweep looks. The clock of searches lags behind,
+// soon is the time up to which a sweep searches. The clock of searches lags behind,
 // and may be another node's.
 const soon = "now+5s"
 
@@ -21,7 +21,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	if err := s.refresh(ctx); err != nil {
 		return total, err
 	}
-	// What is idle is deleted first: what loses a hold now is not idle.
+	// Idle documents are deleted first: a document that loses a hold now is not idle.
 	if total.Records, err = s.deleteIdle(ctx, q); err != nil {
 		return total, err
 	}
@@ -33,10 +33,10 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 }
 
 // deleteIdle deletes the documents that have no hold and have not changed for so
-// long, in one request. The server deletes what it found only if it has not
-// changed since. It looks at time, which is not before the moment of the last
-// token, by the clock of the node that searches: that may be ahead of the clock
-// that makes tokens by up to idle.
+// long, in one request. The server deletes a document that it found only if it has
+// not changed since. It compares time, which is not before the moment of the last
+// token, by the clock of the node that searches: that may be ahead of the clock that
+// makes tokens by up to idle.
 func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, error) {
 	seconds := int64((q.Idle + time.Second - 1) / time.Second)
 	params := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
@@ -63,14 +63,14 @@ func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, err
 	return *reply.Deleted, nil
 }
 
-// dropHolds drops the holds that no longer block. Documents are searched for, and
-// each is changed by an update that looks again, by the clock of its primary: an
+// dropHolds drops the holds that no longer block. It searches for documents, and
+// changes each by an update that decides again, by the clock of its primary. An
 // update-by-query would decide by the clock of the node that got it, and does not
-// say how many holds went. Damaged documents are left as they are, without a word:
-// whoever asks for them is told. At most that many are changed; 0 or less: there
-// is no bound.
+// return how many holds were dropped. It leaves damaged documents unchanged, without
+// an error: requests for them report the damage. It changes at most that many
+// documents; 0 or less is no bound.
 func (s *Store) dropHolds(ctx context.Context, most int, total *driver.SweepResult) error {
-	// Old clients write only the end of all.
+	// Old clients write only one end, that of all holds.
 	due := either(object{"range": object{"holdfast.due": object{"lte": soon}}}, expires(object{"lte": soon}))
 	changed := 0
 	for asks, err := range s.search(ctx, all(hasHolds(), due)) {

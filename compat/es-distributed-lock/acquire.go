@@ -24,15 +24,15 @@ func (e heldError) Unwrap() error { return e.by }
 // Acquire acquires the lock for the TTL, or extends it if the owner has it. It does
 // not wait: the error "lock held by other client" says that another owner has the
 // lock. The TTL is at least 1 ms and at most 100 years, and is truncated to
-// milliseconds. To extend never shortens: Expires says when the lock ends.
+// milliseconds. An extension never shortens the lock: Expires is when it ends.
 //
-// The server has a third of the TTL to answer, at least 1 s and at most 10 s. The
-// first Acquire through a client makes or checks the index before that, and has the
+// The server has a third of the TTL to answer, at least 1 s and at most 10 s. Before
+// that, the first Acquire through a client makes or checks the index and makes the
 // server compile the scripts, in at most 10 s.
 //
-// After any other error, the server may have granted a lock that nobody heard of.
+// After any other error, the server may have granted a lock whose answer got lost.
 // Acquire then releases it, and retries that in the background for five seconds. A
-// lock that was held before lives on to its end.
+// lock that was held before lasts until its end.
 func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	ref, err := l.ref()
 	if err == nil && (ttl < time.Millisecond || ttl > driver.MaxTTL) {
@@ -96,7 +96,7 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 		cancel()
 		switch {
 		case errors.Is(err, driver.ErrUnusable) && !prepared:
-			// The index was deleted, or something is wrong with it.
+			// The index was deleted, or cannot keep locks.
 			if err := s.store.prepare(ctx); err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 	return err
 }
 
-// own returns the hold of this Lock if it can be extended, or nil.
+// own returns the hold of this Lock, or nil if it cannot be extended.
 func (s *state) own(ref driver.HoldRef) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,9 +126,8 @@ func attemptTime(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
 
-// grant acquires a new hold, or extends what the owner has by another Lock or
-// program. The request ends with call, what is left to do in the background with
-// ctx.
+// grant acquires a new hold, or extends the owner's hold of another Lock or program.
+// The request ends with call, the work in the background with ctx.
 func (s *state) grant(ctx, call context.Context, ref driver.HoldRef, ttl time.Duration) error {
 	ref.HoldID = driver.NewHoldID()
 	q := driver.AcquireRequest{Resource: ref.Resource, LockID: ref.LockID, HoldID: ref.HoldID, TTL: ttl}
@@ -149,7 +148,7 @@ func (s *state) grant(ctx, call context.Context, ref driver.HoldRef, ttl time.Du
 	return err
 }
 
-// join extends what the owner has by another Lock or program.
+// join extends the owner's hold of another Lock or program.
 func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, ttl time.Duration) error {
 	i := slices.IndexFunc(held.Holders, func(h driver.Status) bool {
 		return h.LockID == owner && h.Mode == driver.Exclusive && h.Live() && !h.Released
@@ -162,7 +161,8 @@ func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, 
 	givenUp := slices.Contains(s.givenUp, found.HoldID)
 	s.mu.Unlock()
 	if givenUp {
-		// The release that may be on its way would meet it. A new hold is safe from that.
+		// The release that may be on its way would end it. A new hold is safe from
+		// that.
 		if _, err := s.store.releaseOne(ctx, found.Ref()); err != nil {
 			return err
 		}
@@ -171,14 +171,14 @@ func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, 
 	return s.extend(ctx, &hold{ref: found.Ref(), acquired: found.Created}, ttl)
 }
 
-// extend extends the hold of this Lock, or one that becomes it. A passed deadline
-// is final: an answer that comes after it does not revive what the holder may have
-// been told is gone.
+// extend extends the hold of this Lock, or another that becomes its hold. A passed
+// deadline is final: a later answer does not revive the hold, because IsAcquired may
+// have returned false.
 //
-// A program with es-distributed-lock and the same owner that extends the lock makes
-// a new hold of it, which has no ID. The owner still has the lock, so extend goes on
-// with that. A hold of any other program is not the owner's: others may have had the
-// lock in between.
+// A program with es-distributed-lock and the same owner that extends the lock makes a
+// new hold of it, which has no ID. The owner still has the lock, so extend continues
+// with that hold. It does not accept holds of other programs: another owner may have
+// had the lock in between.
 func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	sent, now, ref := s.clock(), time.Now(), h.ref
 	left, err := s.store.renewOne(ctx, ref, ttl)
@@ -208,9 +208,9 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 	return err
 }
 
-// giveBack releases what may have been granted unheard, or it would be in the way
-// of others. It waits until the server was asked once, or ctx ends, and goes on in
-// the background.
+// giveBack releases a hold that may have been granted without an answer, because it
+// would block others. It waits for the first release, or until ctx ends, and retries
+// in the background.
 func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
 	s.mu.Lock()
 	s.giveUp(ref.HoldID)
@@ -220,7 +220,7 @@ func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
 		_, err := s.store.releaseOne(context.Background(), ref)
 		close(asked)
 		if err != nil && !definite(err) {
-			_, _ = s.release(ref, false) // what matters to the caller is why it was not granted
+			_, _ = s.release(ref, false) // the caller needs the error of the acquire
 		}
 	}()
 	select {

@@ -39,7 +39,7 @@
 //	the program does not learn that others had it     program acquires it
 //	IsAcquired says yes until the very end            it says no TTL/16 earlier, see IsAcquired
 //	Acquire that fails sets Acquired and Expires      they are those of the last lock granted
-//	a conflict of two requests, be it with its own    the server decides again
+//	a conflict of two requests, even with its own     the server decides again
 //	keep-alive, is "lock held by other client"
 //	an Acquire without an answer leaves a lock        the lock is released
 //	Release that failed halfway cannot be repeated    it retries for five seconds, and can be
@@ -65,12 +65,12 @@
 // timer.
 //
 // es-distributed-lock writes IDs into a URL as they are. By c%2Fd it locks the
-// document c/d, and by e#f the document e, which it then cannot release. IDs mean
-// the same here, so that programs with either package exclude one another, and all
-// locks can be released. Two kinds of IDs are refused: those with a question mark,
-// for a server takes what follows for parameters, and those whose document has a
-// name that is another lock's ID in turn (a%252Fb). Give Holdfast's Client the name
-// of the document: c/d, or e.
+// document c/d, and by e#f the document e, which it then cannot release. IDs mean the
+// same here, so that programs with either package exclude one another, and all locks
+// can be released. Two kinds of IDs are refused: those with a question mark, because
+// a server takes what follows for parameters, and those whose document has a name
+// that is another lock's ID in turn (a%252Fb). Give Holdfast's Client the name of the
+// document: c/d, or e.
 //
 // IDs and owners are 1 to 1024 bytes of UTF-8 without NUL, TTLs 1 ms to 100 years.
 // Other values, and a client that is nil, are an error that wraps driver.ErrInvalid;
@@ -79,6 +79,6 @@
 // error means that the outcome is unknown, unless it wraps another one of package
 // driver.
 //
-// These functions cannot wait, and know neither shared locks nor fencing. Package
+// These functions cannot wait, and have neither shared locks nor fencing. Package
 // holdfast has all three, on the same index.
 package lock

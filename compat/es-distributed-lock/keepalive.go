@@ -27,10 +27,9 @@ type keepAlive struct {
 // the first one's keep-alive runs.
 //
 // A failed request is retried. If none succeeds in time, IsAcquired turns false
-// before anybody else can be granted the lock; if the server no longer has the
-// lock, it does so at once. It never turns true again by itself: call Acquire and
-// KeepAlive to go on. If beforeExpiry leaves no room for retries, the lock is
-// extended earlier.
+// before another owner can be granted the lock; if the server no longer has the lock,
+// it does so at once. It never turns true again by itself: call Acquire and KeepAlive
+// to go on. If beforeExpiry leaves no room for retries, the lock is extended earlier.
 func (l *Lock) KeepAlive(ctx context.Context, beforeExpiry time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("keep alive", l.ID, err)
@@ -80,8 +79,9 @@ func (l *Lock) start(ctx context.Context, before time.Duration) (expired time.Du
 // longestPause is the longest one between two tries to extend.
 const longestPause = time.Second
 
-// due is how long to wait before the hold is extended: there is a margin left then
-// to do it in, and it is no more than eight times a TTL. state.mu is held.
+// due returns how long to wait before the hold is extended. The rest is long enough
+// for an extension, and there are at most eight extensions in a TTL. state.mu is
+// held.
 func (s *state) due(k *keepAlive) time.Duration {
 	h, before := s.hold, k.before
 	if before >= h.ttl {
@@ -90,7 +90,7 @@ func (s *state) due(k *keepAlive) time.Duration {
 	return h.end - min(max(before, 2*holdfast.DefaultMargin(h.ttl)), h.ttl-h.ttl/8) - s.clock()
 }
 
-// tend extends the lock if it is due, and sets the timer, unless the lock is lost.
+// tend extends the lock if that is due, and sets the timer, unless the lock is lost.
 func (s *state) tend(k *keepAlive) {
 	if s.begin(k.ctx) != nil {
 		return
@@ -104,7 +104,7 @@ func (s *state) tend(k *keepAlive) {
 	case safe == 0 || k.ctx.Err() != nil:
 		k.stop()
 		return
-	case due <= 0: // nobody else has extended it meanwhile
+	case due <= 0: // no other caller has extended it meanwhile
 		call, cancel := context.WithTimeout(k.ctx, min(attemptTime(h.ttl), safe/2+1)) // leaves room for another try
 		err = s.extend(call, h, h.ttl)
 		cancel()

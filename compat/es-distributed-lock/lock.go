@@ -20,9 +20,9 @@ import (
 // IsReleased never wait. The methods set the fields: read or set them only while
 // no other goroutine is in a method of the same Lock.
 type Lock struct {
-	// ID names what is locked, and Owner who locks it: 1 to 1024 bytes of UTF-8
-	// without NUL each. Locks with the same owner share what they hold. The
-	// package documentation says what IDs with %, # or ? mean.
+	// ID names the lock, and Owner the owner: 1 to 1024 bytes of UTF-8 without NUL
+	// each. Locks with the same owner share their holds. The package documentation
+	// says what IDs with %, # or ? mean.
 	ID    string `json:"-"`
 	Owner string `json:"owner"`
 	// Acquired is when the lock was granted. Expires is when it ends, or ended,
@@ -35,12 +35,12 @@ type Lock struct {
 	state *state // a pointer: copies of a Lock are the same lock
 }
 
-// state is what users do not see of a Lock.
+// state has the unexported fields of a Lock.
 type state struct {
 	store   *store
 	invalid error // why the store cannot be used
 	clock   func() time.Duration
-	turn    chan struct{} // holds one value while somebody uses the store
+	turn    chan struct{} // holds one value while a caller uses the store
 
 	// mu guards what follows, and the fields of the Lock while methods use them.
 	// It is never held across I/O.
@@ -49,7 +49,7 @@ type state struct {
 	tried     bool  // Acquire was called
 	keepAlive *keepAlive
 	// givenUp are the last holds whose release is not confirmed. A release that
-	// arrives late would end whatever was built on them.
+	// arrives late would end the holds that extended them.
 	givenUp []driver.HoldID
 }
 
@@ -63,15 +63,15 @@ type hold struct {
 	over     over
 }
 
-// over is why a hold is over. One that has expired is not: only the store knows
-// whether it is still there.
+// over is why a hold is over. A hold that has expired is not over: it may still be in
+// the store.
 type over uint8
 
 const (
 	not      over = iota
 	lost          // the store no longer has it
-	given         // released; the store may not know yet
-	released      // released; the store knows
+	given         // released; the store has not confirmed it yet
+	released      // released; the store has confirmed it
 )
 
 // safe is for how long the hold is held for certain: it counts as lost before its
@@ -92,7 +92,7 @@ func (h *hold) finish(why over) {
 	h.over = why
 }
 
-// defaultOwner is the owner of all Locks of this process that are given none.
+// defaultOwner is the owner of all Locks of this process without WithOwner.
 var defaultOwner = newUUID()
 
 // newUUID returns a random UUID, of version 4.
@@ -120,8 +120,8 @@ func newLock(s *store, id string) *Lock {
 	return &Lock{ID: id, Owner: defaultOwner, state: &state{store: s, clock: clock.New(), turn: make(chan struct{}, 1)}}
 }
 
-// WithOwner sets the owner, and returns the same Lock. Call it before Acquire:
-// what the Lock has acquired stays the former owner's.
+// WithOwner sets the owner, and returns the same Lock. Call it before Acquire: a lock
+// that was acquired before stays the former owner's.
 func (l *Lock) WithOwner(owner string) *Lock {
 	if l.state != nil {
 		l.state.mu.Lock()
@@ -131,8 +131,8 @@ func (l *Lock) WithOwner(owner string) *Lock {
 	return l
 }
 
-// IsAcquired reports whether the lock was acquired and is still held. Unless the
-// lock is extended, it turns false before others can be granted the lock, by the
+// IsAcquired reports whether the lock was acquired and is still held. Unless the lock
+// is extended, it turns false before another owner can be granted the lock, by the
 // margin that holdfast.DefaultMargin returns.
 func (l *Lock) IsAcquired() bool {
 	s := l.state
@@ -145,9 +145,9 @@ func (l *Lock) IsAcquired() bool {
 	return s.safe() > 0
 }
 
-// IsReleased reports whether the lock was released or lost, has expired, or was
-// never acquired. It and IsAcquired are both false while nobody knows whether the
-// server got a release, and between IsAcquired's early end and the lock's end.
+// IsReleased reports whether the lock was released or lost, has expired, or was never
+// acquired. It and IsAcquired are both false while it is not known whether the server
+// got a release, and between IsAcquired's early end and the lock's end.
 func (l *Lock) IsReleased() bool {
 	s := l.state
 	if s == nil {
@@ -204,7 +204,7 @@ func (s *state) begin(ctx context.Context) error {
 
 func (s *state) done() { <-s.turn }
 
-// wrap says what was being done, and to what.
+// wrap adds the operation and the lock's ID.
 func wrap(what, id string, err error) error {
 	return fmt.Errorf("es-distributed-lock: %s %q: %w", what, id, err)
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // Release releases the lock if it is still held, and ends its keep-alive. It is no
-// error if the lock was lost or released before, or if another owner has it. A
-// Lock that never tried to acquire releases what its owner holds, as a program
-// does that was restarted.
+// error if the lock was lost or released before, or if another owner has it. A Lock
+// that never tried to acquire releases the hold of its owner, for programs that were
+// restarted.
 //
-// Release retries for five seconds. After an error the lock may live on to its end,
+// Release retries for five seconds. After an error the lock may last until its end,
 // and Release may be called again. IsAcquired is false in any case.
 func (l *Lock) Release() error { return l.release(false) }
 
@@ -39,7 +39,7 @@ func (l *Lock) release(must bool) error {
 	s.mu.Lock()
 	safe := s.stop()
 	s.mu.Unlock()
-	_ = s.begin(context.Background()) // whoever has the turn has it for a bounded time
+	_ = s.begin(context.Background()) // each turn takes a bounded time
 	defer s.done()
 	s.mu.Lock()
 	s.stop() // what was acquired meanwhile
@@ -90,8 +90,8 @@ func (s *state) stop() (safe bool) {
 	return safe
 }
 
-// giveUp notes that a release of the hold may be on its way. All but the last few
-// have arrived long since. state.mu is held.
+// giveUp notes that a release of the hold may be on its way. Only the last few can
+// be: all earlier ones have arrived. state.mu is held.
 func (s *state) giveUp(id driver.HoldID) {
 	const most = 10
 	s.givenUp = append(s.givenUp, id)
@@ -99,9 +99,9 @@ func (s *state) giveUp(id driver.HoldID) {
 }
 
 // release retries until there is an answer, and reports whether the hold was there.
-// safe says that it was for certain: if a retry finds nothing, then the try without
-// an answer released it. A release names one hold and no other, so that it can be
-// repeated. A hold of es-distributed-lock has no ID: its release is sent once.
+// safe says that it certainly was: if a retry finds nothing, the try without an
+// answer released it. A release names one hold, so it can be repeated. A hold of
+// es-distributed-lock has no ID: its release is sent once.
 func (s *state) release(ref driver.HoldRef, safe bool) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -119,8 +119,8 @@ func (s *state) release(ref driver.HoldRef, safe bool) (found bool, err error) {
 	}
 }
 
-// releaseOwner releases the hold that the owner has, whoever acquired it. It looks
-// first, so that the release names a hold where it can.
+// releaseOwner releases the owner's hold, even if another program acquired it. It
+// looks first, so that the release names a hold if possible.
 func (s *state) releaseOwner(owner driver.HoldRef) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

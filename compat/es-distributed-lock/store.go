@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 )
 
-// store is what all Locks use that were made with the same client.
+// store is shared by all Locks that were made with the same client.
 type store struct {
 	driver.Store
 	prepared atomic.Bool // the index was made or checked
@@ -64,7 +64,7 @@ func (s *store) releaseOne(ctx context.Context, ref driver.HoldRef) (found bool,
 	return results[0].Found, results[0].Err
 }
 
-// of returns the hold that the owner has, if it is exclusive.
+// of returns the owner's hold, if it is exclusive.
 func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, found bool, err error) {
 	for h, err := range s.List(ctx, driver.Filter{Resource: owner.Resource, LockID: owner.LockID}) {
 		if err != nil || h.Mode == driver.Exclusive {
@@ -76,7 +76,7 @@ func (s *store) of(ctx context.Context, owner driver.HoldRef) (h driver.Status, 
 
 var errNoAnswer = errors.New("the store did not answer")
 
-// definite reports whether err says that nothing was done.
+// definite reports whether err says that nothing was changed.
 func definite(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) ||
 		errors.Is(err, driver.ErrUnusable) || errors.Is(err, driver.ErrDamaged)

@@ -6,8 +6,9 @@
 //	opensearch+https://HOST/?index=NAME&api_key=KEY&ca=FILE
 //
 // The schemes elasticsearch and opensearch mean the same, HTTP; those that end in
-// +https mean HTTPS. The port is 9200 if it is not given. Several hosts are nodes
-// of one cluster, which take turns; one that fails is left out for a while. PREFIX is a path that a proxy wants before all others. The parameters:
+// +https mean HTTPS. The port is 9200 if it is not given. Several hosts are nodes of
+// one cluster, which take turns; a node that fails is left out for a while. PREFIX is
+// a path that a proxy requires before all others. The parameters:
 //
 //	index                   has the locks; default distributed-locks
 //	api_key                 instead of USER and PASSWORD, as Elasticsearch shows it: in Base64
@@ -18,11 +19,11 @@
 //
 // A request that fails on the way, or that a proxy answers with 502 or 504, is sent
 // again up to three times, to the next host if there are several, as long as its
-// context lives. Each may come twice without harm: a forced release looks first,
-// and then names the hold that is to go. A cluster answers 503 after it has waited
-// for a shard: that is left to the caller.
+// context lives. Each may come twice without harm: a forced release looks first, and
+// then names the hold to release. A cluster answers 503 after it has waited for a
+// shard: that is left to the caller.
 //
-// Proxies are taken from the environment, as net/http does.
+// Proxies come from the environment, as in net/http.
 package esurl
 
 import (
@@ -98,7 +99,7 @@ func certificates(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// fail is the error of a URL with which nothing can be opened.
+// fail returns the error of an invalid URL.
 func fail(format string, args ...any) error {
 	return fmt.Errorf("%w: elasticsearch URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
 }

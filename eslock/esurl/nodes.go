@@ -13,9 +13,9 @@ import (
 
 const (
 	retries = 3
-	// rest is how long a node is left out that failed, while others do not.
+	// rest is how long a node that failed is left out, while others work.
 	rest = 30 * time.Second
-	// maxDrained is how much is read of an answer that nobody wants, so that its
+	// maxDrained is how much is read of an answer that is not used, so that its
 	// connection can be used again.
 	maxDrained = 64 << 10
 )
@@ -40,7 +40,7 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 		if err == nil && res.StatusCode != http.StatusBadGateway && res.StatusCode != http.StatusGatewayTimeout {
 			return res, nil
 		}
-		if !errors.Is(err, context.Canceled) { // which tells nothing about the node
+		if !errors.Is(err, context.Canceled) { // which says nothing about the node
 			n.leaveOut(node)
 		}
 		if try > retries || !pause(req.Context(), try) {
@@ -53,7 +53,7 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// next is the node whose turn it is, of those that are not left out, if any.
+// next returns the node whose turn it is, if possible one that is not left out.
 func (n *nodes) next() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,7 @@ func (n *nodes) send(req *http.Request, node int) (*http.Response, error) {
 	return n.transport.RoundTrip(r)
 }
 
-// pause waits before the next try. It reports whether ctx lives on.
+// pause waits before the next try. It reports whether ctx has not ended.
 func pause(ctx context.Context, try int) bool {
 	t := time.NewTimer(rand.N(100 * time.Millisecond << try))
 	defer t.Stop()

@@ -15,13 +15,13 @@ import (
 
 const defaultPort = "9200"
 
-// schemes are those of URLs, and what is spoken then.
+// schemes are the schemes of URLs, and their protocols.
 var schemes = map[string]string{
 	"elasticsearch": "http", "elasticsearch+https": "https",
 	"opensearch": "http", "opensearch+https": "https",
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	nodes   []*url.URL // with user and password
 	apiKey  string     // as the header has it
@@ -63,14 +63,14 @@ func parse(u *url.URL) (t target, err error) {
 func nodeOf(u *url.URL, host string) (*url.URL, error) {
 	h, err := url.Parse("//" + host)
 	if err != nil || h.Hostname() == "" || h.Host != host {
-		return nil, fail("%q is no host, or host and port", host)
+		return nil, fail("%q is not a host, or host and port", host)
 	}
 	port := h.Port()
 	if port == "" {
 		port = defaultPort
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return nil, fail("%q is no host and port", host)
+		return nil, fail("%q is not a host and port", host)
 	}
 	return &url.URL{
 		Scheme: schemes[u.Scheme], User: u.User,
@@ -78,7 +78,7 @@ func nodeOf(u *url.URL, host string) (*url.URL, error) {
 	}, nil
 }
 
-// read takes the parameters.
+// read reads the parameters.
 func (t *target) read(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {

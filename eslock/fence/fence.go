@@ -1,43 +1,39 @@
 // Package fence keeps stale holders of locks from writing to documents of
 // Elasticsearch or OpenSearch.
 //
-// A holder that was stopped, or whose write was on its way for too long, may
-// write after its lock has become another's. Each acquisition has a larger token
-// than all before it (Hold.Token), so the document that the lock protects can
-// tell: it keeps the largest token that it has seen in the field [Field], and is
-// changed here only for one that is not smaller. Look and change are one scripted
-// update, in one request.
+// A holder that was stopped, or whose write was delayed, may write after another
+// client has acquired its lock. Each acquisition has a larger token than all before
+// it (Hold.Token), so the document that the lock protects can refuse such a write:
+// its field [Field] has the largest token that it has seen, and this package changes
+// the document only for a token that is not smaller. Check and change are one
+// scripted update, in one request.
 //
-// A new holder registers its token by [Document.Claim] before it reads the
-// document. What its predecessor sends from then on is refused. Without Claim a
+// A new holder registers its token by [Document.Claim] before it reads the document.
+// From then on the document refuses the writes of earlier holders. Without Claim, a
 // late write can slip in between the new holder's read and its write. Read by ID
-// (GET): that shows what has been claimed and written, and a search does only
-// after a refresh.
+// (GET), which shows all that was written; a search does so only after a refresh.
 //
-// The lock may be in any store: what matters is that its tokens rise, see
-// driver.Traits.Fencing. Tokens protect what exclusive holds write. They tell
-// holders apart, not the writes of one holder: one that is repeated, or late,
-// under the same token is done again.
+// The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
+// protect what exclusive holds write. They distinguish holders, not the writes of one
+// holder: a repeated or late write under the same token is made again.
 //
 // # What the documents need
 //
-// A document without the field has seen no token, and is changed by any. Other
-// programs must leave the field where it is: to index a document as a whole takes
-// it away, and to delete the document forgets it, so that a stale holder can make
-// it anew. Rather than delete, mark a document as deleted, until no holder can be
-// so late.
+// A document without the field has seen no token, and accepts any. Other programs
+// must not change the field. Indexing a document as a whole removes it. So does
+// deleting the document, after which a stale holder can make it again: do not delete
+// a document, but mark it as deleted until no holder can be so late.
 //
-// Field is mapped as long by itself. Where the mapping is strict, add it. The
-// server must allow inline Painless scripts in updates, as it does unless told
-// otherwise, and the index must keep _source, with Field in it: each request looks
-// whether the token is there afterwards, and is an error if not. Do not count on ingest pipelines: for
-// updates servers run them in part, or not at all.
+// The server maps Field as long by itself. If the mapping is strict, add the field.
+// The server must allow inline Painless scripts in updates, which is its default, and
+// the index must keep _source, with Field in it: each request checks whether the
+// token is there afterwards, and fails if it is not. Do not rely on ingest pipelines:
+// servers run them for some updates only, or for none.
 //
-// A token that was registered is as safe as any write that was answered: it is on
-// all copies in sync, and on their disks, unless the index writes its translog
-// later (index.translog.durability: async). Such an index can forget a Claim in a
-// crash, and so can one without replicas that loses its disk: stale writes pass
-// then.
+// A registered token is as safe as any acknowledged write: it is on all copies in
+// sync, and on their disks, unless the index writes its translog later
+// (index.translog.durability: async). Such an index can lose a Claim in a crash, and
+// so can an index without replicas that loses its disk: then it accepts stale writes.
 //
 // External versions (version_type=external_gte, with the token as version) protect
 // documents that are always written as a whole, without this package. Do not use
@@ -59,11 +55,11 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// Field is the field of a protected document that has the largest token seen. What
-// a caller's document has there does not count.
+// Field is the field of a protected document that has the largest token seen. Its
+// value in a caller's document has no effect.
 const Field = "fence"
 
-// ErrNotFound says that there is no such document, and nothing was done.
+// ErrNotFound says that there is no such document, and nothing was changed.
 var ErrNotFound = errors.New("fence: there is no such document")
 
 //go:embed fence.painless
@@ -72,7 +68,7 @@ var script string
 // look changes nothing: its reply has what is stored.
 const look = `ctx.op = 'none'`
 
-// maxID is the longest ID that servers take, in bytes.
+// maxID is the longest ID that servers accept, in bytes.
 const maxID = 512
 
 // Document names a document that a lock protects. It may be copied and used
@@ -89,42 +85,43 @@ type Document struct {
 	// Routing is that of the document, if it has one. The same ID with another
 	// routing is another document, with a token of its own.
 	Routing string
-	// Refresh says when searches see what was written: at the next refresh of the
-	// index by default, at once if it is "true", and before the call returns if
-	// it is "wait_for".
+	// Refresh says when searches see the write: at the next refresh of the index by
+	// default, at once if it is "true", and before the call returns if it is
+	// "wait_for".
 	Refresh string
 }
 
-// Claim registers the token and changes nothing else. It returns holdfast.ErrStale
-// if the document has seen a larger one, and ErrNotFound if there is no document:
-// what a stale holder makes then, a Put replaces.
+// Claim registers the token and changes nothing else. It returns holdfast.ErrStale if
+// the document has seen a larger one, and ErrNotFound if there is no document: a Put
+// replaces what a stale holder makes then.
 func (d Document) Claim(ctx context.Context, token uint64) error {
 	return d.Update(ctx, struct{}{}, token)
 }
 
-// Put makes the document or replaces all of it, and registers the token. What
-// encoding/json makes of document must be an object. The server stores what it
-// read of it: spaces are lost, and fractions have the digits of a float64.
+// Put makes the document or replaces all of it, and registers the token.
+// encoding/json must make an object of document. The server stores it as it parses
+// it: spaces are lost, and fractions have the digits of a float64.
 //
 // The error is holdfast.ErrStale if the document has seen a larger token,
-// holdfast.ErrDamaged if Field is there and no token, and holdfast.ErrInvalid if
-// the arguments cannot be: nothing was changed then. Any other error means that
-// the outcome is unknown. To repeat a Put is safe.
+// holdfast.ErrDamaged if the value of Field is not a token, and holdfast.ErrInvalid
+// if the arguments are invalid: then nothing was changed. Any other error means that
+// the outcome is unknown. A Put may be repeated.
 func (d Document) Put(ctx context.Context, document any, token uint64) error {
 	return d.write(ctx, document, token, true)
 }
 
 // Update changes a part of the document that is there, and registers the token:
-// objects are merged, fields that partial lacks stay, and all else becomes what it
-// is in partial, null and arrays too. Errors are those of Put, and ErrNotFound.
+// objects are merged, fields that partial lacks stay, and all others get their values
+// of partial, also null and arrays. Errors are those of Put, and ErrNotFound.
 func (d Document) Update(ctx context.Context, partial any, token uint64) error {
 	return d.write(ctx, partial, token, false)
 }
 
-// write sends the update until no other comes in between.
+// write sends the update until no other update comes in between.
 //
-// A conflict is another's write between the server's look and its change, not
-// staleness, of which the script decides and the reply tells.
+// A conflict is another write between the server's read and its change. It does not
+// mean that the token is stale: the script decides that, and the reply has the
+// result.
 func (d Document) write(ctx context.Context, document any, token uint64, whole bool) error {
 	body, err := d.request(document, token, whole)
 	if err != nil {
@@ -148,10 +145,10 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 	}
 }
 
-// request is the body: a bulk of the update and of a look at what it has stored,
-// for the reply to an update has what was to be stored, and a mapping may leave a
-// field out. So neither the index nor the ID is ever a part of a URL, which clients
-// and proxies may understand in their own way.
+// request is the body: a bulk of the update and of a look at what it has stored. The
+// reply to an update has what was to be stored, and a mapping may leave a field out.
+// In a bulk, neither the index nor the ID is part of a URL, which clients and proxies
+// may interpret in their own way.
 func (d Document) request(document any, token uint64, whole bool) ([]byte, error) {
 	if err := d.check(token); err != nil {
 		return nil, err

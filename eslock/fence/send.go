@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// onConflict is how often the server tries an update again by itself.
+	// onConflict is how often the server retries an update by itself.
 	onConflict = 5
-	// maxTries bounds how often one is sent that still met a conflict.
+	// maxTries bounds how often an update that meets conflicts is sent.
 	maxTries = 8
 )
 
 // item is the answer to the update or to the look.
 type item = rest.Item[map[string]json.RawMessage]
 
-// send sends the update, and says whether the token is registered.
+// send sends the update, and returns an error unless the token is registered.
 func (d Document) send(ctx context.Context, body []byte, token uint64) error {
 	params := url.Values{}
 	if d.Refresh != "" {
@@ -40,7 +40,7 @@ func (d Document) send(ctx context.Context, body []byte, token uint64) error {
 	return err
 }
 
-// outcome is what the answer to the update says.
+// outcome returns the error of the answer to the update.
 func outcome(it item, token uint64) error {
 	switch {
 	case it.Error != nil:
@@ -60,8 +60,8 @@ func outcome(it item, token uint64) error {
 	return errors.New("it was not changed, and the answer does not say why")
 }
 
-// registered looks whether the document has the token, or another holder's that is
-// larger, after the update.
+// registered checks whether the document has the token, or a larger one of another
+// holder, after the update.
 func registered(it item, token uint64) error {
 	if it.Error != nil {
 		return fmt.Errorf("whether the token is registered is not known: %w", it.Error)
@@ -69,7 +69,7 @@ func registered(it item, token uint64) error {
 	if seen, is := seen(it); is && seen >= float64(token) {
 		return nil
 	}
-	return fmt.Errorf("the token is not registered, and stale holders are not kept away: the index does not store the field %q of documents. Look at _source in its mapping, and at ingest pipelines", Field)
+	return fmt.Errorf("the token is not registered, and stale holders are not refused: the index does not store the field %q of documents. Look at _source in its mapping, and at ingest pipelines", Field)
 }
 
 // seen is the token that a document has seen, if it has the field, and negative if

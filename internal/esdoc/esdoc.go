@@ -1,5 +1,5 @@
-// Package esdoc knows which document of an index the lock of a name is in: as
-// package eslock has it, and as programs with es-distributed-lock do.
+// Package esdoc maps names of locks to the documents of an index: by the rules of
+// package eslock, and by those of programs with es-distributed-lock.
 package esdoc
 
 import (
@@ -14,11 +14,11 @@ import (
 // MaxID is the longest ID of a document, in bytes.
 const MaxID = 512
 
-// hashed is what the IDs of documents begin with whose resource is none.
+// hashed is the prefix of IDs of documents that are not the name of the resource.
 const hashed = "sha256-"
 
-// ID is that of the document of a resource. No two share one, for what has the
-// form of a hash is hashed, too.
+// ID returns the ID of the document of a resource. No two resources share one,
+// because names in the form of a hash are hashed, too.
 func ID(resource string) string {
 	if len(resource) <= MaxID && !isHash(resource) {
 		return resource
@@ -31,9 +31,10 @@ func isHash(name string) bool {
 	return strings.HasPrefix(name, hashed) && len(name) == len(hashed)+hex.EncodedLen(sha256.Size)
 }
 
-// Old is the resource whose document programs with es-distributed-lock lock by an
-// ID: they write it into the path of a URL as it is. It is the ID itself where
-// they can lock nothing by it. An error says why it cannot be told, or not be had.
+// Old returns the resource whose document programs with es-distributed-lock lock by
+// an ID: they write it into the path of a URL as it is. It returns the ID itself if
+// they can lock nothing by it. The error says why the resource is not known, or
+// cannot be used.
 func Old(id string) (resource string, err error) {
 	resource, err = inPath(id)
 	switch {
@@ -50,7 +51,7 @@ func Old(id string) (resource string, err error) {
 	return resource, nil
 }
 
-// inPath is what a server reads in a path where the ID was written.
+// inPath returns what a server reads if the ID is part of a path.
 func inPath(id string) (string, error) {
 	const prefix = "/index/_update/"
 	u, err := url.Parse("http://" + prefix + id)
@@ -60,11 +61,11 @@ func inPath(id string) (string, error) {
 	name, sent := strings.TrimPrefix(u.Path, prefix), strings.TrimPrefix(u.EscapedPath(), prefix)
 	switch {
 	case u.RawQuery != "" || u.ForceQuery:
-		return "", fmt.Errorf("what es-distributed-lock locks by the ID %q, a server decides: it takes what follows the question mark for parameters", id)
+		return "", fmt.Errorf("a server decides what es-distributed-lock locks by the ID %q: it takes what follows the question mark for parameters", id)
 	case sent == "" || strings.Contains(sent, "/") || len(name) > MaxID:
-		return id, nil // no server takes it
+		return id, nil // no server accepts it
 	case !utf8.ValidString(name) || strings.Contains(name, "\x00"):
-		return "", fmt.Errorf("what es-distributed-lock locks by the ID %q is no text", id)
+		return "", fmt.Errorf("what es-distributed-lock locks by the ID %q is not valid text", id)
 	}
 	return name, nil
 }

@@ -13,7 +13,7 @@ const (
 	Conflict        = "version_conflict_engine_exception"
 )
 
-// Error is how a server explains that it did not do something.
+// Error is a server's explanation of an error.
 type Error struct {
 	Status int
 	Type   string
@@ -51,13 +51,13 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// IsConflict reports that another write came in between, and nothing was done.
+// IsConflict reports that another write came in between, and nothing was changed.
 func IsConflict(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusConflict && e.Type == Conflict
 }
 
-// IsTooLarge reports that a request was too large to be looked at.
+// IsTooLarge reports that a request was too large and was not processed.
 func IsTooLarge(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge

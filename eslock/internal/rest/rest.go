@@ -67,7 +67,8 @@ func Call(ctx context.Context, client Performer, method, path string, params url
 	return err
 }
 
-// ended makes an error ctx's where ctx has ended, whatever the client says then.
+// ended returns ctx's error if ctx has ended, because the client's error then depends
+// on the client.
 func ended(ctx context.Context, err error) error {
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("%w: %w", end, err)
@@ -86,7 +87,7 @@ func decode(res *http.Response, text []byte, reply any) error {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusRequestEntityTooLarge:
 		return &Error{Status: code} // of a proxy, or a security plugin
 	}
-	// It shows nothing of the answer, which may be anybody's.
+	// The error has nothing of the answer, which may come from any server.
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "unknown type"
@@ -94,7 +95,7 @@ func decode(res *http.Response, text []byte, reply any) error {
 	return fmt.Errorf("status %d with an answer (%s) that is not from Elasticsearch or OpenSearch, or not all of it", res.StatusCode, kind)
 }
 
-// Item is the answer to one update of a bulk. Get has what was asked for of the
+// Item is the answer to one update of a bulk. Get has the requested part of the
 // document's source.
 type Item[Source any] struct {
 	Index  string `json:"_index"`
@@ -107,7 +108,7 @@ type Item[Source any] struct {
 	}
 }
 
-// What the server did with an update.
+// The server's results of an update.
 const (
 	Created = "created"
 	Updated = "updated"
