@@ -36,7 +36,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 			limit = int64(kept)
 		}
 		if most == 0 {
-			most = math.MaxInt32 // more than a document has room for
+			most = math.MaxInt32 // more holds than fit into a document
 		}
 		asked = append(asked, obj("limit", limit, "most", most)...)
 		lock = append(lock, obj("limit", limit)...)

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// One statement renews or releases many locks of a document: if each had its own,
-// every one of them would pass over all locks. The request has the list refs, and
+// One statement renews or releases many locks of a document: if each lock had its
+// own, each statement would read all locks. The request has the list refs, and
 // lockIds beside it, in which no lock ID occurs twice.
 //
 // The locks that the request names become hits:
@@ -35,7 +35,7 @@ var hits = mongo.Pipeline{
 	)))),
 }
 
-// hit is a field of the hit that filter and each look at.
+// hit is a field of the hit that filter and each bind.
 func hit(field string) string { return lock(field) }
 
 // meant says that the ref of the request matches the lock: see driver.HoldRef.
@@ -77,7 +77,7 @@ var releaseMany = newStatement(nil, hits,
 )
 
 // rewritten is the lock of a hit with another end. A lock of an old client loses what
-// a hold before left in it, or refs to that hold would match again.
+// an earlier hold left in it, because refs to that hold would match again.
 func rewritten(until any, more ...any) bson.D {
 	return merge(hit("lock"), obj(append([]any{
 		"expiresAt", until, "end", hit("becomes"), "blocksUntil", until, "takeoverDelay", hit("delay"),
@@ -86,7 +86,7 @@ func rewritten(until any, more ...any) bson.D {
 	}, more...)...))
 }
 
-// changeHits replaces each lock that is hit by what it becomes, or removes it.
+// changeHits replaces each lock that is hit by becomes, or removes it.
 func changeHits(frees bool, becomes any) mongo.Pipeline {
 	changed := func(locks any) bson.D {
 		return each(locks, cond(

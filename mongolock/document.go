@@ -51,13 +51,13 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 	return d, err
 }
 
-// decode reads a document. If a field is wrong that decides something, the error is
+// decode reads a document. If a field that decisions depend on is wrong, the error is
 // driver.ErrDamaged. A wrong owner or date of creation is left out, and the length of
-// the array is the number of shared locks, whatever their count says.
+// the array is the number of shared locks, even if their count differs.
 func decode(raw bson.Raw) (d document, err error) {
 	var resource string
 	if resource, err = mongokit.Text(raw.Lookup(resourceField)); err != nil || resource == "" {
-		return d, fmt.Errorf("%w: a document whose resource is no name", driver.ErrDamaged)
+		return d, fmt.Errorf("%w: a document whose resource is not a valid name", driver.ErrDamaged)
 	}
 	d.record.Resource = resource
 	if err = d.decode(raw); err != nil {
@@ -124,7 +124,7 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 	h := model.Hold{Mode: mode, Limit: noLimit(mode), Created: mongokit.Moment(lock.Lookup("createdAt")), Renewed: mongokit.Moment(lock.Lookup("renewedAt"))}
 	var err error
 	if h.LockID, err = mongokit.Text(lock.Lookup("lockId")); err != nil || h.LockID == "" {
-		return fmt.Errorf("its lockId is no name")
+		return fmt.Errorf("its lockId is not a valid name")
 	}
 	h.Details.Owner, _ = mongokit.Text(lock.Lookup("owner"))
 	h.Details.Host, _ = mongokit.Text(lock.Lookup("host"))
@@ -147,7 +147,7 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 	return err
 }
 
-// noLimit is the limit of a hold that has none to tell.
+// noLimit is the limit of a hold without a limit in its document.
 func noLimit(mode driver.Mode) int {
 	if mode == driver.Shared {
 		return driver.LimitUnknown
@@ -166,7 +166,7 @@ func added(lock bson.Raw, h *model.Hold) error {
 	}
 	token, err := mongokit.Number(lock.Lookup("token"))
 	if err != nil || token <= 0 || token > driver.MaxToken {
-		return fmt.Errorf("its token is none")
+		return fmt.Errorf("its token is not valid")
 	}
 	h.Token = uint64(token)
 	delay, err := mongokit.Number(lock.Lookup("takeoverDelay"))

@@ -17,8 +17,8 @@ var (
 	first                     = mongokit.First
 )
 
-// least and most are those of an array, of all types in their order, in which null
-// does not count. They are null if there is none.
+// least and most are those of an array, in the order of all types. They ignore null,
+// and are null if there is nothing else.
 func least(of any) bson.D { return obj("$min", of) }
 func most(of any) bson.D  { return obj("$max", of) }
 
@@ -31,5 +31,5 @@ func each(in, becomes any) bson.D {
 	return obj("$map", obj("input", in, "as", "l", "in", becomes))
 }
 
-// lock is a field of the lock that filter and each look at.
+// lock is a field of the lock that filter and each bind.
 func lock(field string) string { return "$$l." + field }

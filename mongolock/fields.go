@@ -39,13 +39,13 @@ const (
 	freedField    = "freed"
 )
 
-// An end is a date between these, or null. Anything else is damage.
+// An end is a date between these, or null. All other values are damage.
 var (
 	firstEnd = bson.DateTime(0)
 	lastEnd  = bson.NewDateTimeFromTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 )
 
-// nobody is the exclusive lock of a resource that nobody holds.
+// nobody is the exclusive lock of a resource without a hold.
 var nobody = obj(
 	"_id", nil, "lockId", nil, "owner", nil, "host", nil, "comment", nil,
 	"createdAt", nil, "renewedAt", nil, "expiresAt", nil, "acquired", false,

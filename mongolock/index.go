@@ -25,11 +25,11 @@ func indexes() []mongo.IndexModel {
 	} {
 		models = append(models, mongo.IndexModel{Keys: obj(key, 1)})
 	}
-	// It has the documents of resources that nobody holds: renewals do not change it.
+	// It has the documents of resources without holds: renewals do not change it.
 	return append(models, mongo.IndexModel{Keys: obj(touchedField, 1), Options: options.Index().SetPartialFilterExpression(free)})
 }
 
-// free matches the documents of resources that nobody holds.
+// free matches the documents of resources without holds.
 var free = obj("exclusive.acquired", false, "shared.count", 0)
 
 // Init implements driver.Initializer. It makes the indexes that are missing, and
@@ -93,13 +93,13 @@ func (s *Store) ensureIndexes(ctx context.Context) error {
 	case mongo.IsDuplicateKeyError(err):
 		return s.duplicates(ctx)
 	case mongokit.HasCode(err, mongokit.CodeUnauthorized) && missing[0].Keys.(bson.D)[0].Key != resourceField:
-		s.log.Warn("holdfast: the user may not make all indexes: lists and sweeps read the whole collection", "error", err)
+		s.log.Warn("holdfast: the user has no right to create all indexes: lists and sweeps read the whole collection", "error", err)
 		return nil
 	case mongokit.HasCode(err, mongokit.CodeUnauthorized):
-		return s.coll.Unusable("it lacks the unique index on resource, and the user may not make it: "+
-			"let somebody who may run createIndex({resource: 1}, {unique: true, sparse: true})", err)
+		return s.coll.Unusable("it lacks the unique index on resource, and the user has no right to create it: "+
+			"let a user with that right run createIndex({resource: 1}, {unique: true, sparse: true})", err)
 	case mongokit.HasCode(err, mongokit.CodeIndexOptionsConflict), mongokit.HasCode(err, mongokit.CodeIndexKeySpecsConflict):
-		return s.coll.Unusable("the unique index on resource cannot be made beside one that is there: drop that", err)
+		return s.coll.Unusable("the unique index on resource cannot be made beside an existing one: drop that", err)
 	}
 	return s.coll.Wrap(err)
 }
@@ -134,6 +134,6 @@ func (s *Store) duplicates(ctx context.Context) error {
 		}
 		shown = append(shown, fmt.Sprintf("%#v (%d)", g.Resource, g.N))
 	}
-	return s.coll.Unusable("the unique index on resource cannot be made, for these have more than one document: "+
+	return s.coll.Unusable("the unique index on resource cannot be made, because these have more than one document: "+
 		strings.Join(shown, ", ")+": delete all but one of each", nil)
 }

@@ -67,7 +67,7 @@ func query(f driver.Filter) bson.D {
 		created = append(created, obj("$lt", f.CreatedBefore)...)
 	}
 	if !f.CreatedAfter.IsZero() {
-		created = append(created, obj("$gte", f.CreatedAfter)...) // of the same ms: Filter.Match knows
+		created = append(created, obj("$gte", f.CreatedAfter)...) // of the same ms: Filter.Match decides
 	}
 	if len(created) > 0 {
 		fields = append(fields, obj("createdAt", created)...)

@@ -5,16 +5,15 @@
 //
 //	mongodb://user:password@db1,db2,db3/app?replicaSet=rs0&collection=locks
 //
-// The documents are those of the Go package mongo-lock, with some fields more:
-// programs that use that package and programs that use Holdfast exclude one
-// another on one collection, as far as the clocks of the former are right. See
-// fields.go for the layout.
+// The documents are those of the Go package mongo-lock, with some more fields:
+// programs that use that package and programs that use Holdfast exclude one another
+// on one collection, as long as the clocks of the former are right. See fields.go for
+// the layout.
 //
-// All is decided by the server, on its clock, in one statement on one document.
-// Writes are acknowledged by the majority and journaled, whatever the collection
-// was opened with. On a sharded cluster the clock is that of the router which
-// got the statement: keep the clocks of the routers together, and give holds a
-// takeover delay where that is not certain.
+// The server decides, on its clock, in one statement on one document. Writes are
+// acknowledged by the majority and journaled, whatever the settings of the collection
+// are. On a sharded cluster the clock is that of the router which got the statement:
+// keep the clocks of the routers together, or give holds a takeover delay.
 package mongolock
 
 import (
@@ -43,8 +42,8 @@ func Traits() driver.Traits {
 
 // Options change what New does. The zero value is the default.
 type Options struct {
-	// Poll makes the store do without a change stream, which takes one of the
-	// client's connections once somebody waits. Waiters then ask from time to time.
+	// Poll makes waiters poll. Without it, the store opens a change stream with the
+	// first waiter, which uses one of the client's connections.
 	Poll bool
 	// Logger gets a line that says whether there are wake-ups, and warnings of a
 	// stream that fails. Default: nothing is logged.

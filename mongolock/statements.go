@@ -89,9 +89,9 @@ func sharedAs(locks any) bson.D {
 }
 
 // Anything that blocks refuses an acquire, its own hold too: a repeat finds that hold
-// in the document and gets the same grant. It writes touched all the same: the first
+// in the document and gets the same grant. It writes touched nevertheless: the first
 // attempt may have had no answer because no other member had the hold yet, and the
-// reply to a write waits for them.
+// reply to a write waits for the members.
 var (
 	acquireExclusive = acquire(
 		and(not(some(tmp("exclusive"))), not(some(tmp("shared")))),

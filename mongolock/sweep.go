@@ -44,7 +44,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	return total, err
 }
 
-// idle matches the records of resources that nobody has touched since limit.
+// idle matches the records of resources that have not changed since limit.
 func idle(limit model.Time) bson.D {
 	last := obj("$lte", int64(limit))
 	return append(obj(touchedField, last, fenceField, last, "shared.locks", obj("$size", 0)), free...)
@@ -74,7 +74,7 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time, most int) (hold
 	}
 	for d, err := range s.scan(ctx, expired) {
 		if errors.Is(err, driver.ErrDamaged) {
-			continue // an acquire says that it is damaged
+			continue // an acquire reports the damage
 		}
 		if err != nil {
 			return holds, false, err

@@ -66,7 +66,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	return s, nil
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	uri                  string // for the driver
 	database, collection string
@@ -75,8 +75,8 @@ type target struct {
 	said                 *url.URL          // the URL, whose secrets no error may repeat
 }
 
-// refused is the error of a URL that the driver does not accept. A name that the DNS
-// does not know now, it may know later.
+// refused is the error of a URL that the driver does not accept. The DNS may find a
+// name later that it does not find now.
 func (t target) refused(err error) error {
 	text := urlsecret.Hide(err.Error(), t.said)
 	var dns *net.DNSError
@@ -143,8 +143,8 @@ func parseURL(u *url.URL) (t target, err error) {
 	return t, nil
 }
 
-// driverOptions are the options of a URL that the driver knows. It would ignore a
-// misspelled one.
+// driverOptions are the driver's options of a URL. The driver ignores misspelled
+// ones.
 var driverOptions = strings.Fields(`
 	appname authmechanism authmechanismproperties authsource
 	compressors connect connecttimeoutms directconnection enableoverloadretargeting

@@ -72,6 +72,6 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		return s.coll.Wrap(err)
 	}
 	s.polls.Store(true)
-	s.log.Info("holdfast: waiters poll, for there are no change streams", "error", err)
+	s.log.Info("holdfast: waiters poll, because there are no change streams", "error", err)
 	return nil
 }

@@ -26,7 +26,7 @@ type Client struct {
 // acknowledges writes when the majority has them, whatever concerns the collection was
 // opened with.
 func NewClient(collection *mongo.Collection) *Client {
-	// Nobody waits here, so wake-ups would be of no use.
+	// These functions do not wait, so wake-ups would be of no use.
 	return &Client{store: mongolock.New(collection, &mongolock.Options{Poll: true})}
 }
 
@@ -59,14 +59,14 @@ func (c *Client) check(ctx context.Context) error {
 
 // XLock locks the resource exclusively for the lockId. It does not wait:
 // ErrAlreadyLocked says that there is a lock, maybe of the same lockId. After another
-// error the server may have granted a lock that nobody heard of. XLock releases it,
+// error the server may have granted a lock whose answer got lost. XLock releases it,
 // and retries that for five seconds; to be sure, Unlock the lockId.
 func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
 }
 
-// SLock is XLock for a lock that others may share, as long as there are fewer than
-// maxConcurrent. A negative maxConcurrent is no limit; with 0 the answer is
+// SLock is XLock for a lock that other lockIds may share, as long as there are fewer
+// than maxConcurrent. A negative maxConcurrent is no limit; with 0 the answer is
 // ErrAlreadyLocked. A lockId has one lock of a resource at a time.
 func (c *Client) SLock(ctx context.Context, resource, lockId string, ld LockDetails, maxConcurrent int) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Shared, maxConcurrent)
@@ -114,12 +114,12 @@ const (
 )
 
 // giveBack releases a lock that may have been granted although no answer came. It
-// would block everybody, the caller's next try too. The hold ID names this try alone,
-// so that repeats release nothing else.
+// would block all clients, and the caller's next try too. The hold ID names this try
+// alone, so repeats release nothing else.
 func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID} // the token was never told
+	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID} // the token is not known
 	for wait := pause; ; wait = min(2*wait, time.Second) {
 		results, err := c.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
 		if err == nil {
@@ -131,7 +131,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return // what matters to the caller is why it was not granted
+			return // the caller needs the error of the acquire
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
 // process made before.
 func newHoldID() driver.HoldID { return driver.HoldID(bson.NewObjectID()) }
 
-// seconds is a TTL.
+// seconds returns a TTL of n seconds.
 func seconds(n uint) (time.Duration, error) {
 	if uint64(n) > uint64(driver.MaxTTL/time.Second) {
 		return 0, fmt.Errorf("%w: TTL of %d s is above 100 years; 0 is without end", driver.ErrInvalid, n)
@@ -148,7 +148,7 @@ func seconds(n uint) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// definite reports whether err says that nothing was done.
+// definite reports whether err says that nothing was changed.
 func definite(err error) bool {
 	for _, known := range []error{driver.ErrInvalid, driver.ErrUnsupported, driver.ErrUnusable, driver.ErrDamaged} {
 		if errors.Is(err, known) {
@@ -158,7 +158,7 @@ func definite(err error) bool {
 	return false
 }
 
-// wrap says what was being done, and to what.
+// wrap adds the operation and the name.
 func wrap(what, name string, err error) error {
 	if name == "" {
 		return fmt.Errorf("mongo-lock: %s: %w", what, err)

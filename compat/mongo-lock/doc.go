@@ -58,7 +58,7 @@
 // which may also be empty. A TTL is at most 100 years. Other values are an error that
 // wraps driver.ErrInvalid, and nothing is sent.
 //
-// These functions have TTLs in whole seconds, cannot wait, do not tell that a lock was
-// lost, and know no fencing. Package holdfast has what they lack, on the same
+// These functions have TTLs in whole seconds, cannot wait, do not report that a lock
+// was lost, and have no fencing. Package holdfast has what they lack, on the same
 // collection.
 package lock

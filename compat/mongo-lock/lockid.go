@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// leftToRenew is what a lock must have left to be renewed, so that a renewal does
-	// not meet a purge that goes by another clock.
+	// leftToRenew is what a lock must have left to be renewed, so that a renewal is
+	// not overtaken by a purge that uses another clock.
 	leftToRenew = time.Second
 	// shortest is the shortest TTL there is.
 	shortest = time.Millisecond
@@ -108,7 +108,7 @@ func (c *Client) Renew(ctx context.Context, lockId string, ttl uint) ([]LockStat
 	if len(renewed) < len(holds) {
 		err = ErrLockNotFound
 	}
-	// The server knows when it was and what is left.
+	// The server has the time of the renewal and the time left.
 	listed, failed := c.holds(ctx, lockId)
 	if failed != nil {
 		return statuses, wrap("renew", lockId, failed)
@@ -147,9 +147,9 @@ func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Dura
 	return nil
 }
 
-// renewOfOthers renews those of the holds that an old client has renewed since they
-// were listed, and so made its own: whichever hold the lock ID has there now. It asks
-// once, as for every hold without an ID.
+// renewOfOthers renews the holds that an old client has renewed since they were
+// listed, and so made its own: the hold that the lock ID has there now. It sends one
+// request, as for every hold without an ID.
 func (c *Client) renewOfOthers(
 	ctx context.Context, lockID string, holds []driver.Status, ttl time.Duration, renewed map[string]driver.HoldRef,
 ) error {
@@ -193,9 +193,9 @@ func (c *Client) list(ctx context.Context, f driver.Filter) (holds []driver.Stat
 }
 
 // release releases holds one after the other and returns those that were there. It
-// releases the holds that were listed and no other, by hold ID and token. A lock of an
-// old client has neither: release then asks once for whichever hold the lock ID has on
-// the resource.
+// releases only the holds that were listed, by hold ID and token. A lock of an old
+// client has neither: release then sends one request, for the hold that the lock ID
+// has on the resource.
 //
 // An old client that has renewed a lock since it was listed has made it its own.
 // renewed includes such locks.

@@ -15,28 +15,28 @@ const (
 	LOCK_TYPE_SHARED    = "shared"
 )
 
-// The outcomes that programs look for. They are returned unwrapped. Any other
-// error means that the outcome is not known, unless it wraps one of the errors of
-// package driver, such as ErrInvalid, ErrUnusable or ErrDamaged.
+// The errors that programs compare with. They are returned unwrapped. Any other error
+// means that the outcome is not known, unless it wraps one of the errors of package
+// driver, such as ErrInvalid, ErrUnusable or ErrDamaged.
 var (
-	// ErrAlreadyLocked: a lock of somebody's, or one's own, is in the way.
+	// ErrAlreadyLocked: a lock is in the way, perhaps the caller's own.
 	ErrAlreadyLocked = errors.New("unable to acquire lock (resource is already locked)")
 	// ErrLockNotFound: there is no lock to renew, or not for a second more.
 	ErrLockNotFound = errors.New("unable to find lock")
 )
 
-// These are what mongo-lock hands to the driver, and exports. Here they have no
-// effect.
+// These are the options that mongo-lock passes to the driver, and exports. Here they
+// have no effect.
 var (
 	UPSERT    = true
 	ReturnDoc = options.After
 )
 
-// LockDetails are shown by Status. But for the TTL they decide nothing.
+// LockDetails are shown by Status. Only the TTL has an effect.
 type LockDetails struct { //nolint:revive // the name is that of mongo-lock
-	Owner   string // who locks
-	Host    string // where
-	Comment string // what for
+	Owner   string // the owner
+	Host    string // the owner's host
+	Comment string // the purpose
 	TTL     uint   // how long the lock lives unless it is renewed, in seconds; 0: until it is unlocked
 }
 
@@ -49,15 +49,15 @@ type LockStatus struct { //nolint:revive // the name is that of mongo-lock
 	Owner   string
 	Host    string
 	Comment string
-	// CreatedAt and RenewedAt are times of the server's clock; of the client's, if
-	// that has mongo-lock. RenewedAt is nil for a lock that was never renewed.
+	// CreatedAt and RenewedAt are times of the server's clock, or of the client's for
+	// locks of mongo-lock. RenewedAt is nil for a lock that was never renewed.
 	CreatedAt time.Time
 	RenewedAt *time.Time
 	// TTL is the time left in seconds, rounded down: 0 when it has passed,
 	// negative for a lock without a TTL.
 	TTL int64
 
-	holdID driver.HoldID // tells which of two is newer, see newHoldID
+	holdID driver.HoldID // orders locks of the same millisecond, see newHoldID
 }
 
 func statusOf(s driver.Status) LockStatus {
@@ -81,8 +81,8 @@ type LockStatusesByCreatedAtDesc []LockStatus //nolint:revive // the name is tha
 // Len implements sort.Interface.
 func (ls LockStatusesByCreatedAtDesc) Len() int { return len(ls) }
 
-// Less implements sort.Interface. Of locks of the same millisecond it knows the
-// order if one process took them by this package.
+// Less implements sort.Interface. It orders locks of the same millisecond only if one
+// process took them by this package.
 func (ls LockStatusesByCreatedAtDesc) Less(i, j int) bool {
 	if c := ls[i].CreatedAt.Compare(ls[j].CreatedAt); c != 0 {
 		return c > 0
@@ -99,7 +99,7 @@ type Filter struct {
 	CreatedBefore time.Time
 	CreatedAfter  time.Time
 	TTLlt         uint // TTL below, in seconds; no locks without a TTL
-	TTLgte        uint // TTL of at least, in seconds; no locks without a TTL
+	TTLgte        uint // TTL at least, in seconds; no locks without a TTL
 	Resource      string
 	LockId        string
 	Owner         string

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Purger unlocks what has expired.
+// Purger unlocks expired locks.
 type Purger interface {
 	// Purge unlocks all locks, live ones too, of every lockId that has an expired
 	// lock. It returns them, the newest first, each as it was before. After an error

@@ -25,7 +25,7 @@
 // collection whose documents or indexes are those of another layout.
 //
 // The layouts have no shared locks. All other features of a Client work, takeover
-// delays too. There are no wake-ups: waiters ask from time to time.
+// delays too. There are no wake-ups: waiters poll.
 //
 // The server decides everything, by its clock, with one statement on one document.
 // Writes are acknowledged by the majority and journaled, and reads go to the primary,
@@ -40,13 +40,13 @@
 // # Beside old programs
 //
 // An old program finds a resource held for as long as Holdfast holds it, and the
-// other way round. That is true as far as the old program uses the server's clock:
-// those of NewFlag use their own. Expired locks also block old programs of NewTTL,
-// until the server removes them, once a minute, or Sweep does.
+// other way round. That is true if the old program uses the server's clock: those of
+// NewFlag use their own. Expired locks also block old programs of NewTTL, until the
+// server removes them, once a minute, or Sweep does.
 //
 // If an old program writes the fields of a hold, that is a new hold of the old
-// program. It has no hold ID and no token. The former holder learns with its next
-// renewal that its hold is lost, also if the lock ID is the same. The new hold is not
+// program. It has no hold ID and no token. The next renewal of the former holder
+// reports that its hold is lost, even if the lock ID is the same. The new hold is not
 // changed by requests about Holdfast's own holds. ForceRelease, ReleaseID and RenewID
 // change it, as they change others.
 //
@@ -56,8 +56,8 @@
 //
 // # Fencing
 //
-// NewFlag's tokens are strictly rising. In NewTTL a release deletes the document,
-// and tokens rise with the server's clock: two holds within one of its
-// milliseconds may have the same. In NewValue they are strictly rising as long as
-// no old program releases the resource, for that deletes the document.
+// NewFlag's tokens are strictly rising. In NewTTL a release deletes the document, and
+// tokens rise with the server's clock: two holds within one of its milliseconds may
+// have the same. In NewValue they are strictly rising as long as no old program
+// releases the resource, because that deletes the document.
 package mongodoc

@@ -21,7 +21,7 @@ func (l *layout) seen() bson.D {
 	return fields
 }
 
-// decode reads a document. If a field is wrong that decides something, the error is
+// decode reads a document. If a field that decisions depend on is wrong, the error is
 // driver.ErrDamaged. A wrong owner or date of creation is left out.
 func (s *Store) decode(st *statements, raw bson.Raw) (f mongokit.Found) {
 	f.Record.Resource, _ = mongokit.Text(raw.Lookup("_id"))
@@ -101,7 +101,7 @@ func same(a, b bson.RawValue) bool {
 // ownHold reads the fields that Holdfast wrote about a hold.
 func ownHold(ours bson.Raw, h *model.Hold) (err error) {
 	if h.LockID, err = mongokit.Text(ours.Lookup("lockId")); err != nil || h.LockID == "" {
-		return errors.New("its lockId is no name")
+		return errors.New("its lockId is not a valid name")
 	}
 	id, err := mongokit.Text(ours.Lookup("holdId"))
 	if err == nil {

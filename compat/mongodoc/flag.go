@@ -62,7 +62,7 @@ func flagLayout(timeout time.Duration) *layout {
 		fields: []string{"locked", "lockedAt"}, keeps: true,
 		sound:    and(boolOrNone("$locked"), dateOrNone("$lockedAt")),
 		taken:    eq("$locked", true),
-		oldEnd:   add("$lockedAt", ms+1), // it is taken when it is older than the timeout, not before
+		oldEnd:   add("$lockedAt", ms+1), // old programs take it when it is older than the timeout, not before
 		oldSince: "$lockedAt",
 		held: obj("locked", true, "lockedAt", cond(
 			eq(tmp("newUntil"), nil), farOff, op("$subtract", tmp("newUntil"), ms))),

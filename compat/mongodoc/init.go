@@ -25,7 +25,7 @@ func (s *Store) Init(ctx context.Context) error {
 	}
 	for _, index := range indexes {
 		if index.IsOn("_id") && len(index.Collation) != 0 {
-			return s.coll.Unusable("its collation takes different names for the same: "+
+			return s.coll.Unusable("its collation treats different names as the same: "+
 				"keep locks in a collection that has none", nil)
 		}
 	}
@@ -80,7 +80,7 @@ func (o TTLOptions) prepare(ctx context.Context, coll *mongokit.Collection, inde
 			return nil, coll.Unusable(fmt.Sprintf("its index %q on lockedAt removes nothing: drop it, or give it "+
 				"expireAfterSeconds", index.Name), nil)
 		case err != nil || seconds < 0 || time.Duration(seconds) > maxTimeout/time.Second:
-			return nil, coll.Unusable(fmt.Sprintf("the expireAfterSeconds of its index %q is no number of seconds", index.Name), nil)
+			return nil, coll.Unusable(fmt.Sprintf("the expireAfterSeconds of its index %q is not a number of seconds", index.Name), nil)
 		case len(index.Partial) != 0:
 			return nil, coll.Unusable(fmt.Sprintf("its index %q does not remove all documents: drop it, "+
 				"and make one without partialFilterExpression", index.Name), nil)
@@ -110,10 +110,10 @@ func makeIndex(ctx context.Context, coll *mongokit.Collection, timeout time.Dura
 	})
 	switch {
 	case mongokit.HasCode(err, mongokit.CodeUnauthorized):
-		return coll.Unusable(fmt.Sprintf("it lacks the TTL index, and the user may not make it: let somebody who may run "+
+		return coll.Unusable(fmt.Sprintf("it lacks the TTL index, and the user has no right to create it: let a user with that right run "+
 			"createIndex({lockedAt: 1}, {expireAfterSeconds: %d})", seconds), err)
 	case mongokit.HasCode(err, mongokit.CodeIndexOptionsConflict), mongokit.HasCode(err, mongokit.CodeIndexKeySpecsConflict):
-		return coll.Unusable("somebody made another index on lockedAt in the same moment: start again", err)
+		return coll.Unusable("another client made another index on lockedAt at the same moment: start again", err)
 	}
 	return coll.Wrap(err)
 }

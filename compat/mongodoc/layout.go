@@ -28,9 +28,9 @@ import (
 //
 // The fields of the layout show old programs that the resource is held until the hold
 // no longer blocks: its end plus the takeover delay, unless it was released. If they
-// differ from those in shown, an old program wrote them since. Then they are all that
-// is known about its hold, but for the token of Holdfast's last one, whatever is left
-// in this field.
+// differ from those in shown, an old program has written them since. Then its hold is
+// known from them alone, apart from the token of Holdfast's last hold, and the rest
+// of this field has no meaning.
 const added = "holdfast"
 
 // OldLockID is the lock ID of the holds of old programs in a layout that has no field
@@ -40,7 +40,7 @@ const OldLockID = "old program"
 // shown is a field of the layout as Holdfast last wrote it.
 func shown(field string) string { return added + ".shown." + field }
 
-// layout is how a document tells old programs that its resource is held.
+// layout is how a document shows old programs that its resource is held.
 type layout struct {
 	fields []string
 	// lockID is the field that has the lock ID, if the layout has one.
@@ -54,9 +54,8 @@ type layout struct {
 	// them.
 	keeps bool
 
-	// Expressions on a document: whether its fields are sound, whether they show
-	// a hold, be it expired, and when it ends and since when it is held if an old
-	// program wrote them.
+	// Expressions on a document: whether its fields are sound, whether they show a
+	// hold, live or expired, and its end and beginning if an old program wrote them.
 	sound, taken, oldEnd, oldSince any
 	// held are the fields that show a hold of the lock ID in tmp("lockId") until
 	// tmp("until"), which is null for never; free are those that show none.
@@ -70,7 +69,7 @@ type layout struct {
 	expired func(now bson.DateTime) bson.D
 }
 
-// old is what the fields of the layout say.
+// old is the hold that the fields of the layout show.
 type old struct {
 	taken  bool
 	lockID string
@@ -78,8 +77,8 @@ type old struct {
 	end    model.Time
 }
 
-// A date is one that every program can read, and longAgo one that is expired for
-// all of them.
+// Dates are in a range that all programs can read, and longAgo is expired for all of
+// them.
 var (
 	firstDate = bson.NewDateTimeFromTime(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC))
 	longAgo   = bson.DateTime(0)

@@ -44,7 +44,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 }
 
 // query matches all documents with holds that the filter may choose. A document whose
-// _id is no text is no resource.
+// _id is not a text is not a resource.
 func (st *statements) query(f driver.Filter) bson.D {
 	q := named(f.Resource)
 	if f.Resource == "" {

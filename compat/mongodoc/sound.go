@@ -21,7 +21,7 @@ func boolOrNone(field any) bson.D {
 	return or(missing(field), eq(field, false), eq(field, true))
 }
 
-// The server orders values of different types, so bounds tell the type of a value.
+// The server orders values of different types, so bounds imply the type of a value.
 var (
 	leastObject = obj("$literal", bson.D{})
 	leastArray  = obj("$literal", bson.A{})
@@ -36,18 +36,18 @@ func numberOrNone(field any, least, most int64) bson.D {
 func wholeOrNone(field any, least, most int64) bson.D {
 	return or(missing(field), cond(
 		and(gte(field, least), lte(field, most)),
-		eq(field, obj("$toLong", field)), false, // it would fail for what is no number
+		eq(field, obj("$toLong", field)), false, // it fails for values that are not numbers
 	))
 }
 
 var (
-	// addedSound is about the fields of a resource, held or not.
+	// addedSound checks the fields of a resource, held or not.
 	addedSound = and(
 		or(missing("$"+added), and(gte("$"+added, leastObject), lt("$"+added, leastArray))),
 		wholeOrNone(ours("token"), 0, driver.MaxToken),
 		wholeOrNone(ours("touched"), math.MinInt64, math.MaxInt64),
 	)
-	// holdSound is about a hold that Holdfast wrote, except for its names.
+	// holdSound checks a hold that Holdfast wrote, except its names.
 	holdSound = and(
 		dateOrNone(ours("end")),
 		wholeOrNone(ours("takeoverDelay"), 0, driver.MaxTTL.Milliseconds()),

@@ -86,8 +86,8 @@ var repeated = and(
 
 // grant are the stages of an acquire. Anything that blocks refuses it, its own hold
 // too: a repeat finds that hold in the document and gets the same grant. It writes
-// touched all the same: the first attempt may have had no answer because no other
-// member had the hold yet, and the reply to a write waits for them.
+// touched nevertheless: the first attempt may have had no answer because no other
+// member had the hold yet, and the reply to a write waits for the members.
 func (l *layout) grant() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("newEnd", add(tmp("now"), ask("ttl")), "newLockId", ask("hold.lockId")),
@@ -155,7 +155,7 @@ func (l *layout) drop() mongo.Pipeline {
 	}, l.change(tmp("freed"), nobody)...)
 }
 
-// nobody is Holdfast's field when nobody holds the resource.
+// nobody is Holdfast's field of a resource without a hold.
 var nobody = obj("token", tmp("last"), "touched", tmp("touched"), "shown", tmp("freed"))
 
 // change is stage 4.

@@ -178,12 +178,12 @@ func on(s mongokit.Statement, resource string, ask bson.D) mongo.WriteModel {
 	return mongo.NewUpdateOneModel().SetFilter(named(resource)).SetUpdate(s.Of(ask, "fresh", false))
 }
 
-// removal matches the document of the TTL layout if the hold is there and sound, as
-// statements judge it: the server decides by this filter what it deletes.
+// removal matches the document of the TTL layout if the hold is there and sound, by
+// the rules of the statements: by this filter the server decides what it deletes.
 func removal(ref driver.HoldRef) bson.D {
 	same := eq(orElse("$"+shown("lockedAt"), 0), orElse("$lockedAt", nil))
 	if ref.LockID == OldLockID {
-		// Of what an old program wrote, or what Holdfast made of that later.
+		// A hold of an old program, perhaps changed by Holdfast later.
 		return append(named(ref.Resource), obj(
 			"$expr", and(dateOrNone("$lockedAt"), addedSound),
 			"$or", bson.A{obj("$expr", not(same)), obj("$expr", holdSound, added+".lockId", OldLockID)},

@@ -54,7 +54,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 		}
 		f := s.decode(st, raw)
 		if f.Err != nil {
-			continue // an acquire says that it is damaged
+			continue // an acquire reports the damage
 		}
 		_, dropped, _ := model.Sweep(f.Record, f.Now, 0)
 		switch {
@@ -78,8 +78,9 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	return total, flush()
 }
 
-// sweeping drops the hold that has expired. Where that deletes the document, the
-// document must be as it was found: unless it changes, the hold stays expired.
+// sweeping drops the hold that has expired. If that deletes the document, the
+// document must not have changed since it was read: as long as it does not change,
+// the hold stays expired.
 func (st *statements) sweeping(resource string, found bson.Raw) mongo.WriteModel {
 	if !st.removes {
 		return on(st.prune, resource, obj("sweep", true))

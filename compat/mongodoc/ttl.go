@@ -20,9 +20,9 @@ type TTLOptions struct {
 	// whole seconds, at most 2^31-1. Init refuses a collection whose index has another
 	// value. 0 takes the value from the index, or DefaultTimeout if there is none.
 	Timeout time.Duration
-	// MakeIndex makes Init create the index if there is none. Without the index, holds
-	// of old programs have no end, and expired holds block old programs until somebody
-	// sweeps.
+	// MakeIndex makes Init create the index if there is none. Without the index,
+	// holds of old programs have no end, and expired holds block old programs until a
+	// sweep.
 	MakeIndex bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// The layouts are known to the URLs of package mongolock.
+// URLs of package mongolock can name the layouts.
 func init() {
 	for name, open := range map[string]func(coll *mongo.Collection, timeout time.Duration) *Store{
 		"ttl":  func(coll *mongo.Collection, d time.Duration) *Store { return NewTTL(coll, &TTLOptions{Timeout: d}) },
@@ -23,7 +23,7 @@ func init() {
 				if text, ok := parameters["timeout"]; ok {
 					var err error
 					if timeout, err = time.ParseDuration(text); err != nil || timeout <= 0 {
-						return nil, fmt.Errorf("%w: mongodb URL: parameter \"timeout\" is no duration such as 30s", driver.ErrInvalid)
+						return nil, fmt.Errorf("%w: mongodb URL: parameter \"timeout\" is not a duration such as 30s", driver.ErrInvalid)
 					}
 				}
 				return owning(coll, open(coll, timeout)), nil

@@ -31,10 +31,10 @@ const maxSeconds = 100_000_000_000
 
 // An old program takes over a lock that it has read as expired if value and
 // obtained_at have not changed since. So a hold must never have the obtained_at of an
-// expired one with the same value. It does not: obtained_at + ttl is the end of the
-// hold, and ttl at most the time until then, so obtained_at is not before the hold was
-// granted, when the other one had expired. A change of the end is one of a live hold,
-// which nobody has read as expired.
+// expired one with the same value. It never has: obtained_at + ttl is the end of the
+// hold, and ttl at most the time until then. So obtained_at is not before the grant
+// of the hold, when the other hold had expired. The end changes only while the hold
+// is live, when no program can have read it as expired.
 var valueLayout = &layout{
 	fields: []string{"value", "ttl", "obtained_at"}, lockID: "value",
 	sound: cond(missing("$value"),
@@ -45,7 +45,7 @@ var valueLayout = &layout{
 		),
 	),
 	taken: not(missing("$value")),
-	// It is taken when the time is past that, not before.
+	// Old programs take it after that time, not before.
 	oldEnd:   add(add("$obtained_at", op("$multiply", "$ttl", 1000)), 1),
 	oldSince: "$obtained_at",
 	held: obj(
@@ -54,7 +54,7 @@ var valueLayout = &layout{
 		"obtained_at", cond(eq(tmp("newUntil"), nil), farOff,
 			op("$subtract", tmp("newUntil"), op("$multiply", ask("seconds"), 1000))),
 	),
-	// The document stays, or the next token would know nothing of the last one.
+	// The document stays, because the next token must be above the last one.
 	free:  obj("value", "$value", "ttl", int64(0), "obtained_at", longAgo),
 	maybe: obj("obtained_at", obj("$ne", longAgo)),
 	expired: func(now bson.DateTime) bson.D {
@@ -92,7 +92,7 @@ func readValue(doc bson.Raw) (o old, err error) {
 	return o, nil
 }
 
-// wholeSeconds of a time to live are what ttl becomes.
+// wholeSeconds returns the ttl for a time to live.
 func wholeSeconds(d time.Duration) int64 {
 	if d == driver.Forever {
 		return 0

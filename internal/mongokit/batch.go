@@ -191,7 +191,7 @@ func resourcesOf(qs []driver.ReleaseRequest) []string {
 	return names
 }
 
-// RefAsk returns what a statement has to know about the hold that it changes.
+// RefAsk returns what a statement needs to find the hold that it changes.
 func RefAsk(ref driver.HoldRef) bson.D {
 	return Obj("lockId", ref.LockID, "holdId", ref.HoldID.String(), "token", int64(ref.Token))
 }

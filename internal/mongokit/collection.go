@@ -1,6 +1,6 @@
-// Package mongokit is what Holdfast's stores in MongoDB have in common: how to
-// write a statement, how to send it until the server has decided it, and what its
-// errors mean. It knows nothing about the layout of documents, but for KindOf.
+// Package mongokit has what Holdfast's stores in MongoDB share: how to write a
+// statement, how to send it until the server has decided it, and what its errors
+// mean. Except for KindOf, it does not depend on the layout of documents.
 package mongokit
 
 import (
@@ -29,9 +29,9 @@ const maxTries = 12
 // withoutSession.
 type Collection struct{ coll *mongo.Collection }
 
-// New returns the collection with the settings that locks need, whatever it was
-// opened with: it is read on the primary, writes are acknowledged by the majority
-// and journaled, and values are encoded as the driver does by default.
+// New returns the collection with the settings that locks need, whatever its own are:
+// it is read on the primary, writes are acknowledged by the majority and journaled,
+// and values are encoded as by the driver's default.
 func New(coll *mongo.Collection) *Collection {
 	journal := true
 	return &Collection{coll.Clone(options.Collection().

@@ -27,9 +27,10 @@ const notSent = "operation not sent to server, as Timeout would be exceeded"
 // The driver sends nothing that has less time than the quickest of its last ten
 // heartbeats took. They come every 10 s: after a slow start the driver refuses short
 // attempts though the server is quick again, for longer than a lock with a short TTL
-// lives. A command that the driver refused has reached nobody. send repeats it with a
-// ctx that ends at the same time but has no deadline. It does not do that with every
-// command, because the driver closes a connection whose ctx ends without a deadline.
+// lives. A command that the driver refused has reached no server. send repeats it
+// with a ctx that ends at the same time but has no deadline. It does not do that with
+// every command, because the driver closes a connection whose ctx ends without a
+// deadline.
 func send[T any](ctx context.Context, command func(context.Context) (T, error)) (T, error) {
 	ctx = withoutSession(ctx)
 	result, err := command(ctx)

@@ -73,8 +73,8 @@ func (c *Collection) Wrap(err error) error {
 	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
 
-// unreached is the error that no primary was found in time. Its text says what the
-// driver knows about each server.
+// unreached is the error that no primary was found in time. Its text has the state of
+// each server.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }

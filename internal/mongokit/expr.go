@@ -2,9 +2,9 @@ package mongokit
 
 import "go.mongodb.org/mongo-driver/v2/bson"
 
-// Statements are built of these, once, when a store is made. What a caller chose
-// never is a part of an expression: it comes in by the first stage of a
-// statement, inside $literal, and expressions read it from there.
+// Statements are built of these, once, when a store is made. Values of callers are
+// never part of an expression: the first stage of a statement has them, inside
+// $literal, and expressions read them from there.
 
 // Obj makes a document of pairs of key and value.
 func Obj(pairs ...any) bson.D {
@@ -45,16 +45,17 @@ func Lt(a, b any) bson.D { return Op("$lt", a, b) }
 // Lte is $lte.
 func Lte(a, b any) bson.D { return Op("$lte", a, b) }
 
-// Add is $add. What is added to null is null.
+// Add is $add. A sum with null is null.
 func Add(a, b any) bson.D { return Op("$add", a, b) }
 
 // Cond is $cond.
 func Cond(is, then, no any) bson.D { return Op("$cond", is, then, no) }
 
-// OrElse is b where a is null or missing.
+// OrElse is b if a is null or missing.
 func OrElse(a, b any) bson.D { return Op("$ifNull", a, b) }
 
-// Merge is one document of all fields of several, the last of a name.
+// Merge is one document with the fields of several. Of fields with the same name, the
+// last one counts.
 func Merge(args ...any) bson.D { return Op("$mergeObjects", args...) }
 
 // Concat is one array of several.

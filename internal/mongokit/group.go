@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// groups are requests, grouped by what one write can do: the requests of a group are
+// groups are requests, grouped so that one write can do each group: its requests are
 // about one resource, with a lock ID each.
 type groups[Q any] struct {
 	each [][]Q

@@ -24,7 +24,7 @@ const NowField = "now"
 func (c *Collection) Now(reply bson.Raw) (model.Time, error) {
 	t, ok := reply.Lookup(NowField).DateTimeOK()
 	if !ok {
-		return 0, c.Unusable("the server does not tell the time in a projection: MongoDB 4.4 is needed", nil)
+		return 0, c.Unusable("the server does not return the time in a projection: MongoDB 4.4 is needed", nil)
 	}
 	return model.Time(t) * 1000, nil
 }

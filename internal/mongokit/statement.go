@@ -51,8 +51,8 @@ func NewStatement(parts ...mongo.Pipeline) Statement {
 	return array[head+empty : len(array)-tail]
 }
 
-// Of completes the statement by its first stage: the server's clock, the request,
-// and what else the statement has to know about the document before it changes.
+// Of completes the statement by its first stage: the server's clock, the request, and
+// what else the statement needs of the document before it changes.
 //
 // All values of callers are in the literal. $$NOW is only in a nested $set, and
 // expressions read it from there: some servers of the protocol refuse it inside the

@@ -16,9 +16,9 @@ import (
 // Chunk is how many documents a sweep changes in one round trip.
 const Chunk = 500
 
-// Kind returns the layout of the collection, as KindOf does: one document shows
-// it, for the collection is used for locks alone. ok is false if there is none, or
-// if it could be of any layout.
+// Kind returns the layout of the collection, as KindOf does: one document shows it,
+// because the collection is used for locks alone. ok is false if there is none, or if
+// it could be of any layout.
 func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error) {
 	doc, err := c.FindOne(ctx, bson.D{}, options.FindOne())
 	if errors.Is(err, mongo.ErrNoDocuments) {

@@ -1,41 +1,41 @@
 // Package fence keeps stale holders of locks from writing to MongoDB documents.
 //
-// A holder that was stopped, or whose write was on its way for too long, may
-// write after its lock has become another's. Each acquisition has a larger token
-// than all before it (Hold.Token), so the document that the lock protects can
-// tell: it keeps the largest token that it has seen in the field [Field], and
-// these functions change it only for one that is not smaller.
+// A holder that was stopped, or whose write was delayed, may write after another
+// client has acquired its lock. Each acquisition has a larger token than all before
+// it (Hold.Token), so the document that the lock protects can refuse such a write:
+// its field [Field] has the largest token that it has seen, and these functions
+// change the document only for a token that is not smaller.
 //
-// A new holder registers its token by [Claim] before it reads the document, and
-// then reads it on the primary. What its predecessor sends from then on is
-// refused. Without Claim a late write can slip in between the new holder's read
-// and its write; what a secondary tells may be older than the Claim.
+// A new holder registers its token by [Claim] before it reads the document, and then
+// reads it on the primary. From then on the document refuses the writes of earlier
+// holders. Without Claim, a late write can slip in between the new holder's read and
+// its write. A read from a secondary may be older than the Claim.
 //
-// The lock may be in any store: what matters is that its tokens rise, see
-// driver.Traits.Fencing. Tokens protect what exclusive holds write. Writes are
-// acknowledged by the majority and journaled, whatever the collection was opened
-// with, for a token that a fail-over takes back is not registered.
+// The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
+// protect what exclusive holds write. Writes are acknowledged by the majority and
+// journaled, whatever the settings of the collection are, because a fail-over must
+// not take a token back.
 //
-// It does not know of locks, and changes no other document than the one that is
-// named.
+// The package does not use locks, and changes only the document that matches the
+// filter.
 //
 // # Transactions
 //
-// With the ctx of a transaction the fence is a part of it, as the data that it
-// protects: both count from the commit on, and neither after an abort. Claim
-// before the transaction begins, or commit before you rely on it: until then the
-// document is locked for others, and a write of theirs ends in a write conflict,
-// which is not holdfast.ErrStale. The commit needs the write concern majority,
-// which is the default.
+// With the ctx of a transaction, the token and the update are part of the
+// transaction: both take effect with the commit, and neither after an abort. Claim
+// before the transaction begins, or commit before you rely on the claim. Until the
+// commit the document is locked, and writes of other holders end in a write conflict,
+// which is not holdfast.ErrStale. The commit needs the write concern majority, which
+// is the default.
 //
 // # What it does not see
 //
-//   - Plain writes to the document, which ask for no token. All who write must
-//     write by this package.
-//   - Deletion. A document that is deleted forgets its token, and a stale upsert
-//     makes it again: mark documents as deleted instead.
-//   - Two writes of one holder. They have the same token, and both pass, in
-//     whatever order they arrive.
+//   - Plain writes to the document, which check no token. All programs must write the
+//     document by this package.
+//   - Deletion. A deleted document has lost its token, and a stale upsert makes it
+//     again: mark documents as deleted instead.
+//   - Two writes of one holder. They have the same token, and both are made, in the
+//     order in which they arrive.
 //   - Which lock a token is from. One document goes with one lock.
 package fence
 
@@ -60,8 +60,8 @@ import (
 // update must not touch it.
 const Field = "fence"
 
-// tries bounds how often an update is sent again because the document changed
-// between the update, which did not match, and the look at why.
+// tries bounds how often an update is sent because the document changed between the
+// update, which did not match, and the query for the reason.
 const tries = 5
 
 // Claim registers the token in the document that matches the filter. It returns
@@ -72,27 +72,26 @@ func Claim(ctx context.Context, coll *mongo.Collection, filter any, token uint64
 	return err
 }
 
-// UpdateOne updates the one document that matches the filter and registers the
-// token, in one statement. The document stays as it is, and the error is
-// holdfast.ErrStale, if it has seen a larger token; mongo.ErrNoDocuments says that
-// none matches the filter.
+// UpdateOne updates the one document that matches the filter and registers the token,
+// in one statement. If the document has seen a larger token, it does not change, and
+// the error is holdfast.ErrStale. mongo.ErrNoDocuments says that no document matches
+// the filter.
 //
-// Filter and update are encoded as the collection does it, by its registry and
-// BSON options. The update is one of operators, a bson.D, a map or encoded BSON,
-// or a pipeline, a slice of stages. What is under the operators may be of any
-// type.
+// Filter and update are encoded by the registry and the BSON options of the
+// collection. The update has operators (a bson.D, a map or encoded BSON), or is a
+// pipeline (a slice of stages). The values of operators may have any type.
 //
-// These are holdfast.ErrInvalid, and change nothing: a token that is 0 or above
-// 2^53, an update that replaces the document or names Field, and a filter that
-// matches several documents, of which only one would be fenced. To see that, a
-// filter without a value for _id costs one more round trip.
+// The error is holdfast.ErrInvalid, and nothing changes, for a token that is 0 or
+// above 2^53, for an update that replaces the document or names Field, and for a
+// filter that matches several documents, of which only one would be fenced. Therefore
+// a filter without a value for _id costs one more round trip.
 //
-// With the option Upsert, the filter must have the document's _id, for a stale
-// upsert could make a second document otherwise.
+// With the option Upsert, the filter must have the document's _id: otherwise a stale
+// upsert could make a second document.
 //
-// A document whose Field is no whole number is holdfast.ErrDamaged, and stays as
-// it is. Any other error means that the outcome is unknown. To repeat it is safe
-// as far as the update itself is.
+// If Field of the document is not a whole number, the error is holdfast.ErrDamaged,
+// and the document does not change. Any other error means that the outcome is
+// unknown. UpdateOne may be repeated if the update itself may.
 func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, token uint64,
 	opts ...options.Lister[options.UpdateOneOptions],
 ) (*mongo.UpdateResult, error) {
@@ -141,8 +140,8 @@ func fresh(token uint64) bson.Raw {
 	))
 }
 
-// encoded is what the fence adds to a statement. Neither the options nor the
-// registry of the collection change it any more.
+// encoded encodes what the fence adds to a statement, so that neither the options nor
+// the registry of the collection change it.
 func encoded(d bson.D) bson.Raw {
 	raw, err := bson.Marshal(d)
 	if err != nil {
@@ -151,7 +150,7 @@ func encoded(d bson.D) bson.Raw {
 	return raw
 }
 
-// target is the document that is meant.
+// target is the document that the filter names.
 type target struct {
 	coll    *mongo.Collection
 	filter  any
@@ -216,7 +215,8 @@ func (t *target) find(ctx context.Context, most int64) (fields []bson.RawValue, 
 	return fields, cursor.Err()
 }
 
-// refused says why an update of the document was, or nil if it would not be now.
+// refused returns why the document refused an update, or nil if it would accept it
+// now.
 func (t *target) refused(ctx context.Context, token uint64) error {
 	found, err := t.find(ctx, 1)
 	if err != nil {

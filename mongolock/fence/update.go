@@ -10,9 +10,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// What a caller wrote is not encoded here but by the collection, whose registry and
-// options may make something else of it than the driver does by default. Only the
-// top of it is looked into, where the token is added.
+// The collection encodes the caller's values, because its registry and options may
+// differ from the driver's defaults. This package reads only the top level of an
+// update, where it adds the token.
 
 // fencedUpdate is the update that also registers the token.
 func fencedUpdate(update any, token uint64) (any, error) {
@@ -39,8 +39,8 @@ func fencedUpdate(update any, token uint64) (any, error) {
 	return registering(operators, register)
 }
 
-// registering adds the token to the operators. The document has seen none that is
-// larger, so that $set and $max come to the same.
+// registering adds the token to the operators. The document has seen no larger token,
+// so $set and $max have the same effect.
 func registering(operators, register bson.D) (bson.D, error) {
 	added := encoded(register)
 	for _, name := range []string{"$max", "$set"} {
@@ -54,12 +54,12 @@ func registering(operators, register bson.D) (bson.D, error) {
 			return operators, nil
 		}
 	}
-	return nil, invalid("the update has $max and $set: write the fields of one of them as a bson.D or a map, for the token goes there")
+	return nil, invalid("the update has $max and $set: write the fields of one of them as a bson.D or a map, because the token goes there")
 }
 
-// leavesField refuses an operator that names the token's field, as far as that can
-// be seen; what cannot is refused by the server, for two operators on one field
-// are in conflict.
+// leavesField refuses an operator that names the token's field, as far as it can read
+// the operator. The server refuses the others, because two operators on one field are
+// in conflict.
 func leavesField(o bson.E) error {
 	fields, ok := fieldsOf(o.Value)
 	if !ok {
@@ -83,12 +83,12 @@ func leavesField(o bson.E) error {
 	return nil
 }
 
-// inspecting is a registry of the fence's own. The driver notes in a registry how
-// a type is encoded when that is first done, so that to encode a caller's type in
-// one that others use would change what those write.
+// inspecting is a registry of the fence's own. On the first use of a type, the driver
+// notes in a registry how to encode it. To encode a caller's type by a shared
+// registry could change how other code encodes it.
 var inspecting = bson.NewRegistry()
 
-// inspected encodes a copy of what a caller wrote, to be looked at and not sent.
+// inspected encodes a copy of the caller's value, which is read and not sent.
 func inspected(v any) (bson.Raw, error) {
 	var b bytes.Buffer
 	e := bson.NewEncoder(bson.NewDocumentWriter(&b))
@@ -131,7 +131,7 @@ func written(by any) (any, error) {
 
 var typeOfD = reflect.TypeFor[bson.D]()
 
-// fieldsOf returns a copy of the fields of a document that has them in sight.
+// fieldsOf returns a copy of the fields of a document, if its type shows them.
 func fieldsOf(v any) (bson.D, bool) {
 	var raw bson.Raw
 	switch v := v.(type) {
@@ -198,7 +198,7 @@ func stagesOf(update any) (stages bson.A, ok bool) {
 	return stages, true
 }
 
-// isScalar: nothing makes a document of it.
+// isScalar reports whether no encoder can make a document of the value.
 func isScalar(v any) bool {
 	switch reflect.ValueOf(v).Kind() {
 	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array, reflect.Pointer, reflect.Interface:
@@ -208,7 +208,7 @@ func isScalar(v any) bool {
 	}
 }
 
-// hasID reports that the filter matches no more than one document: its _id is a
+// hasID reports whether the filter matches at most one document, because its _id is a
 // value, not a condition.
 func hasID(filter bson.D) bool {
 	at := slices.IndexFunc(filter, func(f bson.E) bool { return f.Key == "_id" })
