@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// What the functions of the schema answer.
+// The outcomes that the functions of the schema return.
 const (
 	done     = 1
 	not      = 0  // refused, or there is no such hold
@@ -29,7 +29,7 @@ type outcome struct {
 	Ends    *int64 // nil: never
 }
 
-// left is how long the hold lives yet.
+// left is the time until the end of the hold.
 func (o outcome) left() time.Duration {
 	if o.Ends == nil {
 		return driver.Forever
@@ -41,7 +41,7 @@ func (o outcome) left() time.Duration {
 func (o outcome) failure(resource string) error {
 	switch o.Outcome {
 	case damaged:
-		return fmt.Errorf("%w: the holds of %q are not what Holdfast writes; they are left as they are", driver.ErrDamaged, resource)
+		return fmt.Errorf("%w: the holds of %q are not in the form that Holdfast writes; the store does not change them", driver.ErrDamaged, resource)
 	case usedUp:
 		return fmt.Errorf("%w: the next fencing token of %q would pass 2^53", driver.ErrDamaged, resource)
 	}
@@ -72,34 +72,34 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 }
 
 // AcquireTx takes a lock as part of the transaction, which the caller commits or
-// rolls back: the hold exists for others once the transaction is committed, together
-// with everything else that it did. AcquireTx makes one attempt, in one round trip,
-// and does not wait for a holder. A refusal, a *driver.HeldError or ErrBusy, leaves
-// the transaction as it was; after any other error it can only be rolled back.
+// rolls back. Other clients see the hold after the commit, together with the other
+// changes of the transaction. AcquireTx makes one attempt, in one round trip, and
+// does not wait for a holder. A refusal, a *driver.HeldError or ErrBusy, leaves the
+// transaction as it was; after any other error it can only be rolled back.
 //
-// Until the transaction ends, its row lock keeps all others from the resource. An
-// AcquireTx of another transaction waits for half a second and returns ErrBusy. An
+// Until the transaction ends, its row lock blocks the resource for all other clients.
+// An AcquireTx of another transaction waits for half a second and returns ErrBusy. An
 // Acquire waits a little longer, and its outcome is then unknown, so that a Client
 // tries again. So transactions that take several resources should take them in one
-// order, and be short. Only exclusive holds can be taken: beside a shared one the row lock
-// would keep the others from renewing.
+// order, and be short. Only exclusive holds can be taken: beside a shared one the row
+// lock would keep the others from renewing.
 //
-// A token counts once the transaction is committed: one that is rolled back leaves
-// no trace, and on a clock that stands still the next may get the same.
+// A token counts after the commit. A transaction that is rolled back leaves no trace,
+// and on a clock that stands still the next acquire may get the same token.
 //
-// The TTL counts from the call, not from the commit. What is still held after the
-// commit lives as any hold does: Renew and Release take the HoldRef, and a
-// holdfast.Client its lock ID (RenewID, ReleaseID). Nobody keeps it alive: the TTL
-// must cover the rest of the transaction and what follows, or the hold is past its
-// end when it is committed. While the transaction lasts it excludes others even so.
-// A hold ID that is zero is made up. If it is not known whether the commit took
-// place, List or Renew tells.
+// The TTL counts from the call, not from the commit. After the commit the hold is
+// like any other: Renew and Release take the HoldRef, and a holdfast.Client its lock
+// ID (RenewID, ReleaseID). No keep-alive renews it: the TTL must cover the rest of
+// the transaction and the work after it, or the hold is past its end at the commit.
+// While the transaction lasts, the resource is blocked even then. If the hold ID is
+// zero, AcquireTx makes one. If the outcome of the commit is unknown, List or Renew
+// shows it.
 //
 // In a transaction that is repeatable read or serializable, a resource that has
 // changed since its first statement is a serialization failure (40001), held or not:
-// repeat the transaction as a whole. AcquireTx turns synchronous_commit = off on for
-// the transaction, which must be in the store's database, directly or through
-// PgBouncer.
+// repeat the transaction as a whole. If synchronous_commit is off, AcquireTx turns it
+// on for the transaction. The transaction must be in the store's database, directly
+// or through PgBouncer.
 func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireRequest) (driver.HoldRef, error) {
 	if q.HoldID.IsZero() {
 		q.HoldID = driver.NewHoldID()
@@ -156,8 +156,8 @@ type acquired struct {
 	Holds *string // that refuse it
 }
 
-// grant is what the answer means. Which holds are in the way, and for how long,
-// package model says, for those that the server refused by, at the server's time.
+// grant returns the result of the answer. For a refusal, package model computes which
+// of the returned holds are in the way, and for how long, at the server's time.
 func (s *Store) grant(answer []acquired, q driver.AcquireRequest) (driver.Grant, error) {
 	if len(answer) != 1 {
 		return driver.Grant{}, s.wrap(fmt.Errorf("%d answers to one request", len(answer)))
@@ -183,7 +183,7 @@ func (s *Store) grant(answer []acquired, q driver.AcquireRequest) (driver.Grant,
 	return driver.Grant{}, a.failure(q.Resource)
 }
 
-// record is what a row has, as far as statuses and refusals are concerned.
+// record has the holds of a row, for statuses and refusals.
 func record(resource, holds string) (model.Record, error) {
 	hs, err := model.DecodeHolds([]byte(holds))
 	if err != nil {

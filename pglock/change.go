@@ -16,11 +16,11 @@ import (
 const chunk = 500
 
 // patience is how often a store waits for a row that others have locked, half a
-// second each time. Many who come and go pass the row on in the order they came in;
-// one transaction that keeps it must not keep a connection of the pool, too.
+// second each time. Short transactions pass the row on in the order in which they
+// came. A transaction that keeps it must not occupy a connection of the pool, too.
 const patience = 3
 
-// change is one renewal or release of a batch, and what became of it.
+// change is one renewal or release of a batch, and its outcome.
 type change struct {
 	driver.HoldRef
 	ms    int64 // the TTL of a renewal; how much later a release takes effect
@@ -67,9 +67,10 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// change sends the changes in chunks. Those whose rows others have locked are sent
-// again, to wait for them: as a rule that is over at once, and most batches have
-// none. If a chunk fails, its changes are unknown; those of other chunks are not.
+// change sends the changes in chunks. It sends changes of rows that other
+// transactions have locked again, to wait for them. Usually that wait is short, and
+// most batches have no such rows. If a chunk fails, its changes are unknown; those of
+// other chunks are not.
 //
 // The changes are sorted by resource: batches lock rows in one order.
 func (s *Store) change(ctx context.Context, from source, q statement, changes []change, release bool) error {
@@ -85,7 +86,7 @@ func (s *Store) change(ctx context.Context, from source, q statement, changes []
 	for some := range slices.Chunk(sorted, chunk) {
 		var err error
 		for range patience {
-			if len(changes) > 1 { // one alone keeps no others waiting
+			if len(changes) > 1 { // a single change delays no others
 				if err = s.send(ctx, from, q, some, release, false); err != nil {
 					break
 				}
@@ -107,7 +108,7 @@ func (s *Store) change(ctx context.Context, from source, q statement, changes []
 	return nil
 }
 
-// send sends one statement for the changes, and notes what became of each.
+// send sends one statement for the changes, and notes their outcomes.
 func (s *Store) send(ctx context.Context, from source, q statement, changes []*change, release, wait bool) error {
 	n := len(changes)
 	resources, lockIDs, holdIDs := make([]string, n), make([]string, n), make([]string, n)

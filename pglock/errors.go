@@ -32,8 +32,8 @@ const (
 	notStored            = "HF001" // of the schema's functions
 )
 
-// ErrBusy says that another transaction kept the row of the resource locked. What
-// that comes to, a hold or none, is not known.
+// ErrBusy says that another transaction kept the row of the resource locked. Whether
+// that transaction makes a hold is not known.
 var ErrBusy = errors.New("the row stays locked by another transaction (look for it in pg_stat_activity)")
 
 func hasCode(err error, codes ...string) bool {
@@ -53,15 +53,15 @@ func lostConnection(err error) bool {
 	return !isRefused(err) && !errors.As(err, &answered)
 }
 
-// wrap says where it was, and what to do about what does not pass by itself. pgx
-// shows no password in the errors of connections and statements.
+// wrap names the schema, and says how to fix errors that do not pass by themselves.
+// pgx shows no password in the errors of connections and statements.
 func (s *Store) wrap(err error) error {
 	switch {
 	case err == nil, errors.Is(err, driver.ErrInvalid):
 		return err
 	case hasCode(err, readOnly):
-		// For a moment, as a rule: while another server takes over, say. Init says
-		// ErrUnusable of one that is so from the start.
+		// Usually this passes, for example when another server takes over. Init
+		// returns ErrUnusable if the server is read-only from the start.
 		return fmt.Errorf("PostgreSQL schema %s: it is read-only: a standby, or default_transaction_read_only is on; "+
 			"name all hosts in the URL, with target_session_attrs=read-write, or clear the setting: %w", s.schema, err)
 	case hasCode(err, notStored):
@@ -70,7 +70,7 @@ func (s *Store) wrap(err error) error {
 	case hasCode(err, badAuthorization, badPassword):
 		return s.unusable("the server refuses the user", err)
 	case isRefused(err) && hasCode(err, noSetting, protocolViolation):
-		return s.unusable("the server does not take a parameter (what pgx does not know of a URL, it passes on)", err)
+		return s.unusable("the server refuses a parameter (pgx passes unknown parameters of a URL to the server)", err)
 	case hasCode(err, noDatabase):
 		return s.unusable("there is no such database", err)
 	case hasCode(err, noSchema, noFunction, noTable):

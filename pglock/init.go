@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// found is what the server says of itself and of the schema.
+// found describes the server and the schema.
 type found struct {
 	Server            int
 	Encoding          string
@@ -35,7 +35,7 @@ SELECT current_setting('server_version_num')::int, current_setting('server_encod
 FROM (VALUES (1)) AS one (row)
 LEFT JOIN pg_class c ON c.relname = 'locks' AND c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)`
 
-// oldest is the first version of PostgreSQL that will do.
+// oldest is the first version of PostgreSQL that the store supports.
 const oldest = 14
 
 // Init implements driver.Initializer: one SELECT, if the schema is there. Else it is
@@ -61,8 +61,8 @@ func (s *Store) Init(ctx context.Context) error {
 	}
 }
 
-// look asks over the connection that is for renewals, so that it is there when they
-// come: the server might refuse another one then.
+// look uses the connection for renewals, so that it is open when they are due: the
+// server might refuse a new one then.
 func (s *Store) look(ctx context.Context) (f found, err error) {
 	var session uint32
 	from := func(ctx context.Context) (*pgxpool.Conn, error) {
@@ -83,8 +83,8 @@ func (s *Store) look(ctx context.Context) (f found, err error) {
 		}
 		for _, f = range answer { // one
 			if f.Session != session {
-				// A proxy lies in between, and may hand each statement to another session,
-				// where nothing is prepared.
+				// There is a proxy in between. It may pass each statement to another
+				// session, where nothing is prepared.
 				s.bare.Store(true)
 			}
 		}
@@ -92,14 +92,14 @@ func (s *Store) look(ctx context.Context) (f found, err error) {
 	}
 }
 
-// usable says why the server or the schema cannot be used.
+// usable returns why the server or the schema cannot be used.
 func (s *Store) usable(f found) error {
 	there, ours := layoutOf(f.Comment)
 	switch {
 	case f.Server < oldest*10000:
 		return s.unusable(fmt.Sprintf("the server is PostgreSQL %d, and must be %d or newer", f.Server/10000, oldest), nil)
 	case f.Encoding != "UTF8":
-		return s.unusable(fmt.Sprintf("the encoding of the database is %s, and must be UTF8 for all names to fit in", f.Encoding), nil)
+		return s.unusable(fmt.Sprintf("the encoding of the database is %s, and must be UTF8 so that it can store all names", f.Encoding), nil)
 	case f.Standby:
 		return s.unusable("the server is a standby: name all hosts in the URL, with target_session_attrs=read-write", nil)
 	case f.ReadOnly:
@@ -109,7 +109,7 @@ func (s *Store) usable(f found) error {
 		return s.unusable(fmt.Sprintf("it has a table \"locks\" that does not say that it is Holdfast's: use another schema, "+
 			"or if it is, COMMENT ON TABLE %s.locks IS '%s%d'", quoted(s.schema), layoutComment, layout), nil)
 	case there > layout:
-		return s.unusable(fmt.Sprintf("its layout is %d, made by a newer version of Holdfast than this one, which knows %d: update this program", there, layout), nil)
+		return s.unusable(fmt.Sprintf("its layout is %d, made by a newer version of Holdfast than this one, which has layout %d: update this program", there, layout), nil)
 	case there < layout:
 		return s.unusable(fmt.Sprintf("its layout is %d, made by an older version of Holdfast than this one, which needs %d: use another schema, "+
 			"or stop all programs that use this one and DROP SCHEMA %s CASCADE", there, layout, quoted(s.schema)), nil)
@@ -134,22 +134,22 @@ func layoutOf(comment *string) (n int, ours bool) {
 	return n, ours && err == nil
 }
 
-// install runs the SQL of Schema, as one transaction. Others that do the same wait for
-// one another, and then run it again, which changes nothing.
+// install runs the SQL of Schema, as one transaction. Clients that do so at the same
+// time wait for one another, and then run it again, which changes nothing.
 func (s *Store) install(ctx context.Context) error {
 	text, err := Schema(s.schema)
 	if err != nil {
 		return err
 	}
-	// Read committed: after the wait for others it must see what they did.
+	// Read committed: after the wait for other clients it must see their changes.
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if hasCode(err, noPrivilege) {
-		return s.unusable("it is not installed, and the role may not do that: "+
-			"let somebody who may run the SQL of pglock.Schema, and "+s.grants(), err)
+		return s.unusable("it is not installed, and the role has no right to install it: "+
+			"let a user with that right run the SQL of pglock.Schema, and "+s.grants(), err)
 	}
 	return s.wrap(err)
 }

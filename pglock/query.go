@@ -19,8 +19,8 @@ const (
 	ownConns = 2
 	// busyPool is how long a release waits for the caller's pool.
 	busyPool = 100 * time.Millisecond
-	// longIdle is after how long the store's own connections are tried before they
-	// are used: a proxy or firewall may have dropped them.
+	// longIdle is the idle time after which the store's own connections are tested
+	// before use: a proxy or firewall may have dropped them.
 	longIdle = time.Minute
 	// pingTimeout is how long a connection that was idle may take to answer.
 	pingTimeout = 2 * time.Second
@@ -42,11 +42,11 @@ func (s *Store) ownPool() (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
-// A source of connections: Acquire of the caller's pool, for what may wait for the
-// caller's own work, fromOwn or fromEither.
+// A source of connections: fromOwn, fromEither, or Acquire of the caller's pool, for
+// statements that may wait for the caller's own work.
 type source func(ctx context.Context) (*pgxpool.Conn, error)
 
-// fromOwn is for what may not wait.
+// fromOwn is for statements that must not wait.
 func (s *Store) fromOwn(ctx context.Context) (*pgxpool.Conn, error) {
 	own, err := s.own()
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Store) fromOwn(ctx context.Context) (*pgxpool.Conn, error) {
 	return own.Acquire(ctx)
 }
 
-// fromEither is for what may wait a moment: as a rule the caller's pool has more
-// connections than the store's.
+// fromEither is for statements that may wait a moment: usually the caller's pool has
+// more connections than the store's.
 func (s *Store) fromEither(ctx context.Context) (*pgxpool.Conn, error) {
 	moment, cancel := context.WithTimeout(ctx, busyPool)
 	conn, err := s.pool.Acquire(moment)
@@ -71,7 +71,7 @@ func (s *Store) fromEither(ctx context.Context) (*pgxpool.Conn, error) {
 type statement struct {
 	sql string
 	// often says that the statement is worth preparing on the server, if the pool
-	// prepares statements: its configuration fits what lies in between. Measured on
+	// prepares statements: its configuration fits the proxies in between. Measured on
 	// one connection, the server takes 80 µs longer for a statement that it has to
 	// parse and plan. Both ways are one round trip, except for the first on a
 	// connection.
@@ -92,9 +92,9 @@ func prepares(config *pgxpool.Config) bool {
 }
 
 // ask sends the statement and returns the rows of the answer, each a T by the order
-// of its exported fields. A statement that certainly was not done, for a reason that
-// passes at once, is sent again; one whose connection is lost was perhaps done, and
-// is not.
+// of its exported fields. It sends a statement again that certainly was not done, for
+// a reason that passes at once. A statement whose connection was lost may have been
+// done, so it is not sent again.
 func ask[T any](ctx context.Context, s *Store, from source, q statement, args ...any) ([]T, error) {
 	for try := 1; ; try++ {
 		answer, err := askOnce[T](ctx, from, s.mode(q), q, args)
@@ -142,12 +142,12 @@ func query[T any](ctx context.Context, on querier, mode pgx.QueryExecMode, q sta
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 }
 
-// tries is how often a statement is sent that fails so: once, unless it certainly
-// was not done.
+// tries is how often a statement that fails with err is sent: once, unless it
+// certainly was not done.
 func tries(err error) int {
 	switch {
 	case hasCode(err, serializationFailure, deadlockDetected):
-		return 500 // each time another one got on, and many come and go
+		return 500 // each time another transaction made progress, and there may be many
 	case hasCode(err, readOnly):
 		return 4 // it may have been the primary; each try has a new connection
 	case hasCode(err, noSuchStatement, duplicateStatement), pgconn.SafeToRetry(err):

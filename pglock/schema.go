@@ -23,9 +23,8 @@ const layoutComment = "Locks of Holdfast, layout "
 var files embed.FS
 
 // Schema returns the SQL that installs a schema of this name; see Options.Schema. It
-// may be run again, and best as one transaction (psql --single-transaction). It
-// fails where the schema is of another layout. Init runs it by itself where the role
-// may.
+// may be run again, best as one transaction (psql --single-transaction). It fails if
+// the schema is of another layout. Init runs it if the role has the right.
 func Schema(name string) (string, error) {
 	if err := validSchema(name); err != nil {
 		return "", err
@@ -43,7 +42,7 @@ func Schema(name string) (string, error) {
 		b.Write(text)
 		b.WriteByte('\n')
 	}
-	// A valid name has nothing that would have to be escaped.
+	// A valid name needs no escaping.
 	return strings.NewReplacer(
 		"{schema}", quoted(name), "{schema_text}", "'"+name+"'", "{channel}", "'"+channel(name)+"'", "{comment}", "'"+layoutComment+strconv.Itoa(layout)+"'",
 		"{never}", strconv.FormatInt(math.MaxInt64, 10),
@@ -81,7 +80,8 @@ func statementsOf(schema string) statements {
 	}
 	return statements{
 		acquire: call("acquire", 4, true),
-		// Not prepared: after an error the transaction could not go on with another try.
+		// Not prepared: after an error the transaction could not continue with
+		// another try.
 		acquireTx: call("acquire_tx", 4, false),
 		renew:     call("change", 8, false),
 		release:   call("change", 8, true),

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
-// connectTimeout bounds a connection attempt if the URL does not say.
+// connectTimeout bounds a connection attempt if the URL does not set a time-out.
 const connectTimeout = 10 * time.Second
 
 func init() {
@@ -52,7 +52,7 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	return s, nil
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	config *pgxpool.Config
 	schema string
@@ -100,7 +100,7 @@ func parseURL(u *url.URL) (t target, err error) {
 	return t, nil
 }
 
-// hide is the text of an error of pgx without what it repeats of the URL.
+// hide returns the text of an error of pgx without the parts that repeat the URL.
 func (t target) hide(err error) string {
 	text := err.Error()
 	if strings.HasPrefix(text, "cannot parse `") {

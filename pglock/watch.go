@@ -22,8 +22,8 @@ const (
 	// that time. It renews the marks of what is still watched after each markEvery.
 	markFor   = 2 * time.Minute
 	markEvery = 30 * time.Second
-	// openTimeout bounds an opening, and probeTimeout how long the connection may
-	// take to hear what was sent to it.
+	// openTimeout bounds an opening, and probeTimeout how long a notification may
+	// take to arrive.
 	openTimeout  = 10 * time.Second
 	probeTimeout = time.Second
 )
@@ -64,7 +64,7 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 type mark struct{ Resource string }
 
 // renewMarks marks what is watched, over the listener's own connection. Rows that
-// others have locked get no mark now.
+// other transactions have locked get no mark now.
 func (s *Store) renewMarks(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

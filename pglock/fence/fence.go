@@ -1,17 +1,17 @@
 // Package fence keeps stale holders of locks from writing to rows of PostgreSQL.
 //
-// A holder that was stopped, or whose write was delayed, may write after another has
-// taken its lock. Each acquisition has a larger token than all before it
-// (Hold.Token), so the row that the lock protects can refuse such a write: its
-// column [Column], a bigint, keeps the largest token that the row has seen, and this
-// package changes the row only for a token that is not smaller. A column that is
-// null has seen none:
+// A holder that was stopped, or whose write was delayed, may write after another
+// client has acquired its lock. Each acquisition has a larger token than all before
+// it (Hold.Token), so the row that the lock protects can refuse such a write: its
+// column [Column], a bigint, has the largest token that the row has seen, and this
+// package changes the row only for a token that is not smaller. A column that is null
+// has seen none:
 //
 //	ALTER TABLE accounts ADD COLUMN fence bigint
 //
 // A new holder registers its token by [Row.Claim] before it reads the row. From then
-// on the row refuses what earlier holders send. Without Claim, a late write can slip
-// in between the new holder's read and its write.
+// on the row refuses the writes of earlier holders. Without Claim, a late write can
+// slip in between the new holder's read and its write.
 //
 // To change more than one row, or to do more than set values, use a transaction that
 // claims first: the claim locks the row until the end, so that all statements of the
@@ -21,17 +21,17 @@
 // server may give up (40001). That does not mean that the token is stale: repeat the
 // transaction.
 //
-// Every call looks at what the row has registered, and when it returns, that is on
-// disk, whatever synchronous_commit says; whether it is on standbys depends on the
-// settings. A token counts only after the transaction that took the lock is
-// committed (see pglock.Store.AcquireTx).
+// Every call checks the token that the row has registered, and when it returns, that
+// token is on disk, even if synchronous_commit is off; whether it is on standbys
+// depends on the settings. A token counts only after the transaction that took the
+// lock is committed (see pglock.Store.AcquireTx).
 //
 // The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
-// protect what exclusive holds write. They tell holders apart, not the writes of one
-// holder: its own late write, under the same token, is done. Other programs must
-// leave the column as it is, and write to the row only through a fence. A deleted
-// row has forgotten its token, and a stale [Row.Put] makes it anew: rather than
-// delete a row, mark it as deleted until no holder can be so late.
+// protect what exclusive holds write. They distinguish holders, not the writes of one
+// holder: its own late write, under the same token, is made. Other programs must not
+// change the column, and must write to the row only through a fence. A deleted row
+// has lost its token, and a stale [Row.Put] makes the row again: do not delete a row,
+// but mark it as deleted until no holder can be so late.
 //
 // It works on a pool, a connection or a transaction of pgx, and of database/sql by
 // [Std].
@@ -48,10 +48,10 @@ import (
 // Column is the column of a protected row that has the largest token seen.
 const Column = "fence"
 
-// ErrNotFound says that there is no such row, and nothing was done.
+// ErrNotFound says that there is no such row, and nothing was changed.
 var ErrNotFound = errors.New("fence: there is no such row")
 
-// DB sends statements: a *pgxpool.Pool, a *pgx.Conn, a pgx.Tx, or what Std makes.
+// DB sends statements: a *pgxpool.Pool, a *pgx.Conn, a pgx.Tx, or the result of Std.
 type DB interface {
 	QueryRow(ctx context.Context, statement string, args ...any) pgx.Row
 }
@@ -61,8 +61,8 @@ type DB interface {
 type Row struct {
 	DB DB
 	// Table is its name, or a schema and its name: pgx.Identifier{"app", "accounts"}.
-	// It is quoted: upper and lower case differ. It is no view: what a view shows is
-	// not what is stored.
+	// It is quoted: upper and lower case differ. It must not be a view, because a
+	// view may not show what is stored.
 	Table pgx.Identifier
 	// Key has the columns that identify the row, and their values: those of the
 	// primary key, or of another unique one. None may be nil. If they match several
@@ -74,9 +74,9 @@ type Row struct {
 // if the row has seen a larger one, and ErrNotFound if there is no row. It may be
 // repeated.
 //
-// In a transaction it keeps all others from the row until the end: whatever the
-// transaction does after it, to any table, happens before a later holder's claim. A
-// refusal leaves the transaction as it was.
+// In a transaction it locks the row until the end: all later statements of the
+// transaction, on any table, take effect before a later holder's claim. A refusal
+// leaves the transaction as it was.
 func (r Row) Claim(ctx context.Context, token uint64) error { return r.Update(ctx, nil, token) }
 
 // Update sets columns of the row to values and registers the token, in one
@@ -96,10 +96,10 @@ func (r Row) Update(ctx context.Context, set map[string]any, token uint64) error
 	return w.send(ctx)
 }
 
-// Put makes the row, with the key's values and those of set, and registers the
-// token; if the row is there, it is Update. Key must be the columns of the primary
-// key, or of another unique constraint, all of them and no others. The errors are
-// those of Update but ErrNotFound.
+// Put makes the row, with the key's values and those of set, and registers the token;
+// if the row is there, it is Update. Key must be the columns of the primary key, or
+// of another unique constraint, all of them and no others. The errors are those of
+// Update except ErrNotFound.
 func (r Row) Put(ctx context.Context, set map[string]any, token uint64) error {
 	w, err := r.write(set, token)
 	if err != nil {
@@ -109,12 +109,12 @@ func (r Row) Put(ctx context.Context, set map[string]any, token uint64) error {
 	return w.send(ctx)
 }
 
-// StdDB is what *sql.DB, *sql.Conn and *sql.Tx have.
+// StdDB is implemented by *sql.DB, *sql.Conn and *sql.Tx.
 type StdDB interface {
 	QueryRowContext(ctx context.Context, statement string, args ...any) *sql.Row
 }
 
-// Std makes a DB of one of database/sql, whose driver must be one for PostgreSQL.
+// Std makes a DB of one of database/sql. Its driver must be one for PostgreSQL.
 func Std(db StdDB) DB { return std{db} }
 
 type std struct{ db StdDB }

@@ -77,8 +77,7 @@ func (w *write) table() string { return w.row.Table.Sanitize() }
 // chosen is the condition of the key, whose first argument is number first.
 func (w *write) chosen(first int) string { return strings.Join(pairs(w.key, first), " AND ") }
 
-// The token is cast, so that a column that is no number is an error, rather than
-// compared as a text.
+// The token is cast, so that a column of text is an error and not compared as text.
 const token = "$1::bigint"
 
 // registered returns what the statement left in the row, as the server has stored
@@ -88,8 +87,8 @@ const token = "$1::bigint"
 const registered = ` RETURNING fence = ` + token + `, tableoid::bigint, set_config('synchronous_commit',
  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
-// update counts the rows of the key within the statement: of several, some could be
-// changed and others refuse.
+// update counts the rows of the key within the statement: of several rows, some could
+// be changed and others not.
 func (w *write) update() {
 	set := append([]string{Column + " = " + token}, pairs(w.set, 2+len(w.key))...)
 	w.statement = "UPDATE " + w.table() + " SET " + strings.Join(set, ", ") + " WHERE " + w.chosen(2) +
@@ -109,7 +108,7 @@ func (w *write) put() {
 		" WHERE row.fence IS NULL OR row.fence <= " + token + strings.ReplaceAll(registered, "fence =", "row.fence =")
 }
 
-// send sends the statement until it is known what it did.
+// send sends the statement until its outcome is known.
 func (w *write) send(ctx context.Context) error {
 	for range tries {
 		var stored *bool
@@ -120,7 +119,7 @@ func (w *write) send(ctx context.Context) error {
 		case err == nil && stored != nil && *stored:
 			return nil
 		case err == nil:
-			return fmt.Errorf("fence: the token was not stored in column %q of table %s: a trigger changed it, or the column is no bigint",
+			return fmt.Errorf("fence: the token was not stored in column %q of table %s: a trigger changed it, or the column is not a bigint",
 				Column, w.table())
 		case !errors.Is(err, sql.ErrNoRows): // pgx.ErrNoRows is, too
 			return w.explained(err)
@@ -130,11 +129,11 @@ func (w *write) send(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("fence: the row of table %s stays as it is, though it has seen no larger token: "+
-		"a trigger (suppress_redundant_updates_trigger is one) or row-level security keeps it from being changed, or others change it all the time",
+		"a trigger (suppress_redundant_updates_trigger is one) or row-level security keeps it from being changed, or other programs change it all the time",
 		w.table())
 }
 
-// refused returns why the row refused a write, or nil if it would take it now.
+// refused returns why the row refused a write, or nil if it would accept it now.
 func (w *write) refused(ctx context.Context) error {
 	var rows int64
 	var seen *int64
@@ -159,7 +158,7 @@ func (w *write) explained(err error) error {
 	if errors.As(err, &refused) {
 		switch refused.SQLState() {
 		case "42703": // undefined column
-			return fmt.Errorf("fence: %s must be a table with column %q, and no view: %w", w.table(), Column, err)
+			return fmt.Errorf("fence: %s must be a table with column %q, not a view: %w", w.table(), Column, err)
 		case "42883": // undefined operator
 			return fmt.Errorf("fence: column %q of %s must be a bigint: %w", Column, w.table(), err)
 		case "42P10": // no constraint

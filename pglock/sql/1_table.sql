@@ -1,11 +1,11 @@
--- The table has one row per resource. All that decides about a resource is in its
--- row, which every change locks. holds is what package model writes as JSON, token
--- is the last one granted, touched the version of the row. While watched lies
--- ahead, releases are notified. due is for sweeps, see there. Times are in
+-- The table has one row per resource. Its row has everything that decisions about a
+-- resource depend on, and every change locks it. holds is JSON in the form of package
+-- model, token is the last one granted, touched the version of the row. While watched
+-- is in the future, releases notify. due is for sweeps: see 7_sweep.sql. Times are in
 -- microseconds since 1970.
 --
 -- Besides the key only due is indexed, which seldom changes, and pages are half
--- empty: so updates stay in their page and leave the indexes alone.
+-- empty. So updates stay in their page and do not change the indexes.
 --
 -- The comment says which layout this is: everybody may read it, and a dump keeps it.
 DO $do$

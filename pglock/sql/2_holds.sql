@@ -1,6 +1,6 @@
--- sound reports whether these are holds that could have been granted, by the rules
--- of package model, as far as holds decide anything. What is not sound is neither
--- decided on nor changed.
+-- sound reports whether these are holds that could have been granted, by the rules of
+-- package model, in all fields that decisions depend on. Functions neither decide on
+-- holds that are not sound nor change them.
 CREATE OR REPLACE FUNCTION {schema}.sound(in_holds jsonb) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $fn$
   SELECT CASE WHEN in_holds = '[]' THEN true WHEN jsonb_typeof(in_holds) <> 'array' THEN false ELSE
@@ -32,7 +32,7 @@ LANGUAGE sql IMMUTABLE AS $fn$
   SELECT in_hold->'end' IS NULL OR in_clock < (in_hold->'end')::bigint
 $fn$;
 
--- over is when the hold ceases to block: at its end, or at the end of its takeover
+-- over is when the hold stops blocking: at its end, or at the end of its takeover
 -- delay unless it was released. Null: never.
 CREATE OR REPLACE FUNCTION {schema}.over(in_hold jsonb) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $fn$
@@ -46,9 +46,9 @@ LANGUAGE sql IMMUTABLE AS $fn$
   SELECT coalesce(in_clock < {schema}.over(in_hold), true)
 $fn$;
 
--- complete fails where rows may be missing: on a standby, which lags behind, and
--- where row-level security hides some from the role. Every function begins with it,
--- for either can come to be while programs run.
+-- complete fails where rows may be missing: on a standby, which lags behind, and if
+-- row-level security hides some from the role. Every function begins with it, because
+-- both can begin while programs run.
 CREATE OR REPLACE FUNCTION {schema}.complete() RETURNS boolean
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN
@@ -61,8 +61,8 @@ BEGIN
 END
 $fn$;
 
--- unchanged fails after a statement that left the row as it was, because of a
--- policy, a trigger or a rule: what is not stored is not granted.
+-- unchanged fails after a statement that left the row as it was, because of a policy,
+-- a trigger or a rule: a hold that is not stored is not granted.
 CREATE OR REPLACE FUNCTION {schema}.unchanged(in_resource text) RETURNS void
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN

@@ -1,6 +1,6 @@
--- decide says what an acquire comes to beside these holds. outcome: 1 it can be
--- granted, or an earlier try was (granted is its hold); 0 it is refused; -1 the holds
--- are damaged. kept are the holds that still block. A limit of 0 is none. Where
+-- decide returns the outcome of an acquire beside these holds. outcome: 1 it can be
+-- granted, or an earlier attempt was (granted is its hold); 0 it is refused; -1 the
+-- holds are damaged. kept are the holds that still block. A limit of 0 is none. If
 -- in_hold has a limit, a hold with another limit refuses it.
 CREATE OR REPLACE FUNCTION {schema}.decide(
   in_holds jsonb, in_hold jsonb, in_limit bigint, in_clock bigint, OUT outcome int, OUT granted jsonb, OUT kept jsonb
@@ -42,21 +42,21 @@ END
 $fn$;
 
 -- acquire answers one request. outcome is that of decide, with the holds for a
--- refusal, or -2: tokens are used up. in_hold is the hold without what it gets here;
--- a TTL below 0 is one without an end.
+-- refusal, or -2: tokens are used up. in_hold is the hold without token and times; a
+-- TTL below 0 is one without an end.
 --
--- It looks without a lock first, for a refusal writes nothing, and to lock a row is
--- a write. What it then sees was so when the statement began to look, and the clock
--- is read after that: a hold that blocks by this clock has blocked at that moment.
--- What would be granted is decided again on the row as its lock returned it, by a
--- clock read after that.
+-- It reads without a lock first, because a refusal writes nothing, and to lock a row
+-- is a write. It sees the row as it was when the statement began, and reads the clock
+-- after that: a hold that blocks by this clock has blocked at that moment. A grant is
+-- decided again on the row as its lock returned it, by a clock read after that.
 --
--- That goes for the hold that a repeat finds, too. The first try may have no answer
--- because its commit waits for a synchronous standby; if that wait is given up, the
--- hold is visible here, and on no standby. With the row locked this transaction has
--- an ID, and its commit waits for all before it.
+-- So is the grant of a repeat that finds its hold. The first attempt may have no
+-- answer because its commit waits for a synchronous standby; if that wait is given
+-- up, the hold is visible here, and on no standby. With the row locked this
+-- transaction has an ID, and its commit waits for all before it.
 --
--- An insert never decides: the new row is empty, and is decided on as any other.
+-- An insert never decides: the new row is empty, and the function decides on it as on
+-- any other.
 CREATE OR REPLACE FUNCTION {schema}.acquire(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
   OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
@@ -64,7 +64,7 @@ CREATE OR REPLACE FUNCTION {schema}.acquire(
 DECLARE
   complete constant boolean := {schema}.complete();
   r record; -- the row
-  d record; -- what decide says
+  d record; -- the result of decide
   h jsonb;  -- the hold
 BEGIN
   SELECT l.holds INTO holds FROM {schema}.locks l WHERE l.resource = in_resource;
@@ -120,14 +120,12 @@ BEGIN
 END
 $fn$;
 
--- acquire_tx is acquire in a transaction that goes on afterwards. outcome 2: another
--- transaction has the row locked. What is not granted is rolled back: a lock on the
--- row of another's hold would keep that from being renewed until the transaction
--- ends.
+-- acquire_tx is acquire in a transaction that continues afterwards. outcome 2:
+-- another transaction has the row locked. It rolls back a refusal: a lock on the row
+-- of another client's hold would stop its renewals until the transaction ends.
 --
 -- A transaction whose snapshot is older than the statement locks the row first: if
--- it has changed since, the server gives up (40001), and an old state decides
--- nothing.
+-- the row has changed since, the server gives up (40001), so no old state decides.
 CREATE OR REPLACE FUNCTION {schema}.acquire_tx(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
   OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb

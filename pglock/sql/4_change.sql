@@ -1,4 +1,4 @@
--- renewed is the hold after a renewal, which moves the end later only, unless it is
+-- renewed is the hold after a renewal, which only moves the end later, unless it is
 -- exact. A TTL below 0 is one without an end.
 CREATE OR REPLACE FUNCTION {schema}.renewed(in_hold jsonb, in_ttl_ms bigint, in_exact boolean, in_clock bigint) RETURNS jsonb
 LANGUAGE sql STABLE AS $fn$
@@ -18,17 +18,17 @@ $fn$;
 
 -- change renews or releases holds. outcome: 1 done, 0 there is no such hold, or none
 -- that can be renewed; -1 the record is damaged; 2 another transaction has the row
--- locked: ask again with in_wait. in_ms are the TTLs of renewals, or how much later
--- releases take effect.
+-- locked: call again with in_wait. in_ms are the TTLs of renewals, or the delays of
+-- releases.
 --
 -- The items are sorted by resource, so rows are locked in one order, each until the
 -- batch commits, and each decided by a clock read after that. Without in_wait it
--- waits for none, so that one row cannot hold up the others; with it, a wait is
--- bounded. All that is asked of a row is done in the order it was asked in, and
--- written once: many may hold one resource.
+-- waits for no row, so that one row cannot delay the others; with it, a wait is
+-- bounded. The requests for a row are applied in their order and written once,
+-- because a resource may have many holds.
 --
--- A release is notified if the row is watched, and only then: a notification makes
--- commits wait for one another.
+-- A release notifies only if the row is watched, because notifications make commits
+-- wait for one another.
 CREATE OR REPLACE FUNCTION {schema}.change(
   in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[], in_exact boolean[],
   in_release boolean, in_wait boolean

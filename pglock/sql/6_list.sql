@@ -1,5 +1,5 @@
 -- list returns the resources that have holds, in order, with the time: one of them,
--- or those after in_after, in_rows at most. in_lock_id chooses those where it may
+-- or at most in_rows after in_after. in_lock_id chooses resources on which it may
 -- have a hold; '' chooses all.
 CREATE OR REPLACE FUNCTION {schema}.list(in_resource text, in_lock_id text, in_after text, in_rows int)
 RETURNS TABLE (resource text, clock bigint, holds jsonb)

@@ -1,17 +1,19 @@
--- sweep drops the holds that block no more, and deletes the rows that have had none
--- for in_idle microseconds and whose last token lies as far back: a row made anew
--- has a larger one. It goes on until it has changed in_most rows; more says that
--- there are others. It leaves rows that are locked, and what is damaged.
+-- sweep drops holds that no longer block, and deletes rows that have had no hold for
+-- in_idle microseconds and whose last token lies as far back: the next row of the
+-- resource has a larger one. It stops after in_most changed rows; more says that
+-- there are others. It skips rows that are locked or damaged. A sweep that drops
+-- holds of a watched row notifies.
 --
--- Column due says which rows to look at. At 0 or above it is when a hold may be
--- over, or an earlier time. Below 0, nobody has held the resource since -due, or a
--- later time. A function that makes a hold keeps it so. One that ends a hold need
--- not: a sweep finds the row, once, and sets it right. So a sweep costs by what was
--- locked since the last one and by what it has to do, not by what is there.
+-- Column due chooses the rows. At 0 or above it is the time when a hold may be over,
+-- or an earlier time. Below 0, the resource has had no hold since -due, or since a
+-- later time. A function that makes a hold must maintain this. A function that ends a
+-- hold need not: a sweep finds the row, once, and corrects due. So the cost of a
+-- sweep depends on what was locked since the last one and on what is due, not on the
+-- size of the table.
 CREATE OR REPLACE FUNCTION {schema}.sweep(
   in_idle bigint, in_most int, OUT dropped bigint, OUT deleted bigint, OUT more boolean
 ) LANGUAGE plpgsql VOLATILE
--- However little the server knows of the table yet.
+-- Even if the server has no statistics of the table yet.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();

@@ -104,7 +104,7 @@ func TestOtherLayout(t *testing.T) {
 	}
 	for layout, says := range map[string]string{
 		"2": "made by an older version of Holdfast than this one, which needs 3: use another schema, or stop all programs that use this one and DROP SCHEMA",
-		"4": "made by a newer version of Holdfast than this one, which knows 3: update this program",
+		"4": "made by a newer version of Holdfast than this one, which has layout 3: update this program",
 	} {
 		p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout "+layout+"'")
 		mustBeUnusable(t, p.Init(t.Context()), "its layout is "+layout, says)
