@@ -1,5 +1,5 @@
 // Package memlock keeps locks in the memory of one process: for tests, and for
-// programs that want the same locks among their goroutines as among machines.
+// programs that use the same locks among their goroutines as among machines.
 //
 // Importing it registers the URL scheme "memory": each Open of "memory:" is a
 // store of its own.
@@ -26,10 +26,9 @@ func init() {
 
 // Options change what New makes. The zero value is the default.
 type Options struct {
-	// Now is the store's clock. Where it goes back, holds last the longer; tokens
-	// rise all the same. Default: the time of the
-	// process's start and the monotonic clock since, which no change of the
-	// machine's clock moves.
+	// Now is the store's clock. If it goes back, holds last longer; tokens still
+	// rise. Default: the time of the process's start and the monotonic clock since,
+	// which no change of the machine's clock moves.
 	Now func() time.Time
 }
 
@@ -60,9 +59,9 @@ func Traits() driver.Traits {
 	}
 }
 
-// backend implements base.Backend and driver.Watcher. Its lock is a mutex, which
-// nobody holds for longer than some changes take: so there is no ctx to look at
-// while waiting for it, and nothing to let renewals pass.
+// backend implements base.Backend and driver.Watcher. Its lock is a mutex, which is
+// held only while some changes are made. So waiting for it needs no ctx, and renewals
+// need not go first.
 type backend struct {
 	now func() model.Time
 	hub wake.Hub
@@ -70,7 +69,7 @@ type backend struct {
 	mu      sync.Mutex
 	records map[string]*entry
 	held    *entry // the ring of those with holds
-	idle    *entry // the ring of those without, the one that has been so for longest first
+	idle    *entry // the ring of those without, the longest idle first
 	floor   uint64 // of the records that were deleted
 }
 
@@ -128,8 +127,8 @@ func (b *backend) delete(resource string, e *entry) {
 	delete(b.records, resource)
 }
 
-// Scan implements base.Backend. It goes by the names that are there as it begins,
-// so that it holds no lock while the caller looks at a record.
+// Scan implements base.Backend. It lists the names when it begins, so that it holds
+// no lock while the caller looks at a record.
 func (b *backend) Scan(ctx context.Context, resource string) iter.Seq2[base.Entry, error] {
 	return func(yield func(base.Entry, error) bool) {
 		names := []string{resource}
@@ -151,8 +150,8 @@ func (b *backend) Scan(ctx context.Context, resource string) iter.Seq2[base.Entr
 	}
 }
 
-// Due implements base.Backend. It goes through what is held, and no further into
-// what is idle than to the first that is not due.
+// Due implements base.Backend. It goes through all records with holds, and through
+// the idle ones up to the first that is not due.
 func (b *backend) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, name := range b.due(idle) {

@@ -2,9 +2,9 @@ package memlock
 
 import "github.com/holdfast-go/holdfast/driver/model"
 
-// entry is a record in a ring: in that of the records with holds or in that of
-// those without, each in the order of their last changes. A change moves it, at no
-// cost; so a sweep need not go through what is not due.
+// entry is a record in a ring: in that of the records with holds or in that of those
+// without, each in the order of their last changes. A change moves it, at no cost, so
+// a sweep reads only what is due.
 type entry struct {
 	record     model.Record
 	prev, next *entry

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// clockSource is what the machine knows of time.
+// clockSource reads the clocks of the machine.
 type clockSource struct {
 	wall func() time.Time
-	// boot names the current boot and is the same for all processes of the host,
-	// or "" where the system has nothing better than a wall clock.
+	// boot names the current boot and is the same for all processes of the host, or
+	// "" if the system has nothing better than a wall clock.
 	boot func() (string, error)
 	// uptime is the time since the boot, suspension included, the same for all
 	// processes. Called only if boot named one.
@@ -31,7 +31,7 @@ type clock struct {
 	seen model.Time
 }
 
-// now is never below what this process has seen.
+// now never returns less than a time that this process has seen.
 func (c *clock) now() model.Time {
 	if c.bootID == "" {
 		return c.atLeast(model.TimeOf(c.source.wall()))
@@ -49,13 +49,13 @@ func (c *clock) atLeast(t model.Time) model.Time {
 	return c.seen
 }
 
-// anchor chooses base for a boot that no process has opened the file in yet: the
-// wall clock, but never before what the file has seen.
+// anchor chooses base for a boot that no process has opened the file in yet: the wall
+// clock, but never before a time in the file.
 func (c *clock) anchor(newest model.Time) {
 	c.base = max(model.TimeOf(c.source.wall()), c.atLeast(newest)) - c.sinceBoot()
 }
 
-// check refuses a clock that could give no token.
+// check refuses a clock that cannot make tokens.
 func (c *clock) check() error {
 	if now := c.now(); now <= 0 || uint64(now) >= driver.MaxToken {
 		return fmt.Errorf("%w: the store's clock says %s", driver.ErrUnusable, now.Std().Format(time.RFC3339))

@@ -21,12 +21,12 @@ import (
 //
 // Statements do not take the caller's context: the SQLite driver would start a
 // goroutine for each, and the outcome of an interrupted change would be unknown. A
-// statement is short. All waiting is done between statements.
+// statement is short. All waits are between statements.
 type conn struct {
 	line  base.Line
 	file  *file
 	dsn   string
-	at    func(point) // is told before a commit; may be nil
+	at    func(point) // called before a commit; may be nil
 	raw   driver.Conn // nil: not open yet
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue // reused

@@ -41,8 +41,8 @@ func busy(err error) bool {
 // full reports that there is no room on the disk. Nothing was changed.
 func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
-// wrap names the file. What SQLite reports as lasting becomes
-// driver.ErrUnusable; all else stays of unknown outcome.
+// wrap names the file. Errors of SQLite that do not pass by themselves become
+// driver.ErrUnusable; the outcome of all others is unknown.
 func (s *store) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +58,7 @@ func (s *store) wrap(err error) error {
 	return fmt.Errorf("SQLite file %s: %w", s.file.path, err)
 }
 
-// unusable says what is wrong with the file, without its name twice.
+// unusable returns an error that names the file once.
 func unusable(path, what string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) && p.Path == path {

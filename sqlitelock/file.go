@@ -18,7 +18,7 @@ import (
 // elsewhere in the process would drop SQLite's locks.
 var creating sync.Mutex
 
-// smallestPage is that of SQLite. No database is smaller, but for an empty one.
+// smallestPage is that of SQLite. No database is smaller, except an empty one.
 const smallestPage = 512
 
 // prepareFile checks the path, makes what is missing, and returns the absolute
@@ -31,14 +31,14 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 	if err != nil {
 		return "", unusable(path, "has no absolute path", err)
 	}
-	// Links are followed before anything is judged: locks belong to the file.
+	// It follows links before it checks anything: locks belong to the file.
 	file, err := resolve(abs)
 	if err != nil {
 		return "", unusable(abs, "cannot be reached", err)
 	}
 	mountPoint, networkFS := mount(file)
 	if networkFS != "" && !allowNetworkFS {
-		return "", fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks cannot be relied on; "+
+		return "", fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks are not reliable; "+
 			"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, networkFS)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -71,11 +71,11 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 		what = "is not a regular file"
 	case info.Size() > 0 && info.Size() < smallestPage: // SQLite takes one byte for none
 		what = "is not a SQLite database"
-	case links > 1: // SQLite keeps a log beside each name, and what has another log has other locks
+	case links > 1: // SQLite keeps a log beside each name, and with another log come other locks
 		what = fmt.Sprintf("has %d names (hard links), and a program that opens it by another name would not see the locks: "+
 			"remove the others, or use a symbolic link", links)
 	case mountPoint == file:
-		what = "is mounted by itself, so a program that opens it where it comes from would not see the locks: " +
+		what = "is mounted by itself, so a program that opens it at its original path would not see the locks: " +
 			"mount its folder instead"
 	default:
 		return file, nil
@@ -114,8 +114,8 @@ type file struct {
 
 type fileID struct{ dev, ino uint64 }
 
-// fileIDs are those of a database, its log and its shared memory; zero of what is not
-// there.
+// fileIDs are those of a database, its log and its shared memory; zero for a file
+// that is not there.
 type fileIDs struct{ db, wal, shm fileID }
 
 // lost has the databases whose connections this process keeps although they are of no
@@ -192,7 +192,7 @@ func (f *file) checkReplaced() error {
 		return nil
 	}
 	err = fmt.Errorf("%w: SQLite file %s is no longer what others see under that name: %s; "+
-		"the locks that were taken through it do not count any more, restart what uses it",
+		"the locks that were taken through it are no longer valid, restart the programs that use it",
 		driver.ErrUnusable, f.path, what)
 	f.changed.CompareAndSwap(nil, &err)
 	lost.Store(f.ids.db, f.ids)

@@ -2,24 +2,24 @@ package sqlitelock
 
 import "context"
 
-// maxLog is the size from which on the log is to begin anew. SQLite keeps that much of
-// it, which reserves that much of the disk for later changes. SQLite's own checkpoints
-// are switched off: they are part of a commit, a renewal's too, and never reach the end
-// of the log while several processes write all the time.
+// maxLog is the size from which on the log is to restart. SQLite keeps that much of
+// it, which reserves that much of the disk for later changes. SQLite's own
+// checkpoints are switched off: they are part of a commit, a renewal's too, and never
+// reach the end of the log while several processes write all the time.
 const maxLog = 4 << 20
 
 // tryAfter is how much the log grows between two tries. It is small, because a try that
 // meets a reader costs no more than a read.
 const tryAfter = maxLog / 16
 
-// mostLog is the size from which on a change that is not urgent waits for the attempt
-// that goes on. The log gets that large if the machine has more to do than it can, so
-// that what goes on in the background falls behind.
+// mostLog is the size from which on a change that is not urgent waits for the running
+// attempt. The log gets that large if the machine is overloaded, so that the
+// background work falls behind.
 const mostLog = 8 * maxLog
 
-// boundLog makes a large log begin anew, in the background: that syncs files, which may
-// take long, and no renewal may wait for it. If the log is far too large, boundLog
-// returns a channel that closes at the end of the attempt. The caller is in the writer's
+// boundLog restarts a large log in the background: that syncs files, which may take
+// long, and no renewal may wait for it. If the log is far too large, boundLog returns
+// a channel that closes at the end of the attempt. The caller is in the writer's
 // line, and must not wait there.
 func (s *store) boundLog() (behind <-chan struct{}) {
 	size := s.file.logSize.Load()
@@ -49,12 +49,14 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// restartLog moves the log into the file, so that it begins anew with the next change.
+// restartLog moves the log into the file, so that the log restarts with the next
+// change.
 //
-// The first checkpoint waits for nobody. If a reader is in the way, that is all: it may
-// stay for hours, and the log grows meanwhile. The second checkpoint has the write lock,
-// so that nobody writes. It has little left to move, and waits only for readers that came
-// a moment ago, for checkpointTimeout at most.
+// The first checkpoint does not wait. If a reader is in the way, restartLog ends with
+// it: the reader may stay for hours, and the log grows meanwhile. The second
+// checkpoint has the write lock, so that no process writes. It has little left to
+// move, and waits only for readers that came a moment ago, for checkpointTimeout at
+// most.
 //
 // A failure is not reported. The log then grows until a change fails, which says why.
 func (s *store) restartLog(ctx context.Context) {

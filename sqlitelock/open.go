@@ -67,8 +67,8 @@ const defaultBusyTimeout = 5 * time.Second
 // Open opens the file, and makes it if it is missing: the file for its owner
 // only (0600), missing folders likewise (0700).
 //
-// A file that cannot be used is an error that names it and wraps
-// driver.ErrUnusable; nothing in it was changed then.
+// If the file cannot be used, the error names it and wraps driver.ErrUnusable, and
+// Open has changed nothing in it.
 func Open(ctx context.Context, path string, opts *Options) (driver.Store, error) {
 	s, err := openBackend(ctx, path, opts, thisSystem())
 	if err != nil {
@@ -77,8 +77,8 @@ func Open(ctx context.Context, path string, opts *Options) (driver.Store, error)
 	return base.New(s), nil
 }
 
-// system is what a store gets from the machine, and what tests put in its place. What
-// the machine does not have is nil.
+// system is what a store uses of the machine; tests replace it. Functions that the
+// machine does not support are nil.
 type system struct {
 	clockSource
 	// mount finds where the file system is mounted that an absolute path without
@@ -88,7 +88,7 @@ type system struct {
 	// listen returns a file that can be read from once some process has written to
 	// the one that is named.
 	listen func(file string) (*os.File, error)
-	// at is told how far a change has come. Nil but in tests.
+	// at is called at each point of a change. Nil except in tests.
 	at func(point)
 }
 
@@ -106,8 +106,8 @@ const (
 	pointDone       point = "after COMMIT"
 	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
 	pointPassive    point = "before a passive checkpoint"
-	pointRestart    point = "before the log begins anew"
-	pointRest       point = "at rest" // not in a change: the watcher waits to be told of one
+	pointRestart    point = "before the log restarts"
+	pointRest       point = "at rest" // not in a change: the watcher waits for one
 )
 
 func (s *store) reach(p point) {
@@ -136,7 +136,7 @@ func openBackend(ctx context.Context, path string, opts *Options, sys system) (*
 	}
 	s := newStore(file, o, sys)
 	if err := s.prepare(ctx); err != nil {
-		_ = s.Close() // the reason that it could not be prepared says more
+		_ = s.Close() // the caller needs the error of prepare
 		return nil, err
 	}
 	return s, nil

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// What marks a file as ours, and the schema this package reads and writes.
+// The marks of a file of Holdfast, and the schema that this package reads and writes.
 const (
 	applicationID = 0x484f4c44 // "HOLD"
 	schemaVersion = 1
 )
 
-// prepare makes the file ready: nothing is written to one that is not ours, and
-// to one that is only what is missing.
+// prepare makes the file ready. It writes nothing to a file of another program, and
+// to a file of Holdfast only what is missing.
 func (s *store) prepare(ctx context.Context) (err error) {
 	if s.clock.source.boot != nil {
 		if s.clock.bootID, err = s.clock.source.boot(); err != nil {
@@ -85,7 +85,7 @@ func (s *store) inspect(c *conn) (empty, indexed bool, err error) {
 	case id != applicationID:
 		return false, false, fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
 	case version != schemaVersion:
-		return false, false, fmt.Errorf("%w: the database has schema %d, this program knows schema %d; use the newer program",
+		return false, false, fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program",
 			hf.ErrUnusable, version, schemaVersion)
 	}
 	return false, indexes > 0, nil
@@ -109,8 +109,8 @@ func (s *store) complete(c *conn) error {
 	if err != nil || known {
 		return err
 	}
-	// No record may lie ahead of the clock, or a hold could last until the wall clock is
-	// set, and not only its TTL.
+	// No record may be ahead of the clock: otherwise a hold could last until the wall
+	// clock is set, and not only for its TTL.
 	var newest int64
 	if err := c.integers(newestSQL, nil, &newest); err != nil {
 		return err
@@ -120,8 +120,8 @@ func (s *store) complete(c *conn) error {
 	return err
 }
 
-// readClock reports whether the base of this boot is known. A clock that knows
-// no boots needs none.
+// readClock reports whether the base of this boot is known. A clock without boots
+// needs none.
 func (s *store) readClock(c *conn) (known bool, err error) {
 	var same, base, floor int64
 	err = c.integers(clockSQL, []driver.Value{s.clock.bootID}, &same, &base, &floor)

@@ -1,6 +1,6 @@
 package sqlitelock
 
-// schemaSQL makes an empty file ours. Its application_id and user_version are
+// schemaSQL makes a store of an empty file. Its application_id and user_version are
 // applicationID and schemaVersion.
 //
 // resources has one row per resource. holds is the JSON of model.EncodeHolds, NULL
@@ -46,7 +46,7 @@ PRAGMA application_id = 0x484f4c44;
 PRAGMA user_version = 1;
 `
 
-// Values are bound, never spliced in. Each change is made between BEGIN IMMEDIATE and
+// Values are bound as parameters. Each change is made between BEGIN IMMEDIATE and
 // COMMIT, on the row as it was read there.
 const (
 	beginSQL    = "BEGIN IMMEDIATE"

@@ -63,9 +63,9 @@ func newStore(path string, opts Options, sys system) *store {
 // checkpointTimeout is how many ms a checkpoint waits for readers. Renewals wait with it.
 const checkpointTimeout = 20
 
-// dsn is the file as the SQLite driver wants it: a URI, in which no character of
-// the name has a meaning. It does not create the file: that would be with
-// whatever rights the umask leaves.
+// dsn returns the file in the form that the SQLite driver requires: a URI, in which
+// no character of the name has a special meaning. It does not create the file,
+// because its rights would depend on the umask.
 func dsn(file string, fullSync bool, busyTimeout int) string {
 	path := filepath.ToSlash(file)
 	if !strings.HasPrefix(path, "/") {
@@ -163,7 +163,7 @@ func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
 	return ch, err
 }
 
-// put stores a record. A row that it makes is listed.
+// put stores a record. It lists a row that it makes.
 func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
 	r := ch.Record
 	var holds driver.Value // NULL: none
@@ -220,7 +220,7 @@ func (s *store) load(c *conn, resource string) (e base.Entry, listed bool, err e
 }
 
 // entry makes an Entry of touched, listed, token, holds and resource. It never
-// guesses: a record read wrongly would be a lock granted twice.
+// guesses: a record that is read wrongly could lead to a second grant.
 func (s *store) entry(row []driver.Value) (e base.Entry, listed bool, err error) {
 	name, _ := row[4].(string)
 	touched, _ := row[0].(int64)

@@ -12,7 +12,7 @@ func thisSystem() system {
 	return system{clockSource: clockSource{wall: time.Now}, mount: mount}
 }
 
-// mount believes the system, which marks what is local. Only Linux mounts single files.
+// mount uses the system's mark of local file systems. Only Linux mounts single files.
 func mount(path string) (at, networkFS string) {
 	var fs unix.Statfs_t
 	for unix.Statfs(path, &fs) != nil {

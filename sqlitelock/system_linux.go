@@ -32,7 +32,7 @@ func bootID() (string, error) {
 		_, err = timeNamespace()
 	}
 	if err != nil {
-		// Another clock would be wrong beside processes that read this one.
+		// Another clock would be wrong if other processes read this one.
 		return "", fmt.Errorf("%w: the clock of the host cannot be read, which all processes must share: %w",
 			driver.ErrUnusable, err)
 	}
@@ -87,12 +87,12 @@ var networkFSTypes = []string{
 	"nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }
 
-// localFUSE are file systems of programs that are known to serve this machine
-// alone. There are too many others to know which reach further.
+// localFUSE are file systems of programs that are known to serve this machine alone.
+// There are too many others to list those that other machines share.
 var localFUSE = []string{"bindfs", "encfs", "exfat", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs-3g", "unionfs"}
 
-// mount goes by the name of the file system. Without /proc it says nothing: the clock
-// says what is missing then.
+// mount decides by the name of the file system. Without /proc it returns nothing: the
+// clock reports what is missing.
 func mount(path string) (at, networkFS string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	at, fsType := mountOf(mounts, path)
@@ -111,8 +111,8 @@ func isNetworkFS(fsType string) bool {
 //
 //	36 35 98:0 /root /mount\040point rw,noatime master:1 - ext4 /dev/sda1 rw
 //
-// with any number of fields before the dash. Of mounts on one another at the
-// same place the last one counts.
+// with any number of fields before the dash. If several file systems are mounted at
+// the same place, the last one counts.
 func mountOf(mountinfo []byte, path string) (at, fsType string) {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")
 	for line := range strings.Lines(string(mountinfo)) {
@@ -133,7 +133,7 @@ func mountOf(mountinfo []byte, path string) (at, fsType string) {
 }
 
 // listen returns a file that can be read from once some process has written to the
-// one that is named. Equal events that nobody has read are one.
+// one that is named. Equal events that are not yet read count as one.
 func listen(file string) (*os.File, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -13,15 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// File returns the path of the file that a sqlite URL names, relative as it stands
-// there, without looking for it. A URL that Open would refuse is driver.ErrInvalid.
+// File returns the path of the file that a sqlite URL names, relative if it is so
+// there. It does not look for the file. A URL that Open would refuse is
+// driver.ErrInvalid.
 func File(u *url.URL) (path string, err error) {
 	path, _, err = parseURL(u)
 	return path, err
 }
 
-// parseURL reads sqlite:///absolute/path and sqlite:relative/path. Its errors
-// wrap driver.ErrInvalid and repeat of the URL no more than parameters.
+// parseURL reads sqlite:///absolute/path and sqlite:relative/path. Its errors wrap
+// driver.ErrInvalid and repeat only parameters of the URL.
 func parseURL(u *url.URL) (path string, opts *Options, err error) {
 	path = u.Path
 	var errPath error
@@ -57,7 +58,8 @@ func parseURL(u *url.URL) (path string, opts *Options, err error) {
 	return path, opts, nil
 }
 
-// set takes options from the parameters of a URL, and says what is wrong with them.
+// set takes options from the parameters of a URL, and returns what is wrong with
+// them.
 func (o *Options) set(values url.Values) (wrong string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		value, want := values[name][0], ""

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// How often the goroutine looks at the file. A look that finds no change costs some
-// 5 µs, but to wake up for it costs many times that (measured). So it looks the less
-// often the longer nothing happens, and hardly ever if the system reports changes.
+// How often the goroutine looks at the file. A look that finds no change costs some 5
+// µs, but to wake up for it costs many times that (measured). So it looks less often
+// the longer nothing happens, and very seldom if the system reports changes.
 const (
 	minLook = 5 * time.Millisecond
 	maxLook = 40 * time.Millisecond
