@@ -20,8 +20,8 @@ const (
 	// pollFirst and pollLimit: where the store sends no signal.
 	pollFirst = 10 * time.Millisecond
 	pollLimit = 500 * time.Millisecond
-	// watchFirst and watchLimit: where it does, in case a signal is missed. A holder
-	// that dies is no such case: its end is known.
+	// watchFirst and watchLimit: where it does, in case a signal is missed. They do
+	// not delay the wait for a holder that died, because its end is known.
 	watchFirst = 5 * time.Second
 	watchLimit = 10 * time.Second
 )
@@ -36,7 +36,7 @@ type acquirer struct {
 
 	tried   bool          // with the present hold ID
 	sent    time.Duration // when the first of these attempts was sent
-	unknown int           // how many of them may be applied, now or later, with nobody to know
+	unknown int           // how many of them may be applied, now or later, without an answer
 	heard   time.Duration // when the last attempt was answered
 	late    int           // grants in a row that came too late
 	warned  bool          // of limits that differ
@@ -67,7 +67,7 @@ func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acqui
 var errLate = errors.New("granted too late")
 
 // once makes one attempt. It returns a hold, a *HeldError, errLate, or another error;
-// answered tells whether that is the store's answer.
+// answered reports whether that is the store's answer.
 //
 // After an attempt without an answer, the next one carries the same hold ID: if the
 // first was applied, it gets the same grant. The deadline counts from the first.
@@ -124,7 +124,7 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 	return nil, err
 }
 
-// tooLate gives a late grant back. It returns errLate if another attempt may help.
+// tooLate releases a late grant. It returns errLate if another attempt may help.
 func (a *acquirer) tooLate(ctx context.Context) error {
 	select {
 	case <-a.abandon():
@@ -260,7 +260,7 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 				stand = false
 				continue
 			}
-			// A hint of 0 is no hint, or a time too short for the store to tell.
+			// A hint of 0 is no hint, or a time too short for the store to return.
 			if pause = polls.pause(); watch.signal != nil && held.RetryAfter != 0 {
 				pause = c.alignWake(lookouts.pause())
 			}
@@ -292,9 +292,9 @@ func (a *acquirer) warnOfLimit(held *HeldError) {
 	}
 }
 
-// wakeInterval is the time between two moments at which a Client looks, in case a
-// signal was missed. Waking the process costs many times what a look costs, so all
-// looks that are due share a moment.
+// wakeInterval is the time between two moments at which a Client polls in case a
+// signal was missed. To wake the process costs many times what an attempt costs, so
+// all attempts that are due share a moment.
 const wakeInterval = time.Second
 
 // alignWake lengthens the pause to end at such a moment. The moments differ between

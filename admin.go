@@ -80,9 +80,10 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	return c.releaseListed(ctx, ss, func(h *Hold) { c.endHold(h, ErrReleased) })
 }
 
-// ForceRelease releases a hold of the resource whoever has it, or all holds if holdID
-// is zero, and returns them as they were before. It is for operators: the holder learns
-// of it only by its next renewal, when the resource may already be granted to another.
+// ForceRelease releases a hold of the resource, or all its holds if holdID is zero,
+// of any client, and returns them as they were before. It is for operators: the
+// holder detects it at its next renewal, when the resource may already be granted to
+// another client.
 func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
 	if err := driver.ValidResource(resource); err != nil {
 		return nil, wrap("force release of", resource, err)
@@ -97,8 +98,9 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 	return c.releaseListed(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
 }
 
-// releaseListed releases the holds. It first ends those of this Client with end: a
-// holder in the same process knows before the store does. end is called with c.mu held.
+// releaseListed releases the holds. It first ends those of this Client with end: the
+// context of a holder in the same process ends before the store releases the hold.
+// end is called with c.mu held.
 func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)) ([]Status, error) {
 	if len(ss) == 0 {
 		return nil, nil
@@ -115,7 +117,8 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 		if own[i] = c.holds[s.HoldID]; own[i] != nil {
 			end(own[i])
 		} else {
-			// It may still be this Client's, if the answer to its acquire is on its way.
+			// This Client may still become its holder, if the answer to its acquire
+			// is on its way.
 			c.revoked[s.HoldID] = revoked{s.Token, end}
 		}
 	}
@@ -160,10 +163,10 @@ type revoked struct {
 const rememberRevoked = 30 * time.Second
 
 // RenewID extends all live holds of the lock ID to ttl from now, or Forever, and
-// shortens none. It returns those that were renewed, with the time that they have left
-// (or at least have left, if the store cannot tell in the same round trip). The error
-// is ErrLost if there was no hold to renew. With another error, some may not be
-// renewed. RenewID is not atomic over resources.
+// shortens none. It returns those that were renewed, with the time that they have
+// left (or at least have left, if the store does not return it in the same round
+// trip). The error is ErrLost if there was no hold to renew. With another error, some
+// may not be renewed. RenewID is not atomic over resources.
 func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, wrap("renew", lockID, err)

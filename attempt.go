@@ -51,8 +51,8 @@ func (a *attempt) made() context.Context {
 	return ctx
 }
 
-// end frees what the attempt holds, and returns the call's error. If its own time
-// was over, which the caller did not choose, the error says so.
+// end frees what the attempt holds, and returns the call's error. If the attempt's
+// own time was over, which the caller did not choose, the error says so.
 func (a *attempt) end(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,8 +82,8 @@ func (a *attempt) Done() <-chan struct{} {
 	return a.made().Done()
 }
 
-// fewPolls is how often a store calls Err that looks before each step. One that goes
-// on may do so until Err says that the time is over.
+// fewPolls is how often a store calls Err if it checks before each step. A store that
+// calls it more often may poll until the time is over.
 const fewPolls = 8
 
 // Err implements context.Context.
@@ -136,7 +136,7 @@ func (b *backoff) pause() time.Duration {
 	return p/2 + rand.N(p)
 }
 
-// The pauses before a request is repeated that got no answer.
+// The pauses before a request without an answer is repeated.
 const (
 	retryFirst = 10 * time.Millisecond
 	retryLimit = time.Second

@@ -9,14 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// An acquire that nobody waits for any more may have been granted, or may still be
-// on its way: an orphan. The clean-up releases it by its hold ID, again and again,
-// until it was found or can block no more: after its TTL and its takeover delay, of
-// each cleanMost at most. What arrives later still lives one TTL at most.
+// An orphan is an acquire whose caller has given up, although it may have been
+// granted or may still be on its way. The clean-up releases it by its hold ID, again
+// and again, until the release finds it or it no longer can block: after its TTL and
+// its takeover delay, of each cleanMost at most. An acquire that arrives later still
+// lives for one TTL at most.
 //
-// A Client has two senders of such releases, each with one batch under way at a
-// time. What was in a batch that failed goes to the second sender, so it delays
-// nothing else.
+// A Client has two senders of such releases, each with one batch under way at a time.
+// The releases of a batch that failed go to the second sender, so they delay nothing
+// else.
 
 const (
 	// cleanMost is how long an orphan is cleaned up at most.
@@ -26,17 +27,18 @@ const (
 	// mostOrphans bounds the memory. Beyond it, each new orphan displaces another:
 	// see letGo.
 	mostOrphans = 10_000
-	// rememberOrphans is how long a refusal because of an orphan that is gone may yet
-	// arrive: as long as an attempt takes.
+	// rememberOrphans is how long a refusal because of an orphan that is gone may
+	// still arrive: as long as an attempt takes.
 	rememberOrphans = 10 * time.Second
-	// copiesArrive is how long a copy of a request may yet arrive: as long as an
+	// copiesArrive is how long a copy of a request may still arrive: as long as an
 	// attempt takes.
 	copiesArrive = 10 * time.Second
 	// cleanClosing is how long the clean-up goes on after Close began, which itself
 	// ends by closePatience.
 	cleanClosing = closePatience - time.Second
 	// cleanCloseAsks is how often an orphan is released then, with growing pauses:
-	// what was on its way when Close began arrives after the first time.
+	// requests that were on their way when Close began may arrive after the first
+	// release.
 	cleanCloseAsks = 3
 )
 
@@ -58,7 +60,8 @@ type sender struct {
 	rest  time.Duration // nothing is sent before
 }
 
-// orphan is what is cleaned up. Its request has no token if the store never told it.
+// orphan is what is cleaned up. Its request has no token if the store never returned
+// it.
 type orphan struct {
 	release
 	ends    endsBy
@@ -75,12 +78,12 @@ type orphan struct {
 type endsBy uint8
 
 const (
-	byAnswer  endsBy = iota // it was granted, and only its release is unsure
+	byAnswer  endsBy = iota // it was granted, and its release has no answer
 	byFinding               // one attempt may yet be granted: once found, it is over
 	byTime                  // several attempts may be, one after another
 )
 
-// tell tells those that wait for the first release.
+// tell wakes those that wait for the first release.
 func (o *orphan) tell() {
 	if !o.told {
 		o.told = true
@@ -115,8 +118,8 @@ func stray(ttl, takeoverDelay time.Duration) time.Duration {
 	return min(ttl, cleanMost) + min(takeoverDelay, cleanMost)
 }
 
-// cleanUp cleans up an acquire whose attempts may yet be granted. The channel closes
-// after the first release. The caller is an operation that Close waits for.
+// cleanUp cleans up an acquire whose attempts may still be granted. The channel
+// closes after the first release. The caller is an operation that Close waits for.
 func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,17 +146,17 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 	}
 }
 
-// cleanEndless releases a hold without an end whose release got no answer: nothing
-// else would ever end it. c.mu is held.
+// cleanEndless releases a hold without an end whose release got no answer: otherwise
+// it would never end. c.mu is held.
 func (c *Client) cleanEndless(h *Hold, after time.Duration) {
 	from := c.clock() + after
 	c.addOrphan(h.ref, orphan{endless: true, from: from, until: from})
 }
 
-// cleanLost releases a lost hold that the store may still have: for its margin or
-// its takeover delay, because a renewal arrives late, or because it has no end.
-// Nobody waits for that: there may be many, and a store that does not answer. c.mu
-// is held.
+// cleanLost releases a lost hold that the store may still have: for its margin or its
+// takeover delay, because a renewal arrives late, or because it has no end. No caller
+// waits for it: there may be many such holds, and the store may not answer. c.mu is
+// held.
 func (c *Client) cleanLost(h *Hold, after time.Duration) {
 	c.cleanStrays(h, after)
 	from := c.clock() + after
@@ -272,7 +275,7 @@ func (o *orphan) released(sent, now time.Duration) {
 	case !o.answered() && sent < o.end():
 		o.due = now
 	case o.ended() && o.ends == byFinding && now < o.until:
-		// A copy of the request, as something on the way makes one, may come yet.
+		// A copy of the request, made on the way to the store, may still arrive.
 		o.until = min(o.until, now+copiesArrive)
 		o.due = o.until
 	case o.ended(), sent >= o.until:
@@ -303,7 +306,7 @@ func (c *Client) cleanLast() {
 			if o.over {
 				continue
 			}
-			last := *o // the answer to one that is under way is not heard any more
+			last := *o // the answer to one that is under way is ignored
 			last.by = c.cleanBy
 			if last.ends == byAnswer && !last.endless {
 				last.by = min(last.by, began+lastChance) // it ends by itself

@@ -18,7 +18,7 @@ import (
 type (
 	// Mode is how a hold excludes others: Exclusive or Shared.
 	Mode = driver.Mode
-	// HoldID names one acquisition and no other.
+	// HoldID names one acquisition.
 	HoldID = driver.HoldID
 	// Status is a hold as the store sees it.
 	Status = driver.Status
@@ -28,7 +28,7 @@ type (
 	Traits = driver.Traits
 	// SweepResult counts what a Sweep removed.
 	SweepResult = driver.SweepResult
-	// HeldError says who is in the way. It is ErrHeld.
+	// HeldError describes the holds that are in the way. It is ErrHeld.
 	HeldError = driver.HeldError
 )
 
@@ -50,8 +50,8 @@ const LimitUnknown = driver.LimitUnknown
 // ParseHoldID reads the 24 hex digits of a HoldID.
 func ParseHoldID(s string) (HoldID, error) { return driver.ParseHoldID(s) }
 
-// Client takes locks in one store, waits for them, keeps them alive and says
-// when one is lost. All methods may be called concurrently.
+// Client acquires locks in one store, waits for them, renews them and reports when
+// one is lost. All methods may be called concurrently.
 type Client struct {
 	config
 	store     driver.Store
@@ -106,9 +106,9 @@ func New(store driver.Store, opts *Options) *Client {
 }
 
 // Open returns a Client of the store that the URL names, after the store has prepared
-// and checked what it needs. Importing a store's package makes its URL schemes known.
-// Close closes the store as well. Open fails with ErrInvalid, before it sends anything,
-// if the options allow no lock or no sweep.
+// and checked what it needs. Importing a store's package registers its URL schemes.
+// Close closes the store as well. Open fails with ErrInvalid, before it sends
+// anything, if the options allow no lock or no sweep.
 func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
 	if cfg := newConfig(opts); cfg.invalid != nil {
 		return nil, wrap("open store", "", cfg.invalid)
@@ -160,7 +160,7 @@ func (c *Client) ready(ctx context.Context) error {
 		run = &initRun{done: make(chan struct{})}
 		c.initRun = run
 		c.work.Add(1) // the caller is an operation that Close waits for
-		// Others may still wait when this caller's ctx has ended.
+		// Other callers may still wait when this caller's ctx has ended.
 		go c.runInit(context.WithoutCancel(ctx), store, run)
 	}
 	c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 	switch {
 	case err == nil:
 		c.initDone.Store(true)
-		// Some stores know only now whether they can wake waiters.
+		// Some stores find out during Init whether they can wake waiters.
 		t := c.store.Traits()
 		c.log(ctx, slog.LevelDebug, "holdfast: store is ready", "store", t.Name, "wakesWaiters", t.Notifies)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !answered(err):
@@ -266,10 +266,10 @@ const (
 // and Close releases what is held, or leaves it if Options.LeaveHolds says so. Close
 // first waits up to 3 s for the functions that Do runs, and takes at most 5 s in all.
 //
-// Its error says what could not be released, which ends by itself, or that something
-// goes on: a function that Do runs, a loop over Holds, or a call of the store. A store
-// that Open made is then closed when that has ended. So none of these should call
-// Close. Closing again does nothing.
+// Its error names a hold that could not be released, which ends by itself, or says
+// that something goes on: a function that Do runs, a loop over Holds, or a call of
+// the store. A store that Open made is then closed when that has ended. So none of
+// these should call Close. Closing again does nothing.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -359,7 +359,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// unreleased returns those of the holds that the store may still have.
+// unreleased returns the holds of the list that the store may still have.
 func (c *Client) unreleased(hs []*Hold) []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,8 +37,8 @@ var (
 	ErrUnusable = driver.ErrUnusable
 	// ErrDamaged: a record in the store makes no sense. It was not changed.
 	ErrDamaged = driver.ErrDamaged
-	// ErrStale: what fencing tokens protect has seen a larger token. The fence packages
-	// return it.
+	// ErrStale: the protected data has seen a larger fencing token. The fence
+	// packages return it.
 	ErrStale = errors.New("stale fencing token")
 	// ErrTTLTooShort: three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
@@ -56,7 +56,7 @@ func (retakenError) Error() string {
 
 func (retakenError) Is(target error) bool { return target == ErrForced }
 
-// LostError says which lock was lost and why. It is ErrLost.
+// LostError names the lock that was lost and the reason. It is ErrLost.
 type LostError struct {
 	Resource string
 	LockID   string
@@ -76,8 +76,8 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// wrap adds what was being done, and to what if that has a name. It returns an error
-// that has such a text already as it is.
+// wrap adds the operation and, if it has one, the name of its object. It returns an
+// error that has such a text already unchanged.
 func wrap(what, name string, err error) error {
 	switch {
 	case strings.HasPrefix(err.Error(), "holdfast: "):
@@ -110,7 +110,8 @@ func ctxError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// endedWith returns why ctx ended, and the error of the last attempt if that says more.
+// endedWith returns why ctx ended, with the error of the last attempt unless that is
+// ctx's.
 func endedWith(ctx context.Context, err error) error {
 	end := ctxError(ctx)
 	if errors.Is(err, ctx.Err()) {

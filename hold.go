@@ -41,8 +41,8 @@ type state uint8
 
 const (
 	live     state = iota
-	released       // by the holder; the store may not know yet
-	gone           // released, and the store knows
+	released       // by the holder; the store may not have confirmed it yet
+	gone           // released, and the store has confirmed it
 	lost
 )
 
@@ -87,7 +87,7 @@ func (h *Hold) Resource() string { return h.ref.Resource }
 // LockID returns the lock ID that holds it.
 func (h *Hold) LockID() string { return h.ref.LockID }
 
-// ID returns the hold ID, which names this acquisition and no other.
+// ID returns the hold ID, which names this acquisition.
 func (h *Hold) ID() HoldID { return h.ref.HoldID }
 
 // Token returns the fencing token, which is higher than that of every earlier hold of
@@ -100,8 +100,8 @@ func (h *Hold) Mode() Mode { return h.mode }
 
 // Context returns a context that ends when the lock is no longer held. Its
 // context.Cause is ErrReleased after Unlock, ErrClosed after Close, or a *LostError,
-// before the store can grant the resource to anybody else. The context has the values
-// of the ctx that the lock was acquired with, but does not end with that.
+// before the store can grant the resource to another client. The context has the
+// values of the ctx that the lock was acquired with, but does not end with that.
 func (h *Hold) Context() context.Context {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
@@ -211,10 +211,11 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (sent bool, err
 // its end in the store, and Unlock may be called again. A hold without an end is
 // released in the background as soon as the store answers, while the Client is open.
 //
-// Unlock returns nil if the lock was released before. If the lock was lost or its time
-// is over, Unlock returns the *LostError at once, and releases in the background what
-// the store may still have. It returns a *LostError as well if another program has
-// renewed or retaken the lock with the same lock ID and still holds it.
+// Unlock returns nil if the lock was released before. If the lock was lost or its
+// time is over, Unlock returns the *LostError at once, and releases the hold in the
+// background if the store may still have it. It returns a *LostError as well if
+// another program has renewed or retaken the lock with the same lock ID and still
+// holds it.
 func (h *Hold) Unlock(ctx context.Context) error { return h.unlock(ctx, 0) }
 
 // UnlockAfter is like Unlock, but the store blocks the resource for that long from now,
@@ -256,8 +257,9 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 		o.from = max(o.from, c.clock()+after) // it is of an earlier Unlock, which failed
 	}
 	c.mu.Unlock()
-	// The renewals have stopped, and the holder knows before the store does. A renewal
-	// that is on its way finds no hold, or arrives before the release and does no harm.
+	// The renewals have stopped, and the context has ended before the store gets the
+	// release. A renewal that is on its way finds no hold, or arrives before the
+	// release and does no harm.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.mu.Lock()
 	c.released(h, err)
@@ -298,7 +300,7 @@ func (c *Client) finish(h *Hold, to state, cause error) {
 	}
 }
 
-// released notes the answer to a release. If the hold was lost, its end was told
+// released notes the answer to a release. If the hold was lost, its end was reported
 // already. c.mu is held.
 func (c *Client) released(h *Hold, err error) {
 	retaken := errors.Is(err, errRetaken)

@@ -173,7 +173,7 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	var cause error
 	switch {
 	case now >= h.deadline:
-		// Final, whatever the store says: the holder may have been told already.
+		// Final, even if the store has renewed the hold: its context may have ended.
 		cause = h.expiry()
 	case err == nil:
 		h.deadline = max(h.deadline, c.deadlineOf(sent, ttl))
@@ -189,8 +189,9 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 		h.failure = err
 		at := now + h.pauses.pause()
 		if !kept {
-			// A renewal of the user's may fail for its own reasons, again and again: it
-			// may bring the keep-alive's next try forward, but must not put it off.
+			// A renewal by the user may fail again and again, for reasons of its own,
+			// such as a short ctx. It may bring the next try of the keep-alive
+			// forward, but must not delay it.
 			at = min(at, h.renewAt)
 		}
 		h.renewAt = at
@@ -233,8 +234,8 @@ func (h *Hold) expiry() error {
 	return ErrExpired
 }
 
-// outcome returns the i-th outcome of a batch. One that is missing is unknown, and
-// so are all of a batch that failed.
+// outcome returns the i-th outcome of a batch. An outcome that is missing is unknown,
+// and so are all outcomes of a batch that failed.
 func outcome[R any](results []R, err error, i int, errOf func(R) error) error {
 	switch {
 	case err != nil:

@@ -21,7 +21,7 @@ func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Ho
 }
 
 // TryLock is like Lock but does not wait: it fails with ErrHeld if the resource is
-// held. It does not queue behind those of this Client that wait.
+// held. It does not queue behind waiters of this Client.
 func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, false)
 }
@@ -102,8 +102,8 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 }
 
 // Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
-// derived from the given one and ends also when the lock is lost. To lock the same
-// resource again with it fails at once with ErrHeld (HeldError.BySelf).
+// derived from the given one and ends also when the lock is lost. A Lock of the same
+// resource with fn's ctx fails at once with ErrHeld (HeldError.BySelf).
 //
 // Do returns fn's error, joined with the lock's error if the lock ended before fn did
 // or could not be released. nil means that all of fn ran under the lock. If fn panics,
@@ -158,9 +158,9 @@ func (c *Client) binding(ctx context.Context) *binding {
 	return u
 }
 
-// reentry looks for holds of the resource that ctx is bound to. It refuses what could
-// not be granted before these holds end. A further shared hold can be granted: shares
-// is then true.
+// reentry looks for holds of the resource that ctx is bound to. It refuses a request
+// that cannot be granted before these holds end. A further shared hold can be
+// granted: shares is then true.
 func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares bool, err error) {
 	var held []*Hold
 	refused := q.Mode == Exclusive
@@ -186,7 +186,7 @@ func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares b
 	return false, e
 }
 
-// reentryError is a *HeldError that says where the caller's own hold comes from.
+// reentryError is a *HeldError that explains where the caller's own hold comes from.
 type reentryError struct{ held HeldError }
 
 func (e *reentryError) Error() string {

@@ -198,7 +198,7 @@ func TestTooMuchToTell(t *testing.T) {
 		if acquired < 1_000 || acquired >= locks {
 			t.Errorf("told of %d of %d locks", acquired, locks)
 		}
-		if strings.Count(log.String(), "not all could be told") != 1 {
+		if strings.Count(log.String(), "calls were left out") != 1 {
 			t.Errorf("the log is\n%s", &log)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// DefaultTTL is how long a hold lives without renewal unless options say else.
+// DefaultTTL is the TTL of holds unless options set another.
 const DefaultTTL = 30 * time.Second
 
 // MinTTL is the shortest TTL that a Client accepts. In a busy program a timer may
@@ -23,8 +23,8 @@ const MinTTL = 500 * time.Millisecond
 
 // Options configure a Client. Nil and the zero value are the defaults.
 type Options struct {
-	// Owner and Host are shown to others as the holder's. Default: the name of
-	// the operating system's user, and the host's name.
+	// Owner and Host name the holder for other clients. Default: the name of the
+	// operating system's user, and the host's name.
 	Owner, Host string
 	// TTL is how long a hold lives unless it is renewed; the Client renews it
 	// from TTL/3 on. Default: DefaultTTL.
@@ -44,13 +44,13 @@ type Options struct {
 	// LeaveHolds makes Close leave what is held to its end in the store instead
 	// of releasing it.
 	LeaveHolds bool
-	// Poll is the longest pause, on average, between two tries at a resource that
-	// is held, if the store cannot tell when it is free. A program that tries more often
-	// gets the lock more often: set 10 ms beside programs that try every 10 ms.
-	// Default: 500 ms. At least 1 ms.
+	// Poll is the longest pause, on average, between two attempts at a resource that
+	// is held, if the store sends no signal when it is free. A program that tries
+	// more often gets the lock more often: set 10 ms beside programs that try every
+	// 10 ms. Default: 500 ms. At least 1 ms.
 	Poll time.Duration
-	// Logger gets warnings of renewals that fail and of losses, and debug lines
-	// of the rest, as Trace is called. Default: none.
+	// Logger gets warnings of renewals that fail and of losses, and debug lines of
+	// the other events. It is called as Trace is. Default: none.
 	Logger *slog.Logger
 	// Trace observes what the Client does. Default: none.
 	Trace *Trace
@@ -68,10 +68,10 @@ type LockOptions struct {
 	// up for that long, but 5 minutes at most: a request that takes longer to arrive
 	// blocks the resource for a whole TTL.
 	TTL time.Duration
-	// Limit is how many shared holds there may be, this one included: a
-	// semaphore's permits. Default: no limit. Only RLock and TryRLock take it.
-	// All who share a resource must name the same limit: while somebody holds it
-	// with another, a request is refused with HeldError.LimitDiffers.
+	// Limit is how many shared holds there may be, this one included: a semaphore's
+	// permits. Default: no limit. Only RLock and TryRLock take it. All programs that
+	// share a resource must use the same limit: while it is held with another limit,
+	// requests are refused with HeldError.LimitDiffers.
 	Limit int
 	// TakeoverDelay is how long the resource stays blocked after the hold
 	// expired, but not after it was released. It gives holders time to notice that they
@@ -86,7 +86,7 @@ type LockOptions struct {
 // minRetention is the shortest Options.Retention.
 const minRetention = time.Minute
 
-// config is what a Client makes of its Options.
+// config has the Options of a Client with all defaults, and what follows from them.
 type config struct {
 	opts    Options // with all defaults in place
 	trace   Trace
@@ -129,8 +129,8 @@ func newConfig(o *Options) config {
 	return cfg
 }
 
-// name makes a name of the system's valid for stores: an odd user name or host name
-// must not make every lock fail.
+// name makes a user name or host name of the system valid for stores. Otherwise an
+// odd name would make every lock fail.
 func name(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
 	if len(s) > driver.MaxName {

@@ -11,9 +11,9 @@ import (
 
 // queue holds a Client's acquirers of one resource: first come, first served, in all
 // modes. While the store refuses, only the first acquirer tries, so a thousand
-// goroutines cost the store as much as one. After a grant of a shared hold, those
-// next in the queue that want the same hold try together: as many as were granted
-// since the last refusal.
+// goroutines cost the store as much as one. After a grant of a shared hold, the next
+// acquirers in the queue for the same kind of hold try together: as many as were
+// granted since the last refusal.
 type queue struct {
 	first, last *acquirer
 	attempts    int           // begun so far
@@ -62,9 +62,9 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 	a.turn = make(chan struct{}, 1)
 	a.prev, l.last.next, l.last = l.last, a, a
 	if a.named && !l.recheck {
-		// The holder may have the same lock ID. Only a new refusal can tell, and the
-		// acquirer must not wait long for it. Those that come within a wakeInterval
-		// share one.
+		// The holder may have the same lock ID. Only a new refusal shows that, and
+		// the acquirer must not wait long for it. Acquirers that come within a
+		// wakeInterval share one.
 		l.recheck = true
 		var held *HeldError
 		if wait := l.asked + wakeInterval - now; wait <= 0 || errors.As(l.heard, &held) && holds(held, a.q.LockID) {
@@ -82,7 +82,8 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 }
 
 // takeTurn begins an attempt of an acquirer that waited. It fails if the attempt is
-// useless: its own lock ID holds the resource, or the store has long not answered.
+// useless: its own lock ID holds the resource, or the store has not answered for too
+// long.
 func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +127,8 @@ func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeles
 // unanswered reports whether the last attempt had no answer.
 func (l *queue) unanswered() bool { return l.heard != nil && !errors.Is(l.heard, ErrHeld) }
 
-// hopeless reports whether the acquirer has had no answer for as long as it waits for
-// one.
+// hopeless reports whether the store has not answered for as long as the acquirer's
+// patience lasts.
 func (l *queue) hopeless(a *acquirer, now time.Duration) bool {
 	return l.unanswered() && now-max(l.silentSince, a.since) >= patience(a.q.TTL)
 }
@@ -184,8 +185,8 @@ func (c *Client) dequeue(a *acquirer, granted bool) {
 	c.queues[a.q.Resource] = l
 }
 
-// inviteShared invites acquirers at the head of the queue that want the same shared
-// hold as a, which was granted.
+// inviteShared invites acquirers at the head of the queue that request a shared hold
+// with the same limit as a, which was granted.
 func (l *queue) inviteShared(a *acquirer) {
 	if a.q.Mode != Shared {
 		l.granted = 0
@@ -239,8 +240,8 @@ func (c *Client) waitError(a *acquirer, cause error) error {
 	return cause
 }
 
-// inviteFirst invites the first acquirer of the resource: this Client itself gave the
-// resource up, and need not wait for the store to say so. c.mu is held.
+// inviteFirst invites the first acquirer of the resource: this Client itself released
+// the resource, and need not wait for a signal of the store. c.mu is held.
 func (c *Client) inviteFirst(resource string) {
 	if len(c.queues) == 0 {
 		return

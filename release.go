@@ -14,13 +14,13 @@ import (
 // releasePatience is how long releases without an answer are repeated.
 const releasePatience = 5 * time.Second
 
-// errNoTime: earlier releases took all of it.
+// errNoTime: earlier releases took all the time.
 var errNoTime = fmt.Errorf("no time left of the %v", releasePatience)
 
 // release is the release of one hold.
 //
-// A release may be repeated: it names one acquisition, which does not come back.
-// Only one without a hold ID could hit a successor, and is sent once.
+// A release may be repeated: it names one acquisition, which does not come back. Only
+// a release without a hold ID could affect the next holder, so it is sent once.
 type release struct {
 	q     driver.ReleaseRequest
 	share int           // at most so many travel in its batch: fewer after each failure
@@ -34,15 +34,15 @@ type release struct {
 // the lock, it has another hold ID, and this hold is gone.
 func (r *release) answered() bool { return r.err == nil || errors.Is(r.err, errRetaken) }
 
-// final reports whether err is the end of it: to send the release again would be
-// useless, or could do harm.
+// final reports whether the release must not be sent again, because that would be
+// useless or could do harm.
 func final(q driver.ReleaseRequest, err error) bool {
 	return err == nil || errors.Is(err, errRetaken) || permanent(err) || q.HoldID.IsZero()
 }
 
-// nextBatch returns those of the releases that travel together next: first what
-// has not failed. What was in a batch that failed travels in smaller ones each time.
-// So what makes batches fail, or takes all their time, is soon alone.
+// nextBatch returns the releases that travel together next: first those that have not
+// failed. Releases of a batch that failed travel in smaller batches each time. So a
+// release that makes batches fail, or takes all their time, is soon alone.
 func nextBatch(rs []*release) []*release {
 	slices.SortStableFunc(rs, func(a, b *release) int { return cmp.Compare(b.share, a.share) })
 	for n, r := range rs {
@@ -61,7 +61,7 @@ func requests(rs []*release) []driver.ReleaseRequest {
 	return qs
 }
 
-// note sets what came of a batch and reports whether any release failed.
+// note records the outcomes of a batch and reports whether any release failed.
 func note(batch []*release, results []driver.ReleaseResult, err error) (failed bool) {
 	for i, r := range batch {
 		r.err = outcome(results, err, i, releaseErr)
@@ -85,7 +85,7 @@ func (c *Client) newReleases(refs []driver.HoldRef, patience time.Duration) []*r
 }
 
 // releaseAll sends the releases, and repeats those without an answer until they are
-// given up. Of ctx only the values count.
+// given up. It uses only the values of ctx.
 func (c *Client) releaseAll(ctx context.Context, rs []*release) {
 	pending, pauses, pause := slices.Clone(rs), retries(), time.Duration(0)
 	for _, r := range rs {
@@ -108,13 +108,14 @@ func (c *Client) releaseAll(ctx context.Context, rs []*release) {
 		if pause = 0; note(batch, results, call.end(err)) {
 			pause = pauses.pause()
 		}
-		// What has failed comes after the others, even those that travel alone as well.
+		// Releases that have failed come after the others, even those that travel
+		// alone as well.
 		pending = slices.Concat(pending[len(batch):], slices.DeleteFunc(batch, func(r *release) bool { return final(r.q, r.err) }))
 	}
 }
 
-// releaseOne is releaseAll of one, with what that needs in one allocation. It stops
-// also at the deadline, when the hold ends anyway.
+// releaseOne is releaseAll for one release, and makes one allocation. It also stops
+// at the deadline, when the hold ends anyway.
 func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadline time.Duration) error {
 	first := &struct {
 		qs   [1]driver.ReleaseRequest

@@ -21,7 +21,7 @@ const SweepResource = "holdfast/sweep"
 const (
 	sweepEvery = time.Hour
 	// sweepLease is how long a Client holds SweepResource before it has swept all. A
-	// Client that is killed blocks others no longer.
+	// Client that is killed blocks others for this long at most.
 	sweepLease = time.Minute
 	// sweepTime and sweepMost bound a sweep and each call of it.
 	sweepTime = 10 * time.Second

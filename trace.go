@@ -47,7 +47,7 @@ type WaitInfo struct {
 	Err              error // nil: it was granted
 }
 
-// maxUntold is how many calls may wait. What comes on top is left out.
+// maxUntold is how many calls may wait. Further calls are left out.
 const maxUntold = 10_000
 
 // notifier calls the user's code, the Logger and the Trace, in the order in which
@@ -144,6 +144,6 @@ func (c *Client) warn(text string, args ...any) {
 // sayLeftOut is called by the notifier.
 func (c *Client) sayLeftOut(n int) {
 	if c.opts.Logger != nil {
-		c.opts.Logger.Warn("holdfast: the Logger or the Trace is too slow, not all could be told", "leftOut", n)
+		c.opts.Logger.Warn("holdfast: the Logger or the Trace is too slow, calls were left out", "leftOut", n)
 	}
 }

@@ -1,14 +1,13 @@
-// Package driver is the contract between the Holdfast client and a store of
-// locks. Programs that take locks import package holdfast; whoever writes a
-// store imports this one.
+// Package driver is the contract between the Holdfast client and a store of locks.
+// Programs that take locks import package holdfast; stores import this one.
 //
-// A Store makes one attempt per call. It does not wait, does not retry what may
-// have been applied, and starts no goroutine on behalf of a call: waiting,
-// keep-alive and loss belong to the client, once for all stores. What a store
-// must hold to is written at each method, and package drivertest checks it.
+// A Store makes one attempt per call. It does not wait, does not retry what may have
+// been applied, and starts no goroutine on behalf of a call: waiting, keep-alive and
+// loss belong to the client, once for all stores. The rules for stores are at each
+// method, and package drivertest checks them.
 //
-// Durations go to the store, never absolute times: the store's clock decides,
-// and nothing a store answers depends on the clock of whoever asks.
+// Durations go to the store, never absolute times: the store's clock decides, and no
+// answer of a store depends on the clock of its caller.
 package driver
 
 import (
@@ -28,10 +27,10 @@ import (
 // failure to reach its data into ErrHeld, ErrLost or a silent success. The named
 // errors are definite: the request was not applied.
 //
-// A call returns soon after its ctx has ended; one whose ctx was dead when it
-// came sends nothing. Once it has returned, the store does not send its request
-// again, nor later for the first time, as a client library may that buffers while
-// it is disconnected: the caller may have cleaned up after it.
+// A call returns soon after its ctx has ended, and sends nothing if its ctx had ended
+// before. After it has returned, the store does not send its request again, nor for
+// the first time, as client libraries do that buffer while they are disconnected: the
+// caller may have cleaned up after it.
 type Store interface {
 	// Acquire grants the resource or answers with a *HeldError.
 	//
@@ -41,22 +40,22 @@ type Store interface {
 	// granted with another limit, and, if it has a limit, fewer shared holds
 	// than that block. See AcquireRequest.Limit.
 	//
-	// A lock ID has at most one hold on a resource. The same lock ID with the
-	// same hold ID finds its hold live: that is a repeat, and answers the same
-	// grant without moving the end. Finds it past its end: a new acquisition
-	// with a new token. Finds another live hold ID of its own, or its own hold
-	// already given up by a release with a delay: held, and HeldError.BySelf.
+	// A lock ID has at most one hold on a resource. If the same lock ID with the same
+	// hold ID has a live hold, the request is a repeat: Acquire returns the same
+	// grant without moving the end. If that hold is past its end, the request is a
+	// new acquisition with a new token. If the lock ID has a live hold with another
+	// hold ID, or has released its hold with a delay, the resource is held, and
+	// HeldError.BySelf is set.
 	//
-	// A repeat is confirmed as a grant is: where a grant waits for the copies
-	// that the store promises (Traits.Failover), the answer to a repeat waits for
-	// them too, by a write or a lock that does. The first attempt may have had no
-	// answer just because no copy had the hold; who reads it from one server and
-	// says "granted" promises what that server's death takes away.
+	// A repeat is confirmed as a grant is: if a grant waits for the copies that the
+	// store promises (Traits.Failover), the answer to a repeat waits for them too, by
+	// a write or a lock that does. The first attempt may have had no answer just
+	// because no copy had the hold. A hold that is on one server only is lost with
+	// that server.
 	//
-	// A refusal changes nothing that another asker could be woken by. With
-	// Traits.Waiters it may leave a note of who waits, see
-	// AcquireRequest.Waiting, which is a courtesy: a note that cannot be written
-	// is left out, and the answer is the refusal all the same.
+	// A refusal changes nothing that could wake another acquirer. With Traits.Waiters
+	// it may leave a note of the waiter, see AcquireRequest.Waiting. The note is a
+	// courtesy: if it cannot be written, the answer is the same refusal.
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 
 	// Renew extends each hold to now + TTL and never moves an end backwards
@@ -66,34 +65,34 @@ type Store interface {
 	// not atomic together.
 	Renew(ctx context.Context, rs []RenewRequest) ([]RenewResult, error)
 
-	// Release ends each hold, now or after a delay. What is not there has been
-	// released: that is no error. Outcomes are those of Renew.
+	// Release ends each hold, now or after a delay. A hold that is not there has been
+	// released, which is no error. Outcomes are as for Renew.
 	Release(ctx context.Context, rs []ReleaseRequest) ([]ReleaseResult, error)
 
 	// List yields the holds that match. It is not a snapshot: a hold that is
 	// there throughout is yielded at least once. It ends after the first error.
 	//
-	// What the loop's body does is the user's code, which may take long or call the
-	// store: while it runs the store keeps nothing that others wait for, no lock, no
-	// connection and no transaction, but has read a bounded page before it yields.
+	// The body of the loop is the user's code, which may take long or call the store.
+	// While it runs, the store keeps nothing that other callers wait for: no lock, no
+	// connection and no transaction. It reads a bounded page before it yields.
 	List(ctx context.Context, f Filter) iter.Seq2[Status, error]
 
-	// Sweep drops holds that no longer block and deletes the records of
-	// resources that have had no hold for SweepRequest.Idle, provided that their
-	// last token lies as far behind the store's clock: else a token could come
-	// twice. It never touches a live hold nor one in its takeover delay. What it
-	// costs depends on what is due, not on what is there.
+	// Sweep drops holds that no longer block and deletes the records of resources
+	// that have had no hold for SweepRequest.Idle, provided that their last token
+	// lies as far behind the store's clock: otherwise a token could come twice. It
+	// never touches a live hold nor one in its takeover delay. Its cost depends on
+	// how many are due, not on how many there are.
 	Sweep(ctx context.Context, q SweepRequest) (SweepResult, error)
 
 	// Traits says what the store promises. It is constant and sends nothing.
 	Traits() Traits
 
-	// Close frees what the store holds of the process: connections, files,
-	// goroutines. It releases no lock.
+	// Close frees the connections, files and goroutines of the store. It releases no
+	// lock.
 	Close() error
 }
 
-// Watcher is a Store that can tell when asking again is worth while.
+// Watcher is a Store that signals when another attempt may succeed.
 type Watcher interface {
 	// Watch subscribes to the resource until ctx ends, and returns only when the
 	// subscription is effective: a release that is applied after Watch returned
@@ -109,10 +108,10 @@ type Watcher interface {
 // Initializer is a Store that has something to prepare or to check before its
 // first use: a schema, an index, the server's settings.
 type Initializer interface {
-	// Init may be called again; it is cheap when all is in place. The Client gives
-	// it 10 s, and calls it again if that was too short: what it has done by then
-	// must not be in the way of the next call. A store that cannot be used as it is
-	// answers with an error that wraps ErrUnusable and says how to mend it.
+	// Init may be called again; it is cheap when all is in place. The Client gives it
+	// 10 s, and calls it again if that was too short: an Init that was cut off must
+	// not be in the way of the next one. If the store cannot be used as it is, the
+	// error wraps ErrUnusable and says how to fix it.
 	Init(ctx context.Context) error
 }
 
@@ -147,17 +146,17 @@ type Failover string
 const (
 	// FailoverNone: there are no copies.
 	FailoverNone Failover = ""
-	// FailoverKeeps: what was granted is there, for it was on enough copies before
-	// the grant was told.
+	// FailoverKeeps: what was granted is there, because it was on enough copies
+	// before the store returned the grant.
 	FailoverKeeps Failover = "keeps"
-	// FailoverMayLose: copies follow when they can. What the new one had not yet got
-	// is lost, so that two can hold one lock, and tokens rise as far as the clocks
-	// of the servers agree.
+	// FailoverMayLose: replication is asynchronous. What the new primary did not have
+	// yet is lost, so two clients can hold one lock, and tokens rise as far as the
+	// clocks of the servers agree.
 	FailoverMayLose Failover = "may lose"
 )
 
-// Traits are what a store promises, for people to choose by and for the
-// conformance suite to check.
+// Traits are what a store promises. People choose a store by them, and the
+// conformance suite checks them.
 type Traits struct {
 	// Name of the kind of store, such as "sqlite".
 	Name string
@@ -167,17 +166,17 @@ type Traits struct {
 	ServerClock bool
 	// Notifies: the store is a Watcher and Watch works.
 	Notifies bool
-	// Waiters: the store notes that somebody waits, and Status.Waited says when.
+	// Waiters: the store notes waiters, see Status.Waited.
 	Waiters bool
-	// Durable: what a call has answered for, holds, their ends and tokens, is there
+	// Durable: what a call has confirmed, holds, their ends and tokens, is there
 	// after the store's process and machine have crashed or lost power, and started
 	// again with their disks.
 	Durable bool
-	// Shared: shared holds and limits are supported. A store without them
-	// answers ErrUnsupported to a shared request.
+	// Shared: shared holds and limits are supported. Other stores return
+	// ErrUnsupported for a shared request.
 	Shared bool
-	// Sweeps: what is expired or idle stays until a Sweep drops it, so that
-	// clients sweep by themselves. false: the store does so itself.
+	// Sweeps: expired holds and idle records stay until a Sweep drops them, so
+	// clients sweep by themselves. false: the store drops them itself.
 	Sweeps bool
 	// Fencing says what tokens promise.
 	Fencing Fencing
@@ -185,7 +184,7 @@ type Traits struct {
 	Failover Failover
 }
 
-// SweepRequest asks for what is no longer needed to be removed.
+// SweepRequest bounds a Sweep.
 type SweepRequest struct {
 	// Idle is for how long a resource must have had no hold for its record to be
 	// deleted.

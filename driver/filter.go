@@ -18,8 +18,8 @@ type Filter struct {
 	Expired bool
 }
 
-// Match reports whether the hold is chosen, Expired and a Left that is Unknown
-// apart: stores that yield holds which no longer block look at Expired first.
+// Match reports whether the hold is chosen. It does not consider Expired, nor a Left
+// that is Unknown: stores that yield holds which no longer block check Expired first.
 func (f Filter) Match(s Status) bool {
 	switch {
 	case f.Resource != "" && s.Resource != f.Resource,

@@ -14,11 +14,11 @@ const Forever = time.Duration(math.MaxInt64)
 // MaxTTL is the longest finite TTL.
 const MaxTTL = 100 * 365 * 24 * time.Hour
 
-// Unknown is a duration that the store could not tell in the same round trip.
+// Unknown is a duration that the store did not return in the same round trip.
 const Unknown = time.Duration(-1)
 
-// LimitUnknown is the limit of a shared hold that was granted without keeping it:
-// by an earlier version, or by a program that knows no such thing.
+// LimitUnknown is the limit of a shared hold that was granted without keeping it: by
+// an earlier version, or by a program without limits.
 const LimitUnknown = -1
 
 // Mode is how a hold excludes others.
@@ -62,9 +62,9 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// HoldID names one acquisition and no other. It is made before the store is
-// asked, so that every request about the hold can be repeated. The zero HoldID
-// is no ID: in a HoldRef it stands for whichever hold the lock ID has.
+// HoldID names one acquisition. The Client makes it before the first request, so that
+// every request about the hold can be repeated. The zero HoldID is no ID: in a
+// HoldRef it stands for any hold of the lock ID.
 type HoldID [12]byte
 
 // NewHoldID returns a random ID.
@@ -114,20 +114,20 @@ func (id *HoldID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Details say whose a hold is and what for. Status shows them; nothing is
-// decided by them.
+// Details describe the holder and the purpose of a hold. Status shows them; no
+// decision depends on them.
 type Details struct {
 	Owner   string
 	Host    string
 	Comment string
 }
 
-// HoldRef points at a hold. A hold matches when its resource, lock ID, hold ID
-// and token are those of the ref; see the fields for what may be left out.
+// HoldRef points at a hold. A hold matches if its resource, lock ID, hold ID and
+// token are those of the ref; see the fields for what may be left out.
 type HoldRef struct {
 	Resource string
 	LockID   string
-	// HoldID zero: whichever hold the lock ID has on the resource. For forced
+	// HoldID zero: any hold that the lock ID has on the resource. For forced
 	// administration only: such a request must be sent once, never repeated.
 	HoldID HoldID
 	// Token 0: not known. For cleaning up after an acquire without an answer.
@@ -149,12 +149,12 @@ type Status struct {
 	// hold that was never renewed.
 	Created time.Time
 	Renewed time.Time
-	// Waited is the store's clock when the store last noted that somebody who
-	// waits was refused because of this hold: see AcquireRequest.Waiting. Zero if
-	// nobody was, or if the store notes nothing. It stays when the waiter goes.
+	// Waited is the time on the store's clock when the store last noted that a waiter
+	// was refused because of this hold: see AcquireRequest.Waiting. It is zero if
+	// there was none, or if the store notes none. It stays after the waiter has gone.
 	Waited time.Time
-	// Left is how long until the end: 0 past it, Forever without one, Unknown
-	// where the store could not tell.
+	// Left is how long until the end: 0 past it, Forever without one, Unknown if the
+	// store did not return it.
 	Left time.Duration
 	// TakeoverDelay is how long the hold goes on blocking after its end.
 	TakeoverDelay time.Duration

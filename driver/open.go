@@ -18,8 +18,8 @@ var schemes struct {
 	openers map[string]Opener
 }
 
-// Register makes Open know a scheme. A store calls it from its init function; a
-// scheme registered twice panics.
+// Register registers a URL scheme for Open. A store calls it from its init function.
+// It panics if the scheme is registered already.
 func Register(scheme string, open Opener) {
 	schemes.Lock()
 	defer schemes.Unlock()

@@ -13,8 +13,7 @@ const MaxName = 1024
 // MaxToken is below 2^53: exact in JSON and in every language's numbers.
 const MaxToken = 1<<53 - 1
 
-// Validate checks the request without asking any store. Its error wraps
-// ErrInvalid.
+// Validate checks the request without any store. Its error wraps ErrInvalid.
 func (r AcquireRequest) Validate() error {
 	if err := (HoldRef{Resource: r.Resource, LockID: r.LockID}).Validate(); err != nil {
 		return err

@@ -1,11 +1,11 @@
-// Package base makes a driver.Store of anything that can do one thing: update
-// these resources by this decision. Package model decides. A new store needs only the
-// code that keeps records, and no state machine.
+// Package base makes a driver.Store of a backend with one operation: update these
+// resources by this decision. Package model decides. A new store needs only the code
+// that keeps records, and no state machine.
 //
 // A store that has a lock of its own (a mutex, a transaction that locks its rows)
 // implements Backend. It calls the decision under that lock, once for each record,
-// whatever a batch asks of it. Package cas makes a Backend of a store that can only
-// compare and swap.
+// even if a batch has many requests for it. Package cas makes a Backend of a store
+// that can only compare and swap.
 package base
 
 import (
@@ -26,14 +26,14 @@ type Backend interface {
 	// of the record comes between. No resource comes twice. The updates are independent
 	// of one another: they need not be made together, nor in order.
 	//
-	// The outcome of each is in its Err. If the store can help it, a record that is
-	// damaged or cannot be reached does not affect the others. An error of the call as a
-	// whole, such as that of a commit, makes all outcomes unknown.
+	// The outcome of each is in its Err. If possible, a record that is damaged or
+	// cannot be reached does not affect the others. An error of the call as a whole,
+	// such as that of a commit, makes all outcomes unknown.
 	//
 	// urgent updates are renewals: a lock is lost if they come too late. They go
 	// before all others, among the callers of this process at least, and go on until
-	// ctx ends. If ctx has ended before the call, nothing changes. If it ends later,
-	// what was begun is not undone.
+	// ctx ends. If ctx has ended before the call, nothing changes. If ctx ends later,
+	// changes that have begun are not undone.
 	Update(ctx context.Context, us []Update, urgent bool) error
 
 	// Scan yields the records that have holds: that of the resource, or all if the name
@@ -56,16 +56,16 @@ type Backend interface {
 	Close() error
 }
 
-// Update is what is asked of one resource.
+// Update is one change of a resource, and its outcome.
 type Update struct {
 	Resource string
-	// Decide says what is to become of the record, or of the Missing one of a
-	// resource that has none. The clock is read while the record can no longer
-	// change, or after it was read where a swap finds out that it did.
+	// Decide returns the change of the record, or of the Missing one of a resource
+	// that has none. The clock is read while the record can no longer change, or
+	// after the record was read if a swap detects later changes.
 	//
-	// It may be called again, on the record as it is then, if what it decided could
-	// not be made for sure: the last call counts. It does no I/O and keeps neither
-	// the record nor what is in it; it must not be called after Update has returned.
+	// It may be called again, on the record as it is then, if it is not certain that
+	// its change was made: the last call counts. It does no I/O and keeps neither the
+	// record nor what is in it; it must not be called after Update has returned.
 	Decide func(Entry) Change
 	// Err is set by the Backend: nil if the last decision was made. An error that
 	// wraps driver.ErrDamaged says that the record cannot be understood; it is left
@@ -73,7 +73,7 @@ type Update struct {
 	Err error
 }
 
-// Action is what a decision asks for.
+// Action is the kind of a Change.
 type Action uint8
 
 // The actions.
@@ -81,9 +81,9 @@ const (
 	// Keep leaves the record as it is. Such a decision may be made on any state
 	// that the record had during the call.
 	Keep Action = iota
-	// Confirm has nothing to store, but answers with what was stored by an earlier
-	// call that may have failed half-way. Where a change waits for copies of the
-	// data, Confirm must too: by writing Record. Elsewhere it is Keep.
+	// Confirm changes nothing, but returns what an earlier call has stored, which may
+	// have failed half-way. In a store whose changes wait for copies of the data,
+	// Confirm must wait too: by writing Record. In other stores it is Keep.
 	Confirm
 	// Put stores Record, made or changed.
 	Put
@@ -95,11 +95,11 @@ const (
 type Change struct {
 	Action Action
 	Record model.Record
-	// Wake says that whoever watches the resource is to be signalled once the
-	// change can be seen.
+	// Wake says that the watchers of the resource get a signal once the change is
+	// visible.
 	Wake bool
-	// Courtesy says that the change is not needed: the answer is the same without
-	// it. It is tried once, if that can be done soon, and its failure is none.
+	// Courtesy says that the change is not needed: the answer is the same without it.
+	// The Backend tries it once, if that can be done soon, and ignores its failure.
 	Courtesy bool
 }
 
@@ -114,10 +114,10 @@ type Entry struct {
 
 // Missing is the entry of a resource without a record. floor is the highest
 // model.Record.Floor of the records that the store ever deleted, of all or of this
-// resource's alone. What is made of the entry has its Token and Touched above
-// floor: so neither comes again, though the clock may have been set back, and a
-// store that compares and swaps knows by it a record that was prepared before
-// another came and went.
+// resource's alone. A record that is made of the entry has its Token and Touched
+// above floor. So neither comes again, even if the clock was set back, and a store
+// that compares and swaps can refuse a record that was prepared before another came
+// and went.
 func Missing(resource string, floor uint64, now model.Time) Entry {
 	return Entry{
 		Record:  model.Record{Resource: resource, Token: floor, Touched: model.Time(floor)},

@@ -21,8 +21,8 @@ var (
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// New makes a store of the backend. It notes who waits, so Traits.Waiters is true
-// of it; Traits.Shared is the backend's to say.
+// New makes a store of the backend. It notes waiters, so its Traits.Waiters is true;
+// Traits.Shared is that of the backend.
 func New(b Backend) *Store { return &Store{backend: b} }
 
 // Acquire implements driver.Store.
@@ -35,7 +35,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	err := s.one(ctx, a.update[:], false)
 	switch {
 	case errors.Is(a.refused, driver.ErrHeld):
-		// It was so when it was decided, whatever became of the note.
+		// The refusal is valid even if the note could not be written.
 		return driver.Grant{}, a.refused
 	case err != nil:
 		return driver.Grant{}, err
@@ -43,8 +43,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return a.grant, a.refused
 }
 
-// acquire is a request and what was decided about it last. What it needs is in one
-// allocation, here and in batch: a store in memory does little more.
+// acquire is a request and the last decision on it. It makes one allocation, as batch
+// does: a store in memory does little more.
 type acquire struct {
 	update  [1]Update
 	q       driver.AcquireRequest
@@ -91,8 +91,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return b.run(ctx, s, false)
 }
 
-// batch applies requests to their resources, those on one resource in order and in
-// one change.
+// batch applies requests to their resources: the requests for one resource in order
+// and in one change.
 type batch[Q, R any] struct {
 	qs       []Q
 	results  []R

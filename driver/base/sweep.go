@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// chunk is how many records a sweep changes in one Update: few, for renewals wait
+// chunk is how many records a sweep changes in one Update: few, because renewals wait
 // meanwhile.
 const chunk = 100
 
@@ -55,8 +55,8 @@ func (w *sweep) chunk() int {
 	return chunk
 }
 
-// flush decides anew what is due of the records that are named, and counts what
-// is surely gone. It returns false if there is no sense in going on.
+// flush decides again what is due in the named records, and counts what is certainly
+// gone. It returns false if the sweep cannot go on.
 func (w *sweep) flush(ctx context.Context) bool {
 	if len(w.names) == 0 {
 		return true

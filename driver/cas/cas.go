@@ -1,7 +1,7 @@
-// Package cas makes a base.Backend, and a driver.Store, of anything that can
-// compare and swap and has no lock of its own: load the record of a resource,
-// decide, put the new record in the place of the one that was loaded, and all
-// again if another was faster.
+// Package cas makes a base.Backend, and a driver.Store, of a store that can compare
+// and swap and has no lock of its own. It loads the record of a resource, decides,
+// puts the new record in the place of the one that it loaded, and retries if another
+// change was faster.
 package cas
 
 import (
@@ -14,14 +14,14 @@ import (
 )
 
 // Version names one state of a record. A version never comes again for the same
-// resource, not even after the record was deleted and made anew: else a swap that
-// was prepared before would undo what happened since.
+// resource, not even after the record was deleted and made again: otherwise a swap
+// that was prepared before would undo what happened since.
 //
 // A resource without a record has the version 0, or that of the marker that its
 // deletion left. 0 does come again, so a creation that was prepared before a record
-// came and went must be refused in another way: a backend whose missing records
-// have the version 0 remembers the highest model.Record.Floor that it ever deleted,
-// and makes no change that is not Above it.
+// came and went must be refused in another way. A backend whose missing records have
+// the version 0 remembers the highest model.Record.Floor that it ever deleted, and
+// makes no change that is not Above it.
 type Version uint64
 
 // Entry is a record as it was loaded: base.Missing for a resource that has none.
@@ -42,8 +42,8 @@ type Change struct {
 	New model.Record
 	// Delete removes the record instead. New is the record as it was: for its Floor.
 	Delete bool
-	// Wake says that whoever watches the resource is to be signalled once the
-	// change is visible.
+	// Wake says that the watchers of the resource get a signal once the change is
+	// visible.
 	Wake bool
 }
 
@@ -60,14 +60,14 @@ type Backend interface {
 	// trip than the record only if nothing changed the record in between. An error
 	// that wraps driver.ErrDamaged says that the record cannot be understood.
 	Load(ctx context.Context, resource string) (Entry, error)
-	// Swap makes one change and reports whether it did: false means that the
-	// version was another, and nothing was changed. After an error the change
-	// may have been made; a failure to reach the data is an error, never false.
+	// Swap makes one change and reports whether it did: false means that the record
+	// has another version, and nothing was changed. After an error the change may
+	// have been made; a failure to reach the data is an error, never false.
 	Swap(ctx context.Context, c Change) (bool, error)
-	// Scan yields the records that have holds, or with Query.Idle all of them.
-	// A record that is there throughout is yielded at least once. It may be
-	// followed by Swap while it goes on, and ends after the first error. A damaged
-	// record hides no other: its error comes when all that can be read was yielded.
+	// Scan yields the records that have holds, or with Query.Idle all of them. A
+	// record that is there throughout is yielded at least once. Its caller may call
+	// Swap while it goes on. It ends after the first error. A damaged record hides no
+	// other: its error comes when all that can be read was yielded.
 	Scan(ctx context.Context, q Query) iter.Seq2[Entry, error]
 	// Traits are those of the store.
 	Traits() driver.Traits

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// How often and how soon a change is decided anew because another came first.
+// How often and how soon a change is decided again because another came first.
 const (
-	// maxTries bounds it for what is not urgent. Each lost race is a change that
-	// somebody else made, so this many in a row mean that something is wrong.
+	// maxTries bounds the tries of changes that are not urgent. Each lost race is a
+	// change by another caller, so this many in a row mean that something is wrong.
 	maxTries = 1000
-	// maxPause bounds the pauses of those who let others go first.
+	// maxPause bounds the pauses after lost races.
 	maxPause = 100 * time.Millisecond
 	// eager is how often an urgent change is tried again at once.
 	eager = 100
-	// noteTimeout is for how long a note may keep a refusal from its asker.
+	// noteTimeout is how long a note may delay a refusal.
 	noteTimeout = time.Second
 )
 
@@ -31,10 +31,10 @@ func Update(b Backend) base.Backend {
 	return &loop{backend: b, lines: make(map[string]*line)}
 }
 
-// loop is a base.Backend. The changes that this process makes to one record wait
-// in a line, renewals first, and so do not race one another; those of other
-// processes do. There, whoever has lost pauses, the longer the more often, but for
-// renewals, which try again at once and so come through.
+// loop is a base.Backend. The changes that this process makes to one record wait in a
+// line, renewals first, and so do not race one another; those of other processes do.
+// After a lost race, a change pauses, longer each time. Renewals retry at once, so
+// they get through.
 type loop struct {
 	backend Backend
 
@@ -77,8 +77,8 @@ func (l *loop) forget(resource string, n *line) {
 	}
 }
 
-// Update implements base.Backend. It goes through the records in turns, so that
-// one which others change all the time holds up none of the rest.
+// Update implements base.Backend. It goes through the records in turns, so a record
+// that others change all the time delays no other.
 func (l *loop) Update(ctx context.Context, us []base.Update, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (l *loop) Update(ctx context.Context, us []base.Update, urgent bool) error 
 }
 
 // try makes one update unless the record changes in between. A swap that fails
-// without an answer is not decided anew: it may have been made, and what the
-// caller's repeat finds depends on that.
+// without an answer is not decided again: it may have been made, and the result of
+// the caller's repeat depends on that.
 func (l *loop) try(ctx context.Context, u *base.Update, urgent bool) (made bool, err error) {
 	n, err := l.enter(ctx, u.Resource, urgent)
 	if err != nil {
@@ -140,8 +140,8 @@ func (l *loop) try(ctx context.Context, u *base.Update, urgent bool) (made bool,
 	return l.backend.Swap(ctx, swap)
 }
 
-// pause keeps who was overtaken from trying again at once, in proportion to what a
-// try takes.
+// pause delays the next try after a lost race, in proportion to the time that a try
+// takes.
 func pause(ctx context.Context, try int, urgent bool, took time.Duration) error {
 	if urgent && try < eager {
 		return ctx.Err()
@@ -171,7 +171,7 @@ func (l *loop) Scan(ctx context.Context, resource string) iter.Seq2[base.Entry, 
 	}
 }
 
-// Due implements base.Backend. It reads all there is: such stores have no index.
+// Due implements base.Backend. It reads all records: such stores have no index.
 func (l *loop) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for e, err := range l.backend.Scan(ctx, Query{Idle: true}) {

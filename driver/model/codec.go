@@ -48,9 +48,9 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// DecodeHolds reads what EncodeHolds wrote. What it cannot read as holds that
-// could have been granted is driver.ErrDamaged, never a guess: a record read
-// wrongly would be a lock granted twice.
+// DecodeHolds reads what EncodeHolds wrote. Its error is driver.ErrDamaged if the
+// text is not that of holds that could have been granted. It never guesses: a record
+// that is read wrongly could lead to a second grant.
 func DecodeHolds(data []byte) ([]Hold, error) {
 	var in []encodedHold
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -91,7 +91,7 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 	return holds, nil
 }
 
-// check looks at what the conversion to a Hold would hide.
+// check returns the errors that the conversion to a Hold would hide.
 func (e encodedHold) check() error {
 	if e.Mode == nil {
 		return fmt.Errorf("no mode")

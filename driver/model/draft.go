@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Draft is a record that a batch of requests changes together: whatever their
-// number, its holds are copied once and gone through once, not for each request.
+// Draft is a record that a batch of requests changes together: its holds are copied
+// once and read once, not for each request.
 type Draft struct {
 	record  Record
 	now     Time
@@ -16,10 +16,10 @@ type Draft struct {
 	gone    []bool         // by index: released. Nil: none is
 	looks   int            // how often a hold was looked for
 	byLock  map[string]int // the index of each lock ID's hold, once that pays
-	doubled bool           // byLock does not have all: only a record made by hand can be so
+	doubled bool           // byLock lacks some holds, which happens only in a record made by hand
 }
 
-// indexAfter is after how many looks an index of the holds pays.
+// indexAfter is the number of look-ups after which an index of the holds pays.
 const indexAfter = 4
 
 // Edit begins to change a record at a moment.

@@ -8,8 +8,8 @@ import (
 )
 
 // noted returns the record with a note of the request, which was refused, on all
-// holds that are in its way, if such a note is due on one of them. To note it on
-// the others too makes the next one due later.
+// holds that are in its way, if such a note is due on one of them. Because the others
+// get one too, the next note is due later.
 func noted(r Record, now Time, q *driver.AcquireRequest) (_ Record, changed bool) {
 	for i := range r.Holds { // as a rule none is due, and that is all
 		h := &r.Holds[i]
@@ -39,7 +39,7 @@ func noted(r Record, now Time, q *driver.AcquireRequest) (_ Record, changed bool
 	return r.touched(now, holds), true
 }
 
-// noteDue: the hold is no short one, and what was noted on it is out of date.
+// noteDue: the hold is not a short one, and its last note is out of date.
 func (h *Hold) noteDue(now Time) bool {
 	const after, every = Time(driver.NoteAfter / time.Microsecond), Time(driver.NoteEvery / time.Microsecond)
 	return now-h.Created >= after && (h.Waited == 0 || now-h.Waited >= every)

@@ -35,8 +35,8 @@ func (t Time) Std() time.Time {
 	return time.UnixMicro(int64(t)).UTC()
 }
 
-// plus returns t + d. It never passes NoEnd by accident: 100 years, the longest
-// duration there is, are 3e15 µs.
+// plus returns t + d. It never exceeds NoEnd: 100 years, the longest duration there
+// is, are 3e15 µs.
 func (t Time) plus(d time.Duration) Time {
 	if d == driver.Forever {
 		return NoEnd
@@ -56,14 +56,14 @@ func (t Time) until(now Time) time.Duration {
 	return time.Duration(t-now) * time.Microsecond
 }
 
-// Record is all that decides about one resource. The zero Record but for its
-// Resource is that of a resource never locked.
+// Record has everything that decisions about one resource depend on. A Record with
+// only its Resource set is that of a resource that was never locked.
 type Record struct {
 	Resource string
 	// Token is the last one granted.
 	Token uint64
-	// Touched is when the record last changed, made unique: it rises with every
-	// change, so that a store may use it as the record's version.
+	// Touched is the time of the record's last change. It rises with every change, so
+	// a store may use it as the record's version.
 	Touched Time
 	Holds   []Hold
 }
@@ -78,7 +78,7 @@ type Hold struct {
 	Details       driver.Details
 	Created       Time
 	Renewed       Time // 0: never
-	Waited        Time // when somebody was last noted to wait for it; 0: never
+	Waited        Time // when a waiter was last noted; 0: never
 	End           Time
 	TakeoverDelay time.Duration
 	Released      bool // by a release with a delay
@@ -113,12 +113,13 @@ func (h Hold) status(resource string, now Time) driver.Status {
 	}
 }
 
-// Touch returns the record as changed now though it is the same: a repeat of an
-// acquire is confirmed so where a write is what tells that all copies have it.
+// Touch returns the record with another version but otherwise unchanged. A store
+// writes it to confirm a repeat of an acquire, if only a write shows that all copies
+// have the hold.
 func Touch(r Record, now Time) Record { return r.touched(now, r.Holds) }
 
-// Floor is what a store has to remember of a record that it deletes: the highest
-// number that the record has given.
+// Floor is the highest number that the record has used. A store remembers it when it
+// deletes the record.
 func (r Record) Floor() uint64 { return max(r.Token, uint64(max(r.Touched, 0))) }
 
 // touched returns the record as changed now, with other holds.

@@ -1,6 +1,5 @@
-// Package wake hands a store's signals to those who wait: the part of a
-// driver.Watcher that is alike in all stores. Where signals come from is the
-// store's affair.
+// Package wake passes a store's signals to the waiters: the part of a driver.Watcher
+// that all stores share. The store provides the signals.
 package wake
 
 import (
@@ -8,8 +7,8 @@ import (
 	"sync"
 )
 
-// Hub keeps subscriptions by resource. Its zero value is ready; all methods may
-// be called concurrently.
+// A Hub has subscriptions by resource. Its zero value is ready; all methods may be
+// called concurrently.
 type Hub struct {
 	mu     sync.Mutex
 	subs   map[string]map[chan struct{}]struct{}

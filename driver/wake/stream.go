@@ -17,25 +17,24 @@ const (
 	maxReopen = 10 * time.Second
 )
 
-// Stream is the part of a driver.Watcher that is alike in stores whose server sends
-// signals over a stream: one for all who watch. It is opened when the first of them
-// comes, and again when it has failed; all are signalled then, for nobody knows what
-// they missed.
+// Stream is the part of a driver.Watcher that stores share whose server sends signals
+// over a stream: one stream for all watchers. It opens with the first watcher, and
+// again after a failure. All watchers then get a signal, because they may have missed
+// some.
 //
 // Set the fields before the first call of a method. All methods may be called
 // concurrently.
 type Stream struct {
-	// Hub has those who watch. The store signals them while it follows the stream.
+	// Hub has the watchers. The store signals them while it follows the stream.
 	Hub
-	// Name is what the stream is called in the log: "change stream".
+	// Name is the name of the stream in the log: "change stream".
 	Name string
 	// Log gets a warning when the stream fails, and a line when it is open again.
 	// nil is slog.Default().
 	Log *slog.Logger
-	// Open returns when the server tells what happens from then on. again says that
-	// there was an opening before, which failed or has come to its end. follow
-	// signals until the stream ends, says why, and leaves nothing open; it ends with
-	// ctx, too.
+	// Open returns when the server sends all events from then on. again says that an
+	// earlier stream has ended or failed to open. follow signals until the stream or
+	// ctx ends, returns the reason, and leaves nothing open.
 	//
 	// An error that is driver.ErrUnsupported is final: the channels are closed, and
 	// nothing is opened any more.
@@ -54,8 +53,8 @@ type opening struct {
 	err  error
 }
 
-// Watch subscribes to the resource, and returns when the stream is open or could
-// not be opened. It subscribes before it waits, so that nothing is missed.
+// Watch subscribes to the resource, and returns when the stream is open or could not
+// be opened. It subscribes before it waits, so it misses no signal.
 func (s *Stream) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	ch := s.Subscribe(ctx, resource)
 	o := s.start()
@@ -136,7 +135,7 @@ func (s *Stream) opened(err error) {
 	close(s.opening.over)
 }
 
-// Close ends the stream and closes all channels. It returns when nothing of the
+// Close ends the stream and closes all channels. It returns when no goroutine of the
 // stream is left.
 func (s *Stream) Close() {
 	s.mu.Lock()

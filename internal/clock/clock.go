@@ -1,13 +1,12 @@
-// Package clock is the clock of deadlines on the machine of whoever holds a lock:
-// docs/adr/0006.
+// Package clock is the clock of deadlines on the holder's machine: docs/adr/0006.
 package clock
 
 import "time"
 
-// sleepDetector makes a clock that counts suspension out of a monotonic clock
-// that does not and a wall clock that does: where the wall clock got ahead, the
-// machine slept, or somebody set the clock. Both make a holder give up early. A
-// wall clock that is set back changes nothing.
+// sleepDetector makes a clock that counts suspension out of a monotonic clock that
+// does not and a wall clock that does: if the wall clock got ahead, the machine
+// slept, or somebody set the clock. Both make a holder give up early. A wall clock
+// that is set back changes nothing.
 type sleepDetector struct {
 	mono, wall time.Duration // at the last look
 	slept      time.Duration

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// words are in the names of parameters whose values nobody may read.
+// words are in the names of parameters whose values are secret.
 var words = []string{"password", "authmechanismproperties"}
 
 var errMisplaced = errors.New("it has an @ after the servers: in a password, / is written %2F, ? %3F and # %23, elsewhere @ is written %40")
 
-// Misplaced refuses a URL with an @ after its servers: it may end a password that
-// would pass for other parts, and be repeated with them.
+// Misplaced refuses a URL with an @ after its servers: it may end a password that was
+// parsed as other parts, and would be repeated with them.
 func Misplaced(u *url.URL) error {
 	if strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return errMisplaced
@@ -23,8 +23,8 @@ func Misplaced(u *url.URL) error {
 	return nil
 }
 
-// of returns the parts of a URL that nobody may read, as they are written and as
-// they are meant: the password, and the values of parameters that are about one.
+// of returns the secret parts of a URL, as they are written and as they are meant:
+// the password, and the values of parameters that are about one.
 func of(u *url.URL) (all []string) {
 	add := func(s string) {
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
@@ -44,12 +44,12 @@ func of(u *url.URL) (all []string) {
 			}
 		}
 	}
-	// What is part of another goes later.
+	// A secret that is part of another goes later.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	return all
 }
 
-// Hide is the text without the secrets of a URL.
+// Hide returns the text without the secrets of a URL.
 func Hide(text string, u *url.URL) string {
 	for _, secret := range of(u) {
 		text = strings.ReplaceAll(text, secret, "xxxxx")
