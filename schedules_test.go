@@ -146,6 +146,11 @@ func (o *observer) granted(h *holdfast.Hold) {
 
 // schedule runs one and returns how many grants there were.
 func schedule(t *testing.T, seed uint64) (grants int) {
+	defer func() { // synctest.Test does not return to a test that failed
+		if t.Failed() {
+			t.Errorf("to try that again: -schedules.seed=%d", seed)
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		machine := newSleeper()
 		store := memlock.New(&memlock.Options{Now: machine.now})
@@ -186,9 +191,6 @@ func schedule(t *testing.T, seed uint64) (grants int) {
 		mustBeFree(t, store, "")
 		grants = o.handed
 	})
-	if t.Failed() {
-		t.Errorf("to try that again: -schedules.seed=%d", seed)
-	}
 	return grants
 }
 
@@ -237,7 +239,7 @@ func (p *player) close() {
 
 func (p *player) within(began time.Time, limit time.Duration, what string) {
 	if took := time.Since(began); took > limit {
-		p.t.Errorf("seed %d: %s took %v", p.seed>>8, what, took)
+		p.t.Errorf("seed %d: %s took %v", p.o.seed, what, took)
 	}
 }
 
@@ -274,9 +276,12 @@ func (p *player) play(ctx context.Context, rnd *rand.Rand) {
 	if rnd.IntN(10) == 0 {
 		err := c.Do(asked, resource, lo, func(ctx context.Context) error {
 			began := time.Now()
-			if err := c.Do(ctx, resource, nil, func(context.Context) error { return nil }); err == nil && !p.o.justSlept() {
-				p.t.Errorf("seed %d: %q was granted within its own Do", p.seed>>8, resource)
-			}
+			_ = c.Do(ctx, resource, nil, func(context.Context) error {
+				if ctx.Err() == nil && !p.o.justSlept() {
+					p.t.Errorf("seed %d: %q was granted within its own Do", p.o.seed, resource)
+				}
+				return nil
+			})
 			p.within(began, 10*time.Second, "a Do in a Do")
 			select {
 			case <-ctx.Done():
@@ -331,7 +336,7 @@ func (p *player) play(ctx context.Context, rnd *rand.Rand) {
 	}
 	p.within(began, 7*time.Second, "Unlock")
 	if h.Context().Err() == nil {
-		p.t.Errorf("seed %d: the context of %q is alive after Unlock", p.seed>>8, resource)
+		p.t.Errorf("seed %d: the context of %q is alive after Unlock", p.o.seed, resource)
 	}
 }
 
@@ -345,5 +350,5 @@ func (p *player) expected(what string, err error) {
 			return
 		}
 	}
-	p.t.Errorf("seed %d: %s: %v", p.seed>>8, what, err)
+	p.t.Errorf("seed %d: %s: %v", p.o.seed, what, err)
 }
