@@ -21,48 +21,48 @@ var creating sync.Mutex
 // smallestPage is that of SQLite. No database is smaller, except an empty one.
 const smallestPage = 512
 
-// prepareFile checks the path, makes what is missing, and returns the absolute
-// path. It never opens a file that exists; see creating.
-func prepareFile(path string, mount func(string) (at, networkFS string), allowNetworkFS bool) (string, error) {
+// prepareFile checks the path, and makes what is missing. It never opens a file that
+// exists; see creating.
+func prepareFile(path string, mount func(string) (at, networkFS string), allowNetworkFS bool) (*file, error) {
 	if path == "" {
-		return "", fmt.Errorf("%w: the SQLite file has no name", driver.ErrInvalid)
+		return nil, fmt.Errorf("%w: the SQLite file has no name", driver.ErrInvalid)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return "", unusable(path, "has no absolute path", err)
+		return nil, unusable(path, "has no absolute path", err)
 	}
 	// It follows links before it checks anything: locks belong to the file.
-	file, err := resolve(abs)
+	real, err := resolve(abs)
 	if err != nil {
-		return "", unusable(abs, "cannot be reached", err)
+		return nil, unusable(abs, "cannot be reached", err)
 	}
-	mountPoint, networkFS := mount(file)
+	mountPoint, networkFS := mount(real)
 	if networkFS != "" && !allowNetworkFS {
-		return "", fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks are not reliable; "+
+		return nil, fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks are not reliable; "+
 			"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, networkFS)
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", unusable(abs, "has no folder and none can be made", err)
+	if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
+		return nil, unusable(abs, "has no folder and none can be made", err)
 	}
 	creating.Lock()
 	defer creating.Unlock()
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(real, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
 		err = f.Close()
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", unusable(abs, "cannot be made", err)
+		return nil, unusable(abs, "cannot be made", err)
 	}
-	info, err := os.Stat(file)
+	info, err := os.Stat(real)
 	if err != nil {
-		return "", unusable(abs, "cannot be reached", err)
+		return nil, unusable(abs, "cannot be reached", err)
 	}
 	id, links := identify(info)
-	isLost, err := id.isLost(file)
+	isLost, err := id.isLost(real)
 	what := ""
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
 	case isLost:
 		what = "was used by this process when it, its log or its shared memory was deleted, moved or replaced: restart the process"
 	case info.IsDir():
@@ -74,13 +74,13 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 	case links > 1: // SQLite keeps a log beside each name, and with another log come other locks
 		what = fmt.Sprintf("has %d names (hard links), and a program that opens it by another name would not see the locks: "+
 			"remove the others, or use a symbolic link", links)
-	case mountPoint == file:
+	case mountPoint == real:
 		what = "is mounted by itself, so a program that opens it at its original path would not see the locks: " +
 			"mount its folder instead"
 	default:
-		return file, nil
+		return &file{name: abs, path: real, opened: id}, nil
 	}
-	return "", fmt.Errorf("%w: SQLite file %s %s", driver.ErrUnusable, abs, what)
+	return nil, fmt.Errorf("%w: SQLite file %s %s", driver.ErrUnusable, abs, what)
 }
 
 // resolve follows the symbolic links in as much of the path as exists.
@@ -105,7 +105,9 @@ func resolve(path string) (string, error) {
 // file, a program that opens it takes locks that this process does not see, and two
 // programs can hold one lock. So checkReplaced compares the files before each change.
 type file struct {
-	path string
+	name   string // absolute, as the user gave it
+	path   string // the same without symbolic links
+	opened fileID // of the database, from before it was opened
 
 	ids     fileIDs // zero until remember
 	logSize atomic.Int64
@@ -152,25 +154,30 @@ func identifyAll(path string) (ids fileIDs, logSize int64, err error) {
 }
 
 // remember notes the files, while a connection that has read the database keeps
-// others from deleting its log.
+// others from deleting its log. It does so once: a second call checks them.
 func (f *file) remember() error {
-	ids, _, err := identifyAll(f.path)
-	if err != nil {
-		return err
+	if f.ids != (fileIDs{}) {
+		return f.checkReplaced()
 	}
-	if ids.db == (fileID{}) || ids.wal == (fileID{}) || ids.shm == (fileID{}) {
-		return fmt.Errorf("%w: SQLite file %s was deleted as it was opened", driver.ErrUnusable, f.path)
+	ids, _, err := identifyAll(f.path)
+	switch {
+	case err != nil:
+		return err
+	case ids.db != f.opened || ids.wal == (fileID{}) || ids.shm == (fileID{}):
+		return f.replacedAsOpened()
 	}
 	f.ids = ids
 	return nil
 }
 
-// checkReplaced returns an error if the files are not those that were opened. The
-// error is final: this process has other files open than programs that open them now.
+func (f *file) replacedAsOpened() error {
+	return fmt.Errorf("%w: SQLite file %s was deleted, moved or replaced as it was opened: open it again",
+		driver.ErrUnusable, f.path)
+}
+
+// checkReplaced returns an error if the files are not those that were opened. That
+// is final: this process has other files open than programs that open them now.
 func (f *file) checkReplaced() error {
-	if f.ids == (fileIDs{}) {
-		return nil
-	}
 	if err := f.changed.Load(); err != nil {
 		return *err
 	}
@@ -180,6 +187,13 @@ func (f *file) checkReplaced() error {
 	}
 	what := ""
 	switch {
+	case f.ids == (fileIDs{}):
+		// A connection to another file than the one that has the name would take the log
+		// of that one for its own.
+		if ids.db != f.opened {
+			return f.replacedAsOpened()
+		}
+		return nil
 	case ids.db != f.ids.db:
 		what = "the file was deleted, moved or replaced while it was in use"
 	case ids.wal != f.ids.wal:
@@ -189,7 +203,7 @@ func (f *file) checkReplaced() error {
 		what = "its shared memory (-shm) was deleted while it was in use"
 	default:
 		f.logSize.Store(logSize)
-		return nil
+		return f.checkLinks()
 	}
 	err = fmt.Errorf("%w: SQLite file %s is no longer what others see under that name: %s; "+
 		"the locks that were taken through it are no longer valid, restart the programs that use it",
@@ -197,6 +211,24 @@ func (f *file) checkReplaced() error {
 	f.changed.CompareAndSwap(nil, &err)
 	lost.Store(f.ids.db, f.ids)
 	return err
+}
+
+// checkLinks returns an error if symbolic links lead from the name to another file now,
+// which other programs open. It is not final: the links may be set back, and SQLite's
+// files are as they were.
+func (f *file) checkLinks() error {
+	if f.name == f.path {
+		return nil
+	}
+	info, err := os.Stat(f.name)
+	if err != nil {
+		return unusable(f.name, "cannot be looked at", err)
+	}
+	if id, _ := identify(info); id != f.ids.db {
+		return fmt.Errorf("%w: SQLite file %s was opened as %s, and symbolic links lead from that name to another file now: "+
+			"the locks that were taken through it are no longer valid, restart the programs that use it", driver.ErrUnusable, f.path, f.name)
+	}
+	return nil
 }
 
 // isReplaced reports whether checkReplaced has failed for good.

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,85 @@ func TestAnotherFile(t *testing.T) {
 			glance(t, path)
 		})
 	}
+}
+
+// A file that is replaced as it is opened is not taken for the one that has its name
+// then: nobody would ever notice that it is another.
+func TestReplacedAsOpened(t *testing.T) {
+	for name, made := range map[string]bool{"new file": false, "file of before the boot": true} {
+		t.Run(name, func(t *testing.T) {
+			path := newFile(t)
+			if made {
+				s, err := sqlitelock.Open(t.Context(), path, nil)
+				check(t, err)
+				check(t, s.Close())
+			}
+			var other *child
+			s, err := sqlitelock.OpenOn(t.Context(), path, nil, sqlitelock.Machine{
+				Boot: func() (string, error) { return "another", nil }, // so there is a change to make
+				At: func(p sqlitelock.Point) {
+					if p != sqlitelock.PointBegin || other != nil {
+						return
+					}
+					for _, suffix := range []string{"", "-wal", "-shm"} {
+						if err := os.Remove(path + suffix); !errors.Is(err, fs.ErrNotExist) {
+							check(t, err)
+						}
+					}
+					other = start(t, "release", path)
+					other.hear("held")
+				},
+			})
+			defer other.end()
+			if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "moved or replaced") {
+				t.Errorf("opened: %v", err)
+			}
+			if err != nil {
+				s, err = sqlitelock.Open(t.Context(), path, nil)
+				check(t, err)
+			}
+			if _, err := acquire(t.Context(), s, request("r", "b", time.Hour)); !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("acquired what another process holds: %v", err)
+			}
+			check(t, s.Close())
+		})
+	}
+}
+
+// A symbolic link that leads to another file is as good as a file that was replaced.
+func TestLinkToAnotherFile(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "current")
+	path := filepath.Join(link, "locks.db")
+	leadTo := func(folder string) {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); !errors.Is(err, fs.ErrExist) {
+			check(t, err)
+		}
+		check(t, os.Symlink(folder, link+".new"))
+		check(t, os.Rename(link+".new", link))
+	}
+	leadTo("one")
+	s := open(t, path)
+	ref := mustAcquire(t, s, "r", "a", time.Hour)
+	leadTo("two")
+	mustAcquire(t, open(t, path), "r", "b", time.Hour) // of the other file
+	is := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "links lead") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := acquire(t.Context(), s, request("new", "a", time.Hour))
+	is("acquire", err)
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	check(t, err)
+	is("renewal", rs[0].Err)
+	for _, err := range s.List(t.Context(), driver.Filter{}) {
+		is("list", err)
+	}
+	leadTo("one")
+	mustRelease(t, s, ref)
 }
 
 // What the log has that was deleted does not get into the file, which may have another

@@ -58,18 +58,25 @@ func (s *store) prepareOn(c *conn) error {
 		if known, err = s.readClock(c); err != nil {
 			return err
 		}
+		// What follows may wait for other processes, and the files be replaced meanwhile.
+		if err := s.file.remember(); err != nil {
+			return err
+		}
 	}
 	if !known || !indexed {
 		if err := s.transact(c, s.complete); err != nil {
 			return err
 		}
 	}
+	if err := s.file.remember(); err != nil {
+		return err
+	}
 	if empty {
 		// Pages that are only in the log need room in the file later, when the disk may
 		// be full. A reader in the way does no harm: the next checkpoint moves them.
 		checkpoint(c, passiveSQL)
 	}
-	return errors.Join(s.clock.check(), s.file.remember())
+	return s.clock.check()
 }
 
 // inspect refuses a file that is not ours. It reports whether the file has no schema

@@ -49,12 +49,12 @@ var (
 	_ hf.Watcher   = (*store)(nil)
 )
 
-func newStore(path string, opts Options, sys system) *store {
-	s := &store{file: &file{path: path}, busyTimeout: opts.BusyTimeout, sys: sys, clock: clock{source: sys.clockSource}}
+func newStore(file *file, opts Options, sys system) *store {
+	s := &store{file: file, busyTimeout: opts.BusyTimeout, sys: sys, clock: clock{source: sys.clockSource}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.watcher.freed = make(map[string]model.Time)
 	connection := func(busyTimeout int) *conn {
-		return &conn{file: s.file, dsn: dsn(path, opts.FullSync, busyTimeout), at: sys.at}
+		return &conn{file: s.file, dsn: dsn(file.path, opts.FullSync, busyTimeout), at: sys.at}
 	}
 	s.writer, s.reader, s.checkpointer = connection(0), connection(0), connection(checkpointTimeout)
 	return s
