@@ -216,6 +216,18 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
+// A wall clock that can give no token is not made the clock of the boot.
+func TestWallClockBeyondTokens(t *testing.T) {
+	path := newFile(t)
+	m := newMachine("one", today.AddDate(230, 0, 0), time.Hour)
+	s, err := sqlitelock.OpenOn(t.Context(), path, nil, m.Machine())
+	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "2256") {
+		t.Errorf("open: %v, %v", s, err)
+	}
+	m.wall.Store(today.UnixNano())
+	mustAcquire(t, openOn(t, path, nil, m.Machine()), "r", "a", time.Minute)
+}
+
 func TestNoClock(t *testing.T) {
 	broken := errors.New("no such file")
 	_, err := sqlitelock.OpenOn(t.Context(), newFile(t), nil, sqlitelock.Machine{

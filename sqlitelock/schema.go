@@ -123,6 +123,9 @@ func (s *store) complete(c *conn) error {
 		return err
 	}
 	s.clock.anchor(model.Time(newest))
+	if err := s.clock.check(); err != nil {
+		return err // the clock would stay so until the next boot
+	}
 	_, err = c.exec(anchorSQL, s.clock.bootID, int64(s.clock.base))
 	return err
 }
