@@ -40,6 +40,9 @@ func (j *Job) marks() (exclusive, shared string) {
 	if j.Store.File != "" {
 		if file, err := filepath.Abs(j.Store.File); err == nil {
 			store = file
+			if real, err := filepath.EvalSymlinks(file); err == nil { // the file of an outer run is there
+				store = real
+			}
 		}
 	}
 	mark := env.Hash(store + "\x00" + j.Resource)

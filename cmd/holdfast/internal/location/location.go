@@ -58,7 +58,11 @@ func Locate(named string) (Location, error) {
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
-		l.File, _ = sqlitelock.File(u) // the store reports errors when it is opened
+		// The store reports errors when it is opened. It takes a .. out of the path before
+		// it follows links, as Clean does.
+		if file, err := sqlitelock.File(u); err == nil {
+			l.File = filepath.Clean(file)
+		}
 	}
 	return l, nil
 }

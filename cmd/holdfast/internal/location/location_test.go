@@ -23,6 +23,7 @@ func TestLocate(t *testing.T) {
 		"sqlite:///a/b%20c.db":               "/a/b c.db",
 		"sqlite:/a/b.db":                     "/a/b.db",
 		"sqlite:b%23.db?network-fs=allow":    "b#.db",
+		"sqlite:link/../b.db":                "b.db", // the one that the store opens, wherever the link leads
 		"redis://u:p@host/0":                 "",
 		"sqlite:%zz":                         "",
 		"sqlite:///a/b.db?busy-timeout=%35s": "/a/b.db",
