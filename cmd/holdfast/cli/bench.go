@@ -32,11 +32,11 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [flags]",
 		Short: "Measure how fast a store grants, releases and hands over locks",
-		Long: `Puts load on the store and measures it: first, for half of the time, clients
-that acquire and release locks as fast as the store lets them; then a lock that
-two clients hand to and fro. Each client has a connection of its own. What it
-locked is released; of its own resources records remain, which sweep removes
-when they are a day old.`,
+		Long: `Puts load on the store and measures it. For half of the time, clients acquire
+and release locks as fast as the store lets them; then two clients pass a lock
+to and fro. Each client has a connection of its own. bench releases all its
+locks. The records of its resources remain until sweep removes them when they
+are a day old.`,
 		Example: `  holdfast bench --store sqlite:///var/lib/jobs/locks.db
   holdfast bench --clients 8 --for 20s             # each its own resource
   holdfast bench --clients 8 --contend --json      # all the same one`,
@@ -99,7 +99,7 @@ func (b *bench) run(ctx context.Context) (measure.BenchResult, error) {
 		return result, end
 	}
 	if errors.Is(err, holdfast.ErrLost) {
-		return result, exit.Errorf(exit.Lost, "%s. Nothing that was measured can be relied on; measure again", output.Reason(err))
+		return result, exit.Errorf(exit.Lost, "%s. The figures are not reliable; measure again", output.Reason(err))
 	}
 	return result, b.store.Failure(err)
 }

@@ -16,16 +16,15 @@ import (
 func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags]",
-		Short: "Find out whether a store is fit to lock on",
-		Long: `Tries on a resource of its own all that locking needs of the store, measures how
-long it takes, compares the clocks, and says what the store promises and what
-that means. It touches nothing that others have locked. What it locked is
-released; of its own resource a record remains, which sweep removes when it is a
-day old.
+		Short: "Check whether a store is fit for locks",
+		Long: `Tries every operation that locks need on a resource of its own, measures the
+times, compares the clocks, and prints what the store promises and what that
+means. It does not touch other resources. check releases its lock. The record of
+its resource remains until sweep removes it when it is a day old.
 
-RESULT is ok; note, for something to know; warn, for something that the store is
-not good for as it is; or fail. The exit status is 69 if something failed, and
-else 0.`,
+RESULT is ok; note, for something to know; warn, for something that the store
+cannot be used for as it is; or fail. The exit status is 69 if something failed,
+otherwise 0.`,
 		Example: `  holdfast check
   holdfast check --store sqlite:///var/lib/jobs/locks.db
   holdfast check --json | jq .figures.shortestTtlMs`,

@@ -1,5 +1,5 @@
-// Package cli is the command holdfast as a function, so that a program can add
-// stores of its own to it:
+// Package cli is the command holdfast as a function, so that a program can add its
+// own stores to it:
 //
 //	package main
 //
@@ -44,6 +44,6 @@ import (
 // On Unix the program starts itself again as the guard of the commands that it
 // runs. Init functions of the packages that it imports may run there, too.
 func Main() {
-	logging.Disable() // go-redis writes to stderr what its errors say, too
+	logging.Disable() // go-redis also writes its errors to stderr
 	os.Exit(execute(os.Args[1:]))
 }

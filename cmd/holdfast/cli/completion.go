@@ -23,7 +23,7 @@ func newCompletion() *cobra.Command {
 		Short:   "Print the script that lets a shell complete commands and flags",
 		GroupID: additional,
 		Long: `Prints the script that makes a shell complete holdfast's commands and flags with
-the Tab key. SHELL is bash, zsh, fish or powershell. To complete never asks a
+the Tab key. SHELL is bash, zsh, fish or powershell. Completion never uses a
 store.
 
 bash, with the package bash-completion installed; for all users, or only you:
@@ -47,7 +47,7 @@ It works in shells that start after that. To try it in this one, in bash or zsh:
 
   source <(holdfast completion bash)
 
-HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out what the flags mean.`,
+HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out the descriptions of flags.`,
 		DisableFlagsInUseLine: true,
 		ValidArgs:             shells,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -74,7 +74,7 @@ HOLDFAST_COMPLETION_DESCRIPTIONS=false leaves out what the flags mean.`,
 	}
 }
 
-// complete declares the completions. None of them asks a store, which might not
+// complete declares the completions. None of them uses a store, which might not
 // answer.
 func complete(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
@@ -104,7 +104,7 @@ func explainFlags(root *cobra.Command) {
 	})
 }
 
-// completeStore completes the scheme of a URL, and what follows env: and file:.
+// completeStore completes the scheme of a URL, and the names after env: and file:.
 func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	forms := []string{
 		"local\tthis user's file on this host",
@@ -153,7 +153,7 @@ func filesWith(prefix string) []string {
 	return found
 }
 
-// completeCommand completes what follows the -- of run: a command in PATH, else
+// completeCommand completes the words after the -- of run: a command in PATH, else
 // files.
 func completeCommand(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	// os.Args, since cobra adds a -- of its own to what pflag parses.

@@ -44,7 +44,7 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 		return exit.Usagef("%v", err)
 	}
 	if !f.sure && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
-		return exit.Usagef("nobody can be asked here, without a terminal; say --yes if it is to be done")
+		return exit.Usagef("there is no terminal to ask on; give --yes to release without a question")
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	}
 	var gone []holdfast.Status
 	for _, s := range holds {
-		// By hold ID, so that a hold that was granted meanwhile is not touched.
+		// By hold ID, so that a hold that was granted meanwhile stays.
 		done, failed := client.ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
 			err = f.store.Failure(failed)
@@ -110,7 +110,7 @@ func (f *forced) agreed(n int) bool {
 	if n > 1 {
 		what = fmt.Sprintf("these %d holds", n)
 	}
-	fmt.Fprintf(os.Stderr, "Release %s by force? A holder that lives learns it only with its next renewal. [y/N] ", what)
+	fmt.Fprintf(os.Stderr, "Release %s by force? A live holder detects it only at its next renewal. [y/N] ", what)
 	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(os.Stderr) // so that the next line does not follow the question

@@ -23,8 +23,8 @@ var topics = []struct {
 	name, title, short string
 	text               func(root *cobra.Command) string
 }{
-	{"exit-codes", "exit status", "What each exit status means, and what to do then", func(*cobra.Command) string { return exit.Help() }},
-	{"environment", "environment", "The variables that are read and set", environment},
+	{"exit-codes", "exit status", "The exit statuses, and what to do about them", func(*cobra.Command) string { return exit.Help() }},
+	{"environment", "environment", "The environment variables that holdfast reads and sets", environment},
 }
 
 // newTopics returns the topics as commands that do not run, as cobra has them.
@@ -59,7 +59,7 @@ variable is an empty value, which most flags refuse; unset it instead.
 	for _, v := range env.Told {
 		fmt.Fprintf(&b, row, width, v.Name, v.Meaning)
 	}
-	b.WriteString("\nWithout a store named, XDG_STATE_HOME or else HOME says where the locks are.\n")
+	b.WriteString("\nIf no store is named, the locks are below XDG_STATE_HOME, or else below HOME.\n")
 	return b.String()
 }
 
@@ -82,7 +82,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return exit.Usagef("there is no help on %q; holdfast help lists what there is", strings.Join(args, " "))
+				return exit.Usagef("there is no help on %q; holdfast help lists all topics", strings.Join(args, " "))
 			}
 			of.InitDefaultHelpFlag()
 			return of.Help()

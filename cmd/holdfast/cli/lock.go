@@ -22,16 +22,15 @@ func newLock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock [flags] RESOURCE",
 		Short: "Acquire a lock and leave it, for scripts that release it themselves",
-		Long: `Waits until nobody else holds the resource, locks it, prints the lock ID and
-ends. The lock stays until holdfast unlock releases it or its TTL is over:
-nothing renews it but holdfast renew. Where a command can be run under the
-lock, holdfast run is safer: it renews the lock, and ends the command if the
-lock is lost.
+		Long: `Waits until the resource is free, locks it, prints the lock ID and ends. The
+lock stays until holdfast unlock releases it or its TTL is over: only holdfast
+renew renews it. If a command can be run under the lock, holdfast run is safer:
+it renews the lock, and ends the command if the lock is lost.
 
 Locks with the same lock ID are released and renewed together. The exit status
 is
 
-  0   it is locked
+  0   the resource is locked
   1   the lock ID could not be printed; the lock was released again
   64  the command line is wrong; nothing was done
   69  the store cannot be used
@@ -57,7 +56,7 @@ is
 		return err
 	})
 	finish := g.Flags(cmd)
-	flags.StringVar(&g.Options.LockID, "lock-id", "", "the `ID` that is to hold the lock (default $HOLDFAST_LOCK_ID, else a\n"+
+	flags.StringVar(&g.Options.LockID, "lock-id", "", "the lock `ID` that holds the lock (default $HOLDFAST_LOCK_ID, else a\n"+
 		"random one)")
 	flags.BoolVar(&g.json, "json", false, "print one JSON object instead of the lock ID")
 
@@ -100,9 +99,9 @@ type grab struct {
 }
 
 // run acquires the lock and prints its ID. If the ID may not have reached the caller,
-// nobody could release the lock, so run releases it.
+// run releases the lock, because the caller could not.
 func (g *grab) run(ctx context.Context) error {
-	// So that a reader that has gone away is an error, not the end of this process.
+	// A reader that has gone away must be an error, not the end of this process.
 	signal.Ignore(syscall.SIGPIPE)
 	// Never stopped: a signal must find the lock either printed or released.
 	signals, _ := process.Signals()
@@ -129,10 +128,10 @@ func (g *grab) handOver(l acquire.Lease, out io.Writer, signals <-chan os.Signal
 	return nil
 }
 
-// giveBack releases the lock and says what became of it.
+// giveBack releases the lock and returns the text of the outcome.
 func giveBack(l acquire.Lease) string {
 	if err := l.Release(); err != nil {
-		return fmt.Sprintf("the lock may be there yet: %s. Release it with holdfast unlock %q", output.Reason(err), l.Hold.LockID())
+		return fmt.Sprintf("the lock may still be held: %s. Release it with holdfast unlock %q", output.Reason(err), l.Hold.LockID())
 	}
 	return "the lock was released again"
 }

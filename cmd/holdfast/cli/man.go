@@ -19,8 +19,9 @@ func newMan() *cobra.Command {
 		Use:     "man DIR",
 		Short:   "Write the manual pages into a folder",
 		GroupID: additional,
-		Long: `Writes a manual page for holdfast and each of its commands into the folder. If
-it is missing it is made. The same version always writes the same pages.`,
+		Long: `Writes a manual page for holdfast and each of its commands into the folder,
+which it creates if it is missing. The same version always writes the same
+pages.`,
 		Example:               `  holdfast man /usr/local/share/man/man1`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {

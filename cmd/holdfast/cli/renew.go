@@ -18,14 +18,13 @@ func newRenew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew [flags] [LOCK-ID]",
 		Short: "Extend all locks of a lock ID",
-		Long: `Makes all that the lock ID holds last for the TTL from now, and shows what that
-is. None ends earlier than it would have. Without a LOCK-ID it takes
-$HOLDFAST_LOCK_ID. The exit status is
+		Long: `Extends all locks of the lock ID to the TTL from now, and shows them. It
+shortens none. Without a LOCK-ID it takes $HOLDFAST_LOCK_ID. The exit status is
 
-  0   all is renewed
+  0   all locks are renewed
   64  the command line is wrong; nothing was done
   69  the store cannot be used
-  76  there was nothing to renew, or a part of it was lost`,
+  76  there was nothing to renew, or some locks were lost`,
 		Example: `  id=$(holdfast lock --ttl 5m deploy)
   holdfast renew --ttl 5m "$id" || exit   # between two steps`,
 		Args:                  cobra.ArbitraryArgs,
@@ -88,7 +87,7 @@ func (r renewal) run(ctx context.Context) error {
 	case len(holds) == 0:
 		return r.lost()
 	}
-	return exit.Errorf(exit.Lost, "not all of lock ID %q is renewed: %s. What is missing must be locked again", r.id, output.Reason(err))
+	return exit.Errorf(exit.Lost, "some locks of lock ID %q were not renewed: %s. Lock their resources again", r.id, output.Reason(err))
 }
 
 // lost returns the exit for a lock ID that holds nothing.

@@ -45,7 +45,7 @@ func newRoot() *cobra.Command {
 		Use:   "holdfast COMMAND",
 		Short: "Run commands under a lock, one at a time",
 		Long: `Holdfast runs a command while it holds a lock, so that a job runs once at a
-time: on this machine without any set-up, or wherever a store is shared.`,
+time: on this machine without any set-up, or on all machines that share a store.`,
 		Example: `  # In a crontab: skip the report while one is still being made.
   */5 * * * * holdfast run --no-wait --at-least 4m report -- ./report.sh
 

@@ -15,8 +15,9 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] RESOURCE -- COMMAND [ARGUMENT...]",
 		Short: "Run a command while holding a lock",
-		Long: `Waits until nobody else holds the resource, runs the command, and gives the lock
-back when the command has ended. The exit status is the command's, or
+		Long: `Waits until the resource is free, runs the command while it holds the lock, and
+releases the lock when the command has ended. The exit status is the command's,
+or
 
 ` + exit.HelpOfRun() + `
 The command gets stdin, stdout and stderr as they are, and in its environment
@@ -32,8 +33,8 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	flags.SortFlags = false
 	store := storeFlag(cmd)
 	j.TTL = holdfast.DefaultTTL
-	flags.Func("ttl", "how long, as a `duration`, the lock outlives a holder that fell silent; the\n"+
-		"shorter, the sooner a hung store costs the lock (default 30s)", func(text string) (err error) {
+	flags.Func("ttl", "how long, as a `duration`, the lock lasts without renewal; the shorter, the\n"+
+		"sooner it is lost if the store hangs (default 30s)", func(text string) (err error) {
 		if text == "forever" {
 			return errors.New("after a crash the lock would never be free again; " +
 				"any TTL is renewed for as long as the command runs")
@@ -59,7 +60,7 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		if err := j.SetResource(resource); err != nil {
 			return err
 		}
-		// First, so that no store is asked for a command that cannot run.
+		// First, so that no lock is acquired for a command that cannot run.
 		if err := j.Find(); err != nil {
 			return err
 		}

@@ -14,12 +14,12 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags] [RESOURCE]",
 		Short: "Show who holds what",
-		Long: `Shows the holds that block others. LEFT is the time until a hold ends unless its
-holder renews it. With a RESOURCE the exit status is 0 if it is held and 1 if it
-is free.
+		Long: `Shows the holds that block other clients. LEFT is the time until a hold ends
+unless its holder renews it. With a RESOURCE the exit status is 0 if it is held
+and 1 if it is free.
 
 With --watch it looks again and again, until it is interrupted: on a terminal
-it draws the table anew, elsewhere it prints it again when it has changed.`,
+it redraws the table, elsewhere it prints the table again when it has changed.`,
 		Example: `  holdfast status
   holdfast status backup >/dev/null && echo "still running"
   holdfast status --owner ada --created-before 12h

@@ -19,12 +19,12 @@ func newStores() *cobra.Command {
 		Long: `Lists the kinds of store, what they promise and how their URLs are written.
 --store and HOLDFAST_STORE take such a URL, or
 
-  local      a SQLite file of this user's on this host
+  local      a SQLite file of this user on this host
   env:NAME   the URL is in the variable NAME
   file:PATH  the URL is the one line of the file
 
-Others on the machine can see a password on the command line, but not one in a
-variable or a file of yours.`,
+Other users of the machine can see a password on the command line, but not one
+in a variable or a file of yours.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {

@@ -14,9 +14,9 @@ func newSweep() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep [flags]",
 		Short: "Remove expired holds and the records of resources idle for a day",
-		Long: `Removes expired holds and the records of resources that nobody has locked for a
-day. It is housekeeping: what is expired blocks nobody, swept or not. It never
-touches a live hold, and may run at any time, beside anything.`,
+		Long: `Removes expired holds and the records of resources that were not locked for a
+day. It is housekeeping: an expired hold blocks no client, swept or not. sweep
+never touches a live hold, and may run at any time, beside any other command.`,
 		Args:                  noArgs,
 		DisableFlagsInUseLine: true,
 	}

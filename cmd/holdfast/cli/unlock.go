@@ -15,20 +15,19 @@ import (
 func newUnlock() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unlock [flags] [LOCK-ID | --force RESOURCE]",
-		Short: "Release locks by their lock ID, or somebody's by force",
-		Long: `Releases all that the lock ID holds and shows what that was. Without a LOCK-ID
-it takes $HOLDFAST_LOCK_ID. If there is nothing to release that is no error: it
-is as it should be.
+		Short: "Release locks by lock ID, or those of a resource by force",
+		Long: `Releases all locks of the lock ID and shows them. Without a LOCK-ID it takes
+$HOLDFAST_LOCK_ID. It is no error if there is nothing to release.
 
-With --force it takes the RESOURCE away from whoever holds it: for a holder that
-cannot be ended otherwise. It shows who is cut off and asks first; where nobody
-can be asked it needs --yes. Only what was shown is released. The holder learns
-it with its next renewal, which may be after somebody else got the lock: what it
-does until then is not protected. holdfast run ends its command then. The exit
-status is
+With --force it releases the holds of the RESOURCE, for holders that cannot be
+ended otherwise. It shows the holds and asks first; without a terminal it needs
+--yes. It releases only the holds that it has shown. A holder detects this at
+its next renewal, perhaps after another client has acquired the lock: the work
+of the holder until then is not protected. holdfast run then ends its command.
+The exit status is
 
-  0   it is released, or was not held
-  1   you said no; nothing was released
+  0   the locks are released, or there were none
+  1   you answered no; nothing was released
   64  the command line is wrong; nothing was done
   69  the store cannot be used`,
 		Example: `  id=$(holdfast lock --ttl 5m deploy)
@@ -43,7 +42,7 @@ status is
 	flags.SortFlags = false
 	store := storeFlag(cmd)
 	asJSON := flags.Bool("json", false, "print what was released as one JSON array, [] if that is nothing")
-	force := flags.Bool("force", false, "release the RESOURCE, whoever holds it")
+	force := flags.Bool("force", false, "release the RESOURCE, even if others hold it")
 	hold := flags.String("hold", "", "with --force: only the hold with this `HOLD-ID`")
 	flags.BoolVarP(&f.sure, "yes", "y", false, "with --force: do not ask")
 
@@ -60,7 +59,7 @@ status is
 				return err
 			}
 			if len(args) == 0 && env.IsAround(id) {
-				return exit.Usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to mean it all the same", env.LockIDVariable)
+				return exit.Usagef("%s is that of the run around this command, which releases its lock itself; name the lock ID to release it anyway", env.LockIDVariable)
 			}
 			where, err := store()
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// The first and the longest pause before a store that gave no answer is asked again.
+// The first and the longest pause after a request without an answer.
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 5 * time.Second
@@ -28,11 +28,11 @@ type acquirer struct {
 
 	mu     sync.Mutex // guards what follows: the Trace is called by another goroutine
 	silent error      // why the last request had no answer; nil: it had one
-	told   bool       // the user was told that the store gives no answer
+	told   bool       // a message said that the store gives no answer
 }
 
 // acquire asks the store for the lock. While the store gives no answer it retries
-// until ctx ends, unless the request is to be tried once.
+// until ctx ends, unless the request is for one try.
 func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, error) {
 	a := &acquirer{Request: r}
 	if !r.quiet && !r.once() {
@@ -110,7 +110,7 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 	return &opts
 }
 
-// noAnswer notes why the store gave no answer, and tells the user the first time.
+// noAnswer notes why the store gave no answer, and prints that the first time.
 func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // the end of the wait is the reason

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// describe says who holds the resource.
+// describe returns the holders of the resource as text.
 func describe(e *holdfast.HeldError) string {
 	text := fmt.Sprintf("%q is held", e.Resource)
 	if len(e.Holders) == 0 {
@@ -19,20 +19,20 @@ func describe(e *holdfast.HeldError) string {
 	return text + more(len(e.Holders)-1) + otherLimit(e)
 }
 
-// otherLimit says so if the holders have another limit than the request.
+// otherLimit returns a text if the holders have another limit than the request.
 func otherLimit(e *holdfast.HeldError) string {
 	if !e.LimitDiffers {
 		return ""
 	}
 	for _, s := range e.Holders {
 		if s.Mode == holdfast.Shared && s.Limit != holdfast.LimitUnknown {
-			return fmt.Sprintf(", with --limit %d: all who share it must give the same limit", s.Limit)
+			return fmt.Sprintf(", with --limit %d: all programs that share it must give the same limit", s.Limit)
 		}
 	}
-	return ", with another --limit: all who share it must give the same limit"
+	return ", with another --limit: all programs that share it must give the same limit"
 }
 
-// holder says whose a hold is.
+// holder names the holder of a hold.
 func holder(s holdfast.Status) string {
 	switch {
 	case s.Owner != "" && s.Host != "":
@@ -43,7 +43,7 @@ func holder(s holdfast.Status) string {
 	return "lock ID " + s.LockID
 }
 
-// more says how many other holders there are.
+// more returns how many other holders there are.
 func more(n int) string {
 	if n == 0 {
 		return ""

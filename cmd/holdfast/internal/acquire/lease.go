@@ -16,14 +16,14 @@ type Lease struct {
 	Hold   *holdfast.Hold
 }
 
-// Release releases the lock. After an error the store may not know of it.
+// Release releases the lock. After an error it may still be held.
 func (l Lease) Release() error {
 	err := l.Hold.Unlock(context.Background())
 	_ = l.Client.Close() // nothing is held any more
 	return err
 }
 
-// once reports whether to try once and not to wait.
+// once reports whether the request is for one try, without a wait.
 func (r *Request) once() bool { return !r.forever && r.wait == 0 }
 
 // Await acquires the lock with a client of those options. It gives up when the wait

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Request says what to lock, in which store, and how long to wait for it.
+// Request has the resource, the store, and how long to wait.
 type Request struct {
 	Store        location.Location
 	Resource     string
@@ -39,21 +39,21 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 	flags.DurationVar(&r.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
 	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
-	flags.DurationVar(&r.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store that wakes\n"+
-		"nobody (default 500ms)")
-	shared := flags.Bool("shared", false, "share the resource with others who share it")
+	flags.DurationVar(&r.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store without\n"+
+		"wake-ups (default 500ms)")
+	shared := flags.Bool("shared", false, "lock in shared mode, beside other shared locks")
 	flags.IntVar(&r.Options.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
-	flags.StringVar(&r.Options.Owner, "owner", "", "the `name` to be shown as the holder's (default the user's)")
-	flags.StringVar(&r.Options.Comment, "comment", "", "a `text` to be shown to those who look or wait")
+	flags.StringVar(&r.Options.Owner, "owner", "", "the `name` of the holder that others see (default the user's)")
+	flags.StringVar(&r.Options.Comment, "comment", "", "a `text` that status and waiters show")
 	flags.DurationVar(&r.Options.TakeoverDelay, "takeover-delay", 0,
-		"how long, as a `duration`, nobody else gets the lock after its holder fell\n"+
-			"silent and its time ran out (default none)")
+		"how long, as a `duration`, the resource stays locked after the lock has\n"+
+			"expired without a release (default none)")
 	r.ConflictExit = exit.NotAcquired
 	flags.VarP((*exit.Status)(&r.ConflictExit), "conflict-exit", "E",
 		"the exit `status` if the lock was not acquired in time")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
-	flags.BoolVar(&r.quiet, "quiet", false, "do not say how far a lock in the local store reaches, nor, on a\n"+
-		"terminal, who is waited for")
+	flags.BoolVar(&r.quiet, "quiet", false, "do not print how far a lock in the local store reaches, nor, on a\n"+
+		"terminal, the holder while waiting")
 
 	return func() error {
 		if *shared {
@@ -91,7 +91,7 @@ func (r *Request) SetResource(resource string) error {
 	return nil
 }
 
-// acquired says that the lock was acquired, with --verbose.
+// acquired prints that the lock was acquired, with --verbose.
 func (r *Request) acquired(hold *holdfast.Hold, after time.Duration) {
 	if !r.verbose {
 		return
@@ -106,7 +106,7 @@ func (r *Request) acquired(hold *holdfast.Hold, after time.Duration) {
 	output.Say("acquired %q after %v, token %d", r.Resource, after.Round(unit), hold.Token())
 }
 
-// SayReach says that the lock is local if no store was named.
+// SayReach prints that the lock is local if no store was named.
 func (r *Request) SayReach() {
 	if !r.Store.Unasked || r.quiet {
 		return

@@ -17,10 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// waitLine is the line on a terminal that says who holds the lock. It is redrawn
+// waitLine is the line on a terminal that names the holder of the lock. It is redrawn
 // every second and when there is news. Nil stands for no terminal: its methods do
-// nothing. They may be called concurrently: a Trace hears of an attempt in another
-// goroutine than the one that waits, and maybe later.
+// nothing. They may be called concurrently: a Trace is called in another goroutine
+// than the one that waits, and perhaps later.
 type waitLine struct {
 	terminal *os.File
 	last     atomic.Pointer[refusal] // nil: nothing to show
@@ -35,7 +35,7 @@ type waitLine struct {
 	drawn   bool
 }
 
-// refusal is what a store said to an acquire, and when.
+// refusal is a store's refusal of an acquire, with its time.
 type refusal struct {
 	*holdfast.HeldError
 	at time.Time
@@ -49,8 +49,8 @@ func newWaitLine() *waitLine {
 	return &waitLine{terminal: os.Stderr, news: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// show has the line say who holds the lock. It does not wait for the terminal: a
-// stopped terminal must not stop the acquire.
+// show makes the line name the holder of the lock. It does not wait for the terminal:
+// a stopped terminal must not stop the acquire.
 func (w *waitLine) show(held *holdfast.HeldError) {
 	if w == nil {
 		return
@@ -151,8 +151,8 @@ func fit(text string, columns int) string {
 	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
 }
 
-// text says who holds the lock, since when, how much time is left and why. What
-// matters most comes first, for the end may be cut off.
+// text returns the holder of the lock, since when, how much time is left and why. The
+// most important comes first, because the end may be cut off.
 func (r *refusal) text(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "waiting for %q", r.Resource)
@@ -171,7 +171,7 @@ func (r *refusal) text(now time.Time) string {
 	return b.String()
 }
 
-// rest says how much time the hold has left.
+// rest returns how much time the hold has left.
 func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 	gone := now.Sub(r.at)
 	if h.Left != driver.Unknown && h.Left <= gone && h.TakeoverDelay > 0 && !h.Released &&

@@ -25,10 +25,9 @@ const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
 // Everywhere lists the flags that mean the same to all commands.
 var Everywhere = []string{"store"}
 
-// Variable returns the name of the variable that can give the command's flag, ""
-// if there is none. run and lock share their variables. Those of other commands
-// have the command's name in them: what is meant for run --owner must not filter
-// status.
+// Variable returns the name of the variable that can give the command's flag, "" if
+// there is none. run and lock share their variables. Those of other commands have the
+// command's name in them: a value for run --owner must not filter status.
 func Variable(cmd *cobra.Command, flag *pflag.Flag) string {
 	if flag.Name == "help" || flag.Hidden || cmd.Hidden {
 		return ""
@@ -125,8 +124,8 @@ func CheckRivals(cmd *cobra.Command) error {
 	return err
 }
 
-// Blame adds to the text of a usage error the variables that gave its flags: a
-// user who typed no flag cannot find the mistake on the command line.
+// Blame adds the variables that gave the flags to the text of a usage error: a
+// mistake in a variable is not on the command line.
 func Blame(cmd *cobra.Command, text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return r != '-' && (r < 'a' || r > 'z')

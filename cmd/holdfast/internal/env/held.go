@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// HeldVariable tells the runs inside run's command what is locked already, so that
-// none waits for a lock that its own caller holds.
+// HeldVariable has the locks of this run and those around it, so that a run inside
+// run's command does not wait for a lock that its own caller holds.
 const HeldVariable = "HOLDFAST_HELD"
 
 // IsAround reports whether the lock ID is that of a run around this process. Only
@@ -18,7 +18,7 @@ func IsAround(lockID string) bool {
 	return slices.Contains(strings.Fields(os.Getenv(HeldVariable)), LockIDMark(lockID))
 }
 
-// LockIDMark returns what stands for the lock ID in HeldVariable.
+// LockIDMark returns the mark of the lock ID in HeldVariable.
 func LockIDMark(lockID string) string { return "i" + Hash(lockID) }
 
 // Hash returns a short hash of the text, in hex.
@@ -27,8 +27,8 @@ func Hash(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// LockIDVariable tells run's command the lock ID. Scripts keep one of their own
-// in it.
+// LockIDVariable has the lock ID for run's command. Scripts keep one of their own in
+// it.
 const LockIDVariable = "HOLDFAST_LOCK_ID"
 
 // Told lists the variables that run sets for its command. They describe the lock
@@ -36,6 +36,6 @@ const LockIDVariable = "HOLDFAST_LOCK_ID"
 var Told = []struct{ Name, Meaning string }{
 	{"HOLDFAST_RESOURCE", "the resource"},
 	{LockIDVariable, "the lock ID that holds it"},
-	{"HOLDFAST_TOKEN", "the fencing token; what is written to can refuse lower ones"},
-	{HeldVariable, "what this run and those around it have locked, so that none waits for itself"},
+	{"HOLDFAST_TOKEN", "the fencing token; receivers of writes can refuse lower ones"},
+	{HeldVariable, "the locks of this run and those around it, so that none waits for itself"},
 }

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// The exit statuses that are holdfast's own. All others of run are the
-// command's. 64, 69 and 75 mean what sysexits.h says of them; 126 and 127 are
-// what shells, env and timeout exit with.
+// The exit statuses that are holdfast's own. All others of run are the command's. 64,
+// 69 and 75 are those of sysexits.h; 126 and 127 those of shells, env and timeout.
 const (
 	Failed        = 1   // something else, such as that the output cannot be written
 	Usage         = 64  // nothing was sent to any store
@@ -23,8 +22,8 @@ const (
 	Signaled      = 128 // plus the number of the signal
 )
 
-// Error ends the program with a status. Its text, unless it is empty, goes to
-// stderr as the one line that says what happened and what to do.
+// Error ends the program with a status. Its text, unless it is empty, is the one line
+// on stderr that says what happened and what to do.
 type Error struct {
 	Status int
 	Text   string

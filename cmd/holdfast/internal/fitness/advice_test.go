@@ -39,14 +39,14 @@ func TestPromises(t *testing.T) {
 		result Verdict
 		says   string
 	}{
-		"network":      {func(*driver.Traits) {}, "reach", Note, "on whatever machine"},
+		"network":      {func(*driver.Traits) {}, "reach", Note, "on all machines"},
 		"host":         {func(t *driver.Traits) { t.Reach = driver.Host }, "reach", Note, "this host only"},
 		"process":      {func(t *driver.Traits) { t.Reach = driver.Process }, "reach", Warn, "one process"},
 		"clock":        {func(*driver.Traits) {}, "clock", Note, "the store's clock"},
 		"no clock":     {func(t *driver.Traits) { t.ServerClock = false }, "clock", Warn, "in step"},
-		"silent":       {func(t *driver.Traits) { t.Notifies = false }, "notifies", Note, "again and again"},
+		"silent":       {func(t *driver.Traits) { t.Notifies = false }, "notifies", Note, "poll"},
 		"durable":      {func(*driver.Traits) {}, "durable", Note, "outlive"},
-		"not durable":  {func(t *driver.Traits) { t.Durable = false }, "durable", Warn, "may forget"},
+		"not durable":  {func(t *driver.Traits) { t.Durable = false }, "durable", Warn, "may lose"},
 		"shared":       {func(*driver.Traits) {}, "shared", Note, "--limit"},
 		"not shared":   {func(t *driver.Traits) { t.Shared = false }, "shared", Note, "exclusive locks only"},
 		"strict":       {func(*driver.Traits) {}, "fencing", Note, "always rise"},

@@ -26,8 +26,8 @@ type check struct {
 }
 
 // Check checks the store that open makes Clients of. It takes a few seconds, longer
-// with a slow store. It touches nothing that others have locked, and leaves only the
-// record of an idle resource, which a Sweep removes.
+// with a slow store. It uses a resource of its own, and leaves only that idle record,
+// which a Sweep removes.
 func Check(ctx context.Context, open measure.Open) Report {
 	c := &check{open: open, resource: "holdfast check " + driver.NewHoldID().String()}
 	c.run(ctx)
@@ -125,9 +125,9 @@ func (c *check) rights(ctx context.Context) bool {
 	case err == nil:
 		return c.say("refuse", Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
 	case !errors.Is(err, holdfast.ErrHeld):
-		return c.failed("refuse", "who asks for a held lock gets no answer", err)
+		return c.failed("refuse", "a request for a held lock gets no answer", err)
 	}
-	c.say("refuse", OK, "a second client is refused: others see what is held")
+	c.say("refuse", OK, "a second client is refused: other clients see the hold")
 
 	fine := true
 	if err := c.renew(ctx, hold); err != nil {
@@ -140,7 +140,7 @@ func (c *check) rights(ctx context.Context) bool {
 	if err != nil {
 		fine = c.failed("list", "holds cannot be listed", err)
 	} else if _, found := find(holds, hold); !found {
-		fine = c.say("list", Fail, "what is held is not listed: status cannot be relied on")
+		fine = c.say("list", Fail, "the lock is not listed: status is not reliable")
 	} else {
 		c.say("list", OK, "the lock is listed, and %d more: all records may be read", len(holds)-1)
 	}
@@ -159,7 +159,7 @@ func (c *check) again(ctx context.Context) bool {
 	hold, err := c.acquire(ctx, c.other)
 	after := time.Now()
 	if err != nil {
-		return c.failed("tokens", "what was released cannot be acquired again", err)
+		return c.failed("tokens", "the released lock cannot be acquired again", err)
 	}
 	fine := true
 	switch token := hold.Token(); {
@@ -168,7 +168,7 @@ func (c *check) again(ctx context.Context) bool {
 	case token > c.token:
 		c.say("tokens", OK, "they rise: %d, then %d", c.token, token)
 	default:
-		fine = c.say("tokens", Fail, "they do not rise: %d, then %d. Do not use them to fence anything off", c.token, token)
+		fine = c.say("tokens", Fail, "they do not rise: %d, then %d. Do not use them for fencing", c.token, token)
 	}
 	holds, err := c.list(ctx, holdfast.Filter{Resource: c.resource})
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *check) cleanUp(ctx context.Context) bool {
 	case err != nil:
 		return c.failed("clean-up", "holds cannot be listed", err)
 	case len(holds) > 0:
-		return c.say("clean-up", Fail, "what was released is still listed: %d holds of %q", len(holds), c.resource)
+		return c.say("clean-up", Fail, "released holds are still listed: %d of %q", len(holds), c.resource)
 	}
 	return c.say("clean-up", OK, "nothing of this check is held; sweep removes its idle record in a day")
 }

@@ -306,7 +306,7 @@ func TestClocks(t *testing.T) {
 	})
 	t.Run("not told", func(t *testing.T) {
 		s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
-		mustFind(t, Check(t.Context(), opens(s)), "offset", Note, "does not tell")
+		mustFind(t, Check(t.Context(), opens(s)), "offset", Note, "does not return it")
 	})
 }
 
@@ -363,7 +363,7 @@ func TestWakeUps(t *testing.T) {
 			s := other{FaultStore: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
 			r := Check(t.Context(), opens(s))
 			mustFind(t, r, "wake-ups", Note, "there are none")
-			mustFind(t, r, "notifies", Note, "again and again")
+			mustFind(t, r, "notifies", Note, "poll")
 		})
 	})
 	t.Run("never granted", func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestWakeUps(t *testing.T) {
 			s := other{FaultStore: faulty(t, sound)}
 			s.swallow = func() bool { return s.Calls(drivertest.Release) >= pairs+2 }
 			r := Check(t.Context(), opens(s))
-			mustFind(t, r, "wake-ups", Fail, "is not granted within ")
+			mustFind(t, r, "wake-ups", Fail, "did not get a released lock within ")
 		})
 	})
 }

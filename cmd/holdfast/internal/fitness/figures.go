@@ -11,7 +11,7 @@ import (
 
 const (
 	// pairs is how many pairs of acquire and release are measured, or as many as fit
-	// into measureTime, but at least minPairs. The same goes for hand-overs.
+	// into measureTime, but at least minPairs. The same is true for hand-overs.
 	pairs, minPairs = 20, 3
 	handOvers       = 5
 	measureTime     = 2 * time.Second
@@ -39,7 +39,7 @@ func offset(store, before, after time.Time) Offset {
 // granted.
 func (c *check) clock(created, before, after time.Time) {
 	if !c.Traits.ServerClock || created.IsZero() {
-		c.say("offset", Note, "the store has no clock, or does not tell")
+		c.say("offset", Note, "the store has no clock, or does not return it")
 		return
 	}
 	o := offset(created, before, after)
@@ -93,7 +93,7 @@ func (c *check) roundTrips(ctx context.Context) bool {
 	c.say("round-trip", OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
 		median(pair), median(renewal), measure.Round(pair.Max()), measure.Round(renewal.Max()), pair.Count())
 	if c.TTL > holdfast.DefaultTTL {
-		return c.say("ttl", Warn, "the store is slow: give --ttl %v or more, for the default of %v is too short", c.TTL, holdfast.DefaultTTL)
+		return c.say("ttl", Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.TTL, holdfast.DefaultTTL)
 	}
 	return c.say("ttl", OK, "the shortest --ttl that makes sense is %v", c.TTL)
 }
@@ -113,15 +113,15 @@ func (c *check) wakeUps(ctx context.Context) bool {
 		return c.failed("wake-ups", "a lock cannot be handed over", err)
 	}
 	if err != nil {
-		return c.say("wake-ups", Fail, "who waits is not granted within %v what was released", measure.Round(limit))
+		return c.say("wake-ups", Fail, "a waiter did not get a released lock within %v", measure.Round(limit))
 	}
 	c.HandOver = took
 	handedOver := median(took)
 	switch {
 	case !c.Traits.Notifies:
-		return c.say("wake-ups", Note, "there are none; who waits has a released lock after %v", handedOver)
+		return c.say("wake-ups", Note, "there are none; a waiter gets a released lock after %v", handedOver)
 	case took.Quantile(0.5)-c.Pair.Max() >= unaided: // unless the store is just slow
-		return c.say("wake-ups", Warn, "none came: who waits found out for itself, after %v, that the lock was released", handedOver)
+		return c.say("wake-ups", Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
 	}
-	return c.say("wake-ups", OK, "who waits has a released lock after %v", handedOver)
+	return c.say("wake-ups", OK, "a waiter gets a released lock after %v", handedOver)
 }

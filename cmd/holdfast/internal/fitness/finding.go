@@ -1,5 +1,5 @@
-// Package fitness checks whether a store is fit to lock on. It tries every operation
-// on a resource of its own, and measures what users have to know.
+// Package fitness checks whether a store is fit for locks. It tries every operation
+// on a resource of its own, and takes the measurements that users need.
 package fitness
 
 import (
@@ -25,7 +25,7 @@ type Finding struct {
 	// Check is a word that scripts may look for.
 	Check  string
 	Result Verdict
-	// Text says what was found and what to do about it.
+	// Text is what was found and what to do about it.
 	Text string
 	// Err is the store's error, if there was one.
 	Err error
@@ -36,8 +36,8 @@ type Report struct {
 	Findings []Finding
 	// Traits are what the store promises; without a name if it was not opened.
 	Traits holdfast.Traits
-	// Pair is an acquire and a release, Renewal a renewal and HandOver the time
-	// from a release to the grant to the one who waits. Nil: not measured.
+	// Pair is an acquire and a release, Renewal a renewal and HandOver the time from
+	// a release to the grant to the waiter. Nil: not measured.
 	Pair, Renewal, HandOver *measure.Samples
 	// Clock is nil if it could not be read.
 	Clock *Offset
@@ -55,7 +55,7 @@ func (r Report) Failed() *Finding {
 	return nil
 }
 
-// minSensibleTTL is for the holder: a process may have to wait that long for a
+// minSensibleTTL is for the holder, whose process may have to wait that long for a
 // processor.
 const minSensibleTTL = time.Second
 

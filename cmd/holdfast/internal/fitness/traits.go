@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// promises says what a store's traits mean for its users.
+// promises returns what a store's traits mean for its users.
 func promises(t holdfast.Traits) []Finding {
 	var fs []Finding
 	say := func(check string, result Verdict, text string) {
@@ -13,11 +13,11 @@ func promises(t holdfast.Traits) []Finding {
 	}
 	switch t.Reach {
 	case driver.Network:
-		say("reach", Note, "excludes everybody who uses this store, on whatever machine")
+		say("reach", Note, "excludes all clients of this store, on all machines")
 	case driver.Host:
 		say("reach", Note, "excludes the processes of this host only; for jobs on several machines, name a store that they share")
 	default:
-		say("reach", Warn, "excludes nobody outside of one process")
+		say("reach", Warn, "excludes only clients in one process")
 	}
 	if t.ServerClock {
 		say("clock", Note, "the store's clock decides alone when a lock ends; no machine's wall clock does")
@@ -25,12 +25,12 @@ func promises(t holdfast.Traits) []Finding {
 		say("clock", Warn, "each client's clock decides when a lock ends; keep those of all machines in step, and TTLs long against their differences")
 	}
 	if !t.Notifies {
-		say("notifies", Note, "waiters ask again and again, at least every second, instead of being told of a release")
+		say("notifies", Note, "waiters poll, at least once a second")
 	}
 	if t.Durable {
 		say("durable", Note, "locks and tokens outlive a restart of the store")
 	} else {
-		say("durable", Warn, "a restart of the store may forget locks, and their resources can be granted anew while the holders still work")
+		say("durable", Warn, "a restart of the store may lose locks, and their resources can be granted again while the holders still work")
 	}
 	switch t.Failover {
 	case driver.FailoverKeeps:
@@ -45,11 +45,11 @@ func promises(t holdfast.Traits) []Finding {
 	}
 	switch t.Fencing {
 	case driver.FencingStrict:
-		say("fencing", Note, "tokens always rise: what is written to under a lock can refuse a holder who comes too late, by $HOLDFAST_TOKEN")
+		say("fencing", Note, "tokens always rise: the receiver of a write can refuse a late holder by $HOLDFAST_TOKEN")
 	case driver.FencingClock:
 		say("fencing", Note, "tokens rise by the store's clock: two locks within one tick of it may have the same, and a clock that is set back repeats some")
 	default:
-		say("fencing", Warn, "there are no tokens: what is written to under a lock cannot refuse a holder who comes too late")
+		say("fencing", Warn, "there are no tokens: the receiver of a write cannot refuse a late holder")
 	}
 	return fs
 }

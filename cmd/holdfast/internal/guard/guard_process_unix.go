@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// serve returns when the guard has no more to do.
+// serve returns when the guard's work is done.
 func serve() {
 	// The kernel kills the command when the thread that started it ends. That has to
 	// be this thread, which stays.
@@ -49,9 +49,9 @@ func serve() {
 }
 
 // catchSignals makes signals have no effect on the guard, which ends after its
-// command. It catches them, so that they have their defaults in the command. HUP
-// and INT that are ignored already stay ignored, in the command too; of other
-// signals the runtime of Go forgets that.
+// command. It catches them, so that they have their defaults in the command. HUP and
+// INT that are ignored already stay ignored, in the command too; for other signals
+// the runtime of Go does not keep that.
 func catchSignals() {
 	unheard := make(chan os.Signal, 1) // nobody receives, so signals are dropped
 	for n := syscall.Signal(1); n < 32; n++ {
@@ -159,9 +159,10 @@ func (p *process) act() time.Duration {
 		wait = max(at-now, 0)
 	}
 	if p.killed || p.ended != nil {
-		// Nothing tells when the last descendant has ended, so look again until then,
-		// and kill what was just being started. The pause grows, for a process that
-		// waits for a disk cannot be killed yet and must not cost a core.
+		// There is no event for the end of the last descendant, so look again until
+		// then, and kill processes that were just being started. The pause grows,
+		// because a process that waits for a disk cannot be killed yet, and looking
+		// must not use a whole core.
 		p.pause = min(max(2*p.pause, time.Millisecond), 100*time.Millisecond)
 		wait = min(wait, p.pause)
 		if p.killed {
@@ -220,7 +221,7 @@ func (p *process) note(s state) {
 
 func (p *process) report(r report) {
 	if !p.orphaned {
-		_ = p.reports.Encode(r) // fails only if the program is gone, which orders tell, too
+		_ = p.reports.Encode(r) // fails only if the program is gone, which also closes orders
 	}
 }
 

@@ -29,8 +29,8 @@ type Guard struct {
 	lenient  bool
 }
 
-// Start starts a guard. Call it before a lock is acquired: if it fails, nothing has
-// been promised to anybody. The guard ends with this process, or when it is closed.
+// Start starts a guard. Call it before a lock is acquired: if it fails, no lock is
+// held yet. The guard ends with this process, or when it is closed.
 func Start() (*Guard, error) {
 	path, err := program()
 	if err != nil {
@@ -90,8 +90,8 @@ func childless() bool {
 	return errors.Is(err, syscall.ECHILD)
 }
 
-// keepAwake continues the guard whenever somebody stops it, for the command would
-// run on. It returns when the guard has ended.
+// keepAwake continues the guard whenever it is stopped, because the command would run
+// on. It returns when the guard has ended.
 func (g *Guard) keepAwake() {
 	for {
 		var status syscall.WaitStatus
@@ -166,8 +166,8 @@ func (g *Guard) order(o order) {
 	_ = g.orders.Encode(o)
 }
 
-// watch turns reports into events until the command has ended. It does the guard's
-// work if the guard does not, or is gone.
+// watch turns reports into events until the command has ended. It replaces the guard
+// if that does not act, or is gone.
 func (g *Guard) watch() {
 	look := time.NewTicker(time.Second / 4)
 	defer look.Stop()

@@ -26,8 +26,8 @@ type Guard struct {
 	once   sync.Once
 }
 
-// Start puts this program into a job object. Call it before a lock is acquired: if
-// it fails, nothing has been promised to anybody.
+// Start puts this program into a job object. Call it before a lock is acquired: if it
+// fails, no lock is held yet.
 func Start() (*Guard, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {

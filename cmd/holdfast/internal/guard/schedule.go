@@ -2,8 +2,8 @@ package guard
 
 import "time"
 
-// schedule decides when a command is asked to end and when it is killed. The caller
-// has the clock.
+// schedule decides when a command gets TERM and when it is killed. The caller reads
+// the clock.
 type schedule struct {
 	killAfter time.Duration
 	deadline  time.Duration
@@ -38,7 +38,7 @@ func (s *schedule) end(now time.Duration) bool {
 	return true
 }
 
-// next says what is to be done now and when to look again.
+// next returns what is to be done now and when to look again.
 func (s *schedule) next(now time.Duration) (do action, at time.Duration) {
 	switch {
 	case s.asked && now >= s.killAt:

@@ -100,7 +100,7 @@ func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 		}
 	}
 	if err := l.Hold.UnlockAfter(ctx, max(time.Until(until), 0)); err != nil {
-		output.Say("%q has ended, but that its lock of %q is to end could not be told: %s. It ends by itself", j.Command[0], j.Resource, output.Reason(err))
+		output.Say("%q has ended, but the end of its lock of %q could not be set: %s. It ends by itself", j.Command[0], j.Resource, output.Reason(err))
 		return
 	}
 	output.Say("%q stays locked until %s", j.Resource, until.Format("15:04:05"))

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
-// notNested refuses to run inside a run that holds the same resource: the inner
-// one would wait for ever. A shared lock within a shared one is fine, unless one of
-// the two has a limit.
+// notNested refuses to run inside a run that holds the same resource: the inner one
+// would wait forever. A shared lock within a shared one is fine, unless one of the
+// two has a limit.
 func (j *Job) notNested(held string) error {
 	exclusive, shared := j.marks()
 	outer := strings.Fields(held)
@@ -32,9 +32,9 @@ func (j *Job) held(outer, lockID string) string {
 	return strings.TrimSpace(outer + " " + mark + " " + env.LockIDMark(lockID))
 }
 
-// marks returns what stands in env.HeldVariable for the resource of this store:
-// locked so that no other lock of it is granted, or shared without a limit. A hash
-// keeps it short and without spaces.
+// marks returns the marks in env.HeldVariable for the resource of this store: for a
+// lock that excludes all others, and for a shared one without a limit. A hash keeps
+// it short and without spaces.
 func (j *Job) marks() (exclusive, shared string) {
 	store := j.Store.Name()
 	if j.Store.File != "" {

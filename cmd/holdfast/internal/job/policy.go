@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
-// Policy says what run does when the lock is lost, and how long it keeps a lock at
+// Policy has what run does when the lock is lost, and how long it keeps a lock at
 // least.
 type Policy struct {
 	killAfter time.Duration
@@ -23,7 +23,7 @@ type Policy struct {
 func (p *Policy) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
-		"TERM that long before its lock could be another's (default a sixth of the TTL, at most 5s)")
+		"TERM that long before another client could get its lock (default a sixth of the TTL, at most 5s)")
 	p.lostExit = exit.Lost
 	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost")
 	flags.Func("on-loss", "when the lock is lost, `kill` the command, or warn and let it run on (default kill)", func(text string) error {
@@ -35,7 +35,7 @@ func (p *Policy) Flags(cmd *cobra.Command) {
 		return errors.New("it is kill or warn")
 	})
 	flags.DurationVar(&p.atLeast, "at-least", 0, "keep the resource locked for that `duration` from the grant, even if the command\n"+
-		"ends earlier; it is not waited for")
+		"ends earlier; run does not wait for it")
 }
 
 // Check sets the defaults for a lock with that TTL, and refuses what is impossible.
@@ -48,7 +48,7 @@ func (p *Policy) Check(ttl time.Duration) error {
 	case p.killAfter < 0:
 		return exit.Usagef("--kill-after %v is negative", p.killAfter)
 	case 3*(p.killAfter+margin) >= 2*ttl:
-		// Renewal begins at a third of the TTL: no time would be left for it.
+		// Renewal begins at a third of the TTL, and needs the time after that.
 		return exit.Usagef("--kill-after %v leaves no time to renew a lock with a --ttl of %v: it must be below %v",
 			p.killAfter, ttl, 2*ttl/3-margin)
 	case p.atLeast < 0 || p.atLeast > holdfast.MaxTTL:

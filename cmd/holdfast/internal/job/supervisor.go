@@ -13,9 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// supervisor does what is to be done while the command runs: it forwards signals,
-// shares the terminal as a shell does, and has the guard end the command when the
-// lock is lost.
+// supervisor works while the command runs: it forwards signals, shares the terminal
+// as a shell does, and makes the guard end the command when the lock is lost.
 //
 // The command has a process group of its own, so that all of it can be ended. To
 // the shell it is part of run's group. While run is in the foreground, one of the
@@ -32,19 +31,19 @@ type supervisor struct {
 	unnotice  func()           // ends the notices
 	front     bool             // the command gets the terminal when run is in the foreground
 	stopped   bool             // the command is stopped
-	told      bool             // the command was told to end since it was last seen stopped
+	told      bool             // a signal to end was sent to the command since it was last seen stopped
 	following syscall.Signal   // what stops run when the command has stopped; 0: nothing
 	late      <-chan time.Time // when it fires, run has stopped or never will
 	checking  chan bool        // whether the lock is still held; nil: the store is not being asked
 	forwarded bool             // the command was sent an interrupt that did not come from the terminal
-	hungUp    bool             // the command was told that the terminal is gone
-	hinted    bool             // the command was told that nobody can bring it to the foreground
+	hungUp    bool             // the command got HUP because the terminal is gone
+	hinted    bool             // the command got HUP because nobody can bring it to the foreground
 	lost      bool             // by a forced release, or the guard had to end the command
 }
 
 // start starts the command, in the foreground if run is there.
 func (s *supervisor) start() error {
-	s.notices, s.unnotice = process.Notices() // from here on, for the command may rely on them from its start
+	s.notices, s.unnotice = process.Notices() // from here on, because the command may rely on them from its start
 	now := guard.Now()                        // read first, so that time that passes shortens the lease
 	s.front = s.tty.Foreground() && s.tty.Alone()
 	err := s.guard.Run(guard.Command{
@@ -107,7 +106,7 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 }
 
 // forward sends the command a signal that this process received. Signals that the
-// terminal sends to the command's group do not come here. HUP is the exception:
+// terminal sends to the command's group do not arrive here. HUP is the exception:
 // when a terminal hangs up, the kernel sends it to the foreground group once the
 // session's leader has ended, and the shell sends it to all its jobs. The command
 // gets it once.
@@ -142,12 +141,12 @@ func (s *supervisor) forwardAll() {
 	}
 }
 
-// lose ends the command if its lock was released by force. If the time ran out,
-// the guard ends the command, and knows whether it had ended before.
+// lose ends the command if its lock was released by force. If the time ran out, the
+// guard ends the command, unless that had ended before.
 func (s *supervisor) lose() {
 	why := s.lossOf(s.hold)
 	if s.lenient {
-		output.Say("the lock of %q was lost while %q runs: %v. It runs on, and another may run beside it", s.Resource, s.Command[0], why)
+		output.Say("the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it", s.Resource, s.Command[0], why)
 		return
 	}
 	if errors.Is(why, holdfast.ErrForced) {

@@ -40,11 +40,11 @@ func (s *supervisor) stop(sig os.Signal) {
 	}
 }
 
-// follow handles the stop of the command. If the command was in the foreground,
-// run and its group stop too, as Ctrl-Z is expected to do. If the command stopped
-// because it wants the terminal, it gets it if run is in the foreground, and else
-// waits until somebody brings run there. Otherwise the command keeps its lock until
-// it is continued.
+// follow handles the stop of the command. If the command was in the foreground, run
+// and its group stop too, as users of Ctrl-Z expect. If the command stopped because
+// it uses the terminal, it gets the terminal if run is in the foreground, and else
+// waits until run is brought there. Otherwise the command keeps its lock until it is
+// continued.
 func (s *supervisor) follow(sig syscall.Signal) {
 	wanted := terminal.IsWanted(sig)
 	s.front = s.front || wanted
@@ -89,10 +89,10 @@ func (s *supervisor) suspend(sig syscall.Signal, all bool) {
 	s.late = time.After(time.Second)
 }
 
-// hint handles a command that wants the terminal where nobody can bring it to the
-// foreground: it would stay stopped forever. It gets what the kernel sends to
-// stopped processes that nobody can continue, HUP and CONT, and if it stops again
-// the user gets a line.
+// hint handles a command that uses the terminal although nobody can bring it to the
+// foreground: it would stay stopped forever. It gets what the kernel sends to stopped
+// processes that nobody can continue, HUP and CONT, and if it stops again the user
+// gets a line.
 func (s *supervisor) hint() {
 	if s.hinted {
 		output.Say("%q is stopped because it wants to use the terminal from the background, and keeps its lock of %q; end it with kill %d",

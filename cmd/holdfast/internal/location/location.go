@@ -47,13 +47,13 @@ func Locate(named string) (Location, error) {
 	l := Location{URL: named}
 	u, err := driver.ParseURL(named)
 	switch {
-	case err != nil: // not shown, for it repeats the URL
-		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; holdfast stores shows how it is written")
+	case err != nil: // not shown, because it repeats the URL
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; holdfast stores shows how to write it")
 	case lateAt(named):
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
-		return Location{}, exit.Errorf(exit.Store, "the store is no URL%s; holdfast stores shows how one is written", sqliteHint(named))
+		return Location{}, exit.Errorf(exit.Store, "the store is not a URL%s; holdfast stores shows how to write one", sqliteHint(named))
 	case reachOf(u.Scheme) == driver.Process:
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
@@ -67,8 +67,8 @@ func Locate(named string) (Location, error) {
 	return l, nil
 }
 
-// sqliteHint says how to write the path of a file as a URL. It repeats nothing that
-// may contain a password.
+// sqliteHint returns how to write the path of a file as a URL. It repeats nothing
+// that may contain a password.
 func sqliteHint(path string) string {
 	switch {
 	case strings.ContainsAny(path, "@?#%") || strings.HasPrefix(path, "//"):
@@ -127,8 +127,8 @@ func (l Location) Name() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// hide removes the passwords from what a store said, although no store should
-// repeat one. Shorter ones cannot be told from other text.
+// hide removes the passwords from the text of a store's error, although no store
+// should repeat one. It leaves very short ones, which may be other text.
 func (l Location) hide(text string) string {
 	for _, p := range secret.Passwords(l.URL) {
 		if len(p) >= 4 {
@@ -147,9 +147,9 @@ func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
 	return client, nil
 }
 
-// Failure returns the exit for an operation that the store did not do.
+// Failure returns the exit for an operation that failed in the store.
 func (l Location) Failure(err error) error {
-	// Without what the client adds, which is what was asked of the store.
+	// Without the client's prefix, which names the operation.
 	text := l.hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
@@ -184,8 +184,8 @@ func (l Location) Client(ctx context.Context, opts *holdfast.Options) (*holdfast
 	return holdfast.Open(ctx, l.URL, opts)
 }
 
-// Lasting reports whether the error lasts until somebody fixes something, so that
-// a retry is pointless.
+// Lasting reports whether the error lasts until its cause is fixed, so that a retry
+// is pointless.
 func Lasting(err error) bool {
 	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrUnusable) ||
 		errors.Is(err, holdfast.ErrUnsupported) || errors.Is(err, holdfast.ErrDamaged) ||

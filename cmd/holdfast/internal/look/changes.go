@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mark is the part of a hold that is compared to tell whether something has changed.
-// That time passes, or that the hold was renewed, is no change.
+// mark is the part of a hold that is compared to detect changes. Passing time and
+// renewals are no changes.
 type mark struct {
 	driver.HoldRef
 	driver.Details
 	mode          holdfast.Mode
 	takeoverDelay time.Duration
 	released      bool
-	waited        bool // when the last waiter was seen is no change
+	waited        bool // the time of the last waiter is no change
 	end           string
 }
 

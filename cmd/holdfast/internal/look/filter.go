@@ -46,7 +46,7 @@ func (f *Filter) Flags(flags *pflag.FlagSet) {
 		positive(&f.Chosen.LeftBelow))
 	narrowing("ttl-at-least", "only the holds with at least a `duration` left, or without an end",
 		positive(&f.Chosen.LeftAtLeast))
-	flags.BoolVar(&f.Chosen.Expired, "expired", false, "also the holds that block nobody any more but were not swept yet")
+	flags.BoolVar(&f.Chosen.Expired, "expired", false, "also the expired holds that are not swept yet")
 }
 
 // Validate refuses a filter that no hold can match.
@@ -81,7 +81,7 @@ func positive(d *time.Duration) func(text string) error {
 	}
 }
 
-// instant is a time, given as such or as how long ago it was, or none.
+// instant is a time, given as a date or as an age, or none.
 type instant struct {
 	time time.Time
 	ago  *time.Duration

@@ -18,12 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
-// patient is how long one look at a store may take while somebody watches. Then
-// the user is told that there is no answer.
+// patient is how long one look at a store may take. Then the display says that there
+// is no answer.
 const patient = 30 * time.Second
 
-// Looker looks at a store again and again. It keeps its client for as long as that
-// gets answers. A Looker is for one goroutine.
+// Looker lists the holds of a store again and again. It keeps its client for as long
+// as that gets answers. A Looker is for one goroutine.
 type Looker struct {
 	Where  location.Location
 	client *holdfast.Client // nil until there is something to look at
@@ -91,7 +91,7 @@ type Sight struct {
 	Panic any // of the goroutine that looks, with its stack
 }
 
-// Rhythm says when to look.
+// Rhythm is the times at which to look.
 type Rhythm struct {
 	Interval time.Duration
 	// Sparing makes the intervals longer, up to half a minute, so that looking takes
@@ -155,7 +155,7 @@ func (l *Looker) look(ctx context.Context, f holdfast.Filter) Sight {
 	return s
 }
 
-// NoAnswer returns the line that tells somebody who watches of an error.
+// NoAnswer returns the line that shows an error.
 func NoAnswer(err error) string {
 	return "no answer, trying again: " + output.Reason(cmp.Or(errors.Unwrap(err), err))
 }

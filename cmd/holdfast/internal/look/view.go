@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// View is what status shows, and how.
+// View has the store, the filter and the format of status.
 type View struct {
 	Where  location.Location
 	Filter Filter
 	JSON   bool
 }
 
-// Show prints the holds once. Its error says with a resource that it is free.
+// Show prints the holds once. With a resource, it returns an error if that is free.
 func (v *View) Show(ctx context.Context) error {
 	l := Looker{Where: v.Where}
 	defer l.close()
@@ -41,7 +41,7 @@ func (v *View) Show(ctx context.Context) error {
 	case len(holds) > 0:
 		err = output.Table(os.Stdout, output.HoldRows(holds))
 	case f.Resource == "":
-		// Not on stdout, where a script looks for rows.
+		// Not on stdout, where scripts read rows.
 		_, err = fmt.Fprintln(os.Stderr, v.nothing())
 	}
 	if err == nil && f.Resource != "" && blocking == 0 {
@@ -50,7 +50,7 @@ func (v *View) Show(ctx context.Context) error {
 	return exit.Printed(err)
 }
 
-// nothing says that nothing is held, or that nothing matches.
+// nothing returns the text for an empty list: nothing is held, or nothing matches.
 func (v *View) nothing() string {
 	resource := v.Filter.Chosen.Resource
 	switch {

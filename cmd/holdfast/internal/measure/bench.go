@@ -17,7 +17,7 @@ type Bench struct {
 	For time.Duration
 	// Clients is how many Clients the Load has.
 	Clients int
-	// Contend has them lock the same resource instead of one each.
+	// Contend makes them lock the same resource instead of one each.
 	Contend bool
 }
 

@@ -1,5 +1,5 @@
-// Package process has the signals of this process: which it receives for a command,
-// and how it dies of one.
+// Package process handles the signals of this process: those that it receives for a
+// command, and its death by one.
 package process
 
 import (

@@ -21,9 +21,9 @@ var (
 	notices = []os.Signal{syscall.SIGWINCH, Continue}
 )
 
-// Die ends this process by the signal, without a core. A shell that waits for it
-// sees what it would have seen of the command, and ends a loop on an interrupt. Die
-// returns if the process cannot die of the signal, as the first one of a container.
+// Die ends this process by the signal, without a core. A shell that waits for it gets
+// the same status as from the command, and ends a loop on an interrupt. Die returns
+// if the process cannot die of the signal, as the first one of a container.
 func Die(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	signal.Reset(sig)

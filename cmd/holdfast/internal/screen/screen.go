@@ -15,7 +15,8 @@ var (
 	Marked   = tcell.StyleDefault.Reverse(true)
 )
 
-// Use calls use with the whole terminal, and restores the terminal however use ends.
+// Use calls use with the whole terminal, and restores the terminal afterwards, even
+// after a panic.
 func Use(use func(tcell.Screen) error) error {
 	s, err := newScreen()
 	if err == nil {
@@ -70,7 +71,7 @@ func Text(s tcell.Screen, x, y, width int, text string, style tcell.Style) {
 	}
 }
 
-// Command is what a key asks for on all screens.
+// Command is a command that a key gives on all screens.
 type Command int
 
 // The commands.
@@ -89,7 +90,8 @@ func Quits(s tcell.Screen, c Command) bool {
 	return c == QuitKey
 }
 
-// CommandOf returns what the event asks for, OtherKey if it is left to the screen.
+// CommandOf returns the command of the event, or OtherKey if the event is left to the
+// screen.
 func CommandOf(ev tcell.Event) Command {
 	switch ev := ev.(type) {
 	case *tcell.EventError: // the terminal is gone

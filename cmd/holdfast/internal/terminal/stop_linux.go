@@ -11,12 +11,13 @@ import (
 )
 
 // stopSelf stops this process, as the signal does by default. It returns when the
-// process was continued, or at once if the kernel knows that nobody could.
+// process was continued, or at once if no process could continue it.
 func stopSelf(sig syscall.Signal) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	process.Unhear(sig)
-	// The signal stops the process before Tgkill returns, for it is sent to this thread.
+	// The signal stops the process before Tgkill returns, because it is sent to this
+	// thread.
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
 }
 

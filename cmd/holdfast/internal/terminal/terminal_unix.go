@@ -152,7 +152,7 @@ func (t *Terminal) CanSuspend() bool {
 // origin returns the group of the closest ancestor that is in this process's session
 // but not in its group. It is 0 and found if that cannot be known.
 //
-// It is the same for all members of the group, for one shell starts them all.
+// It is the same for all members of the group, because one shell starts them all.
 func origin() (group int, found bool) {
 	session, err := unix.Getsid(0)
 	if err != nil {

@@ -117,10 +117,10 @@ func (b *board) selected() *holdfast.Status {
 // move moves the cursor by so many rows.
 func (b *board) move(by int) { b.cursor = max(0, min(b.cursor+by, len(b.rows)-1)) }
 
-// lookKey asks to look at the store now.
+// lookKey looks at the store now.
 const lookKey screen.Command = screen.SuspendKey + 1
 
-// handle does what the event asks for, and returns what is left to the caller.
+// handle handles the event, and returns the command that is left to the caller.
 func (b *board) handle(ev tcell.Event) screen.Command {
 	key, ok := ev.(*tcell.EventKey)
 	if !ok || !b.typing || key.Key() == tcell.KeyCtrlC {

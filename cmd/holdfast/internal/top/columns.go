@@ -33,7 +33,8 @@ type column struct {
 	width  int
 	varies bool
 	name   int // which of the varying columns
-	// rank says which columns are left out for want of room: the highest first.
+	// rank is the order in which columns are left out if there is too little room:
+	// the highest first.
 	rank int
 	// spare: it is left out if others have less than enough.
 	spare bool

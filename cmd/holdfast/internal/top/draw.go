@@ -46,7 +46,7 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 	s.Show()
 }
 
-// title says what is shown.
+// title describes what is shown.
 func (b *board) title() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "holdfast top  %s", output.Printable(b.where.Name()))
@@ -101,7 +101,7 @@ func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
 	}
 }
 
-// drawDetails draws all that is known of a hold, from line y on.
+// drawDetails draws all fields of a hold, from line y on.
 func (b *board) drawDetails(s tcell.Screen, y int, hold *holdfast.Status, now time.Time) {
 	width, _ := s.Size()
 	screen.Line(s, y, strings.Repeat("─", width), tcell.StyleDefault)
@@ -134,7 +134,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
 			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
-		"to take it away: " + unlock,
+		"to release it by force: " + unlock,
 		target,
 	}
 }
