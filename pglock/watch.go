@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,17 +65,23 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 type mark struct{ Resource string }
 
 // renewMarks marks what is watched, over the listener's own connection. Rows that
-// other transactions have locked get no mark now.
+// other transactions have locked get no mark now. It marks them in chunks: the rows of
+// one stay locked until its statement commits, and renewals wait for that.
 func (s *Store) renewMarks(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	marked, until := new(sync.Map), time.Now().Add(markFor/2)
 	s.marked.Store(marked)
-	marks, err := query[mark](ctx, conn, pgx.QueryExecModeExec, s.do.watch, []any{s.stream.Resources(), markFor.Microseconds(), false})
-	for _, m := range marks {
-		marked.Store(m.Resource, until)
+	for some := range slices.Chunk(s.stream.Resources(), chunk) {
+		marks, err := query[mark](ctx, conn, pgx.QueryExecModeExec, s.do.watch, []any{some, markFor.Microseconds(), false})
+		if err != nil {
+			return err
+		}
+		for _, m := range marks {
+			marked.Store(m.Resource, until)
+		}
 	}
-	return err
+	return nil
 }
 
 // openStream returns when the connection receives notifications. With again, it

@@ -58,6 +58,27 @@ func TestNotificationsComeBack(t *testing.T) {
 	}
 }
 
+// One statement would keep the rows of all that is watched locked, and renewals wait
+// for them.
+func TestMarksInChunks(t *testing.T) {
+	p := newStore(t, newDatabase(t))
+	var signals <-chan struct{}
+	for i := range 501 {
+		var err error
+		if signals, err = p.Watch(t.Context(), fmt.Sprint("r", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.exec(t, "UPDATE SCHEMA.locks SET watched = 0")
+	p.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'")
+	ask.Woken(t, signals, "the connection is open again")
+	var marked, statements int
+	err := p.near.QueryRow(t.Context(), "SELECT count(*), count(DISTINCT xmin::text) FROM "+p.name+".locks WHERE watched > 0").Scan(&marked, &statements)
+	if err != nil || marked != 501 || statements != 2 {
+		t.Errorf("%d rows marked by %d statements, error %v", marked, statements, err)
+	}
+}
+
 // A release is told where somebody has asked for it, and only there.
 func TestNotifiesWatchersOnly(t *testing.T) {
 	d := newDatabase(t)
