@@ -30,11 +30,15 @@ const (
 	lockTimeout          = "55P03"
 	queryCanceled        = "57014"
 	notStored            = "HF001" // of the schema's functions
+	notUTF8              = "HF002"
 )
 
 // ErrBusy says that another transaction kept the row of the resource locked. Whether
 // that transaction makes a hold is not known.
 var ErrBusy = errors.New("the row stays locked by another transaction (look for it in pg_stat_activity)")
+
+const needsUTF8 = "the server converts names from the client_encoding of the connection, so that others lock them by other names: " +
+	"set client_encoding to UTF8 for the role, the database or in the URL"
 
 func hasCode(err error, codes ...string) bool {
 	var e *pgconn.PgError
@@ -67,6 +71,8 @@ func (s *Store) wrap(err error) error {
 	case hasCode(err, notStored):
 		return s.unusable("row-level security, a trigger or a rule keeps rows from the role: "+
 			"disable it for the table, or use the role that owns it", err)
+	case hasCode(err, notUTF8):
+		return s.unusable(needsUTF8, err)
 	case hasCode(err, badAuthorization, badPassword):
 		return s.unusable("the server refuses the user", err)
 	case isRefused(err) && hasCode(err, noSetting, protocolViolation):

@@ -14,6 +14,7 @@ import (
 type found struct {
 	Server            int
 	Encoding          string
+	ClientEncoding    string
 	Standby, ReadOnly bool
 	Session           uint32  // the server's process that answered
 	Table             bool    // there is one
@@ -25,15 +26,15 @@ type found struct {
 }
 
 const look = `
-SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-  pg_is_in_recovery(), current_setting('transaction_read_only')::boolean, pg_backend_pid(),
-  c.oid IS NOT NULL, obj_description(c.oid, 'pg_class'), has_schema_privilege(c.relnamespace, 'USAGE'),
-  has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
-    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'),
-  (SELECT bool_and(has_function_privilege(p.oid, 'EXECUTE')) FROM pg_proc p WHERE p.pronamespace = c.relnamespace),
-  row_security_active(c.oid)
+SELECT pg_catalog.current_setting('server_version_num')::int, pg_catalog.current_setting('server_encoding'), pg_catalog.pg_client_encoding()::text,
+  pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')::boolean, pg_catalog.pg_backend_pid(),
+  c.oid IS NOT NULL, pg_catalog.obj_description(c.oid, 'pg_class'), pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE'),
+  pg_catalog.has_table_privilege(c.oid, 'SELECT') AND pg_catalog.has_table_privilege(c.oid, 'INSERT')
+    AND pg_catalog.has_table_privilege(c.oid, 'UPDATE') AND pg_catalog.has_table_privilege(c.oid, 'DELETE'),
+  (SELECT pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'EXECUTE')) FROM pg_catalog.pg_proc p WHERE p.pronamespace = c.relnamespace),
+  pg_catalog.row_security_active(c.oid)
 FROM (VALUES (1)) AS one (row)
-LEFT JOIN pg_class c ON c.relname = 'locks' AND c.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = $1)`
+LEFT JOIN pg_catalog.pg_class c ON c.relname = 'locks' AND c.relnamespace = (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname = $1)`
 
 // oldest is the first version of PostgreSQL that the store supports.
 const oldest = 14
@@ -100,6 +101,8 @@ func (s *Store) usable(f found) error {
 		return s.unusable(fmt.Sprintf("the server is PostgreSQL %d, and must be %d or newer", f.Server/10000, oldest), nil)
 	case f.Encoding != "UTF8":
 		return s.unusable(fmt.Sprintf("the encoding of the database is %s, and must be UTF8 so that it can store all names", f.Encoding), nil)
+	case f.ClientEncoding != "UTF8":
+		return s.unusable(needsUTF8, nil)
 	case f.Standby:
 		return s.unusable("the server is a standby: name all hosts in the URL, with target_session_attrs=read-write", nil)
 	case f.ReadOnly:

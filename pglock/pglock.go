@@ -47,7 +47,9 @@
 //
 // and, if PUBLIC may not execute functions by default, GRANT EXECUTE ON ALL FUNCTIONS
 // IN SCHEMA holdfast TO app. The store refuses to work under row-level security that
-// applies to the role: a client that does not see a hold would grant it again.
+// applies to the role: a client that does not see a hold would grant it again. For the
+// same reason it refuses connections whose client_encoding is not UTF8: the server
+// would convert names.
 //
 // A transaction that stays open for long, anywhere in the database, keeps the
 // server from reusing the space of old versions of rows.

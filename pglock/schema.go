@@ -88,6 +88,6 @@ func statementsOf(schema string) statements {
 		watch:     call("watch", 3, false),
 		list:      call("list", 4, false),
 		sweep:     call("sweep", 2, false),
-		notify:    statement{"SELECT pg_notify($1, '')::text", false},
+		notify:    statement{"SELECT pg_catalog.pg_notify($1, '')::text", false},
 	}
 }

@@ -10,6 +10,7 @@
 -- The comment says which layout this is: everybody may read it, and a dump keeps it.
 DO $do$
 BEGIN
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true); -- see acquire
   PERFORM set_config('lock_timeout', '5s', true); -- somebody may leave an installation open
   PERFORM pg_advisory_xact_lock(hashtextextended('holdfast ' || {schema_text}, 0));
   IF to_regclass('{schema}.locks') IS NOT NULL THEN

@@ -47,8 +47,9 @@ LANGUAGE sql IMMUTABLE AS $fn$
 $fn$;
 
 -- complete fails where rows may be missing: on a standby, which lags behind, and if
--- row-level security hides some from the role. Every function begins with it, because
--- both can begin while programs run.
+-- row-level security hides some from the role. It also fails if the server converts
+-- names from another encoding: two clients would lock two rows. Every function begins
+-- with it, because all of that can begin while programs run.
 CREATE OR REPLACE FUNCTION {schema}.complete() RETURNS boolean
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN
@@ -56,16 +57,19 @@ BEGIN
     RAISE read_only_sql_transaction USING MESSAGE = 'a standby does not decide';
   ELSIF row_security_active('{schema}.locks'::regclass) THEN
     RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = 'row-level security applies to the role';
+  ELSIF pg_client_encoding() <> 'UTF8' THEN
+    RAISE EXCEPTION USING ERRCODE = 'HF002', MESSAGE = format('client_encoding is %s', pg_client_encoding());
   END IF;
   RETURN true;
 END
 $fn$;
 
--- unchanged fails after a statement that left the row as it was, because of a policy,
--- a trigger or a rule: a hold that is not stored is not granted.
+-- unchanged fails after a statement that did not store what it wrote, because of a
+-- policy, a trigger or a rule: a hold that is not stored is not granted. A trigger can
+-- return the old row, which counts as an update, so statements return what is stored.
 CREATE OR REPLACE FUNCTION {schema}.unchanged(in_resource text) RETURNS void
 LANGUAGE plpgsql STABLE AS $fn$
 BEGIN
-  RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = format('the row of resource %L stays as it was', in_resource);
+  RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = format('the row of resource %L does not have what was written', in_resource);
 END
 $fn$;

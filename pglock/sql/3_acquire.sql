@@ -57,15 +57,20 @@ $fn$;
 --
 -- An insert never decides: the new row is empty, and the function decides on it as on
 -- any other.
+--
+-- All functions that clients call set search_path. In PostgreSQL 14 every role may
+-- create functions in public. The server would call one of them in place of its own if
+-- the types of its arguments fit better.
 CREATE OR REPLACE FUNCTION {schema}.acquire(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
   OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
-) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
+) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();
   r record; -- the row
   d record; -- the result of decide
   h jsonb;  -- the hold
+  stored boolean;
 BEGIN
   SELECT l.holds INTO holds FROM {schema}.locks l WHERE l.resource = in_resource;
   IF FOUND THEN
@@ -110,11 +115,13 @@ BEGIN
     ends := clock + in_ttl_ms * 1000;
     h := h || jsonb_build_object('end', ends);
   END IF;
+  d.kept := d.kept || h;
   UPDATE {schema}.locks l
-    SET token = acquire.token, touched = greatest(l.touched + 1, clock), holds = d.kept || h,
+    SET token = acquire.token, touched = greatest(l.touched + 1, clock), holds = d.kept,
       due = CASE WHEN l.due < 0 THEN clock ELSE least(l.due, {schema}.over(h)) END
-    WHERE l.resource = in_resource;
-  IF NOT FOUND THEN
+    WHERE l.resource = in_resource
+    RETURNING l.token = acquire.token AND l.holds = d.kept INTO stored;
+  IF stored IS NOT TRUE THEN
     PERFORM {schema}.unchanged(in_resource);
   END IF;
 END
@@ -129,19 +136,19 @@ $fn$;
 CREATE OR REPLACE FUNCTION {schema}.acquire_tx(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
   OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
-) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
+) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     PERFORM FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
   END IF;
   SELECT a.* INTO outcome, clock, ends, token, holds FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms) a;
   IF outcome <> 1 THEN
-    RAISE EXCEPTION USING ERRCODE = 'HF000'; -- rolls back; the answer stays
+    RAISE EXCEPTION USING ERRCODE = 'HF003'; -- rolls back; the answer stays. HF000 would stand for all of HF
   END IF;
 EXCEPTION
   WHEN lock_not_available THEN
     outcome := 2;
-  WHEN SQLSTATE 'HF000' THEN
+  WHEN SQLSTATE 'HF003' THEN
     NULL;
 END
 $fn$;

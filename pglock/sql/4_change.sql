@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION {schema}.change(
   in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[], in_exact boolean[],
   in_release boolean, in_wait boolean
 ) RETURNS TABLE (outcome int, clock bigint, ends bigint)
-LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
+LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();
   item    int := 1;
@@ -44,6 +44,7 @@ DECLARE
   ids     text[];  -- their lock IDs
   i       int;
   changed int;
+  stored  boolean;
 BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be granted twice
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -102,10 +103,12 @@ BEGIN
       IF hs = '{}' AND r.due > clock THEN -- else the next sweep looks at the row anyway
         r.due := -clock;
       END IF;
+      r.holds := to_jsonb(hs);
       UPDATE {schema}.locks l
-        SET holds = to_jsonb(hs), touched = greatest(l.touched + 1, change.clock) + changed - 1, due = r.due
-        WHERE l.resource = name;
-      IF NOT FOUND THEN
+        SET holds = r.holds, touched = greatest(l.touched + 1, change.clock) + changed - 1, due = r.due
+        WHERE l.resource = name
+        RETURNING l.holds = r.holds INTO stored;
+      IF stored IS NOT TRUE THEN
         PERFORM {schema}.unchanged(name);
       END IF;
       IF in_release AND r.watched > clock THEN

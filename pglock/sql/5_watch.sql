@@ -7,7 +7,7 @@
 -- mark that lasts for at least half of the time was written by a transaction that has
 -- committed: each release that locks the row from now on sees it.
 CREATE OR REPLACE FUNCTION {schema}.watch(in_resources text[], in_for bigint, in_wait boolean) RETURNS SETOF text
-LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' AS $fn$
+LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();
   name  text;
@@ -21,8 +21,9 @@ BEGIN
     END IF;
     IF until IS NULL OR until <= {schema}.clock() + in_for / 2 THEN
       INSERT INTO {schema}.locks AS l (resource, watched) VALUES (name, {schema}.clock() + in_for)
-        ON CONFLICT (resource) DO UPDATE SET watched = greatest(l.watched, excluded.watched);
-      IF NOT FOUND THEN
+        ON CONFLICT (resource) DO UPDATE SET watched = greatest(l.watched, excluded.watched)
+        RETURNING l.watched INTO until;
+      IF (until > {schema}.clock() + in_for / 2) IS NOT TRUE THEN
         PERFORM {schema}.unchanged(name);
       END IF;
     END IF;

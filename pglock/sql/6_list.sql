@@ -3,7 +3,7 @@
 -- have a hold; '' chooses all.
 CREATE OR REPLACE FUNCTION {schema}.list(in_resource text, in_lock_id text, in_after text, in_rows int)
 RETURNS TABLE (resource text, clock bigint, holds jsonb)
-LANGUAGE plpgsql VOLATILE AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();
 BEGIN

@@ -12,7 +12,7 @@
 -- size of the table.
 CREATE OR REPLACE FUNCTION {schema}.sweep(
   in_idle bigint, in_most int, OUT dropped bigint, OUT deleted bigint, OUT more boolean
-) LANGUAGE plpgsql VOLATILE
+) LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 -- Even if the server has no statistics of the table yet.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $fn$
 DECLARE
@@ -24,6 +24,7 @@ DECLARE
   clock bigint := {schema}.clock();
   left_ int := in_most;
   due_  bigint;
+  stored boolean;
 BEGIN
   dropped := 0;
   deleted := 0;
@@ -48,14 +49,15 @@ BEGIN
       due_ := -greatest(r.touched, r.token);
     END IF;
     IF r.holds = '[]' AND greatest(r.touched, r.token) <= clock - in_idle AND r.watched <= clock THEN
-      DELETE FROM {schema}.locks l WHERE l.resource = name;
+      DELETE FROM {schema}.locks l WHERE l.resource = name RETURNING true INTO stored;
       deleted := deleted + 1;
     ELSIF gone > 0 OR due_ <> r.due THEN
-      UPDATE {schema}.locks l SET holds = kept, touched = r.touched, due = due_ WHERE l.resource = name;
+      UPDATE {schema}.locks l SET holds = kept, touched = r.touched, due = due_ WHERE l.resource = name
+        RETURNING l.holds = kept AND l.due = due_ INTO stored;
     ELSE
       CONTINUE;
     END IF;
-    IF NOT FOUND THEN
+    IF stored IS NOT TRUE THEN
       PERFORM {schema}.unchanged(name);
     END IF;
     left_ := left_ - 1;

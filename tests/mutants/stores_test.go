@@ -148,9 +148,15 @@ var storeMutants = []struct {
 		},
 		{
 			name: "an update of no row is a grant", file: "pglock/sql/3_acquire.sql",
-			old:  "  IF NOT FOUND THEN\n    PERFORM {schema}.unchanged(in_resource);\n  END IF;\nEND",
+			old:  "  IF stored IS NOT TRUE THEN\n    PERFORM {schema}.unchanged(in_resource);\n  END IF;\nEND",
 			new:  "END",
 			test: "TestRowsStayAsTheyAre",
+		},
+		{
+			name: "functions of other roles decide", file: "pglock/sql/4_change.sql",
+			old:  " SET search_path = pg_catalog, pg_temp",
+			new:  "",
+			test: "TestFunctionsOfOthers",
 		},
 		{
 			name: "a sweep goes on to the end", file: "pglock/sql/7_sweep.sql",

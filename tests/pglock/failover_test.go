@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
@@ -120,6 +121,23 @@ func TestSynchronousCommitOff(t *testing.T) {
 	if err := tx.Commit(ctx); err == nil {
 		t.Error("the transaction did not wait for the standby")
 	}
+}
+
+// A standby may lag behind: not even a refusal of it can be relied on.
+func TestStandby(t *testing.T) {
+	pair := engines.NewPostgresPair(t)
+	p := newStore(t, inDatabase(t, pair.URL))
+	ask.Granted(t, p, ask.Request("held", "a"))
+	s := pglock.New(inDatabase(t, pair.Standby.URL).pool(t), &pglock.Options{Schema: p.name})
+	defer closeStore(t, s)
+	mustBeUnusable(t, s.Init(t.Context()), "standby")
+	_, err := s.Acquire(t.Context(), ask.Request("held", "b"))
+	faults.MustBeUnknown(t, err)
+	for _, err := range s.List(t.Context(), driver.Filter{}) {
+		faults.MustBeUnknown(t, err)
+	}
+	_, err = s.Watch(t.Context(), "held")
+	faults.MustBeUnknown(t, err)
 }
 
 // A server that is read-only for some time, as one from which another takes over,

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
@@ -96,17 +98,29 @@ func TestRowSecurity(t *testing.T) {
 	}
 }
 
-// A trigger that keeps rows as they are: what is not stored is not granted, renewed
+// Triggers that keep rows as they are: what is not stored is not granted, renewed
 // or released.
 func TestRowsStayAsTheyAre(t *testing.T) {
-	p := newStore(t, newDatabase(t))
+	d := newDatabase(t)
+	for name, body := range map[string]string{
+		"skipped":       "RETURN NULL;", // no row is updated
+		"as it was":     "RETURN OLD;",  // one row is
+		"without holds": "NEW.holds := OLD.holds; NEW.due := OLD.due; NEW.watched := OLD.watched; RETURN NEW;",
+	} {
+		t.Run(name, func(t *testing.T) { rowsStayAsTheyAre(t, newStore(t, d), body) })
+	}
+}
+
+func rowsStayAsTheyAre(t *testing.T, p *place, body string) {
 	mine := ask.Granted(t, p, ask.Request("mine", "a"))
-	p.exec(t, "CREATE FUNCTION SCHEMA.stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
-	p.exec(t, "CREATE TRIGGER stays BEFORE UPDATE OR DELETE ON SCHEMA.locks FOR EACH ROW EXECUTE FUNCTION SCHEMA.stays()")
+	p.exec(t, "CREATE FUNCTION SCHEMA.stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+body+" END'")
+	p.exec(t, "CREATE TRIGGER stays BEFORE UPDATE ON SCHEMA.locks FOR EACH ROW EXECUTE FUNCTION SCHEMA.stays()")
 	for _, resource := range []string{"new", "another"} {
 		_, err := p.Acquire(t.Context(), ask.Request(resource, "a"))
-		mustBeUnusable(t, err, resource, "stays as it was")
+		mustBeUnusable(t, err, resource, "does not have what was written")
 	}
+	_, err := p.AcquireTx(t.Context(), begin(t, p.near, pgx.TxOptions{}), ask.Request("new", "a"))
+	mustBeUnusable(t, err, "does not have what was written")
 	renewed, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: mine, TTL: time.Hour}})
 	if err != nil {
 		t.Fatal(err)

@@ -209,23 +209,8 @@ func TestUnfitServer(t *testing.T) {
 	if !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("error %v", err)
 	}
-
-	// A standby says so of itself: here by a function that is found first.
-	run(t, d.near, "CREATE SCHEMA fake")
-	run(t, d.near, "CREATE FUNCTION fake.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT true'")
-	standby := pglock.New(d.pool(t, setting("search_path", "fake, pg_catalog")), &pglock.Options{Schema: p.name})
-	defer closeStore(t, standby)
-	mustBeUnusable(t, standby.Init(t.Context()), "standby")
-	// It may lag behind: not even a refusal can be relied on.
-	_, err = standby.Acquire(t.Context(), ask.Request("held", "b"))
-	faults.MustBeUnknown(t, err)
-	for _, err := range standby.List(t.Context(), driver.Filter{}) {
-		faults.MustBeUnknown(t, err)
-	}
-	_, err = standby.Watch(t.Context(), "held")
-	faults.MustBeUnknown(t, err)
-
 	release(t, p, true, ref)
+
 	latin := engines.Name()
 	run(t, d.near, "CREATE DATABASE "+latin+" ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
 	t.Cleanup(func() { postgresRun(t, d.url, "DROP DATABASE "+latin+" WITH (FORCE)") })
@@ -237,6 +222,61 @@ func TestUnfitServer(t *testing.T) {
 	s := pglock.New((&database{url: u.String()}).pool(t), nil)
 	defer closeStore(t, s)
 	mustBeUnusable(t, s.Init(t.Context()), "LATIN1", "UTF8")
+}
+
+// Two clients whose names the server converts from different encodings would lock two
+// rows. The encoding may change while programs run.
+func TestClientEncoding(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	ref := ask.Granted(t, p, ask.Request("Zürich", "a"))
+	latin := pglock.New(d.pool(t, setting("client_encoding", "LATIN1")), &pglock.Options{Schema: p.name})
+	defer closeStore(t, latin)
+	mustBeUnusable(t, latin.Init(t.Context()), "client_encoding", "UTF8")
+	_, err := latin.Acquire(t.Context(), ask.Request("Zürich", "b"))
+	mustBeUnusable(t, err, "LATIN1", "UTF8")
+	for _, err := range latin.List(t.Context(), driver.Filter{}) {
+		mustBeUnusable(t, err, "LATIN1")
+	}
+	tx := begin(t, d.pool(t, setting("client_encoding", "LATIN1")), pgx.TxOptions{})
+	_, err = p.AcquireTx(t.Context(), tx, ask.Request("Zürich", "b"))
+	mustBeUnusable(t, err, "LATIN1")
+	release(t, p, true, ref)
+}
+
+// A role that may create functions in a schema of the path, and has no right to the
+// locks, decides about none, though its functions fit the types better than those of
+// the server.
+func TestFunctionsOfOthers(t *testing.T) {
+	d := newDatabase(t)
+	run(t, d.near, "GRANT CREATE ON SCHEMA public TO PUBLIC") // as it is before PostgreSQL 15
+	p := newStore(t, d)
+	_, other := p.role(t)
+	for _, sql := range []string{
+		"CREATE FUNCTION public.to_jsonb(jsonb[]) RETURNS jsonb LANGUAGE sql AS $$SELECT '[]'::jsonb$$",
+		"CREATE FUNCTION public.array_position(text[], text) RETURNS int LANGUAGE sql AS 'SELECT NULL::int'",
+		"CREATE FUNCTION public.jsonb_path_query_array(jsonb, text) RETURNS jsonb LANGUAGE sql AS $$SELECT '[]'::jsonb$$",
+		"CREATE FUNCTION public.text_of(jsonb, jsonb) RETURNS text LANGUAGE sql AS $$SELECT 'x'$$",
+		"CREATE OPERATOR public.->> (LEFTARG = jsonb, RIGHTARG = jsonb, FUNCTION = public.text_of)",
+		"CREATE FUNCTION public.obj_description(oid, text) RETURNS text LANGUAGE sql AS $$SELECT 'of others'$$",
+		"CREATE FUNCTION public.hashtextextended(text, int) RETURNS bigint LANGUAGE sql AS 'SELECT 1 / 0'",
+	} {
+		run(t, other.near, sql)
+	}
+	s := openPlace(t, d, schema(), d.pool(t)) // which installs it
+	mine := ask.Granted(t, s, ask.Request("r", "a"))
+	shared := ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 1))
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: mine, TTL: time.Hour}, {HoldRef: shared, TTL: time.Hour}})
+	if err != nil || rs[0].Err != nil || rs[1].Err != nil {
+		t.Errorf("renewed %v, error %v", rs, err)
+	}
+	ask.Refused(t, s, ask.Request("r", "b"))
+	ask.Refused(t, s, ask.Shared(ask.Request("s", "b"), 1))
+	if _, err := s.Watch(t.Context(), "r"); err != nil {
+		t.Error(err)
+	}
+	release(t, s, true, mine)
+	release(t, s, true, shared)
 }
 
 // postgresRun runs statements over a connection of its own.
