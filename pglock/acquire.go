@@ -92,8 +92,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // ID (RenewID, ReleaseID). No keep-alive renews it: the TTL must cover the rest of
 // the transaction and the work after it, or the hold is past its end at the commit.
 // While the transaction lasts, the resource is blocked even then. If the hold ID is
-// zero, AcquireTx makes one. If the outcome of the commit is unknown, List or Renew
-// shows it.
+// zero, AcquireTx makes one. If the outcome of the commit is unknown, Renew shows it:
+// ErrBusy means that the server has not decided yet.
 //
 // In a transaction that is repeatable read or serializable, a resource that has
 // changed since its first statement is a serialization failure (40001), held or not:

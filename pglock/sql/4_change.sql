@@ -16,10 +16,24 @@ LANGUAGE sql STABLE AS $fn$
     in_hold || jsonb_build_object('released', true, 'end', least((in_hold->'end')::bigint, in_clock + in_after_ms * 1000)) END
 $fn$;
 
+-- absent reports whether there is no row. A row of a transaction that has not committed
+-- yet is not visible, but an insert waits for it.
+CREATE OR REPLACE FUNCTION {schema}.absent(in_resource text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $fn$
+BEGIN
+  INSERT INTO {schema}.locks (resource) VALUES (in_resource) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  DELETE FROM {schema}.locks l WHERE l.resource = in_resource;
+  RETURN true;
+END
+$fn$;
+
 -- change renews or releases holds. outcome: 1 done, 0 there is no such hold, or none
 -- that can be renewed; -1 the record is damaged; 2 another transaction has the row
--- locked: call again with in_wait. in_ms are the TTLs of renewals, or the delays of
--- releases.
+-- locked, or may yet commit it: call again with in_wait. in_ms are the TTLs of
+-- renewals, or the delays of releases.
 --
 -- The items are sorted by resource, so rows are locked in one order, each until the
 -- batch commits, and each decided by a clock read after that. Without in_wait it
@@ -28,7 +42,8 @@ $fn$;
 -- because a resource may have many holds.
 --
 -- A release notifies only if the row is watched, because notifications make commits
--- wait for one another.
+-- wait for one another. If a session that does not read fills the server's queue of
+-- notifications, releases do not notify, because they could not commit.
 CREATE OR REPLACE FUNCTION {schema}.change(
   in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[], in_exact boolean[],
   in_release boolean, in_wait boolean
@@ -60,7 +75,7 @@ BEGIN
     hs := '{}';
     ids := '{}';
     IF NOT FOUND THEN
-      IF EXISTS (SELECT FROM {schema}.locks l WHERE l.resource = name) THEN
+      IF NOT in_wait OR NOT {schema}.absent(name) THEN
         verdict := 2;
       END IF;
     ELSIF NOT {schema}.sound(r.holds) THEN
@@ -111,7 +126,7 @@ BEGIN
       IF stored IS NOT TRUE THEN
         PERFORM {schema}.unchanged(name);
       END IF;
-      IF in_release AND r.watched > clock THEN
+      IF in_release AND r.watched > clock AND pg_notification_queue_usage() < 0.9 THEN
         PERFORM pg_notify({channel}, name);
       END IF;
     END IF;

@@ -62,7 +62,7 @@ BEGIN
     END IF;
     left_ := left_ - 1;
     dropped := dropped + gone;
-    IF gone > 0 AND r.watched > clock THEN
+    IF gone > 0 AND r.watched > clock AND pg_notification_queue_usage() < 0.9 THEN
       PERFORM pg_notify({channel}, name);
     END IF;
   END LOOP;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -76,6 +77,41 @@ func TestMarksInChunks(t *testing.T) {
 	err := p.near.QueryRow(t.Context(), "SELECT count(*), count(DISTINCT xmin::text) FROM "+p.name+".locks WHERE watched > 0").Scan(&marked, &statements)
 	if err != nil || marked != 501 || statements != 2 {
 		t.Errorf("%d rows marked by %d statements, error %v", marked, statements, err)
+	}
+}
+
+// A session of another program that does not read the server's queue of notifications
+// fills it up, and then no transaction that notifies can commit. Locks are released all
+// the same.
+func TestNotificationsFull(t *testing.T) {
+	server := engines.NewPostgres(t, "max_notify_queue_pages=64")
+	p := newStore(t, inDatabase(t, server.URL))
+	reader, err := pgx.Connect(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close(context.WithoutCancel(t.Context()))
+	if _, err := reader.Exec(t.Context(), "LISTEN other; BEGIN; SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	ref := ask.Granted(t, p, ask.Request("r", "a"))
+	short := ask.Request("short", "a")
+	short.TTL = time.Millisecond
+	ask.Granted(t, p, short)
+	for _, resource := range []string{"r", "short"} {
+		if _, err := p.Watch(t.Context(), resource); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; err == nil; i++ {
+		_, err = p.near.Exec(t.Context(), "SELECT pg_notify('other', $1 || repeat('x', 7900))", fmt.Sprint(i))
+	}
+	if !strings.Contains(err.Error(), "too many notifications") {
+		t.Fatal(err)
+	}
+	release(t, p, true, ref)
+	if r, err := p.Sweep(t.Context(), driver.SweepRequest{}); err != nil || r.Holds != 1 {
+		t.Errorf("swept %+v, error %v", r, err)
 	}
 }
 

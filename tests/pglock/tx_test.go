@@ -107,6 +107,36 @@ func TestAcquireTx(t *testing.T) {
 	}
 }
 
+// As long as a transaction may commit, its hold is neither there nor lost, also if the
+// transaction has made the row, which is not visible yet.
+func TestChangesBesideTx(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	tx := begin(t, d.pool(t), pgx.TxOptions{})
+	ref, err := p.AcquireTx(t.Context(), tx, ask.Request("r", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := driver.HoldRef{Resource: "none", LockID: "a", HoldID: ref.HoldID}
+	renewed, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}, {HoldRef: lost, TTL: time.Hour}})
+	if err != nil || !errors.Is(renewed[0].Err, pglock.ErrBusy) {
+		t.Errorf("renewals %v, error %v", renewed, err)
+	}
+	released, err := p.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+	if err != nil || !errors.Is(released[0].Err, pglock.ErrBusy) {
+		t.Errorf("releases %v, error %v", released, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask.Lost(t, p, ref)
+	ask.Lost(t, p, lost)
+	var rows int
+	if err := p.near.QueryRow(t.Context(), "SELECT count(*) FROM "+p.name+".locks").Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("%d rows, error %v: nothing was granted", rows, err)
+	}
+}
+
 // The TTL counts from the call: not from the transaction's beginning, which may be
 // long ago, and whose time now() would be.
 func TestAcquireTxLate(t *testing.T) {
