@@ -136,13 +136,14 @@ func (id fileID) isLost(path string) (bool, error) {
 	return then != now, err
 }
 
-// identifyAll opens nothing: to close a file would drop SQLite's locks on it.
+// identifyAll opens nothing: to close a file would drop SQLite's locks on it. It follows
+// no link in place of a file: SQLite has the log beside the file that the link leads to.
 func identifyAll(path string) (ids fileIDs, logSize int64, err error) {
 	for _, f := range []struct {
 		name string
 		id   *fileID
 	}{{path, &ids.db}, {path + "-shm", &ids.shm}, {path + "-wal", &ids.wal}} {
-		switch info, err := os.Stat(f.name); {
+		switch info, err := os.Lstat(f.name); {
 		case err == nil:
 			*f.id, _ = identify(info)
 			logSize = info.Size() // the log is the last of the three
