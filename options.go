@@ -69,9 +69,9 @@ type LockOptions struct {
 	// blocks the resource for a whole TTL.
 	TTL time.Duration
 	// Limit is how many shared holds there may be, this one included: a semaphore's
-	// permits. Default: no limit. Only RLock and TryRLock take it. All programs that
-	// share a resource must use the same limit: while it is held with another limit,
-	// requests are refused with HeldError.LimitDiffers.
+	// permits. Default: no limit; the largest is 2^31 - 1. Only RLock and TryRLock
+	// take it. All programs that share a resource must use the same limit: while it is
+	// held with another limit, requests are refused with HeldError.LimitDiffers.
 	Limit int
 	// TakeoverDelay is how long the resource stays blocked after the hold
 	// expired, but not after it was released. It gives holders time to notice that they

@@ -9,9 +9,9 @@ type AcquireRequest struct {
 	HoldID   HoldID
 	Mode     Mode
 	// Limit is how many shared holds there may be, this one included: granted while
-	// fewer than that block. 0 means no limit. The hold keeps it, and while it
-	// blocks, a shared request with another limit is refused: a program with a wrong
-	// limit, or without one, must not take the permits of others.
+	// fewer than that block. 0 means no limit; the largest is MaxLimit. The hold keeps
+	// it, and while it blocks, a shared request with another limit is refused: a
+	// program with a wrong limit, or without one, must not take the permits of others.
 	Limit int
 	// OwnLimit makes the request's own limit alone decide, whatever the limits of the
 	// holds are. The hold then keeps no limit: it is LimitUnknown. It is for the

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,9 @@ const MaxName = 1024
 
 // MaxToken is below 2^53: exact in JSON and in every language's numbers.
 const MaxToken = 1<<53 - 1
+
+// MaxLimit is the largest limit of shared holds: exact in every language's numbers.
+const MaxLimit = math.MaxInt32
 
 // Validate checks the request without any store. Its error wraps ErrInvalid.
 func (r AcquireRequest) Validate() error {
@@ -25,6 +29,8 @@ func (r AcquireRequest) Validate() error {
 		return fmt.Errorf("%w: no such mode: %d", ErrInvalid, uint8(r.Mode))
 	case r.Limit < 0:
 		return fmt.Errorf("%w: limit %d is negative", ErrInvalid, r.Limit)
+	case r.Limit > MaxLimit:
+		return fmt.Errorf("%w: limit %d is larger than %d; 0 is no limit", ErrInvalid, r.Limit, MaxLimit)
 	case r.Limit > 0 && r.Mode == Exclusive:
 		return fmt.Errorf("%w: an exclusive lock has no limit", ErrInvalid)
 	case r.TakeoverDelay < 0 || r.TakeoverDelay > MaxTTL:

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,8 @@ func TestAcquireRequestValidate(t *testing.T) {
 		"no such mode":         {func(q *AcquireRequest) { q.Mode = 2 }, false},
 		"shared, limit":        {func(q *AcquireRequest) { q.Mode, q.Limit = Shared, 3 }, true},
 		"negative limit":       {func(q *AcquireRequest) { q.Mode, q.Limit = Shared, -1 }, false},
+		"largest limit":        {func(q *AcquireRequest) { q.Mode, q.Limit = Shared, MaxLimit }, true},
+		"limit too large":      {func(q *AcquireRequest) { q.Mode, q.Limit = Shared, math.MaxInt }, false},
 		"exclusive, limit":     {func(q *AcquireRequest) { q.Limit = 1 }, false},
 		"TTL zero":             {func(q *AcquireRequest) { q.TTL = 0 }, false},
 		"TTL negative":         {func(q *AcquireRequest) { q.TTL = -time.Second }, false},

@@ -75,7 +75,7 @@ func (c *Client) SLock(ctx context.Context, resource, lockId string, ld LockDeta
 func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetails, mode driver.Mode, limit int) error {
 	q := driver.AcquireRequest{
 		Resource: resource, LockID: lockID, HoldID: newHoldID(), Mode: mode, TTL: driver.Forever,
-		Limit: max(limit, 0), OwnLimit: mode == driver.Shared, // maxConcurrent of others does not matter
+		Limit: min(max(limit, 0), driver.MaxLimit), OwnLimit: mode == driver.Shared, // maxConcurrent of others does not matter
 		Details: driver.Details{Owner: ld.Owner, Host: ld.Host, Comment: ld.Comment},
 	}
 	var err error
