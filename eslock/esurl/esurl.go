@@ -76,6 +76,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
 	transport.MaxIdleConnsPerHost = idleConnections
+	// In HTTP/2 all requests share a connection, which outlives those that got no
+	// answer: on a path that went silent, all would be lost for a quarter of an hour.
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true)
 	if t.ca != "" {
 		roots, err := certificates(t.ca)
 		if err != nil {

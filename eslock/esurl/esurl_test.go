@@ -25,20 +25,31 @@ import (
 // the status of the answer.
 func ask(ctx context.Context, t *testing.T, text string) (status int, err error) {
 	t.Helper()
+	return perform(ctx, t, opened(t, text))
+}
+
+// opened is what the store at the URL sends requests by.
+func opened(t *testing.T, text string) *nodes {
+	t.Helper()
 	s, err := driver.Open(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return s.(*store).nodes
+}
+
+func perform(ctx context.Context, t *testing.T, n *nodes) (status int, err error) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/some/path?x=y", strings.NewReader("body"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := s.(*store).nodes.Perform(req)
+	res, err := n.Perform(req)
 	if err != nil {
 		return 0, err
 	}
@@ -89,20 +100,57 @@ func TestRequests(t *testing.T) {
 func TestHTTPS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it hangs up
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "https://")
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(ca, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	host, ca := serveTLS(t, server)
 	status, err := ask(t.Context(), t, "opensearch+https://"+host+"/?ca="+ca)
 	if err != nil || status != http.StatusNotFound {
 		t.Errorf("%d %v", status, err)
 	}
 	if status, err := ask(t.Context(), t, "elasticsearch+https://"+host); err == nil {
 		t.Errorf("a certificate of nobody was accepted: %d", status)
+	}
+}
+
+// serveTLS starts the server, and returns the file of its certificate.
+func serveTLS(t *testing.T, server *httptest.Server) (host, ca string) {
+	t.Helper()
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(server.URL, "https://"), ca
+}
+
+// A connection on which a request got no answer is not used again, also where the
+// server, or a proxy before it, offers HTTP/2: what lies between may have dropped
+// it without a word.
+func TestSilentConnection(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	var silent atomic.Value // the connection
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if silent.CompareAndSwap(nil, r.RemoteAddr); silent.Load() == r.RemoteAddr {
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		}
+	}))
+	server.EnableHTTP2 = true
+	host, ca := serveTLS(t, server)
+	n := opened(t, "opensearch+https://"+host+"/?ca="+ca)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if _, err := perform(ctx, t, n); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if status, err := perform(ctx, t, n); err != nil || status != http.StatusOK {
+		t.Errorf("the next request: %d %v", status, err)
 	}
 }
 
