@@ -3,7 +3,7 @@ package eslock
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -92,7 +92,8 @@ type found struct {
 	TimedOut bool                  `json:"timed_out"`
 	Shards   *struct{ Failed int } `json:"_shards"`
 	Hits     struct {
-		Hits []struct {
+		Total *struct{ Value int } // of all pages
+		Hits  []struct {
 			ID string `json:"_id"`
 		}
 	}
@@ -110,16 +111,25 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error
 		err := s.refresh(ctx)
 		if err == nil {
 			err = s.page(ctx, s.at("_search"), url.Values{"scroll": {keepAlive}, "allow_partial_search_results": {"false"}}, object{
-				"size": page, "query": query, "sort": []string{"_doc"}, "_source": false,
+				"size": page, "query": query, "sort": []string{"_doc"}, "_source": false, "track_total_hits": true,
 			}, &f)
 		}
 		defer func() { s.closeScroll(ctx, f.Scroll) }()
-		for err == nil && len(f.Hits.Hits) > 0 {
+		for seen := 0; err == nil && seen < f.Hits.Total.Value; {
+			if len(f.Hits.Hits) == 0 {
+				// The answer to a request for a page was lost, and a client or a proxy sent
+				// the request again: it got the next page.
+				err = s.incomplete()
+				break
+			}
 			asks := make([]ask, len(f.Hits.Hits))
 			for i, hit := range f.Hits.Hits {
 				asks[i].ID = hit.ID
 			}
-			if !yield(asks, nil) || len(asks) < page {
+			if !yield(asks, nil) {
+				return
+			}
+			if seen += len(asks); seen >= f.Hits.Total.Value {
 				return
 			}
 			f = found{Scroll: f.Scroll}
@@ -134,10 +144,14 @@ func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error
 // page requests one page. A page that may be incomplete is an error.
 func (s *Store) page(ctx context.Context, path string, params url.Values, query object, f *found) error {
 	err := s.post(ctx, path, params, query, f)
-	if err == nil && (f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut) {
-		err = s.wrap(fmt.Errorf("the search did not see all of the index"))
+	if err == nil && (f.Shards == nil || f.Shards.Failed > 0 || f.TimedOut || f.Hits.Total == nil) {
+		err = s.incomplete()
 	}
 	return err
+}
+
+func (s *Store) incomplete() error {
+	return s.wrap(errors.New("the search did not see all of the index"))
 }
 
 // refresh makes searches see all earlier writes.

@@ -156,7 +156,7 @@ func TestLongAnswer(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		switch {
 		case strings.HasSuffix(r.Path, "/_search"):
-			return 200, `{"_scroll_id":"x","_shards":{"failed":0},"hits":{"hits":[{"_id":"a"},{"_id":"b"},{"_id":"c"},{"_id":"d"}]}}`
+			return 200, `{"_scroll_id":"x","_shards":{"failed":0},"hits":{"total":{"value":4},"hits":[{"_id":"a"},{"_id":"b"},{"_id":"c"},{"_id":"d"}]}}`
 		case strings.Count(r.Body, `"_id"`) > 2:
 			return 200, strings.Repeat(" ", rest.MaxAnswer+1)
 		case strings.HasSuffix(r.Path, "/_bulk"):
@@ -182,6 +182,32 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
+// A page of a list that was lost on its way cannot be had again: who asks once more
+// gets the next one.
+func TestLostPage(t *testing.T) {
+	f := &fake{answer: func(_ int, r sent) (int, string) {
+		switch {
+		case strings.HasSuffix(r.Path, "/_search"):
+			return 200, `{"_scroll_id":"x","_shards":{"failed":0},"hits":{"total":{"value":3},"hits":[{"_id":"r"}]}}`
+		case strings.HasSuffix(r.Path, "/scroll"):
+			return 200, `{"_scroll_id":"x","_shards":{"failed":0},"hits":{"total":{"value":3},"hits":[]}}`
+		case strings.HasSuffix(r.Path, "/_bulk"):
+			return 200, reply(noop, held("a"), "")
+		}
+		return 200, `{}`
+	}}
+	var found []string
+	var last error
+	for status, err := range New(f, nil).List(t.Context(), driver.Filter{}) {
+		if last = err; err == nil {
+			found = append(found, status.Resource)
+		}
+	}
+	if len(found) != 1 || last == nil || !strings.Contains(last.Error(), "did not see all") {
+		t.Errorf("listed %q, error %v", found, last)
+	}
+}
+
 // A sweep of what is idle is one request, whatever there is of it.
 func TestSweepRequests(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
@@ -189,7 +215,7 @@ func TestSweepRequests(t *testing.T) {
 		case strings.HasSuffix(r.Path, "/_delete_by_query"):
 			return 200, `{"deleted":100000}`
 		case strings.HasSuffix(r.Path, "/_search"):
-			return 200, `{"_shards":{"failed":0},"hits":{"hits":[]}}`
+			return 200, `{"_shards":{"failed":0},"hits":{"total":{"value":0},"hits":[]}}`
 		}
 		return 200, `{}`
 	}}
