@@ -102,7 +102,9 @@ func (s *Store) Init(ctx context.Context) error {
 
 func (s *Store) prepare(ctx context.Context) error {
 	own := s.o.Index + aliasSuffix
-	for range maxTries { // other clients may make it at the same time
+	// Other clients may create it at the same time. A created index is checked, too:
+	// an index template may have changed it.
+	for range maxTries {
 		x, err := s.describe(ctx, own)
 		if err == nil && x == nil {
 			x, err = s.describe(ctx, s.o.Index)
@@ -113,7 +115,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		case x != nil:
 			return s.take(ctx, x, own)
 		}
-		if err := s.create(ctx, own); !hasType(err, indexThere) {
+		if err := s.create(ctx, own); err != nil && !hasType(err, indexThere) {
 			return err
 		}
 	}
@@ -152,15 +154,11 @@ func (s *Store) create(ctx context.Context, own string) error {
 	default:
 		settings["auto_expand_replicas"] = "0-1"
 	}
-	err := s.change(ctx, http.MethodPut, "/"+s.o.Index, object{
+	return s.change(ctx, http.MethodPut, "/"+s.o.Index, object{
 		"settings": settings,
 		"mappings": object{"properties": mapping()},
 		"aliases":  object{own: object{}},
 	}, "it is missing, and the user has no right to create it")
-	if err == nil {
-		s.place.Store(&home{alias: own, index: s.o.Index})
-	}
-	return err
 }
 
 // take prepares an existing index, or returns why that is impossible.

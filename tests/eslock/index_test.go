@@ -1,6 +1,7 @@
 package eslock_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -149,4 +150,35 @@ func TestInitOnAsyncTranslog(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An index that Init makes has what an index template of the user's says, and is
+// looked at like one that is there.
+func TestTemplates(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		index := n.template(t, object{"settings": object{"index.translog.durability": "async"}})
+		if got := newStore(t, n, &eslock.Options{Index: index}).Traits(); got.Durable || got.Fencing != driver.FencingClock {
+			t.Errorf("async: %+v", got)
+		}
+		for says, template := range map[string]object{
+			"_source.enabled": {"mappings": object{"_source": object{"enabled": false}}},
+			"routing":         {"mappings": object{"_routing": object{"required": true}}},
+		} {
+			err := eslock.New(n, &eslock.Options{Index: n.template(t, template)}).Init(t.Context())
+			if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), says) {
+				t.Errorf("error %v; want ErrUnusable that says %q", err, says)
+			}
+		}
+	})
+}
+
+// template makes an index template for an index that is not there yet.
+func (n node) template(t *testing.T, template object) (index string) {
+	t.Helper()
+	index = n.Index(t)
+	n.Must(t, http.MethodPut, "/_index_template/"+index, object{"index_patterns": []string{index}, "template": template})
+	t.Cleanup(func() {
+		n.Ask(context.WithoutCancel(t.Context()), t, http.MethodDelete, "/_index_template/"+index, nil)
+	})
+	return index
 }
