@@ -136,6 +136,7 @@ func TestFaults(t *testing.T) {
 		"not stored":            {200, strings.Replace(item(`"result":"updated"`), `{"fence":5}`, `{}`, 1), nil, "not registered"},
 		"an older one stored":   {200, strings.Replace(item(`"result":"updated"`), `{"fence":5}`, `{"fence":4}`, 1), nil, "not registered"},
 		"not looked":            {200, strings.Replace(item(`"result":"updated"`), `"get":{"_source":{"fence":5}}`, `"error":{"type":"x","reason":"why"}`, 1), nil, "not known"},
+		"deleted before a look": {200, strings.Replace(item(`"result":"updated"`), `"get":{"_source":{"fence":5}}`, `"error":{"type":"document_missing_exception","reason":"why"}`, 1), nil, "not known"},
 		"one answer":            {200, `{"items":[{"update":{"_id":"1","result":"updated"}}]}`, nil, "2 updates got 1"},
 		"another result":        {200, item(`"result":"deleted"`), nil, "deleted"},
 		"three answers":         {200, `{"items":[{"update":{"_id":"1","result":"updated"}},{"update":{}},{"update":{}}]}`, nil, "2 updates got 3"},

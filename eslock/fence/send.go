@@ -63,8 +63,8 @@ func outcome(it item, token uint64) error {
 // registered checks whether the document has the token, or a larger one of another
 // holder, after the update.
 func registered(it item, token uint64) error {
-	if it.Error != nil {
-		return fmt.Errorf("whether the token is registered is not known: %w", it.Error)
+	if it.Error != nil { // not to be taken for that of the update, which was done
+		return fmt.Errorf("whether the token is registered is not known: %v", it.Error)
 	}
 	if seen, is := seen(it); is && seen >= float64(token) {
 		return nil
