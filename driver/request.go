@@ -85,6 +85,11 @@ type ReleaseRequest struct {
 	// After is how long the hold still lives: its end becomes now + After, at
 	// most what it was, and it can no longer be renewed. 0 ends it at once.
 	After time.Duration
+	// Unheard means that the acquire of the hold got no answer. If the hold was
+	// renewed since, another program has found it by its lock ID and uses it: it is
+	// not released then, and Found is false. It is for drop-ins whose callers share
+	// holds by lock ID; stores without such a drop-in may ignore it.
+	Unheard bool
 }
 
 // ReleaseResult is the outcome of one ReleaseRequest.

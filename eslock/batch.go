@@ -54,7 +54,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	asks, open := make([]ask, 0, len(qs)), make([]int, 0, len(qs))
 	for i, q := range qs {
 		ref := refOf(q.HoldRef)
-		ref.After = q.After.Milliseconds()
+		ref.After, ref.Unheard = q.After.Milliseconds(), q.Unheard
 		if q.HoldID.IsZero() {
 			var there bool
 			if there, results[i].Err = s.whichever(ctx, &ref, q.Resource); !there {

@@ -115,8 +115,9 @@ type (
 		TTL   *int64 `json:"ttl"`
 		Exact bool   `json:"exact"`
 		// Of a release:
-		After int64  `json:"after"`
-		End   *int64 `json:"end"` // that of the hold, if it has no hold ID
+		After   int64  `json:"after"`
+		End     *int64 `json:"end"` // that of the hold, if it has no hold ID
+		Unheard bool   `json:"unheard"`
 	}
 )
 

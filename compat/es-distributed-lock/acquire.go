@@ -32,7 +32,8 @@ func (e heldError) Unwrap() error { return e.by }
 //
 // After any other error, the server may have granted a lock whose answer got lost.
 // Acquire then releases it, and retries that in the background for five seconds. A
-// lock that was held before lasts until its end.
+// lock that was held before lasts until its end. So does a lock that another Lock of
+// the owner has extended since.
 func (l *Lock) Acquire(ctx context.Context, ttl time.Duration) error {
 	ref, err := l.ref()
 	if err == nil && (ttl < time.Millisecond || ttl > driver.MaxTTL) {
@@ -163,7 +164,7 @@ func (s *state) join(ctx context.Context, held *driver.HeldError, owner string, 
 	if givenUp {
 		// The release that may be on its way would end it. A new hold is safe from
 		// that.
-		if _, err := s.store.releaseOne(ctx, found.Ref()); err != nil {
+		if _, err := s.store.releaseOne(ctx, driver.ReleaseRequest{HoldRef: found.Ref()}); err != nil {
 			return err
 		}
 		return driver.ErrLost
@@ -209,18 +210,17 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 }
 
 // giveBack releases a hold that may have been granted without an answer, because it
-// would block others. It waits for the first release, or until ctx ends, and retries
-// in the background.
+// would block others. A hold that another Lock or program of the owner has joined
+// stays, however late the release arrives. giveBack waits for the first release, or
+// until ctx ends, and retries in the background.
 func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
-	s.mu.Lock()
-	s.giveUp(ref.HoldID)
-	s.mu.Unlock()
+	q := driver.ReleaseRequest{HoldRef: ref, Unheard: true}
 	asked := make(chan struct{})
 	go func() {
-		_, err := s.store.releaseOne(context.Background(), ref)
+		_, err := s.store.releaseOne(context.Background(), q)
 		close(asked)
 		if err != nil && !definite(err) {
-			_, _ = s.release(ref, false) // the caller needs the error of the acquire
+			_, _ = s.release(q, false) // the caller needs the error of the acquire
 		}
 	}()
 	select {

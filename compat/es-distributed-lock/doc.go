@@ -41,7 +41,8 @@
 //	Acquire that fails sets Acquired and Expires      they are those of the last lock granted
 //	a conflict of two requests, even with its own     the server decides again
 //	keep-alive, is "lock held by other client"
-//	an Acquire without an answer leaves a lock        the lock is released
+//	an Acquire without an answer leaves a lock        the lock is released, unless its owner has
+//	                                                  extended it since, by another Lock
 //	Release that failed halfway cannot be repeated    it retries for five seconds, and can be
 //	                                                  called again
 //	a Lock that was late releases what another Lock   it releases what it acquired and nothing else

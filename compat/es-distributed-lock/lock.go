@@ -48,8 +48,8 @@ type state struct {
 	hold      *hold // the last one granted, or nil
 	tried     bool  // Acquire was called
 	keepAlive *keepAlive
-	// givenUp are the last holds whose release is not confirmed. A release that
-	// arrives late would end the holds that extended them.
+	// givenUp are the last holds that were released without a confirmation. A release
+	// that arrives late would end the holds that extended them.
 	givenUp []driver.HoldID
 }
 

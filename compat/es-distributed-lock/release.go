@@ -57,7 +57,7 @@ func (l *Lock) release(must bool) error {
 	var found bool
 	switch {
 	case h != nil:
-		found, err = s.release(h.ref, safe)
+		found, err = s.release(driver.ReleaseRequest{HoldRef: h.ref}, safe)
 	case !tried:
 		found, err = s.releaseOwner(ref)
 	}
@@ -102,13 +102,13 @@ func (s *state) giveUp(id driver.HoldID) {
 // safe says that it certainly was: if a retry finds nothing, the try without an
 // answer released it. A release names one hold, so it can be repeated. A hold of
 // es-distributed-lock has no ID: its release is sent once.
-func (s *state) release(ref driver.HoldRef, safe bool) (found bool, err error) {
+func (s *state) release(q driver.ReleaseRequest, safe bool) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	const first = 25 * time.Millisecond
 	for pause := first; ; pause *= 2 {
-		found, err = s.store.releaseOne(ctx, ref)
-		if err == nil || definite(err) || ref.HoldID.IsZero() {
+		found, err = s.store.releaseOne(ctx, q)
+		if err == nil || definite(err) || q.HoldID.IsZero() {
 			return found || err == nil && safe && pause > first, err
 		}
 		select {
@@ -134,5 +134,5 @@ func (s *state) releaseOwner(owner driver.HoldRef) (found bool, err error) {
 	if !found || err != nil {
 		return false, err
 	}
-	return s.release(h.Ref(), time.Since(began) < h.Left)
+	return s.release(driver.ReleaseRequest{HoldRef: h.Ref()}, time.Since(began) < h.Left)
 }

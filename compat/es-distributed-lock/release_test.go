@@ -229,6 +229,35 @@ func TestLateRelease(t *testing.T) {
 	}
 }
 
+// What an Acquire without an answer was granted is given back only as long as no
+// other Lock of the owner has joined it: that one would believe in a lock that
+// others can acquire.
+func TestJoinedIsNotGivenBack(t *testing.T) {
+	for name, late := range map[string]bool{"while it waits": false, "before the release arrives": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				arrive, done := make(chan struct{}), make(chan error, 1)
+				b.on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1)
+				b.on(drivertest.Release, drivertest.Fault{HoldRequest: arrive})
+				go func() { done <- b.lock("me").Acquire(t.Context(), time.Hour) }()
+				synctest.Wait()
+				if late {
+					time.Sleep(attemptTime(time.Hour))
+				}
+				l := b.acquired("me", time.Hour)
+				close(arrive)
+				if <-done == nil {
+					t.Error("no error")
+				}
+				synctest.Wait()
+				b.refused(b.lock("other").Acquire(t.Context(), time.Hour))
+				b.must(l.MustRelease())
+				b.acquired("other", time.Hour)
+			})
+		})
+	}
+}
+
 // Given up for long, a hold is forgotten.
 func TestGivenIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {

@@ -51,10 +51,10 @@ func (s *store) renewOne(ctx context.Context, ref driver.HoldRef, ttl time.Durat
 }
 
 // releaseOne releases one hold, and reports whether it was there.
-func (s *store) releaseOne(ctx context.Context, ref driver.HoldRef) (found bool, err error) {
+func (s *store) releaseOne(ctx context.Context, q driver.ReleaseRequest) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience/2) // leaves room for another try
 	defer cancel()
-	results, err := s.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
+	results, err := s.Release(ctx, []driver.ReleaseRequest{q})
 	switch {
 	case err != nil:
 		return false, err

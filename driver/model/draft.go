@@ -46,7 +46,7 @@ func lost(ref driver.HoldRef) error {
 // Release ends a hold as the function Release does.
 func (d *Draft) Release(q driver.ReleaseRequest) (found bool) {
 	i := d.find(q.HoldRef)
-	if i < 0 {
+	if i < 0 || q.Unheard && d.record.Holds[i].Renewed != 0 {
 		return false
 	}
 	if q.After == 0 || !d.record.Holds[i].live(d.now) {

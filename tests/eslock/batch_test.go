@@ -122,3 +122,29 @@ func mustLeave(t *testing.T, s driver.Store, want map[string]time.Duration) {
 		t.Errorf("%d holds, want %d", len(all), len(want))
 	}
 }
+
+// What was granted without an answer is released only as long as nobody has renewed
+// it.
+func TestReleaseUnheard(t *testing.T) {
+	onBoth(t, func(t *testing.T, n node) {
+		s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
+		for resource, renewed := range map[string]bool{"renewed": true, "as it was": false} {
+			q := ask.Request(resource, "a")
+			ref := ask.Granted(t, s, q)
+			if renewed {
+				if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
+					t.Fatal(rs, err)
+				}
+			}
+			unheard := driver.ReleaseRequest{HoldRef: ref, Unheard: true}
+			unheard.Token = 0
+			rs, err := s.Release(t.Context(), []driver.ReleaseRequest{unheard})
+			if err != nil || rs[0].Err != nil || rs[0].Found == renewed {
+				t.Errorf("%s: %+v, %v", resource, rs, err)
+			}
+			if found := ask.Released(t, s, ref, 0); found != renewed {
+				t.Errorf("%s: there afterwards: %v", resource, found)
+			}
+		}
+	})
+}
