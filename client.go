@@ -80,7 +80,7 @@ type Client struct {
 	timerAt  time.Duration // when it fires; 0: it is not set
 	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
 	batch    int           // how many holds are renewed in one request
-	shrunk   bool          // batch has shrunk since the last tick
+	failing  bool          // at the last look, a hold was not renewed yet after a failure
 	cleanBy  time.Duration // when clean-ups end, by elapsed, once the Client is closed
 }
 

@@ -19,11 +19,14 @@ import (
 // Three other functions send renewals: Hold.Renew (hold.go) and RenewID (admin.go) for
 // the user, and trySweep (sweep.go) for the lease of the background sweep.
 
-// batchSize is how many holds one request carries at most, and smallBatch how many
-// it still carries after requests have gone unanswered.
+// batchSize is how many holds one request carries at most. After requests without an
+// answer it is fewer, down to smallBatch. The holds of these requests then travel apart
+// from the others, and down to one by one: one of them may be what held up the rest. If
+// more than mostBatches requests would be sent at once, they carry up to smallBatch.
 const (
-	batchSize  = 1000
-	smallBatch = 16
+	batchSize   = 1000
+	smallBatch  = 16
+	mostBatches = 64
 )
 
 // maxSleep is how long the timer sleeps at most: timers do not count the time that a
@@ -88,31 +91,49 @@ func (c *Client) keepAlive(now time.Duration) (next time.Duration) {
 	for _, h := range expired {
 		c.lose(h, nil)
 	}
-	if !c.shrunk && len(due) > c.batch {
-		c.batch = min(c.batch+c.batch/4, batchSize)
+	again := 0 // where those begin whose last renewal had no answer
+	for again < len(due) && due[again].failure == nil {
+		again++
 	}
-	c.shrunk = false
-	for batch := range slices.Chunk(due, c.batch) {
-		requests := make([]driver.RenewRequest, len(batch))
-		timeout := never
+	if !c.failing && len(due) > c.batch {
+		c.batch = min(c.batch+max(c.batch/4, 1), batchSize)
+	}
+	c.sendRenewals(due[:again], max(c.batch, smallBatch), now)
+	c.sendRenewals(due[again:], max(c.batch, min((len(due)-again)/mostBatches, smallBatch)), now)
+	return next
+}
+
+// sendRenewals sends renewals in batches of at most that size. The hold with the
+// shortest time-out limits that of its batch. So it comes first, and takes along only
+// holds to which it leaves half of their own: short locks that fail one after another must
+// not take away the time to renew a long one. c.mu is held.
+func (c *Client) sendRenewals(due []*Hold, size int, now time.Duration) {
+	for len(due) > 0 {
+		timeout := due[0].renewTimeout(now)
+		n := 1
+		for n < min(size, len(due)) && due[n].renewTimeout(now) <= 2*timeout {
+			n++
+		}
+		batch := due[:n]
+		due = due[n:]
+		requests := make([]driver.RenewRequest, n)
 		for i, h := range batch {
 			requests[i] = driver.RenewRequest{HoldRef: h.ref, TTL: h.ttl}
-			// Half of the time left until the earliest deadline: if the request gets
-			// lost, another can be sent in time.
-			timeout = min(timeout, attemptTimeout(leaseOf(h.ttl)), (h.deadline-now)/2+1)
 		}
 		c.work.Add(1)
 		go c.renew(batch, requests, now, timeout)
 	}
-	return next
 }
 
-// collect returns the holds that are past their deadlines, those to be renewed,
-// which it marks as in flight, and when the next hold is due. If any renewal is due,
-// those that fall due within a twelfth of their lease join it. c.mu is held.
+// collect returns the holds that are past their deadlines, those to be renewed, which
+// it marks as in flight, and when the next hold is due. If any renewal is due, those
+// that fall due within a twelfth of their lease join it. Holds whose last renewal had no
+// answer come after the others, and otherwise short time-outs first. c.mu is held.
 func (c *Client) collect(now time.Duration) (expired, due []*Hold, next time.Duration) {
 	renew := false
+	c.failing = false
 	for _, h := range c.holds {
+		c.failing = c.failing || h.failure != nil
 		if h.deadline <= now {
 			expired = append(expired, h)
 		} else if h.due() <= now {
@@ -130,9 +151,22 @@ func (c *Client) collect(now time.Duration) (expired, due []*Hold, next time.Dur
 		}
 		next = min(next, h.due())
 	}
-	// Holds with near deadlines share a batch: the earliest limits its time-out.
-	slices.SortFunc(due, func(a, b *Hold) int { return cmp.Compare(a.deadline, b.deadline) })
+	slices.SortFunc(due, func(a, b *Hold) int {
+		if failed := a.failure != nil; failed != (b.failure != nil) {
+			if failed {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(a.renewTimeout(now), b.renewTimeout(now))
+	})
 	return expired, due, next
+}
+
+// renewTimeout is how long a renewal may take: half of the time left until the deadline
+// at most, so that another can be sent in time if the request gets lost. c.mu is held.
+func (h *Hold) renewTimeout(now time.Duration) time.Duration {
+	return min(attemptTimeout(leaseOf(h.ttl)), (h.deadline-now)/2+1)
 }
 
 // due is when the keep-alive must look at the hold: to renew it, or to declare it
@@ -157,9 +191,10 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 		_ = c.renewed(h, requests[i].TTL, sent, true, outcome(results, err, i, renewErr))
 	}
 	if err != nil && len(batch) > 1 {
-		// The store may need time for each hold. Each try has half the time of the one
-		// before, so half as many would not be enough.
-		c.batch, c.shrunk = min(c.batch, max(len(batch)/4, smallBatch)), true
+		// The store may need time for each hold, or one of them may hold up the others.
+		// Each try has half the time of the one before, so half as many would not be
+		// enough.
+		c.batch = min(c.batch, max(len(batch)/8, 1))
 	}
 }
 
@@ -182,12 +217,13 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	case errors.Is(err, ErrLost):
 		cause = ErrForced
 	default:
+		lease := leaseOf(h.ttl)
 		if h.failure == nil {
-			lease := leaseOf(h.ttl)
 			h.pauses = backoff{next: lease / 48, limit: lease / 12}
 		}
 		h.failure = err
-		at := now + h.pauses.pause()
+		// Near the deadline the pauses get shorter, so that there are more tries.
+		at := now + min(h.pauses.pause(), max((h.deadline-now)/4, lease/48))
 		if !kept {
 			// A renewal by the user may fail again and again, for reasons of its own,
 			// such as a short ctx. It may bring the next try of the keep-alive

@@ -43,7 +43,7 @@ func TestCollect(t *testing.T) {
 				}
 			}
 			for i, h := range due {
-				if !h.inFlight || h.deadline <= now || i > 0 && due[i-1].deadline > h.deadline {
+				if !h.inFlight || h.deadline <= now || i > 0 && due[i-1].renewTimeout(now) > h.renewTimeout(now) {
 					t.Fatalf("to be renewed at %v: %+v", now, h)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -276,4 +277,62 @@ func TestBatchesGrow(t *testing.T) {
 			t.Errorf("%d requests in a minute for 1,000 holds", n)
 		}
 	})
+}
+
+// Short locks that are lost to a slow store do not take a long one with them: they do
+// not limit the time of its renewals.
+func TestShortLocksBesideALongOne(t *testing.T) {
+	for _, slow := range []time.Duration{110 * time.Millisecond, 250 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			together := func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Renew && len(c.Refs) > 1 {
+					t.Errorf("%v: the locks were renewed together", slow)
+				}
+				return drivertest.Fault{}
+			}
+			f := faulty(t, memlock.New(nil), together, delayed(drivertest.Acquire, slow), delayed(drivertest.Renew, slow))
+			c := newClient(t, f, nil)
+			long := lock(t, c, "long", nil)
+			lost := 0
+			for began := time.Now(); time.Since(began) < 5*time.Minute; {
+				short := lock(t, c, "short", &holdfast.LockOptions{TTL: holdfast.MinTTL})
+				select {
+				case <-short.Context().Done():
+					lost++
+				case <-time.After(time.Second):
+				}
+				_ = short.Unlock(t.Context()) // it may be lost
+			}
+			if lost < 100 {
+				t.Errorf("%v: only %d short locks were lost", slow, lost)
+			}
+			alive(t, long)
+		})
+	}
+}
+
+// A renewal that hangs whatever it travels with is soon alone, and loses nothing but its
+// own lock.
+func TestOneRenewalHangs(t *testing.T) {
+	for _, n := range []int{2, 16, 100, 1000, 3000} {
+		synctest.Test(t, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+				hangs := c.Op == drivertest.Renew && slices.ContainsFunc(c.Refs, func(r driver.HoldRef) bool { return r.Resource == "0" })
+				if hangs {
+					return drivertest.Fault{HoldRequest: make(chan struct{})}
+				}
+				return drivertest.Fault{}
+			})
+			c := newClient(t, f, nil)
+			hs := make([]*holdfast.Hold, n)
+			for i := range hs {
+				hs[i] = lock(t, c, fmt.Sprint(i), nil)
+			}
+			time.Sleep(time.Minute)
+			mustEnd(t, hs[0], time.Millisecond, holdfast.ErrUnreachable)
+			for _, h := range hs[1:] {
+				alive(t, h)
+			}
+		})
+	}
 }

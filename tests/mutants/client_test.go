@@ -240,9 +240,21 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "a batch that fails never shrinks", file: "keepalive.go",
-		old:  "min(c.batch, max(len(batch)/4, smallBatch))",
+		old:  "min(c.batch, max(len(batch)/8, 1))",
 		new:  "c.batch",
 		test: "TestBatchesShrink",
+	},
+	{
+		name: "a renewal that hangs keeps those that travel with it", file: "keepalive.go",
+		old:  "min((len(due)-again)/mostBatches, smallBatch)",
+		new:  "smallBatch",
+		test: "TestOneRenewalHangs",
+	},
+	{
+		name: "a short lock limits the renewal of a long one", file: "keepalive.go",
+		old:  " && due[n].renewTimeout(now) <= 2*timeout",
+		new:  "",
+		test: "TestShortLocksBesideALongOne",
 	},
 	{
 		name: "a batch of releases that failed is sent again as it was", file: "release.go",
