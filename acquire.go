@@ -34,6 +34,8 @@ type acquirer struct {
 	named bool                  // the caller chose the lock ID
 	keep  bool                  // keep alive
 
+	shares bool // the caller works under a shared hold of the resource
+
 	tried   bool          // with the present hold ID
 	sent    time.Duration // when the first of these attempts was sent
 	unknown int           // how many of them may be applied, now or later, without an answer

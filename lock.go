@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -45,8 +46,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	if err != nil {
 		return nil, wrap("lock", resource, err)
 	}
-	shares, err := c.reentry(ctx, a.q)
-	if err != nil {
+	if a.shares, err = c.reentry(ctx, a.q); err != nil {
 		return nil, err
 	}
 	if err := c.start(ctx); err != nil {
@@ -58,13 +58,10 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		began = c.clock()
 	}
 	var h *Hold
-	if !wait || shares {
-		h, err = a.try(ctx)
-	}
-	if wait && (!shares || errors.Is(err, ErrHeld)) {
-		// Work under a shared hold has tried first: the head of the queue may be
-		// waiting for that very hold.
+	if wait {
 		h, err = a.wait(ctx)
+	} else {
+		h, err = a.try(ctx)
 	}
 	if c.trace.Waited != nil && wait && a.waited() {
 		info := WaitInfo{Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err}
@@ -165,7 +162,8 @@ func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares b
 	var held []*Hold
 	refused := q.Mode == Exclusive
 	for u := c.binding(ctx); u != nil; u = u.outer {
-		if h := u.hold; h.ref.Resource == q.Resource && h.Left() > 0 {
+		// Bound to the same hold twice, it has one nevertheless.
+		if h := u.hold; h.ref.Resource == q.Resource && h.Left() > 0 && !slices.Contains(held, h) {
 			held = append(held, h)
 			refused = refused || h.mode == Exclusive
 		}

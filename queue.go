@@ -46,21 +46,25 @@ func (p *place) invite() {
 	}
 }
 
-// enqueue appends the acquirer to its queue. The first one may try at once, and gets
-// the number of its attempt. The others get 0 and wait for their turn.
+// enqueue appends the acquirer to its queue. One that works under a shared hold goes to
+// the head instead: those that are there may wait for that very hold. The first one may
+// try at once, and gets the number of its attempt. The others get 0 and wait for their
+// turn.
 func (c *Client) enqueue(a *acquirer) (attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	resource := a.q.Resource
 	l := c.queues[resource]
-	if l.first == nil {
-		c.queues[resource] = queue{first: a, last: a, attempts: 1}
-		return 1
+	l.insert(a, a.shares)
+	if l.first == a {
+		l.attempts++
+		a.came, a.asking = l.attempts, true
+		c.queues[resource] = l
+		return l.attempts
 	}
 	now := c.clock()
 	a.queued, a.came, a.since = true, l.attempts, now
 	a.turn = make(chan struct{}, 1)
-	a.prev, l.last.next, l.last = l.last, a, a
 	if a.named && !l.recheck {
 		// The holder may have the same lock ID. Only a new refusal shows that, and
 		// the acquirer must not wait long for it. Acquirers that come within a
@@ -200,6 +204,17 @@ func (l *queue) inviteShared(a *acquirer) {
 			w.invite()
 		}
 		w = w.next
+	}
+}
+
+func (l *queue) insert(a *acquirer, atHead bool) {
+	switch {
+	case l.first == nil:
+		l.first, l.last = a, a
+	case atHead:
+		a.next, l.first.prev, l.first = l.first, a, a
+	default:
+		a.prev, l.last.next, l.last = l.last, a, a
 	}
 }
 

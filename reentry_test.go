@@ -135,14 +135,40 @@ func TestNested(t *testing.T) {
 			}
 			ctx, cancel := outer.Bind(t.Context())
 			defer cancel()
+			ctx, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
+			writer := locking(t.Context(), c, "r", nil) // waits for the outer hold as well
+			synctest.Wait()
 			inner := running(func() (*holdfast.Hold, error) { return c.RLock(ctx, "r", limit(2)) })
 			synctest.Wait()
 			if len(inner) != 0 {
 				t.Fatal("it did not wait")
 			}
 			unlock(t, other)
-			if r := <-inner; r.err != nil {
+			r := <-inner
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			unlock(t, r.hold)
+			unlock(t, outer)
+			if r := <-writer; r.err != nil {
 				t.Error(r.err)
+			}
+		})
+	})
+	t.Run("bound twice to one hold", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, memlock.New(nil), nil)
+			outer, err := c.RLock(t.Context(), "r", limit(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := outer.Bind(t.Context())
+			defer cancel()
+			ctx, cancel = outer.Bind(ctx)
+			defer cancel()
+			if _, err := c.TryRLock(ctx, "r", limit(2)); err != nil {
+				t.Errorf("the second permit of two: %v", err)
 			}
 		})
 	})

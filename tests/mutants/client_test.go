@@ -138,9 +138,15 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "a try stands in line", file: "lock.go",
-		old:  "if wait && (!shares || errors.Is(err, ErrHeld)) {",
-		new:  "if !shares || errors.Is(err, ErrHeld) {",
+		old:  "if wait {",
+		new:  "if true {",
 		test: "TestTryPassesTheLine",
+	},
+	{
+		name: "work under a shared hold stands in line behind those that wait for it", file: "queue.go",
+		old:  "l.insert(a, a.shares)",
+		new:  "l.insert(a, false)",
+		test: "TestNested",
 	},
 	{
 		name: "last come, first served", file: "queue.go",
