@@ -114,7 +114,7 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 	c.mu.Lock()
 	for i, s := range ss {
 		refs[i] = s.Ref()
-		if own[i] = c.holds[s.HoldID]; own[i] != nil {
+		if own[i] = c.holdOf(s); own[i] != nil {
 			end(own[i])
 		} else {
 			// This Client may still become its holder, if the answer to its acquire
@@ -150,6 +150,16 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 		}
 	}
 	return gone, errors.Join(errs...)
+}
+
+// holdOf returns the live hold of this Client that was listed, or nil. A grant of the
+// same hold ID with another token is another one: its answer got lost, and it was
+// released before the attempt was repeated. c.mu is held.
+func (c *Client) holdOf(s Status) *Hold {
+	if h := c.holds[s.HoldID]; h != nil && h.ref.Token == s.Token {
+		return h
+	}
+	return nil
 }
 
 // revoked is a hold that releaseListed released. If its grant arrives later, the hold
@@ -196,7 +206,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		if ttl == Forever {
 			c.mu.Lock()
 			for _, s := range part {
-				if h := c.holds[s.HoldID]; h != nil {
+				if h := c.holdOf(s); h != nil {
 					h.endless = true // even if the answer never comes
 				}
 			}
@@ -209,7 +219,7 @@ func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) 
 		for i, s := range part {
 			err := outcome(results, err, i, renewErr)
 			c.mu.Lock()
-			if h := c.holds[s.HoldID]; h != nil {
+			if h := c.holdOf(s); h != nil {
 				err = c.renewed(h, ttl, sent, false, err)
 			}
 			c.mu.Unlock()

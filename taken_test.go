@@ -3,13 +3,17 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -52,6 +56,83 @@ func TestTakenOnTheWay(t *testing.T) {
 				alive(t, next)
 				unlock(t, next)
 				unlock(t, lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}))
+			})
+		})
+	}
+}
+
+// lateList tells of the first list a second late.
+type lateList struct {
+	driver.Store
+	lists *atomic.Int64
+}
+
+func (l lateList) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	if l.lists.Add(1) > 1 {
+		return l.Store.List(ctx, f)
+	}
+	return func(yield func(driver.Status, error) bool) {
+		var ss []driver.Status
+		for s, err := range l.Store.List(ctx, f) {
+			if err != nil {
+				yield(s, err)
+				return
+			}
+			ss = append(ss, s)
+		}
+		time.Sleep(time.Second)
+		for _, s := range ss {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// What was listed is released before the attempt whose answer got lost is repeated: what
+// that is granted is another hold, though its ID is the same.
+func TestGrantedAgainOnTheWay(t *testing.T) {
+	for name, act := range map[string]func(t *testing.T, c *holdfast.Client) error{
+		"RenewID": func(t *testing.T, c *holdfast.Client) error {
+			if _, err := c.RenewID(t.Context(), "job", time.Minute); !errors.Is(err, holdfast.ErrLost) {
+				return fmt.Errorf("got %w, want ErrLost", err)
+			}
+			return nil
+		},
+		"RenewID forever": func(t *testing.T, c *holdfast.Client) error {
+			if _, err := c.RenewID(t.Context(), "job", holdfast.Forever); !errors.Is(err, holdfast.ErrLost) {
+				return fmt.Errorf("got %w, want ErrLost", err)
+			}
+			return nil
+		},
+		"ReleaseID": func(t *testing.T, c *holdfast.Client) error {
+			_, err := c.ReleaseID(t.Context(), "job")
+			return err
+		},
+		"ForceRelease": func(t *testing.T, c *holdfast.Client) error {
+			_, err := c.ForceRelease(t.Context(), "r", holdfast.HoldID{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				c := newClient(t, faulty(t, lateList{store, new(atomic.Int64)}, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)), nil)
+				granted := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "job"})
+				synctest.Wait()
+				done := make(chan error)
+				go func() { done <- act(t, c) }()
+				synctest.Wait()
+				if _, err := newClient(t, store, nil).ReleaseID(t.Context(), "job"); err != nil {
+					t.Fatal(err)
+				}
+				h := (<-granted).hold
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute)
+				alive(t, h)
+				mustBeHeldBy(t, store, h)
 			})
 		})
 	}

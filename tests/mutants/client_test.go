@@ -257,6 +257,12 @@ var clientMutants = []mutant{
 		test: "TestOneRenewalHangs",
 	},
 	{
+		name: "another grant of a hold ID is taken for the one that was listed", file: "admin.go",
+		old:  "h != nil && h.ref.Token == s.Token",
+		new:  "h != nil",
+		test: "TestGrantedAgainOnTheWay",
+	},
+	{
 		name: "a short lock limits the renewal of a long one", file: "keepalive.go",
 		old:  " && due[n].renewTimeout(now) <= 2*timeout",
 		new:  "",
