@@ -69,6 +69,7 @@ type orphan struct {
 	from    time.Duration // a release has a delay until then, which must not be cut short
 	until   time.Duration // when the clean-up is over
 	pause   time.Duration // before the next release
+	waits   bool          // for Unlock, or until the lost hold would have ended otherwise
 	over    bool          // it is only remembered, until it is due
 	asked   chan struct{} // closed after the first release
 	told    bool          // asked is closed
@@ -164,10 +165,22 @@ func (c *Client) cleanLost(h *Hold, after time.Duration) {
 	c.addOrphan(h.ref, orphan{endless: h.endless, from: from, until: until})
 }
 
+// cleanForgotten releases a lost hold that a renewal without an answer may have left
+// without an end, in case nobody calls Unlock. It does not take away the time that the
+// hold would have had otherwise. c.mu is held.
+func (c *Client) cleanForgotten(h *Hold) {
+	from := c.clock() + c.marginOf(h.ttl) + h.delay
+	c.addOrphan(h.ref, orphan{endless: true, waits: true, from: from, until: from})
+}
+
 // addOrphan begins a clean-up, or extends the one of the same hold ID. c.mu is held.
 func (c *Client) addOrphan(ref driver.HoldRef, o orphan) <-chan struct{} {
 	k := &c.cleaner
 	if was := k.orphans[ref.HoldID]; was != nil && !was.over {
+		if was.waits { // until now
+			was.waits, was.from, was.due = false, o.from, o.from
+			c.arm(c.clock(), was.due)
+		}
 		was.q.Token = min(was.q.Token, ref.Token) // 0 is that of any attempt
 		was.ends, was.endless = max(was.ends, o.ends), was.endless || o.endless
 		was.from, was.until = max(was.from, o.from), max(was.until, o.until)

@@ -32,11 +32,12 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 	firstUnheard := on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)
 	forever := &holdfast.LockOptions{TTL: holdfast.Forever}
 	for name, test := range map[string]struct {
-		rule rule // besides the outage
-		o    *holdfast.LockOptions
-		do   func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // before the outage
-		ends bool                                                     // it is lost before Unlock
-		off  func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // in the outage, before Unlock
+		rule      rule // besides the outage
+		o         *holdfast.LockOptions
+		do        func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // before the outage
+		ends      bool                                                     // it is lost before Unlock
+		forgotten bool                                                     // nobody calls Unlock
+		off       func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) // in the outage, before Unlock
 	}{
 		"Lock": {o: forever},
 		"RenewID": {do: func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) {
@@ -65,6 +66,15 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 				}
 			},
 			ends: true,
+		},
+		"Renew without an answer, lost, no Unlock": {
+			rule: on(drivertest.Renew, drivertest.Fault{LoseReply: true}),
+			do: func(t *testing.T, _ *holdfast.Client, h *holdfast.Hold) {
+				if err := h.Renew(t.Context(), holdfast.Forever); err == nil {
+					t.Error("it was answered")
+				}
+			},
+			ends: true, forgotten: true,
 		},
 		"an attempt before, ForceRelease": {
 			rule: firstUnheard, o: forever,
@@ -99,7 +109,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 				if test.off != nil {
 					test.off(t, c, h)
 				}
-				if err := h.Unlock(t.Context()); err == nil {
+				if !test.forgotten && h.Unlock(t.Context()) == nil {
 					t.Error("Unlock succeeded")
 				}
 				time.Sleep(time.Hour)

@@ -341,6 +341,9 @@ func (c *Client) lose(h *Hold, cause error) {
 	loss := h.lossBy(cause)
 	h.loss = loss
 	c.finish(h, lost, loss)
+	if h.endless {
+		c.cleanForgotten(h)
+	}
 	c.warn("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
 	if c.trace.Lost != nil {
 		c.notifier.notify(func() { c.trace.Lost(h, loss) })

@@ -263,6 +263,12 @@ var clientMutants = []mutant{
 		test: "TestGrantedAgainOnTheWay",
 	},
 	{
+		name: "what is lost without an end is left to Unlock", file: "hold.go",
+		old:  "\t\tc.cleanForgotten(h)\n",
+		new:  "",
+		test: "TestEndlessGoesInTheEnd",
+	},
+	{
 		name: "a short lock limits the renewal of a long one", file: "keepalive.go",
 		old:  " && due[n].renewTimeout(now) <= 2*timeout",
 		new:  "",
