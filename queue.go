@@ -146,15 +146,20 @@ func patience(ttl time.Duration) time.Duration {
 // wait for themselves. It leaves those that came after the attempt was sent: for them
 // the answer may be out of date. c.mu is held.
 func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError) {
+	var held map[string]bool // lock IDs, made once: there may be many holds and many waiters
 	for w := l.first; w != nil; {
 		next := w.next
-		if w != heard && w.named && !w.asking && w.came < attempt &&
-			holds(e, w.q.LockID) && !c.onlyOrphans(e, w.q.LockID) {
-			own := *e
-			own.BySelf = true
-			w.own = &own
-			l.remove(w)
-			w.invite()
+		if w != heard && w.named && !w.asking && w.came < attempt {
+			if held == nil {
+				held = lockIDs(e)
+			}
+			if held[w.q.LockID] && !c.onlyOrphans(e, w.q.LockID) {
+				own := *e
+				own.BySelf = true
+				w.own = &own
+				l.remove(w)
+				w.invite()
+			}
 		}
 		w = next
 	}
@@ -163,6 +168,17 @@ func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError)
 // holds reports whether the refusal names a live hold of the lock ID.
 func holds(e *HeldError, lockID string) bool {
 	return slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == lockID && s.Left != 0 })
+}
+
+// lockIDs returns those of the live holds in the refusal.
+func lockIDs(e *HeldError) map[string]bool {
+	ids := make(map[string]bool, len(e.Holders))
+	for i := range e.Holders {
+		if s := &e.Holders[i]; s.Left != 0 {
+			ids[s.LockID] = true
+		}
+	}
+	return ids
 }
 
 // dequeue removes the acquirer from its queue and invites those whose turn it is.

@@ -156,8 +156,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "news that are out of date", file: "queue.go",
-		old:  "!w.asking && w.came < attempt &&",
-		new:  "!w.asking &&",
+		old:  "!w.asking && w.came < attempt {",
+		new:  "!w.asking {",
 		test: "TestS25a_own_hold",
 	},
 	{
