@@ -17,6 +17,8 @@ type Machine struct {
 	NetworkFS func(path string) string
 	// NoHints: the system does not tell of writing to files.
 	NoHints bool
+	// LongRests: the watcher looks only when the system tells of writing to the file.
+	LongRests bool
 	// At is called at each Point that is reached, in the goroutine that is there.
 	At func(Point)
 }
@@ -54,6 +56,9 @@ func OpenOn(ctx context.Context, path string, opts *Options, m Machine) (driver.
 	}
 	if m.NoHints {
 		sys.listen = nil
+	}
+	if m.LongRests {
+		sys.restLook = time.Hour
 	}
 	sys.at = m.At
 	s, err := openBackend(ctx, path, opts, sys)

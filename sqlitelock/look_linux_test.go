@@ -10,11 +10,11 @@ import (
 )
 
 // resting opens the file so that rests tells of each time that its watcher has
-// stopped looking.
+// stopped looking. Only what the system tells of writing to the file ends that.
 func resting(t *testing.T, path string) (s driver.Store, rests <-chan struct{}) {
 	t.Helper()
 	ch := make(chan struct{}, 1)
-	s = openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
+	s = openOn(t, path, nil, sqlitelock.Machine{LongRests: true, At: func(p sqlitelock.Point) {
 		if p == sqlitelock.PointRest {
 			select {
 			case ch <- struct{}{}:
@@ -24,9 +24,6 @@ func resting(t *testing.T, path string) (s driver.Store, rests <-chan struct{}) 
 	}})
 	return s, ch
 }
-
-// soon is much less than a watcher at rest would need by itself.
-const soon = time.Second
 
 // A release after a silence is signalled at once: the watcher has stopped looking,
 // and is told that something was written. With FULL the disk is waited for between
@@ -42,12 +39,8 @@ func TestWatchAfterRest(t *testing.T) {
 				ref := mustAcquire(t, other, "r", "a", time.Hour)
 				signals, end := watch(t, s, "r")
 				await(t, rests, "rest")
-				began := time.Now()
 				mustRelease(t, other, ref)
 				await(t, signals, "release after a silence")
-				if took := time.Since(began); took > soon {
-					t.Errorf("signalled after %v", took)
-				}
 				end()
 			}
 		})
@@ -68,12 +61,8 @@ func TestWatchRestsAgain(t *testing.T) {
 		mustRelease(t, other, mustAcquire(t, other, "another", "a", time.Hour))
 	}
 	await(t, rests, "rest after strange changes")
-	began := time.Now()
 	mustRelease(t, other, ref)
 	await(t, signals, "release")
-	if took := time.Since(began); took > soon {
-		t.Errorf("signalled after %v", took)
-	}
 }
 
 // Close does not wait until the watcher would look again.
@@ -82,11 +71,14 @@ func TestCloseAtRest(t *testing.T) {
 	s, rests := resting(t, newFile(t))
 	signals, _ := watch(t, s, "r")
 	await(t, rests, "rest")
-	began := time.Now()
-	check(t, s.Close())
-	if took := time.Since(began); took > soon {
-		t.Errorf("Close took %v", took)
-	}
+	closed := make(chan struct{}, 1)
+	go func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		closed <- struct{}{}
+	}()
+	await(t, closed, "Close")
 	if _, open := <-signals; open {
 		t.Error("a signal after Close")
 	}
@@ -108,12 +100,8 @@ func TestWatchWithoutHints(t *testing.T) {
 	signals, _ := watch(t, s, "r")
 	_, _ = watch(t, told, "r")
 	await(t, rests, "rest of one that has hints") // the silence is long enough for that
-	began := time.Now()
 	mustRelease(t, other, ref)
 	await(t, signals, "release")
-	if took := time.Since(began); took > soon {
-		t.Errorf("signalled after %v", took)
-	}
 	if rested.Load() {
 		t.Error("it waited for hints")
 	}

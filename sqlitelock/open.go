@@ -88,6 +88,8 @@ type system struct {
 	// listen returns a file that can be read from once some process has written to
 	// the one that is named.
 	listen func(file string) (*os.File, error)
+	// restLook is how often to look while listen reports changes.
+	restLook time.Duration
 	// at is called at each point of a change. Nil except in tests.
 	at func(point)
 }

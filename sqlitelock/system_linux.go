@@ -23,6 +23,7 @@ func thisSystem() system {
 		clockSource: clockSource{wall: time.Now, boot: bootID, uptime: uptime},
 		mount:       mount,
 		listen:      listen,
+		restLook:    2 * time.Second,
 	}
 }
 

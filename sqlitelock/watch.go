@@ -26,8 +26,6 @@ const (
 	// quiet is how long to look closely after a change, or after the system reported
 	// one: it reports that the log is written to, before the commit can be seen.
 	quiet = time.Second
-	// restLook is how often to look while the system reports changes.
-	restLook = 2 * time.Second
 	// retryAfter is how long to wait after the file could not be read.
 	retryAfter = time.Second
 )
@@ -171,7 +169,7 @@ func (s *store) poll() (changed bool, err error) {
 	return changed, err
 }
 
-// rest waits until a process writes, for restLook at most, and reports whether one did.
+// rest waits until a process writes, for sys.restLook at most, and reports whether one did.
 // If the system cannot report it, rest returns at once.
 func (s *store) rest() (written bool) {
 	if s.sys.listen == nil {
@@ -186,7 +184,7 @@ func (s *store) rest() (written bool) {
 		return true
 	}
 	s.reach(pointRest)
-	if err := events.SetReadDeadline(time.Now().Add(restLook)); err != nil {
+	if err := events.SetReadDeadline(time.Now().Add(s.sys.restLook)); err != nil {
 		return false
 	}
 	defer context.AfterFunc(s.ctx, func() { _ = events.SetReadDeadline(time.Now()) })()
