@@ -124,17 +124,17 @@ func TestS27_groups(t *testing.T) {
 			store := memlock.New(nil)
 			c, d := newClient(t, store, nil), newClient(t, store, nil)
 			old := group(t, c, "g", "a")[0]
-			var anew *holdfast.Hold
+			var retaken *holdfast.Hold
 			e := newClient(t, listing{store, func() {
 				unlock(t, old)
-				anew = group(t, d, "g", "a")[0]
+				retaken = group(t, d, "g", "a")[0]
 			}}, nil)
 			if _, err := e.ReleaseID(t.Context(), "g"); err != nil {
 				t.Fatal(err)
 			}
-			mustBeHeldBy(t, store, anew)
+			mustBeHeldBy(t, store, retaken)
 			time.Sleep(time.Minute)
-			alive(t, anew)
+			alive(t, retaken)
 		})
 	})
 	t.Run("renew", func(t *testing.T) {

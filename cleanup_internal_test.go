@@ -19,8 +19,8 @@ func (hanging) Release(ctx context.Context, _ []driver.ReleaseRequest) ([]driver
 	return nil, ctx.Err()
 }
 
-// A store that is out of reach does not make a Client grow without bound, and
-// whoever waits for an orphan that is let go is told.
+// A store that cannot be reached does not make a Client grow without bound, and
+// waiters for a forgotten orphan are woken.
 func TestOrphansAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(hanging{memlock.New(nil)}, nil)

@@ -232,8 +232,8 @@ func TestS15_close_during_acquire(t *testing.T) {
 		})
 	})
 	t.Run("granted that moment", func(t *testing.T) {
-		// The grant is heard when the Client is closed already, but its life not
-		// ended, or before: whoever gets the hold, the store must not keep it.
+		// The grant arrives when the Client is closed already, but its life has not
+		// ended, or before: in both cases the store must not keep the hold.
 		for range 100 {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)

@@ -73,8 +73,8 @@ func (w *witness) granted(t *testing.T, h *holdfast.Hold, limit int) {
 	w.alive[r] = append(alive, h)
 }
 
-// Many clients on bad networks: whoever is granted a resource, all those whom
-// that excludes knew before that their time was over.
+// Many clients on bad networks: before a resource is granted, the contexts of all
+// former holders that the grant excludes have ended.
 func TestS01_holders_exclude_one_another(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {

@@ -319,8 +319,8 @@ func TestS03_late_holder(t *testing.T) {
 	})
 }
 
-// A release whose reply was lost, and comes again after the same lock ID has
-// acquired the resource anew.
+// A release whose reply was lost is repeated after the same lock ID has acquired the
+// resource again.
 func TestS04_repeated_release(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)

@@ -187,7 +187,7 @@ func TestInit(t *testing.T) {
 	})
 }
 
-// Open makes the store, and Close closes it; New leaves that to whoever made it.
+// Close closes a store that Open made; New leaves that to its caller.
 func TestOpenOwnsTheStore(t *testing.T) {
 	s := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return nil }}
 	broken := &initializing{Store: memlock.New(nil), init: func(context.Context) error { return driver.ErrUnusable }}
@@ -253,10 +253,10 @@ func TestOpenChecksOptions(t *testing.T) {
 // An Init that does not heed its ctx keeps nobody for longer than one that does.
 func TestInitThatIsDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mended := make(chan struct{})
-		defer close(mended)
+		fixed := make(chan struct{})
+		defer close(fixed)
 		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
-			<-mended
+			<-fixed
 			return nil
 		}}
 		c := holdfast.New(s, nil)

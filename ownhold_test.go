@@ -29,17 +29,17 @@ func TestS25a_own_hold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
 				c := newClient(t, store, nil)
-				asker := c
+				acquirer := c
 				if !same {
-					asker = newClient(t, store, nil)
+					acquirer = newClient(t, store, nil)
 				}
 				h := lock(t, c, "r", own)
 				began := time.Now()
-				_, err := asker.Lock(t.Context(), "r", own)
+				_, err := acquirer.Lock(t.Context(), "r", own)
 				mustBeTold(t, err, began)
-				_, err = asker.RLock(t.Context(), "r", own)
+				_, err = acquirer.RLock(t.Context(), "r", own)
 				mustBeTold(t, err, began)
-				_, err = asker.TryLock(t.Context(), "r", own)
+				_, err = acquirer.TryLock(t.Context(), "r", own)
 				mustBeTold(t, err, began)
 				alive(t, h)
 				mustBeHeldBy(t, store, h)
@@ -49,19 +49,19 @@ func TestS25a_own_hold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
 				c := newClient(t, store, nil)
-				asker := c
+				acquirer := c
 				if !same {
-					asker = newClient(t, store, nil)
+					acquirer = newClient(t, store, nil)
 				}
 				h := lock(t, c, "r", own)
 				var others []<-chan result
 				for range 3 {
-					others = append(others, locking(t.Context(), asker, "r", nil))
+					others = append(others, locking(t.Context(), acquirer, "r", nil))
 					synctest.Wait()
 				}
 				time.Sleep(time.Minute)
 				began := time.Now()
-				_, err := asker.Lock(t.Context(), "r", own)
+				_, err := acquirer.Lock(t.Context(), "r", own)
 				mustBeTold(t, err, began)
 				unlock(t, h)
 				for _, o := range others {
@@ -96,7 +96,7 @@ func TestS25a_own_hold(t *testing.T) {
 		})
 	})
 	t.Run("news out of date", func(t *testing.T) {
-		// The head's question is under way when the asker comes into line: its
+		// The attempt of the queue's head is under way when the acquirer arrives: its
 		// answer names a holder that may have gone before.
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)

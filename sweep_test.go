@@ -122,7 +122,7 @@ func TestShortLivedClientsSweep(t *testing.T) {
 	})
 }
 
-// A backlog is swept in pieces, for 10 s at most, and the rest by whoever is next.
+// A backlog is swept in pieces, for 10 s at most, and the rest by the next Client.
 func TestSweepIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSwept()
@@ -169,7 +169,7 @@ func TestSweepDisturbsNobody(t *testing.T) {
 			<-ctx.Done()
 			return driver.SweepResult{}, ctx.Err()
 		},
-		"goes on for ever": func(context.Context, driver.SweepRequest) (driver.SweepResult, error) {
+		"goes on forever": func(context.Context, driver.SweepRequest) (driver.SweepResult, error) {
 			time.Sleep(time.Second)
 			return driver.SweepResult{More: true}, nil
 		},

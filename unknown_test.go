@@ -26,15 +26,15 @@ func mustBeUnknown(t *testing.T, err error, what ...error) {
 	}
 }
 
-// Whoever waits is told that the resource is held only if that is the last thing
-// that was heard, by those before it in line too.
+// A wait ends with ErrHeld only if the last answer in the queue was a refusal, to
+// this acquirer or to those before it.
 func TestUnknownIsNotHeld(t *testing.T) {
 	hang := func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }
 	lose := func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }
 	for name, test := range map[string]struct {
 		fault func() drivertest.Fault
 		well  int           // acquires before the fault
-		wait  time.Duration // of each asker
+		wait  time.Duration // of each acquirer
 		last  []error       // what is heard
 	}{
 		"nothing heard":                {hang, 0, 5 * time.Second, nil},
@@ -116,11 +116,11 @@ func TestLineGivesUpTogether(t *testing.T) {
 		for i, w := range waits {
 			r := <-w
 			if r.err == nil || errors.Is(r.err, holdfast.ErrHeld) {
-				t.Fatalf("asker %d: %v", i, r.err)
+				t.Fatalf("acquirer %d: %v", i, r.err)
 			}
 			// The first silence is noted after the 10 s of an attempt.
 			if took := r.at.Sub(began); took < 40*time.Second || took > 55*time.Second {
-				t.Errorf("asker %d gave up after %v, want about 40 s", i, took)
+				t.Errorf("acquirer %d gave up after %v, want about 40 s", i, took)
 			}
 		}
 		if r := <-young; r.err == nil || r.at.Sub(began) < 50*time.Second || r.at.Sub(began) > 75*time.Second {

@@ -119,8 +119,8 @@ func TestUnlockAfterTheEnd(t *testing.T) {
 	}
 }
 
-// refusing is a store that says of each renewal that the hold is lost, and has it
-// all the same, as one does that is restored from a backup.
+// refusing is a store that returns ErrLost for each renewal and yet has the hold,
+// like a store that was restored from a backup.
 type refusing struct{ driver.Store }
 
 func (refusing) Renew(_ context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {

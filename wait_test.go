@@ -81,8 +81,8 @@ func TestS28a_refused_do_not_wake(t *testing.T) {
 	})
 }
 
-// Whoever waits can be seen on the hold that is in the way, soon after it is no
-// short one, through renewals and until it goes. Whoever only tries cannot.
+// A waiter shows on the hold that is in the way, soon after that is not a short one,
+// through renewals and until it ends. A TryLock does not show.
 func TestWaitersAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -117,7 +117,7 @@ func TestWaitersAreSeen(t *testing.T) {
 	})
 }
 
-// A stream of notifications that is cut, late or not to be had costs at most one
+// A stream of notifications that is cut, late or not available costs at most one
 // back-off.
 func TestS29_stream_cut(t *testing.T) {
 	const poll, lull, hang = 750 * time.Millisecond, 15 * time.Second, 3 * time.Second // at the most

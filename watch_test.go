@@ -16,15 +16,15 @@ import (
 // his own ctx, nor beyond the holder's end. One of them is under way at most.
 func TestWatchThatIsDeaf(t *testing.T) {
 	deaf := func(t *testing.T) (*memlock.Store, *holdfast.Client, *atomic.Int32) {
-		store, mended, calls := memlock.New(nil), make(chan struct{}), new(atomic.Int32)
+		store, fixed, calls := memlock.New(nil), make(chan struct{}), new(atomic.Int32)
 		c := unswept(watching{store, func(context.Context, string) (<-chan struct{}, error) {
 			calls.Add(1)
-			<-mended
+			<-fixed
 			return nil, errors.New("not subscribed")
 		}}, nil)
 		t.Cleanup(func() {
 			_ = c.Close() // it says that a call of the store goes on
-			close(mended)
+			close(fixed)
 		})
 		return store, c, calls
 	}

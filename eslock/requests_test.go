@@ -107,8 +107,8 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// What a proxy finds too large is sent in parts, and so is all that follows: be it
-// many documents or many holds of one.
+// A request that is too large for a proxy is sent in parts, and so are all later
+// ones: for many documents and for many holds of one.
 func TestTooLarge(t *testing.T) {
 	t.Run("documents", func(t *testing.T) {
 		tooLarge(t, 1<<20, func(i int) driver.HoldRef { return ref(fmt.Sprint("r", i), "a") })

@@ -32,9 +32,8 @@ func ExampleNew() {
 	}
 }
 
-// A job is marked as begun, and locked, in one transaction: nobody ever sees one
-// without the other. Whoever does the job keeps the lock alive by its lock ID, and
-// releases it.
+// A job is marked as begun, and locked, in one transaction: no client sees one
+// without the other. The worker renews the lock by its lock ID, and releases it.
 func ExampleStore_AcquireTx() {
 	var (
 		pool  *pgxpool.Pool

@@ -35,7 +35,7 @@ func childRecover(args []string, in *bufio.Scanner, out io.Writer) error {
 
 func init() {
 	children["recover"] = childRecover
-	cutOffFrom = func(t *testing.T, path string) (mend func()) {
+	cutOffFrom = func(t *testing.T, path string) (restore func()) {
 		c := start(t, "recover", path)
 		c.hear("recovering")
 		return c.end

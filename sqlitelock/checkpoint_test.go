@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// bound is how large the log may be, with what is written before it begins anew.
+// bound is how large the log may be, with the changes before it restarts.
 const bound = 6 << 20
 
 func logSize(t *testing.T, path string) int64 {
@@ -56,7 +56,7 @@ func beginRead(t *testing.T, db *sql.DB) {
 	check(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM resources").Scan(&n))
 }
 
-// mustShrink writes until the log has begun anew.
+// mustShrink writes until the log has restarted.
 func mustShrink(t *testing.T, s driver.Store, path string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); logSize(t, path) > bound; writeMuch(t, s, "r") {
@@ -152,7 +152,7 @@ func TestSweepBoundsLog(t *testing.T) {
 func TestNobodyWaitsForTheDisk(t *testing.T) {
 	path := newFile(t)
 	slow, begun := make(chan struct{}), make(chan struct{})
-	begin, mend := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(slow) })
+	begin, restore := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(slow) })
 	s := openOn(t, path, nil, sqlitelock.Machine{At: func(p sqlitelock.Point) {
 		if p == sqlitelock.PointPassive {
 			begin()
@@ -160,7 +160,7 @@ func TestNobodyWaitsForTheDisk(t *testing.T) {
 			case <-slow:
 			case <-time.After(20 * time.Second):
 				t.Error("changes waited for the disk")
-				mend()
+				restore()
 			}
 		}
 	}})
@@ -178,6 +178,6 @@ func TestNobodyWaitsForTheDisk(t *testing.T) {
 		writeMuch(t, s, "r")
 	}
 	renew(t, s, held)
-	mend()
+	restore()
 	mustShrink(t, s, path)
 }

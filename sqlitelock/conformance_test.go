@@ -42,21 +42,21 @@ func harness(t *testing.T, m sqlitelock.Machine) *drivertest.Harness {
 	h := &drivertest.Harness{Store: open(t), Reopen: open, Damage: func(t *testing.T, resource string) {
 		rawExec(t, raw(t, path), "UPDATE resources SET holds = 'nonsense' WHERE resource = ?", resource)
 	}}
-	h.BreakWrites = func(t *testing.T) (mend func()) { // all that writes waits for another process
+	h.BreakWrites = func(t *testing.T) (restore func()) { // all that writes waits for another process
 		c := start(t, "lock", path)
 		c.hear("locked")
 		return c.end
 	}
 	if cutOffFrom != nil {
-		h.Break = func(t *testing.T) (mend func()) { return cutOffFrom(t, path) }
+		h.Break = func(t *testing.T) (restore func()) { return cutOffFrom(t, path) }
 	}
 	return h
 }
 
-// cutOffFrom keeps everybody from reading and writing the file. Nil where nothing can:
-// a file that is replaced or a disk that is read-only is ErrUnusable, which is no
-// trouble that passes.
-var cutOffFrom func(t *testing.T, path string) (mend func())
+// cutOffFrom makes reads and writes of the file fail. Nil if nothing can: a file that
+// is replaced or a disk that is read-only is ErrUnusable, which does not pass by
+// itself.
+var cutOffFrom func(t *testing.T, path string) (restore func())
 
 func TestConformance(t *testing.T) { drivertest.Run(t, onSetClock) }
 func TestConformanceInRealTime(t *testing.T) {

@@ -48,11 +48,11 @@ const (
 	patience = time.Minute
 )
 
-// TestCrash kills processes that change a file, at chosen moments. After each
-// round the file is sound and no record damaged; what the store answered to has
-// happened; a change that was cut off has happened altogether or not at all, as
-// the moment says; the resources that the dead held can be had within their TTL;
-// and tokens have risen.
+// TestCrash kills processes that change a file, at chosen moments. After each round
+// the file is sound and no record is damaged; confirmed changes are there; a change
+// that was cut off is there as a whole or not at all, depending on the moment; the
+// resources of the dead processes can be acquired within their TTL; and tokens have
+// risen.
 func TestCrash(t *testing.T) {
 	c := campaign{tokens: make(map[string]uint64), counts: make(map[sqlitelock.Point]int)}
 	lasting := newFile(t)

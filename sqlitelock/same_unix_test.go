@@ -191,14 +191,14 @@ func TestLogOfAnother(t *testing.T) {
 	path := newFile(t)
 	s, settle, err := sqlitelock.OpenToSettle(t.Context(), path)
 	check(t, err)
-	const largest = 4 << 20 // of a log that has begun anew
+	const largest = 4 << 20 // of a log that has restarted
 	for logSize(t, path) <= largest {
 		writeMuch(t, s, "r")
 	}
 	// So there is a connection for checkpoints.
 	for deadline := time.Now().Add(time.Minute); logSize(t, path) > largest; writeMuch(t, s, "r") {
 		if time.Now().After(deadline) {
-			t.Fatal("the log does not begin anew")
+			t.Fatal("the log does not restart")
 		}
 	}
 	for i := 0; logSize(t, path) <= largest; i++ {

@@ -179,7 +179,7 @@ func TestWatchOtherProcess(t *testing.T) {
 	}
 }
 
-// One goroutine, whoever watches, and none when nobody does.
+// There is one goroutine for all watchers, and none without watchers.
 func TestWatchEnds(t *testing.T) {
 	s := open(t, newFile(t))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -65,8 +65,8 @@ func TestTerminalKeys(t *testing.T) {
 	}
 }
 
-// A loop ends with the command that is interrupted, be it typed or in a script,
-// and whether the command has used the terminal or not.
+// A loop ends with the command that is interrupted, typed or in a script, whether the
+// command has used the terminal or not.
 func TestInterruptEndsLoop(t *testing.T) {
 	for name, script := range map[string]string{"computes": "exec sleep 100", "reads": "read x"} {
 		t.Run(name, func(t *testing.T) {

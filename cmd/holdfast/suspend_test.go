@@ -238,7 +238,7 @@ func TestBackground(t *testing.T) {
 			c.status(7)
 		})
 	})
-	// The modes that stty sets are for whoever is in front.
+	// The modes that stty sets are for the job in the foreground.
 	t.Run("suspended in front", func(t *testing.T) {
 		inShells(t, func(c *console) {
 			c.enter("holdfast run r -- " + c.command("echo runs; exec sleep 100") + " &")
@@ -301,7 +301,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// Whoever stops a command from elsewhere does not give up its lock.
+// A command that is stopped from elsewhere keeps its lock.
 func TestStopFromElsewhere(t *testing.T) {
 	for name, line := range map[string]string{
 		"no terminal": "setsid holdfast run --ttl 3s r -- %s &",

@@ -162,7 +162,7 @@ func TestWindowSize(t *testing.T) {
 	}
 }
 
-// A terminal may stop whoever writes to it from the background.
+// A terminal may stop processes that write to it from the background.
 func TestTOSTOP(t *testing.T) {
 	inShells(t, func(c *console) {
 		c.enter("stty tostop; unset HOLDFAST_STORE; holdfast run --ttl 3s --on-loss warn r -- " + c.command("echo $$ >pid; "+pause+"; exit 3") + " >out &")

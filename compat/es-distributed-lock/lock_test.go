@@ -168,7 +168,7 @@ func TestAcquireAgain(t *testing.T) {
 	})
 }
 
-// What was lost is acquired anew.
+// A lost lock can be acquired again.
 func TestAcquireAfterLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		l := b.acquired("me", 16*time.Second)
@@ -199,7 +199,7 @@ func (b *bench) force(lockID string) {
 	}
 }
 
-// Between losing what it was about to extend and asking anew others may come in,
+// Between the loss of the hold and the next try, other owners may acquire the lock,
 // any number of times.
 func TestAcquireIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
@@ -266,16 +266,16 @@ func TestInvalid(t *testing.T) {
 		named := func(id, owner string) *Lock { return newLock(&store{Store: b}, id).WithOwner(owner) }
 		long := strings.Repeat("n", 1025)
 		errs := map[string]error{
-			"TTL 0":           b.lock("me").Acquire(ctx, 0),
-			"TTL of a ns":     b.lock("me").Acquire(ctx, time.Millisecond-1),
-			"TTL negative":    b.lock("me").Acquire(ctx, -time.Second),
-			"TTL too long":    b.lock("me").Acquire(ctx, driver.MaxTTL+1),
-			"TTL of for ever": b.lock("me").Acquire(ctx, driver.Forever),
-			"nil client":      NewLock(nil, "r").Acquire(ctx, time.Second),
-			"nil pointer":     NewLock((*bothNil)(nil), "r").Acquire(ctx, time.Second),
-			"nil, Release":    NewLock(nil, "r").Release(),
-			"not made":        new(Lock).Acquire(ctx, time.Second),
-			"not made, too":   new(Lock).WithOwner("me").MustRelease(),
+			"TTL 0":          b.lock("me").Acquire(ctx, 0),
+			"TTL of a ns":    b.lock("me").Acquire(ctx, time.Millisecond-1),
+			"TTL negative":   b.lock("me").Acquire(ctx, -time.Second),
+			"TTL too long":   b.lock("me").Acquire(ctx, driver.MaxTTL+1),
+			"TTL of Forever": b.lock("me").Acquire(ctx, driver.Forever),
+			"nil client":     NewLock(nil, "r").Acquire(ctx, time.Second),
+			"nil pointer":    NewLock((*bothNil)(nil), "r").Acquire(ctx, time.Second),
+			"nil, Release":   NewLock(nil, "r").Release(),
+			"not made":       new(Lock).Acquire(ctx, time.Second),
+			"not made, too":  new(Lock).WithOwner("me").MustRelease(),
 		}
 		for what, name := range map[string]string{"empty": "", "too long": long, "NUL": "a\x00", "no UTF-8": "a\xff"} {
 			errs["ID "+what] = named(name, "me").Acquire(ctx, time.Second)

@@ -112,8 +112,8 @@ func ExampleNewPurger() {
 	}
 }
 
-// The index on resource is made by the first use; a program may want to know
-// earlier that it cannot be had.
+// The first use makes the index on resource; a program can find out earlier that it
+// cannot be made.
 func ExampleClient_CreateIndexes() {
 	if err := lock.NewClient(collection()).CreateIndexes(context.Background()); err != nil {
 		log.Fatal(err)

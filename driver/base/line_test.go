@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/base"
 )
 
-// Who is urgent goes first, the others in the order of coming, and whoever gives up
-// holds up nobody.
+// Urgent callers go first, the others in the order of arrival, and callers that give
+// up delay no others.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line base.Line

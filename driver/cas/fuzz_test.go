@@ -20,7 +20,7 @@ import (
 func FuzzModelAgainstCAS(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 0x10, 0, 0x21, 7, 0x12, 0x33, 4, 0x10, 9, 9, 9, 9, 9, 0x55, 3, 0x80, 1, 2, 0x44, 4})
-	// A hold for ever, 5 s, one who waits and meets a conflict, another, a list.
+	// A hold without an end, 5 s, a waiter that meets a conflict, another, a list.
 	f.Add([]byte{1, 0, 0, 0, 0, 99, 0, 0, 0, 0, 6, 254, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 2, 2, 1, 0, 0, 1, 0, 4, 0, 0})
 	f.Add([]byte("acquire, renew, release, list, sweep; acquire, renew, release, list, sweep"))
 	// A record is swept and made again while the clock stands still.

@@ -41,8 +41,8 @@ func mustAcquire(t *testing.T, s *base.Store, q driver.AcquireRequest) driver.Ho
 	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 }
 
-// A change that came in between is seen by the next try, on a clock read anew.
-func TestConflictIsDecidedAnew(t *testing.T) {
+// The next try sees a change that came in between, and reads the clock again.
+func TestConflictIsDecidedAgain(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)
 	b.mishaps = first(func() mishap {
@@ -179,7 +179,7 @@ func unknown(t *testing.T, what string, err error) {
 	}
 }
 
-// A swap without an answer may have been made: it is not decided anew, and the
+// A swap without an answer may have been made: it is not decided again, and the
 // caller's repeat finds out.
 func TestSwapWithoutAnswer(t *testing.T) {
 	for name, fails := range map[string]mishap{"before": failsBefore, "after": failsAfter} {
@@ -314,8 +314,8 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// A sweep counts what it removed, decides anew what changed meanwhile, and goes on
-// in chunks.
+// A sweep counts what it removed, decides again on records that have changed
+// meanwhile, and works in chunks.
 func TestSweepCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()

@@ -93,7 +93,7 @@ func RandomFaults(seed uint64, percent int) func(Call) Fault {
 	}
 }
 
-// sentOnce: whoever cannot say which hold it means must not ask twice.
+// sentOnce: a request that names no hold must not be sent twice.
 func (c Call) sentOnce() bool {
 	if c.Op != Renew && c.Op != Release {
 		return false

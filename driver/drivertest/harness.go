@@ -42,16 +42,16 @@ type Harness struct {
 	Uncounted bool
 	// Damage makes the resource's record unreadable, as by hand. nil: skipped.
 	Damage func(t *testing.T, resource string)
-	// Break cuts the store off from its data, until mend is called: the requests of
-	// all its handles get nowhere, and no answer comes. It is what may pass by
-	// itself, such as a network that fails; so no call may answer with a named
-	// error, ErrUnusable neither. nil: skipped.
-	Break func(t *testing.T) (mend func())
-	// BreakWrites has everything fail that the store writes, until mend is called,
-	// while what it reads is there: a disk that is full, a server that is read-only
-	// for a while or lacks copies. Somebody may have to mend it, so that calls may
-	// answer with ErrUnusable. It counts from when it has returned. nil: skipped.
-	BreakWrites func(t *testing.T) (mend func())
+	// Break cuts the store off from its data, until restore is called: the requests
+	// of all its handles get nowhere, and no answer comes. The failure may pass by
+	// itself, like that of a network; so no call may return a named error, not even
+	// ErrUnusable. nil: skipped.
+	Break func(t *testing.T) (restore func())
+	// BreakWrites makes all writes of the store fail until restore is called, while
+	// reads work: a disk that is full, a server that is read-only for a while or
+	// lacks copies. Somebody may have to fix that, so calls may return ErrUnusable.
+	// It takes effect when it has returned. nil: skipped.
+	BreakWrites func(t *testing.T) (restore func())
 	// Beside returns another handle on the same data, which Break does not cut off.
 	// The suite closes it. nil: there is none, and nothing happens while the store is
 	// cut off.
@@ -175,7 +175,7 @@ func (b *bench) passing(d time.Duration, meanwhile func()) {
 	}
 	b.marked = true
 	marker := b.acquire(b.request("passing time", "clock "+driver.NewHoldID().String()).ttl(d))
-	// Whoever asks all the time keeps a server from the others that wait.
+	// A test that polls all the time would delay others that wait for the server.
 	b.eventually(max(3*time.Millisecond, d/50), "a hold comes to its end", func() bool {
 		s, ok := b.find(marker.Resource, marker.LockID)
 		over := !ok || !s.Live()
@@ -396,7 +396,7 @@ func (b *bench) listAt(ctx context.Context, f driver.Filter) []driver.Status {
 	return all
 }
 
-// find returns the hold of a lock ID, be it expired or not.
+// find returns the hold of a lock ID, live or expired.
 func (b *bench) find(resource, lockID string) (driver.Status, bool) {
 	b.t.Helper()
 	all := b.list(driver.Filter{Resource: resource, LockID: lockID, Expired: true})

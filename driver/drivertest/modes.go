@@ -75,9 +75,9 @@ func firstHoldersAtOnce(b *bench) {
 	}
 }
 
-// A limit is how many there may be, and those who share a resource agree on it: a
-// shared asker with another limit, or without one, is refused, and told so, until
-// the last hold with the old one is gone. 0 is no limit.
+// A limit is the largest number of shared holds, and all of a resource have the same:
+// a shared acquirer with another limit, or without one, is refused with LimitDiffers
+// until the last hold with the old limit is gone. 0 is no limit.
 func limits(b *bench) {
 	b.needsShared()
 	for _, limit := range []int{1, 2, 3, 0} {

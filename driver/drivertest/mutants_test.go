@@ -46,7 +46,7 @@ var mutants = map[string]mutant{
 			}
 		}, "S25_limits",
 	},
-	"limits are compared though the asker's own decides": {
+	"limits are compared though the acquirer's own decides": {
 		func(r *rules) {
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
 				q.OwnLimit = false

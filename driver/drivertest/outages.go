@@ -136,7 +136,7 @@ func listing(what string, s driver.Store, f driver.Filter) attempt {
 
 // breaks cuts the store off from its data until the function that it returns is
 // called.
-func (b *bench) breaks() (mend func()) {
+func (b *bench) breaks() (restore func()) {
 	b.t.Helper()
 	b.needs(b.Break != nil, "way to cut the store off from its data")
 	return b.Break(b.t)
@@ -191,11 +191,11 @@ func unreachable(b *bench) {
 			return acquiring("", fresh, free).do(ctx)
 		}})
 	}
-	for range 2 { // the second time connections were made anew
-		mend := b.breaks()
+	for range 2 { // the second time over new connections
+		restore := b.breaks()
 		b.attempts(all)
 		b.attempts(all) // by now connections are known to be gone
-		mend()
+		restore()
 		b.answers()
 	}
 	after := b.list(driver.Filter{Expired: true})
@@ -251,7 +251,7 @@ func writesFail(b *bench) {
 	}
 	for range 2 {
 		before := fmt.Sprint(ends(b.list(driver.Filter{})))
-		mend := b.BreakWrites(b.t)
+		restore := b.BreakWrites(b.t)
 		b.try(patience, writes, failed)
 		b.try(patience, refusals, func(what string, err error) {
 			if !errors.Is(err, driver.ErrHeld) {
@@ -263,7 +263,7 @@ func writesFail(b *bench) {
 				failed(what, err)
 			}
 		})
-		mend()
+		restore()
 		b.answers()
 		if after := fmt.Sprint(ends(b.list(driver.Filter{}))); before != after {
 			b.t.Errorf("list showed\n%s, and when writes went again\n%s", before, after)
@@ -298,7 +298,7 @@ func wakesAfterOutage(b *bench) {
 		b.handles = append(b.handles, beside)
 		b.init(beside)
 	}
-	mend := b.breaks()
+	restore := b.breaks()
 	if beside != nil {
 		if err := releasing("release", beside, h).do(b.t.Context())[0]; err != nil {
 			b.t.Fatal(err)
@@ -314,7 +314,7 @@ func wakesAfterOutage(b *bench) {
 	if _, err := w.Watch(ctx, "another"); err != nil {
 		b.unknown("watch", err)
 	}
-	mend()
+	restore()
 	if beside == nil {
 		b.answers()
 		b.release(h.HoldRef, 0)
@@ -333,7 +333,7 @@ func wakesAfterOutage(b *bench) {
 	open := signal("the outage is over")
 	b.answers()
 	if !open {
-		signals, _ = b.watch("r") // anew, as one may after a while
+		signals, _ = b.watch("r") // again, as programs may after a while
 	}
 	for range 2 { // one signal may be left of what was before
 		b.release(b.acquire(b.request("r", "b")).HoldRef, 0)

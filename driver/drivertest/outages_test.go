@@ -133,7 +133,7 @@ var outageMutants = map[string]mutant{
 	"a write that fails is one that came second": {func(r *rules) {
 		r.cutOff = func(*ruled) answers { return overtaken{unanswered{errCutOff}} }
 	}, "S22a_unreachable"},
-	"every failure is for somebody to mend": {func(r *rules) {
+	"every failure is ErrUnusable": {func(r *rules) {
 		r.cutOff = func(*ruled) answers { return unanswered{fmt.Errorf("%w: %w", driver.ErrUnusable, errCutOff)} }
 	}, "S22a_unreachable"},
 	"a list that is cut off is at its end": {func(r *rules) {
@@ -190,7 +190,7 @@ func (s *ruled) isDown() answers {
 }
 
 // Break cuts the store off from its data.
-func (s *ruled) Break(*testing.T) (mend func()) {
+func (s *ruled) Break(*testing.T) (restore func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = s.rules.cutOff(s)
@@ -209,7 +209,7 @@ func (s *ruled) Break(*testing.T) (mend func()) {
 }
 
 // BreakWrites fills its disk.
-func (s *ruled) BreakWrites(*testing.T) (mend func()) {
+func (s *ruled) BreakWrites(*testing.T) (restore func()) {
 	set := func(full bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -285,9 +285,9 @@ func TestOutageMutants(t *testing.T) {
 	}
 }
 
-// An attempt that timed out because no copy had it is repeated, and the primary
-// fails before the copies get it. Whoever was told that the repeat is granted
-// holds the lock beside somebody else.
+// An attempt that timed out because no copy had it is repeated, and the primary fails
+// before the copies get it. If the store has granted the repeat, two clients hold the
+// lock.
 func TestRepeatBeforeFailOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(*rules)
@@ -316,7 +316,7 @@ func TestRepeatBeforeFailOver(t *testing.T) {
 				s.crash()
 				second := ask(request("r", "b"))
 				if second == nil || errors.Is(second, driver.ErrHeld) {
-					t.Fatalf("the copies get nothing, yet another asker was answered: %v", second)
+					t.Fatalf("the copies get nothing, yet another acquirer was answered: %v", second)
 				}
 				if twice := repeated == nil && inStore(t, s, "r"); twice != c.twice {
 					t.Errorf("both have the lock: %v (the repeat: %v), want %v", twice, repeated, c.twice)

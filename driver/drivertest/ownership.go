@@ -68,7 +68,7 @@ func replyLost(b *bench) {
 	first := b.acquire(b.request("r", "a").ttl(b.long))
 	other := b.other()
 	short := b.acquire(b.request("short", "a").ttl(b.short))
-	renewed := false // it came to its end between two repeats, the later of which was granted anew
+	renewed := false // it ended between two repeats, and the later one was a new grant
 	b.passing(b.short, func() {
 		g, err := other.Acquire(b.t.Context(), short.request)
 		renewed = renewed || err == nil && g.Token != short.Token
@@ -179,9 +179,9 @@ func ownHold(b *bench) {
 	check(b.request("shared", "c").shared(2), false)
 }
 
-// A record that nobody can read is an error for those who ask for it, is not
-// Whoever forces a release reaches the holder, knowing its hold or just its name;
-// the holder learns it at its next renewal.
+// A record that nobody can read is an error for those who ask for it, is not A forced
+// release ends the hold by its ID or by the name of the resource; the next renewal of
+// the holder fails.
 func forcedRelease(b *bench) {
 	first := b.acquire(b.request("r", "a"))
 	s, _ := b.find("r", "a")

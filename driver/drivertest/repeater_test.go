@@ -107,7 +107,7 @@ func TestRepeaterStops(t *testing.T) {
 	}
 }
 
-// A list begins anew after an error, so all is yielded in the end.
+// A list starts again after an error, so it yields everything in the end.
 func TestRepeaterCompletesLists(t *testing.T) {
 	f := drivertest.NewFaultStore(memlock.New(nil), upTo(2, drivertest.List, drivertest.Fault{LoseReply: true}))
 	defer f.Close()

@@ -125,8 +125,7 @@ func listBrokenOff(b *bench) {
 	}
 }
 
-// Whoever takes his time over what a list yields is in nobody's way: all goes on
-// meanwhile, by this handle and by others.
+// A slow loop over a list delays no other call, neither of this handle nor of others.
 func listHoldsUpNobody(b *bench) {
 	h := b.acquire(b.request("r", "a"))
 	b.acquire(b.request("s", "a"))

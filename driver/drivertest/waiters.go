@@ -55,8 +55,8 @@ func (b *bench) notNoted(h hold, what string) {
 	}
 }
 
-// Whoever waits for a hold that is no short one is noted on it. The note stays
-// with the hold, and goes with it.
+// A waiter for a hold that is not a short one is noted on the hold. The note lasts as
+// long as the hold.
 func waitersAreNoted(b *bench) {
 	b.needsWaiters()
 	start := time.Now()

@@ -141,8 +141,8 @@ func refusalsWakeNobody(b *bench) {
 	b.wakes(signals, "release")
 }
 
-// Signals that nobody receives yet are one, and 100 refused askers leave no
-// trace for a release to work through.
+// Signals that are not yet received coalesce, and 100 refused acquirers leave nothing
+// that a release has to process.
 func signalsCoalesce(b *bench) {
 	b.needsWatch()
 	signals, _ := b.watch("r")

@@ -62,9 +62,9 @@ type Harness struct {
 	// an array, not a number. The fence must say holdfast.ErrDamaged. nil: the
 	// place can have tokens only.
 	Damages map[string]func(t *testing.T)
-	// Losses make the place lose what is registered, though it seems to be written:
-	// a trigger that keeps the old token, a field that is not stored. The fence must
-	// then fail, be it without having written or not.
+	// Losses make the place lose what is registered, though it seems to be written: a
+	// trigger that keeps the old token, a field that is not stored. The fence must
+	// then fail, whether it has written or not.
 	Losses map[string]func(t *testing.T)
 }
 

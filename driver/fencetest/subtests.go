@@ -144,8 +144,8 @@ func madeByPut(b *bench) {
 	b.has("puts", 3, 7)
 }
 
-// A place that is deleted has forgotten. Those who make it anew at once, in any
-// order, leave the largest token all the same.
+// A deleted place has lost its token. Several writers that make it again at once, in
+// any order, leave the largest token there.
 func putAfterRemoval(b *bench) {
 	b.needs(b.Put != nil && b.Remove != nil, "way to make a place")
 	b.done("a write", b.write(2, 3))

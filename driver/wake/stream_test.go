@@ -112,7 +112,7 @@ func TestStreamWithoutLog(t *testing.T) {
 	})
 }
 
-// What cannot be had is not asked for again.
+// An unsupported stream is not opened again.
 func TestStreamUnsupported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv server

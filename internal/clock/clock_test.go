@@ -30,8 +30,8 @@ func TestSleepDetector(t *testing.T) {
 	}
 }
 
-// The clock goes with the monotonic one while the machine is awake, and never
-// back, whoever reads it.
+// The clock runs with the monotonic one while the machine is awake, and goes back in
+// no goroutine.
 func TestClock(t *testing.T) {
 	before := time.Now()
 	clock := New()

@@ -26,7 +26,7 @@ func TestUndecided(t *testing.T) {
 		t.Fatalf("to be sent again: %v", open)
 	}
 	if open = undecided(open, []mongo.BulkWriteError{bulkError(0, CodeWriteConflict)}, false, failed); len(open) != 0 {
-		t.Fatalf("to be sent for ever: %v", open)
+		t.Fatalf("to be sent forever: %v", open)
 	}
 	if len(failed) != 2 || failed[1] == nil || failed[3] == nil {
 		t.Errorf("failed: %v, want the second and the last", failed)

@@ -50,7 +50,8 @@ func clocked(ctx context.Context, folder string, command []string) ([]string, er
 	}
 	return append([]string{
 		// The allocator that Redis has would ask for the time before libfaketime is
-		// ready, which would then wait for memory, for ever. The C library has one, too.
+		// ready, which would then wait for memory forever. The C library has one,
+		// too.
 		"env", "LD_PRELOAD=" + library[0] + ":libc.so.6",
 		"FAKETIME_TIMESTAMP_FILE=" + clockFile(folder), "FAKETIME_NO_CACHE=1", "TZ=UTC",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1",

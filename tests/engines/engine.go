@@ -64,7 +64,7 @@ func (k *kind) get(ctx context.Context) (Engine, error) {
 	return k.engine(k.process.url), nil
 }
 
-// shared is get for a test, which ends if the server cannot be had.
+// shared is get for a test. It ends the test if the server is not available.
 func (k *kind) shared(t testing.TB) Engine {
 	t.Helper()
 	e, err := k.get(t.Context())
@@ -76,7 +76,7 @@ func (k *kind) engine(url string) Engine {
 	return Engine{Kind: k.name, URL: url, Emulated: k.emulated != nil && k.emulated(url)}
 }
 
-// need ends the test if the server cannot be had.
+// need ends the test if the server is not available.
 func (k *kind) need(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

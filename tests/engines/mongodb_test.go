@@ -65,12 +65,12 @@ func take(owner string) bson.A {
 
 func TestOneOfManyUpsertsWins(t *testing.T) {
 	c := locks(t)
-	const askers = 32
+	const acquirers = 32
 	var won, asked sync.Map
 	var all sync.WaitGroup
-	for i := range askers {
+	for i := range acquirers {
 		all.Go(func() {
-			me := fmt.Sprint("asker ", i)
+			me := fmt.Sprint("acquirer ", i)
 			for {
 				var after struct {
 					Owner string
@@ -95,8 +95,8 @@ func TestOneOfManyUpsertsWins(t *testing.T) {
 	owners, numbers := 0, 0
 	won.Range(func(any, any) bool { owners++; return true })
 	asked.Range(func(any, any) bool { numbers++; return true })
-	if owners != 1 || numbers != askers {
-		t.Errorf("%d owners and %d numbers, want 1 and %d", owners, numbers, askers)
+	if owners != 1 || numbers != acquirers {
+		t.Errorf("%d owners and %d numbers, want 1 and %d", owners, numbers, acquirers)
 	}
 }
 

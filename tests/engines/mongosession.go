@@ -14,8 +14,8 @@ import (
 
 // OutsideMongoTransactions runs a test twice: with a ctx that carries a transaction
 // of the collection's own client, as Session.WithTransaction gives it to its
-// callback, and with one of another client, which the driver refuses to whoever
-// joins it. Nothing that is sent through coll may belong to the transaction.
+// callback, and with one of another client, which the driver refuses. Nothing that is
+// sent through coll may belong to the transaction.
 func OutsideMongoTransactions(t *testing.T, near *mongo.Collection, test func(ctx context.Context, t *testing.T, coll *mongo.Collection)) {
 	t.Helper()
 	for _, whose := range []string{"its own client", "another client"} {

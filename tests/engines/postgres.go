@@ -163,8 +163,8 @@ func Postgres(t testing.TB) Engine {
 // is an error that says how to get it.
 func StartPostgres(ctx context.Context) (Engine, error) { return postgresKind.get(ctx) }
 
-// PostgresDatabase returns the URL of a database of the test's own on Postgres(t).
-// At the end of the test it is dropped, whoever is connected to it.
+// PostgresDatabase returns the URL of a database of the test's own on Postgres(t). At
+// the end of the test it is dropped, even if clients are connected to it.
 func PostgresDatabase(t testing.TB) string {
 	t.Helper()
 	return postgresDatabase(t, Postgres(t).URL)

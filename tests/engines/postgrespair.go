@@ -58,16 +58,16 @@ func (p *PostgresPair) Rejoin(t testing.TB) {
 	p.await(t)
 }
 
-// Cut keeps the standby from the primary until Mend: commits wait, and what is not
-// on the standby does not come there.
+// Cut separates the standby from the primary until Restore: commits wait, and what is
+// not on the standby does not come there.
 func (p *PostgresPair) Cut(t testing.TB) {
 	t.Helper()
 	p.admit(t, strings.Replace(postgresAccess, replicationAccess, "", 1))
 	p.until(t, "the standby is cut off", `SELECT count(*) = 0 FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_replication) AS cut`)
 }
 
-// Mend lets the standby come back, and returns when it has all.
-func (p *PostgresPair) Mend(t testing.TB) {
+// Restore connects the standby again, and returns when it has all changes.
+func (p *PostgresPair) Restore(t testing.TB) {
 	t.Helper()
 	p.admit(t, postgresAccess)
 	p.until(t, "the standby is back", standbyIsSynchronous)
@@ -75,8 +75,8 @@ func (p *PostgresPair) Mend(t testing.TB) {
 
 const standbyIsSynchronous = `SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync' AND replay_lsn >= pg_current_wal_lsn()`
 
-// await lets commits wait for the standby from now on. Before it was there they
-// would have waited for ever.
+// await makes commits wait for the standby from now on. Before the standby was there
+// they would have waited forever.
 func (p *PostgresPair) await(t testing.TB) {
 	t.Helper()
 	postgresDo(t, p.Primary.URL, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")

@@ -67,7 +67,7 @@ func TestPostgresPair(t *testing.T) {
 	if n := count(pair.Standby.URL); n != 5 {
 		t.Errorf("the number is %d on the standby", n)
 	}
-	pair.Mend(t)
+	pair.Restore(t)
 	do("UPDATE numbers SET n = n + 1")
 	pair.FailOver(t)
 	if n := count(pair.URL); n != 101 {

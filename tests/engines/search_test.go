@@ -152,9 +152,9 @@ func TestNoopShowsWhatIsNotStored(t *testing.T) {
 func TestRetryOnConflictLosesNoUpdate(t *testing.T) {
 	engines.SearchEngines(t, func(t *testing.T, e engines.Engine) {
 		index := locksIndex(t, e)
-		const askers, times = 8, 10
+		const acquirers, times = 8, 10
 		var all sync.WaitGroup
-		for range askers {
+		for range acquirers {
 			all.Go(func() {
 				for range times {
 					status := call(t, http.MethodPost, index+"/_update/r?retry_on_conflict=100",
@@ -168,8 +168,8 @@ func TestRetryOnConflictLosesNoUpdate(t *testing.T) {
 		all.Wait()
 		var got update
 		call(t, http.MethodPost, index+"/_update/r?_source=true", scripted("ctx.op = 'none'", nil), &got)
-		if n := fmt.Sprint(got.Get.Source["n"]); n != fmt.Sprint(askers*times) {
-			t.Errorf("%s updates counted, want %d", n, askers*times)
+		if n := fmt.Sprint(got.Get.Source["n"]); n != fmt.Sprint(acquirers*times) {
+			t.Errorf("%s updates counted, want %d", n, acquirers*times)
 		}
 	})
 }

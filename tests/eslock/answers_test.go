@@ -104,8 +104,8 @@ func done(t *testing.T, s, far driver.Store, p faults.Prepared) {
 	p.Check()
 }
 
-// twice is a node that is sent each update again by whoever is on the way, and in
-// between something happens.
+// twice is a node behind a proxy that sends each update twice, with an event in
+// between.
 type twice struct {
 	node
 	between func()

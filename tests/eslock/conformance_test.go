@@ -29,7 +29,7 @@ func (n node) harnessOf(index string, via eslock.Performer) *drivertest.Harness 
 			n.Must(t, http.MethodPost, "/"+opts.Index+"/_update/"+resource,
 				map[string]any{"doc": map[string]any{"holdfast": map[string]any{"token": "nonsense"}}})
 		},
-		BreakWrites: func(t *testing.T) (mend func()) {
+		BreakWrites: func(t *testing.T) (restore func()) {
 			n.set(t, opts.Index, "blocks.write", true)
 			return func() { n.set(t, opts.Index, "blocks.write", nil) }
 		},

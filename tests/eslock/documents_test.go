@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
-// A document that cannot be understood is a named error, whoever asks for it, and
-// stays as it is.
+// A damaged document is a named error for all requests, and does not change.
 func TestDamage(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -165,8 +164,8 @@ func TestRepeatsAreWritten(t *testing.T) {
 	})
 }
 
-// Whoever asks about one hold is answered about one hold: renewals of many holds of
-// one resource would otherwise have answers that nobody reads.
+// The answer to a request about one hold is about one hold: otherwise renewals of
+// many holds of one resource would have long answers.
 func TestAnswersAreShort(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		const holds = 40

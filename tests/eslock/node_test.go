@@ -113,7 +113,7 @@ func statuses(t *testing.T, s driver.Store) map[string]driver.Status {
 	return all
 }
 
-// awaitGrant takes the resource when whoever had it has come to its end.
+// awaitGrant acquires the resource when the hold before has ended.
 func awaitGrant(t *testing.T, s driver.Store, resource string) (ref driver.HoldRef) {
 	t.Helper()
 	ask.Until(t, resource+" is free", func() bool {

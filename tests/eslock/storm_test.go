@@ -69,8 +69,8 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// storm lets that many share one resource, over and over.
-func storm(t *testing.T, s driver.Store, askers int) {
+// storm makes that many acquirers share one resource, over and over.
+func storm(t *testing.T, s driver.Store, acquirers int) {
 	t.Helper()
 	var granted sync.Map // tokens
 	round := func(who string) error {
@@ -96,7 +96,7 @@ func storm(t *testing.T, s driver.Store, askers int) {
 		return nil
 	}
 	var all sync.WaitGroup
-	for i := range askers {
+	for i := range acquirers {
 		all.Go(func() {
 			for range 5 {
 				if err := round(fmt.Sprint("worker ", i)); err != nil {
@@ -115,17 +115,17 @@ func TestConflictsOfExclusiveHolds(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		s := newStore(t, &conflicting{node: n}, &eslock.Options{Index: n.Index(t)})
 		for range 10 {
-			const askers = 16
-			granted := make(chan driver.HoldRef, askers)
+			const acquirers = 16
+			granted := make(chan driver.HoldRef, acquirers)
 			var all sync.WaitGroup
-			for i := range askers {
+			for i := range acquirers {
 				all.Go(func() {
 					q := ask.Request("r", fmt.Sprint(i))
 					switch g, err := s.Acquire(t.Context(), q); {
 					case err == nil:
 						granted <- driver.HoldRef{Resource: "r", LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 					case !errors.Is(err, driver.ErrHeld):
-						t.Errorf("asker %d: %v", i, err)
+						t.Errorf("acquirer %d: %v", i, err)
 					}
 				})
 			}

@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/tests/faults"
 )
 
-// What happens to an index while it is in use is an error that says how to mend
-// it. Nothing is granted or lost by it.
+// Changes to an index in use are errors that say how to fix it. Nothing is granted or
+// lost by it.
 func TestIndexInTrouble(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for name, c := range map[string]struct {
-			trouble, mend func(t *testing.T, n node, index string)
-			says          string
+			trouble, fix func(t *testing.T, n node, index string)
+			says         string
 		}{
 			"closed": {
 				func(t *testing.T, n node, index string) { n.Must(t, http.MethodPost, "/"+index+"/_close", nil) },
@@ -55,7 +55,7 @@ func TestIndexInTrouble(t *testing.T) {
 						t.Errorf("%s: error %v; want ErrUnusable that says %q", what, err, c.says)
 					}
 				}
-				c.mend(t, n, index)
+				c.fix(t, n, index)
 				_ = ask.Refused(t, s, ask.Request("r", "b"))
 				for status, err := range s.List(t.Context(), driver.Filter{}) {
 					if err != nil || status.Ref() != ref {
@@ -150,7 +150,7 @@ func tryAll(t testing.TB, s driver.Store, ref driver.HoldRef) map[string]error {
 	return errs
 }
 
-// An index that is deleted is not made anew by whoever has it open.
+// Stores that have a deleted index open do not make it again.
 func TestIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
@@ -167,7 +167,7 @@ func TestIndexDeleted(t *testing.T) {
 		}
 		deleted()
 		if status, _ := n.Ask(t.Context(), t, http.MethodGet, "/"+index, nil); status != http.StatusNotFound {
-			t.Error("a write made the index anew")
+			t.Error("a write made the index again")
 		}
 		// Neither is what an old client makes in its place taken for it.
 		n.oldClient(t, index, "old").acquire("other", time.Hour)
@@ -183,14 +183,14 @@ func TestIndexDeleted(t *testing.T) {
 	})
 }
 
-// Those whose locks were in the index learn of it: at the latest where they would
-// have ended, or at the first renewal once somebody has made it anew.
+// The holders of locks in the index detect the deletion: at the latest at the end of
+// the locks, or at the first renewal after another client has made the index again.
 func TestHolderOfWhatIsDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		for name, c := range map[string]struct {
-			anew  bool
+			again bool
 			cause error
-		}{"gone": {false, holdfast.ErrUnreachable}, "made anew": {true, holdfast.ErrForced}} {
+		}{"gone": {false, holdfast.ErrUnreachable}, "made again": {true, holdfast.ErrForced}} {
 			t.Run(name, func(t *testing.T) {
 				n := n.in(t)
 				opts := &eslock.Options{Index: n.Index(t)}
@@ -201,7 +201,7 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.Must(t, http.MethodDelete, "/"+opts.Index, nil)
-				if c.anew {
+				if c.again {
 					newStore(t, n, opts)
 				}
 				<-h.Context().Done()
@@ -209,7 +209,7 @@ func TestHolderOfWhatIsDeleted(t *testing.T) {
 					t.Errorf("lost for the reason %v, want %v", cause, c.cause)
 				}
 				_, err = c1.TryLock(t.Context(), "r2", nil)
-				if gone := errors.Is(err, driver.ErrUnusable); gone == c.anew {
+				if gone := errors.Is(err, driver.ErrUnusable); gone == c.again {
 					t.Errorf("the next lock: %v", err)
 				}
 			})

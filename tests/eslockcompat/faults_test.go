@@ -85,8 +85,8 @@ func TestReplyLost(t *testing.T) {
 	})
 }
 
-// The index is deleted in the middle: what was held is lost, and the next Acquire
-// makes it anew.
+// The index is deleted while a lock is held: the lock is lost, and the next Acquire
+// makes the index again.
 func TestIndexDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		l := f.acquired("r", "me", long)

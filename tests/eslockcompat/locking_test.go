@@ -109,8 +109,8 @@ func TestSameOwner(t *testing.T) {
 	})
 }
 
-// Lost, it is acquired anew: its end passed, and the document went away.
-func TestAcquireAnew(t *testing.T) {
+// A lost lock can be acquired again: its end has passed, and the document is gone.
+func TestAcquireAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		l := f.acquired("r", "me", short)
 		f.eventually("it expires", func() bool { return f.lock("s", "me").IsReleased() && l.IsReleased() })
@@ -124,8 +124,8 @@ func TestAcquireAnew(t *testing.T) {
 }
 
 // Before the first lock through a client the index is looked at, and the server
-// compiles the scripts: a lock with a short TTL has no time for that. Whoever may
-// not look may still lock.
+// compiles the scripts: a lock with a short TTL has no time for that. A user without
+// the right to look at the index may still lock.
 func TestFirstUse(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.must(f.acquired("r", "me", short).MustRelease())

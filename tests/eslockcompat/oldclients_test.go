@@ -143,7 +143,7 @@ func TestOwnerSharedWithOldProgram(t *testing.T) {
 		f.must(l.MustRelease())
 		f.must(f.acquired("r", "other", long).MustRelease())
 
-		// What the old one released is lost, and acquired anew.
+		// A lock that the old client released is lost, and can be acquired again.
 		l = f.acquired("s", "me", long)
 		f.Must(t, http.MethodPost, "/"+f.index+"/_refresh", nil) // or it would not find it
 		old = f.old("s", "me")

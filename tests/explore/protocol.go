@@ -159,8 +159,8 @@ func (w world) clientSteps(s state, who int8, emit func(step, state, string)) {
 func (w world) mayAsk(c *client, who int8) bool { return c.id < w.holdIDs[who] }
 
 // ask sends an attempt.
-func (w world) ask(s *state, who int8, c *client, anew bool) bool {
-	if anew {
+func (w world) ask(s *state, who int8, c *client, again bool) bool {
+	if again {
 		*c = client{phase: asking, id: c.id + 1, first: s.now, renewals: c.renewals, orphans: c.orphans}
 	}
 	c.tries++

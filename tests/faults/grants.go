@@ -108,7 +108,7 @@ func endsMeanwhile(b *bench) {
 	})
 }
 
-// Whoever gives up while the answer is under way leaves nothing behind.
+// An acquire that is given up while its answer is under way leaves no hold.
 func cancelled(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		c, r := b.farClient(), b.Name()
@@ -128,19 +128,19 @@ func cancelled(b *bench) {
 	})
 }
 
-// The first askers of a new resource come at once, by connections of their own:
-// whoever is compatible is granted, and one of the others is.
+// The first acquirers of a new resource come at once, by connections of their own:
+// all that are compatible are granted, or one of the others.
 func firstHolders(b *bench) {
 	if !b.near.Traits().Shared {
 		b.Skip("the store has no shared holds")
 	}
-	const askers, rounds = 4, 150
+	const acquirers, rounds = 4, 150
 	var clients []*holdfast.Client
-	for range askers {
+	for range acquirers {
 		clients = append(clients, b.nearClient())
 	}
 	for round := range rounds {
-		exclusive := round % (askers + 1) // so many of them
+		exclusive := round % (acquirers + 1) // so many of them
 		start := make(chan struct{})
 		var all []<-chan granted
 		for i, c := range clients {
@@ -169,7 +169,7 @@ func firstHolders(b *bench) {
 		switch {
 		case len(holds) == 0:
 			b.Fatalf("round %d, %d exclusive: all were refused", round, exclusive)
-		case alone && len(holds) != 1, exclusive == 0 && len(holds) != askers:
+		case alone && len(holds) != 1, exclusive == 0 && len(holds) != acquirers:
 			b.Fatalf("round %d, %d exclusive: %d were granted", round, exclusive, len(holds))
 		}
 		for _, h := range holds {
@@ -179,7 +179,8 @@ func firstHolders(b *bench) {
 }
 
 // The permits of holders that cannot be reached any more are free after their end,
-// though nobody sweeps; and whoever has another limit is told so.
+// though nobody sweeps; and acquirers with another limit are refused with
+// LimitDiffers.
 func lostPermit(b *bench) {
 	if !b.near.Traits().Shared {
 		b.Skip("the store has no shared holds")

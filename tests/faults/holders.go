@@ -21,8 +21,8 @@ var holders = []subtest{
 	{"S38_forced_release", forcedRelease},
 }
 
-// A release whose answer was lost is repeated after the same lock ID took the
-// resource anew, through another Client.
+// A release whose answer was lost is repeated after the same lock ID has acquired the
+// resource again, through another Client.
 func releaseRepeated(b *bench) {
 	b.subtests(repliesLost, func(b *bench, f proxy.Fault) {
 		c, other, r := b.farClient(), b.nearClient(), b.Name()

@@ -62,8 +62,8 @@ func (h hold) clear(end time.Duration) time.Duration {
 func (h hold) mayBlock(r request) bool  { return r.from < h.clear(h.latest) }
 func (h hold) mustBlock(r request) bool { return r.to < h.clear(h.soonest) }
 
-// matches is what package driver says about HoldRef. Whoever names a token was
-// told it, so it is not that of a hold granted without an answer.
+// matches is what package driver says about HoldRef. A request with a token has it
+// from an answer, so it is not that of a hold granted without an answer.
 func (h hold) matches(ref driver.HoldRef) bool {
 	return h.lockID == ref.LockID && (ref.HoldID.IsZero() || h.id == ref.HoldID) &&
 		(ref.Token == 0 || h.token == ref.Token)

@@ -118,11 +118,11 @@ func TestRightHistories(t *testing.T) {
 // the refusals are explained.
 func TestManyUnanswered(t *testing.T) {
 	for name, c := range map[string]struct {
-		rounds, askers int
-		refused        time.Duration // after the beginning of a round, somebody else is
-		limit          time.Duration
-		want           bool
-		err            error
+		rounds, acquirers int
+		refused           time.Duration // after the beginning of a round, somebody else is
+		limit             time.Duration
+		want              bool
+		err               error
 	}{
 		"while it is held":              {10, 20, 9 * s, timeout, true, nil},
 		"when it cannot be":             {1, 2, 30 * s, timeout, false, nil},
@@ -133,16 +133,16 @@ func TestManyUnanswered(t *testing.T) {
 			for round := range c.rounds {
 				begin := time.Duration(round) * 100 * s
 				who := func(i int) (lockID, letter string) {
-					return fmt.Sprint("asker ", i, " of ", round), fmt.Sprint(round, ".", i)
+					return fmt.Sprint("acquirer ", i, " of ", round), fmt.Sprint(round, ".", i)
 				}
-				for n := range 5 * c.askers {
-					lockID, letter := who(n % c.askers)
+				for n := range 5 * c.acquirers {
+					lockID, letter := who(n % c.acquirers)
 					e := at(begin, acquire, unknown, lockID, letter, 0)
 					e.Err = ErrSettled
-					events = append(events, until(e, begin+10*s, 5*c.askers-n))
+					events = append(events, until(e, begin+10*s, 5*c.acquirers-n))
 				}
 				events = append(events, at(begin+c.refused, acquire, held, "another", fmt.Sprint("not ", round), 0))
-				for i := range c.askers {
+				for i := range c.acquirers {
 					lockID, letter := who(i)
 					events = append(events, at(begin+31*s, release, done, lockID, letter, 0))
 				}

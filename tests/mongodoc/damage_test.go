@@ -51,8 +51,8 @@ var damages = map[string]map[string]bson.D{
 	},
 }
 
-// A document that cannot be understood is a named error, whoever asks for it, and
-// stays as it is to the byte.
+// A damaged document is a named error for all requests, and does not change by a
+// byte.
 func TestDamage(t *testing.T) {
 	each(t, func(t *testing.T, l layout) {
 		coll := newCollection(t)

@@ -117,8 +117,8 @@ func renew(t testing.TB, s driver.Store, qs []driver.RenewRequest, lost int) {
 	}
 }
 
-// A thousand may share a resource: whoever is granted it is not sent all of them,
-// and whoever is refused is.
+// A thousand holds may share a resource: the reply to a grant does not contain all of
+// them, the reply to a refusal does.
 func TestHoldersInReplies(t *testing.T) {
 	var last bson.Raw
 	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(&event.CommandMonitor{

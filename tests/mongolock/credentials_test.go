@@ -96,8 +96,8 @@ func together(t *testing.T, address string) {
 	}
 }
 
-// A password that the server refuses is to be mended. A connection that is lost
-// while the server looks at it is not.
+// A password that the server refuses is ErrUnusable. A connection that is lost during
+// authentication is not.
 func TestPasswordRefused(t *testing.T) {
 	coll, fail := failing(t)
 	fail(engines.MongoFailure{Command: "saslStart", Times: 1000, Code: 18})

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
-// A document that cannot be understood is a named error, whoever asks for it, and
-// stays as it is to the byte.
+// A damaged document is a named error for all requests, and does not change by a
+// byte.
 func TestDamage(t *testing.T) {
 	coll := newCollection(t)
 	s := newStore(t, coll)

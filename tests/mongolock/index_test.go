@@ -121,8 +121,8 @@ func TestNoRightToIndexes(t *testing.T) {
 	newStore(t, coll)
 }
 
-// A Client refuses to lock as long as the index cannot be made, and locks when
-// somebody has mended that.
+// A Client refuses to lock as long as the index cannot be made, and locks when the
+// cause is fixed.
 func TestClientRefusesWithoutIndex(t *testing.T) {
 	coll := newCollection(t)
 	if _, err := coll.InsertMany(t.Context(), []any{named("r"), named("r")}); err != nil {

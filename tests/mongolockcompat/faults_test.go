@@ -284,7 +284,7 @@ func TestDamageWhileRenewing(t *testing.T) {
 	}
 }
 
-// A count that is off is put right by whoever writes next.
+// The next write corrects a wrong count.
 func TestCountOff(t *testing.T) {
 	f := newFixture(t)
 	f.s("r", "a", 0, -1)

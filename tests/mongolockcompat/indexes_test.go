@@ -95,7 +95,8 @@ func TestFirstUse(t *testing.T) {
 	}
 }
 
-// Without the unique index nothing is locked. Each use says why, until it is mended.
+// Without the unique index nothing is locked. Each use returns the reason, until it
+// is fixed.
 func TestIndexCannotBeMade(t *testing.T) {
 	f := newFixture(t)
 	twice := []any{bson.M{"resource": "r"}, bson.M{"resource": "r"}}

@@ -109,7 +109,7 @@ func TestRenewNotFound(t *testing.T) {
 			t.Errorf("renewed: %+v", l)
 		}
 	}
-	// Whoever has it now has nothing to do with a.
+	// The present holder is not a.
 	f.x("r2", "b", 0)
 	if f.clock.Set() {
 		check("a") // r1 was renewed for 2 s, and is past that

@@ -111,23 +111,23 @@ func TestServerClock(t *testing.T) {
 func TestFirstSharedLocks(t *testing.T) {
 	f := newFixture(t)
 	for round := range 20 {
-		const askers, most = 8, 5
+		const acquirers, most = 8, 5
 		resource := fmt.Sprint("new ", round)
 		var granted sync.Map
 		var wait sync.WaitGroup
-		for i := range askers {
+		for i := range acquirers {
 			limit := -1
 			if round%2 == 1 {
 				limit = most
 			}
 			wait.Go(func() {
-				id := fmt.Sprint("asker ", i)
+				id := fmt.Sprint("acquirer ", i)
 				err := f.SLock(t.Context(), resource, id, lock.LockDetails{TTL: 100}, limit)
 				switch {
 				case err == nil:
 					granted.Store(id, true)
 				case limit < 0:
-					t.Errorf("asker %d of a new resource without a limit: %v", i, err)
+					t.Errorf("acquirer %d of a new resource without a limit: %v", i, err)
 				default:
 					refused(t, err)
 				}

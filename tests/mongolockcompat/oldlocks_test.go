@@ -99,7 +99,7 @@ func TestLocksForOldClients(t *testing.T) {
 	f.counted("r2", 1)
 }
 
-// A purge by the drop-in clears the way for old clients, whom expired locks block.
+// A purge by the drop-in removes expired locks, which block old clients.
 func TestPurgeForOldClients(t *testing.T) {
 	f := newFixture(t)
 	f.x("r1", "a", 1)

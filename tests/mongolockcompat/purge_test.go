@@ -78,9 +78,10 @@ func TestPurgeWaitsForTakeoverDelay(t *testing.T) {
 	f.purge("r2/a", "r1/a")
 }
 
-// Between the moment that Purge saw something expired and that it unlocks, the
-// same lockId locks anew. The new locks stay, if they come before it looks again:
-// nothing is expired then; and if they come after: they are not what it saw.
+// Between the moment at which Purge saw an expired lock and its unlock, the same
+// lockId locks again. The new locks stay. If they come before Purge looks again,
+// nothing is expired then. If they come after that, they are not the locks that it
+// saw.
 func TestPurgeLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		find   int // the read after which it happens

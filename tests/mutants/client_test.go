@@ -227,7 +227,7 @@ var clientMutants = []mutant{
 		test: "TestInit",
 	},
 	{
-		name: "whoever waits waits for a timer Watch", file: "watch.go",
+		name: "waiters wait for a Watch that hangs", file: "watch.go",
 		old:  "time.NewTimer(subscribeTimeout)",
 		new:  "time.NewTimer(1000 * subscribeTimeout)",
 		test: "TestWatchThatIsDeaf",

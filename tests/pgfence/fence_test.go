@@ -193,7 +193,8 @@ func TestSuppressedUpdates(t *testing.T) {
 	}
 }
 
-// What a policy hides from an update is no reason to try for ever, nor staleness.
+// A row that a policy hides from an update is neither a reason to retry forever nor a
+// stale token.
 func TestRowSecurity(t *testing.T) {
 	pool := rows(t, nil)
 	role := engines.Name()

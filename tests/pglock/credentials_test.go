@@ -64,7 +64,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// A wrong password is to be mended; the right one works.
+// A wrong password is ErrUnusable; the right one works.
 func TestPassword(t *testing.T) {
 	server := engines.NewPostgres(t)
 	right := server.Role(t, "ada", password)

@@ -110,7 +110,7 @@ func TestSoundAsInModel(t *testing.T) {
 	}
 }
 
-// Tokens that are used up are no reason to begin anew.
+// If the tokens are used up, they do not start again.
 func TestTokensUsedUp(t *testing.T) {
 	p := newStore(t, newDatabase(t))
 	ref := ask.Granted(t, p, ask.Request("r", "a"))

@@ -82,7 +82,7 @@ func TestRepeatAfterStandbyIsBack(t *testing.T) {
 	_, err := attempt(t, p, q)
 	faults.MustBeUnknown(t, err)
 	token := p.visible(t, q).Token
-	pair.Mend(t)
+	pair.Restore(t)
 	if g, err := p.Acquire(t.Context(), q); err != nil || g.Token != token {
 		t.Fatalf("granted %+v, error %v, want token %d", g, err, token)
 	}

@@ -16,7 +16,7 @@ func TestOutages(t *testing.T) {
 		h.Restart = func(t *testing.T) { pair.Primary.Restart(t) }
 		h.HoldCopies = func(t *testing.T) (resume func()) {
 			pair.Cut(t)
-			return func() { pair.Mend(t) }
+			return func() { pair.Restore(t) }
 		}
 		return h
 	})

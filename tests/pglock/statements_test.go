@@ -160,8 +160,7 @@ func TestManyHolds(t *testing.T) {
 	}
 }
 
-// A refusal writes nothing, be it asked a thousand times: not even a lock of the
-// row.
+// A thousand refusals write nothing, not even a lock of the row.
 func TestRefusalWritesNothing(t *testing.T) {
 	p := newStore(t, newDatabase(t))
 	ask.Granted(t, p, ask.Request("r", "a"))

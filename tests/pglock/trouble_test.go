@@ -144,7 +144,7 @@ func TestSerializationFailures(t *testing.T) {
 	all.Wait()
 }
 
-// A row that stays locked: whoever asks for it is told soon, and nobody else waits.
+// A row that stays locked: requests for it fail soon, and no others wait.
 func TestLockedRow(t *testing.T) {
 	d := newDatabase(t)
 	p := newStore(t, d)

@@ -157,7 +157,7 @@ func TestAcquireTxLate(t *testing.T) {
 	}
 }
 
-// A refusal leaves the transaction as it was, with its settings, be it because of a
+// A refusal leaves the transaction as it was, with its settings, whether because of a
 // hold or of another transaction.
 func TestAcquireTxRefused(t *testing.T) {
 	d := newDatabase(t)

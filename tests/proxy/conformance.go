@@ -68,7 +68,7 @@ func (s *spared) Watch(ctx context.Context, resource string) (<-chan struct{}, e
 	return w.Watch(ctx, resource)
 }
 
-// Renew implements driver.Store. Whoever names no hold ID must not ask twice.
+// Renew implements driver.Store. A request without a hold ID must not be sent twice.
 func (s *spared) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	for _, q := range qs {
 		if q.HoldID.IsZero() {

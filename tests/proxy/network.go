@@ -36,7 +36,7 @@ type Network struct {
 	rnd     *rand.Rand
 	fault   Fault
 	spared  int
-	changed chan struct{} // closed, and made anew, when the fault may be another one
+	changed chan struct{} // closed and replaced when the fault may have changed
 	proxies map[string]*toxiproxy.Proxy
 }
 

@@ -182,7 +182,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What is on its way holds nobody up when there is nobody whom it could reach.
+// Data on its way delays nothing if no peer can receive it.
 func TestNobodyReads(t *testing.T) {
 	for name, over := range map[string]func(n *proxy.Network, c *client){
 		"the client leaves": func(_ *proxy.Network, c *client) { c.Close() },

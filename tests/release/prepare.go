@@ -132,7 +132,7 @@ func (r *release) tag(ctx context.Context) error {
 	return nil
 }
 
-// commit commits what changed in the clone, in the name of whoever runs this.
+// commit commits the changes in the clone, in the name of the user.
 func (r *release) commit(ctx context.Context, message string) error {
 	if _, err := modules.Output(ctx, r.repo, "git", "add", "--all", "--force"); err != nil {
 		return err

@@ -16,9 +16,10 @@ import (
 // export is a line of what starts the servers.
 var export = regexp.MustCompile(`^export (\w+)='([^']*)'`)
 
-// startServers starts those servers that tests need, once for all modules, and
-// sets the variables by which tests find them. stop ends them; so does the end of
-// this process. What cannot be had the tests say themselves, and try again.
+// startServers starts those servers that tests need, once for all modules, and sets
+// the variables by which tests find them. stop ends them; so does the end of this
+// process. If a server is not available, the tests try again themselves, and report
+// it.
 func startServers(ctx context.Context, root string) (stop func(), err error) {
 	up := filepath.Join(root, ".cache", "engines", "up")
 	dir := filepath.Join(root, "tests")

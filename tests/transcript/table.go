@@ -13,8 +13,8 @@ var (
 	afterTable = regexp.MustCompile(`^([a-z0-9]*\$|holdfast:) `)
 )
 
-// realign passes every cell of the tables in text through cell and lays the
-// tables out anew: how wide a column is depends on what is in it.
+// realign passes every cell of the tables in text through cell and aligns the tables
+// again: the width of a column depends on its cells.
 func realign(text string, cell func(column, value string) string) string {
 	var out strings.Builder
 	var head [][]int // where each column begins and its name ends; nil outside tables

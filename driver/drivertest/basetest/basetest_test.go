@@ -16,7 +16,7 @@ var mutants = map[string][]string{
 	"no floor":                                {"creation_after_the_clock_went_back"},
 	"floor is of Touched alone":               {"creation_after_the_clock_went_back"},
 	"floor is of tokens alone":                {"creation_after_the_clock_went_back"},
-	"clock is read only for new records":      {"clock_is_read_anew"},
+	"clock is read only for new records":      {"clock_is_read_again"},
 	"urgent changes do not look at ctx":       {"dead_context"},
 	"decides without the lock":                {"no_update_is_lost"},
 	"only the first of a batch":               {"batches"},

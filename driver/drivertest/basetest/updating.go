@@ -19,7 +19,7 @@ var updating = []subtest{
 	{"creation_after_the_clock_went_back", clockWentBack},
 	{"no_update_is_lost", noLostUpdate},
 	{"batches", batches},
-	{"clock_is_read_anew", clockReadAnew},
+	{"clock_is_read_again", clockReadAgain},
 	{"dead_context", deadContext},
 	{"wakes", wakes},
 }
@@ -67,7 +67,7 @@ func keepChangesNothing(b *bench) {
 	}
 }
 
-// What was deleted is missing, and what is made anew has higher numbers.
+// A deleted record is missing, and the next one of the resource has higher numbers.
 func deletedIsMissing(b *bench) {
 	made := b.grant("r", "a")
 	b.drop("r")
@@ -171,8 +171,9 @@ func batches(b *bench) {
 	}
 }
 
-// Each decision is told the time anew, also of a record that does not change.
-func clockReadAnew(b *bench) {
+// Each decision gets a new reading of the clock, also for a record that does not
+// change.
+func clockReadAgain(b *bench) {
 	b.grant("r", "a")
 	for _, name := range []string{"r", "none"} {
 		first := b.read(name).Now

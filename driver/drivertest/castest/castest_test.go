@@ -23,7 +23,7 @@ var mutants = map[string][]string{
 	"swap loses notes":                     {"swap_stores_what_it_is_given"},
 	"creation overwrites":                  {"swap_needs_its_version"},
 	"creation from before a deletion":      {"S32a_stale_creation"},
-	"clock is read only for new records":   {"clock_is_read_anew"},
+	"clock is read only for new records":   {"clock_is_read_again"},
 	"scan ends after a page":               {"scan_and_swap"},
 	"creation after the clock went back":   {"creation_after_the_clock_went_back"},
 	"floor is of Touched alone":            {"creation_after_the_clock_went_back"},

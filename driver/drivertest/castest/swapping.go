@@ -22,7 +22,7 @@ var swapping = []subtest{
 	{"creation_after_the_clock_went_back", clockWentBack},
 	{"versions_never_repeat", versionsNeverRepeat},
 	{"no_update_is_lost", noLostUpdate},
-	{"clock_is_read_anew", clockReadAnew},
+	{"clock_is_read_again", clockReadAgain},
 	{"dead_context", deadContext},
 }
 
@@ -197,7 +197,7 @@ func noLostUpdate(b *bench) {
 }
 
 // Each load reads the clock, also of a record that does not change.
-func clockReadAnew(b *bench) {
+func clockReadAgain(b *bench) {
 	b.must(b.granted(b.load("r"), "a"))
 	b.clockPasses("r", b.load("r").Now)
 	b.clockPasses("none", b.load("none").Now)

@@ -61,7 +61,7 @@ func (b *beliefs) note(h *holdfast.Hold) {
 		Kind: history.Believe, Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID().String(), Token: h.Token(),
 		Shared: h.Mode() == holdfast.Shared,
 	}
-	// Whoever stands still between the two lines believes for less.
+	// A process that is stopped between the two lines believes for less time.
 	e.Until = history.Now()
 	e.Until += h.Left()
 	if e.Until <= last.until+b.look {

@@ -209,7 +209,7 @@ func extensions(r *round) {
 	r.race()
 }
 
-// forced: whoever asks Holdfast to end an old program's hold has it ended.
+// forced: a forced release by Holdfast ends an old program's hold.
 func forced(r *round) {
 	o := r.anyOld()
 	r.gets(o, 0)

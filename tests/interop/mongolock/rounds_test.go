@@ -157,9 +157,9 @@ func (r *round) refused(holder *hold) {
 	}
 }
 
-// unlocking: somebody else unlocks the lock ID while others race for it. The same
-// lock ID then locks anew, and the late unlock of the first hold does it no harm
-// where it says which hold it means, as the Client does.
+// unlocking: another program unlocks the lock ID while others race for the resource.
+// The same lock ID then locks again, and the late unlock of the first hold does no
+// harm if it names its hold, as the Client does.
 func unlocking(r *round) {
 	first := r.kinds[2]
 	h := r.holds(first, "holder", modes(driver.Exclusive, driver.Shared)(r), r.ttl())
@@ -211,7 +211,7 @@ func renewing(r *round) {
 	r.holds(r.some(), "heir", driver.Exclusive, 0).end()
 }
 
-// looking: whoever asks for the status is never shown what cannot be.
+// looking: the status never shows an impossible state.
 func looking(r *round) {
 	wait := r.racers(1, modes(driver.Exclusive, driver.Shared))
 	var readers sync.WaitGroup

@@ -161,7 +161,7 @@ func (l *Lock) MustRelease(ctx context.Context) error {
 	return err
 }
 
-// IsAcquired is what the program believes, be it wrong.
+// IsAcquired is what the program believes, right or wrong.
 func (l *Lock) IsAcquired() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

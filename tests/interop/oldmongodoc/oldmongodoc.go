@@ -17,8 +17,8 @@ import (
 type Program interface {
 	// Lock makes one try.
 	Lock(ctx context.Context, name string) (granted bool, err error)
-	// Extend lets a hold begin anew, whosever it is. ErrCannot: the program has no
-	// such thing.
+	// Extend restarts a hold, of any program. ErrCannot: the program cannot extend
+	// holds.
 	Extend(ctx context.Context, name string) error
 	// Unlock ends a hold as the program does.
 	Unlock(ctx context.Context, name string) error

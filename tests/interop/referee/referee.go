@@ -11,8 +11,8 @@ import (
 
 // Referee knows who holds a resource, by their own word alone: a player enters when
 // it was granted the resource and leaves before it gives it up, or before its time
-// ends. Whom the referee sees together there have been together. It asks no
-// store, and shares no code with one. Its methods may be called concurrently.
+// ends. Players that the referee sees together have held the resource together. It
+// uses no store, and shares no code with one. Its methods may be called concurrently.
 type Referee struct {
 	// Limit is that of shared locks, 0: none. It is set before anybody enters.
 	Limit int

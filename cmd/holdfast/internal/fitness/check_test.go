@@ -129,9 +129,9 @@ func TestMissingRights(t *testing.T) {
 	} {
 		t.Run(check, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var mended atomic.Bool
+				var fixed atomic.Bool
 				f := faulty(t, func(call drivertest.Call) drivertest.Fault {
-					return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !mended.Load(), Err: refused}
+					return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !fixed.Load(), Err: refused}
 				})
 				r := Check(t.Context(), opens(f))
 				mustFind(t, r, check, Fail, "permission denied")
@@ -144,7 +144,7 @@ func TestMissingRights(t *testing.T) {
 				if last := r.Findings[len(r.Findings)-1]; last.Check == "fencing" {
 					t.Error("it went on to the end")
 				}
-				mended.Store(true)
+				fixed.Store(true)
 				if check != "release" { // else it cannot but leave it to its TTL
 					mustBeFree(t, f)
 				}

@@ -26,7 +26,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*holdfast.Status){
-		"taken anew":      func(s *holdfast.Status) { s.HoldID = driver.NewHoldID() },
+		"retaken":         func(s *holdfast.Status) { s.HoldID = driver.NewHoldID() },
 		"past its end":    func(s *holdfast.Status) { s.Left = 0 },
 		"without an end":  func(s *holdfast.Status) { s.Left = holdfast.Forever },
 		"released":        func(s *holdfast.Status) { s.Released = true },

@@ -53,10 +53,10 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 			t.Errorf("with the rows %q the cursor is on %s", step.order, s.Resource)
 		}
 	}
-	// Its hold is gone, or was taken anew: the cursor stays where it is.
+	// Its hold is gone, or was retaken: the cursor stays where it is.
 	on.move(2)
-	anew := holdOf("c", time.Hour, born)
-	on.see(look.Sight{Holds: []holdfast.Status{a, b, anew}, Begun: born})
+	retaken := holdOf("c", time.Hour, born)
+	on.see(look.Sight{Holds: []holdfast.Status{a, b, retaken}, Begun: born})
 	if s := on.selected(); s.Resource != "c" {
 		t.Errorf("the cursor is on %s", s.Resource)
 	}
