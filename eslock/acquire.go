@@ -11,8 +11,8 @@ import (
 
 // Acquire implements driver.Store.
 //
-// One update decides. It is safe to repeat, for it writes a hold that it finds
-// again as it is: the client and the server may thus repeat it, too.
+// One update decides. It is safe to repeat, because it writes a hold that it finds
+// unchanged: so the client and the server may repeat it, too.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
@@ -53,7 +53,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 func oldName(resource string) error {
 	old, err := esdoc.Old(resource)
 	if err == nil && old != resource {
-		err = fmt.Errorf("programs with es-distributed-lock lock the document %q by the ID %q: ask for %[1]q here", old, resource)
+		err = fmt.Errorf("programs with es-distributed-lock lock the document %q by the ID %q: use %[1]q here", old, resource)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: resource: %w", driver.ErrInvalid, err)

@@ -45,7 +45,7 @@ func TestNamesStayData(t *testing.T) {
 // Names by which programs with es-distributed-lock lock other documents are
 // refused beside them, with the name that is meant.
 func TestNamesOfOldClients(t *testing.T) {
-	for name, says := range map[string]string{"a%2Fb": `ask for "a/b"`, "a#b": `ask for "a"`, "a?b": "question mark"} {
+	for name, says := range map[string]string{"a%2Fb": `use "a/b" here`, "a#b": `use "a" here`, "a?b": "question mark"} {
 		f := always(200, reply(updated, held("a"), ""))
 		_, err := New(f, &Options{OldClients: true}).Acquire(t.Context(), request(name, "a"))
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) || len(f.requests()) != 0 {

@@ -13,8 +13,8 @@ var churning = []subtest{
 	{"renewals_under_churn", renewalsUnderChurn},
 }
 
-// renewalTime is what a renewal may take of the time that its Client has for it: of
-// the default TTL of 30 s it is some 18.
+// renewalTime is how long a renewal may take. Of the default TTL of 30 s a Client has
+// some 18 s for it.
 const renewalTime = 18 * time.Second
 
 // Long shared holds on one resource live on while others come and go there, from

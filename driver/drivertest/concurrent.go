@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Holds that many ask for at once, by two handles, are granted as Judge finds
-// right.
+// Many concurrent requests by two handles have outcomes that Judge accepts.
 func concurrentHistory(b *bench) {
 	start := time.Now()
 	clock, coarse := func() time.Duration { return time.Since(start) }, time.Millisecond
@@ -53,7 +52,8 @@ func concurrentHistory(b *bench) {
 	all.Wait()
 	events := recorder.Events()
 	if b.Store.Traits().Fencing == driver.FencingClock {
-		// Two of one millisecond may be the same. Hold IDs tell the holds apart.
+		// Two tokens of one millisecond may be the same. Hold IDs distinguish the
+		// holds.
 		for i := range events {
 			events[i].Ref.Token = 0
 		}

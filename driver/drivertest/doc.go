@@ -1,4 +1,4 @@
-// Package drivertest tells whether a store keeps the contract of package driver.
+// Package drivertest checks whether a store keeps the contract of package driver.
 //
 // A store's own test calls Run, once as it is and once WithFaults. What a test
 // of anything else on top of stores needs is here too: FaultStore loses, delays

@@ -217,7 +217,7 @@ func (f *FaultStore) Close() error {
 	return f.store.Close()
 }
 
-// next counts the call and asks what becomes of it.
+// next counts the call and returns its fault.
 func (f *FaultStore) next(op Op, refs []driver.HoldRef) (Call, Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

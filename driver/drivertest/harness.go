@@ -22,23 +22,24 @@ type Harness struct {
 	// is skipped.
 	Reopen func(t *testing.T) driver.Store
 	// Advance moves the store's clock by exactly d, which may be negative, and
-	// nothing else moves it: a store in a program gets its clock from its options,
-	// as memlock does, and a server a clock of its own. It needs Now. nil: nobody
-	// can; the suite then waits until the store says that a hold is past its end.
+	// nothing else moves it: a store in a program gets its clock from its options, as
+	// memlock does, and a server a clock of its own. It needs Now. nil: the clock
+	// cannot be moved; the suite then waits until the store returns that a hold is
+	// past its end.
 	Advance func(d time.Duration)
 	// Now is the store's clock, which stands still unless Advance is called. nil:
 	// unknown, or it passes; exact comparisons then become bounds.
 	Now func() time.Time
-	// Short is the TTL of holds whose end the suite waits for, where nobody can
-	// advance the clock: longer than a few requests take. 0: 250 ms.
+	// Short is the TTL of holds whose end the suite waits for if it cannot advance
+	// the clock: longer than a few requests take. 0: 250 ms.
 	Short time.Duration
-	// RenewalsUntold says that a renewal may answer driver.Unknown for what is left,
-	// although Now is known: the reply to a batch may have no room for it. What the
-	// renewal did is then compared by a list. All else must still tell.
+	// RenewalsUntold says that a renewal may return driver.Unknown for the time left,
+	// although Now is known: the reply to a batch may have no room for it. The suite
+	// then compares a list. All other calls must return it.
 	RenewalsUntold bool
-	// Uncounted says that Store keeps the records of resources that nobody holds
-	// otherwise than package model: it has none, for a release deletes them, or it
-	// never deletes one. How many a sweep deletes is then not compared.
+	// Uncounted says that Store does not keep the records of resources without holds
+	// as package model does: a release deletes them, or the store never deletes one.
+	// The suite then does not compare how many a sweep deletes.
 	Uncounted bool
 	// Damage makes the resource's record unreadable, as by hand. nil: skipped.
 	Damage func(t *testing.T, resource string)
@@ -115,7 +116,7 @@ func (h *Harness) standsStill(t *testing.T) {
 	before := h.Now()
 	time.Sleep(2 * time.Millisecond) // of another clock than Now's
 	if after := h.Now(); !after.Equal(before) {
-		t.Fatalf("the harness's Now went from %v to %v, and nobody called Advance: the clock of the store must stand still. "+
+		t.Fatalf("the harness's Now went from %v to %v without a call of Advance: the clock of the store must stand still. "+
 			"Give the store one that does, or leave out Advance and Now", before, after)
 	}
 }
@@ -223,7 +224,7 @@ func rounds() iter.Seq[int] {
 // request is an acquire in the making.
 type request driver.AcquireRequest
 
-// request asks for an exclusive hold that outlives the subtest.
+// request returns a request for an exclusive hold that outlives the subtest.
 func (b *bench) request(resource, lockID string) request {
 	return request{Resource: resource, LockID: lockID, HoldID: driver.NewHoldID(), TTL: b.long}
 }
@@ -243,14 +244,14 @@ type hold struct {
 	request driver.AcquireRequest
 }
 
-// acquire asks for what must be granted.
+// acquire sends a request that must be granted.
 func (b *bench) acquire(q request) hold { b.t.Helper(); return b.acquireAt(b.Store, q) }
 
 func (b *bench) acquireAt(s driver.Store, q request) hold {
 	b.t.Helper()
 	ask := driver.AcquireRequest(q)
 	if err := ask.Validate(); err != nil {
-		b.t.Fatalf("the suite asks for nonsense: %v", err)
+		b.t.Fatalf("the suite made an invalid request: %v", err)
 	}
 	g, err := s.Acquire(b.t.Context(), ask)
 	if err != nil {
@@ -265,10 +266,10 @@ func (b *bench) acquireAt(s driver.Store, q request) hold {
 	}
 }
 
-// refused asks for what must be held.
+// refused sends a request that must be refused.
 func (b *bench) refused(q request) { b.t.Helper(); _ = b.refusal(q) }
 
-// refusal asks for what must be held, and returns what is in the way.
+// refusal sends a request that must be refused, and returns the error.
 func (b *bench) refusal(q request) *driver.HeldError {
 	b.t.Helper()
 	_, err := b.Store.Acquire(b.t.Context(), driver.AcquireRequest(q))
@@ -336,7 +337,7 @@ func (b *bench) releaseAll(qs []driver.ReleaseRequest) []driver.ReleaseResult {
 	return rs
 }
 
-// found compares what a release said about its hold with what it should say.
+// found compares Found of a release with the expected value.
 func (b *bench) found(got, want bool, what string) {
 	b.t.Helper()
 	if got != want && !b.Repeats {
@@ -416,7 +417,7 @@ func (b *bench) live(h hold) driver.Status {
 	return s
 }
 
-// left compares a duration that the store told with what it is at exactly.
+// left compares a duration that the store returned with the exact one.
 func (b *bench) left(what string, got, want time.Duration) {
 	b.t.Helper()
 	switch {
@@ -453,7 +454,8 @@ func (b *bench) atMost(what string, got, most time.Duration) {
 	}
 }
 
-// hasTokens: they tell the holds of one hold ID from one another, too.
+// hasTokens reports whether the store has tokens, which also distinguish the holds of
+// one hold ID.
 func (b *bench) hasTokens() bool { return b.Store.Traits().Fencing != driver.FencingNone }
 
 // rises checks the tokens of one resource in the order of their grants.

@@ -45,7 +45,7 @@ func randomHistories(b *bench) {
 	}
 }
 
-// history asks the store and the model the same.
+// history sends the same requests to the store and the model.
 type history struct {
 	*bench
 	rnd       *rand.Rand
@@ -95,7 +95,7 @@ func (h *history) record(resource string) model.Record {
 
 func pick[T any](h *history, from ...T) T { return from[h.rnd.IntN(len(from))] }
 
-// step asks for one thing.
+// step makes one call.
 func (h *history) step() {
 	if h.Advance != nil && h.Store.Traits().Fencing == driver.FencingClock {
 		h.Advance(time.Millisecond) // no more is promised than that tokens rise with the clock
@@ -165,7 +165,7 @@ func (h *history) acquire(q driver.AcquireRequest) {
 	if h.Now != nil && h.hasTokens() && got.Token != grant.Token {
 		h.t.Errorf("store grants token %d, model %d", got.Token, grant.Token)
 	}
-	// The model cannot know the token without the store's clock: it learns it.
+	// Without the store's clock, the model takes the token from the store.
 	i := slices.IndexFunc(want.Holds, func(x model.Hold) bool { return x.HoldID == q.HoldID && x.LockID == q.LockID })
 	want.Holds = slices.Clone(want.Holds)
 	want.Holds[i].Token, want.Token = got.Token, max(want.Token, got.Token)
@@ -193,7 +193,7 @@ func (h *history) compareRefusals(err, refused error) {
 	}
 }
 
-// withoutNotes leaves out what a refusal need not tell of itself.
+// withoutNotes leaves out the notes, which a refusal need not contain.
 func withoutNotes(ss []driver.Status) []driver.Status {
 	ss = slices.Clone(ss)
 	for i := range ss {
@@ -235,8 +235,8 @@ func (h *history) renewSome() {
 	}
 	h.last = fmt.Sprintf("renew %+v", qs)
 	for i := range qs {
-		// The order of effects is not defined: a hold twice in one batch is
-		// asked for the same.
+		// The order of effects is not defined: requests for one hold in a batch are
+		// the same.
 		if j := slices.IndexFunc(qs, func(q driver.RenewRequest) bool { return sameHold(q.HoldRef, qs[i].HoldRef) }); j < i {
 			qs[i].TTL, qs[i].Exact = qs[j].TTL, qs[j].Exact
 		}
@@ -377,7 +377,7 @@ func (h *history) letPass() {
 		d := pick(h, time.Microsecond, time.Millisecond, h.short/2, h.short, h.short-time.Millisecond, 2*h.short,
 			driver.NoteEvery)
 		h.Advance(d)
-		h.compareList(driver.Filter{}) // nobody is told what time alone changes
+		h.compareList(driver.Filter{}) // no call reports what time alone changes
 		h.last = fmt.Sprintf("pass %v and list", d)
 		return
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Judge says what in a history cannot be right, whatever order the store chose
-// for calls that overlapped. It knows the guarantees, not how a store decides:
+// Judge returns what is wrong in a history, in any order of the calls that
+// overlapped. It checks the guarantees, not how a store decides:
 //
 //   - never two exclusive holds, an exclusive beside a shared one, two holds of
 //     one lock ID, shared holds of different limits, nor more of them than that;
@@ -82,7 +82,7 @@ type logged struct {
 	first    Moment   // when it was first asked for
 	renewals []Event  // that may have been about it
 	releases []Event  // likewise
-	lostAt   []Moment // when somebody was told that it is lost
+	lostAt   []Moment // when an answer said that it is lost
 }
 
 func newTrial(events []Event) *trial {
@@ -161,7 +161,7 @@ func (h *logged) soonestEnd(m Moment) time.Duration {
 	return end
 }
 
-// latestEnd is when the hold must be past its end, as far as was asked before m.
+// latestEnd is when the hold must be past its end, by the requests before m.
 func (h *logged) latestEnd(m Moment) time.Duration {
 	end := plus(h.Answered.Time, h.TTL)
 	for _, r := range h.renewals {
@@ -187,7 +187,8 @@ func (h *logged) latestEnd(m Moment) time.Duration {
 	return end
 }
 
-// released: somebody asked for it before m, so the takeover delay is in doubt.
+// released reports whether a release was sent before m, so that the takeover delay
+// may not apply.
 func (h *logged) released(m Moment) bool {
 	return slices.ContainsFunc(h.releases, func(r Event) bool { return r.Called.Order <= m.Order })
 }

@@ -141,10 +141,10 @@ func TestJudgeFindsWrong(t *testing.T) {
 		"refused, shared": {history(with(grant(0, "a", "1", 1), shared(2)), with(held(s, "b"), shared(2))), "nothing was in the way"},
 		"not by itself":   {history(grant(0, "a", "1", 1), with(held(s, "b"), bySelf)), "because of itself"},
 
-		"shows a stranger": {history(listed(0, shown("a", "1", 1, s))), "nobody was granted"},
+		"shows a stranger": {history(listed(0, shown("a", "1", 1, s))), "never granted"},
 		"shows expired":    {history(grant(0, "a", "1", 1), listed(10*s, shown("a", "1", 1, s))), "as live though it is gone"},
 		"shows released":   {history(grant(0, "a", "1", 1), released(s, "a", "1", 1), listed(2*s, shown("a", "1", 1, s))), "as live though it is gone"},
-		"shows dead":       {history(grant(0, "a", "1", 1), listed(10*s, shown("a", "1", 1, 0))), "blocks nobody"},
+		"shows dead":       {history(grant(0, "a", "1", 1), listed(10*s, shown("a", "1", 1, 0))), "no longer blocks"},
 		"shows too little": {history(grant(0, "a", "1", 1), listed(s, shown("a", "1", 1, 8*s))), "less than it has"},
 		"shows too much":   {history(grant(0, "a", "1", 1), listed(s, shown("a", "1", 1, 10*s))), "more than it has"},
 		"shows too much, exact": {history(grant(0, "a", "1", 1), with(renewal(s, "a", "1", 1), exact, left(10*s)),

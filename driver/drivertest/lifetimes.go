@@ -17,7 +17,7 @@ var lifetimes = []subtest{
 	{"exact_renewal", exactRenewal},
 }
 
-// TTLs from 1 ms to 100 years and Forever are kept as asked.
+// TTLs from 1 ms to 100 years and Forever are kept exactly.
 func ttls(b *bench) {
 	const year = 365 * 24 * time.Hour
 	for _, ttl := range []time.Duration{time.Millisecond, time.Second, year, driver.MaxTTL, driver.Forever} {
@@ -78,7 +78,7 @@ func leaseLasts(b *bench) {
 		phases = 10
 		exact  = 5 * time.Millisecond // a clock may have whole milliseconds
 	)
-	var began [phases]time.Time // when each was asked for
+	var began [phases]time.Time // when each request was sent
 	n, over := 0, 0
 	b.eventually(25*time.Millisecond, "all leases are over", func() bool {
 		if n < phases {

@@ -43,8 +43,8 @@ func expiredBlocksNobody(b *bench) {
 	}
 }
 
-// Those who are first on a resource at the same moment get a definite answer
-// that fits: both shared holds, or exactly one if one is exclusive.
+// The first acquirers of a resource, at the same moment, get definite answers: two
+// grants if both are shared, otherwise exactly one.
 func firstHoldersAtOnce(b *bench) {
 	b.needsShared()
 	stores := []driver.Store{b.Store, b.other()}
@@ -109,7 +109,8 @@ func limits(b *bench) {
 	}
 }
 
-// differs asks for what must be refused because holds with that limit are there.
+// differs sends a request that must be refused because holds with that limit are
+// there.
 func (b *bench) differs(q request, limit int) {
 	b.t.Helper()
 	held := b.refusal(q)
@@ -118,13 +119,13 @@ func (b *bench) differs(q request, limit int) {
 	}
 	for _, s := range held.Holders {
 		if s.Limit != limit {
-			b.t.Errorf("%q is told to have limit %d, want %d", s.LockID, s.Limit, limit)
+			b.t.Errorf("%q is listed with limit %d, want %d", s.LockID, s.Limit, limit)
 		}
 	}
 }
 
-// Where callers were promised that their own limit alone decides, it does: how many
-// others hold counts, not with which limits, and the hold itself has none to tell.
+// With OwnLimit, the limit of the request alone decides: the number of other holds
+// counts, not their limits, and the hold itself has none.
 func ownLimits(b *bench) {
 	b.needsShared()
 	own := func(id string, limit int) request {
@@ -149,7 +150,7 @@ func ownLimits(b *bench) {
 	kept := b.acquire(b.request("r", "kept").shared(6))
 	b.acquire(own("beside", 9))
 	if !b.refusal(b.request("r", "late").shared(8)).LimitDiffers {
-		b.t.Error("a limit that is known differs from the one asked for, and the refusal does not say so")
+		b.t.Error("a known limit differs from that of the request, and the refusal does not say so")
 	}
 	b.release(kept.HoldRef, 0)
 	for _, h := range hs[:4] {
@@ -254,8 +255,8 @@ func sharedNotSupported(b *bench) {
 	b.acquire(b.request("r", "b"))
 }
 
-// A refusal names those who are in the way and tells when to ask again, as far
-// as the store can tell.
+// A refusal has the holders in the way and the time to retry, as far as the store
+// returns them.
 func heldError(b *bench) {
 	q := b.request("r", "a").ttl(b.long)
 	q.Details = driver.Details{Owner: "ann", Host: "h1", Comment: "nightly"}
@@ -270,7 +271,7 @@ func heldError(b *bench) {
 	}
 	b.acquire(b.request("forever", "a").ttl(driver.Forever))
 	if wait := b.refusal(b.request("forever", "b")).RetryAfter; wait != driver.Forever && wait != driver.Unknown {
-		b.t.Errorf("ask again after %v though the hold has no end", wait)
+		b.t.Errorf("retry after %v although the hold has no end", wait)
 	}
 	if !b.Store.Traits().Shared {
 		return

@@ -26,7 +26,7 @@ type attempt struct {
 	do   func(ctx context.Context) []error // one for each request
 }
 
-// once is the store without the Repeater before it, which would ask until ctx ends.
+// once is the store without the Repeater before it, which would retry until ctx ends.
 func once(s driver.Store) driver.Store {
 	if r, ok := s.(*Repeater); ok {
 		return r.Store
@@ -142,15 +142,15 @@ func (b *bench) breaks() (restore func()) {
 	return b.Break(b.t)
 }
 
-// answers waits until the store can be asked again.
+// answers waits until the store answers again.
 func (b *bench) answers() {
 	b.t.Helper()
 	b.insists(listing("list", once(b.Store), driver.Filter{}))
 }
 
-// A store that cannot reach its data knows nothing: no call succeeds, none says
-// held, lost or free, and none that asking again is of no use. When the data can
-// be reached again they are as they were, for no request comes later.
+// In a store that cannot reach its data no call succeeds, none returns held, lost or
+// free, and none says that a retry is useless. When the data can be reached again
+// they are as they were, because no request arrives later.
 func unreachable(b *bench) {
 	held, also := b.acquire(b.request("held", "a")), b.acquire(b.request("also held", "a"))
 	free := b.request("free", "a")
@@ -286,8 +286,8 @@ func ends(all []driver.Status) []driver.Status {
 	return all
 }
 
-// Who watches when the store is cut off hears of what was released meanwhile, or
-// just when the store was back: by a signal or by the end of the signals.
+// A watcher learns of releases while the store is cut off, and just after it is back:
+// by a signal or by the end of the channel.
 func wakesAfterOutage(b *bench) {
 	b.needsWatch()
 	h := b.acquire(b.request("r", "a"))
@@ -363,14 +363,13 @@ func restarted(b *bench) {
 	b.rises(held, b.acquire(b.request("r", "b")))
 }
 
-// As long as the copies that the store promises get nothing, nobody hears of a
-// grant or of a longer lease: were a copy to take over, it would know of neither.
-// That holds for a repeat too, which finds what the first attempt has left where
-// nobody but the primary knows of it.
+// As long as the copies that the store promises get nothing, no call returns a grant
+// or a longer lease: a copy that takes over would have neither. This includes a
+// repeat, which finds the hold of the first attempt on the primary alone.
 func copiesGetNothing(b *bench) {
 	b.needs(b.HoldCopies != nil, "copies that it waits for")
 	s := once(b.Store)
-	// Copies may be late, too, when nobody holds them.
+	// Copies may also be late without HoldCopies.
 	grant := func(q request) (h hold) {
 		b.insists(acquiring("acquire", s, q))
 		for _, st := range b.list(driver.Filter{Resource: q.Resource, LockID: q.LockID}) {
@@ -389,7 +388,7 @@ func copiesGetNothing(b *bench) {
 	b.attempts([]attempt{acquiring("acquire that was repeated twice", s, asked)})
 	resume()
 	if h := grant(asked); h.HoldID != asked.HoldID {
-		b.t.Errorf("list shows %+v, want the hold that was asked for: %v", h, asked.HoldID)
+		b.t.Errorf("list shows %+v, want the requested hold: %v", h, asked.HoldID)
 	}
 	b.insists(renewing("renewal", s, b.long, held))
 	b.refused(b.request("asked", "b"))

@@ -195,8 +195,8 @@ func forcedRelease(b *bench) {
 	b.rises(first, second, b.acquire(b.request("r", "b")))
 }
 
-// Owner and host decide nothing: two processes of the same names exclude one
-// another, also when they ask at the same moment.
+// No decision depends on owner and host: two processes with the same names exclude
+// one another, also at the same moment.
 func sameOwner(b *bench) {
 	stores := []driver.Store{b.Store, b.other()}
 	for range 10 {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Recorder stands before a store and notes what its callers asked and were
-// told, for Judge. All methods may be called concurrently. It does not watch.
+// Recorder stands before a store and records the requests and the answers for Judge.
+// All methods may be called concurrently. It does not watch.
 type Recorder struct {
 	driver.Store
 	*record
@@ -34,7 +34,7 @@ type Event struct {
 	Outcome Outcome
 	// Err is why the outcome is unknown.
 	Err error
-	// Ref is what was asked about; that of a grant has its token.
+	// Ref is that of the request; the Ref of a grant has its token.
 	Ref           driver.HoldRef
 	Mode          driver.Mode
 	Limit         int
@@ -43,9 +43,9 @@ type Event struct {
 	TakeoverDelay time.Duration
 	After         time.Duration
 	Exact         bool
-	// Left is what a grant or a renewal said.
+	// Left is that of a grant or a renewal.
 	Left time.Duration
-	// BySelf is what a refusal said.
+	// BySelf is that of a refusal.
 	BySelf bool
 	// Filter and Holds are those of a list.
 	Filter driver.Filter
@@ -72,9 +72,9 @@ type Moment struct {
 	Time  time.Duration
 }
 
-// NewRecorder records what is asked of the store. The clock must run as fast as
-// the store's and never go back; where it begins is of no matter. coarse is the
-// resolution of the store's clock; 0 if the clock is the store's own.
+// NewRecorder returns a Recorder for the store. The clock must run as fast as the
+// store's and never go back; its beginning does not matter. coarse is the resolution
+// of the store's clock; 0 if the clock is the store's own.
 func NewRecorder(store driver.Store, clock func() time.Duration, coarse time.Duration) *Recorder {
 	return &Recorder{Store: store, record: &record{clock: clock, coarse: coarse}}
 }

@@ -154,7 +154,8 @@ func damagedRecord(b *bench) {
 	if released[1].Err != nil {
 		b.t.Errorf("release of the sound record in the same batch: %v", released[1].Err)
 	}
-	// A list that leaves out what it cannot read says that nobody holds it.
+	// A list that leaves out a record that it cannot read would show its resource as
+	// free.
 	for what, f := range map[string]driver.Filter{"list of the record": {Resource: "bad"}, "list of all": {}} {
 		var last error
 		for _, err := range b.Store.List(b.t.Context(), f) {

@@ -21,8 +21,8 @@ func (h *logged) limitDiffers(e Event) bool {
 	return !h.OwnLimit && !e.OwnLimit && h.Limit != e.Limit
 }
 
-// judgeTokens: a hold that was asked for after another was granted has the
-// higher token; no token comes twice.
+// judgeTokens: a hold that was requested after the grant of another has the higher
+// token; no token comes twice.
 func (tr *trial) judgeTokens() {
 	for i, h := range tr.holds {
 		for _, g := range tr.holds[i+1:] {
@@ -46,7 +46,7 @@ func (tr *trial) judgeGrant(g *logged) {
 		if h == g || h.Answered.Order > at.Order || !h.surelyBlocks(at) {
 			continue
 		}
-		// h was there all the time while g was asked for, or both are there now.
+		// h was there throughout the request of g, or both are there now.
 		before := h.Answered.Order < g.first.Order
 		both := lives && h.surelyLive(at)
 		switch {
@@ -158,12 +158,12 @@ func judgeList(e Event, trials map[string]*trial) (wrongs []string) {
 		h, unsure := trials[s.Resource].named(s.Ref())
 		switch {
 		case h == nil && !unsure:
-			wrong("listed at %v though nobody was granted it: %+v", e.Called.Time, s.Ref())
+			wrong("listed at %v although it was never granted: %+v", e.Called.Time, s.Ref())
 		case h == nil:
 		case s.Live() && !h.mayLive(e.Called, e.Answered):
 			wrong("listed at %v as live though it is gone: %v", e.Called.Time, h)
 		case !e.Filter.Expired && !h.mayBlock(e.Called, e.Answered):
-			wrong("listed at %v though it blocks nobody: %v", e.Called.Time, h)
+			wrong("listed at %v although it no longer blocks: %v", e.Called.Time, h)
 		case s.Left == driver.Unknown:
 		case s.Left < h.soonestEnd(e.Answered)-e.Answered.Time:
 			wrong("listed at %v with %v left, less than it has: %v", e.Called.Time, s.Left, h)

@@ -19,7 +19,7 @@ var views = []subtest{
 	{"traits", traits},
 }
 
-// Status shows a hold as it was asked for.
+// Status shows a hold as it was requested.
 func status(b *bench) {
 	q := b.request("r", "a").ttl(b.long).delay(b.short)
 	q.Details = driver.Details{Owner: "ann", Host: "h1", Comment: "nightly report"}
@@ -87,7 +87,7 @@ func filters(b *bench) {
 	}
 }
 
-// A hold past its end is shown only if asked for, and then with nothing left.
+// A hold past its end is shown only with Filter.Expired, and then with no time left.
 func listExpired(b *bench) {
 	b.acquire(b.request("expired", "a").ttl(b.short))
 	given := b.acquire(b.request("given up", "a").delay(b.long))
@@ -96,7 +96,7 @@ func listExpired(b *bench) {
 	b.pass(b.short)
 	for _, s := range b.list(driver.Filter{}) {
 		if s.Resource != "live" || !s.Live() {
-			b.t.Errorf("list shows %+v, which blocks nobody any more", s)
+			b.t.Errorf("list shows %+v, which no longer blocks", s)
 		}
 	}
 	for _, s := range b.list(driver.Filter{Expired: true}) {

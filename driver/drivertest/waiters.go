@@ -31,14 +31,14 @@ func (b *bench) waited(h hold) time.Time {
 	return b.live(h).Waited
 }
 
-// noted checks that somebody was noted to wait for the hold, and when: not before
-// it was old enough, and exactly now where that is known.
+// noted checks that the hold has a note of a waiter, and when: not before it was old
+// enough, and exactly now if that is known.
 func (b *bench) noted(h hold, what string) time.Time {
 	b.t.Helper()
 	s := b.live(h)
 	switch {
 	case s.Waited.IsZero():
-		b.t.Fatalf("%s: nobody was noted to wait for %q", what, h.Resource)
+		b.t.Fatalf("%s: no waiter was noted for %q", what, h.Resource)
 	case s.Waited.Before(s.Created.Add(driver.NoteAfter)):
 		b.t.Errorf("%s: noted at %v, too soon for a hold made at %v", what, s.Waited, s.Created)
 	case b.Now != nil && !s.Waited.Equal(b.Now()):
@@ -51,7 +51,7 @@ func (b *bench) noted(h hold, what string) time.Time {
 func (b *bench) notNoted(h hold, what string) {
 	b.t.Helper()
 	if at := b.waited(h); !at.IsZero() {
-		b.t.Fatalf("%s: noted at %v that somebody waits for %q", what, at, h.Resource)
+		b.t.Fatalf("%s: a waiter was noted at %v for %q", what, at, h.Resource)
 	}
 }
 
@@ -156,7 +156,7 @@ func (b *bench) notedTogether(old, young hold, what string) {
 	}
 }
 
-// A note is no reason to ask again: those who wait would wake one another.
+// A note wakes no waiter: otherwise waiters would wake one another.
 func notesWakeNobody(b *bench) {
 	b.needsWaiters()
 	b.needsWatch()

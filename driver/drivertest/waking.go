@@ -119,8 +119,8 @@ func releaseAmongChanges(b *bench) {
 	}
 }
 
-// Refusals, grants and renewals wake nobody: waiters that try in vain would keep
-// each other busy.
+// Refusals, grants and renewals wake no waiter: otherwise waiters that are refused
+// would keep each other busy.
 func refusalsWakeNobody(b *bench) {
 	b.needsWatch()
 	h := b.acquire(b.request("r", "a"))

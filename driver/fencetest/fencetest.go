@@ -1,5 +1,5 @@
-// Package fencetest tells whether a fence keeps stale holders of locks from what it
-// protects, as drivertest does for stores.
+// Package fencetest checks whether a fence refuses the writes of stale holders, as
+// drivertest checks stores.
 //
 // A fence guards one place: a row, a document, a file. The place has a value, here
 // a number, and the largest token that it was ever shown. A fence's test says in a
@@ -145,7 +145,7 @@ func (b *bench) ops() map[string]func(value int64, token uint64) error {
 
 func (b *bench) put(value int64, token uint64) error { return b.Put(b.t.Context(), value, token) }
 
-// done wants success.
+// done fails the test unless err is nil.
 func (b *bench) done(what string, err error) {
 	b.t.Helper()
 	if err != nil {
@@ -153,7 +153,7 @@ func (b *bench) done(what string, err error) {
 	}
 }
 
-// refused wants an error that says why.
+// refused fails the test unless err is the wanted one, and no other named one.
 func (b *bench) refused(what string, err, want error) {
 	b.t.Helper()
 	if !errors.Is(err, want) {
@@ -166,7 +166,7 @@ func (b *bench) refused(what string, err, want error) {
 	}
 }
 
-// failed wants an error that is none of those with a meaning.
+// failed fails the test unless err is an error other than the named ones.
 func (b *bench) failed(what string, err error) {
 	b.t.Helper()
 	switch {

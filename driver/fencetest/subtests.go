@@ -131,7 +131,7 @@ func notThere(b *bench) {
 	}
 }
 
-// What is made has the token of who made it.
+// A new place has the token of its maker.
 func madeByPut(b *bench) {
 	b.needs(b.Put != nil && b.Remove != nil, "way to make a place")
 	b.Remove(b.t)
@@ -200,7 +200,8 @@ func notRegistered(b *bench) {
 	b.each(b.Losses, losesBy)
 }
 
-// A fence that cannot register says so: else who comes late is let in.
+// A fence that cannot register a token returns an error: otherwise it would accept
+// stale writes.
 func losesBy(b *bench, way string) {
 	b.done("a write before", b.write(1, 4))
 	b.Losses[way](b.t)

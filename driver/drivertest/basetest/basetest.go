@@ -1,6 +1,6 @@
-// Package basetest tells whether a base.Backend keeps its contract: that nothing
+// Package basetest checks whether a base.Backend keeps its contract: that nothing
 // comes between what a decision saw and what it changed, and that no number comes
-// again. What the store on top of it does is tested by package drivertest.
+// again. Package drivertest checks the store on top of it.
 package basetest
 
 import (

@@ -98,7 +98,7 @@ func scanAndUpdate(b *bench) {
 	}
 }
 
-// A scan that is broken off is in nobody's way.
+// A scan that is broken off delays no other call.
 func scanBrokenOff(b *bench) {
 	for i := range 10 {
 		b.grant(fmt.Sprint(i), "a")
@@ -162,7 +162,7 @@ func due(b *bench) {
 	}
 }
 
-// Records can be deleted while it is asked what is due.
+// Records can be deleted while Due yields.
 func dueAndDelete(b *bench) {
 	for i := range many {
 		name := fmt.Sprintf("r%04d", i)

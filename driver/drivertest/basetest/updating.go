@@ -81,8 +81,8 @@ func deletedIsMissing(b *bench) {
 	b.is(b.read("r"), again)
 }
 
-// A clock that was set back after a deletion stops nobody, and no number comes
-// again: to the backend it is as if the record had been made ahead of its clock.
+// If the clock was set back after a deletion, changes still work, and no number comes
+// again: for the backend it is as if the record had been made ahead of its clock.
 func clockWentBack(b *bench) {
 	const hour = time.Hour / time.Microsecond
 	for _, ahead := range []model.Record{{Token: uint64(hour)}, {Touched: model.Time(hour)}} {

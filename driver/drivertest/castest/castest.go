@@ -1,6 +1,6 @@
-// Package castest tells whether a cas.Backend keeps its contract: that a swap
-// can never undo what happened since its record was loaded. What the store on
-// top of it does is tested by package drivertest.
+// Package castest checks whether a cas.Backend keeps its contract: that a swap can
+// never undo what happened since its record was loaded. Package drivertest checks the
+// store on top of it.
 package castest
 
 import (
@@ -70,7 +70,7 @@ func (b *bench) swap(c cas.Change) bool {
 func (b *bench) must(c cas.Change) cas.Entry {
 	b.t.Helper()
 	if !b.swap(c) {
-		b.t.Fatalf("swap of %q was refused though nobody else changed it", c.New.Resource)
+		b.t.Fatalf("swap of %q was refused although no other caller changed it", c.New.Resource)
 	}
 	return b.load(c.New.Resource)
 }

@@ -86,7 +86,7 @@ func scanAndSwap(b *bench) {
 	}
 }
 
-// A scan that is broken off is in nobody's way.
+// A scan that is broken off delays no other call.
 func scanBrokenOff(b *bench) {
 	for i := range 10 {
 		b.must(b.granted(b.load(fmt.Sprint(i)), "a"))

@@ -123,8 +123,8 @@ func staleCreation(b *bench) {
 	b.must(b.granted(b.load("r"), "b"))
 }
 
-// A clock that was set back after a deletion stops nobody, and no number comes
-// again: to the backend it is as if the record had been made ahead of its clock.
+// If the clock was set back after a deletion, changes still work, and no number comes
+// again: for the backend it is as if the record had been made ahead of its clock.
 func clockWentBack(b *bench) {
 	for _, ahead := range []model.Record{
 		{Token: uint64(time.Hour / time.Microsecond)},

@@ -31,8 +31,8 @@ type acquirer struct {
 	told   bool       // a message said that the store gives no answer
 }
 
-// acquire asks the store for the lock. While the store gives no answer it retries
-// until ctx ends, unless the request is for one try.
+// acquire acquires the lock. While the store gives no answer it retries until ctx
+// ends, unless the request is for one try.
 func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, error) {
 	a := &acquirer{Request: r}
 	if !r.quiet && !r.once() {
@@ -57,7 +57,7 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 	}
 }
 
-// try opens the store if it is not open, and asks for the lock.
+// try opens the store if it is not open, and makes one attempt.
 func (a *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
 	if a.client == nil {
 		client, err := holdfast.Open(ctx, a.Store.URL, o)

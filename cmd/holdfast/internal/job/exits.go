@@ -40,7 +40,7 @@ func (j *Job) notStarted(hold *holdfast.Hold, err error) error {
 }
 
 // lossOf returns why the lock was lost. The guard ends the command before the time
-// runs out, so the hold may not know of the loss yet.
+// runs out, so the hold may not be lost yet.
 func (j *Job) lossOf(hold *holdfast.Hold) error {
 	if lost, ok := errors.AsType[*holdfast.LostError](context.Cause(hold.Context())); ok {
 		return lost.Cause

@@ -63,8 +63,8 @@ func (j *Job) Run(ctx context.Context) error {
 	return j.ended(result)
 }
 
-// extend tells the guard how long the hold is sure to last. It reads the clock
-// first, so that time that passes between the two readings shortens the lease.
+// extend sends the guard the time until which the hold certainly lasts. It reads the
+// clock first, so that time that passes between the two readings shortens the lease.
 func extend(g *guard.Guard, h *holdfast.Hold) {
 	now := guard.Now()
 	if left := h.Left(); left > 0 {
@@ -106,8 +106,8 @@ func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 	output.Say("%q stays locked until %s", j.Resource, until.Format("15:04:05"))
 }
 
-// environment returns this process's environment and the variables that tell the
-// command of its lock.
+// environment returns this process's environment and the variables that describe the
+// lock.
 func (j *Job) environment(hold *holdfast.Hold) []string {
 	return append(os.Environ(),
 		"HOLDFAST_RESOURCE="+j.Resource,
