@@ -59,8 +59,9 @@ func (c *Client) check(ctx context.Context) error {
 
 // XLock locks the resource exclusively for the lockId. It does not wait:
 // ErrAlreadyLocked says that there is a lock, maybe of the same lockId. After another
-// error the server may have granted a lock whose answer got lost. XLock releases it,
-// and retries that for five seconds; to be sure, Unlock the lockId.
+// error the server may have granted a lock whose answer got lost. XLock releases it:
+// it retries for five seconds if the server does not answer, and for a second if the
+// request may still be on its way. To be sure, Unlock the lockId.
 func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
 }
@@ -101,22 +102,30 @@ func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetai
 	case errors.Is(err, driver.ErrHeld):
 		return ErrAlreadyLocked
 	case !definite(err):
-		c.giveBack(ctx, q)
+		c.giveBack(ctx, q, err)
 	}
 	return wrap("lock", resource, err)
 }
 
-// patience is how long giving back a lock may take, and pause how long it waits
-// after the first try that got no answer.
+// patience is how long giving back a lock may take, late how long a request without
+// an answer is expected to arrive, and pause the wait after the first try.
 const (
 	patience = 5 * time.Second
+	late     = time.Second
 	pause    = 10 * time.Millisecond
 )
 
 // giveBack releases a lock that may have been granted although no answer came. It
 // would block all clients, and the caller's next try too. The hold ID names this try
 // alone, so repeats release nothing else.
-func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
+//
+// If the request got no answer because of the network or a time-out, it may arrive
+// after the first release: the network sends again what it lost.
+func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed error) {
+	until := time.Now()
+	if server := mongo.ServerError(nil); !errors.As(failed, &server) || mongo.IsNetworkError(failed) || mongo.IsTimeout(failed) {
+		until = until.Add(late)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID} // the token is not known
@@ -125,7 +134,7 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest) {
 		if err == nil {
 			err = results[0].Err
 		}
-		if err == nil || definite(err) {
+		if err == nil && (results[0].Found || time.Now().After(until)) || definite(err) {
 			return
 		}
 		select {

@@ -174,6 +174,81 @@ func TestGivenBackBeyondFaults(t *testing.T) {
 	want(t, f.status(lock.Filter{}))
 }
 
+// A request that arrives after the lock was given back leaves no lock behind either.
+func TestRequestArrivesLate(t *testing.T) {
+	f := newFixture(t)
+	var d detour
+	c := lock.NewClient(f.through(options.Client().SetDialer(&d).SetRetryWrites(false)))
+	if err := c.CreateIndexes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.armed.Store(true)
+	failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
+	if err := d.arrive(); err != nil {
+		t.Error(err)
+	}
+	want(t, f.status(lock.Filter{}))
+	f.x("r", "b", 0)
+}
+
+// detour keeps a findAndModify on its way. It arrives after the first update, which
+// found nothing, and before the second one.
+type detour struct {
+	armed   atomic.Bool
+	updates atomic.Int64
+	kept    atomic.Pointer[func() error]
+}
+
+// arrive returns when the server has received and done it.
+func (d *detour) arrive() error {
+	if send := d.kept.Swap(nil); send != nil {
+		return (*send)()
+	}
+	return nil
+}
+
+// DialContext implements options.ContextDialer.
+func (d *detour) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	return &detourConn{Conn: conn, d: d}, err
+}
+
+type detourConn struct {
+	net.Conn
+	d    *detour
+	held atomic.Bool // it stays open until the request has arrived
+}
+
+func (c *detourConn) Write(p []byte) (int, error) {
+	switch {
+	case bytes.Contains(p, []byte("findAndModify\x00")) && c.d.armed.CompareAndSwap(true, false):
+		c.held.Store(true)
+		request := bytes.Clone(p)
+		send := func() error {
+			defer c.Conn.Close()
+			_, err := c.Conn.Write(request)
+			if err == nil {
+				_, err = c.Read(make([]byte, 1)) // the answer
+			}
+			return err
+		}
+		c.d.kept.Store(&send)
+		return 0, io.ErrUnexpectedEOF
+	case bytes.Contains(p, []byte("\x02update\x00")) && c.d.updates.Add(1) == 2:
+		if err := c.d.arrive(); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *detourConn) Close() error {
+	if c.held.Load() {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
 // A context that ends while the server works leaves no lock behind.
 func TestCancelledLock(t *testing.T) {
 	f := newFixture(t)
