@@ -65,7 +65,7 @@ type Row struct {
 	// view may not show what is stored.
 	Table pgx.Identifier
 	// Key has the columns that identify the row, and their values: those of the
-	// primary key, or of another unique one. None may be nil. If they match several
+	// primary key, or of another unique one. None may be null. If they match several
 	// rows, nothing is changed.
 	Key map[string]any
 }

@@ -3,9 +3,11 @@ package fence
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,8 +50,8 @@ func (r Row) write(set map[string]any, token uint64) (*write, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Key[column] == nil {
-			return nil, invalid("column %q of the key is nil", column)
+		if null(r.Key[column]) {
+			return nil, invalid("column %q of the key is null", column)
 		}
 		w.key, w.args = append(w.key, name), append(w.args, r.Key[column])
 	}
@@ -61,6 +63,28 @@ func (r Row) write(set map[string]any, token uint64) (*write, error) {
 		w.set, w.args = append(w.set, name), append(w.args, set[column])
 	}
 	return w, nil
+}
+
+// null reports whether the value becomes NULL, which equals no value: a unique
+// constraint lets any number of rows have it, and each Put would insert another one.
+func null(value any) bool {
+	for v := reflect.ValueOf(value); ; v = v.Elem() {
+		switch v.Kind() {
+		case reflect.Invalid:
+			return true
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			if v.IsNil() {
+				return true
+			}
+		}
+		if valuer, is := reflect.TypeAssert[sqldriver.Valuer](v); is {
+			value, err := valuer.Value()
+			return err == nil && value == nil
+		}
+		if v.Kind() != reflect.Pointer {
+			return false
+		}
+	}
 }
 
 // pairs are "name = $n" for names whose first argument is number first.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
@@ -302,6 +303,11 @@ func TestInvalid(t *testing.T) {
 		"an empty table":     func(r *fence.Row) { r.Table = pgx.Identifier{""} },
 		"no key":             func(r *fence.Row) { r.Key = nil },
 		"a key of nil":       func(r *fence.Row) { r.Key = map[string]any{"id": nil} },
+		"a nil pointer":      func(r *fence.Row) { r.Key = map[string]any{"id": (*string)(nil)} },
+		"a nil pointer's":    func(r *fence.Row) { r.Key = map[string]any{"id": new(*string)} },
+		"no bytes":           func(r *fence.Row) { r.Key = map[string]any{"id": []byte(nil)} },
+		"sql's null":         func(r *fence.Row) { r.Key = map[string]any{"id": sql.NullString{}} },
+		"pgx's null":         func(r *fence.Row) { r.Key = map[string]any{"id": &pgtype.Text{}} },
 		"a key of no name":   func(r *fence.Row) { r.Key = map[string]any{"": 1} },
 		"a key by the token": func(r *fence.Row) { r.Key = map[string]any{"fence": 1} },
 	} {

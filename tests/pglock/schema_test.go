@@ -270,8 +270,8 @@ func TestFunctionsOfOthers(t *testing.T) {
 	if err != nil || rs[0].Err != nil || rs[1].Err != nil {
 		t.Errorf("renewed %v, error %v", rs, err)
 	}
-	ask.Refused(t, s, ask.Request("r", "b"))
-	ask.Refused(t, s, ask.Shared(ask.Request("s", "b"), 1))
+	_ = ask.Refused(t, s, ask.Request("r", "b"))
+	_ = ask.Refused(t, s, ask.Shared(ask.Request("s", "b"), 1))
 	if _, err := s.Watch(t.Context(), "r"); err != nil {
 		t.Error(err)
 	}
