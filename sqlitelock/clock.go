@@ -13,12 +13,16 @@ import (
 type clockSource struct {
 	wall func() time.Time
 	// boot names the current boot and is the same for all processes of the host, or
-	// "" if the system has nothing better than a wall clock.
+	// "" if the system has nothing better than a wall clock. An ID that begins with
+	// ofContainer is one of some processes only: other processes of the host may have
+	// another ID in the same boot.
 	boot func() (string, error)
 	// uptime is the time since the boot, suspension included, the same for all
 	// processes. Called only if boot named one.
 	uptime func() time.Duration
 }
+
+const ofContainer = "container "
 
 // clock is the store's clock. All processes that have the file open must read the same
 // time from it, and it must not step.

@@ -120,6 +120,56 @@ func TestClockAfterBoot(t *testing.T) {
 	}
 }
 
+// Containers may have boot IDs of their own. Who opens the file there does not take the
+// wall clock for that of a new boot, while others go on with the clock that they have.
+func TestBootIDsOfContainers(t *testing.T) {
+	for _, ids := range [][]string{{"one", "container a"}, {"container a", "one"}, {"container a", "container b", "one", "container c"}} {
+		t.Run(strings.Join(ids, ", "), func(t *testing.T) {
+			path := newFile(t)
+			for i, id := range ids {
+				step := time.Duration(i) * 2 * time.Hour
+				s := openOn(t, path, nil, newMachine(id, today.Add(step), time.Hour).Machine())
+				if i == 0 {
+					mustAcquire(t, s, "r", "a", time.Hour)
+				}
+				if h, held := holder(t, s, "r"); !held || h.Left != time.Hour {
+					t.Errorf("%s: after a step of %v the hold has %v left", id, step, h.Left)
+				}
+			}
+		})
+	}
+}
+
+// A boot after which the file cannot be of this boot, or whose ID is known, is a new one.
+func TestBootAfterContainer(t *testing.T) {
+	after := 5 * time.Hour
+	for name, c := range map[string]struct {
+		before []string
+		id     string
+		up     time.Duration
+	}{
+		"soon after the boot": {[]string{"container a"}, "container b", time.Minute},
+		"of the host":         {[]string{"container a", "one"}, "two", 10 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newFile(t)
+			for _, id := range c.before {
+				session(t, path, newMachine(id, today, time.Hour), func(s driver.Store) {
+					_, err := acquire(t.Context(), s, request("r", "a", after+time.Minute))
+					if err != nil && !errors.Is(err, driver.ErrHeld) {
+						t.Error(err)
+					}
+				})
+			}
+			session(t, path, newMachine(c.id, today.Add(after), c.up), func(s driver.Store) {
+				if h, held := holder(t, s, "r"); !held || h.Left != time.Minute {
+					t.Errorf("%v left, want a minute", h.Left)
+				}
+			})
+		})
+	}
+}
+
 // Tokens rise over the deletion of the record and a reboot with the wall clock
 // behind; so does the record's version.
 func TestFloor(t *testing.T) {

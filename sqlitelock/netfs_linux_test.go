@@ -1,6 +1,10 @@
 package sqlitelock
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
+)
 
 const mountinfo = `21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 22 21 0:20 / /proc rw shared:1 - proc proc rw
@@ -57,6 +61,25 @@ func TestIsNetworkFS(t *testing.T) {
 		if got := isNetworkFS(fsType); got != want {
 			t.Errorf("%s: %v", fsType, got)
 		}
+	}
+}
+
+func TestBootIDOfContainer(t *testing.T) {
+	const folder = "/proc/sys/kernel/random"
+	host, err := bootIDIn(folder)
+	if err != nil || len(host) != len("8d0a1c1e-0000-0000-0000-000000000000") && !strings.HasPrefix(host, ofContainer) {
+		t.Errorf("of this machine: %q, %v", host, err)
+	}
+	// A link to another file system is as good as a mount.
+	other := t.TempDir()
+	if err := os.Symlink(folder+"/boot_id", other+"/boot_id"); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := bootIDIn(other); err != nil || id != ofContainer+strings.TrimPrefix(host, ofContainer) {
+		t.Errorf("of a container: %q, %v", id, err)
+	}
+	if id, err := bootIDIn(t.TempDir()); err == nil {
+		t.Errorf("of nothing: %q", id)
 	}
 }
 

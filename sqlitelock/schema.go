@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -55,7 +57,7 @@ func (s *store) prepareOn(c *conn) error {
 	}
 	known := false
 	if !empty {
-		if known, err = s.readClock(c); err != nil {
+		if known, _, err = s.readClock(c); err != nil {
 			return err
 		}
 		// What follows may wait for other processes, and the files be replaced meanwhile.
@@ -112,8 +114,12 @@ func (s *store) complete(c *conn) error {
 	if _, err := c.exec(script); err != nil {
 		return err
 	}
-	known, err := s.readClock(c)
+	known, continues, err := s.readClock(c)
 	if err != nil || known {
+		return err
+	}
+	if continues {
+		_, err = c.exec(anchorSQL, s.clock.bootID, int64(s.clock.base))
 		return err
 	}
 	// No record may be ahead of the clock: otherwise a hold could last until the wall
@@ -130,20 +136,28 @@ func (s *store) complete(c *conn) error {
 	return err
 }
 
-// readClock reports whether the base of this boot is known. A clock without boots
-// needs none.
-func (s *store) readClock(c *conn) (known bool, err error) {
-	var same, base, floor int64
-	err = c.integers(clockSQL, []driver.Value{s.clock.bootID}, &same, &base, &floor)
+// readClock reports whether the base of this boot is known, and whether the base in the
+// file may be of this boot under another ID. If it may be, it is used: another process
+// may have the file open, and a second base would be a second clock. A clock without
+// boots needs no base.
+func (s *store) readClock(c *conn) (known, continues bool, err error) {
+	var same, may, base, floor, up int64
+	if s.clock.bootID != "" {
+		// Changes in one microsecond are a microsecond apart, so the last may be ahead.
+		up = int64(s.clock.sinceBoot() + model.Time(time.Second/time.Microsecond))
+	}
+	err = c.integers(clockSQL, []driver.Value{s.clock.bootID, up}, &same, &may, &base, &floor)
 	switch {
 	case errors.Is(err, errNoIntegers):
-		return false, fmt.Errorf("%w: table meta cannot be read: %w", hf.ErrUnusable, err)
+		return false, false, fmt.Errorf("%w: table meta cannot be read: %w", hf.ErrUnusable, err)
 	case err != nil:
-		return false, err
+		return false, false, err
 	case s.clock.bootID == "":
-		return true, nil // a clock raised to the floor would keep holds alive until the wall clock gets there
+		return true, false, nil // a clock raised to the floor would keep holds alive until the wall clock gets there
 	}
 	s.clock.atLeast(model.Time(floor) + 1)
 	s.clock.base = model.Time(base)
-	return same == 1, nil
+	// The ID of a container does not replace another: a container has no better one.
+	known = same == 1 || may == 1 && strings.HasPrefix(s.clock.bootID, ofContainer)
+	return known, may == 1, nil
 }

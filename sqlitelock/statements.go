@@ -61,10 +61,18 @@ const (
 	inspectSQL = `SELECT a.application_id, v.user_version, count(s.name), count(s.name) FILTER (WHERE s.name = 'idle')
 		FROM pragma_application_id AS a, pragma_user_version AS v LEFT JOIN sqlite_schema AS s`
 	idleIndexSQL = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
-	clockSQL     = "SELECT boot = ?, base, floor FROM meta"
-	anchorSQL    = "UPDATE meta SET boot = ?, base = ?"
-	newestSQL    = "SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL"
-	floorSQL     = "SELECT floor FROM meta"
+	// clockSQL selects whether the boot is ?1, and whether it may be the same boot under
+	// another ID: one of the two IDs is of a container, and the clock of the file, ?2 after
+	// the boot, is not behind the changes in the file. As in the trigger, numbers that no record
+	// can have do not count.
+	clockSQL = `SELECT boot = ?1,
+		boot <> '' AND (boot LIKE 'container %' OR ?1 LIKE 'container %') AND base + ?2 >= max(floor,
+			(SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL AND touched < 9007199254740992),
+			(SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NULL AND touched < 9007199254740992)),
+		base, floor FROM meta`
+	anchorSQL = "UPDATE meta SET boot = ?, base = ?"
+	newestSQL = "SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL"
+	floorSQL  = "SELECT floor FROM meta"
 
 	loadSQL = "SELECT touched, listed, token, holds, resource FROM resources WHERE resource = ?"
 	// The update of putSQL does not name listed: that would write the index again.

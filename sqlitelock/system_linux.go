@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,7 @@ func thisSystem() system {
 }
 
 func bootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	id, err := bootIDIn("/proc/sys/kernel/random")
 	if err == nil {
 		_, err = timeNamespace()
 	}
@@ -37,7 +38,26 @@ func bootID() (string, error) {
 		return "", fmt.Errorf("%w: the clock of the host cannot be read, which all processes must share: %w",
 			driver.ErrUnusable, err)
 	}
-	return string(bytes.TrimSpace(id)), nil
+	return id, nil
+}
+
+// bootIDIn reads the boot ID. LXC and systemd-nspawn mount a file over it that has an
+// ID of the container, so it is on another file system than its folder.
+func bootIDIn(folder string) (string, error) {
+	name := filepath.Join(folder, "boot_id")
+	id, err := os.ReadFile(name)
+	file, errFile := os.Stat(name)
+	dir, errDir := os.Stat(folder)
+	if err := errors.Join(err, errFile, errDir); err != nil {
+		return "", err
+	}
+	text := string(bytes.TrimSpace(id))
+	inFile, _ := identify(file)
+	inDir, _ := identify(dir)
+	if inFile.dev != inDir.dev {
+		text = ofContainer + text
+	}
+	return text, nil
 }
 
 // uptime is that of the host also inside a time namespace.
