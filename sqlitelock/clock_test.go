@@ -250,6 +250,21 @@ func TestFloorOfDamagedRow(t *testing.T) {
 	}
 }
 
+// A damaged row does not move the clock of the next boot, which would then make no
+// tokens, of any resource.
+func TestBootWithDamagedRow(t *testing.T) {
+	path := newFile(t)
+	session(t, path, newMachine("one", today, time.Hour), func(s driver.Store) {
+		mustAcquire(t, s, "r", "a", time.Minute)
+	})
+	rawExec(t, raw(t, path), "UPDATE resources SET touched = ?", int64(1)<<60)
+	for _, boot := range []string{"two", "container a"} {
+		session(t, path, newMachine(boot, today, time.Minute), func(s driver.Store) {
+			mustAcquire(t, s, boot, "b", time.Minute)
+		})
+	}
+}
+
 // A wall clock is all that some systems have; within a process it never goes
 // back.
 func TestWallClock(t *testing.T) {

@@ -71,8 +71,9 @@ const (
 			(SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NULL AND touched < 9007199254740992)),
 		base, floor FROM meta`
 	anchorSQL = "UPDATE meta SET boot = ?, base = ?"
-	newestSQL = "SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL"
-	floorSQL  = "SELECT floor FROM meta"
+	newestSQL = `SELECT coalesce(max(touched), 0) FROM resources
+		WHERE listed IS NOT NULL AND touched < 9007199254740992`
+	floorSQL = "SELECT floor FROM meta"
 
 	loadSQL = "SELECT touched, listed, token, holds, resource FROM resources WHERE resource = ?"
 	// The update of putSQL does not name listed: that would write the index again.
