@@ -19,9 +19,11 @@
 //
 // A request that fails on the way, or that a proxy answers with 502 or 504, is sent
 // again up to three times, to the next host if there are several, as long as its
-// context lives. Each may come twice without harm: a forced release looks first, and
-// then names the hold to release. A cluster answers 503 after it has waited for a
-// shard: that is left to the caller.
+// context lives. While there are other hosts, a request also fails if the answer does
+// not begin in half of the time that the context has left, but at least a second. Each
+// may come twice without harm: a forced release looks first, and then names the hold
+// to release. A cluster answers 503 after it has waited for a shard: that is left to
+// the caller.
 //
 // Proxies come from the environment, as in net/http.
 package esurl

@@ -194,6 +194,27 @@ func TestNextHost(t *testing.T) {
 	}
 }
 
+// A node that accepts requests and never answers leaves time for the next one.
+func TestHungHost(t *testing.T) {
+	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hung.Close)
+	host, requests := serve(t, http.StatusOK)
+	n := opened(t, "opensearch://"+host+","+strings.TrimPrefix(hung.URL, "http://")) // the second is asked first
+	ctx, cancel := context.WithTimeout(t.Context(), 3*minLimit)
+	defer cancel()
+	for range 3 {
+		if status, err := perform(ctx, t, n); err != nil || status != http.StatusOK {
+			t.Errorf("%d %v", status, err)
+		}
+	}
+	if len(requests) != 3 {
+		t.Errorf("%d requests", len(requests))
+	}
+}
+
 // What nobody waits for any more is not sent again.
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +243,8 @@ func TestLeftOut(t *testing.T) {
 		n := &nodes{urls: make([]*url.URL, 3), rests: make([]time.Time, 3)}
 		turns := func() (all []int) {
 			for range 6 {
-				all = append(all, n.next())
+				node, _ := n.next()
+				all = append(all, node)
 			}
 			return all
 		}

@@ -3,6 +3,7 @@ package esurl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -15,6 +16,8 @@ const (
 	retries = 3
 	// rest is how long a node that failed is left out, while others work.
 	rest = 30 * time.Second
+	// minLimit is the shortest time that a node gets to answer while there are others.
+	minLimit = time.Second
 	// maxDrained is how much is read of an answer that is not used, so that its
 	// connection can be used again.
 	maxDrained = 64 << 10
@@ -35,8 +38,12 @@ type nodes struct {
 // eslock.
 func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
-		node := n.next()
-		res, err := n.send(req, node)
+		node, others := n.next()
+		limit := time.Duration(0)
+		if deadline, is := req.Context().Deadline(); is && others {
+			limit = time.Until(deadline) / 2
+		}
+		res, err := n.send(req, node, limit)
 		if err == nil && res.StatusCode != http.StatusBadGateway && res.StatusCode != http.StatusGatewayTimeout {
 			return res, nil
 		}
@@ -53,19 +60,23 @@ func (n *nodes) Perform(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// next returns the node whose turn it is, if possible one that is not left out.
-func (n *nodes) next() int {
+// next returns the node whose turn it is, if possible one that is not left out, and
+// whether there are others that are not left out.
+func (n *nodes) next() (node int, others bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	n.turn = (n.turn + 1) % len(n.urls)
+	var fit []int
 	for i := range n.urls {
-		if node := (n.turn + i) % len(n.urls); now.After(n.rests[node]) {
-			n.turn = node
-			break
+		if node := (n.turn + 1 + i) % len(n.urls); now.After(n.rests[node]) {
+			fit = append(fit, node)
 		}
 	}
-	return n.turn
+	n.turn = (n.turn + 1) % len(n.urls)
+	if len(fit) > 0 {
+		n.turn = fit[0]
+	}
+	return n.turn, len(fit) > 1
 }
 
 func (n *nodes) leaveOut(node int) {
@@ -74,8 +85,43 @@ func (n *nodes) leaveOut(node int) {
 	n.rests[node] = time.Now().Add(rest)
 }
 
-func (n *nodes) send(req *http.Request, node int) (*http.Response, error) {
-	r, u := req.Clone(req.Context()), n.urls[node]
+// send sends the request to a node, which must begin to answer within the limit, so
+// that another node can be asked in time. A limit that is too short for a busy node
+// does not count.
+func (n *nodes) send(req *http.Request, node int, limit time.Duration) (*http.Response, error) {
+	if limit < minLimit {
+		return n.exchange(req.Context(), req, node)
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	late := time.AfterFunc(limit, cancel)
+	res, err := n.exchange(ctx, req, node)
+	switch inTime := late.Stop(); {
+	case err == nil && inTime:
+		res.Body = &body{res.Body, cancel}
+		return res, nil
+	case err == nil:
+		res.Body.Close()
+	case inTime || req.Context().Err() != nil:
+		cancel()
+		return nil, err
+	}
+	cancel()
+	return nil, fmt.Errorf("%s: no answer within %v", n.urls[node].Host, limit.Round(time.Millisecond))
+}
+
+// body is that of an answer, whose context ends when it is closed.
+type body struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
+
+func (n *nodes) exchange(ctx context.Context, req *http.Request, node int) (*http.Response, error) {
+	r, u := req.Clone(ctx), n.urls[node]
 	r.URL.Scheme, r.URL.Host, r.URL.Path = u.Scheme, u.Host, u.Path+req.URL.Path
 	r.Host = ""
 	r.Header.Set("User-Agent", "holdfast")
