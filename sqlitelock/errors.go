@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -44,8 +45,8 @@ func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 // wrap names the file. Errors of SQLite that do not pass by themselves become
 // driver.ErrUnusable; the outcome of all others is unknown.
 func (s *store) wrap(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, driver.ErrUnusable) && strings.Contains(err.Error(), s.file.path) {
+		return err // such an error names the file already
 	}
 	if what, ok := causes[code(err)]; ok {
 		return unusable(s.file.path, what, err)
