@@ -123,6 +123,7 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 		}
 	}
 	c.mu.Unlock()
+	c.endBound(own...)
 	defer time.AfterFunc(rememberRevoked, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -299,6 +299,8 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	defer close(c.closeDone)
 	c.endLife()
+	c.endBound(held...)
+	c.endBound(running...)
 
 	left := func(of time.Duration) time.Duration { return max(of-(c.elapsed()-began), 0) }
 	ended, closed := make(chan struct{}), make(chan struct{})

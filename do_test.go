@@ -181,3 +181,52 @@ func TestBind(t *testing.T) {
 		}
 	})
 }
+
+// However a hold is given up, the contexts that are bound to it have ended before the
+// store hears of it, even if there is no time for another goroutine.
+func TestBoundContextsEndFirst(t *testing.T) {
+	ctx := context.Background()
+	for name, end := range map[string]func(c *holdfast.Client, h *holdfast.Hold) error{
+		"Unlock":      func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(ctx) },
+		"UnlockAfter": func(_ *holdfast.Client, h *holdfast.Hold) error { return h.UnlockAfter(ctx, time.Second) },
+		"ReleaseID": func(c *holdfast.Client, h *holdfast.Hold) error {
+			_, err := c.ReleaseID(ctx, h.LockID())
+			return err
+		},
+		"ForceRelease": func(c *holdfast.Client, h *holdfast.Hold) error {
+			_, err := c.ForceRelease(ctx, h.Resource(), h.ID())
+			return err
+		},
+		"Close": func(c *holdfast.Client, _ *holdfast.Hold) error { return c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var bound []context.Context
+				alive, releases := 0, 0
+				c := newClient(t, faulty(t, memlock.New(nil), func(call drivertest.Call) drivertest.Fault {
+					if call.Op == drivertest.Release {
+						releases++
+						for _, ctx := range bound {
+							if ctx.Err() == nil {
+								alive++
+							}
+						}
+					}
+					return drivertest.Fault{}
+				}), nil)
+				h := lock(t, c, "r", nil)
+				for range 100 {
+					ctx, done := h.Bind(ctx)
+					defer done()
+					bound = append(bound, ctx)
+				}
+				if err := end(c, h); err != nil {
+					t.Fatal(err)
+				}
+				if releases != 1 || alive > 0 {
+					t.Errorf("%d of %d contexts were alive at %d releases", alive, len(bound), releases)
+				}
+			})
+		})
+	}
+}

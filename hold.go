@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,6 +36,8 @@ type Hold struct {
 	failure  error         // of the last renewal, nil if it was answered
 	pauses   backoff       // after renewals that failed
 	inDo     bool          // Do runs its function, and releases it afterwards
+
+	bound map[*binding]context.CancelFunc // of the contexts that Bind gave
 }
 
 // state of a Hold. It goes from live to released and gone, or to lost.
@@ -118,16 +122,44 @@ func (h *Hold) Context() context.Context {
 // when the work is done. A Lock of the same resource with that context fails with
 // ErrHeld at once, because it would wait for itself.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx = context.WithValue(ctx, bindingKey{h.client}, &binding{h, h.client.binding(ctx)})
-	bound, cancel := context.WithCancelCause(ctx)
+	c, b := h.client, &binding{h, h.client.binding(ctx)}
+	bound, cancel := context.WithCancelCause(context.WithValue(ctx, bindingKey{c}, b))
 	own := h.Context()
-	if own.Err() != nil {
-		cancel(context.Cause(own))
+	end := func() { cancel(context.Cause(own)) }
+	stop := context.AfterFunc(own, end)
+	c.mu.Lock()
+	if h.bound == nil {
+		h.bound = make(map[*binding]context.CancelFunc)
 	}
-	stop := context.AfterFunc(own, func() { cancel(context.Cause(own)) })
+	h.bound[b] = end
+	c.mu.Unlock()
+	if own.Err() != nil {
+		end()
+	}
 	return bound, func() {
 		stop()
+		c.mu.Lock()
+		delete(h.bound, b)
+		c.mu.Unlock()
 		cancel(nil)
+	}
+}
+
+// endBound ends the contexts bound to holds that have ended, before the store is asked
+// to release these: context.AfterFunc starts a goroutine, which may come too late. c.mu
+// is not held, because the parents of the contexts are the user's.
+func (c *Client) endBound(hs ...*Hold) {
+	var ends []context.CancelFunc
+	c.mu.Lock()
+	for _, h := range hs {
+		if h != nil {
+			ends = slices.AppendSeq(ends, maps.Values(h.bound))
+			h.bound = nil
+		}
+	}
+	c.mu.Unlock()
+	for _, end := range ends {
+		end()
 	}
 }
 
@@ -256,7 +288,11 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	if o := c.cleaner.orphans[h.ref.HoldID]; o != nil {
 		o.from = max(o.from, c.clock()+after) // it is of an earlier Unlock, which failed
 	}
+	bound := h.bound != nil
 	c.mu.Unlock()
+	if bound {
+		c.endBound(h)
+	}
 	// The renewals have stopped, and the context has ended before the store gets the
 	// release. A renewal that is on its way finds no hold, or arrives before the
 	// release and does no harm.

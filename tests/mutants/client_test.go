@@ -210,9 +210,15 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "Do says nothing of its hold", file: "hold.go",
-		old:  "\tctx = context.WithValue(ctx, bindingKey{h.client}, &binding{h, h.client.binding(ctx)})\n",
-		new:  "",
+		old:  "context.WithValue(ctx, bindingKey{c}, b)",
+		new:  "ctx",
 		test: "TestNested",
+	},
+	{
+		name: "bound contexts end some time after the hold", file: "hold.go",
+		old:  "ends = slices.AppendSeq(ends, maps.Values(h.bound))",
+		new:  "_ = slices.AppendSeq(ends, maps.Values(h.bound))",
+		test: "TestBoundContextsEndFirst",
 	},
 	{
 		name: "a hint of 0 is a time to wait", file: "acquire.go",
