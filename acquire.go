@@ -119,8 +119,13 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 		a.late = 0
 		if held.BySelf {
 			c.mu.Lock()
-			held.BySelf = !c.onlyOrphans(held, a.q.LockID)
+			orphans := c.onlyOrphans(held, a.q.LockID)
 			c.mu.Unlock()
+			if orphans {
+				other := *held // Trace has the first
+				other.BySelf = false
+				return nil, &other
+			}
 		}
 	}
 	return nil, err
@@ -250,7 +255,7 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 		switch {
 		case errors.As(err, &held):
 			if held.BySelf {
-				return nil, a.giveUp(held)
+				return nil, a.giveUp(copyOf(held))
 			}
 			a.warnOfLimit(held)
 			a.q.Waiting = true

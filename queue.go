@@ -154,9 +154,8 @@ func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError)
 				held = lockIDs(e)
 			}
 			if held[w.q.LockID] && !c.onlyOrphans(e, w.q.LockID) {
-				own := *e
-				own.BySelf = true
-				w.own = &own
+				w.own = copyOf(e)
+				w.own.BySelf = true
 				l.remove(w)
 				w.invite()
 			}
@@ -257,18 +256,25 @@ func (c *Client) waitError(a *acquirer, cause error) error {
 	var held *HeldError
 	switch {
 	case errors.As(heard, &held):
-		e := *held
+		e := copyOf(held)
 		e.Cause = cause
 		// It may be the answer to another acquirer's request.
 		e.BySelf = false
 		e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool {
 			return a.q.LimitDiffers(s.Mode, s.Limit)
 		})
-		return &e
+		return e
 	case heard != nil:
 		return fmt.Errorf("%w; the last attempt: %w", cause, heard)
 	}
 	return cause
+}
+
+// copyOf returns a copy of what several acquirers are told: each may change what it gets.
+func copyOf(e *HeldError) *HeldError {
+	own := *e
+	own.Holders = slices.Clone(e.Holders)
+	return &own
 }
 
 // inviteFirst invites the first acquirer of the resource: this Client itself released

@@ -234,3 +234,38 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 	defer w.mu.Unlock()
 	return w.w.Write(p)
 }
+
+// What a caller is told is its own: it may change the holders, whatever others are told,
+// and Trace looks at.
+func TestErrorsAreNotShared(t *testing.T) {
+	store := memlock.New(nil)
+	trace := &holdfast.Trace{Attempt: func(info holdfast.AttemptInfo) {
+		var held *holdfast.HeldError
+		if errors.As(info.Err, &held) && held.BySelf && info.Resource != "s" {
+			t.Errorf("%q is held by itself", info.Resource)
+		}
+	}}
+	c, d := newClient(t, store, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
+	lock(t, d, "r", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var waits []<-chan result
+	for range 10 {
+		waits = append(waits, locking(ctx, c, "r", nil))
+	}
+	for _, w := range waits {
+		held := heldError(t, (<-w).err)
+		if held.Holders[0].Comment != "" {
+			t.Error("one error has the holders of another")
+		}
+		held.Holders[0].Comment = "mine"
+	}
+	mine := &holdfast.LockOptions{LockID: "mine"}
+	lock(t, c, "s", mine)
+	for range 10 {
+		_, err := c.TryLock(t.Context(), "s", mine)
+		if held := heldError(t, err); !held.BySelf {
+			t.Errorf("got %+v", held)
+		}
+	}
+}

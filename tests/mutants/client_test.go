@@ -162,8 +162,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "an orphan passes for an own hold", file: "acquire.go",
-		old:  "held.BySelf = !c.onlyOrphans(held, a.q.LockID)",
-		new:  "_ = held",
+		old:  "orphans := c.onlyOrphans(held, a.q.LockID)",
+		new:  "orphans := false",
 		test: "TestS25a_own_hold",
 	},
 	{
@@ -273,6 +273,12 @@ var clientMutants = []mutant{
 		old:  "\t\tc.cleanForgotten(h)\n",
 		new:  "",
 		test: "TestEndlessGoesInTheEnd",
+	},
+	{
+		name: "several callers get one error", file: "queue.go",
+		old:  "own.Holders = slices.Clone(e.Holders)",
+		new:  "own.Holders = e.Holders",
+		test: "TestErrorsAreNotShared",
 	},
 	{
 		name: "a short lock limits the renewal of a long one", file: "keepalive.go",
