@@ -65,10 +65,11 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 }
 
 // ReleaseID releases all holds of the lock ID, the newest first, and returns them
-// as they were before. Those of this Client end with ErrReleased. It is not
-// atomic over resources: it lists the holds, then releases these, so a hold granted
-// in between stays. With an error, some may not be released. Holds that another program
-// has retaken with the same lock ID are not released and not returned.
+// as they were before. Those of this Client end with ErrReleased; a holder in another
+// program learns of it only by its next renewal. ReleaseID is not atomic over resources:
+// it lists the holds, then releases these, so a hold granted in between stays. With an
+// error, some may not be released. Holds that another program has retaken with the same
+// lock ID are not released and not returned.
 func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
 	if err := driver.ValidLockID(lockID); err != nil {
 		return nil, wrap("release", lockID, err)

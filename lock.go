@@ -103,8 +103,9 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 // resource with fn's ctx fails at once with ErrHeld (HeldError.BySelf).
 //
 // Do returns fn's error, joined with the lock's error if the lock ended before fn did
-// or could not be released. nil means that all of fn ran under the lock. If fn panics,
-// Do releases the lock, and the panic goes on.
+// or could not be released. nil means that all of fn ran under the lock, as far as the
+// Client knows: it learns of a forced release by another program only when it renews.
+// If fn panics, Do releases the lock, and the panic goes on.
 func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) (err error) {
 	h, err := c.Lock(ctx, resource, o)
 	if err != nil {
