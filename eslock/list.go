@@ -34,11 +34,13 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 		if f.Resource != "" {
 			pages = func(yield func([]ask, error) bool) { yield([]ask{{document: documentOf(f.Resource)}}, s.ready(ctx)) }
 		}
+		empty := true
 		for asks, err := range pages {
 			if err != nil {
 				yield(driver.Status{}, err)
 				return
 			}
+			empty = false
 			for _, o := range s.apply(ctx, look, asks) {
 				if o.err != nil {
 					yield(driver.Status{}, o.err)
@@ -49,6 +51,12 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 						return
 					}
 				}
+			}
+		}
+		if empty { // a search does not say in which index, unlike an update
+			none := documentOf(driver.NewHoldID().String())
+			if o := s.apply(ctx, look, []ask{{document: none}})[0]; o.err != nil {
+				yield(driver.Status{}, o.err)
 			}
 		}
 	}
@@ -159,7 +167,14 @@ func (s *Store) refresh(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	return s.call(ctx, http.MethodPost, s.at("_refresh"), nil, nil, &struct{}{})
+	var reply struct {
+		Shards struct{ Failed int } `json:"_shards"`
+	}
+	err := s.call(ctx, http.MethodPost, s.at("_refresh"), nil, nil, &reply)
+	if err == nil && reply.Shards.Failed > 0 {
+		err = s.incomplete()
+	}
+	return err
 }
 
 // closeScroll frees the server's search, which would end by itself soon.

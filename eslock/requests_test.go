@@ -208,6 +208,26 @@ func TestLostPage(t *testing.T) {
 	}
 }
 
+// What a refresh did not reach may be missing in a list.
+func TestPartOfRefresh(t *testing.T) {
+	f := &fake{answer: func(_ int, r sent) (int, string) {
+		switch {
+		case strings.HasSuffix(r.Path, "/_refresh"):
+			return 200, `{"_shards":{"total":2,"successful":1,"failed":1}}`
+		case strings.HasSuffix(r.Path, "/_search"):
+			return 200, `{"_shards":{"failed":0},"hits":{"total":{"value":0},"hits":[]}}`
+		}
+		return 200, reply(noop, "", "")
+	}}
+	var last error
+	for _, last = range New(f, nil).List(t.Context(), driver.Filter{}) {
+		break
+	}
+	if last == nil || !strings.Contains(last.Error(), "did not see all") {
+		t.Errorf("error %v", last)
+	}
+}
+
 // A sweep of what is idle is one request, whatever there is of it.
 func TestSweepRequests(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {

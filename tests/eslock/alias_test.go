@@ -3,6 +3,7 @@ package eslock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -94,6 +95,8 @@ func TestOwnAliasMoved(t *testing.T) {
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		other := &eslock.Options{Index: n.Index(t), Replicas: -1}
 		ask.Granted(t, newStore(t, n, other), ask.Request("r", "another"))
+		empty := n.Index(t)
+		newStore(t, n, &eslock.Options{Index: empty, Replicas: -1})
 		move := func(from, to string) {
 			own := opts.Index + "-holdfast"
 			n.aliases(t, object{"remove": object{"index": from, "alias": own}}, object{"add": object{"index": to, "alias": own}})
@@ -108,7 +111,15 @@ func TestOwnAliasMoved(t *testing.T) {
 		if err := eslock.New(n, opts).Init(t.Context()); !errors.Is(err, driver.ErrUnusable) {
 			t.Errorf("a store that is opened now: error %v", err)
 		}
-		move(other.Index, opts.Index)
+		move(other.Index, empty)
+		var listed error
+		for _, listed = range s.List(t.Context(), driver.Filter{}) {
+			break
+		}
+		if faults.MustBeUnknown(t, listed); !strings.Contains(fmt.Sprint(listed), empty) {
+			t.Errorf("list: error %v does not name the other index", listed)
+		}
+		move(empty, opts.Index)
 		_ = ask.Refused(t, s, ask.Request("r", "b"))
 		if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
 			t.Errorf("renewed %+v, %v", rs, err)
