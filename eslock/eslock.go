@@ -22,7 +22,7 @@
 //	{ "owner":    the lock ID of an exclusive hold; else what is nobody's
 //	  "acquired": when the last hold was granted
 //	  "expires":  when the last hold stops to block; the epoch if there is none,
-//	              and the end of the year 9999 if it has no end
+//	              and in the year 2262 if it has no end
 //	  "holdfast": {
 //	    "token":    the last token granted
 //	    "time":     the server's clock at the last change, in ms; not before the last token

@@ -46,6 +46,9 @@ func TestInit(t *testing.T) {
 				old := n.oldClient(t, index, "old")
 				ref := ask.Granted(t, s, ask.Request("r", "a"))
 				ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 0))
+				endless := ask.Request("endless", "a")
+				endless.TTL = driver.Forever
+				ask.Released(t, s, ask.Granted(t, s, endless), 0)
 				if old.acquire("r", time.Hour) {
 					t.Error("both hold it")
 				}
