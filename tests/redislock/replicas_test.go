@@ -68,7 +68,8 @@ func TestReplicaIsAway(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
 		primary := engines.NewRedisRelease(t, release)
 		replica := engines.NewRedisReplica(t, primary)
-		o := redislock.Options{Replicas: 1, ReplicaTimeout: 100 * time.Millisecond}
+		// Init publishes unless waiters poll, and WAIT would wait for that.
+		o := redislock.Options{Replicas: 1, ReplicaTimeout: 100 * time.Millisecond, Poll: true}
 		fresh := func() driver.Store { return newStore(t, connect(t, options(t, primary.URL)), &o) }
 		s := fresh()
 		held := ask.Request("held", "a")
