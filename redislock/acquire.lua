@@ -1,59 +1,63 @@
--- Adds a hold if what blocks leaves room for it. A hold of the same lock ID never
--- does. The reply is the token, or what is told of the record that is in the way. If
--- it has the very hold that is asked for, it is written as it is, and 1 is added:
--- the first reply may have been lost because no replica had it.
--- For all: retention; for how long the key must stay, in µs, and, in ms, for how long
--- if it is new, or 0 if one of both is for ever or the record must be MessagePack;
--- limit or 0; 16 digits each; own, if the limits of others are not looked at. For
--- each: a hold.
-local retention, limit, own = sub(ARGV[1], 1, 16) + 0, sub(ARGV[1], 49, 64) + 0, sub(ARGV[1], 65) == 'own'
+-- The operations, by their letters. Each gets the record of its key and its arguments,
+-- and returns its reply. It notes in the record whether that has changed.
+local operations = {}
 
--- Adds a hold to what is known, also by the replies that have it already. There are
--- limits if two holds have different ones.
-local function add(k, h)
-  k.kept[#k.kept + 1] = h
-  k.told[#k.told + 1] = h.limit or -1
-  k.locks[h[LOCK]] = h
-  k.exclusive = k.exclusive or h[MODE] == 0
-  k.limits = k.limits or h.limit and k.limit and k.limit ~= h.limit
-  k.limit = k.limit or h.limit
+-- What is told of a record: the time, the record, and the limits of its holds.
+local function told(r)
+  local parts, limits = parts_of(r)
+  return { now, parts, limits }
 end
 
--- Leaves out what no longer blocks, and counts the rest.
-local function count(k)
-  local before = k.record or { 0, NEVER }
-  k.kept, k.told, k.locks = { before[TOKEN], before[UNTIL] }, {}, {}
-  for i = FIRST, #before do
-    if now < clear(before[i]) then
-      add(k, before[i])
+-- Counts a hold among what is in the way of others. There are limits if two holds have
+-- different ones.
+local function count(r, h)
+  r.count = r.count + 1
+  r.exclusive = r.exclusive or h[MODE] == 0
+  r.limits = r.limits or h.limit and r.limit and r.limit ~= h.limit
+  r.limit = r.limit or h.limit
+end
+
+-- Drops what no longer blocks, and counts the rest.
+local function count_all(r)
+  r.count, r.exclusive, r.limits, r.limit = 0, nil, nil, nil
+  for lock, h in pairs(r.holds) do
+    if now < clear(h) then
+      count(r, h)
+    else
+      r.holds[lock] = nil
     end
   end
 end
 
-local function each(key, hold)
-  local k = open(key)
-  if not k.kept then
-    count(k)
-  end
-  local record = k.kept
-  local mine = fresh(hold, 0, now)
+-- Adds a hold if what blocks leaves room for it. A hold of the same lock ID never does.
+-- The reply is the token, or what is told of the record that is in the way. If it has the
+-- very hold that is asked for, it is written as it is, and 1 is added: the first reply may
+-- have been lost because no replica had it.
+function operations.A(r, q)
+  local limit = sub(q, 34, 49) + 0
+  local mine = fresh(sub(q, 51), 0, now)
   local shared = mine[MODE] == 1
-  if shared and not own then
+  if shared and sub(q, 50, 50) == '0' then -- the limits of others count, and this one for them
     mine.limit = limit
   end
-  local before = k.locks[mine[LOCK]]
+  local before = r.holds[mine[LOCK]]
   if before and before[ID] == mine[ID] and before[RELEASED] == 0 and now < before[END] then
-    k.changed = true
-    return { now, record, k.told, 1 }
+    r.changed = true
+    local reply = told(r)
+    reply[4] = 1
+    return reply
   end
-  local token = math.max(now, record[TOKEN] + 1)
-  local held = #record - UNTIL
-  if before or held > 0 and (not shared or k.exclusive) or limit > 0 and held >= limit or token >= NEVER
-    or mine.limit and k.limit and (k.limits or k.limit ~= limit) then
-    return { now, record, k.told }
+  if not r.count then
+    count_all(r)
+    before = r.holds[mine[LOCK]]
   end
-  mine[GRANTED], record[TOKEN] = token, token
-  add(k, mine)
-  k.record, k.changed = record, true
+  local token = math.max(now, r.token + 1)
+  if before or r.count > 0 and (not shared or r.exclusive) or limit > 0 and r.count >= limit or token >= NEVER
+    or mine.limit and r.limit and (r.limits or r.limit ~= limit) then
+    return told(r)
+  end
+  mine[GRANTED], r.token = token, token
+  count(r, mine)
+  r.holds[mine[LOCK]], r.changed = mine, true
   return token
 end

@@ -61,7 +61,6 @@ func (d *direct) run(s *Store, by *caller, c *call) bool {
 	alone := s.pipelines.alone(by)
 	if alone {
 		s.exec(sending, d.client, []*call{c})
-		s.pipelines.exit(by)
 	} else {
 		by.leave = by.tell
 	}

@@ -3,6 +3,7 @@ package redislock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -16,18 +17,6 @@ import (
 // page is about how many keys a server is asked for at once.
 const page = 500
 
-// looking reads the record of a resource, and looked understands it.
-func (s *Store) looking(resource string) *call {
-	return &call{script: look, key: s.key(resource)}
-}
-
-func (s *Store) looked(c *call, resource string) (model.Time, model.Record, error) {
-	if c.err != nil {
-		return 0, model.Record{}, s.blame(resource, c.err)
-	}
-	return decode(resource, c.reply)
-}
-
 // List implements driver.Store. Without a resource in the filter it goes through
 // the keys of the server by SCAN, in a Cluster of one master after the other: while
 // slots are moved between masters, it can miss what is moved.
@@ -40,14 +29,14 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 			}
 			calls := make([]*call, len(resources))
 			for i, resource := range resources {
-				calls[i] = s.looking(resource)
+				calls[i] = s.newCall(resource, []byte{look})
 			}
 			if err := s.ask(ctx, calls...); err != nil {
 				yield(driver.Status{}, err)
 				return
 			}
 			for i, resource := range resources {
-				now, r, err := s.looked(calls[i], resource)
+				now, r, err := s.decode(resource, calls[i])
 				if err != nil {
 					yield(driver.Status{}, err)
 					return
@@ -85,19 +74,17 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 func (s *Store) sweep(ctx context.Context, resources []string, total *driver.SweepResult) error {
 	calls := make([]*call, len(resources))
 	for i, resource := range resources {
-		calls[i] = &call{script: sweep, key: s.key(resource), terms: newTerms(s.publish(), s.o.Retention.Microseconds())}
+		calls[i] = s.newCall(resource, []byte{sweep})
 	}
 	if err := s.ask(ctx, calls...); err != nil {
 		return err
 	}
-	for _, c := range calls {
-		switch n, err := number(c); {
-		case err != nil && isDamage(err): // whoever asks for it is told that it is damaged
-		case err != nil:
-			return s.wrap(err)
-		default:
-			total.Holds += int(n)
+	for i, c := range calls {
+		n, err := s.number(resources[i], c)
+		if err != nil && !errors.Is(err, driver.ErrDamaged) { // whoever asks for it is told that it is damaged
+			return err
 		}
+		total.Holds += int(n)
 	}
 	return nil
 }

@@ -33,25 +33,16 @@ const (
 
 var errClosed = errors.New("the store is closed")
 
-// call is what is asked of a server about one key.
+// call is an operation on one key.
 type call struct {
-	script *script
-	terms  terms
-	key    string
-	item   []byte // what the script is told for this key
-	// written reports whether a reply tells of what the script wrote, which must be on
-	// the replicas if any are waited for; nil: that does not matter.
-	written func(reply any) bool
+	key       string
+	arguments []byte // of the script, see fast.lua
 
 	reply  any
 	err    error // instead of a reply; leaves open whether the script ran
 	caller *caller
 	server redis.UniversalClient // that has the key
 }
-
-// changed reports whether the call did what must be on the replicas. A refusal, or that
-// a hold is lost, is true without them.
-func (c *call) changed() bool { return c.err == nil && c.written != nil && c.written(c.reply) }
 
 // finish notes that the call has its reply or its error.
 func (c *call) finish() {
@@ -100,7 +91,7 @@ type pipelines struct {
 
 	mu       sync.Mutex
 	byServer map[redis.UniversalClient]*pipeline // of those that have senders
-	callers  map[*caller]struct{}                // who wait
+	callers  []*caller                           // who wait, or did at the last poll
 	polls    bool                                // a goroutine polls their contexts
 }
 
@@ -112,7 +103,7 @@ type pipeline struct {
 
 func newPipelines(s *Store) *pipelines {
 	ps := &pipelines{exec: s.exec, closed: make(chan struct{}),
-		byServer: make(map[redis.UniversalClient]*pipeline), callers: make(map[*caller]struct{})}
+		byServer: make(map[redis.UniversalClient]*pipeline)}
 	ps.ctx, ps.cancel = context.WithCancel(context.Background())
 	return ps
 }
@@ -190,17 +181,11 @@ func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 
 // enter has the caller's context polled. ps.mu is held.
 func (ps *pipelines) enter(by *caller) {
-	ps.callers[by] = struct{}{}
+	ps.callers = append(ps.callers, by)
 	if !ps.polls {
 		ps.polls = true
 		ps.polling.Go(ps.poll)
 	}
-}
-
-func (ps *pipelines) exit(by *caller) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	delete(ps.callers, by)
 }
 
 // poll has callers leave whose contexts have ended.
@@ -215,12 +200,16 @@ func (ps *pipelines) poll() {
 		}
 		var ended []*caller
 		ps.mu.Lock()
-		for by := range ps.callers {
-			idle = 0
+		ps.callers = slices.DeleteFunc(ps.callers, func(by *caller) bool {
+			if by.waiting.Load() == 0 || by.left.Load() {
+				return true
+			}
 			if by.ctx.Err() != nil {
 				ended = append(ended, by)
 			}
-		}
+			idle = 0
+			return false
+		})
 		idle++
 		ps.polls = idle <= idlePolls
 		more := ps.polls
@@ -266,7 +255,6 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	if err := s.pipelines.add(by, calls); err != nil {
 		return s.wrap(err)
 	}
-	defer s.pipelines.exit(by)
 	<-by.told
 	if by.waiting.Load() > 0 {
 		by.left.Store(true)

@@ -1,63 +1,68 @@
 package redislock
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// decode understands what a reply tells of a record, see look.lua. What is
+// decode understands what a reply tells of a record, see acquire.lua. What is
 // no record of this package is driver.ErrDamaged. What decides nothing is left out
 // if it is not as it should be: owner, host, comment, and when a hold was created
 // or renewed.
-func decode(resource string, reply any) (now model.Time, r model.Record, err error) {
-	r.Resource = resource
-	parts, ok := reply.([]any)
-	if !ok || len(parts) == 0 || len(parts) == 2 || len(parts) > 4 {
-		return 0, r, fmt.Errorf("the reply of a script is a %T", reply)
+func (s *Store) decode(resource string, c *call) (model.Time, model.Record, error) {
+	none := model.Record{Resource: resource}
+	if c.err != nil {
+		return 0, none, s.blame(resource, c.err)
 	}
-	at, ok := parts[0].(int64)
+	parts, _ := c.reply.([]any)
+	if len(parts) < 3 {
+		return 0, none, s.wrap(fmt.Errorf("the reply of a script is a %T", c.reply))
+	}
+	now, ok := parts[0].(int64)
 	if !ok {
-		return 0, r, fmt.Errorf("the server's time is a %T", parts[0])
+		return 0, none, s.wrap(fmt.Errorf("the server's time is a %T", parts[0]))
 	}
-	now = model.Time(at)
-	if len(parts) > 1 {
-		if err := decodeRecord(&r, parts[1], parts[2]); err != nil {
-			return now, model.Record{Resource: resource}, damaged(resource, err)
-		}
+	r, err := decodeRecord(parts[1], parts[2])
+	if err != nil {
+		return 0, none, damaged(resource, err)
 	}
-	return now, r, nil
+	r.Resource = resource
+	return model.Time(now), r, nil
 }
 
 func damaged(resource string, err error) error {
 	return fmt.Errorf("%w: the key of %q: %w", driver.ErrDamaged, resource, err)
 }
 
-func decodeRecord(r *model.Record, value, ofHolds any) error {
+func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 	fields, ok := value.([]any)
 	limits, several := ofHolds.([]any)
 	if !ok || !several || len(fields) != 2+len(limits) {
-		return fmt.Errorf("it is no record")
+		return r, fmt.Errorf("it is no record")
 	}
 	token, ok := fields[0].(int64)
 	if !ok || token < 0 || token > driver.MaxToken {
-		return fmt.Errorf("it has no token")
+		return r, fmt.Errorf("it has no token")
 	}
 	r.Token = uint64(token)
 	for i, field := range fields[2:] {
 		h, err := decodeHold(field)
 		if err != nil {
-			return fmt.Errorf("hold %d: %w", i, err)
+			return r, fmt.Errorf("hold %d: %w", i, err)
 		}
 		if h.Mode == driver.Shared {
 			h.Limit = limitOf(limits[i])
 		}
 		r.Holds = append(r.Holds, h)
 	}
-	return nil
+	slices.SortFunc(r.Holds, func(a, b model.Hold) int { return cmp.Compare(a.Token, b.Token) })
+	return r, nil
 }
 
 func decodeHold(value any) (h model.Hold, err error) {

@@ -10,15 +10,29 @@
 // Redis must be 6.2 or newer; every Valkey will do. A program that has a go-redis
 // client hands it to New instead.
 //
-// All is decided by the server, on its clock, in one Lua script on one key. A
-// resource is the key "holdfast:" and its name; see record.lua for what is in it.
-// A key lives as long as a hold may block and for the retention after that, or a
-// little longer, so nothing accumulates and nothing has to be swept.
+// The server decides everything, on its clock, in one Lua script that performs an
+// operation on one key. A resource is the key "holdfast:" and its name. A key lives as
+// long as a hold may block and for the retention after that, or a little longer, so
+// nothing accumulates and nothing has to be swept.
 //
-// What goroutines ask at the same time travels in one pipeline, and so do the
-// renewals of many holds. Outside a Cluster one run of a script does it for up to a
-// hundred keys, each by itself. It is sent once: the retries of the go-redis client do
-// not apply.
+// Simultaneous requests of goroutines travel in one pipeline, and so do the renewals
+// of many holds. Outside a Cluster one run of the script serves up to a hundred keys,
+// each by itself. It is sent once: the retries of the go-redis client do not apply.
+//
+// The script consists of these files, in their order:
+//
+//   - fast.lua describes the arguments and the keys, and decides most acquires and
+//     releases: the acquire of a free resource, and the release of its only hold as it was
+//     granted. The other files decide the rest.
+//   - record.lua reads and writes the record in a key.
+//   - acquire.lua acquires: it decides whether the holds in a record leave room.
+//   - holds.lua renews, releases, sweeps, and reads for List.
+//   - run.lua calls these for each key, has changed records written, and replies.
+//
+// In Go, operations.go and list.go ask for an operation and understand its reply,
+// script.go writes its arguments and record.go reads records in replies. pipeline.go
+// batches requests, direct.go sends the request of a caller that is alone, and exec.go
+// runs the script for a batch. watch.go keeps subscriptions.
 //
 // # What Redis cannot promise
 //
@@ -123,7 +137,7 @@ type Store struct {
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
 	durable atomic.Bool // what was answered is on disk
-	apart   atomic.Bool // a script is for the keys of one slot
+	apart   atomic.Bool // a run of the script is for the keys of one slot
 
 	pipelines *pipelines
 	direct    *direct // or nil

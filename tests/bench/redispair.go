@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -115,7 +115,8 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (r
 type bareRedis struct {
 	client           *redis.Client
 	acquire, release []any
-	rest             [2]string // what follows what is put in
+	id               string // of the hold that was recorded
+	token            uint64
 }
 
 // itemAt is the argument of both that has what is put in.
@@ -132,37 +133,37 @@ func recordRedis(ctx context.Context, db *redisDB) (*bareRedis, error) {
 	if err != nil {
 		return nil, errors.Join(err, other.close())
 	}
-	id, token := h.ID().String(), int64(h.Token())
+	b := &bareRedis{client: db.client, id: h.ID().String(), token: h.Token()}
 	err = h.Unlock(ctx)
 	sent := slices.Clone(other.trips.args)
 	if err = errors.Join(err, other.close()); err != nil {
 		return nil, err
 	}
-	if len(sent) != 2 || len(sent[0]) <= itemAt || len(sent[1]) <= itemAt {
-		return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
-	}
-	b := &bareRedis{client: db.client, acquire: sent[0], release: sent[1]}
-	for i, begins := range []string{id, strconv.FormatInt(token, 10) + id} {
-		item := fmt.Sprintf("%s", sent[i][itemAt])
-		if !strings.HasPrefix(item, begins) {
+	for _, args := range sent {
+		if len(sent) != 2 || len(args) <= itemAt || !strings.Contains(string(args[itemAt].([]byte)), b.id) {
 			return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
 		}
-		b.rest[i] = item[len(begins):]
 	}
+	b.acquire, b.release = sent[0], sent[1]
 	return b, nil
+}
+
+// with is what was recorded, for another hold.
+func (b *bareRedis) with(args []any, id string, token uint64) []any {
+	args = slices.Clone(args)
+	item := bytes.Replace(args[itemAt].([]byte), []byte(b.id), []byte(id), 1)
+	args[itemAt] = bytes.Replace(item, fmt.Appendf(nil, "%016d", b.token), fmt.Appendf(nil, "%016d", token), 1)
+	return args
 }
 
 // lockAndUnlock is the two scripts.
 func (b *bareRedis) lockAndUnlock(ctx context.Context) error {
-	acquire, release := slices.Clone(b.acquire), slices.Clone(b.release)
 	id := driver.NewHoldID().String()
-	acquire[itemAt] = id + b.rest[0]
-	token, err := b.client.Do(ctx, acquire...).Int64()
+	token, err := b.client.Do(ctx, b.with(b.acquire, id, 0)...).Int64()
 	if err != nil {
 		return err
 	}
-	release[itemAt] = strconv.FormatInt(token, 10) + id + b.rest[1]
-	if found, err := b.client.Do(ctx, release...).Int64(); err != nil || found != 1 {
+	if found, err := b.client.Do(ctx, b.with(b.release, id, uint64(token))...).Int64(); err != nil || found != 1 {
 		return fmt.Errorf("the second script answered %d (%w)", found, err)
 	}
 	return nil

@@ -1,0 +1,95 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+func (s *Store) newCall(resource string, arguments []byte) *call {
+	return &call{key: s.key(resource), arguments: arguments}
+}
+
+// Acquire implements driver.Store.
+//
+// A repeat that finds its hold is answered from the record, after it was written as it
+// is: the first attempt may have had no answer because no replica had it.
+func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	c := s.newCall(q.Resource, s.acquiring(&q))
+	if err := s.ask(ctx, c); err != nil {
+		return driver.Grant{}, err
+	}
+	if token, ok := c.reply.(int64); ok && c.err == nil {
+		return driver.Grant{Token: uint64(token), Left: q.TTL}, nil
+	}
+	now, r, err := s.decode(q.Resource, c)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	q.Waiting = false // nothing is noted
+	_, grant, changed, err := model.Acquire(r, now, q)
+	if err == nil && changed {
+		return driver.Grant{}, fmt.Errorf("redis key %q: the script refused what is free", c.key)
+	}
+	return grant, err
+}
+
+// Renew implements driver.Store. The requests to one server travel together, in
+// batches of 500.
+func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	calls := make([]*call, len(qs))
+	for i, q := range qs {
+		calls[i] = s.newCall(q.Resource, named(renew, q.TTL, q.Exact, &q.HoldRef))
+	}
+	if err := s.ask(ctx, calls...); err != nil {
+		return nil, err
+	}
+	results := make([]driver.RenewResult, len(qs))
+	for i, q := range qs {
+		results[i] = driver.RenewResult{Left: driver.Unknown}
+		left, err := s.number(q.Resource, calls[i])
+		switch {
+		case err != nil:
+			results[i].Err = err
+		case left == 0:
+			results[i].Err = fmt.Errorf("hold of %q by lock ID %q: %w", q.Resource, q.LockID, driver.ErrLost)
+		case left < 0:
+			results[i].Left = driver.Forever
+		default:
+			results[i].Left = time.Duration(left) * time.Microsecond
+		}
+	}
+	return results, nil
+}
+
+// Release implements driver.Store, as Renew.
+func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	calls := make([]*call, len(qs))
+	for i, q := range qs {
+		calls[i] = s.newCall(q.Resource, named(release, q.After, false, &q.HoldRef))
+	}
+	if err := s.ask(ctx, calls...); err != nil {
+		return nil, err
+	}
+	results := make([]driver.ReleaseResult, len(qs))
+	for i, q := range qs {
+		found, err := s.number(q.Resource, calls[i])
+		results[i] = driver.ReleaseResult{Found: found == 1, Err: err}
+	}
+	return results, nil
+}
+
+// number is the reply to a call that is one.
+func (s *Store) number(resource string, c *call) (int64, error) {
+	if c.err != nil {
+		return 0, s.blame(resource, c.err)
+	}
+	n, ok := c.reply.(int64)
+	if !ok {
+		return 0, s.wrap(fmt.Errorf("the reply of a script is a %T", c.reply))
+	}
+	return n, nil
+}

@@ -1,0 +1,109 @@
+package redislock
+
+import (
+	_ "embed"
+	"encoding/hex"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var (
+	//go:embed fast.lua
+	fastLua string
+	//go:embed record.lua
+	recordLua string
+	//go:embed acquire.lua
+	acquireLua string
+	//go:embed holds.lua
+	holdsLua string
+	//go:embed run.lua
+	runLua string
+)
+
+// One script has all operations, so that a run of it can perform any of them.
+var (
+	scriptText = fastLua + recordLua + acquireLua + holdsLua + runLua
+	scriptSHA  = redis.NewScript(scriptText).Hash()
+)
+
+// never is a TTL or an end in a script that is none.
+const never = 1 << 53
+
+func micros(d time.Duration) int64 {
+	if d == driver.Forever {
+		return never
+	}
+	return d.Microseconds()
+}
+
+// The operations, which fast.lua describes.
+const (
+	acquire = 'A'
+	look    = 'L'
+	renew   = 'N'
+	release = 'R'
+	sweep   = 'S'
+)
+
+// slack is by how much more than it must be the expiry of a key is ahead, so that it
+// can be kept for a while.
+func (o *Options) slack() time.Duration { return max(o.Retention/32, time.Minute) }
+
+// acquiring is the arguments of an acquire.
+func (s *Store) acquiring(q *driver.AcquireRequest) []byte {
+	var need, expiry int64 // of a key in the fast form, if it may be
+	limited := q.Mode == driver.Shared && !q.OwnLimit
+	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
+		stays := q.TTL + q.TakeoverDelay + s.o.Retention
+		need, expiry = stays.Microseconds(), (stays + slack).Milliseconds()
+	}
+	own := byte('0')
+	if q.OwnLimit {
+		own = '1'
+	}
+	size := 5*16 + 3 + 2*len(q.HoldID) + 4*4 + len(q.LockID) + len(q.Details.Owner) + len(q.Details.Host) + len(q.Details.Comment)
+	b := append(make([]byte, 0, size), acquire)
+	b = appendDigits(b, 16, need)
+	b = appendDigits(b, 16, expiry)
+	b = append(appendDigits(b, 16, int64(q.Limit)), own)
+	b = hex.AppendEncode(b, q.HoldID[:])
+	b = appendSized(b, q.LockID)
+	b = appendDigits(b, 1, int64(q.Mode))
+	b = appendDigits(b, 16, micros(q.TTL))
+	b = appendDigits(b, 16, micros(q.TakeoverDelay))
+	for _, detail := range [...]string{q.Details.Owner, q.Details.Host, q.Details.Comment} {
+		b = appendSized(b, detail)
+	}
+	return b
+}
+
+// named is the arguments of an operation on the hold that ref names.
+func named(operation byte, d time.Duration, flag bool, ref *driver.HoldRef) []byte {
+	b := append(make([]byte, 0, 2*16+2+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
+	b = appendDigits(b, 16, micros(d))
+	if flag {
+		b = append(b, '1')
+	} else {
+		b = append(b, '0')
+	}
+	b = appendDigits(b, 16, int64(ref.Token))
+	b = hex.AppendEncode(b, ref.HoldID[:])
+	return appendSized(b, ref.LockID)
+}
+
+// appendSized appends a text after its length.
+func appendSized(to []byte, text string) []byte {
+	return append(appendDigits(to, 4, int64(len(text))), text...)
+}
+
+// appendDigits appends a number of so many digits.
+func appendDigits(to []byte, digits int, n int64) []byte {
+	to = append(to, "0000000000000000"[:digits]...)
+	for at := len(to) - 1; n > 0; at, n = at-1, n/10 {
+		to[at] = '0' + byte(n%10)
+	}
+	return to
+}
