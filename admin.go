@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -14,8 +15,9 @@ import (
 // Holds yields the holds in the store that the filter chooses: those that block a
 // resource, and with Filter.Expired also others. It is not a snapshot: it yields a hold
 // that exists throughout, and may yield others. It ends after the first error. It leaves
-// out SweepResource unless the filter names it. Close waits for the loop to end, so do
-// not call Close within the loop.
+// out SweepResource unless the filter names it. The error is context.DeadlineExceeded
+// if the store finds no further hold for 5 minutes. Close waits for the loop to end, so
+// do not call Close within the loop.
 func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		for s, err := range c.all(ctx, f) {
@@ -39,17 +41,32 @@ func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 		defer c.work.Done()
 		ctx, cancel := c.untilClose(ctx)
 		defer cancel()
+		var silent atomic.Bool
+		silence := time.AfterFunc(scanTimeout, func() {
+			silent.Store(true)
+			cancel()
+		})
+		defer silence.Stop()
 		for s, err := range c.store.List(ctx, f) {
+			silence.Stop() // the caller may take its time
 			if err != nil {
+				if silent.Load() && !answered(err) {
+					err = fmt.Errorf("no answer within %v: %w", scanTimeout, context.DeadlineExceeded)
+				}
 				yield(Status{}, wrap("list holds", f.Resource, c.whyEnded(err)))
 				return
 			}
 			if !yield(s, nil) {
 				return
 			}
+			silence.Reset(scanTimeout)
 		}
 	}
 }
+
+// scanTimeout is how long the store may look for the next hold of a list, and how long
+// a sweep may take. A scan of millions of records takes less.
+const scanTimeout = 5 * time.Minute
 
 // list collects holds, the newest first.
 func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -421,6 +422,51 @@ type sweeping struct {
 func (s *sweeping) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	s.idle = append(s.idle, q.Idle)
 	return s.Store.Sweep(ctx, q)
+}
+
+// A store that never answers holds up no call for longer than scanTimeout, whatever the
+// ctx allows. A caller that takes its time in a loop over Holds loses nothing.
+func TestScansAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		never := drivertest.Fault{HoldReply: make(chan struct{})}
+		hung := unswept(faulty(t, store, on(drivertest.List, never), on(drivertest.Sweep, never)), nil)
+		for name, call := range map[string]func(context.Context) error{
+			"Holds":        func(ctx context.Context) error { return firstError(ctx, hung) },
+			"ReleaseID":    func(ctx context.Context) error { return second(hung.ReleaseID(ctx, "id")) },
+			"ForceRelease": func(ctx context.Context) error { return second(hung.ForceRelease(ctx, "r", holdfast.HoldID{})) },
+			"RenewID":      func(ctx context.Context) error { return second(hung.RenewID(ctx, "id", time.Minute)) },
+			"Sweep":        func(ctx context.Context) error { return second(hung.Sweep(ctx)) },
+		} {
+			began := time.Now()
+			err := call(t.Context())
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Minute {
+				t.Errorf("%s took %v, error %v", name, took, err)
+			} else if !strings.Contains(err.Error(), "no answer within 5m0s") {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+		if err := hung.Close(); err != nil {
+			t.Error(err)
+		}
+
+		c := unswept(store, nil)
+		defer c.Close()
+		for i := range 3 {
+			lock(t, c, fmt.Sprint(i), nil)
+		}
+		n := 0
+		for _, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			time.Sleep(time.Hour)
+		}
+		if n != 3 {
+			t.Errorf("%d holds", n)
+		}
+	})
 }
 
 func TestSweep(t *testing.T) {

@@ -314,7 +314,7 @@ func (c *Client) Close() error {
 		close(closed)
 	}()
 	if !c.opts.LeaveHolds {
-		err = c.releaseHeld(held, left(closePatience))
+		err = c.releaseWithin(held, left(closePatience-closeMargin))
 		c.mu.Lock()
 		for _, h := range held {
 			c.cleanStrays(h, 0)
@@ -324,7 +324,7 @@ func (c *Client) Close() error {
 	c.work.Done()
 	if !c.opts.LeaveHolds {
 		within(ended, left(doPatience))
-		err = cmp.Or(err, c.releaseHeld(c.unreleased(running), left(closePatience)))
+		err = cmp.Or(err, c.releaseWithin(c.unreleased(running), left(closePatience)))
 	}
 	if within(closed, left(closePatience)) {
 		err = cmp.Or(err, closeErr)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -476,6 +477,34 @@ func TestCloseIsBounded(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A store that ignores the context of a release cannot keep Close waiting.
+func TestCloseOfDeafStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deafToReleases{memlock.New(nil), make(chan struct{})}
+		c := unswept(d, nil)
+		h := lock(t, c, "r", nil)
+		began := time.Now()
+		err := c.Close()
+		if took := time.Since(began); err == nil || took > 5*time.Second {
+			t.Errorf("Close took %v, error %v", took, err)
+		}
+		if h.Context().Err() == nil {
+			t.Error("the context of the hold is alive")
+		}
+		close(d.until)
+	})
+}
+
+type deafToReleases struct {
+	*memlock.Store
+	until chan struct{}
+}
+
+func (d *deafToReleases) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	<-d.until
+	return d.Store.Release(ctx, qs)
 }
 
 type closing struct {

@@ -137,6 +137,24 @@ func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadli
 	}
 }
 
+// releaseWithin is releaseHeld within the time that is left to Close, even if the store
+// ignores the context of a call: that call then goes on.
+func (c *Client) releaseWithin(held []*Hold, left time.Duration) error {
+	result := make(chan error, 1)
+	go func() { result <- c.releaseHeld(held, max(left-closeMargin, 0)) }()
+	timer := time.NewTimer(max(left, closeMargin))
+	defer timer.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-timer.C:
+		return errStillRunning
+	}
+}
+
+// closeMargin is what a call has to return after its context has ended.
+const closeMargin = 100 * time.Millisecond
+
 // releaseHeld releases the holds as the Client closes, takes about that long at
 // most, and returns the first error.
 func (c *Client) releaseHeld(held []*Hold, patience time.Duration) (first error) {

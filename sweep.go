@@ -30,7 +30,8 @@ const (
 
 // Sweep drops all expired holds and deletes the records of all resources that have
 // been idle for Options.Retention. Clients also sweep by themselves (Options.NoSweep).
-// An expired hold blocks nobody, swept or not. Any Client may sweep at any time.
+// An expired hold blocks nobody, swept or not. Any Client may sweep at any time. A sweep
+// takes at most 5 minutes; the next one goes on with what is left.
 func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 	if c.opts.Retention < minRetention {
 		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.opts.Retention)
@@ -39,10 +40,9 @@ func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
 		return SweepResult{}, wrap("sweep", "", err)
 	}
 	defer c.work.Done()
-	ctx, cancel := c.untilClose(ctx)
-	defer cancel()
-	r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.opts.Retention})
-	if err != nil {
+	call := &attempt{parent: ctx, client: c, timeout: scanTimeout}
+	r, err := c.store.Sweep(call, driver.SweepRequest{Idle: c.opts.Retention})
+	if err = call.end(err); err != nil {
 		err = wrap("sweep", "", c.whyEnded(err))
 	}
 	return r, err

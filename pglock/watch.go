@@ -103,12 +103,12 @@ func (s *Store) openStream(ctx context.Context, again bool) (follow func() error
 		hangUp(conn)
 		if errors.Is(err, errDeaf) {
 			s.polls.Store(true)
-			s.log.Info("holdfast: waiters poll, because notifications do not come through")
+			s.stream.Logger().Info("holdfast: waiters poll, because notifications do not come through")
 		}
 		return nil, s.wrap(err)
 	}
 	if !again {
-		s.log.Info("holdfast: waiters are woken by notifications")
+		s.stream.Logger().Info("holdfast: waiters are woken by notifications")
 	}
 	return func() error {
 		defer hangUp(conn)
@@ -166,7 +166,7 @@ func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if err != nil {
-			s.log.Warn("holdfast: waiters may have to poll", slog.Any("error", err))
+			s.stream.Logger().Warn("holdfast: waiters may have to poll", slog.Any("error", err))
 		}
 	}
 }

@@ -30,7 +30,7 @@ type Stream struct {
 	// Name is the name of the stream in the log: "change stream".
 	Name string
 	// Log gets a warning when the stream fails, and a line when it is open again.
-	// nil is slog.Default().
+	// nil is slog.Default(). The Stream does not wait for it.
 	Log *slog.Logger
 	// Open returns when the server sends all events from then on. again says that an
 	// earlier stream has ended or failed to open. follow signals until the stream or
@@ -40,6 +40,8 @@ type Stream struct {
 	// nothing is opened any more.
 	Open func(ctx context.Context, again bool) (follow func() error, err error)
 
+	logOnce sync.Once
+	log     *slog.Logger // see Logger
 	mu      sync.Mutex
 	opening *opening // the last one; nil: there was none
 	cancel  context.CancelFunc
@@ -89,10 +91,6 @@ func (s *Stream) start() *opening {
 
 // run keeps the stream open until Close.
 func (s *Stream) run(ctx context.Context) {
-	log := s.Log
-	if log == nil {
-		log = slog.Default()
-	}
 	wait := minReopen
 	for again := false; ; again = true {
 		follow, err := s.Open(ctx, again)
@@ -104,7 +102,7 @@ func (s *Stream) run(ctx context.Context) {
 		if err == nil {
 			wait = minReopen
 			if again {
-				log.Info("holdfast: " + s.Name + " is open again")
+				s.Logger().Info("holdfast: " + s.Name + " is open again")
 				s.SignalAll()
 			}
 			err = follow()
@@ -112,7 +110,7 @@ func (s *Stream) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		log.Warn("holdfast: "+s.Name+" failed, waiters poll until it is open again", "error", err)
+		s.Logger().Warn("holdfast: "+s.Name+" failed, waiters poll until it is open again", "error", err)
 		s.mu.Lock()
 		s.opening = &opening{over: make(chan struct{})}
 		s.mu.Unlock()
@@ -128,6 +126,13 @@ func (s *Stream) run(ctx context.Context) {
 	}
 }
 
+// Logger returns a logger for what Open and follow do. It passes lines on to Log and
+// returns at once, so that a handler that blocks delays no signal.
+func (s *Stream) Logger() *slog.Logger {
+	s.logOnce.Do(func() { s.log = newLog(s.Log) })
+	return s.log
+}
+
 func (s *Stream) opened(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +141,7 @@ func (s *Stream) opened(err error) {
 }
 
 // Close ends the stream and closes all channels. It returns when no goroutine of the
-// stream is left.
+// stream is left but one that a handler of Log blocks.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	s.closed = true

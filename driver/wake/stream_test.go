@@ -3,7 +3,10 @@ package wake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -157,6 +160,59 @@ func TestStreamClose(t *testing.T) {
 			if _, open := <-ch; open {
 				t.Errorf("%s: a signal", name)
 			}
+		}
+	})
+}
+
+// blocking is a slog.Handler that waits.
+type blocking struct{ until chan struct{} }
+
+func (b blocking) Enabled(context.Context, slog.Level) bool { <-b.until; return true }
+
+func (b blocking) Handle(context.Context, slog.Record) error { <-b.until; return nil }
+
+func (b blocking) WithAttrs([]slog.Attr) slog.Handler { return b }
+
+func (b blocking) WithGroup(string) slog.Handler { return b }
+
+// A logger that blocks keeps neither the stream closed nor Close waiting.
+func TestStreamWithLoggerThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := make(chan struct{})
+		defer close(until)
+		var srv server
+		s := srv.stream()
+		s.Log = slog.New(blocking{until})
+		ch := watch(t, s)
+		for range 2 * mostLines {
+			srv.ends <- errGone
+			<-ch // it is open again
+			time.Sleep(maxReopen)
+		}
+		s.Logger().Warn("a line of the store's")
+		s.Close()
+	})
+}
+
+// Lines are written in order, and with what their logger adds.
+func TestLogKeepsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		log := newLog(slog.New(slog.NewTextHandler(&text, nil))).With("a", 1).WithGroup("g")
+		var want []string
+		for i := range 10 {
+			log.Info("line", "i", i)
+			log.Debug("is not enabled")
+			want = append(want, fmt.Sprintf("level=INFO msg=line a=1 g.i=%d", i))
+		}
+		synctest.Wait()
+		var got []string
+		for line := range strings.Lines(text.String()) {
+			_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			got = append(got, rest)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
 		}
 	})
 }

@@ -198,8 +198,9 @@ func TestWatchBehindPgBouncer(t *testing.T) {
 	if _, err := s.Watch(t.Context(), "r"); !errors.Is(err, driver.ErrUnsupported) {
 		t.Fatalf("error %v, want ErrUnsupported", err)
 	}
-	if !log.Has("waiters poll") || s.Traits().Notifies {
-		t.Errorf("notifies: %v", s.Traits().Notifies)
+	ask.Until(t, "the log says that waiters poll", func() bool { return log.Has("waiters poll") })
+	if s.Traits().Notifies {
+		t.Error("it notifies")
 	}
 	ref := ask.Granted(t, near, ask.Request("r", "a"))
 	c := holdfast.New(s, nil)

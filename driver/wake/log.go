@@ -1,0 +1,83 @@
+package wake
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// mostLines is how many lines may wait for a handler that is slow.
+const mostLines = 100
+
+// newLog returns a logger that passes lines on to l, in order, from a goroutine of its
+// own: a handler that blocks delays no signal. Lines are dropped while too many wait.
+func newLog(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		l = slog.Default()
+	}
+	return slog.New(&handler{inner: l.Handler(), lines: new(lines)})
+}
+
+// handler is a slog.Handler that returns at once.
+type handler struct {
+	inner slog.Handler
+	lines *lines
+}
+
+// Enabled reports true: only inner knows, and may block.
+func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle never fails.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	ctx = context.WithoutCancel(ctx)
+	h.lines.add(func() {
+		if h.inner.Enabled(ctx, r.Level) {
+			_ = h.inner.Handle(ctx, r)
+		}
+	})
+	return nil
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.inner.WithAttrs(attrs), h.lines}
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.inner.WithGroup(name), h.lines}
+}
+
+// lines are those that wait to be written. A goroutine writes them while there are some.
+type lines struct {
+	mu      sync.Mutex
+	waiting []func()
+	writing bool
+}
+
+func (l *lines) add(line func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == mostLines {
+		return
+	}
+	l.waiting = append(l.waiting, line)
+	if !l.writing {
+		l.writing = true
+		go l.write()
+	}
+}
+
+func (l *lines) write() {
+	for {
+		l.mu.Lock()
+		if len(l.waiting) == 0 {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		line := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		l.mu.Unlock()
+		line()
+	}
+}
