@@ -1,7 +1,6 @@
 package job
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,15 +35,6 @@ func (j *Job) held(outer, lockID string) string {
 // lock that excludes all others, and for a shared one without a limit. A hash keeps
 // it short and without spaces.
 func (j *Job) marks() (exclusive, shared string) {
-	store := j.Store.Name()
-	if j.Store.File != "" {
-		if file, err := filepath.Abs(j.Store.File); err == nil {
-			store = file
-			if real, err := filepath.EvalSymlinks(file); err == nil { // the file of an outer run is there
-				store = real
-			}
-		}
-	}
-	mark := env.Hash(store + "\x00" + j.Resource)
+	mark := env.Hash(j.Store.Place() + "\x00" + j.Resource)
 	return "x" + mark, "s" + mark
 }

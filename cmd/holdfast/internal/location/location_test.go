@@ -71,6 +71,38 @@ func TestNameHasNoSecret(t *testing.T) {
 	}
 }
 
+// A run inside a run of the same resource in another place does not wait for itself.
+func TestPlace(t *testing.T) {
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"mongodb://h/db?collection=old&layout=ttl", "mongodb://h/db?collection=new", false},
+		{"mongodb://h/db?collection=locks", "mongodb://h/db?w=1", true},
+		{"postgres://h/db?schema=a", "postgres://h/db", false},
+		{"postgres://h/db?schema=holdfast&sslmode=disable", "postgres://u:p@h/db", true},
+		{"postgres:///?host=h&dbname=a", "postgres:///?host=h&dbname=b", false},
+		{"redis://h/0?prefix=a:", "redis://h/0?prefix=b:", false},
+		{"redis://h/0?prefix=holdfast:&pool_size=2", "redis://h/0", true},
+		{"elasticsearch://h/?index=a", "elasticsearch://h/", false},
+		{"elasticsearch://h/?index=distributed-locks", "elasticsearch://h/", true},
+		{"sqlite:a.db", "sqlite:b.db", false},
+		{"sqlite:a.db?synchronous=full", "sqlite:./x/../a.db", true},
+	} {
+		var places [2]string
+		for i, named := range []string{c.one, c.other} {
+			l, err := Locate(named)
+			if err != nil {
+				t.Fatal(err)
+			}
+			places[i] = l.Place()
+		}
+		if same := places[0] == places[1]; same != c.same {
+			t.Errorf("%s and %s: the same place %v, want %v", c.one, c.other, same, c.same)
+		}
+	}
+}
+
 func TestFailure(t *testing.T) {
 	l := Location{File: "/a.db"}
 	unusable := fmt.Errorf("%w: SQLite file /a.db is damaged", holdfast.ErrUnusable)
