@@ -25,7 +25,7 @@ func execute(args []string) int {
 	if !ok {
 		// All commands return an exit.Error, so cobra could not parse the flags or
 		// the arguments.
-		e = &exit.Error{Status: exit.Usage, Text: secret.WithoutURLs(err.Error()) + "; see holdfast --help"}
+		e = &exit.Error{Status: exit.Usage, Text: secret.WithoutURLs(env.Misread(cmd, err))}
 	}
 	if e.Text != "" {
 		text := e.Text

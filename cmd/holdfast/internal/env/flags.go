@@ -4,6 +4,7 @@ package env
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -68,7 +69,7 @@ func Take(cmd *cobra.Command) error {
 			return // and so it excludes no other
 		}
 		if err := flags.Set(flag.Name, text); err != nil {
-			invalid = exit.Usagef("%s cannot be %q: %v", name, text, cause(err))
+			invalid = exit.Usagef("%s cannot be %q: %s", name, text, cause(err))
 			return
 		}
 		invalid = flags.SetAnnotation(flag.Name, fromVariable, []string{name})
@@ -76,15 +77,31 @@ func Take(cmd *cobra.Command) error {
 	return invalid
 }
 
+// Misread returns the message about flags on the command line that cannot be parsed.
+func Misread(cmd *cobra.Command, err error) string {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Sprintf("--%s cannot be %q: %s", wrong.GetFlag().Name, wrong.GetValue(), cause(err))
+	}
+	return fmt.Sprintf("%v; see %s --help", err, cmd.CommandPath())
+}
+
 // cause returns what is wrong with the value of a flag.
-func cause(err error) error {
+func cause(err error) string {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = wrong.Unwrap()
 	}
-	if wrong, ok := errors.AsType[*strconv.NumError](err); ok {
-		err = wrong.Err // without the value and the function's name
+	wrong, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case ok && errors.Is(wrong, strconv.ErrRange):
+		return "it is out of range"
+	case ok && wrong.Func == "ParseBool":
+		return "want true or false"
+	case ok:
+		return "want a whole number"
+	case strings.HasPrefix(err.Error(), "time: "): // time.ParseDuration's errors have no type
+		return "want a duration such as 30s or 1h30m"
 	}
-	return err
+	return err.Error()
 }
 
 // ByVariable reports whether a variable gave the flag.

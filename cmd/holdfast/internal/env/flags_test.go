@@ -87,11 +87,11 @@ func TestTakeVariables(t *testing.T) {
 		{"STATUS_LIMIT=3 RUN_LIMIT=3 LIMITS=3 HELP=1 STATUS_STORE=x", "run", nothing},
 		{"SECRET=x", "run", nothing},
 
-		{"WAIT=soon", "run", `HOLDFAST_WAIT cannot be "soon": time: invalid duration "soon"`},
-		{"WAIT=", "run", `HOLDFAST_WAIT cannot be "": time: invalid duration ""`},
-		{"LIMIT=two", "run", `HOLDFAST_LIMIT cannot be "two": invalid syntax`},
-		{"NO_WAIT=", "run", `HOLDFAST_NO_WAIT cannot be "": invalid syntax`},
-		{"STATUS_NO_WAIT=maybe", "status", `HOLDFAST_STATUS_NO_WAIT cannot be "maybe": invalid syntax`},
+		{"WAIT=soon", "run", `HOLDFAST_WAIT cannot be "soon": want a duration such as 30s or 1h30m`},
+		{"WAIT=", "run", `HOLDFAST_WAIT cannot be "": want a duration such as 30s or 1h30m`},
+		{"LIMIT=two", "run", `HOLDFAST_LIMIT cannot be "two": want a whole number`},
+		{"NO_WAIT=", "run", `HOLDFAST_NO_WAIT cannot be "": want true or false`},
+		{"STATUS_NO_WAIT=maybe", "status", `HOLDFAST_STATUS_NO_WAIT cannot be "maybe": want true or false`},
 		{"WAIT=soon", "run --wait 1s", `1s false 0 "none"  "" 0`},
 		{"WAIT=soon", "status", nothing},
 
@@ -118,6 +118,28 @@ func TestTakeVariables(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestMisread(t *testing.T) {
+	for args, want := range map[string]string{
+		"run --wait 10":                    `--wait cannot be "10": want a duration such as 30s or 1h30m`,
+		"run --limit two":                  `--limit cannot be "two": want a whole number`,
+		"run --limit 99999999999999999999": `--limit cannot be "99999999999999999999": it is out of range`,
+		"run -n=yes":                       `--no-wait cannot be "yes": want true or false`,
+		"run --wait":                       "flag needs an argument: --wait; see holdfast run --help",
+		"status --waits 1s":                "unknown flag: --waits; see holdfast status --help",
+		"--waits 1s":                       "unknown flag: --waits; see holdfast --help",
+	} {
+		root, _ := tree()
+		root.SetArgs(strings.Fields(args))
+		cmd, err := root.ExecuteC()
+		if err == nil {
+			t.Fatalf("%s is parsed", args)
+		}
+		if got := Misread(cmd, err); got != want {
+			t.Errorf("%s: got %s, want %s", args, got, want)
+		}
 	}
 }
 
