@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // What a transcript shows in the place of what differs from machine to machine
@@ -20,7 +21,7 @@ import (
 //	                         "host", in the columns and fields of status
 //	lock IDs and hold IDs    24 hex digits, the same for the same ID
 //	tokens                   16 digits, in the same order
-//	times left               the whole TTL: a transcript is quick
+//	times left               the whole TTL, 3s or 30s: a transcript is quick
 const (
 	stableUser = "ada"
 	stableHost = "web1"
@@ -113,7 +114,15 @@ func (m machine) cell(column, value string) string {
 	case column == "HOST" && value == m.host:
 		return stableHost
 	case column == "LEFT":
-		return "30s"
+		return wholeTTL(value)
 	}
 	return value
+}
+
+// wholeTTL returns the TTL of a hold with that time left.
+func wholeTTL(left string) string {
+	if d, err := time.ParseDuration(left); err == nil && d <= 3*time.Second {
+		return "3s"
+	}
+	return "30s"
 }

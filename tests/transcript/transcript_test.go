@@ -12,7 +12,7 @@ func TestStable(t *testing.T) {
 	const want = `second$ holdfast status
 RESOURCE        OWNER  HOST  LOCK ID                   LEFT  TOKEN             COMMENT
 nightly-report  ada    web1  29b79b9b5e75579a8aab237b  30s   1767225600000000  the report of root
-other           batch  web1                            30s   1767225602000000
+other           batch  web1                            3s    1767225602000000
 holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by ada on web1
@@ -27,7 +27,7 @@ this lock is for user ada on host web1 only (~/.local/state/holdfast/locks.db)
 		{"one", one, `second$ holdfast status
 RESOURCE        OWNER   HOST     LOCK ID                   LEFT   TOKEN             COMMENT
 nightly-report  root    build-7  aaaaaaaaaaaaaaaaaaaaaaaa  29.9s  1790000000000000  the report of root
-other           batch   build-7                            1m30s  1790000000000001
+other           batch   build-7                            2.9s   1790000000000001
 holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by root on build-7
@@ -37,7 +37,7 @@ this lock is for user root on host build-7 only (/tmp/x1/home/.local/state/holdf
 		{"two", two, `second$ holdfast status
 RESOURCE        OWNER   HOST                        LOCK ID                   LEFT  TOKEN             COMMENT
 nightly-report  j       a-machine-with-a-long-name  bbbbbbbbbbbbbbbbbbbbbbbb  30s   1800000000000000  the report of root
-other           batch   a-machine-with-a-long-name                            28s   1900000000000001
+other           batch   a-machine-with-a-long-name                            3s    1900000000000001
 holdfast: released by force: 1 of 2
 second$ holdfast run nightly-report -- true
 holdfast: "nightly-report" is held by j on a-machine-with-a-long-name
