@@ -112,6 +112,8 @@ func TestFailure(t *testing.T) {
 			errors.Join(errors.New("no route"), errors.New("too late"), errors.New("too late"))),
 		"the TTL is too short for this store. Give more time with --ttl": fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
 		"the store /a.db gave no answer: client closed. Try again later": holdfast.ErrClosed,
+		"store cannot be used: user is disabled. Fix that, or name another store with --store": fmt.Errorf("holdfast: open %q: %w", "store",
+			fmt.Errorf("%w: user is disabled.", holdfast.ErrUnusable)),
 	} {
 		got, ok := errors.AsType[*exit.Error](l.Failure(err))
 		if !ok || got.Status != exit.Store || got.Text != want {

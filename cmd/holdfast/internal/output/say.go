@@ -12,10 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// Reason returns the text of an error in one line, without the prefix that Say adds.
+// Reason returns the text of an error in one line, without the prefix that Say adds,
+// and without the full stop that servers put behind theirs.
 func Reason(err error) string {
 	lines := strings.Split(strings.TrimPrefix(err.Error(), "holdfast: "), "\n")
-	return strings.Join(slices.Compact(lines), "; ")
+	return strings.TrimSuffix(strings.Join(slices.Compact(lines), "; "), ".")
 }
 
 // Say prints one line of holdfast's own on stderr.
