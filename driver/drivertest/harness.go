@@ -31,7 +31,7 @@ type Harness struct {
 	// unknown, or it passes; exact comparisons then become bounds.
 	Now func() time.Time
 	// Short is the TTL of holds whose end the suite waits for if it cannot advance
-	// the clock: longer than a few requests take. 0: 250 ms.
+	// the clock: longer than a few requests take. 0: 500 ms.
 	Short time.Duration
 	// RenewalsUntold says that a renewal may return driver.Unknown for the time left,
 	// although Now is known: the reply to a batch may have no room for it. The suite
@@ -75,15 +75,18 @@ type bench struct {
 	*Harness
 	t    *testing.T
 	open func(t *testing.T) *Harness
-	// short is a TTL to wait for, long one that never ends meanwhile.
+	// short is a TTL to wait for, long one that never ends meanwhile. See also brief.
 	short, long time.Duration
 	handles     []driver.Store
 	marked      bool // pass has left a record of its own
 }
 
+// brief is a TTL that is less than bench.long, and that no few requests outlast.
+const brief = 10 * time.Second
+
 func newBench(t *testing.T, open func(t *testing.T) *Harness) *bench {
 	h := *open(t)
-	b := &bench{Harness: &h, t: t, open: open, short: 250 * time.Millisecond, long: time.Hour}
+	b := &bench{Harness: &h, t: t, open: open, short: 500 * time.Millisecond, long: time.Hour}
 	switch {
 	case h.Advance != nil:
 		b.short = 10 * time.Second

@@ -40,7 +40,7 @@ func ttls(b *bench) {
 
 // A hold without an end stays so, whatever is renewed, until it is released.
 func forever(b *bench) {
-	h := b.acquire(b.request("r", "a").ttl(b.short))
+	h := b.acquire(b.request("r", "a").ttl(brief))
 	b.renewed("renewed to Forever", h.HoldRef, b.renew(h.HoldRef, driver.Forever), driver.Forever)
 	b.renewed("renewed for less", h.HoldRef, b.renew(h.HoldRef, b.short), driver.Forever)
 	b.pass(b.short)

@@ -113,7 +113,7 @@ func renewalAfterExpiry(b *bench) {
 // Renewals that come late or in the wrong order, and late repeats of the acquire,
 // never shorten a lease.
 func lateRequests(b *bench) {
-	h := b.acquire(b.request("r", "a").ttl(b.short))
+	h := b.acquire(b.request("r", "a").ttl(brief))
 	b.renewed("renewed", h.HoldRef, b.renew(h.HoldRef, b.long), b.long)
 	b.renewed("renewed for less", h.HoldRef, b.renew(h.HoldRef, b.short), b.long)
 	b.left("repeat", b.acquire(request(h.request)).Left, b.long)
