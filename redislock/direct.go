@@ -8,22 +8,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// direct is a connection for one caller at a time, who sends by itself. go-redis waits
-// for a reply until its own time-out, whatever happens to the context; so others hand
-// their calls to a goroutine. To wake that and be woken by it takes longer than a server
-// on the same machine does. Here the connection is closed when the context ends.
+// direct is a connection for one caller at a time, on which the caller itself sends.
+// go-redis waits for a reply until its own time-out, even after the context has ended.
+// Therefore other callers leave their calls to a goroutine; but to wake it and to be woken
+// by it takes longer than a request to a server on the same machine. Here the connection
+// is closed when the context ends.
 type direct struct {
 	client *redis.Client // with one connection
 	use    sync.Mutex    // held by the caller
 
 	mu      sync.Mutex
-	caller  *caller         // who uses the connection, or nil
+	caller  *caller         // the one that uses the connection, or nil
 	sending context.Context // for go-redis; ends when the caller leaves
 	leave   context.CancelFunc
-	conns   []net.Conn // the last few: one that nobody waits for any more may be made late
+	conns   []net.Conn // the last few: go-redis may open one after its caller has left
 }
 
-// newDirect leads to where a client of this package's own leads.
+// newDirect returns a connection to the server of a client that this package has made.
 func newDirect(of *redis.Client) *direct {
 	d := &direct{}
 	d.sending, d.leave = context.WithCancel(context.Background())
@@ -44,7 +45,7 @@ func newDirect(of *redis.Client) *direct {
 	return d
 }
 
-// run runs a call if its caller is alone, and reports whether it did.
+// run performs a call if no other call is under way, and reports whether it did.
 func (d *direct) run(s *Store, by *caller, c *call) bool {
 	if !d.use.TryLock() {
 		return false
@@ -58,11 +59,11 @@ func (d *direct) run(s *Store, by *caller, c *call) bool {
 	}
 	sending := d.sending
 	d.mu.Unlock()
-	alone := s.pipelines.alone(by)
+	alone := s.pipelines.enterAlone(by)
 	if alone {
 		s.exec(sending, d.client, []*call{c})
 	} else {
-		by.leave = by.tell
+		by.leave = by.wake
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +71,7 @@ func (d *direct) run(s *Store, by *caller, c *call) bool {
 	return alone
 }
 
-// cut closes the connection under a caller.
+// cut closes the connection if that caller still uses it.
 func (d *direct) cut(by *caller) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

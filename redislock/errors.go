@@ -11,30 +11,30 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lasting are beginnings of what a server answers and goes on to answer until
-// somebody mends it, and what to do. What was asked was not done.
-var lasting = []struct{ begins, why string }{
-	{"NOAUTH", "the server wants a password"},
+// lasting lists prefixes of errors that persist until somebody fixes the cause, each with
+// its explanation. The request was not applied.
+var lasting = []struct{ prefix, why string }{
+	{"NOAUTH", "the server requires a password"},
 	{"WRONGPASS", "the server refuses user or password"},
 	{"invalid password", "the server refuses the password"},
 	{"AUTH", "the server has no password set, but the client sends one"},
 	{"NOPERM", lacksRight},
 	{"The user executing the script can't", lacksRight},
 	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
-	{"MISCONF", "the server refuses to write, for it cannot save its data: see to its disk"},
+	{"MISCONF", "the server refuses to write, because it cannot save its data: check its disk"},
 	{"MOVED", "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"},
 	{"This instance has cluster support disabled", "the server is not a node of a Cluster: name it alone, without ?cluster=true"},
 	{"DB index is out of range", "the server has no database of that number"},
 }
 
-// inScript is what can come before that: ERR, the place in a script of Redis 6, and
-// the sign of an error.
+// inScript matches what can precede such a prefix: ERR, a place in the script (Redis 6),
+// and the minus sign of an error.
 var inScript = regexp.MustCompile(`^(ERR )?(@user_script: ?\d+: )?-?(ERR )?`)
 
 const lacksRight = "the user lacks a right that the store needs: docs/redis.md lists them"
 
-// wrap says what it is about. What lasts until somebody mends it becomes
-// driver.ErrUnusable; all else stays of unknown outcome.
+// wrap names the store. Lasting errors become driver.ErrUnusable; the outcome of all
+// others is unknown.
 func (s *Store) wrap(err error) error {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
@@ -46,7 +46,7 @@ func (s *Store) wrap(err error) error {
 	}
 	text := inScript.ReplaceAllString(err.Error(), "")
 	for _, l := range lasting {
-		if strings.HasPrefix(text, l.begins) {
+		if strings.HasPrefix(text, l.prefix) {
 			return unusable(l.why, err)
 		}
 	}
@@ -60,16 +60,17 @@ func unusable(why string, err error) error {
 	return fmt.Errorf("%w: redis: %s: %w", driver.ErrUnusable, why, err)
 }
 
-// blame is wrap for the error of a script, which the record may be the cause of.
-func (s *Store) blame(resource string, err error) error {
+// explain is like wrap, but returns driver.ErrDamaged if the record caused the script's
+// error.
+func (s *Store) explain(resource string, err error) error {
 	if isDamage(err) {
 		return damaged(resource, err)
 	}
 	return s.wrap(err)
 }
 
-// isDamage: a script found no record, or could not compute with what it found. In
-// both cases it has written nothing.
+// isDamage reports whether the script could not decode the record, or could not compute
+// with its values. In both cases it has written nothing.
 func isDamage(err error) bool {
 	text := err.Error()
 	for _, part := range []string{"DAMAGED ", "WRONGTYPE ", "attempt to ", "Bad data format", "Missing bytes"} {

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// together is how many keys share a run of the script at most. The server does nothing
-// else meanwhile, for about half a millisecond as a rule.
-const together = 100
+// maxKeys is the largest number of keys that share a run of the script. The server does
+// nothing else during the run, usually for about half a millisecond.
+const maxKeys = 100
 
 // run is a run of the script.
 type run struct {
@@ -20,19 +20,19 @@ type run struct {
 	cmd   *redis.Cmd
 }
 
-// exec performs the calls of a batch on one server, in one round trip as a rule, and
-// asks others if it does not have the keys. No caller's context ends it: the time-outs
-// of the client do.
+// exec performs the calls of a batch on one server, usually in one round trip, and on
+// other servers if that does not have the keys. No caller's context ends it, only the
+// time-outs of the client.
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	runs := s.runs(batch)
 	s.send(ctx, client, runs, "EVALSHA", scriptSHA)
-	var again []*run // what did not run
+	var again []*run // those that the server did not run
 	for _, r := range runs {
 		switch err := r.cmd.Err(); {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
 			again = append(again, r)
-		case redis.HasErrorPrefix(err, "CROSSSLOT") && len(r.calls) > 1: // a Cluster that passes for one server
-			s.apart.Store(true)
+		case redis.HasErrorPrefix(err, "CROSSSLOT") && len(r.calls) > 1: // a Cluster behind the address of one server
+			s.perKey.Store(true)
 			again = append(again, s.runs(r.calls)...)
 		}
 	}
@@ -47,16 +47,16 @@ func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []
 	}
 }
 
-// runs divides calls. All calls of a key share a run, which reads and writes it once. In a
-// Cluster each key has its own.
+// runs divides calls into runs. All calls for a key share a run, which reads and writes
+// the key once. In a Cluster each key has a run of its own.
 func (s *Store) runs(calls []*call) (all []*run) {
-	apart := s.apart.Load()
-	if apart || len(calls) > together {
+	perKey := s.perKey.Load()
+	if perKey || len(calls) > maxKeys {
 		slices.SortStableFunc(calls, func(a, b *call) int { return cmp.Compare(a.key, b.key) })
 	}
 	for len(calls) > 0 {
 		n := 1
-		for n < len(calls) && (calls[n].key == calls[n-1].key || n < together && !apart) {
+		for n < len(calls) && (calls[n].key == calls[n-1].key || n < maxKeys && !perKey) {
 			n++
 		}
 		all = append(all, &run{calls: calls[:n]})
@@ -65,15 +65,17 @@ func (s *Store) runs(calls []*call) (all []*run) {
 	return all
 }
 
-// send sends runs by one connection, and after them what waits for the replicas.
+// send sends the runs on one connection. If Options.Replicas is set and one of the runs may
+// grant or renew a hold, it also sends WAIT, and sets the error of those calls unless
+// enough replicas confirm them.
 func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*run, command, script string) {
-	durable := false
+	waitReplicas := false
 	for _, r := range runs {
 		r.cmd = s.command(ctx, r, command, script)
-		durable = durable || s.o.Replicas > 0 && slices.ContainsFunc(r.calls, (*call).grants)
+		waitReplicas = waitReplicas || s.o.Replicas > 0 && slices.ContainsFunc(r.calls, (*call).grants)
 	}
-	if len(runs) == 1 && !durable {
-		client.Process(ctx, once{runs[0].cmd}) //nolint:errcheck // the command has it
+	if len(runs) == 1 && !waitReplicas {
+		client.Process(ctx, once{runs[0].cmd}) //nolint:errcheck // the command has the error
 		runs[0].settle()
 		return
 	}
@@ -82,10 +84,10 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 		pipe.Process(ctx, once{r.cmd}) //nolint:errcheck // nothing is sent yet
 	}
 	var wait *redis.Cmd
-	if durable {
+	if waitReplicas {
 		wait = pipe.Do(ctx, "WAIT", s.o.Replicas, s.o.ReplicaTimeout.Milliseconds())
 	}
-	pipe.Exec(ctx) //nolint:errcheck // the commands have it
+	pipe.Exec(ctx) //nolint:errcheck // the commands have the error
 	for _, r := range runs {
 		r.settle()
 	}
@@ -105,18 +107,18 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 	}
 }
 
-// grants reports whether the call acquires or renews: replicas are waited for, if any are.
-func (c *call) grants() bool { return c.arguments[0] == acquire || c.arguments[0] == renew }
+// grants reports whether the call is an acquire or a renewal, which may wait for replicas.
+func (c *call) grants() bool { return c.request[0] == acquire || c.request[0] == renew }
 
-// granted reports whether the call did what must be on the replicas. A refusal, or that
-// a hold is lost, is true without them. A record in the reply of an acquire is a refusal,
-// unless it says that the hold of a repeat was written again.
+// granted reports whether the call granted or renewed a hold, which must be on the
+// replicas. Refusals and losses need not be there. A record in the reply to an acquire is
+// a refusal, unless it says that a repeat wrote its hold again.
 func (c *call) granted() bool {
 	record, refused := c.reply.([]any)
 	return c.err == nil && c.grants() && c.reply != int64(0) && (!refused || len(record) == 4)
 }
 
-// command runs the script by its name, or by its text.
+// command returns the command of a run, which has the name or the text of the script.
 func (s *Store) command(ctx context.Context, r *run, command, script string) *redis.Cmd {
 	args := make([]any, 0, 4+2*len(r.calls))
 	args = append(args, command, script, len(r.calls))
@@ -125,21 +127,21 @@ func (s *Store) command(ctx context.Context, r *run, command, script string) *re
 	}
 	args = append(args, append(appendDigits(nil, 16, s.o.Retention.Microseconds()), s.publish()...))
 	for _, c := range r.calls {
-		args = append(args, c.arguments)
+		args = append(args, c.request)
 	}
 	return redis.NewCmd(ctx, args...)
 }
 
-// once is a command that go-redis does not send again when a connection breaks. The
-// second one could follow the clean-up of a caller that has gone, find that what the
-// first one renewed has ended, or meet another hold where none is named. The Client
-// knows what it asked for, and repeats it.
+// once is a command that go-redis does not send again when a connection breaks. A second
+// one could arrive after the clean-up of a caller that has left, could find that the hold
+// that the first one renewed has ended, or, without a hold ID, could meet another hold.
+// The Client knows its request, and repeats it.
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// settle gives each call its reply. A text is an error.
+// settle gives each call its reply. A reply that is a text is an error.
 func (r *run) settle() {
 	reply, err := r.cmd.Result()
 	replies := []any{reply}
@@ -164,13 +166,13 @@ func redirected(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
-// redirect asks the server that has the key now: its slot has moved, or is about
-// to. The first one did not run the script.
+// redirect performs the call on the server that has the key now: its slot has moved, or
+// is about to. The first server did not run the script.
 func (s *Store) redirect(ctx context.Context, c *call) {
 	s.cluster.ReloadState(ctx)
 	r := &run{calls: []*call{c}}
 	r.cmd = s.command(ctx, r, "EVAL", scriptText)
-	s.cluster.Process(ctx, once{r.cmd}) //nolint:errcheck // the command has it
+	s.cluster.Process(ctx, once{r.cmd}) //nolint:errcheck // the command has the error
 	r.settle()
 	if s.o.Replicas > 0 && c.granted() {
 		c.err = errors.New("slot moved: replicas were not waited for")

@@ -1,4 +1,6 @@
--- A hold by its name. A lock ID has one hold at most.
+-- holds.lua renews, releases and sweeps holds, and reads them.
+
+-- Returns the hold that has the name, or nil. A lock ID has one hold at most.
 local function find(r, name)
   local token, id = sub(name, 1, 16) + 0, sub(name, 17, 40)
   local h = r.holds[sub(name, 45)]
@@ -7,8 +9,8 @@ local function find(r, name)
   end
 end
 
--- Moves the end of a live hold, never back unless exact. The reply is what is left of
--- it in µs, -1 if it has no end, or 0 if there is no such hold.
+-- Renews a live hold. Its end never moves back, unless the request is exact. The reply is
+-- the time left in µs, -1 if the hold has no end, or 0 if there is no such hold.
 function operations.N(r, q)
   local h = find(r, sub(q, 19))
   if not h or h[RELEASED] > 0 or now >= h[END] then
@@ -22,8 +24,8 @@ function operations.N(r, q)
   return h[END] < NEVER and h[END] - now or -1
 end
 
--- Removes a hold, or lets it end after a while, and tells who waits. The reply is
--- whether it was there.
+-- Removes a hold, or lets it end after a while, and wakes the waiters. The reply is 1 if
+-- the hold was there, else 0.
 function operations.R(r, q)
   local h, after = find(r, sub(q, 19)), sub(q, 2, 17) + 0
   if not h then
@@ -38,7 +40,8 @@ function operations.R(r, q)
   return 1
 end
 
--- Drops the holds that no longer block, and tells who waits. The reply is how many.
+-- Drops the holds that no longer block, and wakes the waiters. The reply is the number of
+-- these holds.
 function operations.S(r)
   local dropped = 0
   for lock, h in pairs(r.holds) do
@@ -52,5 +55,5 @@ function operations.S(r)
   return dropped
 end
 
--- The reply is what is told of the record.
-operations.L = told
+-- The reply is the description of the record.
+operations.L = describe

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Init implements driver.Initializer. It asks each server once what it is: too old
-// a server and one that may evict locks are refused.
+// Init implements driver.Initializer. It checks each server once, and refuses a server
+// that is too old and one that may evict locks.
 func (s *Store) Init(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (s *Store) Init(ctx context.Context) error {
 	for _, server := range servers {
 		info, err := within(ctx, func() (string, error) { return server.Info(ctx).Result() })
 		if redis.HasErrorPrefix(err, "NOPERM") {
-			s.log.Warn("holdfast: the user may not ask for INFO: whether the server may evict locks (maxmemory-policy) is not known", "error", err)
+			s.log.Warn("holdfast: the user has no right to INFO: it is not known whether the server may evict locks (maxmemory-policy)", "error", err)
 			durable = false
 			continue
 		}
@@ -41,7 +41,7 @@ func (s *Store) Init(ctx context.Context) error {
 			return s.wrap(err)
 		}
 		facts := parseInfo(info)
-		if err := s.judge(facts); err != nil {
+		if err := s.checkServer(facts); err != nil {
 			return err
 		}
 		durable = durable && facts["aof_enabled"] == "1" && syncs(ctx, server)
@@ -50,7 +50,7 @@ func (s *Store) Init(ctx context.Context) error {
 	return s.chooseWakeUps(ctx)
 }
 
-// check refuses what the options and the client say.
+// check returns an error if the options are invalid, alone or with this client.
 func (s *Store) check() error {
 	var read time.Duration
 	switch c := s.client.(type) {
@@ -80,7 +80,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// servers are all that have keys.
+// servers returns all servers that have keys.
 func (s *Store) servers(ctx context.Context) ([]redis.UniversalClient, error) {
 	if s.cluster == nil {
 		return []redis.UniversalClient{s.client}, nil
@@ -101,7 +101,7 @@ func (s *Store) servers(ctx context.Context) ([]redis.UniversalClient, error) {
 	return all, s.wrap(err)
 }
 
-// parseInfo reads what INFO answers.
+// parseInfo parses the reply to INFO.
 func parseInfo(text string) map[string]string {
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -112,28 +112,29 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// byName: another server may be behind the client at any time, for it is a Cluster or
-// goes by Sentinel.
-func (s *Store) byName() bool {
+// mayFailOver reports whether the client can switch to another server: Cluster or
+// Sentinel.
+func (s *Store) mayFailOver() bool {
 	c, single := s.client.(*redis.Client)
-	return !single || c.Options().Addr == "FailoverClient" // which go-redis names so
+	return !single || c.Options().Addr == "FailoverClient" // go-redis sets this for Sentinel
 }
 
-func (s *Store) judge(info map[string]string) error {
+// checkServer refuses a server whose INFO shows that it is unfit for locks.
+func (s *Store) checkServer(info map[string]string) error {
 	major, minor := version(info["redis_version"])
 	switch policy := info["maxmemory_policy"]; {
 	case major < 6 || major == 6 && minor < 2:
 		return unusable(fmt.Sprintf("the server is version %q: 6.2 or newer is needed", info["redis_version"]), nil)
-	case info["role"] == "slave" && s.byName():
-		return s.wrap(fmt.Errorf("the server is a replica, which should pass"))
+	case info["role"] == "slave" && s.mayFailOver():
+		return s.wrap(fmt.Errorf("the server is a replica: a fail-over may be under way"))
 	case info["role"] == "slave":
-		return unusable("the server is a replica, which decides nothing: name the primary, or go by Sentinel", nil)
+		return unusable("the server is a replica, which decides nothing: name the primary, or use Sentinel", nil)
 	case info["cluster_enabled"] == "1" && s.cluster == nil:
 		return s.wrap(fmt.Errorf("MOVED"))
 	case policy != "" && policy != "noeviction" && info["maxmemory"] != "0":
 		return unusable(fmt.Sprintf("the server may evict locks that are held (maxmemory-policy %s): set maxmemory-policy to noeviction", policy), nil)
 	case policy == "":
-		s.log.Warn("holdfast: INFO does not tell the maxmemory-policy: with another one than noeviction, locks that are held may be evicted")
+		s.log.Warn("holdfast: INFO does not contain the maxmemory-policy: unless it is noeviction, the server may evict locks that are held")
 	}
 	if s.cluster != nil && major < 7 {
 		s.global.Store(true)
@@ -141,8 +142,8 @@ func (s *Store) judge(info map[string]string) error {
 	return nil
 }
 
-// syncs: the server answers when what it wrote is on disk, as far as the user may
-// know.
+// syncs reports whether the server answers a write only when it is on disk. It returns
+// false if the user has no right to read that setting.
 func syncs(ctx context.Context, server redis.UniversalClient) bool {
 	config, err := within(ctx, func() (map[string]string, error) { return server.ConfigGet(ctx, "appendfsync").Result() })
 	return err == nil && config["appendfsync"] == "always"
@@ -157,9 +158,9 @@ func version(text string) (major, minor int) {
 	return major, minor
 }
 
-// chooseWakeUps tries whether the user may publish, which releases do without
-// saying so if they cannot, and subscribe, without which waiters would wait for
-// nothing.
+// chooseWakeUps determines whether the user has the rights to publish and to subscribe. A
+// release does not report that it could not publish, and without subscriptions waiters get
+// no signals.
 func (s *Store) chooseWakeUps(ctx context.Context) error {
 	if s.polls.Load() {
 		s.log.Info("holdfast: waiters poll, as configured")
@@ -178,7 +179,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 	}
 	if redis.HasErrorPrefix(err, "NOPERM") {
 		s.polls.Store(true)
-		s.log.Warn("holdfast: waiters poll, for the user may not publish and subscribe on channels that begin as the keys do", "error", err)
+		s.log.Warn("holdfast: waiters poll, because the user has no right to publish and subscribe on channels with the prefix of the keys", "error", err)
 		return nil
 	}
 	return s.wrap(err)

@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// page is about how many keys a server is asked for at once.
+// page is the approximate number of keys that one SCAN requests.
 const page = 500
 
-// List implements driver.Store. Without a resource in the filter it goes through
-// the keys of the server by SCAN, in a Cluster of one master after the other: while
-// slots are moved between masters, it can miss what is moved.
+// List implements driver.Store. Without a resource in the filter it finds the keys of the
+// server by SCAN. In a Cluster it does so for one master after the other, and can miss
+// the keys of slots that move between masters meanwhile.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		for resources, err := range s.resources(ctx, f.Resource) {
@@ -31,7 +31,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 			for i, resource := range resources {
 				calls[i] = s.newCall(resource, []byte{look})
 			}
-			if err := s.ask(ctx, calls...); err != nil {
+			if err := s.do(ctx, calls...); err != nil {
 				yield(driver.Status{}, err)
 				return
 			}
@@ -51,8 +51,8 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// Sweep implements driver.Store. There is no need: expired holds are dropped by the
-// next acquire, and keys expire, so that it deletes no records, whatever q.Idle is.
+// Sweep implements driver.Store. No store in Redis needs it: the next acquire drops
+// expired holds, and keys expire. So it deletes no records, whatever q.Idle is.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	for resources, err := range s.resources(ctx, "") {
 		if err != nil {
@@ -76,12 +76,12 @@ func (s *Store) sweep(ctx context.Context, resources []string, total *driver.Swe
 	for i, resource := range resources {
 		calls[i] = s.newCall(resource, []byte{sweep})
 	}
-	if err := s.ask(ctx, calls...); err != nil {
+	if err := s.do(ctx, calls...); err != nil {
 		return err
 	}
 	for i, c := range calls {
 		n, err := s.number(resources[i], c)
-		if err != nil && !errors.Is(err, driver.ErrDamaged) { // whoever asks for it is told that it is damaged
+		if err != nil && !errors.Is(err, driver.ErrDamaged) { // an acquire reports the damage
 			return err
 		}
 		total.Holds += int(n)
@@ -89,8 +89,8 @@ func (s *Store) sweep(ctx context.Context, resources []string, total *driver.Swe
 	return nil
 }
 
-// resources yields pages of the names of all resources with a key, each at least
-// once, or just the one that is given. It ends after the first error.
+// resources yields the names of all resources with a key, each at least once, in pages.
+// If one is given, it yields only that. It ends after the first error.
 func (s *Store) resources(ctx context.Context, one string) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -108,7 +108,7 @@ func (s *Store) resources(ctx context.Context, one string) iter.Seq2[[]string, e
 		}
 		for _, server := range servers {
 			for cursor, more := uint64(0), true; more; more = cursor != 0 {
-				p, err := scan(ctx, server, cursor, globbed(s.o.Prefix)+"*")
+				p, err := scan(ctx, server, cursor, escapeGlob(s.o.Prefix)+"*")
 				if err != nil {
 					yield(nil, s.wrap(err))
 					return
@@ -138,8 +138,8 @@ func scan(ctx context.Context, server redis.UniversalClient, cursor uint64, patt
 	})
 }
 
-// within is f, but does not wait for it longer than ctx lasts: go-redis looks at
-// its context before it sends and not after.
+// within returns the result of f, or an error as soon as ctx ends: go-redis checks its
+// context before it sends, but not afterwards.
 func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -159,5 +159,5 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// globbed is the pattern that matches just the text.
-var globbed = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace
+// escapeGlob returns the pattern that matches only the text.
+var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace

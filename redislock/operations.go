@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-func (s *Store) newCall(resource string, arguments []byte) *call {
-	return &call{key: s.key(resource), arguments: arguments}
+func (s *Store) newCall(resource string, request []byte) *call {
+	return &call{key: s.key(resource), request: request}
 }
 
 // Acquire implements driver.Store.
 //
-// A repeat that finds its hold is answered from the record, after it was written as it
-// is: the first attempt may have had no answer because no replica had it.
+// A repeat that finds its hold gets the answer from the record. The script has written that
+// again: the first attempt may have had no answer because no replica had the hold.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
-	c := s.newCall(q.Resource, s.acquiring(&q))
-	if err := s.ask(ctx, c); err != nil {
+	c := s.newCall(q.Resource, s.acquireRequest(&q))
+	if err := s.do(ctx, c); err != nil {
 		return driver.Grant{}, err
 	}
 	if token, ok := c.reply.(int64); ok && c.err == nil {
@@ -29,7 +29,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	q.Waiting = false // nothing is noted
+	q.Waiting = false // this store notes no waiters
 	_, grant, changed, err := model.Acquire(r, now, q)
 	if err == nil && changed {
 		return driver.Grant{}, fmt.Errorf("redis key %q: the script refused what is free", c.key)
@@ -37,14 +37,14 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return grant, err
 }
 
-// Renew implements driver.Store. The requests to one server travel together, in
-// batches of 500.
+// Renew implements driver.Store. The requests to one server travel together, at most 500
+// in a batch.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = s.newCall(q.Resource, named(renew, q.TTL, q.Exact, &q.HoldRef))
+		calls[i] = s.newCall(q.Resource, refRequest(renew, q.TTL, q.Exact, &q.HoldRef))
 	}
-	if err := s.ask(ctx, calls...); err != nil {
+	if err := s.do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	results := make([]driver.RenewResult, len(qs))
@@ -65,13 +65,13 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// Release implements driver.Store, as Renew.
+// Release implements driver.Store. Its requests travel like those of Renew.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = s.newCall(q.Resource, named(release, q.After, false, &q.HoldRef))
+		calls[i] = s.newCall(q.Resource, refRequest(release, q.After, false, &q.HoldRef))
 	}
-	if err := s.ask(ctx, calls...); err != nil {
+	if err := s.do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	results := make([]driver.ReleaseResult, len(qs))
@@ -82,10 +82,10 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// number is the reply to a call that is one.
+// number returns a reply that is a number.
 func (s *Store) number(resource string, c *call) (int64, error) {
 	if c.err != nil {
-		return 0, s.blame(resource, c.err)
+		return 0, s.explain(resource, c.err)
 	}
 	n, ok := c.reply.(int64)
 	if !ok {

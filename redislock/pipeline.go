@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// senders of a server have a batch under way each. Fewer leave server and client
-	// waiting for one another; more send single requests.
+	// senders is the number of senders for a server. Each has one batch under way. With
+	// fewer, server and client wait for each other; with more, batches are single
+	// requests.
 	senders = 8
-	// mostSenders may be at work where batches hang.
-	mostSenders = 64
-	// stuck is for how long nothing has been sent, though all senders are at work,
-	// until there is another one.
+	// maxSenders is the largest number of senders for a server where batches hang.
+	maxSenders = 64
+	// stuck: if all senders are busy and none has taken calls for this long, add starts
+	// another.
 	stuck = 20 * time.Millisecond
-	// longest is how many calls a batch has at most.
-	longest = 500
-	// pollEvery is how often the contexts of callers are polled. Replies come sooner as a
-	// rule, and to ask a context for its channel takes a timer, which is a tenth of a lock's
-	// time.
+	// maxBatch is the largest number of calls in a batch.
+	maxBatch = 500
+	// pollEvery is the time between two polls of the callers' contexts. Replies usually
+	// come sooner, and the channel of a context takes a timer, which is a tenth of a
+	// lock's time.
 	pollEvery = 10 * time.Millisecond
-	// idlePolls is after how many polls without callers there are none.
+	// idlePolls is the number of polls without callers after which polling ends.
 	idlePolls = 20
 )
 
@@ -35,19 +36,20 @@ var errClosed = errors.New("the store is closed")
 
 // call is an operation on one key.
 type call struct {
-	key       string
-	arguments []byte // of the script, see fast.lua
+	key     string
+	request []byte // see record.lua
 
 	reply  any
-	err    error // instead of a reply; leaves open whether the script ran
+	err    error // in the place of a reply; the script may have run
 	caller *caller
-	server redis.UniversalClient // that has the key
+	server redis.UniversalClient // the one that has the key
 }
 
-// finish notes that the call has its reply or its error.
+// finish notes that the call has its reply or its error. The last call of a caller wakes
+// it.
 func (c *call) finish() {
 	if c.caller.waiting.Add(-1) == 0 {
-		c.caller.tell()
+		c.caller.wake()
 	}
 }
 
@@ -55,50 +57,49 @@ func (c *call) finish() {
 type caller struct {
 	ctx     context.Context
 	leave   func()        // called when ctx has ended, from another goroutine
-	waiting atomic.Int64  // calls that are not finished
-	told    chan struct{} // has a value if none is left, or ctx has ended
-	left    atomic.Bool   // it no longer waits, and may have cleaned up after what it asked for
+	waiting atomic.Int64  // the number of calls that are not finished
+	woken   chan struct{} // has a value if all calls are finished or ctx has ended
+	left    atomic.Bool   // it no longer waits, and may have cleaned up after its calls
 }
 
 func newCaller(ctx context.Context, calls []*call) *caller {
-	by := &caller{ctx: ctx, told: make(chan struct{}, 1)}
+	by := &caller{ctx: ctx, woken: make(chan struct{}, 1)}
 	by.waiting.Store(int64(len(calls)))
-	by.leave = by.tell
+	by.leave = by.wake
 	for _, c := range calls {
 		c.caller = by
 	}
 	return by
 }
 
-func (by *caller) tell() {
+func (by *caller) wake() {
 	select {
-	case by.told <- struct{}{}:
-	default: // it has not taken note of the last time
+	case by.woken <- struct{}{}:
+	default: // it has not yet received the last one
 	}
 }
 
-// pipelines send what is asked of each server in batches: while some are under way, the
-// next one gathers. What one server does not answer holds up nothing that is asked of
-// another.
+// pipelines send the calls for each server in batches: while some are under way, the next
+// one gathers. A server that does not answer does not delay the calls for other servers.
 type pipelines struct {
 	exec func(ctx context.Context, client redis.UniversalClient, batch []*call) // finishes the calls
 
-	ctx     context.Context // of the senders, which end with the store
+	ctx     context.Context // that of the senders; it ends with the store
 	cancel  context.CancelFunc
 	sending sync.WaitGroup
-	closed  chan struct{} // when there are no senders any more
+	closed  chan struct{} // closed when the last sender has ended
 	polling sync.WaitGroup
 
 	mu       sync.Mutex
-	byServer map[redis.UniversalClient]*pipeline // of those that have senders
-	callers  []*caller                           // who wait, or did at the last poll
+	byServer map[redis.UniversalClient]*pipeline // the pipelines that have senders
+	callers  []*caller                           // those that wait, or waited at the last poll
 	polls    bool                                // a goroutine polls their contexts
 }
 
 type pipeline struct {
 	queue   []*call
 	senders int
-	taken   time.Time // when a sender last took what is queued
+	taken   time.Time // when a sender last took calls from the queue
 }
 
 func newPipelines(s *Store) *pipelines {
@@ -108,8 +109,9 @@ func newPipelines(s *Store) *pipelines {
 	return ps
 }
 
-// alone enters a caller if nothing is asked of any server.
-func (ps *pipelines) alone(by *caller) bool {
+// enterAlone enters the caller if no call is queued or under way. It reports whether it
+// did.
+func (ps *pipelines) enterAlone(by *caller) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if len(ps.byServer) > 0 || ps.ctx.Err() != nil {
@@ -119,7 +121,7 @@ func (ps *pipelines) alone(by *caller) bool {
 	return true
 }
 
-// add enters a caller and has the calls sent.
+// add enters the caller and queues its calls.
 func (ps *pipelines) add(by *caller, calls []*call) error {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -137,7 +139,7 @@ func (ps *pipelines) add(by *caller, calls []*call) error {
 		if i > 0 && c.server == calls[i-1].server {
 			continue
 		}
-		if p.senders < senders || p.senders < mostSenders && time.Since(p.taken) > stuck {
+		if p.senders < senders || p.senders < maxSenders && time.Since(p.taken) > stuck {
 			p.senders++
 			p.taken = time.Now()
 			ps.sending.Go(func() { ps.send(c.server, p) })
@@ -149,7 +151,7 @@ func (ps *pipelines) add(by *caller, calls []*call) error {
 // send sends batches to a server until nothing is left.
 func (ps *pipelines) send(client redis.UniversalClient, p *pipeline) {
 	for {
-		runtime.Gosched() // callers who are about to ask, with the last replies for example, join the batch
+		runtime.Gosched() // callers that are about to call, for example after the last replies, join the batch
 		batch := ps.take(client, p)
 		if batch == nil {
 			return
@@ -158,14 +160,14 @@ func (ps *pipelines) send(client redis.UniversalClient, p *pipeline) {
 	}
 }
 
-// take returns what is to be sent next, nil for nothing. What its caller no longer waits
-// for is left out: it would be late, by as much as others had to wait for.
+// take returns the next batch, or nil if the queue is empty. It leaves out the calls of
+// callers that no longer wait: they would come after the caller's clean-up.
 func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for len(p.queue) > 0 {
 		p.taken = time.Now()
-		n := min(len(p.queue), longest)
+		n := min(len(p.queue), maxBatch)
 		batch := p.queue[:n:n]
 		p.queue = p.queue[n:]
 		batch = slices.DeleteFunc(batch, func(c *call) bool { return c.caller.left.Load() })
@@ -179,7 +181,7 @@ func (ps *pipelines) take(client redis.UniversalClient, p *pipeline) []*call {
 	return nil
 }
 
-// enter has the caller's context polled. ps.mu is held.
+// enter adds the caller to those whose contexts are polled. ps.mu is held.
 func (ps *pipelines) enter(by *caller) {
 	ps.callers = append(ps.callers, by)
 	if !ps.polls {
@@ -188,7 +190,7 @@ func (ps *pipelines) enter(by *caller) {
 	}
 }
 
-// poll has callers leave whose contexts have ended.
+// poll makes callers leave when their contexts have ended.
 func (ps *pipelines) poll() {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -223,7 +225,7 @@ func (ps *pipelines) poll() {
 	}
 }
 
-// close returns when nothing is under way any more. What is fails, and is not tried again.
+// close returns when no call is under way. Those that are fail, and are not retried.
 func (ps *pipelines) close() {
 	ps.mu.Lock()
 	ps.cancel()
@@ -233,9 +235,9 @@ func (ps *pipelines) close() {
 	ps.polling.Wait()
 }
 
-// ask has scripts run and waits for their replies. Its error, or that of a call,
-// leaves open whether a script ran.
-func (s *Store) ask(ctx context.Context, calls ...*call) error {
+// do sends the calls and waits for their replies. If it or a call has an error, the script
+// may have run.
+func (s *Store) do(ctx context.Context, calls ...*call) error {
 	if err := ctx.Err(); err != nil || len(calls) == 0 {
 		return err
 	}
@@ -255,7 +257,7 @@ func (s *Store) ask(ctx context.Context, calls ...*call) error {
 	if err := s.pipelines.add(by, calls); err != nil {
 		return s.wrap(err)
 	}
-	<-by.told
+	<-by.woken
 	if by.waiting.Load() > 0 {
 		by.left.Store(true)
 		return ctx.Err()

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// server stands for one that a store asks. No request goes further.
+// server stands in for a server. It gets no requests.
 type server struct {
 	redis.UniversalClient
 	_ byte // so that two are not the same
@@ -24,8 +24,8 @@ func request(resource string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: resource, LockID: "a", HoldID: driver.NewHoldID(), TTL: time.Minute}
 }
 
-// What waits in a queue while a server hangs is not sent when its caller has left, who has
-// cleaned up by then.
+// A call that waits in the queue while a server hangs is not sent after its caller has
+// left: the caller has cleaned up by then.
 func TestCallersWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(&server{}, nil)
@@ -45,29 +45,29 @@ func TestCallersWhoLeave(t *testing.T) {
 			}
 		}
 		ctx, leave := context.WithCancel(t.Context())
-		asked := func(ctx context.Context, resource string) error {
+		acquire := func(ctx context.Context, resource string) error {
 			_, err := s.Acquire(ctx, request(resource))
 			return err
 		}
 		var all sync.WaitGroup
-		// Enough to keep all senders at work, each with one call.
-		for i := range mostSenders {
-			all.Go(func() { _ = asked(ctx, fmt.Sprint("early", i)) })
+		// Enough calls to keep all senders busy, each with one.
+		for i := range maxSenders {
+			all.Go(func() { _ = acquire(ctx, fmt.Sprint("early", i)) })
 			time.Sleep(2 * stuck)
 		}
 		all.Go(func() {
-			if err := asked(ctx, "left"); !errors.Is(err, context.Canceled) {
-				t.Errorf("who left: %v", err)
+			if err := acquire(ctx, "left"); !errors.Is(err, context.Canceled) {
+				t.Errorf("the caller that left: %v", err)
 			}
 		})
 		all.Go(func() {
-			if err := asked(t.Context(), "stayed"); err != nil {
-				t.Errorf("who stayed: %v", err)
+			if err := acquire(t.Context(), "stayed"); err != nil {
+				t.Errorf("the caller that stayed: %v", err)
 			}
 		})
 		synctest.Wait()
-		if n := len(sent); n != mostSenders {
-			t.Errorf("%d were sent, want those of %d senders", n, mostSenders)
+		if n := len(sent); n != maxSenders {
+			t.Errorf("%d were sent, want those of %d senders", n, maxSenders)
 		}
 		leave()
 		synctest.Wait()
@@ -75,7 +75,7 @@ func TestCallersWhoLeave(t *testing.T) {
 		close(release)
 		all.Wait()
 		if sent["holdfast:left"] != 0 || sent["holdfast:stayed"] != 1 {
-			t.Errorf("sent %d times for who left, and %d for who stayed", sent["holdfast:left"], sent["holdfast:stayed"])
+			t.Errorf("sent %d times for the caller that left, and %d times for the one that stayed", sent["holdfast:left"], sent["holdfast:stayed"])
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -83,8 +83,8 @@ func TestCallersWhoLeave(t *testing.T) {
 	})
 }
 
-// Nothing is kept of a server that nothing is asked of, for it may have left its
-// Cluster. What one does not answer holds up nothing that is asked of another.
+// There is no pipeline for a server without calls: it may have left its Cluster. A server
+// that does not answer does not delay the calls for another.
 func TestServersThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(&server{}, nil)
@@ -98,17 +98,17 @@ func TestServersThatLeave(t *testing.T) {
 				c.finish()
 			}
 		}
-		ask := func(to *server) (done chan struct{}) {
+		send := func(to *server) (done chan struct{}) {
 			calls := []*call{{server: to}}
 			by := newCaller(t.Context(), calls)
 			if err := s.pipelines.add(by, calls); err != nil {
 				t.Error(err)
 			}
-			return by.told
+			return by.woken
 		}
-		late := ask(hangs)
+		late := send(hangs)
 		for range 2 {
-			<-ask(answers)
+			<-send(answers)
 		}
 		synctest.Wait()
 		if n := len(s.pipelines.byServer); n != 1 {
@@ -124,7 +124,7 @@ func TestServersThatLeave(t *testing.T) {
 			t.Error(err)
 		}
 		if err := s.pipelines.add(newCaller(t.Context(), nil), nil); err == nil {
-			t.Error("a store that is closed takes calls")
+			t.Error("a closed store accepts calls")
 		}
 	})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// decode understands what a reply tells of a record, see acquire.lua. What is
-// no record of this package is driver.ErrDamaged. What decides nothing is left out
-// if it is not as it should be: owner, host, comment, and when a hold was created
-// or renewed.
+// decode reads the description of a record in a reply, see acquire.lua. The error is
+// driver.ErrDamaged if that is not a record of this package. Invalid fields on which no
+// decision depends are left out: owner, host, comment, and the times when a hold was
+// created and renewed.
 func (s *Store) decode(resource string, c *call) (model.Time, model.Record, error) {
 	none := model.Record{Resource: resource}
 	if c.err != nil {
-		return 0, none, s.blame(resource, c.err)
+		return 0, none, s.explain(resource, c.err)
 	}
 	parts, _ := c.reply.([]any)
 	if len(parts) < 3 {
@@ -110,7 +110,7 @@ func decodeHold(value any) (h model.Hold, err error) {
 	return h, nil
 }
 
-// limitOf is driver.LimitUnknown for a hold of a program that kept none.
+// limitOf returns driver.LimitUnknown for the hold of a program that kept no limit.
 func limitOf(value any) int {
 	n, ok := value.(int64)
 	if !ok || n < 0 || n > math.MaxInt {

@@ -1,15 +1,47 @@
--- What is not done yet needs the record as a whole. In a key it is { token, expires,
--- hold, hold, … } with a hold as an array of what is named below. A shared hold also has
--- the field "limit", the limit that it was asked with; without one that is not known. All
--- numbers are whole and below 2^53, which Lua, MessagePack and an integer of a reply
--- have exactly; times are microseconds since 1970. An end of 2^53 is none.
+-- record.lua reads and writes the record of a resource as a whole.
+--
+-- A request is a letter and its arguments:
+--
+--   A  need, expiry, limit, own, hold   acquires: fast.lua, acquire.lua
+--   R  after, 0, name                   releases: fast.lua, holds.lua
+--   N  TTL or 2^53, exact, name         renews: holds.lua
+--   L                                   reads: holds.lua
+--   S                                   sweeps: holds.lua
+--
+-- Need is how long the key must stay, or 0 if the record must be MessagePack. Expiry is
+-- how long a new key stays, in ms; all other durations are in µs. Limit 0 is no limit. Own
+-- is 1 if the limits of the holds do not count. A name is the token, the hold ID and the
+-- lock ID of a hold; a token or a hold ID of zeros is not known. Flags have one digit, all
+-- other numbers 16.
+--
+-- A key has one of these values:
+--
+--   I expires token          idle: nobody holds the resource
+--   F expires token hold     fresh: one hold as it was granted, exclusive or with a limit
+--                            that is not known
+--   M record                 any holds, in MessagePack
+--
+-- Token is the last one granted. Expires is when the key expires, in microseconds since
+-- 1970; 2^53 is never. A hold is
+--
+--   hold ID, lock ID, mode (0 exclusive, 1 shared), TTL, takeover delay, owner, host,
+--   comment
+--
+-- Its token is also the time of its grant. The hold ID has 24 hex digits; each other text
+-- follows its length in 4 digits.
+--
+-- The record in MessagePack is { token, expires, hold, hold, … }. A hold is an array; the
+-- constants below are the indexes of its elements. A shared hold also has the field
+-- "limit", that of its request; without the field it is not known. All numbers are whole
+-- and below 2^53: Lua, MessagePack and the integers of a reply represent these exactly.
+-- Times are microseconds since 1970. A hold whose end is 2^53 has none.
 local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
 local retention = sub(ARGV[1], 1, 16) + 0
 local slack = math.max(math.floor(retention / 32), 60000000)
 
--- A hold that is granted at a time, from the text that an F record has.
-local function fresh(text, token, at)
+-- Decodes the hold in a request or in a fresh key, granted at a time.
+local function decode_hold(text, token, at)
   local length = sub(text, 25, 28) + 0
   local rest = 29 + length
   local h = {
@@ -29,8 +61,8 @@ local function fresh(text, token, at)
   return h
 end
 
--- Reads a record: the token, when the key expires, and the holds by lock ID. One that is
--- damaged is an error and stays as it is, whoever asks.
+-- Reads a record: the token, when the key expires, and the holds by lock ID. A damaged
+-- record is an error, for all operations, and stays as it is.
 local function read(key)
   local raw = redis.call('GET', key)
   if not raw then
@@ -42,7 +74,7 @@ local function read(key)
     parts = cmsgpack.unpack(sub(raw, 2))
   elseif kind == 'F' or kind == 'I' and #raw == 33 then
     local token = sub(raw, 18, 33) + 0
-    parts = { token, sub(raw, 2, 17) + 0, kind == 'F' and fresh(sub(raw, 34), token, token) or nil }
+    parts = { token, sub(raw, 2, 17) + 0, kind == 'F' and decode_hold(sub(raw, 34), token, token) or nil }
   end
   if type(parts) ~= 'table' then
     error('DAMAGED it is no record', 0)
@@ -64,8 +96,8 @@ local function read(key)
   return r
 end
 
--- A record as an array, and beside it the limits of its holds, -1 for one that is not
--- known: a reply has no fields with names.
+-- Returns a record as an array, and the limits of its holds in another, -1 for a limit
+-- that is not known: a reply has no fields with names.
 local function parts_of(r)
   local parts, limits = { r.token, r.expires }, {}
   for _, h in pairs(r.holds) do
@@ -75,7 +107,7 @@ local function parts_of(r)
   return parts, limits
 end
 
--- When a hold stops blocking.
+-- Returns when a hold stops blocking.
 local function clear(h)
   if h[RELEASED] > 0 then
     return h[END]
@@ -83,10 +115,10 @@ local function clear(h)
   return h[END] + h[DELAY]
 end
 
--- Writes a record. The key stays as long as a hold may block, and for the retention
--- after that at least: the last token then lies that far behind the clock, so that
--- whatever comes after has a larger one. The slack is for how long an expiry can be kept,
--- and how much longer than the retention a key may stay, twice.
+-- Writes a record. The key stays as long as a hold may block, and at least for the
+-- retention after that. When it expires, the last token is that far behind the clock, so
+-- the next token is larger. The slack lets several writes keep an expiry: a key stays
+-- longer than necessary by at most two slacks.
 local function write(key, r)
   local last = math.max(now, r.token)
   for _, h in pairs(r.holds) do
@@ -111,8 +143,8 @@ local function write(key, r)
   if not done.err then
     return
   end
-  -- A server whose memory is full takes no SET, unless it comes after something
-  -- that frees memory. A hold can thus be renewed and released all the same.
+  -- A server whose memory is full refuses SET, except after a command that frees memory.
+  -- So holds can be renewed and released nevertheless.
   if not string.find(done.err, 'OOM', 1, true) or redis.call('DEL', key) == 0 then
     error(done.err, 0)
   end
@@ -120,8 +152,8 @@ local function write(key, r)
   write(key, r)
 end
 
--- Asks for a write that does nothing. A replica refuses it. Without it, a replica would
--- answer from what it has, which may be old.
+-- Sends a write that changes nothing. A replica refuses it. Without it, a replica would
+-- answer from its copy, which may be old.
 local function refuse_replicas(key, r)
   local done = call('SET', key, '', r.exists and 'NX' or 'XX')
   if type(done) == 'table' and done.err and string.find(done.err, 'READONLY', 1, true) then

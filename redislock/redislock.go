@@ -8,47 +8,47 @@
 //	redis://node1:6379,node2:6379,node3:6379      a Cluster
 //
 // Redis must be 6.2 or newer; every Valkey will do. A program that has a go-redis
-// client hands it to New instead.
+// client gives it to New and needs no URL.
 //
-// The server decides everything, on its clock, in one Lua script that performs an
-// operation on one key. A resource is the key "holdfast:" and its name. A key lives as
-// long as a hold may block and for the retention after that, or a little longer, so
-// nothing accumulates and nothing has to be swept.
+// The server decides everything, on its clock, in one Lua script. Each operation is on
+// one key: "holdfast:" and the name of the resource. The key lives as long as a hold may
+// block and for the retention after that, or a little longer. So nothing accumulates, and
+// nothing needs a sweep.
 //
 // Simultaneous requests of goroutines travel in one pipeline, and so do the renewals
 // of many holds. Outside a Cluster one run of the script serves up to a hundred keys,
-// each by itself. It is sent once: the retries of the go-redis client do not apply.
+// each independently. A request is sent once: the retries of the go-redis client do not
+// apply.
 //
 // The script consists of these files, in their order:
 //
-//   - fast.lua describes the arguments and the keys, and decides most acquires and
-//     releases: the acquire of a free resource, and the release of its only hold as it was
-//     granted. The other files decide the rest.
-//   - record.lua reads and writes the record in a key.
-//   - acquire.lua acquires: it decides whether the holds in a record leave room.
-//   - holds.lua renews, releases, sweeps, and reads for List.
-//   - run.lua calls these for each key, has changed records written, and replies.
+//   - fast.lua decides most acquires and releases: the acquire of a free resource, and the
+//     release of its only hold, if that has not changed since its grant.
+//   - record.lua describes requests and keys, and reads and writes records.
+//   - acquire.lua decides all other acquires. All refusals come from it.
+//   - holds.lua decides renewals, all other releases and sweeps, and reads for List.
+//   - run.lua calls these for each key, writes the changed records, and replies.
 //
-// In Go, operations.go and list.go ask for an operation and understand its reply,
-// script.go writes its arguments and record.go reads records in replies. pipeline.go
-// batches requests, direct.go sends the request of a caller that is alone, and exec.go
-// runs the script for a batch. watch.go keeps subscriptions.
+// In Go, operations.go and list.go request operations and decode their replies. script.go
+// writes requests, and record.go decodes the records in replies. pipeline.go batches
+// requests, direct.go sends the request of a single caller, and exec.go runs the script
+// for a batch. watch.go keeps the subscriptions.
 //
 // # What Redis cannot promise
 //
-// Replication is asynchronous. When a replica takes over, what it had not yet got
-// is lost, and a hold with it: two can then hold one lock, each with a token, and
-// the tokens rise as far as the clocks of the servers agree. Options.Replicas makes
-// the wait for replicas part of each grant and renewal, which makes that rarer and
-// not impossible, for a fail-over may choose another replica. Fencing tokens are
-// what protects data then. A replica answers nothing; one that takes writes
-// (replica-read-only no) is found out by Init alone.
+// Replication is asynchronous. When a replica takes over, the writes that it had not
+// received are lost, and holds with them: two clients can then hold one lock, each with a
+// token, and the tokens rise as far as the clocks of the servers agree. Options.Replicas
+// makes each grant and renewal wait for replicas. That makes such a loss rarer but not
+// impossible, because a fail-over may choose another replica. Only fencing tokens protect
+// data then. Requests to a replica fail. Only Init detects a replica that accepts writes
+// (replica-read-only no).
 //
 // A server that restarts has what its persistence kept: nothing without any, and
-// all but the last second with appendfsync everysec. Who held goes on until its
-// deadline, and others can be granted the lock at once. Tokens rise all the same,
-// because they are never behind the clock. Use appendfsync always where that
-// matters.
+// all but the last second with appendfsync everysec. A holder continues until its
+// deadline, although another client can be granted the lock at once. Tokens rise
+// nevertheless, because they are never behind the clock. If this matters, use
+// appendfsync always.
 //
 // A server that evicts keys (maxmemory-policy other than noeviction) can evict a
 // lock that is held. Init refuses it.
@@ -68,9 +68,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Traits of every store on a server whose pub/sub can be used; on others Notifies is
-// false. On servers that write everything to disk before they answer, Durable is
-// true.
+// Traits returns those of a store on a server whose pub/sub can be used. On other servers
+// Notifies is false. On servers that write everything to disk before they answer, Durable
+// is true.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "redis", Reach: driver.Network, ServerClock: true, Notifies: true,
@@ -78,7 +78,7 @@ func Traits() driver.Traits {
 	}
 }
 
-// What Options mean by default.
+// The defaults of Options.
 const (
 	DefaultPrefix         = "holdfast:"
 	DefaultRetention      = 24 * time.Hour
@@ -89,30 +89,30 @@ const (
 
 // Options change what New does. The zero value is the default.
 type Options struct {
-	// Prefix is what all keys begin with. Nothing else may use such keys. In a
-	// Cluster a part in braces puts all of them into one slot. Default: DefaultPrefix.
+	// Prefix begins all keys. Nothing else may use such keys. In a Cluster, a part in
+	// braces puts all of them into one slot. Default: DefaultPrefix.
 	Prefix string
-	// Retention is how long a key stays after its last hold, so that the next token
-	// is larger whatever the server's clock did meanwhile. It stays for a sixteenth
-	// of that longer at most, or two minutes. At least a minute.
+	// Retention is how long a key stays after its last hold, at least a minute. While it
+	// stays, the next token is larger, even if the server's clock was set back. It may
+	// stay longer: by up to a sixteenth of the retention, or two minutes if that is more.
 	// Default: DefaultRetention.
 	Retention time.Duration
-	// Replicas is how many replicas must have a grant or a renewal before it counts.
-	// With fewer of them in time the outcome is unknown, and the Client asks again;
-	// what is refused or lost is so without them. Default: none is waited for.
+	// Replicas is how many replicas must confirm each grant and each renewal. If fewer
+	// confirm in time, the outcome is unknown and the Client retries. Refusals and
+	// losses do not wait for replicas. Default: 0.
 	Replicas int
-	// ReplicaTimeout is how long replicas have: less than the read time-out of the
-	// client. Default: DefaultReplicaTimeout.
+	// ReplicaTimeout bounds the wait for replicas. It must be shorter than the read
+	// time-out of the client. Default: DefaultReplicaTimeout.
 	ReplicaTimeout time.Duration
-	// Poll makes the store do without pub/sub. Waiters then ask from time to time.
+	// Poll makes waiters poll. The store then uses no pub/sub.
 	Poll bool
-	// Logger gets warnings about what Init could not find out, and of subscriptions
-	// that fail. Default: nothing is logged.
+	// Logger gets warnings about what Init could not check, and about subscriptions that
+	// fail. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// filled has the defaults where o says nothing.
-func (o Options) filled() Options {
+// withDefaults returns o with the defaults in the place of zero values.
+func (o Options) withDefaults() Options {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
@@ -136,8 +136,8 @@ type Store struct {
 	log     *slog.Logger
 	polls   atomic.Bool // there are no wake-ups
 	global  atomic.Bool // a Cluster without sharded pub/sub
-	durable atomic.Bool // what was answered is on disk
-	apart   atomic.Bool // a run of the script is for the keys of one slot
+	durable atomic.Bool // the servers write to disk before they answer
+	perKey  atomic.Bool // each key needs a run of its own
 
 	pipelines *pipelines
 	direct    *direct // or nil
@@ -154,33 +154,33 @@ var (
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// New keeps locks where the client leads to: a *redis.Client, with or without
-// Sentinel, or a *redis.ClusterClient. It sends nothing; the Client that gets the
-// store calls Init before its first request. Close does not close the client.
+// New returns a store that uses the client: a *redis.Client, with or without Sentinel, or
+// a *redis.ClusterClient. It sends nothing; the holdfast.Client that gets the store calls
+// Init before its first request. Close does not close the client.
 func New(client redis.UniversalClient, opts *Options) *Store {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
-	o = o.filled()
+	o = o.withDefaults()
 	s := &Store{client: client, o: o, log: o.Logger}
 	s.cluster, _ = client.(*redis.ClusterClient)
-	s.apart.Store(s.cluster != nil)
+	s.perKey.Store(s.cluster != nil)
 	s.polls.Store(o.Poll)
 	s.pipelines = newPipelines(s)
 	s.watcher = newWatcher(s)
 	return s
 }
 
-// Traits implements driver.Store. Whether there are wake-ups, and whether holds
-// outlive a restart, is known after Init.
+// Traits implements driver.Store. Init determines whether there are wake-ups, and whether
+// holds survive a restart.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
 	t.Notifies, t.Durable = !s.polls.Load(), s.durable.Load()
 	return t
 }
 
-// key is where a resource is, and the channel that its releases are told on.
+// key returns the key of a resource. The channel for its releases has the same name.
 func (s *Store) key(resource string) string { return s.o.Prefix + resource }
 
 // node returns the client of the server that has a key.

@@ -1,6 +1,7 @@
--- Does what is not done yet. However often a key is asked about, it is read once and
--- written once. A key that cannot be understood, or written, fails alone. Its replies are
--- a text: some clients take an error in an array for one of the whole.
+-- run.lua runs the operations that fast.lua left undecided. It reads each key once and
+-- writes it at most once, however many operations are on it. A key that cannot be
+-- understood or written fails alone. Its replies are texts: some clients take an error in
+-- an array for the error of the whole reply.
 local records, failed, rest = {}, {}, {}
 
 local function try(key, f, ...)
@@ -28,15 +29,15 @@ for key, r in pairs(records) do
     try(key, r.changed and write or refuse_replicas, key, r)
   end
   if r.freed and not failed[key] then
-    call(sub(ARGV[1], 17), key, '') -- who may not publish may release all the same
+    call(sub(ARGV[1], 17), key, '') -- as in fast.lua, its error does not count
   end
 end
 for _, i in ipairs(rest) do
   replies[i] = failed[KEYS[i]] or replies[i]
 end
 for _, reply in ipairs(replies) do
-  -- Said as the reply as a whole, go-redis closes the connection, and the next one
-  -- may lead to another server.
+  -- If this error is the whole reply, go-redis closes the connection, and the next one may
+  -- lead to another server.
   if type(reply) == 'string' and string.find(reply, 'READONLY', 1, true) then
     return redis.error_reply('READONLY the server is a replica')
   end

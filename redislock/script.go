@@ -23,13 +23,13 @@ var (
 	runLua string
 )
 
-// One script has all operations, so that a run of it can perform any of them.
+// One script has all operations, so that one run can perform any of them.
 var (
 	scriptText = fastLua + recordLua + acquireLua + holdsLua + runLua
 	scriptSHA  = redis.NewScript(scriptText).Hash()
 )
 
-// never is a TTL or an end in a script that is none.
+// never stands for no TTL or no end in the script.
 const never = 1 << 53
 
 func micros(d time.Duration) int64 {
@@ -39,7 +39,7 @@ func micros(d time.Duration) int64 {
 	return d.Microseconds()
 }
 
-// The operations, which fast.lua describes.
+// The operations. record.lua describes them.
 const (
 	acquire = 'A'
 	look    = 'L'
@@ -48,13 +48,13 @@ const (
 	sweep   = 'S'
 )
 
-// slack is by how much more than it must be the expiry of a key is ahead, so that it
-// can be kept for a while.
+// slack is how much later than necessary the expiry of a key is set, so that later writes
+// can keep it.
 func (o *Options) slack() time.Duration { return max(o.Retention/32, time.Minute) }
 
-// acquiring is the arguments of an acquire.
-func (s *Store) acquiring(q *driver.AcquireRequest) []byte {
-	var need, expiry int64 // of a key in the fast form, if it may be
+// acquireRequest returns the request of an acquire.
+func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
+	var need, expiry int64 // of a fresh key, if the hold can be in one
 	limited := q.Mode == driver.Shared && !q.OwnLimit
 	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
 		stays := q.TTL + q.TakeoverDelay + s.o.Retention
@@ -80,8 +80,8 @@ func (s *Store) acquiring(q *driver.AcquireRequest) []byte {
 	return b
 }
 
-// named is the arguments of an operation on the hold that ref names.
-func named(operation byte, d time.Duration, flag bool, ref *driver.HoldRef) []byte {
+// refRequest returns the request of an operation on the hold that matches ref.
+func refRequest(operation byte, d time.Duration, flag bool, ref *driver.HoldRef) []byte {
 	b := append(make([]byte, 0, 2*16+2+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
 	b = appendDigits(b, 16, micros(d))
 	if flag {
@@ -94,12 +94,12 @@ func named(operation byte, d time.Duration, flag bool, ref *driver.HoldRef) []by
 	return appendSized(b, ref.LockID)
 }
 
-// appendSized appends a text after its length.
+// appendSized appends the length of a text and the text.
 func appendSized(to []byte, text string) []byte {
 	return append(appendDigits(to, 4, int64(len(text))), text...)
 }
 
-// appendDigits appends a number of so many digits.
+// appendDigits appends a number with so many digits.
 func appendDigits(to []byte, digits int, n int64) []byte {
 	to = append(to, "0000000000000000"[:digits]...)
 	for at := len(to) - 1; n > 0; at, n = at-1, n/10 {

@@ -35,19 +35,19 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	if err := s.check(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if single, ok := client.(*redis.Client); ok && t.client.MasterName == "" { // Sentinel tells its own client of another primary
+	if single, ok := client.(*redis.Client); ok && t.client.MasterName == "" { // Sentinel reports a new primary only to its own client
 		s.direct = newDirect(single)
 	}
 	return s, nil
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	client *redis.UniversalOptions
 	store  Options
 }
 
-// parameters are those that are not go-redis's own.
+// parameters are those of this package. All others are go-redis's.
 var parameters = map[string]func(t *target, value string) error{
 	"prefix":      func(t *target, v string) error { t.store.Prefix = v; return notEmpty(v) },
 	"master_name": func(t *target, v string) error { t.client.MasterName = v; return notEmpty(v) },
@@ -95,8 +95,8 @@ func reworded(err error, want string) error {
 	return nil
 }
 
-// parseURL takes what is the store's out of the URL and leaves all else to go-redis.
-// Its errors wrap driver.ErrInvalid and repeat no password.
+// parseURL takes the parameters of this package out of the URL and leaves all else to
+// go-redis. Its errors wrap driver.ErrInvalid and repeat no password.
 func parseURL(u *url.URL) (*target, error) {
 	fail := func(format string, args ...any) (*target, error) {
 		return nil, fmt.Errorf("%w: redis URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
@@ -125,7 +125,7 @@ func parseURL(u *url.URL) (*target, error) {
 		case !ours:
 			theirs[name] = vs
 		case len(vs) != 1:
-			return fail("parameter %q is there %d times", name, len(vs))
+			return fail("parameter %q comes %d times", name, len(vs))
 		default:
 			if err := set(t, vs[0]); err != nil {
 				return fail("parameter %q %v", name, err)
@@ -147,16 +147,16 @@ func parseURL(u *url.URL) (*target, error) {
 func (t *target) check(servers int) error {
 	switch c := t.client; {
 	case c.MasterName != "" && c.IsClusterMode:
-		return fmt.Errorf("it is about a Cluster and about Sentinel")
+		return fmt.Errorf("cluster=true and master_name exclude each other: a Cluster has no Sentinel")
 	case c.MasterName == "" && c.SentinelUsername+c.SentinelPassword != "":
-		return fmt.Errorf("sentinel_username and sentinel_password are for a URL with a master_name")
+		return fmt.Errorf("sentinel_username and sentinel_password require a master_name")
 	case c.MasterName == "" && c.DB != 0 && (servers > 1 || c.IsClusterMode):
 		return fmt.Errorf("a Cluster has no database %d", c.DB)
 	}
-	return t.store.filled().check()
+	return t.store.withDefaults().check()
 }
 
-// take copies what a URL can say of a single server.
+// take copies the options that go-redis has read from a URL of a single server.
 func (t *target) take(o *redis.Options, servers []string) {
 	c := t.client
 	c.Addrs = make([]string, len(servers))
@@ -169,9 +169,9 @@ func (t *target) take(o *redis.Options, servers []string) {
 	}
 	c.Username, c.Password, c.DB, c.Protocol = o.Username, o.Password, o.DB, o.Protocol
 	if c.Protocol == 0 {
-		c.Protocol = 2 // with 3, go-redis looks for what is pushed before each reply, and nothing is
+		c.Protocol = 2 // with 3, go-redis looks for push messages before each reply, and there are none
 	}
-	c.ClientName = o.ClientName // none by default, for to set one takes a right
+	c.ClientName = o.ClientName // none by default: setting one requires a right
 	c.MaxRetries, c.MinRetryBackoff, c.MaxRetryBackoff = o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff
 	c.DialTimeout, c.ReadTimeout, c.WriteTimeout = o.DialTimeout, o.ReadTimeout, o.WriteTimeout
 	c.PoolFIFO, c.PoolSize, c.PoolTimeout = o.PoolFIFO, o.PoolSize, o.PoolTimeout
@@ -180,7 +180,7 @@ func (t *target) take(o *redis.Options, servers []string) {
 	c.ConnMaxIdleTime, c.ConnMaxLifetime, c.ConnMaxLifetimeJitter = o.ConnMaxIdleTime, o.ConnMaxLifetime, o.ConnMaxLifetimeJitter
 }
 
-// address has a port.
+// address returns the server with a port.
 func address(server string, sentinel bool) string {
 	u := url.URL{Host: server}
 	port := u.Port()

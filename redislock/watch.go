@@ -15,21 +15,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver/wake"
 )
 
-// silence is how long a server may say nothing until it is asked for a sign of
-// life, and how long it then has.
+// silence is the time without a message after which the watcher sends a PING, and the
+// time in which the server must then answer.
 const silence = 15 * time.Second
 
 // watcher signals releases. It has one connection, and in a Cluster one to each server
-// that has something to tell, with a channel for each resource that is watched. If
-// anything fails, the stream is opened again, with all channels.
+// with watched resources, with a channel for each such resource. If anything fails, the
+// stream is opened again, with all channels.
 type watcher struct {
 	store  *Store
 	stream wake.Stream
 
 	mu       sync.Mutex
-	users    map[string]int             // who watch, by resource
+	users    map[string]int             // the number of watchers, by resource
 	awaiting map[string][]chan struct{} // closed when the server confirms the subscription
-	session  *session                   // of the open stream, or nil
+	session  *session                   // that of the open stream, or nil
 }
 
 func newWatcher(s *Store) *watcher {
@@ -38,8 +38,7 @@ func newWatcher(s *Store) *watcher {
 	return w
 }
 
-// watch subscribes to the hub before it waits for the server, so that nothing is
-// missed.
+// watch subscribes to the hub before it waits for the server, so that it misses no signal.
 func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	ch, err := w.stream.Watch(ctx, resource)
 	if err != nil {
@@ -89,12 +88,12 @@ func (w *watcher) open(ctx context.Context, again bool) (follow func() error, er
 	s.ctx, s.fail = context.WithCancelCause(ctx)
 	follow = func() error {
 		<-s.ctx.Done()
-		s.sending.Lock() // from now on there are no more readers
+		s.sending.Lock() // no reader starts from now on
 		defer s.sending.Unlock()
 		s.readers.Wait()
 		return context.Cause(s.ctx)
 	}
-	pubsub, err := s.to(w.store.o.Prefix)
+	pubsub, err := s.connection(w.store.o.Prefix)
 	if err == nil {
 		err = w.store.probe(s.ctx, pubsub)
 	}
@@ -117,7 +116,7 @@ func (w *watcher) open(ctx context.Context, again bool) (follow func() error, er
 	return follow, nil
 }
 
-// session is what is subscribed from one failure to the next.
+// session has the subscriptions from one failure to the next.
 type session struct {
 	*watcher
 	ctx     context.Context // ends with the first failure
@@ -126,12 +125,12 @@ type session struct {
 
 	sending  sync.Mutex
 	byServer map[redis.UniversalClient]*redis.PubSub
-	dropped  map[string]int // unsubscriptions under way, with watcher.mu held
+	dropped  map[string]int // unsubscriptions under way; guarded by watcher.mu
 }
 
-// settle subscribes to a resource that is watched, and unsubscribes from another. It
-// looks at who watches when it is its turn: so the last one leaves it as it has to be.
-// A subscription that there is already is confirmed again.
+// settle subscribes to the resource if it is watched, and unsubscribes otherwise. It looks
+// for watchers when it is its turn, so the last of several calls leaves the right state.
+// The server confirms again a subscription that exists.
 func (s *session) settle(resource string) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -145,7 +144,7 @@ func (s *session) settle(resource string) {
 	}
 	s.mu.Unlock()
 	key := s.store.key(resource)
-	pubsub, err := s.to(key)
+	pubsub, err := s.connection(key)
 	if err == nil {
 		err = s.store.subscribe(s.ctx, pubsub, key, watched)
 	}
@@ -154,9 +153,9 @@ func (s *session) settle(resource string) {
 	}
 }
 
-// to returns the connection to the server that has a channel. It is closed with the
-// session.
-func (s *session) to(channel string) (*redis.PubSub, error) {
+// connection returns the connection to the server that has a channel. It is closed with
+// the session.
+func (s *session) connection(channel string) (*redis.PubSub, error) {
 	server, err := s.store.node(s.ctx, channel)
 	if err != nil {
 		return nil, err
@@ -173,8 +172,8 @@ func (s *session) to(channel string) (*redis.PubSub, error) {
 	return pubsub, nil
 }
 
-// read signals what a connection tells, until it fails. One that says nothing is
-// asked for a sign of life, for the other end may be gone.
+// read signals the messages of a connection until it fails. If none comes for a while, it
+// sends a PING, because the server may be gone.
 func (s *session) read(pubsub *redis.PubSub) {
 	for asked := false; ; {
 		message, err := pubsub.ReceiveTimeout(s.ctx, silence)
@@ -204,9 +203,9 @@ func (s *session) receive(message any) {
 	}
 }
 
-// subscribed takes note of what the server confirms, or ends. A subscription that is
-// confirmed, though nobody waits for that, was there before: something may have been
-// missed meanwhile.
+// subscribed notes that the server confirmed or ended a subscription. A confirmation that
+// nobody waits for is of a subscription that existed before. It may have been interrupted,
+// so a signal may have been missed.
 func (s *session) subscribed(resource, kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +246,7 @@ func (s *Store) subscribe(ctx context.Context, pubsub *redis.PubSub, channel str
 	return pubsub.Unsubscribe(ctx, channel)
 }
 
-// probe returns why the server would not let the user subscribe.
+// probe returns the error if the user cannot subscribe.
 func (s *Store) probe(ctx context.Context, pubsub *redis.PubSub) error {
 	for _, on := range []bool{true, false} {
 		if err := s.subscribe(ctx, pubsub, s.o.Prefix, on); err != nil {
@@ -260,7 +259,7 @@ func (s *Store) probe(ctx context.Context, pubsub *redis.PubSub) error {
 	return nil
 }
 
-// publish is the command by which the script tells who waits.
+// publish returns the command by which the script signals a release.
 func (s *Store) publish() string {
 	if s.sharded() {
 		return "SPUBLISH"
@@ -268,5 +267,5 @@ func (s *Store) publish() string {
 	return "PUBLISH"
 }
 
-// sharded: channels belong to the nodes that have their keys.
+// sharded reports whether channels belong to the nodes that have their keys.
 func (s *Store) sharded() bool { return s.cluster != nil && !s.global.Load() }
