@@ -37,10 +37,10 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	switch {
 	case o.err != nil:
 		return driver.Grant{}, o.err
-	case o.stored: // and so is on all copies that must have it
+	case o.stored: // on all copies that must have it
 		return driver.Grant{Token: o.token, Left: o.left()}, nil
 	}
-	q.Waiting = false // nothing is noted here
+	q.Waiting = false // this store notes no waiters
 	_, _, _, err := model.Acquire(o.record, o.now, q)
 	if err == nil {
 		err = s.wrap(fmt.Errorf("the server did not grant %q, although nothing in the document that it returned is in the way", q.Resource))

@@ -15,9 +15,9 @@ type item = rest.Item[source]
 
 type source struct{ Holdfast struct{ Answer *answerJSON } }
 
-// answerJSON is the answer of a statement. A statement that stores nothing returns
-// all that it understood of the document. A statement that stores something returns
-// only what the request is about, because a document may have thousands of holds.
+// answerJSON is the answer of a statement. A statement that stores nothing returns the
+// whole document, as it understood it. A statement that stores something returns only the
+// holds of the request, because a document may have thousands.
 type answerJSON struct {
 	Time     *int64
 	Token    *int64 // of the hold; the last one, if nothing was stored
@@ -41,7 +41,7 @@ const (
 // holdJSON is one hold. Its names are those of the documents: add, never rename.
 type holdJSON struct {
 	LockID   string         `json:"lockId"`
-	HoldID   *driver.HoldID `json:"holdId,omitempty"` // absent: of an old client
+	HoldID   *driver.HoldID `json:"holdId,omitempty"` // absent: a hold of an old client
 	Mode     *driver.Mode   `json:"mode"`
 	Limit    *int           `json:"limit,omitempty"` // of a shared hold; absent: not known
 	Token    int64          `json:"token,omitempty"`
@@ -55,9 +55,9 @@ type holdJSON struct {
 	Released bool           `json:"released,omitempty"`
 }
 
-// outcome is the outcome of an ask.
+// outcome is that of an ask.
 type outcome struct {
-	err     error // all else is invalid then, and the outcome unknown unless the error is a named one
+	err     error // if set, all else is invalid, and the outcome is unknown unless the error is a named one
 	missing bool  // there is no such document
 	stored  bool  // the update has changed the document
 	now     model.Time
@@ -71,7 +71,7 @@ type outcome struct {
 	swept int
 }
 
-// left is the time until the end of the hold that was granted or renewed.
+// left returns the time until the end of the hold that was granted or renewed.
 func (o *outcome) left() time.Duration {
 	if o.end == model.NoEnd {
 		return driver.Forever
@@ -95,7 +95,7 @@ func understand(st *statement, u *update, it *item) []outcome {
 	return all
 }
 
-// understandDocument reads what is the same for all asks. It returns why it cannot.
+// understandDocument reads the part that all asks share. If it cannot, why is the reason.
 func understandDocument(st *statement, u *update, it *item) (o outcome, why string) {
 	a := it.Get.Source.Holdfast.Answer
 	o.stored = it.Result == rest.Created || it.Result == rest.Updated
@@ -112,7 +112,7 @@ func understandDocument(st *statement, u *update, it *item) (o outcome, why stri
 		return o, "there is none"
 	case o.stored == a.Unstored:
 		// Otherwise an old answer could be taken for the present one.
-		return o, "it is that of another time"
+		return o, "it is not the answer to this request"
 	case a.Damage != nil:
 		o.err = fmt.Errorf("%w: document %q: %s", driver.ErrDamaged, u.ID, *a.Damage)
 		return o, ""
@@ -160,7 +160,7 @@ func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
 	return ""
 }
 
-// record is the document that the server returned.
+// record returns the document that the server returned.
 func (a *answerJSON) record(d document, o outcome) (r model.Record, why string) {
 	r.Resource, r.Token, r.Touched = d.ID, o.token, o.now
 	switch {
@@ -202,7 +202,7 @@ func (e *holdJSON) hold() model.Hold {
 	return h
 }
 
-// shown is a time that no decision depends on.
+// shown returns a time on which no decision depends, 0 if it is invalid.
 func shown(ms int64) model.Time {
 	if ms < 0 || ms > maxMillis {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// Renew implements driver.Store. Each renewal has its own answer, whatever became
-// of the others.
+// Renew implements driver.Store. Each renewal has its own answer, independent of the
+// others.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := s.ready(ctx); err != nil || len(qs) == 0 {
 		return nil, err
@@ -27,7 +27,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	return results, nil
 }
 
-// renewed is the result of a renewal, from its answer.
+// renewed returns the result of a renewal, from its answer.
 func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 	switch {
 	case o.err != nil:
@@ -42,10 +42,9 @@ func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 	return r
 }
 
-// Release implements driver.Store. Each release has its own answer, whatever
-// became of the others. One that names no hold ID looks first, and then names what
-// it has found: clients and proxies may send any request twice, and the second
-// must not meet a successor.
+// Release implements driver.Store. Each release has its own answer, independent of the
+// others. A release without a hold ID first looks for the hold, and then names it: clients
+// and proxies may send any request twice, and the second must not release a successor.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := s.ready(ctx); err != nil || len(qs) == 0 {
 		return nil, err
@@ -57,7 +56,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		ref.After, ref.Unheard = q.After.Milliseconds(), q.Unheard
 		if q.HoldID.IsZero() {
 			var there bool
-			if there, results[i].Err = s.whichever(ctx, &ref, q.Resource); !there {
+			if there, results[i].Err = s.findByLockID(ctx, &ref, q.Resource); !there {
 				continue
 			}
 		}
@@ -69,9 +68,9 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
-// whichever names the hold that the lock ID has. A hold of an old client has no ID,
-// and differs from the next one by its end.
-func (s *Store) whichever(ctx context.Context, ref *refParams, resource string) (there bool, err error) {
+// findByLockID sets in ref the hold that the lock ID has, and reports whether there is one.
+// A hold of an old client has no ID, and differs from the next one by its end.
+func (s *Store) findByLockID(ctx context.Context, ref *refParams, resource string) (there bool, err error) {
 	o := s.apply(ctx, look, []ask{{document: documentOf(resource)}})[0]
 	for _, h := range o.record.Holds {
 		if h.LockID != ref.LockID || ref.Token != 0 && h.Token != ref.Token {
@@ -87,7 +86,7 @@ func (s *Store) whichever(ctx context.Context, ref *refParams, resource string) 
 	return false, o.err
 }
 
-// released is the result of a release, from its answer.
+// released returns the result of a release, from its answer.
 func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResult {
 	switch {
 	case o.err != nil:

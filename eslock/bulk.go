@@ -41,9 +41,9 @@ type ask struct {
 	ref     *refParams
 }
 
-// update is the update of a document, for some of many asks. All asks for one
-// document are one update, because each update reads the whole document, is written
-// to all copies, and blocks other updates of the document meanwhile.
+// update is the update of a document, for all asks about it. They share one update,
+// because each update reads the whole document, is written to all copies, and blocks other
+// updates of the document meanwhile.
 type update struct {
 	document
 	*acquireParams
@@ -68,11 +68,11 @@ func updatesOf(asks []ask, part []int) []*update {
 	return updates
 }
 
-// apply sends all asks, in as few updates as possible, and returns their outcomes. An
-// update that the server did not decide, because others came in between, has changed
-// nothing and is sent again: an acquire a bounded number of times, which leaves the
-// server to others, and all else until ctx ends, because a hold that is not renewed
-// ends. A failure to send is the outcome of each ask concerned.
+// apply sends all asks, in as few updates as possible, and returns their outcomes. If
+// other updates come in between, the server does not decide an update. That update has
+// changed nothing, and apply sends it again: an acquire a bounded number of times, to
+// leave the server to other clients, and any other update until ctx ends, because a hold
+// that is not renewed ends. A failure to send is the outcome of each ask concerned.
 //
 // Any update may be applied twice or late without harm: it names its hold by the hold
 // ID.
@@ -184,7 +184,7 @@ func (s *Store) compile(ctx context.Context) {
 	_ = rest.Call(ctx, s.client, http.MethodPost, s.at("_bulk"), params, body.Bytes(), &struct{}{})
 }
 
-// writing are the parameters of writes. The name must be an alias, so that the server
+// writing returns the parameters of writes. The name must be an alias, so that the server
 // does not create an index when there is none any more.
 func (s *Store) writing() url.Values {
 	v := url.Values{"require_alias": {"true"}, "timeout": {forPrimary}}
@@ -194,8 +194,8 @@ func (s *Store) writing() url.Values {
 	return v
 }
 
-// at is the path of something in the index.
-func (s *Store) at(what string) string { return "/" + s.place.Load().alias + "/" + what }
+// at returns the path of an endpoint of the index.
+func (s *Store) at(endpoint string) string { return "/" + s.place.Load().alias + "/" + endpoint }
 
 func (s *Store) call(ctx context.Context, method, path string, params url.Values, body []byte, reply any) error {
 	return s.wrap(rest.Call(ctx, s.client, method, path, params, body, reply))

@@ -15,11 +15,11 @@
 //
 // # Documents
 //
-// A document has the resource's name as its ID, or its SHA-256 if it has more
-// than 512 bytes or the form of such a hash. The first three fields are those of the Go package
+// The ID of a document is the resource's name, or the SHA-256 of a name that has more than
+// 512 bytes or the form of such a hash. The first three fields are those of the Go package
 // es-distributed-lock, true for programs that use it:
 //
-//	{ "owner":    the lock ID of an exclusive hold; else what is nobody's
+//	{ "owner":    the lock ID if exclusive, "holdfast:" and a hold ID if shared, "" if free
 //	  "acquired": when the last hold was granted
 //	  "expires":  when the last hold stops to block; the epoch if there is none,
 //	              and in the year 2262 if it has no end
@@ -30,10 +30,10 @@
 //	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released} ],
 //	    "wroteOwner", "wroteExpires": owner and expires as Holdfast wrote them
 //	    "resource": the name, where it is not the ID
-//	    "answer":   what the last change was answered } }
+//	    "answer":   the answer to the last change } }
 //
 // An old client writes the first three fields and leaves holdfast as it is, so owner
-// or expires is then not what Holdfast wrote. This is a new hold of that client: it
+// or expires then differs from what Holdfast wrote. This is a new hold of that client: it
 // has no hold ID and no token, its lock ID is its owner, and the holder before it has
 // lost its hold, even under the same owner. Old clients decide by their own clocks;
 // beside them the guarantees depend on these.
@@ -80,7 +80,7 @@ type Performer interface {
 	Perform(*http.Request) (*http.Response, error)
 }
 
-// DefaultIndex is that of es-distributed-lock.
+// DefaultIndex is the default index of es-distributed-lock.
 const DefaultIndex = "distributed-locks"
 
 // Options change what New does. The zero value is the default.
@@ -112,13 +112,13 @@ type Store struct {
 	invalid error // of the options
 
 	place atomic.Pointer[home]
-	async atomic.Bool  // the index may lose what it has acknowledged
-	most  atomic.Int32 // how many updates are sent at once
+	async atomic.Bool  // the index can lose acknowledged writes
+	most  atomic.Int32 // the largest number of updates in a request
 }
 
 // home is where the locks are.
 type home struct {
-	alias string // that all requests name
+	alias string // the target of all requests
 	index string // the index of the alias, once Init has seen it
 }
 
@@ -127,7 +127,7 @@ var (
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// Traits of a store on an index of its own.
+// Traits returns those of a store on an index of its own.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "elasticsearch", Reach: driver.Network, ServerClock: true,
@@ -135,9 +135,9 @@ func Traits() driver.Traits {
 	}
 }
 
-// New keeps locks in an index that client reaches. It sends nothing; the
-// holdfast.Client that gets the store calls Init before its first request. Every
-// operation returns the error if the options are invalid.
+// New returns a store that uses the client. It sends nothing; the holdfast.Client that
+// gets the store calls Init before its first request. If the options are invalid, every
+// operation returns the error.
 func New(client Performer, opts *Options) *Store {
 	s := &Store{client: client}
 	if opts != nil {
@@ -178,8 +178,8 @@ func notInIndex(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == 0xfffd || strings.ContainsRune(`\/*?"<>|,#:%`, r)
 }
 
-// Traits implements driver.Store. Once Init has seen that the index may lose what
-// it has acknowledged, they say that: the clock then keeps the tokens rising.
+// Traits implements driver.Store. Once Init has seen that the index can lose acknowledged
+// writes, the traits say so: only the clock then keeps the tokens rising.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
 	if async := s.async.Load(); async || s.o.OldClients {
@@ -188,7 +188,7 @@ func (s *Store) Traits() driver.Traits {
 	return t
 }
 
-// Close implements driver.Store. It does nothing: the client is not the store's.
+// Close implements driver.Store. It does nothing: the caller closes the client.
 func (s *Store) Close() error { return nil }
 
 // ready returns an error if a call must not send anything.

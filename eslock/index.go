@@ -24,8 +24,8 @@ const aliasSuffix = "-holdfast"
 // maxKeyword is the longest text that the keyword of a dynamic mapping has.
 const maxKeyword = 256
 
-// fields are those that must be mapped, with the types that they may have. Of
-// holdfast only what is searched for is.
+// fields are those that must be mapped, with the types that they may have. Of holdfast,
+// only the fields that searches use are mapped.
 var fields = []struct {
 	path  string
 	types []string
@@ -41,7 +41,7 @@ var fields = []struct {
 	{"holdfast.holds.owner", []string{"keyword"}},
 }
 
-// mapping is that of the fields, for an index without them.
+// mapping returns the mapping of the fields, for an index without them.
 func mapping() object {
 	keyword, moment := object{"type": "keyword"}, object{"type": "date", "format": "epoch_millis"}
 	return object{
@@ -62,7 +62,7 @@ type property struct {
 	Properties     map[string]property
 }
 
-// index is one as the server describes it, with flat settings.
+// index is an index as the server describes it, with flat settings.
 type index struct {
 	name       string
 	DataStream string `json:"data_stream"`
@@ -81,10 +81,10 @@ type alias struct {
 	Routing string `json:"index_routing"`
 }
 
-// Init implements driver.Initializer. It makes the index if it is missing. One
-// that is there, as es-distributed-lock makes it, gets the fields that Holdfast
-// adds, and the alias by which Holdfast writes; one that cannot keep locks is
-// refused. The server compiles the scripts.
+// Init implements driver.Initializer. It makes the index if it is missing. To an existing
+// index, such as one of es-distributed-lock, it adds Holdfast's fields and the alias by
+// which Holdfast writes. It refuses an index that cannot keep locks. It makes the server
+// compile the scripts.
 func (s *Store) Init(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.wrap(fmt.Errorf("it comes and goes"))
+	return s.wrap(fmt.Errorf("it is created and deleted all the time"))
 }
 
 // describe returns the server's description of a name, or nil if there is no such
@@ -192,7 +192,7 @@ func (s *Store) take(ctx context.Context, x *index, own string) error {
 	if !there {
 		add := object{"add": object{"index": x.name, "alias": own}}
 		if err := s.change(ctx, http.MethodPost, "/_aliases", object{"actions": []object{add}},
-			"its alias "+own+" is missing, and the user may not make it"); err != nil {
+			"its alias "+own+" is missing, and the user has no right to create it"); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (a alias) takesAll() bool {
 	return len(a.Filter) == 0 && a.Routing == "" && (a.Writes == nil || *a.Writes)
 }
 
-// setting is one of the index, or "".
+// setting returns a setting of the index, or "".
 func (x *index) setting(name string) string {
 	text, _ := x.Settings["index."+name].(string)
 	return text
@@ -234,7 +234,7 @@ func (x *index) misfit() string {
 	return ""
 }
 
-// compare returns what the mapping lacks, or which field does not fit.
+// compare returns the fields that the mapping lacks, or why a field does not fit.
 func (x *index) compare() (missing object, why string) {
 	missing = object{}
 	for _, f := range fields {
@@ -278,7 +278,7 @@ func (s *Store) change(ctx context.Context, method, path string, body object, de
 	case e.Status == http.StatusForbidden && e.Type != blocked:
 		return s.unusable(denied+": let a user with that right open the store once", err)
 	case e.Status == http.StatusBadRequest && e.Type != indexThere && !errors.Is(err, driver.ErrUnusable):
-		return s.unusable("the server refuses what the store needs of it", err)
+		return s.unusable("the server refuses a change that the store needs", err)
 	}
 	return err
 }

@@ -18,16 +18,16 @@ const (
 	page = chunk
 	// keepAlive is how long the server keeps a search for its next page.
 	keepAlive = "1m"
-	// toClose bounds how long it takes to close one.
+	// toClose bounds the time to close a search.
 	toClose = 5 * time.Second
 	// epoch is the value of expires in a document without holds.
 	epoch = "1970-01-01T00:00:00Z"
 )
 
-// List implements driver.Store. The document of a single resource has an ID, others
-// are searched for after a refresh. What is true is then read from the documents as
-// they are, with the clock of their shards, by updates that change nothing: no
-// other request tells that clock. It takes the right to write.
+// List implements driver.Store. The document of a single resource has a known ID. To find
+// several, List searches after a refresh. It then reads the documents by updates that
+// change nothing, because no other request returns the clock of their shards. So the user
+// needs the right to write.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		pages := s.search(ctx, query(f))
@@ -53,7 +53,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 				}
 			}
 		}
-		if empty { // a search does not say in which index, unlike an update
+		if empty { // unlike an update, a search does not say which index it read
 			none := documentOf(driver.NewHoldID().String())
 			if o := s.apply(ctx, look, []ask{{document: none}})[0]; o.err != nil {
 				yield(driver.Status{}, o.err)
@@ -62,7 +62,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// object is one in JSON.
+// object is a JSON object.
 type object map[string]any
 
 // The parts of queries. They only choose documents, and decide nothing. "now" is the
@@ -94,7 +94,7 @@ func query(f driver.Filter) object {
 	return all(queries...)
 }
 
-// found is one page.
+// found is one page of a search.
 type found struct {
 	Scroll   string                `json:"_scroll_id"`
 	TimedOut bool                  `json:"timed_out"`

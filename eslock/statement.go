@@ -48,7 +48,7 @@ type statement struct {
 func newStatement(text string) *statement {
 	source, err := json.Marshal(compact(readText + text))
 	if err != nil {
-		panic(err) // of a string, which has none
+		panic(err) // a string can be encoded
 	}
 	return &statement{`"script":{"lang":"painless","source":` + string(source) + `,"params":`}
 }
@@ -66,7 +66,7 @@ func compact(script string) string {
 	return b.String()
 }
 
-// write appends an update to a bulk. The server retries it by itself that often.
+// write appends an update to a bulk. The server retries it by itself, inside times.
 // Names are only in the body: in a path, clients and proxies may interpret them in
 // their own way.
 func (st *statement) write(b *bytes.Buffer, u *update, inside int, options string) error {
@@ -116,7 +116,7 @@ type (
 		Exact bool   `json:"exact"`
 		// Of a release:
 		After   int64  `json:"after"`
-		End     *int64 `json:"end"` // that of the hold, if it has no hold ID
+		End     *int64 `json:"end"` // the end of a hold without a hold ID
 		Unheard bool   `json:"unheard"`
 	}
 )

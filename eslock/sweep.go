@@ -16,7 +16,8 @@ import (
 // and may be another node's.
 const soon = "now+5s"
 
-// Sweep implements driver.Store. It costs by what is due, which the index finds.
+// Sweep implements driver.Store. Its cost depends on how many documents are due, because
+// the index finds those.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	if err := s.refresh(ctx); err != nil {
 		return total, err
@@ -32,11 +33,11 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	return total, err
 }
 
-// deleteIdle deletes the documents that have no hold and have not changed for so
-// long, in one request. The server deletes a document that it found only if it has
-// not changed since. It compares time, which is not before the moment of the last
-// token, by the clock of the node that searches: that may be ahead of the clock that
-// makes tokens by up to idle.
+// deleteIdle deletes the documents that have no hold and have not changed for q.Idle, in
+// one request. The server deletes a document that it found only if it has not changed
+// since. It compares the field time, which is not before the moment of the last token,
+// with the clock of the node that searches. That clock may be ahead of the clock that
+// makes tokens by up to q.Idle.
 func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, error) {
 	seconds := int64((q.Idle + time.Second - 1) / time.Second)
 	params := url.Values{"conflicts": {"proceed"}, "timeout": {forPrimary}}
@@ -67,8 +68,8 @@ func (s *Store) deleteIdle(ctx context.Context, q driver.SweepRequest) (int, err
 // changes each by an update that decides again, by the clock of its primary. An
 // update-by-query would decide by the clock of the node that got it, and does not
 // return how many holds were dropped. It leaves damaged documents unchanged, without
-// an error: requests for them report the damage. It changes at most that many
-// documents; 0 or less is no bound.
+// an error: requests for them report the damage. most bounds how many documents it
+// changes; 0 or less is no bound.
 func (s *Store) dropHolds(ctx context.Context, most int, total *driver.SweepResult) error {
 	// Old clients write only one end, that of all holds.
 	due := either(object{"range": object{"holdfast.due": object{"lte": soon}}}, expires(object{"lte": soon}))

@@ -7,12 +7,12 @@
 //
 // The schemes elasticsearch and opensearch mean the same, HTTP; those that end in
 // +https mean HTTPS. The port is 9200 if it is not given. Several hosts are nodes of
-// one cluster, which take turns; a node that fails is left out for a while. PREFIX is
+// one cluster, which take turns; a node that fails gets no requests for a while. PREFIX is
 // a path that a proxy requires before all others. The parameters:
 //
 //	index                   has the locks; default distributed-locks
 //	api_key                 instead of USER and PASSWORD, as Elasticsearch shows it: in Base64
-//	ca                      a file of the certificates, in PEM, that the server's must come from
+//	ca                      a file with the certificates, in PEM, that may issue the server's
 //	replicas                of an index that is made; default one if there is a second node
 //	wait_for_active_shards  a number or all; see eslock.Options
 //	old_clients             true if programs with es-distributed-lock use the index, too
@@ -20,12 +20,12 @@
 // A request that fails on the way, or that a proxy answers with 502 or 504, is sent
 // again up to three times, to the next host if there are several, as long as its
 // context lives. While there are other hosts, a request also fails if the answer does
-// not begin in half of the time that the context has left, but at least a second. Each
-// may come twice without harm: a forced release looks first, and then names the hold
-// to release. A cluster answers 503 after it has waited for a shard: that is left to
-// the caller.
+// not begin in half of the time that the context has left, but at least a second. Any
+// request may arrive twice without harm: a forced release looks first, and then names the
+// hold to release. A cluster answers 503 after it has waited for a shard. Such a request
+// is not sent again here.
 //
-// Proxies come from the environment, as in net/http.
+// The environment configures proxies, as in net/http.
 package esurl
 
 import (

@@ -14,11 +14,11 @@ import (
 
 const (
 	retries = 3
-	// rest is how long a node that failed is left out, while others work.
+	// rest is how long a node that failed gets no requests, while other nodes work.
 	rest = 30 * time.Second
 	// minLimit is the shortest time that a node gets to answer while there are others.
 	minLimit = time.Second
-	// maxDrained is how much is read of an answer that is not used, so that its
+	// maxDrained bounds how much is read of an answer that is not used, so that its
 	// connection can be used again.
 	maxDrained = 64 << 10
 )
@@ -86,7 +86,7 @@ func (n *nodes) leaveOut(node int) {
 }
 
 // send sends the request to a node, which must begin to answer within the limit, so
-// that another node can be asked in time. A limit that is too short for a busy node
+// that the request can go to another node in time. A limit that is too short for a busy node
 // does not count.
 func (n *nodes) send(req *http.Request, node int, limit time.Duration) (*http.Response, error) {
 	if limit < minLimit {

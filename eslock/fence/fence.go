@@ -11,7 +11,7 @@
 // A new holder registers its token by [Document.Claim] before it reads the document.
 // From then on the document refuses the writes of earlier holders. Without Claim, a
 // late write can slip in between the new holder's read and its write. Read by ID
-// (GET), which shows all that was written; a search does so only after a refresh.
+// (GET), which returns all earlier writes; a search does so only after a refresh.
 //
 // The lock may be in any store whose tokens rise, see driver.Traits.Fencing. Tokens
 // protect what exclusive holds write. They distinguish holders, not the writes of one
@@ -65,7 +65,7 @@ var ErrNotFound = errors.New("fence: there is no such document")
 //go:embed fence.painless
 var script string
 
-// look changes nothing: its reply has what is stored.
+// look changes nothing: its reply has the stored document.
 const look = `ctx.op = 'none'`
 
 // maxID is the longest ID that servers accept, in bytes.
@@ -80,9 +80,9 @@ type Document struct {
 	// one that is missing, as for any write, even if it then has no document to
 	// update; its setting action.auto_create_index forbids that.
 	Index string
-	// ID is that of the document: any text of 1 to 512 bytes.
+	// ID is the document's ID: any text of 1 to 512 bytes.
 	ID string
-	// Routing is that of the document, if it has one. The same ID with another
+	// Routing is the document's routing, if it has one. The same ID with another
 	// routing is another document, with a token of its own.
 	Routing string
 	// Refresh says when searches see the write: at the next refresh of the index by
@@ -145,8 +145,9 @@ func (d Document) write(ctx context.Context, document any, token uint64, whole b
 	}
 }
 
-// request is the body: a bulk of the update and of a look at what it has stored. The
-// reply to an update has what was to be stored, and a mapping may leave a field out.
+// request returns the body: a bulk of the update and of a look at the stored document. The
+// reply to an update has the document as the script made it, and a mapping may leave a
+// field out of the stored one.
 // In a bulk, neither the index nor the ID is part of a URL, which clients and proxies
 // may interpret in their own way.
 func (d Document) request(document any, token uint64, whole bool) ([]byte, error) {
@@ -195,7 +196,7 @@ func (d Document) check(token uint64) error {
 		return invalid("no index")
 	case d.ID == "" || len(d.ID) > maxID:
 		return invalid("an ID has 1 to %d bytes, not %d", maxID, len(d.ID))
-	case !utf8.ValidString(d.Index + d.ID + d.Routing): // what is not would become another name
+	case !utf8.ValidString(d.Index + d.ID + d.Routing): // JSON would replace invalid bytes, and so name another document
 		return invalid("index, ID or routing is not UTF-8")
 	}
 	switch d.Refresh {

@@ -63,7 +63,7 @@ func outcome(it item, token uint64) error {
 // registered checks whether the document has the token, or a larger one of another
 // holder, after the update.
 func registered(it item, token uint64) error {
-	if it.Error != nil { // not to be taken for that of the update, which was done
+	if it.Error != nil { // %v, not %w: it is not the error of the update, which was done
 		return fmt.Errorf("whether the token is registered is not known: %v", it.Error)
 	}
 	if seen, is := seen(it); is && seen >= float64(token) {
@@ -72,8 +72,8 @@ func registered(it item, token uint64) error {
 	return fmt.Errorf("the token is not registered, and stale holders are not refused: the index does not store the field %q of documents. Look at _source in its mapping, and at ingest pipelines", Field)
 }
 
-// seen is the token that a document has seen, if it has the field, and negative if
-// that is not a number. Tokens are exact in a float64.
+// seen returns the token that the document has seen, if it has the field: a negative one
+// if the field is not a number. Tokens are exact in a float64.
 func seen(it item) (token float64, is bool) {
 	text, is := it.Get.Source[Field]
 	if is && json.Unmarshal(text, &token) != nil {

@@ -14,7 +14,7 @@ import (
 // MaxID is the longest ID of a document, in bytes.
 const MaxID = 512
 
-// hashed is the prefix of IDs of documents that are not the name of the resource.
+// hashed is the prefix of the IDs that are hashes of names.
 const hashed = "sha256-"
 
 // ID returns the ID of the document of a resource. No two resources share one,
@@ -46,7 +46,7 @@ func Old(id string) (resource string, err error) {
 		return id, nil
 	}
 	if again, err := inPath(resource); err != nil || again != resource {
-		return "", fmt.Errorf("es-distributed-lock locks the document %q by the ID %q, and another one by that name in turn", resource, id)
+		return "", fmt.Errorf("es-distributed-lock locks the document %q by the ID %q, and another document by that name in turn", resource, id)
 	}
 	return resource, nil
 }

@@ -238,7 +238,7 @@ var storeMutants = []struct {
 		{
 			name: "a repeat is answered from what one node has", file: "eslock/acquire.painless",
 			old:  "  write(ctx, r, r.holds, ['token': own.token, 'ends': [endOf(own)]]);",
-			new:  "  tell(ctx, r);",
+			new:  "  reply(ctx, r);",
 			test: "TestRepeatsAreWritten",
 		},
 		{
