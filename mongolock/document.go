@@ -147,7 +147,7 @@ func (d *document) add(lock bson.Raw, mode driver.Mode) error {
 	return err
 }
 
-// noLimit is the limit of a hold without a limit in its document.
+// noLimit returns the limit of a hold without a limit in its document.
 func noLimit(mode driver.Mode) int {
 	if mode == driver.Shared {
 		return driver.LimitUnknown

@@ -17,8 +17,8 @@ var (
 	first                     = mongokit.First
 )
 
-// least and most are those of an array, in the order of all types. They ignore null,
-// and are null if there is nothing else.
+// least and most are the smallest and the largest value of an array, in the order of all
+// types. They ignore null, and are null if the array has no other value.
 func least(of any) bson.D { return obj("$min", of) }
 func most(of any) bson.D  { return obj("$max", of) }
 

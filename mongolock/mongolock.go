@@ -12,8 +12,8 @@
 //
 // The server decides, on its clock, in one statement on one document. Writes are
 // acknowledged by the majority and journaled, whatever the settings of the collection
-// are. On a sharded cluster the clock is that of the router which got the statement:
-// keep the clocks of the routers together, or give holds a takeover delay.
+// are. On a sharded cluster the clock is that of the router that got the statement: keep
+// the clocks of the routers together, or give holds a takeover delay.
 package mongolock
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Traits of every store on a deployment that has change streams: a replica set
-// or a sharded cluster. On others Notifies is false.
+// Traits returns those of a store on a deployment that has change streams: a replica set
+// or a sharded cluster. On other deployments Notifies is false.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "mongodb", Reach: driver.Network, ServerClock: true, Notifies: true,
@@ -68,8 +68,8 @@ var (
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// New keeps locks in the collection, which is used for nothing else. It sends
-// nothing; the Client that gets the store calls Init before its first request.
+// New returns a store in the collection, which must be used for nothing else. It sends
+// nothing; the holdfast.Client that gets the store calls Init before its first request.
 // Close does not disconnect the collection's client.
 func New(coll *mongo.Collection, opts *Options) *Store {
 	var o Options
@@ -86,7 +86,7 @@ func New(coll *mongo.Collection, opts *Options) *Store {
 	return s
 }
 
-// Traits implements driver.Store. Whether there are wake-ups is known after Init.
+// Traits implements driver.Store. Init determines whether there are wake-ups.
 func (s *Store) Traits() driver.Traits {
 	t := Traits()
 	t.Notifies = !s.polls.Load()

@@ -16,7 +16,7 @@ import (
 //  2. it adds the locks to that field: the exclusive one, as an array of none or one,
 //     and the shared ones. The update fails if they are not where they belong;
 //  3. it decides, in that field, what changes. Nothing does if a lock is not sound:
-//     the statement does not overwrite what it cannot understand;
+//     the statement does not overwrite a lock that it cannot understand;
 //  4. it sets the fields of the document: to what they were, unless something changes;
 //  5. it removes the scratch field.
 type statement = mongokit.Statement
@@ -88,10 +88,10 @@ func sharedAs(locks any) bson.D {
 	return merge("$shared", obj("count", size(locks), "locks", locks))
 }
 
-// Anything that blocks refuses an acquire, its own hold too: a repeat finds that hold
-// in the document and gets the same grant. It writes touched nevertheless: the first
-// attempt may have had no answer because no other member had the hold yet, and the
-// reply to a write waits for the members.
+// Every hold that blocks refuses an acquire, even the hold of the same request: a repeat
+// finds it in the document and gets the same grant. The statement writes touched
+// nevertheless: the first attempt may have had no answer because no other member had the
+// hold yet, and the reply to a write waits for the members.
 var (
 	acquireExclusive = acquire(
 		and(not(some(tmp("exclusive"))), not(some(tmp("shared")))),
@@ -152,12 +152,12 @@ var limitDiffers = and(ne(ask("limit"), nil), cond(
 	))),
 ))
 
-// kept are the locks that have not expired: mostly all.
+// kept are the locks that have not expired, usually all of them.
 func kept(locks string) bson.D {
 	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired)), tmp(locks))
 }
 
-// pruneOne drops what no longer blocks.
+// pruneOne drops the locks that no longer block.
 var pruneOne = newStatement(
 	[]any{
 		"noExclusive", some(filter(tmp("exclusive"), expired)),

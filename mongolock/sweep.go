@@ -15,8 +15,8 @@ import (
 )
 
 // Sweep implements driver.Store. The server decides by its clock what has expired.
-// If somebody changes a document meanwhile, the holds that it had count as one. The
-// sweep finds what is due by indexes.
+// If somebody changes a document meanwhile, the holds that it had count as one. Indexes
+// find the documents that are due.
 //
 // A document that only old clients have used lacks Holdfast's fields. Sweep drops
 // its expired holds and keeps the document.
@@ -50,7 +50,7 @@ func idle(limit model.Time) bson.D {
 	return append(obj(touchedField, last, fenceField, last, "shared.locks", obj("$size", 0)), free...)
 }
 
-// dropExpired drops the holds that no longer block, of so many resources at most.
+// dropExpired drops the holds that no longer block. most bounds the number of resources.
 // more says that it stopped there.
 func (s *Store) dropExpired(ctx context.Context, now model.Time, most int) (holds int, more bool, err error) {
 	// An index has an array once for each element: only $elemMatch bounds it on both

@@ -21,8 +21,8 @@ import (
 // defaultCollection is the collection if the URL names none.
 const defaultCollection = "locks"
 
-// serverSelection is how long an operation looks for a primary unless the URL says
-// otherwise: about as long as an election takes. The driver's default is 30 s.
+// serverSelection is how long an operation looks for a primary unless the URL sets another
+// time: about as long as an election takes. The driver's default is 30 s.
 const serverSelection = 10 * time.Second
 
 func init() {
@@ -75,8 +75,8 @@ type target struct {
 	said                 *url.URL          // the URL, whose secrets no error may repeat
 }
 
-// refused is the error of a URL that the driver does not accept. The DNS may find a
-// name later that it does not find now.
+// refused returns the error of a URL that the driver does not accept. A failure of the DNS
+// may be temporary, so it is not driver.ErrInvalid.
 func (t target) refused(err error) error {
 	text := urlsecret.Hide(err.Error(), t.said)
 	var dns *net.DNSError

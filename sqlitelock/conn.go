@@ -217,13 +217,14 @@ func (s *store) write(ctx context.Context, urgent bool, f func(*conn) error, wit
 	if behind != nil && !urgent {
 		select {
 		case <-behind:
-		case <-ctx.Done(): // it is done all the same
+		case <-ctx.Done(): // the change is made nevertheless
 		}
 	}
 	return err
 }
 
-// change is write for a caller in the writer's line. behind is that of boundLog.
+// change does the same as write, for a caller in the writer's line. behind is the channel
+// of boundLog.
 func (s *store) change(ctx context.Context, urgent bool, f func(*conn) error, without func(*conn) bool) (behind <-chan struct{}, err error) {
 	if wait := time.Until(s.next); wait > 0 && !urgent {
 		if err := s.pause(ctx, wait); err != nil {

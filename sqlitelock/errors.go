@@ -23,7 +23,7 @@ var causes = map[int]string{
 	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
 }
 
-// extendedCode is 0 of an error that is not SQLite's.
+// extendedCode returns 0 for an error that is not SQLite's.
 func extendedCode(err error) int {
 	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
 		return e.Code()

@@ -18,7 +18,8 @@ import (
 // elsewhere in the process would drop SQLite's locks.
 var creating sync.Mutex
 
-// smallestPage is that of SQLite. No database is smaller, except an empty one.
+// smallestPage is the smallest page of SQLite, in bytes. No database is smaller, except an
+// empty one.
 const smallestPage = 512
 
 // prepareFile checks the path, and makes what is missing. It never opens a file that
@@ -69,7 +70,7 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 		what = "is a directory"
 	case !info.Mode().IsRegular():
 		what = "is not a regular file"
-	case info.Size() > 0 && info.Size() < smallestPage: // SQLite takes one byte for none
+	case info.Size() > 0 && info.Size() < smallestPage: // SQLite treats one byte as an empty file
 		what = "is not a SQLite database"
 	case links > 1: // SQLite keeps a log beside each name, and with another log come other locks
 		what = fmt.Sprintf("has %d names (hard links), and a program that opens it by another name would not see the locks: "+
@@ -120,9 +121,9 @@ type fileID struct{ dev, ino uint64 }
 // that is not there.
 type fileIDs struct{ db, wal, shm fileID }
 
-// lost has the databases whose connections this process keeps although they are of no
-// use: see conn.close. SQLite would let a new connection share what these have in
-// memory. Their files stay open, so that no new file gets the same inode number.
+// lost has the databases whose connections this process keeps although it cannot use them:
+// see conn.close. A new connection would share their state in SQLite's memory. Their files
+// stay open, so that no new file gets the same inode number.
 var lost sync.Map // of fileID, with the fileIDs at the opening
 
 // isLost reports whether this process has lost the database and cannot use it again,
@@ -189,8 +190,8 @@ func (f *file) checkReplaced() error {
 	what := ""
 	switch {
 	case f.ids == (fileIDs{}):
-		// A connection to another file than the one that has the name would take the log
-		// of that one for its own.
+		// A connection to a file that no longer has the name would use the log of the file
+		// that has it now.
 		if ids.db != f.opened {
 			return f.replacedAsOpened()
 		}
@@ -214,7 +215,7 @@ func (f *file) checkReplaced() error {
 	return err
 }
 
-// checkLinks returns an error if symbolic links lead from the name to another file now,
+// checkLinks returns an error if symbolic links now lead from the name to another file,
 // which other programs open. It is not final: the links may be set back, and SQLite's
 // files are as they were.
 func (f *file) checkLinks() error {

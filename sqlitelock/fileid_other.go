@@ -4,6 +4,6 @@ package sqlitelock
 
 import "io/fs"
 
-// identify takes all files for the same: this system neither deletes nor renames a
+// identify returns the same ID for all files: this system neither deletes nor renames a
 // file while SQLite has it open.
 func identify(fs.FileInfo) (id fileID, links uint64) { return fileID{1, 1}, 1 }

@@ -2,19 +2,19 @@ package sqlitelock
 
 import "context"
 
-// maxLog is the size from which on the log is to restart. SQLite keeps that much of
-// it, which reserves that much of the disk for later changes. SQLite's own
-// checkpoints are switched off: they are part of a commit, a renewal's too, and never
-// reach the end of the log while several processes write all the time.
+// maxLog is the size above which the store restarts the log. SQLite keeps a file of that
+// size, which reserves the space for later changes. SQLite's own checkpoints are switched
+// off: they are part of a commit, even of a renewal's, and never reach the end of the log
+// while several processes write all the time.
 const maxLog = 4 << 20
 
 // tryAfter is how much the log grows between two tries. It is small, because a try that
 // meets a reader costs no more than a read.
 const tryAfter = maxLog / 16
 
-// mostLog is the size from which on a change that is not urgent waits for the running
-// attempt. The log gets that large if the machine is overloaded, so that the
-// background work falls behind.
+// mostLog is the size above which a change that is not urgent waits for the running
+// attempt. The log gets that large if the machine is overloaded and the background work
+// falls behind.
 const mostLog = 8 * maxLog
 
 // boundLog restarts a large log in the background: that syncs files, which may take

@@ -39,7 +39,7 @@ func init() {
 	})
 }
 
-// Traits of every store in a SQLite file.
+// Traits returns those of every store in a SQLite file.
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Waiters: true,
@@ -81,9 +81,8 @@ func Open(ctx context.Context, path string, opts *Options) (driver.Store, error)
 // machine does not support are nil.
 type system struct {
 	clockSource
-	// mount finds where the file system is mounted that an absolute path without
-	// links is on, and its type if it is a network file system, else "". The path need
-	// not exist.
+	// mount returns where the file system of an absolute path without links is mounted,
+	// and its type if it is a network file system, else "". The path need not exist.
 	mount func(path string) (at, networkFS string)
 	// listen returns a file that can be read from once some process has written to
 	// the one that is named.

@@ -16,8 +16,8 @@ import (
 // caller looks at them: it would keep the log from being reset.
 const pageSize = 256
 
-// recent is for how long a record without holds stays listed, so that one in
-// constant use is not listed and unlisted in turn.
+// recent is how long a record without holds stays listed, so that a record in constant use
+// is not listed and unlisted in turn.
 const recent = model.Time(time.Minute / time.Microsecond)
 
 // Scan implements base.Backend.
@@ -78,8 +78,8 @@ func (s *store) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, e
 	}
 }
 
-// unlist clears listed where a record has no holds and was not touched since, if there
-// are at least so many names. It returns those that are left.
+// unlist clears listed of the named records that have no holds and were not touched since.
+// It does nothing if there are fewer names than least. It returns the names that are left.
 func (s *store) unlist(ctx context.Context, names []string, least int, since model.Time) (left []string, err error) {
 	if len(names) < least {
 		return names, nil

@@ -31,8 +31,8 @@ func (s *store) prepare(ctx context.Context) (err error) {
 	return s.try(ctx, s.writer, false, func(c *conn) error {
 		err := s.prepareOn(c)
 		if code(err) == sqlite3.SQLITE_IOERR {
-			// No request has an unknown outcome yet. SQLite reports a full disk so if
-			// there is no room for its shared memory.
+			// No request has an unknown outcome yet. SQLite also returns this code if a
+			// full disk has no room for its shared memory.
 			return fmt.Errorf("%w: it cannot be prepared: %w", hf.ErrUnusable, err)
 		}
 		return err
@@ -60,7 +60,8 @@ func (s *store) prepareOn(c *conn) error {
 		if known, _, err = s.readClock(c); err != nil {
 			return err
 		}
-		// What follows may wait for other processes, and the files be replaced meanwhile.
+		// The next steps may wait for other processes. Meanwhile somebody may replace the
+		// files.
 		if err := s.file.remember(); err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (s *store) complete(c *conn) error {
 	}
 	s.clock.anchor(model.Time(newest))
 	if err := s.clock.check(); err != nil {
-		return err // the clock would stay so until the next boot
+		return err // the clock would stay wrong until the next boot
 	}
 	_, err = c.exec(anchorSQL, s.clock.bootID, int64(s.clock.base))
 	return err

@@ -63,8 +63,8 @@ const (
 	idleIndexSQL = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
 	// clockSQL selects whether the boot is ?1, and whether it may be the same boot under
 	// another ID: one of the two IDs is of a container, and the clock of the file, ?2 after
-	// the boot, is not behind the changes in the file. As in the trigger, numbers that no record
-	// can have do not count.
+	// the boot, is not behind the changes in the file. As in the trigger, numbers that no
+	// record can have do not count.
 	clockSQL = `SELECT boot = ?1,
 		boot <> '' AND (boot LIKE 'container %' OR ?1 LIKE 'container %') AND base + ?2 >= max(floor,
 			(SELECT coalesce(max(touched), 0) FROM resources WHERE listed IS NOT NULL AND touched < 9007199254740992),

@@ -21,7 +21,7 @@ import (
 // One connection writes: SQLite allows one writer at a time, and a line of goroutines,
 // in which renewals go first, is fairer and quicker than many connections that retry.
 // One connection reads, so that reading waits for no writer. One moves the log into the
-// file, beside both.
+// file, while the two others work.
 type store struct {
 	file        *file
 	busyTimeout time.Duration
@@ -136,8 +136,8 @@ func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error
 	return nil
 }
 
-// decide makes one update. Its error is one of the file, which ends the whole
-// transaction; that of a damaged row is the update's own.
+// decide makes one update. Its error is an error of the file, and ends the transaction. If
+// the row is damaged, only the update gets an error.
 func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
 	e, listed, err := s.load(c, u.Resource)
 	if u.Err = nil; errors.Is(err, hf.ErrDamaged) {
@@ -163,7 +163,7 @@ func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
 	return ch, err
 }
 
-// put stores a record. It lists a row that it makes.
+// put stores a record. A row that it inserts is listed.
 func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
 	r := ch.Record
 	var holds driver.Value // NULL: none

@@ -60,7 +60,7 @@ func bootIDIn(folder string) (string, error) {
 	return text, nil
 }
 
-// uptime is that of the host also inside a time namespace.
+// uptime returns the host's, even inside a time namespace.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

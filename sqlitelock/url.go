@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// File returns the path of the file that a sqlite URL names, relative if it is so
-// there. It does not look for the file. A URL that Open would refuse is
+// File returns the path of the file in a sqlite URL. A relative path stays relative. File
+// does not look for the file. If Open would refuse the URL, the error is
 // driver.ErrInvalid.
 func File(u *url.URL) (path string, err error) {
 	path, _, err = parseURL(u)

@@ -124,7 +124,7 @@ func (w *watcher) note(resource string, freed model.Time, watched bool) {
 	}
 }
 
-// jsonArray is how a list is bound to one parameter.
+// jsonArray returns a list in JSON, to be bound to one parameter.
 func jsonArray(names []string) string {
 	text, err := json.Marshal(names)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *store) rest() (written bool) {
 		return false
 	}
 	defer events.Close()
-	if changed, err := s.poll(); changed || err != nil { // it came before events did
+	if changed, err := s.poll(); changed || err != nil { // a change before listen returned
 		return true
 	}
 	s.reach(pointRest)

@@ -34,12 +34,12 @@ type Batch struct {
 	Together int
 }
 
-// Renew is the method of a driver.Store.
+// Renew renews the holds as a driver.Store does.
 //
 // It takes one round trip if all holds are renewed and each has its own document:
 // all documents change then. Otherwise Renew reads the documents, in another round
-// trip. A hold that is live then was live before, for no hold comes back to life, and
-// so its renewal took place, unless the server says that it failed.
+// trip. A hold that is live then was live before, because no hold becomes live again. So
+// its renewal took place, unless the server reports that it failed.
 func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -81,12 +81,12 @@ func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 	return unknown
 }
 
-// Release is the method of a driver.Store.
+// Release releases the holds as a driver.Store does.
 //
 // A single release takes one round trip if the hold was there: its document changes.
 // Several releases read the documents first, because the reply does not say which of
 // them changed, and release only the holds that are there. If a hold was not there,
-// or several were in one document, the document tells whether the lock ID has a hold
+// or several were in one document, the document shows whether the lock ID has a hold
 // of an old program.
 func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {

@@ -22,7 +22,7 @@ func withoutSession(ctx context.Context) context.Context { return mongo.NewSessi
 // The error itself is in a package that the driver declares unstable.
 const notSent = "operation not sent to server, as Timeout would be exceeded"
 
-// send lets the driver send a command, without a session.
+// send makes the driver send a command, without a session.
 //
 // The driver sends nothing that has less time than the quickest of its last ten
 // heartbeats took. They come every 10 s: after a slow start the driver refuses short

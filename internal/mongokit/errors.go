@@ -27,8 +27,7 @@ const (
 	codeUnknownStage          = 40324
 )
 
-// permanent are the codes of errors that retries do not help against. The server
-// did nothing.
+// permanent are the codes of errors that a retry cannot fix. The server did nothing.
 var permanent = map[int]string{
 	CodeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
 	CodeAuthenticationFailed: "the server refuses user or password",

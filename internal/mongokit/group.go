@@ -6,15 +6,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// groups are requests, grouped so that one write can do each group: its requests are
-// about one resource, with a lock ID each.
+// groups are requests in groups. One write performs a group: its requests are for one
+// resource, each with another lock ID.
 type groups[Q any] struct {
 	each [][]Q
 	of   []int // the group of each request
 }
 
-// grouped groups requests, at most so many together. Two requests about the same
-// lock ID are never together. resources names each resource once.
+// grouped groups requests. most bounds the size of a group. Two requests for the same lock
+// ID are never in one group. resources names each resource once.
 func grouped[Q any](qs []Q, ref func(Q) driver.HoldRef, most int) (g groups[Q], resources []string) {
 	type hold struct{ resource, lockID string }
 	open := make(map[string]int, len(qs)) // the last group of a resource

@@ -13,7 +13,7 @@ func TestGroups(t *testing.T) {
 	for _, c := range []struct {
 		asked string // resource and lock ID of each
 		want  string
-		told  int
+		all   int // the number of changes that means that every request was done; -1: none
 	}{
 		{"", "", 0},
 		{"xa", "[xa]", 1},
@@ -49,8 +49,8 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%q: a resource comes twice in %q", c.asked, resources)
 		}
 		for changed := 0; changed <= len(g.each); changed++ {
-			if g.allChanged(changed) != (changed == c.told) {
-				t.Errorf("%q: %d changes tell of all: %v", c.asked, changed, g.allChanged(changed))
+			if g.allChanged(changed) != (changed == c.all) {
+				t.Errorf("%q: %d changes mean that all were done: %v", c.asked, changed, g.allChanged(changed))
 			}
 		}
 	}

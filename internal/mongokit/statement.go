@@ -35,9 +35,9 @@ func Finish(change any, pairs ...any) mongo.Pipeline {
 	return mongo.Pipeline{Obj("$set", Obj(pairs...)), Obj("$unset", Scratch)}
 }
 
-// Statement is an update of one document by a pipeline. It has all stages but the
-// first, encoded as the elements "1" and so on of an array, for a batch has hundreds
-// of statements.
+// Statement is an update of one document by a pipeline. It has all stages but the first,
+// encoded as the elements "1" and so on of an array, because a batch has hundreds of
+// statements.
 type Statement []byte
 
 // NewStatement makes a statement of its stages. It panics if they cannot be
@@ -52,7 +52,7 @@ func NewStatement(parts ...mongo.Pipeline) Statement {
 }
 
 // Of completes the statement by its first stage: the server's clock, the request, and
-// what else the statement needs of the document before it changes.
+// other values that the statement needs of the document before it changes.
 //
 // All values of callers are in the literal. $$NOW is only in a nested $set, and
 // expressions read it from there: some servers of the protocol refuse it inside the

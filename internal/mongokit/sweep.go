@@ -45,8 +45,8 @@ func (c *Collection) Clock(ctx context.Context) (now model.Time, ok bool, err er
 	return now, err == nil, err
 }
 
-// DeleteIdle deletes the documents that match idle, so many at most; 0 is no bound.
-// tried counts the documents that it found, some of which may have been taken
+// DeleteIdle deletes the documents that match idle. most bounds their number; 0 is no
+// bound. tried counts the documents that it found. Some of them may have been locked
 // since: those no longer match, and stay.
 func (c *Collection) DeleteIdle(ctx context.Context, idle bson.D, most int, collation *options.Collation) (deleted, tried int, err error) {
 	if most == 0 {
