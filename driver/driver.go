@@ -8,6 +8,36 @@
 //
 // Durations go to the store, never absolute times: the store's clock decides, and no
 // answer of a store depends on the clock of its caller.
+//
+// # Terms
+//
+// These terms mean the same in all code, messages and documents:
+//
+//   - A resource is the name of what a lock protects: 1 to 1024 bytes of UTF-8 without NUL.
+//   - A lock ID is the name under which a client locks one or several resources: by it,
+//     all these holds can be renewed or released together. The caller chooses it, or it is
+//     random. It prevents mistakes and is not a secret.
+//   - A hold is one acquisition of one resource by one lock ID. A lock ID has at most one
+//     hold on a resource.
+//   - A hold ID is 12 random bytes that name one acquisition. The Client makes it before
+//     the first request, so every request about the hold can be repeated.
+//   - The mode of a hold is exclusive or shared. A limit is the largest number of shared
+//     holds on a resource; without one there may be any number.
+//   - The TTL is how long a hold lives unless it is renewed. It lives until its end on the
+//     store's clock. Then it has expired, even if no sweep has dropped it yet. A hold
+//     whose TTL is Forever has no end.
+//   - The takeover delay is how long a hold goes on blocking after its end, unless it was
+//     released. The hold cannot be renewed in that time.
+//   - A hold blocks, or is in the way, while it can exclude another hold: until its end
+//     and its takeover delay are over.
+//   - A token, or fencing token, is a number that rises with every grant of a resource, in
+//     all modes, as far as Traits.Fencing promises. The data that a lock protects can
+//     refuse the writes of stale holders by it.
+//   - The details of a hold are owner, host and comment. No decision depends on them.
+//   - A record is what a store keeps for a resource: its holds and its last token. It is
+//     idle if it has no holds.
+//   - An acquirer requests a hold. A waiter is an acquirer that waits until it is granted
+//     the hold or gives up. A holder has a hold.
 package driver
 
 import (

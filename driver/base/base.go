@@ -19,7 +19,8 @@ import (
 
 // Backend keeps records. All methods may be called concurrently.
 //
-// It may also be a driver.Watcher and a driver.Initializer; the store is so then.
+// It may also be a driver.Watcher and a driver.Initializer: the store then uses its
+// methods.
 type Backend interface {
 	// Update calls the Decide of each update with the record of its resource and the
 	// store's clock, and makes the change that the decision asks for. No other change
@@ -63,9 +64,9 @@ type Update struct {
 	// that has none. The clock is read while the record can no longer change, or
 	// after the record was read if a swap detects later changes.
 	//
-	// It may be called again, on the record as it is then, if it is not certain that
-	// its change was made: the last call counts. It does no I/O and keeps neither the
-	// record nor what is in it; it must not be called after Update has returned.
+	// If it is not certain that its change was made, it may be called again, on the
+	// record as it is then: the last call counts. It does no I/O and keeps neither the
+	// record nor a part of it. It must not be called after Update has returned.
 	Decide func(Entry) Change
 	// Err is set by the Backend: nil if the last decision was made. An error that
 	// wraps driver.ErrDamaged says that the record cannot be understood; it is left
@@ -81,7 +82,7 @@ const (
 	// Keep leaves the record as it is. Such a decision may be made on any state
 	// that the record had during the call.
 	Keep Action = iota
-	// Confirm changes nothing, but returns what an earlier call has stored, which may
+	// Confirm changes nothing: the answer is the change of an earlier call, which may
 	// have failed half-way. In a store whose changes wait for copies of the data,
 	// Confirm must wait too: by writing Record. In other stores it is Keep.
 	Confirm
@@ -108,16 +109,16 @@ type Entry struct {
 	Record model.Record
 	// Now is the store's clock, read not before the record.
 	Now model.Time
-	// Missing: there is no record. See the function Missing.
+	// Missing says that there is no record. See the function Missing.
 	Missing bool
 }
 
 // Missing is the entry of a resource without a record. floor is the highest
 // model.Record.Floor of the records that the store ever deleted, of all or of this
-// resource's alone. A record that is made of the entry has its Token and Touched
-// above floor. So neither comes again, even if the clock was set back, and a store
-// that compares and swaps can refuse a record that was prepared before another came
-// and went.
+// resource's alone. A record that is made of the entry has a Token and a Touched above
+// floor. So no value of them repeats, even if the clock was set back. And a store that
+// compares and swaps can refuse a record that was prepared before another record was
+// made and deleted.
 func Missing(resource string, floor uint64, now model.Time) Entry {
 	return Entry{
 		Record:  model.Record{Resource: resource, Token: floor, Touched: model.Time(floor)},

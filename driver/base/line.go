@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Line lets one caller in at a time: urgent callers first, and otherwise in the order
-// of arrival. Its zero value is ready. It is for backends that can serve only one caller
-// at a time, such as the connection that writes.
+// Line lets one caller in at a time: urgent callers first, and otherwise in the order of
+// arrival. Its zero value is ready. Backends use it where only one caller at a time can be
+// served, as on a connection that writes.
 type Line struct {
 	mu     sync.Mutex
 	inside bool
 	queues [2][]chan struct{} // of urgent callers, and of the others
 }
 
-// Enter waits until it is the caller's turn, or ctx ends. After it has returned
-// nil the caller must Leave.
+// Enter waits until it is the caller's turn, or ctx ends. If it returns nil, the caller
+// must call Leave.
 func (l *Line) Enter(ctx context.Context, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (l *Line) Enter(ctx context.Context, urgent bool) error {
 	return ctx.Err()
 }
 
-// Leave lets the next one in.
+// Leave lets the next caller in.
 func (l *Line) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

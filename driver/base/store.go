@@ -43,8 +43,8 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	return a.grant, a.refused
 }
 
-// acquire is a request and the last decision on it. It makes one allocation, as batch
-// does: a store in memory does little more.
+// acquire is a request and the last decision on it. It takes one allocation, as batch does,
+// because that is most of the work of a store in memory.
 type acquire struct {
 	update  [1]Update
 	q       driver.AcquireRequest
@@ -98,9 +98,9 @@ type batch[Q, R any] struct {
 	results  []R
 	resource func(*Q) string
 	apply    func(*model.Draft, *Q) (_ R, wake bool)
-	failed   func(error) R // of a request whose outcome is unknown
+	failed   func(error) R // the result of a request whose outcome is unknown
 
-	draft  model.Draft // of the record at hand
+	draft  model.Draft // of the record that is being decided
 	update [1]Update
 	result [1]R
 }
@@ -109,7 +109,7 @@ func (b *batch[Q, R]) run(ctx context.Context, s *Store, urgent bool) ([]R, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(b.qs) == 1 { // as most have
+	if len(b.qs) == 1 { // the usual case
 		b.results = b.result[:]
 		b.update[0] = Update{Resource: b.resource(&b.qs[0]), Decide: b.decideFirst}
 		if err := s.one(ctx, b.update[:], urgent); err != nil {
@@ -175,7 +175,7 @@ func group(n int, resource func(int) string) [][]int {
 	return groups
 }
 
-// one makes an update that is alone.
+// one makes a single update.
 func (s *Store) one(ctx context.Context, us []Update, urgent bool) error {
 	if err := s.backend.Update(ctx, us, urgent); err != nil {
 		return err

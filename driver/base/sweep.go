@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// chunk is how many records a sweep changes in one Update: few, because renewals wait
-// meanwhile.
+// chunk is the largest number of records that a sweep changes in one Update. It is small,
+// because renewals wait meanwhile.
 const chunk = 100
 
 // Sweep implements driver.Store.
@@ -37,17 +37,17 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	return w.result, errors.Join(w.errs...)
 }
 
-// sweep is a Sweep that goes on.
+// sweep is a Sweep under way.
 type sweep struct {
 	*Store
 	driver.SweepRequest
-	names   []string // what is due and not yet decided
+	names   []string // of the resources that are due and not yet decided
 	changed int      // records
 	result  driver.SweepResult
 	errs    []error
 }
 
-// chunk is how many records are decided together.
+// chunk returns the number of records to be decided together.
 func (w *sweep) chunk() int {
 	if w.Most > 0 {
 		return min(chunk, w.Most-w.changed)
@@ -55,7 +55,7 @@ func (w *sweep) chunk() int {
 	return chunk
 }
 
-// flush decides again what is due in the named records, and counts what is certainly
+// flush decides again which holds and records are due, and counts those that are certainly
 // gone. It returns false if the sweep cannot go on.
 func (w *sweep) flush(ctx context.Context) bool {
 	if len(w.names) == 0 {
@@ -68,7 +68,7 @@ func (w *sweep) flush(ctx context.Context) bool {
 			swept, dropped, remove := model.Sweep(e.Record, e.Now, w.Idle)
 			counts[i] = driver.SweepResult{Holds: dropped}
 			switch {
-			case e.Missing: // another sweep was faster
+			case e.Missing: // another sweep has deleted it
 			case dropped > 0:
 				return Change{Action: Put, Record: swept, Wake: true}
 			case remove:

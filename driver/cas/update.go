@@ -13,28 +13,28 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// How often and how soon a change is decided again because another came first.
+// How often and how soon a change is decided again because another change came first.
 const (
 	// maxTries bounds the tries of changes that are not urgent. Each lost race is a
 	// change by another caller, so this many in a row mean that something is wrong.
 	maxTries = 1000
 	// maxPause bounds the pauses after lost races.
 	maxPause = 100 * time.Millisecond
-	// eager is how often an urgent change is tried again at once.
+	// eager is how often an urgent change is retried at once.
 	eager = 100
 	// noteTimeout is how long a note may delay a refusal.
 	noteTimeout = time.Second
 )
 
-// Update makes a base.Backend of one that compares and swaps.
+// Update makes a base.Backend of a Backend that compares and swaps.
 func Update(b Backend) base.Backend {
 	return &loop{backend: b, lines: make(map[string]*line)}
 }
 
 // loop is a base.Backend. The changes that this process makes to one record wait in a
-// line, renewals first, and so do not race one another; those of other processes do.
-// After a lost race, a change pauses, longer each time. Renewals retry at once, so
-// they get through.
+// line, renewals first, so they do not race one another. They race the changes of other
+// processes. After a lost race, a change pauses, longer each time. Renewals retry at once,
+// so they succeed.
 type loop struct {
 	backend Backend
 
@@ -42,7 +42,7 @@ type loop struct {
 	lines map[string]*line // by resource
 }
 
-// line is that of one record.
+// line is the line of one record.
 type line struct {
 	base.Line
 	users int
@@ -104,7 +104,7 @@ func (l *loop) Update(ctx context.Context, us []base.Update, urgent bool) error 
 			continue
 		}
 		for _, u := range rest {
-			u.Err = fmt.Errorf("record of %q was changed by others %d times in a row before the change could be made", u.Resource, try)
+			u.Err = fmt.Errorf("record of %q was changed by other requests %d times in a row before this change could be made", u.Resource, try)
 			if err != nil {
 				u.Err = fmt.Errorf("%w: %w", u.Err, err)
 			}

@@ -69,7 +69,7 @@ func (h *Hub) SignalAll() {
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
-	default: // one is waiting to be received
+	default: // the last signal is not yet received
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// mostLines is how many lines may wait for a handler that is slow.
+// mostLines is the largest number of lines that wait for a slow handler.
 const mostLines = 100
 
 // newLog returns a logger that passes lines on to l, in order, from a goroutine of its
@@ -24,7 +24,7 @@ type handler struct {
 	lines *lines
 }
 
-// Enabled reports true: only inner knows, and may block.
+// Enabled returns true: the answer is inner's, which may block.
 func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle never fails.
@@ -47,7 +47,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.inner.WithGroup(name), h.lines}
 }
 
-// lines are those that wait to be written. A goroutine writes them while there are some.
+// lines has the lines that wait. While there are some, a goroutine writes them.
 type lines struct {
 	mu      sync.Mutex
 	waiting []func()

@@ -11,23 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// How long a Stream waits before it opens again what failed.
+// How long a Stream waits after a failure before it opens the stream again.
 const (
 	minReopen = 50 * time.Millisecond
 	maxReopen = 10 * time.Second
 )
 
-// Stream is the part of a driver.Watcher that stores share whose server sends signals
-// over a stream: one stream for all watchers. It opens with the first watcher, and
-// again after a failure. All watchers then get a signal, because they may have missed
-// some.
+// Stream is the shared part of a driver.Watcher for stores whose server sends signals over
+// a stream. All watchers share one stream. It opens with the first watcher, and again after
+// a failure. All watchers then get a signal, because they may have missed some.
 //
 // Set the fields before the first call of a method. All methods may be called
 // concurrently.
 type Stream struct {
-	// Hub has the watchers. The store signals them while it follows the stream.
+	// Hub has the watchers. Open's follow signals them.
 	Hub
-	// Name is the name of the stream in the log: "change stream".
+	// Name is the name of the stream in the log, such as "change stream".
 	Name string
 	// Log gets a warning when the stream fails, and a line when it is open again.
 	// nil is slog.Default(). The Stream does not wait for it.
@@ -43,7 +42,7 @@ type Stream struct {
 	logOnce sync.Once
 	log     *slog.Logger // see Logger
 	mu      sync.Mutex
-	opening *opening // the last one; nil: there was none
+	opening *opening // the last one; nil: none yet
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 	closed  bool
@@ -140,8 +139,8 @@ func (s *Stream) opened(err error) {
 	close(s.opening.over)
 }
 
-// Close ends the stream and closes all channels. It returns when no goroutine of the
-// stream is left but one that a handler of Log blocks.
+// Close ends the stream and closes all channels. It returns when all goroutines of the
+// stream have ended, except one that a handler of Log blocks.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	s.closed = true
