@@ -15,12 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// sent is a request as it came.
+// sent is a request that arrived.
 type sent struct {
 	Method, Path, Query, Type, Body string
 }
 
-// fake answers requests as a test says, and keeps them.
+// fake answers requests as a test requires, and keeps them.
 type fake struct {
 	answer func(n int, r sent) (status int, body string)
 
@@ -137,7 +137,7 @@ func ref(resource, lockID string) driver.HoldRef {
 	return driver.HoldRef{Resource: resource, LockID: lockID, HoldID: holdID, Token: token}
 }
 
-// everything calls all that sends something, and returns what came of it.
+// everything calls all operations that send a request, and returns their outcomes.
 func everything(t *testing.T, s *Store) map[string]error {
 	t.Helper()
 	errs := make(map[string]error)

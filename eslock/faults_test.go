@@ -168,8 +168,8 @@ func namesOnce(t *testing.T, what string, err error) {
 	}
 }
 
-// A conflict that does not end is unknown, after a bounded number of tries. Those
-// after the first leave the server to others.
+// The outcome of a conflict that does not end is unknown, after a bounded number of tries.
+// The tries after the first leave the server to other clients.
 func TestConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := bulk(failed("r", 409, rest.Conflict, "current version differs"))
@@ -277,7 +277,7 @@ type performer func(*http.Request) (*http.Response, error)
 
 func (p performer) Perform(req *http.Request) (*http.Response, error) { return p(req) }
 
-// What the client of the other server says is understood when the store is opened.
+// Init explains the error of a client that refuses the other product.
 func TestProductCheck(t *testing.T) {
 	f := always(0, "the client noticed that the server is not Elasticsearch and we do not support this unknown product")
 	if err := New(f, nil).Init(t.Context()); !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "OpenSearch's client") {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
 )
 
-// Whatever is answered, nothing is granted, lost or shown but what the answer
-// says of the very document.
+// No answer reads as a grant, a loss or a status, except one about the document of the
+// request.
 func FuzzReply(f *testing.F) {
 	for _, text := range []string{
 		reply(created, held("a"), ""), reply(updated, held("a"), ""), reply(noop, held("b"), ""), reply(noop, held("a"), ""),

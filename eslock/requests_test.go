@@ -42,8 +42,8 @@ func TestNamesStayData(t *testing.T) {
 	}
 }
 
-// Names by which programs with es-distributed-lock lock other documents are
-// refused beside them, with the name that is meant.
+// If programs with es-distributed-lock use the index, names by which they lock another
+// document are refused. The error has the name to use instead.
 func TestNamesOfOldClients(t *testing.T) {
 	for name, says := range map[string]string{"a%2Fb": `use "a/b" here`, "a#b": `use "a" here`, "a?b": "question mark"} {
 		f := always(200, reply(updated, held("a"), ""))
@@ -151,7 +151,7 @@ func tooLarge(t *testing.T, limit int, of func(i int) driver.HoldRef) {
 	}
 }
 
-// A list whose answer is longer than anybody reads is asked for in parts.
+// If the answer to a list is too long, the list is requested in parts.
 func TestLongAnswer(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		switch {
@@ -182,8 +182,8 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// A page of a list that was lost on its way cannot be had again: who asks once more
-// gets the next one.
+// A page of a list whose answer was lost cannot be requested again: the same request
+// returns the next page.
 func TestLostPage(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		switch {
@@ -208,7 +208,7 @@ func TestLostPage(t *testing.T) {
 	}
 }
 
-// What a refresh did not reach may be missing in a list.
+// If a refresh did not reach all shards, a list may be incomplete.
 func TestPartOfRefresh(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		switch {
@@ -228,7 +228,7 @@ func TestPartOfRefresh(t *testing.T) {
 	}
 }
 
-// A sweep of what is idle is one request, whatever there is of it.
+// One request sweeps all idle documents.
 func TestSweepRequests(t *testing.T) {
 	f := &fake{answer: func(_ int, r sent) (int, string) {
 		switch {

@@ -44,7 +44,7 @@ func TestHoldsOfOneDocument(t *testing.T) {
 	}
 }
 
-// What the answer does not say of a hold is unknown, and so is that of the others.
+// If the answer lacks the outcome of one hold, the outcomes of all are unknown.
 func TestAnswersMissing(t *testing.T) {
 	for _, answer := range []string{
 		`"ends":[1800000001000]`, `"ends":[1800000001000,-1,-1]`, `"ends":[1800000001000,null]`, `"ends":[1800000001000,0]`, `"ends":null`,
@@ -78,8 +78,8 @@ func TestRenewedNothing(t *testing.T) {
 	}
 }
 
-// Holds that are there are asked for as long as the caller waits, whatever comes in
-// between.
+// Renewals and releases are retried as long as the caller waits, however often other
+// updates come in between.
 func TestConflictsOfHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := bulk(failed("r", 409, rest.Conflict, "current version differs"))

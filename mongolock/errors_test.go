@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Who reads the error learns why no server can be reached, and no password.
+// The error says why no server can be reached, and contains no password.
 func TestUnreached(t *testing.T) {
 	store, err := driver.Open(t.Context(), "mongodb://ada:hunter2@127.0.0.1:1/app?serverSelectionTimeoutMS=100&directConnection=true")
 	if err != nil {

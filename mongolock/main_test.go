@@ -6,6 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 )
 
-// What needs a server is tested in tests/mongolock.
+// The tests that need a server are in tests/mongolock.
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// What an acquire and a release cost. The module tests/bench compares it with
-// bare transactions.
+// BenchmarkAcquireRelease measures an acquire and a release. The module tests/bench
+// compares them with bare transactions.
 func BenchmarkAcquireRelease(b *testing.B) {
 	s := open(b, newFile(b))
 	ctx := context.Background()
@@ -45,7 +45,7 @@ func openAndClose(path string) error {
 	return errors.Join(err, s.Close())
 }
 
-// What the start of a program costs.
+// BenchmarkOpen measures the start of a program.
 func BenchmarkOpen(b *testing.B) {
 	path := newFile(b)
 	open(b, path) // else each close would also move the log into the file
@@ -56,7 +56,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// What the start and end of the only program cost: its close is a checkpoint.
+// BenchmarkOpenAlone measures the start and end of the only program: its close is a
+// checkpoint.
 func BenchmarkOpenAlone(b *testing.B) {
 	path := newFile(b)
 	for b.Loop() {

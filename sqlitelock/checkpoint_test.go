@@ -123,7 +123,7 @@ func TestReaderThatComesBetween(t *testing.T) {
 	mustShrink(t, s, path)
 }
 
-// What a sweep writes besides deletions is bounded too.
+// A sweep that deletes nothing bounds the log, too.
 func TestSweepBoundsLog(t *testing.T) {
 	path := newFile(t)
 	begun := make(chan struct{})

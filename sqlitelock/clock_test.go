@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// machine is one whose clocks the test sets.
+// machine is a machine whose clocks the test sets.
 type machine struct {
 	bootID string // "": no clock but the wall clock
 	wall   atomic.Int64
@@ -67,7 +67,7 @@ func holder(t *testing.T, s driver.Store, resource string) (status driver.Status
 	return driver.Status{}, false
 }
 
-// Neither a step of the wall clock nor who opens the file later moves the clock.
+// Neither a step of the wall clock nor a later opening of the file moves the clock.
 func TestClockDoesNotStep(t *testing.T) {
 	path := newFile(t)
 	m := newMachine("one", today, time.Hour)
@@ -120,8 +120,8 @@ func TestClockAfterBoot(t *testing.T) {
 	}
 }
 
-// Containers may have boot IDs of their own. Who opens the file there does not take the
-// wall clock for that of a new boot, while others go on with the clock that they have.
+// Containers may have boot IDs of their own. A process that opens the file there does not
+// start a new clock, as after a boot, while other processes use the clock of the file.
 func TestBootIDsOfContainers(t *testing.T) {
 	for _, ids := range [][]string{{"one", "container a"}, {"container a", "one"}, {"container a", "container b", "one", "container c"}} {
 		t.Run(strings.Join(ids, ", "), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestBootIDsOfContainers(t *testing.T) {
 	}
 }
 
-// A boot after which the file cannot be of this boot, or whose ID is known, is a new one.
+// The boot is a new one if the file cannot be of this boot, or if both IDs are of the host.
 func TestBootAfterContainer(t *testing.T) {
 	after := 5 * time.Hour
 	for name, c := range map[string]struct {
@@ -196,9 +196,9 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// A wall clock that was ahead when a record was deleted, and was set right since,
-// keeps no hold alive until it is there again; tokens rise all the same. That goes for
-// who opens the file later and for who had it open.
+// A wall clock was ahead when a record was deleted, and was set right since. No hold stays
+// alive until the clock gets there again, and tokens rise nevertheless: for a process that
+// opens the file later, and for one that had it open.
 func TestWallClockSetRightAfterDeletion(t *testing.T) {
 	path := newFile(t)
 	right := newMachine("", today, 0)
@@ -237,7 +237,7 @@ func TestFloorByHand(t *testing.T) {
 	}
 }
 
-// What a damaged row claims does not move the clock.
+// The numbers of a damaged row do not move the clock.
 func TestFloorOfDamagedRow(t *testing.T) {
 	path := newFile(t)
 	s := openOn(t, path, nil, newMachine("one", today, 0).Machine())

@@ -24,7 +24,7 @@ import (
 const pointAny sqlitelock.Point = "at any moment"
 
 // want is the state of a resource that only one process uses: the hold, and its
-// TTL. No hold is the zero want. TTLs are whole hours, so that a status tells.
+// TTL. No hold is the zero want. TTLs are whole hours, so that a status shows the TTL.
 type want struct {
 	Hold  string `json:"hold,omitempty"`
 	Hours int    `json:"hours,omitempty"`
@@ -105,7 +105,7 @@ func (c *crasher) open() (driver.Store, error) {
 	return sqlitelock.OpenOn(c.ctx, c.path, nil, sqlitelock.Machine{At: c.at})
 }
 
-// at is told of each point.
+// at is called at each point.
 func (c *crasher) at(p sqlitelock.Point) {
 	switch {
 	case p == sqlitelock.PointCheckpoint:

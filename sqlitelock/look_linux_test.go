@@ -25,9 +25,9 @@ func resting(t *testing.T, path string) (s driver.Store, rests <-chan struct{}) 
 	return s, ch
 }
 
-// A release after a silence is signalled at once: the watcher has stopped looking,
-// and is told that something was written. With FULL the disk is waited for between
-// that and the moment at which the commit can be seen.
+// A release after a silence is signalled at once: the watcher has stopped looking, and the
+// system reports the write. With FULL, the commit waits for the disk between the write and
+// the moment at which other processes see it.
 func TestWatchAfterRest(t *testing.T) {
 	for name, opts := range map[string]*sqlitelock.Options{"normal": nil, "full": {FullSync: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -141,8 +141,8 @@ func mustRelease(t testing.TB, s driver.Store, ref driver.HoldRef) {
 	}
 }
 
-// childOpen opens the file when told, takes and gives up a lock that all
-// children want, and says the token.
+// childOpen opens the file on command, acquires and releases the lock of all children, and
+// prints the token.
 func childOpen(args []string, in *bufio.Scanner, out io.Writer) error {
 	fmt.Fprintln(out, "ready")
 	in.Scan()
@@ -178,7 +178,7 @@ func childLock(args []string, in *bufio.Scanner, out io.Writer) error {
 	return db.Close()
 }
 
-// childRelease releases a hold that it took, each time it is told to.
+// childRelease acquires a hold and releases it, on each command.
 func childRelease(args []string, in *bufio.Scanner, out io.Writer) error {
 	ctx := context.Background()
 	s, err := sqlitelock.Open(ctx, args[0], nil)

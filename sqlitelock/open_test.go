@@ -48,7 +48,7 @@ func TestOpenMakesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What cannot be used is refused by name, and left as it is.
+// Open refuses a file that it cannot use. The error names the file, which stays as it is.
 func TestOpenRefuses(t *testing.T) {
 	made := func(t *testing.T, path string) {
 		s, err := sqlitelock.Open(t.Context(), path, nil)
@@ -189,8 +189,8 @@ func TestOpenThroughLink(t *testing.T) {
 	}
 }
 
-// A file on a network file system is refused by its name before anything is
-// made there, also through a link; who knows better may say so.
+// Open refuses a file on a network file system before it makes anything there, even
+// through a link. The error names the file. An option allows it.
 func TestOpenNetworkFS(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need rights on Windows")

@@ -101,9 +101,9 @@ func (s *store) dueAfter(t testing.TB, idle time.Duration) (names []string) {
 	return names
 }
 
-// Listing holds reads no rows that were unlisted by a sweep, and the next sweep
-// finds them by their age; whatever happens between a sweep and an acquire, what
-// has holds is listed.
+// Listing holds reads no rows that a sweep has unlisted, and the next sweep finds them by
+// their age. A record with holds is always listed, whatever happens between a sweep and an
+// acquire.
 func TestListed(t *testing.T) {
 	s, clock := newTestStore(t)
 	const idle = 2*pageSize + 10

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-// asNobody calls f with the rights of a user who owns nothing. Root may do
-// anything, so what is read-only for others must be tested as another.
+// asNobody calls f with the rights of a user without files. Root may write everything, so
+// tests of read-only files need another user.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -96,8 +96,8 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// What is held stays held on a full disk: renewals need no more room than they have.
-// That goes for a file made just now and for one that was there.
+// Holds can be renewed on a full disk: renewals need no more room than they have, in a new
+// file and in an old one.
 func TestRenewalsOnFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	path := filepath.Join(dir, "locks.db")

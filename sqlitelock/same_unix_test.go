@@ -39,8 +39,8 @@ func glance(t *testing.T, path string) {
 	start(t, "glance", path).end()
 }
 
-// What is no longer the file that others see grants nothing, keeps nothing, and
-// harms the new one no more, also not as it is closed.
+// A store whose file was replaced grants nothing and keeps nothing. It does not harm the
+// new file, even when it is closed.
 func TestAnotherFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, path string)
@@ -186,8 +186,8 @@ func TestLinkToAnotherFile(t *testing.T) {
 	mustRelease(t, s, ref)
 }
 
-// What the log has that was deleted does not get into the file, which may have another
-// by now: not with the change that is refused, nor when the store is closed.
+// The content of a deleted log does not get into the file, which may have another log by
+// now: neither with the change that is refused, nor when the store is closed.
 func TestLogOfAnother(t *testing.T) {
 	path := newFile(t)
 	s, settle, err := sqlitelock.OpenToSettle(t.Context(), path)
@@ -229,7 +229,7 @@ func TestLogOfAnother(t *testing.T) {
 	}
 }
 
-// What others may do to a file that is in use changes nothing.
+// Other programs may open the file, read it and change its rights: the store goes on.
 func TestSameFile(t *testing.T) {
 	path := newFile(t)
 	s := open(t, path)

@@ -75,8 +75,8 @@ func TestParseURLRefuses(t *testing.T) {
 	}
 }
 
-// Whatever the URL, it is understood or refused as invalid, and what was
-// understood reaches SQLite as the name of that very file.
+// Every URL is accepted, or refused as invalid. SQLite opens exactly the file of an
+// accepted URL.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"sqlite:///var/lib/x.db", "sqlite:x.db?synchronous=full", "sqlite:a%20b%23?network-fs=allow", "sqlite:%3f%25.db",

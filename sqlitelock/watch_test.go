@@ -36,8 +36,8 @@ func await(t *testing.T, signals <-chan struct{}, what string) {
 	}
 }
 
-// silent checks that there was no signal, after a later one on another resource
-// came through: whatever was before it in the file was looked at.
+// silent checks that there was no signal, after a later signal of another resource has
+// arrived: by then all earlier changes of the file were looked at.
 func silent(t *testing.T, s, other driver.Store, signals <-chan struct{}, what string) {
 	t.Helper()
 	marker := "marker of " + what
@@ -104,9 +104,9 @@ func TestWatchSweep(t *testing.T) {
 	await(t, signals, "sweep of a hold")
 }
 
-// A release after Watch returned is never missed, whatever the goroutine that
-// looks at the file is doing at that moment.
-// After each release its file falls silent: what was missed stays missed.
+// A release after Watch returned is never missed, whatever the goroutine that looks at the
+// file is doing at that moment. After each release its file falls silent, so that a missed
+// signal stays missed.
 func TestWatchMissesNothing(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {

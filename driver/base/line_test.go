@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/base"
 )
 
-// Urgent callers go first, the others in the order of arrival, and callers that give
-// up delay no others.
+// Urgent callers go first, the other callers in the order of arrival. A caller that gives
+// up delays no other.
 func TestLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line base.Line

@@ -38,7 +38,7 @@ func ask(lockID string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: "r", LockID: lockID, HoldID: driver.NewHoldID(), TTL: driver.Forever}
 }
 
-// heldForLong is a record with a hold on which a note of who waits is due.
+// heldForLong returns a record with a hold on which a note of the waiter is due.
 func heldForLong(t *testing.T) base.Entry {
 	t.Helper()
 	f := &failing{record: base.Missing("r", 0, 1_900_000_000_000_000)}
@@ -59,7 +59,8 @@ func (p *putting) Update(_ context.Context, us []base.Update, _ bool) error {
 	return nil
 }
 
-// A note of who waits is a courtesy: the answer is the refusal, whatever became of it.
+// A note of the waiter is a courtesy: if it cannot be written, the answer is the same
+// refusal.
 func TestNoteChangesNoAnswer(t *testing.T) {
 	for name, missed := range map[string]error{"call": nil, "update": errDisk} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,8 @@ func TestNoteChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// What was decided and not made is unknown: neither granted nor lost nor released.
+// The outcome of a change that was decided but not made is unknown: it is neither granted
+// nor lost nor released.
 func TestUnknown(t *testing.T) {
 	record := heldForLong(t)
 	ref := driver.HoldRef{Resource: "r", LockID: "holder", HoldID: record.Record.Holds[0].HoldID, Token: record.Record.Token}
@@ -120,7 +122,7 @@ func TestOptionalPowers(t *testing.T) {
 	}
 }
 
-// What a sweep costs is what is due: a million records that are not cost nothing.
+// The cost of a sweep depends on the records that are due: a million others cost nothing.
 func BenchmarkSweepOfNothing(b *testing.B) {
 	s := memlock.New(nil)
 	for range 1_000_000 {

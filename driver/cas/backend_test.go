@@ -17,7 +17,7 @@ import (
 
 var errWire = errors.New("wire cut")
 
-// mishap is what becomes of one swap.
+// mishap is the fate of one swap.
 type mishap int
 
 const (
@@ -27,7 +27,7 @@ const (
 	failsAfter
 )
 
-// backend is in memory, on a clock that the test sets, and lets mishaps happen.
+// backend is a Backend in memory, with mishaps and a clock that the test sets.
 type backend struct {
 	traits  driver.Traits
 	mishaps func(resource string) mishap // nil: none

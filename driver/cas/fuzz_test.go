@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// FuzzModelAgainstCAS reads a history and its mishaps from bytes. What has no
-// answer is repeated, as the Client does; then the store must have answered, and
-// must hold, what the model says.
+// FuzzModelAgainstCAS reads a history and its mishaps from bytes. It repeats requests
+// without an answer, as the Client does. Then the answers and the records must be those of
+// the model.
 func FuzzModelAgainstCAS(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 0x10, 0, 0x21, 7, 0x12, 0x33, 4, 0x10, 9, 9, 9, 9, 9, 0x55, 3, 0x80, 1, 2, 0x44, 4})

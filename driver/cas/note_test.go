@@ -35,8 +35,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// Whatever becomes of a note, the answer is the refusal: the note is tried once,
-// and wakes nobody.
+// The answer is the refusal, even if the note cannot be written. The note is tried once and
+// wakes nobody.
 func TestNoteChangesNoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		what  mishap

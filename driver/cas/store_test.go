@@ -61,9 +61,9 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// What is not urgent and loses every race fails in the end, as unknown: not held,
-// not lost. A renewal goes on until its ctx ends. One record that others change all
-// the time holds up none of the rest.
+// A change that is not urgent and loses every race fails in the end. Its outcome is
+// unknown: not held, not lost. A renewal retries until its ctx ends. A record that other
+// callers change all the time delays no other record.
 func TestEndlessConflicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -92,7 +92,7 @@ func TestEndlessConflicts(t *testing.T) {
 	})
 }
 
-// A renewal comes through in the end, however often others were faster.
+// A renewal succeeds in the end, even if other changes came first many times.
 func TestRenewalsDoNotGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -112,8 +112,8 @@ func TestRenewalsDoNotGiveUp(t *testing.T) {
 	})
 }
 
-// Those of one process do not race one another: each waits for its turn, renewals
-// before others.
+// The changes of one process do not race one another: each waits for its turn, renewals
+// first.
 func TestRenewalsPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -234,7 +234,7 @@ func TestBatchWithoutAnswer(t *testing.T) {
 	unknown(t, "renewal", rs[2].Err)
 }
 
-// A damaged record costs the others of its batch nothing.
+// A damaged record does not affect the other records of its batch.
 func TestBatchWithDamage(t *testing.T) {
 	b := newBackend()
 	s := cas.New(b)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// server is what a Stream is opened to.
+// server is the server of a Stream.
 type server struct {
 	opened, again atomic.Int32
 	refuses       atomic.Pointer[error]
@@ -56,7 +56,7 @@ func watch(t *testing.T, s *Stream) <-chan struct{} {
 	return ch
 }
 
-// One stream serves all; when it has failed, and is there again, all are signalled.
+// One stream serves all watchers. When it is open again after a failure, all get a signal.
 func TestStreamReopens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv server
@@ -100,7 +100,7 @@ func TestStreamReopens(t *testing.T) {
 	})
 }
 
-// A stream without a log of its own fails into the default one.
+// A stream without a log of its own uses the default one.
 func TestStreamWithoutLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var srv server
@@ -175,7 +175,7 @@ func (b blocking) WithAttrs([]slog.Attr) slog.Handler { return b }
 
 func (b blocking) WithGroup(string) slog.Handler { return b }
 
-// A logger that blocks keeps neither the stream closed nor Close waiting.
+// A logger that blocks delays neither the reopening nor Close.
 func TestStreamWithLoggerThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := make(chan struct{})
@@ -194,7 +194,7 @@ func TestStreamWithLoggerThatBlocks(t *testing.T) {
 	})
 }
 
-// Lines are written in order, and with what their logger adds.
+// Lines are written in order, with the attributes and groups of their logger.
 func TestLogKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder

@@ -28,7 +28,7 @@ func ask(ctx context.Context, t *testing.T, text string) (status int, err error)
 	return perform(ctx, t, opened(t, text))
 }
 
-// opened is what the store at the URL sends requests by.
+// opened returns the connections of the store at the URL.
 func opened(t *testing.T, text string) *nodes {
 	t.Helper()
 	s, err := driver.Open(t.Context(), text)
@@ -123,9 +123,8 @@ func serveTLS(t *testing.T, server *httptest.Server) (host, ca string) {
 	return strings.TrimPrefix(server.URL, "https://"), ca
 }
 
-// A connection on which a request got no answer is not used again, also where the
-// server, or a proxy before it, offers HTTP/2: what lies between may have dropped
-// it without a word.
+// A connection on which a request got no answer is not used again, even if the server, or
+// a proxy before it, offers HTTP/2: the network may have dropped it silently.
 func TestSilentConnection(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	var silent atomic.Value // the connection
@@ -215,7 +214,7 @@ func TestHungHost(t *testing.T) {
 	}
 }
 
-// What nobody waits for any more is not sent again.
+// A request whose caller has left is not sent again.
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var n atomic.Int32
@@ -237,7 +236,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// A node that failed is left out for a while, unless all did.
+// A node that failed gets no requests for a while, unless all nodes failed.
 func TestLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &nodes{urls: make([]*url.URL, 3), rests: make([]time.Time, 3)}

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock/fence"
 )
 
-// Names and values stay data, and one request does it all.
+// Names and values stay data, and one request is enough.
 func TestRequest(t *testing.T) {
 	for _, name := range []string{"plain", "a/b", "..", ".", "%2F", "a b?c#d", "_source", "\"}}\n{\"delete\":{}}", "ü\u2028", "${x}", strings.Repeat("x", 512)} {
 		s := newServer()
@@ -62,7 +62,7 @@ func quoted(text string) string {
 	return string(b)
 }
 
-// What cannot be is refused before anything is sent.
+// Invalid arguments are refused, and nothing is sent.
 func TestInvalid(t *testing.T) {
 	s := newServer()
 	good := fence.Document{Client: s, Index: "i", ID: "1"}
@@ -114,8 +114,8 @@ func failure(kind string) string {
 	return item(`"status":400,"error":{"type":"` + kind + `","reason":"why","caused_by":{"type":"cause","reason":"deeper"}}`)
 }
 
-// Only the server's own word that a larger token is there is staleness, and no
-// fault reads as done.
+// The error is ErrStale only if the server returned a larger token. No fault reads as
+// success.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -183,7 +183,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A conflict is tried again, a bounded number of times.
+// A conflict is retried a bounded number of times.
 func TestConflict(t *testing.T) {
 	s := newServer()
 	d := fence.Document{Client: s, Index: "i", ID: "1"}
@@ -214,8 +214,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// A reply that is lost after the write: the same again succeeds, and changes
-// nothing more.
+// After a reply that was lost, the same request succeeds, and changes nothing more.
 func TestLostReply(t *testing.T) {
 	s := newServer()
 	d := fence.Document{Client: s, Index: "i", ID: "1"}
@@ -242,8 +241,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// Whatever is answered, nothing reads as done or stale but what is said of the
-// very document.
+// No answer reads as success or as stale, except one about the document of the request.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{
 		item(`"result":"updated","status":200`), item(`"result":"noop","get":{"_source":{"fence":6}}`), item(`"result":"noop","get":{"_source":{"fence":1e400}}`),

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// object is one in JSON.
+// object is a JSON object.
 type object = map[string]any
 
 // server stands in for a node: it keeps documents and does what the script says,
@@ -23,7 +23,7 @@ type server struct {
 	fault func(n int) (status int, body string, after bool)
 }
 
-// request is one as it came.
+// request is a request that arrived.
 type request struct {
 	method, path, query, kind string
 	action                    struct {
