@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a script waits for anything.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func TestScripts(t *testing.T) {
 	p := scripts(t, func(dir string) string { return "sqlite://" + dir + "/locks.db" })
