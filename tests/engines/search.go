@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 //go:embed search opensearch elasticsearch
@@ -97,11 +99,17 @@ func StartOpenSearch(ctx context.Context) (Engine, error) { return openSearch.ge
 // machine lacks is an error that says how to get it.
 func StartElasticsearch(ctx context.Context) (Engine, error) { return elasticsearch.get(ctx) }
 
-// SearchEngines runs a test on OpenSearch(t) and on Elasticsearch(t).
+// SearchEngines runs a test on OpenSearch(t) and, unless the run is short, on
+// Elasticsearch(t). The two answer alike nearly everywhere.
 func SearchEngines(t *testing.T, test func(t *testing.T, e Engine)) {
 	t.Helper()
-	for _, k := range searchKinds {
-		t.Run(k.name, func(t *testing.T) { test(t, k.shared(t)) })
+	for i, k := range searchKinds {
+		t.Run(k.name, func(t *testing.T) {
+			if i > 0 {
+				thorough.Test(t, "once more on "+k.name)
+			}
+			test(t, k.shared(t))
+		})
 	}
 }
 

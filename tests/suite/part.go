@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -58,28 +59,41 @@ type tests struct {
 	pkg     string // as go test has it, in the module's folder
 }
 
-// grouped puts tests of one module together. Those with the same parent run together,
-// for it may prepare much.
+// grouped puts tests of one module together. Subtests of the same parent run together,
+// because it may prepare much. So do subtests of the same name whose parents have no
+// other: the same test on another server.
 func grouped(chosen []test, module string) []tests {
-	type parent struct{ pkg, name string }
-	names := make(map[parent][]string)
-	var order []parent
+	type group struct{ pkg, parent, sub string } // one of the last two is empty
+	siblings := make(map[group]int)
 	for _, t := range chosen {
-		inside := strings.TrimPrefix(t.pkg+"/", module+"/")
-		at := strings.LastIndex(t.name, "/") + 1
-		p := parent{"./" + strings.TrimSuffix(inside, "/"), t.name[:at]}
-		if names[p] == nil {
-			order = append(order, p)
+		parent, _ := path.Split(t.name)
+		siblings[group{t.pkg, parent, ""}]++
+	}
+	names := make(map[group][]string)
+	var order []group
+	for _, t := range chosen {
+		parent, name := path.Split(t.name)
+		g := group{t.pkg, parent, ""}
+		if strings.Count(t.name, "/") == 1 && siblings[g] == 1 {
+			g, name = group{t.pkg, "", name}, strings.TrimSuffix(parent, "/")
 		}
-		names[p] = append(names[p], regexp.QuoteMeta(t.name[at:]))
+		if names[g] == nil {
+			order = append(order, g)
+		}
+		names[g] = append(names[g], regexp.QuoteMeta(name))
 	}
 	var found []tests
-	for _, p := range order {
-		pattern := "^(" + strings.Join(names[p], "|") + ")$"
-		if p.name != "" {
-			pattern = "^" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSuffix(p.name, "/")), "/", "$/^") + "$/" + pattern
+	for _, g := range order {
+		pattern := "^(" + strings.Join(names[g], "|") + ")$"
+		switch {
+		case g.sub != "":
+			pattern += "/^" + regexp.QuoteMeta(g.sub) + "$"
+		case g.parent != "":
+			parent := regexp.QuoteMeta(strings.TrimSuffix(g.parent, "/"))
+			pattern = "^" + strings.ReplaceAll(parent, "/", "$/^") + "$/" + pattern
 		}
-		found = append(found, tests{pattern, p.pkg})
+		inside := strings.TrimPrefix(g.pkg+"/", module+"/")
+		found = append(found, tests{pattern, "./" + strings.TrimSuffix(inside, "/")})
 	}
 	return found
 }

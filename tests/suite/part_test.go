@@ -12,13 +12,17 @@ func TestGrouped(t *testing.T) {
 		{"example.com/m/tests/a", "TestTwo"},
 		{"example.com/m/tests/a", "TestMany/sub/other"},
 		{"example.com/m/tests/b/c", "TestMany/sub"},
+		{"example.com/m/tests/b/c", "TestMore/another"},
+		{"example.com/m/tests/b/c", "TestMore/sub"},
+		{"example.com/m/tests/b/c", "TestLast/sub"},
 		{"example.com/m/tests", "TestTop"},
 	}
 	got := grouped(chosen, "example.com/m/tests")
 	want := []tests{
 		{`^(TestOne|TestTwo)$`, "./a"},
 		{`^TestMany$/^sub$/^(with_\(a\)_sign|other)$`, "./a"},
-		{`^TestMany$/^(sub)$`, "./b/c"},
+		{`^(TestMany|TestLast)$/^sub$`, "./b/c"},
+		{`^TestMore$/^(another|sub)$`, "./b/c"},
 		{`^(TestTop)$`, "./"},
 	}
 	if !slices.Equal(got, want) {
