@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/campaign/report"
 	"github.com/holdfast-go/holdfast/tests/campaign/stepped"
 	"github.com/holdfast-go/holdfast/tests/campaign/worker"
+	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
 var (
@@ -136,7 +137,12 @@ func found(t *testing.T, p campaign.Plan, rule judge.Rule) judge.Violation {
 // faults, broken promises.
 func TestFaults(t *testing.T) {
 	for store := range strings.SplitSeq(*stores, ",") {
-		t.Run(store, func(t *testing.T) { judged(t, "", plan(t, store)) })
+		t.Run(store, func(t *testing.T) {
+			if store != "sqlite" {
+				thorough.Test(t, "a campaign beside a server")
+			}
+			judged(t, "", plan(t, store))
+		})
 	}
 }
 
@@ -176,6 +182,7 @@ func TestHosts(t *testing.T) {
 			continue // there is no network between, see place
 		}
 		t.Run(store, func(t *testing.T) {
+			thorough.Test(t, "a campaign on three hosts")
 			p := plan(t, store)
 			p.Hosts, p.Only, p.Lasts = true, partitions, p.Lasts/2
 			judged(t, "hosts-", p)
