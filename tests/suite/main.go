@@ -28,6 +28,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
@@ -92,6 +93,7 @@ func run(ctx context.Context, args []string, of uint) error {
 		return fmt.Errorf("starting servers: %w", err)
 	}
 	defer stop()
+	began := time.Now()
 	var jobs []job
 	for _, m := range slices.Backward(all) { // the tests of stores take longest, and come last
 		if m.Dir == modules.Bench {
@@ -108,6 +110,7 @@ func run(ctx context.Context, args []string, of uint) error {
 	if err := runJobs(ctx, jobs); err != nil {
 		return err
 	}
+	fmt.Printf("== the tests took %v\n", time.Since(began).Round(time.Second))
 	if of > 0 {
 		if err := runPart(ctx, r, root, all, race, of); err != nil {
 			return err
