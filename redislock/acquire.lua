@@ -1,4 +1,5 @@
--- acquire.lua decides the acquires that fast.lua does not grant. All refusals come from it.
+-- acquire.lua decides the acquires that fast.lua does not grant. All refusals come from it:
+-- it replies the record, of which operations.go makes the error.
 
 -- The operations, by their letters. Each takes the record of its key and its request, and
 -- returns its reply. It notes in the record whether that has changed.
