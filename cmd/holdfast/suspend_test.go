@@ -381,6 +381,25 @@ func TestAbandonedReader(t *testing.T) {
 			c.never("unreached")
 		})
 	})
+	// The shell has waited for its child, and takes the terminal back a moment later.
+	t.Run("before the shell has the terminal", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			shell := c.program.Process.Pid
+			c.enter("(" + pause + "; holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &)")
+			c.until("waiting", func() bool { return len(proc.Descendants(shell)) > 0 && c.front() != shell })
+			group := c.front()
+			c.check(syscall.Kill(shell, syscall.SIGSTOP))
+			c.goOn()
+			pid := c.pid()
+			c.dead(pid)
+			if front := c.front(); front != group {
+				c.Errorf("in front is %d, not the group %d of run", front, group)
+			}
+			c.check(syscall.Kill(shell, syscall.SIGCONT))
+			c.free("r")
+			c.never("unreached")
+		})
+	})
 	t.Run("deaf", func(t *testing.T) {
 		inShells(t, func(c *console) {
 			c.enter("(holdfast run r -- " + c.command("trap '' HUP; read x </dev/tty; echo unreached") + " &)")

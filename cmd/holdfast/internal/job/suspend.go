@@ -55,7 +55,7 @@ func (s *supervisor) follow(sig syscall.Signal) {
 		s.suspend(s.following, false)
 	case wanted && s.tty.IsFront(s.guard.Group()):
 		s.resume() // it got the terminal meanwhile
-	case wanted && s.tty.Foreground():
+	case wanted && s.tty.CanLend():
 		s.tty.Lend(s.guard.Group())
 		s.resume()
 	case !wanted && !s.tty.Lent():

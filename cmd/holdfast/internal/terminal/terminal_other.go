@@ -34,6 +34,9 @@ func (*Terminal) Gone() bool { return false }
 // IsLeader is false.
 func (*Terminal) IsLeader() bool { return false }
 
+// CanLend returns false.
+func (*Terminal) CanLend() bool { return false }
+
 // Lend does nothing.
 func (*Terminal) Lend(int) {}
 

@@ -91,9 +91,20 @@ func (t *Terminal) IsLeader() bool {
 	return t != nil && err == nil && session == os.Getpid()
 }
 
-// Lend makes the group the foreground group if this process is in the foreground.
+// CanLend reports whether this process may make another group the foreground group: it
+// is in the foreground, and not just because its shell, which has lost sight of it, has
+// not taken the terminal back yet. The shell would find it taken.
+func (t *Terminal) CanLend() bool {
+	if !t.Foreground() {
+		return false
+	}
+	_, found := origin()
+	return found || t.IsLeader()
+}
+
+// Lend makes the group the foreground group if it can.
 func (t *Terminal) Lend(group int) {
-	if t.Foreground() {
+	if t.CanLend() {
 		t.lent = t.set(group)
 	}
 }
