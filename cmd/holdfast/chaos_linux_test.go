@@ -29,7 +29,7 @@ const (
 	// chaosTTL is the TTL of the locks. What kills a wrapper keeps its followers
 	// waiting that long; and a sixteenth of it is what the kernel has, on a machine
 	// that is busy with other rounds, for the processes of a command to end.
-	chaosTTL = 4 * time.Second
+	chaosTTL = 8 * time.Second
 	// chaosTogether is how many rounds there are at a time. Twice as many let each
 	// other's guards wait longer than that where something else computes as well.
 	chaosTogether = 4
