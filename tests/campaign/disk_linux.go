@@ -11,7 +11,9 @@ import (
 // disk is a small file system of one campaign.
 type disk struct{ folder string }
 
-const diskSize = "size=8m"
+// diskSize is enough for the log of a SQLite file, which may have 64 MB where much is
+// written: a crowd filled 8 MB without any fault.
+const diskSize = "size=80m"
 
 // newDisk mounts one, or returns nil where that is not allowed: only root may.
 func newDisk(t testing.TB) *disk {
