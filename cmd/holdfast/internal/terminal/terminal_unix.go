@@ -93,13 +93,15 @@ func (t *Terminal) IsLeader() bool {
 
 // CanLend reports whether this process may make another group the foreground group: it
 // is in the foreground, and not just because its shell, which has lost sight of it, has
-// not taken the terminal back yet. The shell would find it taken.
+// not taken the terminal back yet. The shell would find it taken. In the group of the
+// session's leader there is no such shell.
 func (t *Terminal) CanLend() bool {
 	if !t.Foreground() {
 		return false
 	}
 	_, found := origin()
-	return found || t.IsLeader()
+	session, err := unix.Getsid(0)
+	return found || err == nil && session == syscall.Getpgrp()
 }
 
 // Lend makes the group the foreground group if it can.
