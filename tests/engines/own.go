@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // own is a server that belongs to one test.
@@ -41,41 +43,77 @@ func (e Engine) port(t testing.TB) int {
 // machine that is suspended.
 func (s *own) Freeze(t testing.TB) {
 	t.Helper()
-	s.signal(t, freeze)
+	s.signal(t, freeze, awaitStopped)
 }
 
 // Thaw lets the server go on.
 func (s *own) Thaw(t testing.TB) {
 	t.Helper()
-	s.signal(t, thaw)
+	s.signal(t, thaw, func(testing.TB, int) {})
 }
 
 // signal tells the server and then the processes that it has started, which are in
-// process groups of their own with PostgreSQL. While it stands still it starts none.
-func (s *own) signal(t testing.TB, signal syscall.Signal) {
+// process groups of their own with PostgreSQL. Once it stands still it starts none.
+func (s *own) signal(t testing.TB, signal syscall.Signal, await func(t testing.TB, pid int)) {
 	t.Helper()
 	if s.process == nil {
 		t.Fatal("the server is stopped")
 	}
-	if err := s.process.cmd.Process.Signal(signal); err != nil {
+	server := s.process.cmd.Process
+	if err := server.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
-	for _, child := range children(s.process.cmd.Process.Pid) {
+	await(t, server.Pid)
+	for _, child := range children(server.Pid) {
 		// It may have ended.
 		_ = child.Signal(signal)
+		await(t, child.Pid)
 	}
+}
+
+// awaitStopped returns when no thread of a process runs, where the system tells. A
+// signal is sent before it is obeyed: until its threads get to it they still answer.
+func awaitStopped(t testing.TB, pid int) {
+	t.Helper()
+	limit := time.After(startup)
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for !stopped(pid) {
+		select {
+		case <-poll.C:
+		case <-limit:
+			t.Fatalf("process %d was stopped and still runs", pid)
+		}
+	}
+}
+
+// stopped tells whether all threads of a process have stopped, or ended.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is sound
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state comes after the name, which is in parentheses and may hold some.
+		_, state, _ := strings.Cut(string(text[max(0, strings.LastIndex(string(text), ")")):]), " ")
+		if !strings.ContainsAny(state[:min(1, len(state))], "TtZX") {
+			return false
+		}
+	}
+	return true
 }
 
 // children are the processes that one has started, where the system tells.
 func children(pid int) (all []*os.Process) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-	if err != nil {
-		return nil
-	}
-	for word := range strings.FieldsSeq(string(text)) {
-		if id, err := strconv.Atoi(word); err == nil {
-			if p, err := os.FindProcess(id); err == nil {
-				all = append(all, p)
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // one of each thread
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // the thread may have ended
+		for word := range strings.FieldsSeq(string(text)) {
+			if id, err := strconv.Atoi(word); err == nil {
+				if p, err := os.FindProcess(id); err == nil {
+					all = append(all, p)
+				}
 			}
 		}
 	}

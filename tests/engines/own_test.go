@@ -69,7 +69,8 @@ func TestFreeze(t *testing.T) {
 			defer cancel()
 			select {
 			case err := <-answered:
-				t.Errorf("a server that stands still answers; error %v", err)
+				s.Thaw(t)
+				t.Fatalf("a server that stands still answers; error %v", err)
 			case <-limited.Done():
 			}
 			s.Thaw(t)
