@@ -95,7 +95,7 @@ func sqlitePair(ctx context.Context, dir string, processes int) (_ result, err e
 	return result{
 		What:    "SQLite, Lock and Unlock per two bare transactions, " + title,
 		Value:   median(locks) / median(bare),
-		AtLeast: true, Limit: 0.7,
+		AtLeast: true, Limit: 0.65,
 		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.0f pairs per second; rows of %d bytes of text; each process on a resource of its own",
 			pairRounds, median(locks), median(bare), len(setup.Text)),
 	}, nil
