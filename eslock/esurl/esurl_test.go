@@ -126,17 +126,20 @@ func serveTLS(t *testing.T, server *httptest.Server) (host, ca string) {
 // A connection on which a request got no answer is not used again, even if the server, or
 // a proxy before it, offers HTTP/2: the network may have dropped it silently.
 func TestSilentConnection(t *testing.T) {
-	arrived := make(chan struct{}, 1)
+	arrived, over := make(chan struct{}, 1), make(chan struct{})
 	var silent atomic.Value // the connection
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if silent.CompareAndSwap(nil, r.RemoteAddr); silent.Load() == r.RemoteAddr {
 			arrived <- struct{}{}
-			<-r.Context().Done()
+			// Not until the client leaves: it announces that before it closes the connection,
+			// and could read what the server answers meanwhile.
+			<-over
 		}
 	}))
 	server.EnableHTTP2 = true
 	host, ca := serveTLS(t, server)
+	t.Cleanup(func() { close(over) })
 	n := opened(t, "opensearch+https://"+host+"/?ca="+ca)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
