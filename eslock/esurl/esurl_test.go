@@ -132,8 +132,8 @@ func TestSilentConnection(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if silent.CompareAndSwap(nil, r.RemoteAddr); silent.Load() == r.RemoteAddr {
 			arrived <- struct{}{}
-			// Not until the client leaves: it announces that before it closes the connection,
-			// and could read what the server answers meanwhile.
+			// r.Context would end too soon: a client announces that it leaves before it closes
+			// the connection, and would read an answer that comes in between.
 			<-over
 		}
 	}))
