@@ -79,7 +79,7 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 		what = "is mounted by itself, so a program that opens it at its original path would not see the locks: " +
 			"mount its folder instead"
 	default:
-		return &file{name: abs, path: real, opened: id}, nil
+		return &file{name: abs, path: real, names: namesOf(real), opened: id}, nil
 	}
 	return nil, fmt.Errorf("%w: SQLite file %s %s", driver.ErrUnusable, abs, what)
 }
@@ -108,6 +108,7 @@ func resolve(path string) (string, error) {
 type file struct {
 	name   string // absolute, as the user gave it
 	path   string // the same without symbolic links
+	names  *names // of path
 	opened fileID // of the database, from before it was opened
 
 	ids     fileIDs // zero until remember
@@ -126,6 +127,11 @@ type fileIDs struct{ db, wal, shm fileID }
 // stay open, so that no new file gets the same inode number.
 var lost sync.Map // of fileID, with the fileIDs at the opening
 
+// names are those of a database, its shared memory and its log.
+type names [3]string
+
+func namesOf(path string) *names { return &names{path, path + "-shm", path + "-wal"} }
+
 // isLost reports whether this process has lost the database and cannot use it again,
 // unless what was moved has been put back.
 func (id fileID) isLost(path string) (bool, error) {
@@ -133,23 +139,22 @@ func (id fileID) isLost(path string) (bool, error) {
 	if !is {
 		return false, nil
 	}
-	now, _, err := identifyAll(path)
+	now, _, err := identifyAll(namesOf(path))
 	return then != now, err
 }
 
 // identifyAll opens nothing: to close a file would drop SQLite's locks on it. It follows
 // no link in place of a file: SQLite has the log beside the file that the link leads to.
-func identifyAll(path string) (ids fileIDs, logSize int64, err error) {
-	for _, f := range []struct {
-		name string
-		id   *fileID
-	}{{path, &ids.db}, {path + "-shm", &ids.shm}, {path + "-wal", &ids.wal}} {
-		switch info, err := os.Lstat(f.name); {
+// It is called before each change, so it allocates nothing.
+func identifyAll(names *names) (ids fileIDs, logSize int64, err error) {
+	for i, id := range [...]*fileID{&ids.db, &ids.shm, &ids.wal} {
+		var size int64
+		*id, size, err = look(names[i])
+		switch {
 		case err == nil:
-			*f.id, _ = identify(info)
-			logSize = info.Size() // the log is the last of the three
+			logSize = size // the log is the last of the three
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-			return ids, 0, unusable(f.name, "cannot be looked at", err)
+			return ids, 0, unusable(names[i], "cannot be looked at", err)
 		}
 	}
 	return ids, logSize, nil
@@ -161,7 +166,7 @@ func (f *file) remember() error {
 	if f.ids != (fileIDs{}) {
 		return f.checkReplaced()
 	}
-	ids, _, err := identifyAll(f.path)
+	ids, _, err := identifyAll(f.names)
 	switch {
 	case err != nil:
 		return err
@@ -183,7 +188,7 @@ func (f *file) checkReplaced() error {
 	if err := f.changed.Load(); err != nil {
 		return *err
 	}
-	ids, logSize, err := identifyAll(f.path)
+	ids, logSize, err := identifyAll(f.names)
 	if err != nil { // the files may be there, and inaccessible for a while
 		return err
 	}

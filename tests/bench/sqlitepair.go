@@ -88,14 +88,14 @@ func sqlitePair(ctx context.Context, dir string, processes int) (_ result, err e
 	if err := inTurns(pairRounds, side(true, &bare), side(false, &locks)); err != nil {
 		return result{}, err
 	}
-	title := "1 process"
+	title, limit := "1 process", 0.7
 	if processes > 1 {
-		title = fmt.Sprintf("%d processes", processes)
+		title, limit = fmt.Sprintf("%d processes", processes), 0.65
 	}
 	return result{
 		What:    "SQLite, Lock and Unlock per two bare transactions, " + title,
 		Value:   median(locks) / median(bare),
-		AtLeast: true, Limit: 0.65,
+		AtLeast: true, Limit: limit,
 		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.0f pairs per second; rows of %d bytes of text; each process on a resource of its own",
 			pairRounds, median(locks), median(bare), len(setup.Text)),
 	}, nil
