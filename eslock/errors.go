@@ -83,7 +83,7 @@ func (s *Store) lasting(e *rest.Error) string {
 	case e.Type == blocked && e.Status == http.StatusForbidden:
 		return "writes are blocked: set the index.blocks that the error names to null"
 	case e.Type == indexMissing:
-		return "it is gone, or its alias is: the next opening of the store makes it again"
+		return "it is gone, or its alias is: Init, which opening the store calls, makes it again where it can"
 	case e.Status == http.StatusRequestEntityTooLarge:
 		return "the server, or a proxy before it, refuses a request of a few kilobytes: raise its limit"
 	case e.Status == http.StatusUnauthorized:

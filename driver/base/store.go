@@ -221,7 +221,11 @@ func (s *Store) Init(ctx context.Context) error {
 }
 
 // Traits implements driver.Store.
-func (s *Store) Traits() driver.Traits { return s.backend.Traits() }
+func (s *Store) Traits() driver.Traits {
+	t := s.backend.Traits()
+	t.Waiters = true
+	return t
+}
 
 // Close implements driver.Store.
 func (s *Store) Close() error { return s.backend.Close() }

@@ -89,8 +89,8 @@ func Claim(ctx context.Context, coll *mongo.Collection, filter any, token uint64
 // With the option Upsert, the filter must have the document's _id: otherwise a stale
 // upsert could make a second document.
 //
-// If Field of the document is not a whole number, the error is holdfast.ErrDamaged,
-// and the document does not change. Any other error means that the outcome is
+// If Field of the document is not a number, the error is holdfast.ErrDamaged, and the
+// document does not change. Any other error means that the outcome is
 // unknown. UpdateOne may be repeated if the update itself may.
 func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, token uint64,
 	opts ...options.Lister[options.UpdateOneOptions],
