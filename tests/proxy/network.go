@@ -89,7 +89,7 @@ func (n *Network) through(server string) (string, error) {
 	defer n.mu.Unlock()
 	p, ok := n.proxies[server]
 	if !ok {
-		p = toxiproxy.NewProxy(n.server, server, "127.0.0.1:0", server)
+		p = toxiproxy.NewProxy(n.server, server, "", server)
 		for _, stream := range []string{"upstream", "downstream"} {
 			toxic := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {"network": %d, "server": %q, "replies": %t}}`,
 				toxicType, stream, n.id, server, stream == "downstream")
@@ -97,12 +97,24 @@ func (n *Network) through(server string) (string, error) {
 				return "", err
 			}
 		}
-		if err := p.Start(); err != nil {
+		if err := listen(p); err != nil {
 			return "", err
 		}
 		n.proxies[server] = p
 	}
 	return p.Listen, nil
+}
+
+// listen starts a proxy at a port that the system gives to no connection: one of those
+// could have it when the proxy, after Refuse, is to have it again.
+func listen(p *toxiproxy.Proxy) (err error) {
+	for range 100 {
+		p.Listen = fmt.Sprintf("127.0.0.1:%d", 22000+rand.IntN(10000))
+		if err = p.Start(); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // Set replaces the fault for all connections, those that are open too. Where
