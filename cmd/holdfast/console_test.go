@@ -123,9 +123,10 @@ func (c *console) enter(text string) {
 	c.press(text + "\n")
 }
 
-// The keys that make signals.
+// The keys that make signals, and the one that ends the input.
 const (
 	ctrlC         = "\x03"
+	ctrlD         = "\x04"
 	ctrlZ         = "\x1a"
 	ctrlBackslash = "\x1c"
 )

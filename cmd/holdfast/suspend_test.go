@@ -441,6 +441,101 @@ func TestShellKeepsTerminal(t *testing.T) {
 	})
 }
 
+// The shell has ended its job, a script, and taken the terminal back from the run that
+// the script has left behind.
+func TestScriptLeavesReader(t *testing.T) {
+	inShells(t, func(c *console) {
+		shell := c.front()
+		c.file("script", "holdfast run r -- "+c.command("read x </dev/tty; echo got $x; : >read; "+pause+"; echo over")+" &\nuntil [ -e read ]; do sleep 0.02; done\n")
+		c.enter("sh script")
+		pid := c.pid()
+		wrapper := c.wrapper(pid)
+		c.enter("one")
+		c.expectLine("got one")
+		c.expect(prompt)
+		c.goOn()
+		c.expectLine("over")
+		c.dead(wrapper)
+		if c.front() != shell {
+			c.Error("the terminal was taken from the shell")
+		}
+		c.enter("echo here")
+		c.expectLine("here")
+		c.free("r")
+	})
+}
+
+// The shell has taken the terminal from run, and given it to another job.
+func TestOtherJobKeepsTerminal(t *testing.T) {
+	for name, stop := range map[string]syscall.Signal{"TSTP": syscall.SIGTSTP, "STOP": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			inShells(t, func(c *console) {
+				shell := c.front()
+				c.enter("holdfast run r -- " + c.command(pause))
+				pid := c.pid()
+				wrapper := c.wrapper(pid)
+				c.check(syscall.Kill(wrapper, stop))
+				c.expect(prompt)
+				c.enter("bg")
+				c.expect(prompt)
+				c.until("running", func() bool { return state(wrapper) == "S" && state(pid) == "S" })
+				c.enter("cat")
+				c.until("in front", func() bool { return c.front() != shell })
+				cat := c.front()
+				c.goOn()
+				c.dead(wrapper)
+				if c.front() != cat {
+					c.Error("the terminal was taken from cat")
+				}
+				c.enter("text")
+				c.expectLine("text")
+				c.press(ctrlD)
+				c.expect(prompt)
+				c.free("r")
+			})
+		})
+	}
+	t.Run("killed", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			shell := c.front()
+			c.enter("holdfast run r -- " + c.command("exec sleep 100"))
+			wrapper := c.wrapper(c.pid())
+			c.check(syscall.Kill(wrapper, syscall.SIGSTOP))
+			c.expect(prompt)
+			c.enter("cat")
+			c.until("in front", func() bool { return c.front() != shell })
+			cat := c.front()
+			c.check(syscall.Kill(wrapper, syscall.SIGTERM))
+			c.check(syscall.Kill(wrapper, syscall.SIGCONT))
+			c.dead(wrapper)
+			if c.front() != cat {
+				c.Error("the terminal was taken from cat")
+			}
+			c.enter("text")
+			c.expectLine("text")
+			c.press(ctrlD)
+			c.expect(prompt)
+			c.free("r")
+		})
+	})
+}
+
+// A command that is a shell gives the terminal to its own jobs. It dies while one of
+// them has it.
+func TestShellEnds(t *testing.T) {
+	inShells(t, func(c *console) {
+		c.file("script", "holdfast run r -- "+strings.Join(c.program.Args, " ")+"\nread x\necho after $x\n")
+		c.enter("sh script")
+		c.expect(prompt)
+		c.enter("sh -c 'kill -KILL $PPID; " + pause + "'")
+		c.enter("one")
+		c.expectLine("after one")
+		c.expect(prompt)
+		c.goOn()
+		c.free("r")
+	})
+}
+
 // One run inside another is to it what a shell's job is to the shell.
 func TestNested(t *testing.T) {
 	for name, line := range map[string]string{

@@ -52,7 +52,7 @@ func (s *supervisor) start() error {
 		Foreground: s.front,
 	})
 	if s.front {
-		s.tty.Given()
+		s.tty.Given(s.guard.Group())
 	}
 	if err != nil {
 		s.unnotice()

@@ -60,7 +60,6 @@ func (s *supervisor) follow(sig syscall.Signal) {
 		s.resume()
 	case !wanted && !s.tty.Lent():
 	case s.tty.CanSuspend():
-		s.tty.TakeBack()
 		s.suspend(sig, true)
 	case sig == terminal.Key:
 		s.resume() // nobody else could continue it, so the key has no effect

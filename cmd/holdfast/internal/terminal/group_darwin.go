@@ -11,15 +11,14 @@ func parent(pid int) (int, bool) {
 	return int(p.Eproc.Ppid), true
 }
 
-// members counts the processes of the group.
-func members(group int) int {
+// members returns the live members of the group, if they can be known.
+func members(group int) (pids []int, known bool) {
 	const dead = 5 // SZOMB of sys/proc.h
-	ps, _ := unix.SysctlKinfoProcSlice("kern.proc.pgrp", group)
-	n := 0
-	for _, p := range ps {
+	all, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", group)
+	for _, p := range all {
 		if p.Proc.P_stat != dead {
-			n++
+			pids = append(pids, int(p.Proc.P_pid))
 		}
 	}
-	return n
+	return pids, err == nil
 }

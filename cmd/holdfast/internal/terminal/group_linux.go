@@ -1,6 +1,11 @@
 package terminal
 
-import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
+import (
+	"os"
+	"syscall"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
+)
 
 // parent returns the parent of the process, if it can be known. It is 0 if the
 // parent is outside the container.
@@ -9,5 +14,15 @@ func parent(pid int) (int, bool) {
 	return p.Parent, ok
 }
 
-// members counts the processes of the group.
-func members(group int) int { return len(proc.Members(group)) }
+// members returns the live members of the group, if they can be known.
+func members(group int) (pids []int, known bool) {
+	// proc(5) may be missing, or be that of another PID namespace.
+	self, ok := proc.Read(os.Getpid())
+	if !ok || self.Parent != os.Getppid() || self.Group != syscall.Getpgrp() {
+		return nil, false
+	}
+	for _, p := range proc.Members(group) {
+		pids = append(pids, p.PID)
+	}
+	return pids, true
+}

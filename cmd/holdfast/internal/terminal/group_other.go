@@ -4,5 +4,4 @@ package terminal
 
 func parent(int) (int, bool) { return 0, false }
 
-// members assumes that there is just one.
-func members(int) int { return 1 }
+func members(int) ([]int, bool) { return nil, false }

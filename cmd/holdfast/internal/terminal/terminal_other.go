@@ -41,7 +41,7 @@ func (*Terminal) CanLend() bool { return false }
 func (*Terminal) Lend(int) {}
 
 // Given does nothing.
-func (*Terminal) Given() {}
+func (*Terminal) Given(int) {}
 
 // Lent is false.
 func (*Terminal) Lent() bool { return false }

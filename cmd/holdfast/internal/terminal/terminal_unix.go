@@ -16,7 +16,8 @@ import (
 type Terminal struct {
 	file  *os.File
 	modes *term.State // when the terminal was opened
-	lent  bool
+	lent  bool        // see Lent
+	to    int         // the group that it was lent to
 	stops chan os.Signal
 }
 
@@ -77,7 +78,10 @@ func (t *Terminal) front() int {
 
 // Alone reports whether this process is alone in its group. Others may be members of
 // a pipeline, or the shell that runs a script.
-func (t *Terminal) Alone() bool { return members(syscall.Getpgrp()) <= 1 }
+func (t *Terminal) Alone() bool {
+	all, _ := members(syscall.Getpgrp())
+	return len(all) <= 1
+}
 
 // Gone reports whether the terminal has hung up, as it does when its window is
 // closed or the connection is cut.
@@ -91,37 +95,30 @@ func (t *Terminal) IsLeader() bool {
 	return t != nil && err == nil && session == os.Getpid()
 }
 
-// CanLend reports whether this process may make another group the foreground group: it
-// is in the foreground, and not just because its shell, which has lost sight of it, has
-// not taken the terminal back yet. The shell would find it taken. In the group of the
-// session's leader there is no such shell.
-func (t *Terminal) CanLend() bool {
-	if !t.Foreground() {
-		return false
-	}
-	_, found := origin()
-	session, err := unix.Getsid(0)
-	return found || err == nil && session == syscall.Getpgrp()
-}
+// CanLend reports whether this process may make another group the foreground group: its
+// own is in the foreground, and not just because a shell that has lost sight of it has
+// not taken the terminal back yet. The shell would find it taken.
+func (t *Terminal) CanLend() bool { return t.Foreground() && mayHave() }
 
 // Lend makes the group the foreground group if it can.
 func (t *Terminal) Lend(group int) {
 	if t.CanLend() {
-		t.lent = t.set(group)
+		t.lent, t.to = t.set(group), group
 	}
 }
 
-// Given notes that the terminal was lent to the command as it was started.
-func (t *Terminal) Given() { t.lent = true }
+// Given notes that the terminal was lent to the command's group, or 0 if it is not
+// known, as the command was started.
+func (t *Terminal) Given(group int) { t.lent, t.to = true, group }
 
-// Lent reports whether the terminal is lent. A shell that finds its job stopped takes
-// it back, too.
+// Lent reports whether the terminal is lent, and still the command's. A shell that finds
+// its job stopped or ended takes it back, too, and gives it to another.
 func (t *Terminal) Lent() bool {
 	if t == nil || !t.lent {
 		return false
 	}
-	if shell, _ := origin(); shell != 0 && t.front() == shell {
-		t.lent = false
+	if front := t.front(); front != t.to && front != 0 {
+		t.lent = isCommands(front)
 	}
 	return t.lent
 }
@@ -154,49 +151,13 @@ func (t *Terminal) set(group int) (done bool) {
 // CanSuspend reports whether somebody could continue this process's group if it
 // stopped, such as a shell with job control. In a group without one, which POSIX
 // calls orphaned, the terminal's stops have no effect.
-func (t *Terminal) CanSuspend() bool {
-	if t == nil || signal.Ignored(Key) {
-		return false
-	}
-	_, found := origin()
-	return found
-}
-
-// origin returns the group of the closest ancestor that is in this process's session
-// but not in its group. It is 0 and found if that cannot be known.
-//
-// It is the same for all members of the group, because one shell starts them all.
-func origin() (group int, found bool) {
-	session, err := unix.Getsid(0)
-	if err != nil {
-		return 0, false
-	}
-	own := syscall.Getpgrp()
-	// The parent is 0 if it is outside the container. Process 1 counts: in a container
-	// it may be the shell.
-	for pid := os.Getppid(); pid > 0; {
-		theirs, err := unix.Getsid(pid)
-		if err != nil || theirs != session {
-			return 0, false
-		}
-		group, err := unix.Getpgid(pid)
-		if err != nil {
-			return 0, false
-		}
-		if group != own {
-			return group, true
-		}
-		var known bool
-		if pid, known = parent(pid); !known {
-			return 0, true // shells are the rule
-		}
-	}
-	return 0, false
-}
+func (t *Terminal) CanSuspend() bool { return t != nil && !signal.Ignored(Key) && isJob() }
 
 // Suspend stops this process and, if all is set, the other members of its group, as
-// the terminal would have done. It returns when this process was continued.
+// the terminal would have done. It takes the terminal back first. It returns when this
+// process was continued.
 func (t *Terminal) Suspend(sig syscall.Signal, all bool) {
+	t.TakeBack()
 	if !IsWanted(sig) {
 		sig = Key // others may catch Key to restore the terminal, but not STOP
 	}
