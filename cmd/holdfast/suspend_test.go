@@ -536,6 +536,41 @@ func TestShellEnds(t *testing.T) {
 	})
 }
 
+// The parent of run has ended, but its group is still the shell's job.
+func TestParentGone(t *testing.T) {
+	t.Run("script", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.file("script", "(holdfast run r -- "+c.command("read x </dev/tty; echo got $x; read x </dev/tty; echo got $x")+" &)\n"+pause+"\n")
+			c.enter("sh script")
+			pid := c.pid()
+			c.enter("one")
+			c.expectLine("got one")
+			c.press(ctrlZ)
+			c.expect(prompt)
+			c.stopped(pid)
+			c.stopped(c.wrapper(pid))
+			c.held("r")
+			c.enter("fg")
+			c.until("in front", func() bool { return c.front() == pid })
+			c.enter("two")
+			c.expectLine("got two")
+			c.goOn()
+			c.expect(prompt)
+			c.free("r")
+		})
+	})
+	t.Run("pipeline", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.enter("sh -c 'holdfast run r -- " + c.command("read x </dev/tty; echo got $x") + " &' | cat")
+			c.pid()
+			c.enter("one")
+			c.expectLine("got one")
+			c.expect(prompt)
+			c.free("r")
+		})
+	})
+}
+
 // One run inside another is to it what a shell's job is to the shell.
 func TestNested(t *testing.T) {
 	for name, line := range map[string]string{

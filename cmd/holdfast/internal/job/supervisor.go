@@ -45,7 +45,9 @@ type supervisor struct {
 func (s *supervisor) start() error {
 	s.notices, s.unnotice = process.Notices() // from here on, because the command may rely on them from its start
 	now := guard.Now()                        // read first, so that time that passes shortens the lease
-	s.front = s.tty.CanLend() && s.tty.Alone()
+	// In this order, or the last other member, which makes the group a job, could end
+	// between the questions.
+	s.front = s.tty.Foreground() && s.tty.Alone() && s.tty.CanLend()
 	err := s.guard.Run(guard.Command{
 		Path: s.path, Args: s.Command, Env: s.environment(s.hold),
 		Deadline: now + s.hold.Left(), KillAfter: s.killAfter, Lenient: s.lenient,

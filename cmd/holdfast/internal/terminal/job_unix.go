@@ -10,34 +10,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isJob reports whether somebody could continue this process's group if it stopped: its
-// closest ancestor in another group is in the same session, as a shell is.
+// isJob reports whether somebody could continue this process's group if it stopped: a
+// live member has its parent in the same session but in another group, as the job of a
+// shell has. The kernel does not stop other groups, which POSIX calls orphaned. The
+// member may be another process than this one, whose parent may have ended.
 func isJob() bool {
-	session, err := unix.Getsid(0)
-	if err != nil {
+	own := syscall.Getpgrp()
+	isShell := func(pid int) bool {
+		group, err := unix.Getpgid(pid)
+		return inSession(pid) && err == nil && group != own
+	}
+	if isShell(os.Getppid()) {
+		return true // without a look at all processes
+	}
+	all, known := members(own)
+	if !known {
+		return inSession(os.Getppid()) // shells are the rule
+	}
+	return slices.ContainsFunc(all, func(pid int) bool {
+		parent, ok := parent(pid)
+		return ok && isShell(parent)
+	})
+}
+
+// inSession reports whether the process is in the session of this one.
+func inSession(pid int) bool {
+	own, err := unix.Getsid(0)
+	if err != nil || pid == 0 { // a parent outside the container is 0
 		return false
 	}
-	own := syscall.Getpgrp()
-	// The parent is 0 if it is outside the container. Process 1 counts: in a container
-	// it may be the shell.
-	for pid := os.Getppid(); pid > 0; {
-		theirs, err := unix.Getsid(pid)
-		if err != nil || theirs != session {
-			return false
-		}
-		group, err := unix.Getpgid(pid)
-		if err != nil {
-			return false
-		}
-		if group != own {
-			return true
-		}
-		var known bool
-		if pid, known = parent(pid); !known {
-			return true // shells are the rule
-		}
-	}
-	return false
+	session, err := unix.Getsid(pid)
+	return err == nil && session == own
 }
 
 // mayHave reports whether this process's group may have the terminal: it is a shell's
