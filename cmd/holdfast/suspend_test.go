@@ -400,6 +400,30 @@ func TestAbandonedReader(t *testing.T) {
 			c.never("unreached")
 		})
 	})
+	// A substitution is in the group of the shell, which is in front at the prompt.
+	t.Run("by a substitution", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			shell := c.front()
+			c.enter("y=$( (holdfast run r -- " + c.command(pause+"; read x </dev/tty; echo unreached") + " >&2 &) )")
+			pid := c.pid()
+			wrapper := c.wrapper(pid)
+			c.until("left behind", func() bool {
+				p, _ := proc.Read(wrapper)
+				parent, _ := proc.Read(p.Parent)
+				return parent.Group != p.Group
+			})
+			c.goOn()
+			c.dead(pid)
+			c.dead(wrapper)
+			if c.front() != shell {
+				c.Error("the terminal was taken from the shell")
+			}
+			c.enter("echo here")
+			c.expectLine("here")
+			c.free("r")
+			c.never("unreached")
+		})
+	})
 	t.Run("deaf", func(t *testing.T) {
 		inShells(t, func(c *console) {
 			c.enter("(holdfast run r -- " + c.command("trap '' HUP; read x </dev/tty; echo unreached") + " &)")

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // Process is a process as it was when it was read.
@@ -29,6 +30,22 @@ func Read(pid int) (p Process, ok bool) {
 	p.Parent, _ = strconv.Atoi(string(fields[1]))
 	p.Group, _ = strconv.Atoi(string(fields[2]))
 	return p, true
+}
+
+// Ignores reports whether the process, 0 for this one, ignores the signal.
+func Ignores(pid int, sig syscall.Signal) bool {
+	name := "self"
+	if pid != 0 {
+		name = strconv.Itoa(pid)
+	}
+	status, err := os.ReadFile("/proc/" + name + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(status, []byte("\nSigIgn:"))
+	mask, _, _ := bytes.Cut(rest, []byte("\n"))
+	ignored, err := strconv.ParseUint(string(bytes.TrimSpace(mask)), 16, 64)
+	return err == nil && ignored&(1<<(sig-1)) != 0
 }
 
 // Descendants returns the live descendants of the process. It is not a snapshot: a

@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"syscall"
 	"testing"
@@ -16,6 +17,37 @@ func TestRead(t *testing.T) {
 	if p, ok := Read(1 << 30); ok {
 		t.Errorf("got %+v of a process that is none", p)
 	}
+}
+
+func TestIgnores(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "trap '' TSTP; echo; read x")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skip("needs sh:", err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if pid := cmd.Process.Pid; !Ignores(pid, syscall.SIGTSTP) || Ignores(pid, syscall.SIGUSR1) {
+		t.Error("the shell ignores TSTP, and not USR1")
+	}
+	signal.Ignore(syscall.SIGUSR1)
+	defer signal.Reset(syscall.SIGUSR1)
+	if !Ignores(0, syscall.SIGUSR1) || Ignores(0, syscall.SIGUSR2) {
+		t.Error("this process ignores USR1, and not USR2")
+	}
+	if Ignores(1<<30, syscall.SIGUSR1) {
+		t.Error("a process that is none ignores a signal")
+	}
+	_ = stdin.Close()
+	_ = cmd.Wait()
 }
 
 // The shell names itself so that its name looks like the fields after it.

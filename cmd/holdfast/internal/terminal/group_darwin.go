@@ -1,6 +1,10 @@
 package terminal
 
-import "golang.org/x/sys/unix"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // parent returns the parent of the process, if it can be known.
 func parent(pid int) (int, bool) {
@@ -22,3 +26,6 @@ func members(group int) (pids []int, known bool) {
 	}
 	return pids, err == nil
 }
+
+// ignores is false: it cannot be known.
+func ignores(int, syscall.Signal) bool { return false }

@@ -26,3 +26,6 @@ func members(group int) (pids []int, known bool) {
 	}
 	return pids, true
 }
+
+// ignores reports whether the process, 0 for this one, ignores the signal.
+func ignores(pid int, sig syscall.Signal) bool { return proc.Ignores(pid, sig) }

@@ -44,10 +44,15 @@ func inSession(pid int) bool {
 }
 
 // mayHave reports whether this process's group may have the terminal: it is a shell's
-// job, or the group of the session's leader, which takes the terminal for no other.
+// job, or the group of the session's leader. If the leader is a shell with job control,
+// which ignores TTOU, it must wait for this process: it waits for its substitutions, but
+// not for what they leave behind.
 func mayHave() bool {
 	leader, err := unix.Getsid(0)
-	return isJob() || err == nil && leader == syscall.Getpgrp()
+	if err == nil && leader == syscall.Getpgrp() {
+		return descends(os.Getpid(), leader) || !ignores(leader, syscall.SIGTTOU)
+	}
+	return isJob()
 }
 
 // isCommands reports whether a foreground group is the command's: all its members are
