@@ -186,6 +186,37 @@ func TestSuspendWithoutShell(t *testing.T) {
 	}
 }
 
+// The group of run has no number in its PID namespace, nor has the shell's.
+func TestGroupOutsideNamespace(t *testing.T) {
+	if err := exec.CommandContext(t.Context(), "unshare", "-rpf", "true").Run(); err != nil {
+		t.Skip("needs unshare:", err)
+	}
+	inShells(t, func(c *console) {
+		shell := c.front()
+		c.enter("unshare -rpf holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &")
+		c.pid()
+		c.until("over", func() bool { return c.token("r") == 0 })
+		if c.front() != shell {
+			c.Error("the terminal was taken from the shell")
+		}
+		c.enter("wait; echo here")
+		c.expectLine("here")
+		c.never("unreached")
+	})
+	t.Run("in front", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			c.file("script", "holdfast run r -- "+c.command("read x </dev/tty; echo unreached")+"\nread x; echo got $x\n")
+			c.enter("unshare -rpf sh script")
+			c.pid()
+			c.enter("one")
+			c.expectLine("got one")
+			c.expect(prompt)
+			c.free("r")
+			c.never("unreached")
+		})
+	})
+}
+
 func TestBackground(t *testing.T) {
 	t.Run("reads", func(t *testing.T) {
 		inShells(t, func(c *console) {

@@ -16,6 +16,9 @@ import (
 // member may be another process than this one, whose parent may have ended.
 func isJob() bool {
 	own := syscall.Getpgrp()
+	if own == 0 {
+		return false // the group is outside the PID namespace, and so is its shell
+	}
 	isShell := func(pid int) bool {
 		group, err := unix.Getpgid(pid)
 		return inSession(pid) && err == nil && group != own
@@ -61,7 +64,7 @@ func mayHave() bool {
 func isCommands(group int) bool {
 	all, known := members(group)
 	switch {
-	case !known:
+	case !known, group == 0: // 0 is outside the PID namespace
 		return false
 	case len(all) == 0:
 		return mayHave()

@@ -64,17 +64,21 @@ func (t *Terminal) Stops() <-chan os.Signal {
 // Foreground reports whether this process's group is in the terminal's foreground.
 func (t *Terminal) Foreground() bool { return t.IsFront(syscall.Getpgrp()) }
 
-// IsFront reports whether the group is in the terminal's foreground.
-func (t *Terminal) IsFront(group int) bool { return t != nil && t.front() == group }
+// IsFront reports whether the group is in the terminal's foreground. 0 stands for any
+// group outside this process's PID namespace.
+func (t *Terminal) IsFront(group int) bool { return t != nil && group != 0 && t.front() == group }
 
-// front returns the foreground group, 0 if the terminal has hung up.
+// front returns the foreground group, or gone.
 func (t *Terminal) front() int {
 	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
 	if err != nil {
-		return 0
+		return gone
 	}
 	return group
 }
+
+// gone stands for the foreground group of a terminal that has hung up.
+const gone = -1
 
 // Alone reports whether this process is alone in its group. Others may be members of
 // a pipeline, or the shell that runs a script.
@@ -85,7 +89,7 @@ func (t *Terminal) Alone() bool {
 
 // Gone reports whether the terminal has hung up, as it does when its window is
 // closed or the connection is cut.
-func (t *Terminal) Gone() bool { return t != nil && t.front() == 0 }
+func (t *Terminal) Gone() bool { return t != nil && t.front() == gone }
 
 // IsLeader reports whether this process leads the terminal's session. Only the leader
 // gets HUP when the terminal hangs up; the foreground group gets it when the leader
@@ -117,7 +121,7 @@ func (t *Terminal) Lent() bool {
 	if t == nil || !t.lent {
 		return false
 	}
-	if front := t.front(); front != t.to && front != 0 {
+	if front := t.front(); front != t.to && front != gone {
 		t.lent = isCommands(front)
 	}
 	return t.lent
