@@ -186,6 +186,35 @@ func TestSuspendWithoutShell(t *testing.T) {
 	}
 }
 
+// A shell ignores the key while it waits for a substitution, and would not notice that
+// its child has stopped.
+func TestSuspendIgnored(t *testing.T) {
+	for name, script := range map[string]string{"reads": "read x; echo got $x", "beside the shell": pause + "; echo went"} {
+		t.Run(name, func(t *testing.T) {
+			inShells(t, func(c *console) {
+				c.enter(strings.Join(c.program.Args, " ")) // a shell that is another shell's job
+				c.expect(prompt)
+				c.enter("y=$(holdfast run --ttl 3s r -- " + c.command(script) + " >&2)")
+				pid := c.pid()
+				if name == "reads" {
+					c.until("in front", func() bool { return c.front() == pid })
+				}
+				c.press(ctrlZ)
+				c.renewed("r", 2)
+				if name == "reads" {
+					c.enter("one")
+					c.expectLine("got one")
+				} else {
+					c.goOn()
+					c.expectLine("went")
+				}
+				c.expect(prompt)
+				c.free("r")
+			})
+		})
+	}
+}
+
 // The group of run has no number in its PID namespace, nor has the shell's.
 func TestGroupOutsideNamespace(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "unshare", "-rpf", "true").Run(); err != nil {

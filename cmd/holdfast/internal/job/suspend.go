@@ -30,7 +30,7 @@ func (s *supervisor) stop(sig os.Signal) {
 		s.front = false
 		s.tty.TakeBack()
 		s.tty.Wake()
-	case !s.tty.CanSuspend():
+	case !s.tty.CanSuspend(number):
 		// Nobody could continue it, so the key has no effect.
 	case s.stopped:
 		s.suspend(number, false)
@@ -59,7 +59,7 @@ func (s *supervisor) follow(sig syscall.Signal) {
 		s.tty.Lend(s.guard.Group())
 		s.resume()
 	case !wanted && !s.tty.Lent():
-	case s.tty.CanSuspend():
+	case s.tty.CanSuspend(sig):
 		s.suspend(sig, true)
 	case sig == terminal.Key:
 		s.resume() // nobody else could continue it, so the key has no effect

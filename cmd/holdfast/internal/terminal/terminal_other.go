@@ -53,7 +53,7 @@ func (*Terminal) TakeBack() {}
 func (*Terminal) Restore() {}
 
 // CanSuspend is false.
-func (*Terminal) CanSuspend() bool { return false }
+func (*Terminal) CanSuspend(syscall.Signal) bool { return false }
 
 // Suspend does nothing.
 func (*Terminal) Suspend(syscall.Signal, bool) {}

@@ -14,11 +14,12 @@ import (
 // Terminal is the controlling terminal of this process. Nil stands for none: its
 // methods do nothing. The methods must not be called concurrently.
 type Terminal struct {
-	file  *os.File
-	modes *term.State // when the terminal was opened
-	lent  bool        // see Lent
-	to    int         // the group that it was lent to
-	stops chan os.Signal
+	file    *os.File
+	modes   *term.State // when the terminal was opened
+	lent    bool        // see Lent
+	to      int         // the group that it was lent to
+	keyless bool        // Key was ignored when this program started
+	stops   chan os.Signal
 }
 
 // Open returns the controlling terminal, or nil if there is none. From then on, the
@@ -33,11 +34,10 @@ func Open() *Terminal {
 		_ = file.Close()
 		return nil
 	}
-	t := &Terminal{file: file, modes: modes, stops: make(chan os.Signal, 8)}
-	for _, sig := range []os.Signal{Key, syscall.SIGTTIN, syscall.SIGTTOU} {
-		if !signal.Ignored(sig) {
-			signal.Notify(t.stops, sig)
-		}
+	t := &Terminal{file: file, modes: modes, keyless: ignores(0, Key), stops: make(chan os.Signal, 8)}
+	signal.Notify(t.stops, syscall.SIGTTIN, syscall.SIGTTOU)
+	if !t.keyless {
+		signal.Notify(t.stops, Key)
 	}
 	return t
 }
@@ -152,10 +152,13 @@ func (t *Terminal) set(group int) (done bool) {
 	return done
 }
 
-// CanSuspend reports whether somebody could continue this process's group if it
-// stopped, such as a shell with job control. In a group without one, which POSIX
-// calls orphaned, the terminal's stops have no effect.
-func (t *Terminal) CanSuspend() bool { return t != nil && !signal.Ignored(Key) && isJob() }
+// CanSuspend reports whether Suspend may stop this process's group for the signal:
+// somebody could continue it, such as a shell with job control, and Key was not ignored
+// when this program started. A shell ignores Key for the processes in its own group, so
+// it would not notice that they have stopped.
+func (t *Terminal) CanSuspend(sig syscall.Signal) bool {
+	return t != nil && (IsWanted(sig) || !t.keyless) && isJob()
+}
 
 // Suspend stops this process and, if all is set, the other members of its group, as
 // the terminal would have done. It takes the terminal back first. It returns when this
