@@ -35,7 +35,7 @@ const (
 
 // ErrBusy says that another transaction kept the row of the resource locked, or installs
 // the schema and does not end. Whether that transaction makes a hold is not known.
-var ErrBusy = errors.New("another transaction has locked it and does not end (look for it in pg_stat_activity)")
+var ErrBusy = errors.New("locked by another transaction that does not end (look for it in pg_stat_activity)")
 
 const needsUTF8 = "the server converts names from the client_encoding of the connection, so that others lock them by other names: " +
 	"set client_encoding to UTF8 for the role, the database or in the URL"
