@@ -369,6 +369,20 @@ func inShells(t *testing.T, test func(c *console)) {
 	}
 }
 
+// isDash reports whether the shell is dash.
+func (c *console) isDash() bool { return strings.HasPrefix(filepath.Base(c.program.Path), "dash") }
+
+// inner starts another shell of the same kind in the shell, and returns its process ID.
+func (c *console) inner() int {
+	c.Helper()
+	c.enter(strings.Join(c.program.Args, " "))
+	c.expect(prompt)
+	c.enter("echo inner $$.")
+	pid := c.number(`inner (\d+)\.`)
+	c.expect(prompt)
+	return pid
+}
+
 // command is a shell's command that says its process ID and then does what is
 // said.
 func (c *console) command(script string) string {

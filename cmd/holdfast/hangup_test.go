@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -48,7 +49,7 @@ n=0
 				c.check(err)
 				wrapper := c.wrapper(pid)
 				c.hangUp()
-				if name == "background" && strings.HasPrefix(filepath.Base(c.program.Path), "dash") {
+				if name == "background" && c.isDash() {
 					// It leaves its background jobs alone when it dies of the hang-up.
 					<-c.ended
 					c.goOn()
@@ -91,6 +92,48 @@ n=0
 			c.stopped(wrapper)
 			c.hangUp()
 			c.dead(pid)
+			c.dead(wrapper)
+			c.free("r")
+		})
+	})
+	// The shell has taken the terminal back, so it tells the command itself.
+	t.Run("in the background since it was stopped", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			if c.isDash() {
+				c.Skip("it leaves its background jobs alone")
+			}
+			c.enter("holdfast run r -- " + c.command("trap 'echo went on.' CONT; echo trapped.; "+listen))
+			pid := c.pid()
+			c.expect("trapped")
+			wrapper := c.wrapper(pid)
+			c.check(syscall.Kill(wrapper, syscall.SIGSTOP))
+			c.expect(prompt)
+			c.enter("bg")
+			c.expect("went on") // so run knows that it was stopped
+			c.hangUp()
+			c.dead(pid)
+			c.dead(wrapper)
+			c.free("r")
+		})
+	})
+	// The kernel tells the group in front, which is not that of the shell.
+	t.Run("a shell behind its job", func(t *testing.T) {
+		inShells(t, func(c *console) {
+			if c.isDash() {
+				c.Skip("it waits for a job that ignores the hang-up")
+			}
+			c.enter("holdfast run r -- " + strings.Join(c.program.Args, " "))
+			c.expect(prompt)
+			c.enter("echo inner $$.")
+			shell := c.number(`inner (\d+)\.`)
+			c.expect(prompt)
+			c.enter(c.command("trap '' HUP; " + listen))
+			job := c.pid()
+			c.until("in front", func() bool { return c.front() == job })
+			wrapper := c.wrapper(shell)
+			c.hangUp()
+			c.dead(shell)
+			c.goOn()
 			c.dead(wrapper)
 			c.free("r")
 		})

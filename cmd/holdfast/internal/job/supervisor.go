@@ -114,7 +114,7 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 // gets it once.
 func (s *supervisor) forward(sig os.Signal) {
 	if sig == syscall.SIGHUP && s.tty.Gone() {
-		if s.hungUp || s.tty.Lent() && !s.tty.IsLeader() {
+		if s.hungUp || s.tty.HasTold() {
 			return
 		}
 		s.hungUp = true

@@ -106,11 +106,14 @@ func (s *supervisor) hint() {
 // continued handles that run was continued. If the command is stopped, an unknown
 // time has passed, so the store confirms the lock before the command goes on.
 func (s *supervisor) continued() {
+	s.tty.Lent() // notes whether the shell has taken the terminal
 	switch {
 	case !s.stopped:
+		s.following = 0 // the command has not stopped for it
 		if s.front {
 			s.tty.Lend(s.guard.Group()) // the shell may have had it meanwhile
 		}
+		s.guard.Signal(process.Continue) // a part of the command may have stopped
 	case s.checking == nil:
 		answer := make(chan bool, 1)
 		s.checking = answer

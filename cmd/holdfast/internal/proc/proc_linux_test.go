@@ -19,40 +19,11 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestIgnores(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", "trap '' TSTP; echo; read x")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Skip("needs sh:", err)
-	}
-	if _, err := stdout.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if pid := cmd.Process.Pid; !Ignores(pid, syscall.SIGTSTP) || Ignores(pid, syscall.SIGUSR1) {
-		t.Error("the shell ignores TSTP, and not USR1")
-	}
-	signal.Ignore(syscall.SIGUSR1)
-	defer signal.Reset(syscall.SIGUSR1)
-	if !Ignores(0, syscall.SIGUSR1) || Ignores(0, syscall.SIGUSR2) {
-		t.Error("this process ignores USR1, and not USR2")
-	}
-	if Ignores(1<<30, syscall.SIGUSR1) {
-		t.Error("a process that is none ignores a signal")
-	}
-	_ = stdin.Close()
-	_ = cmd.Wait()
-}
-
-// The shell names itself so that its name looks like the fields after it.
-func TestDescendants(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `printf 'a) Z 1 1' >/proc/$$/comm; sleep 100 & echo $!; read x`)
+// shell starts a script in a process group of its own, and returns its ID once it has
+// printed something. The script ends by itself when it reads, at the end of the test.
+func shell(t *testing.T, script string) (pid int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -65,11 +36,34 @@ func TestDescendants(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Skip("needs sh:", err)
 	}
-	line := make([]byte, 16)
-	if _, err := stdout.Read(line); err != nil {
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	})
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	shell := Process{PID: cmd.Process.Pid, Parent: os.Getpid(), Group: cmd.Process.Pid}
+	return cmd.Process.Pid
+}
+
+func TestIgnores(t *testing.T) {
+	if pid := shell(t, "trap '' TSTP; echo; read x"); !Ignores(pid, syscall.SIGTSTP) || Ignores(pid, syscall.SIGUSR2) {
+		t.Error("the shell ignores TSTP, and not USR2")
+	}
+	signal.Ignore(syscall.SIGUSR1)
+	defer signal.Reset(syscall.SIGUSR1) // the system goes on ignoring it
+	if !Ignores(0, syscall.SIGUSR1) || Ignores(0, syscall.SIGUSR2) {
+		t.Error("this process ignores USR1, and not USR2")
+	}
+	if Ignores(1<<30, syscall.SIGUSR1) {
+		t.Error("a process that is none ignores a signal")
+	}
+}
+
+// The shell names itself so that its name looks like the fields after it.
+func TestDescendants(t *testing.T) {
+	pid := shell(t, `printf 'a) Z 1 1' >/proc/$$/comm; sleep 100 & echo $!; read x`)
+	shell := Process{PID: pid, Parent: os.Getpid(), Group: pid}
 	for _, find := range []func(int) []Process{Descendants, search} {
 		found := find(os.Getpid())
 		if !slices.Contains(found, shell) {
@@ -91,6 +85,4 @@ func TestDescendants(t *testing.T) {
 			t.Error("a dead process is among the descendants")
 		}
 	}
-	_ = stdin.Close()
-	_ = cmd.Wait()
 }

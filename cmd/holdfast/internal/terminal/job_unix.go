@@ -4,6 +4,7 @@ package terminal
 
 import (
 	"os"
+	"os/signal"
 	"slices"
 	"syscall"
 
@@ -47,15 +48,21 @@ func inSession(pid int) bool {
 }
 
 // mayHave reports whether this process's group may have the terminal: it is a shell's
-// job, or the group of the session's leader. If the leader is a shell with job control,
-// which ignores TTOU, it must wait for this process: it waits for its substitutions, but
-// not for what they leave behind.
+// job, or the group of the session's leader, and this process is not abandoned.
 func mayHave() bool {
+	own := syscall.Getpgrp()
 	leader, err := unix.Getsid(0)
-	if err == nil && leader == syscall.Getpgrp() {
-		return descends(os.Getpid(), leader) || !ignores(leader, syscall.SIGTTOU)
-	}
-	return isJob()
+	return own != 0 && !isAbandoned() && (err == nil && leader == own || isJob())
+}
+
+// isAbandoned reports whether this process is in the group of a shell with job control,
+// which ignores TTOU, that does not wait for it. A shell waits for its substitutions, but
+// not for what they leave behind, nor for what it starts with & after set +m. Such a process
+// ignores INT.
+func isAbandoned() bool {
+	own := syscall.Getpgrp()
+	return own != 0 && own != os.Getpid() && ignores(own, syscall.SIGTTOU) &&
+		(signal.Ignored(os.Interrupt) || !descends(os.Getpid(), own))
 }
 
 // isCommands reports whether a foreground group is the command's: all its members are

@@ -46,6 +46,9 @@ func (*Terminal) Given(int) {}
 // Lent is false.
 func (*Terminal) Lent() bool { return false }
 
+// HasTold is false.
+func (*Terminal) HasTold() bool { return false }
+
 // TakeBack does nothing.
 func (*Terminal) TakeBack() {}
 

@@ -127,6 +127,12 @@ func (t *Terminal) Lent() bool {
 	return t.lent
 }
 
+// HasTold reports whether the terminal, which is Gone, has told the command's group by HUP:
+// it was lent, and not to a shell whose job may have been in the foreground instead.
+func (t *Terminal) HasTold() bool {
+	return t.Lent() && !t.IsLeader() && !ignores(t.to, syscall.SIGTTOU)
+}
+
 // TakeBack makes this process's group the foreground group again if the terminal is
 // lent.
 func (t *Terminal) TakeBack() {
@@ -155,9 +161,9 @@ func (t *Terminal) set(group int) (done bool) {
 // CanSuspend reports whether Suspend may stop this process's group for the signal:
 // somebody could continue it, such as a shell with job control, and Key was not ignored
 // when this program started. A shell ignores Key for the processes in its own group, so
-// it would not notice that they have stopped.
+// it would not notice that they have stopped; nor would it if they are left behind.
 func (t *Terminal) CanSuspend(sig syscall.Signal) bool {
-	return t != nil && (IsWanted(sig) || !t.keyless) && isJob()
+	return t != nil && (IsWanted(sig) || !t.keyless) && isJob() && !isAbandoned()
 }
 
 // Suspend stops this process and, if all is set, the other members of its group, as
