@@ -52,8 +52,8 @@ test-nightly: ## make test-all with the newest OpenSearch, where its tests start
 
 # Each store has its tests beside it and, where they ask a server, in tests.
 STRESSED ?= \.|driver/.*|memlock|.*lock|cmd/holdfast(/.*)?
-stress: ## runs each test of the folders STRESSED (root, drivertest, stores, command) N (200) times under load, or just those that RUN matches; RACE=false for many more in the same time
-	@$(SUITE) stress -times $(or $(N),200) -race=$(or $(RACE),true) -packages '$(STRESSED)' -run '$(RUN)'
+stress: ## runs each test of the folders STRESSED (root, drivertest, stores, command) N (200) times under load, or just those that RUN matches; RACE=false and SHORT=true for many more in the same time
+	@$(SUITE) stress -times $(or $(N),200) -race=$(or $(RACE),true) -short=$(or $(SHORT),false) -packages '$(STRESSED)' -run '$(RUN)'
 
 clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
 	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients

@@ -30,6 +30,7 @@ func stress(ctx context.Context, args []string) error {
 	folders := flags.String("packages", "", "a regular expression of folders below the root, which is \".\"")
 	race := flags.Bool("race", true, "compile with the race detector; without it a run takes a fifth of the CPU time")
 	tests := flags.String("run", "", "a regular expression of tests, as go test has it")
+	short := flags.Bool("short", false, "leave out the thorough tests")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func stress(ctx context.Context, args []string) error {
 	for range *at {
 		workers.Go(func() {
 			for p := range queue {
-				p.run(ctx, kept, *tests)
+				p.run(ctx, kept, *tests, *short)
 			}
 		})
 	}
@@ -129,12 +130,12 @@ func (p *stressed) name() string {
 	return strings.ReplaceAll(strings.Replace(p.folder, ".", "root", 1), "/", "-")
 }
 
-func (p *stressed) run(ctx context.Context, kept, tests string) {
+func (p *stressed) run(ctx context.Context, kept, tests string, short bool) {
 	if ctx.Err() != nil {
 		return
 	}
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, "nice", p.binary, "-test.count=1", "-test.timeout="+limit, "-test.run="+tests)
+	cmd := exec.CommandContext(ctx, "nice", p.binary, "-test.count=1", "-test.timeout="+limit, "-test.run="+tests, fmt.Sprintf("-test.short=%v", short))
 	cmd.Dir = p.dir
 	out, err := cmd.CombinedOutput()
 	p.mu.Lock()

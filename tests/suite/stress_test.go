@@ -39,7 +39,7 @@ func TestStress(t *testing.T) {
 	}
 	p := &stressed{folder: "stressed", dir: dir, binary: binary, tests: make(map[string]int)}
 	for range 3 {
-		p.run(t.Context(), kept, "Once")
+		p.run(t.Context(), kept, "Once", true)
 	}
 	var said strings.Builder
 	if err := summary(&said, []*stressed{p}, kept); err == nil {
