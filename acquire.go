@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,22 +35,34 @@ type acquirer struct {
 	named bool                  // the caller chose the lock ID
 	keep  bool                  // keep alive
 
-	shares bool // the caller works under a shared hold of the resource
+	forOthers  bool             // other programs will work under the hold
+	under      []*Hold          // that the caller works under, the last one first
+	outer      []driver.HoldRef // those of other programs
+	watch      func()           // starts to look for a deadlock, once; nil: there cannot be one
+	noted      bool             // on these holds, that it waits; guarded by c.mu
+	notedPlace driver.PlaceID   // with this place; guarded by c.mu
+	over       bool             // it waits no longer; guarded by c.mu
+	refused    bool             // at least once
+	ask        asking
 
-	tried   bool          // with the present hold ID
-	sent    time.Duration // when the first of these attempts was sent
-	unknown int           // how many of them may be applied, now or later, without an answer
-	heard   time.Duration // when the last attempt was answered
-	late    int           // grants in a row that came too late
-	warned  bool          // of limits that differ
-	first   attempt       // here to save an allocation
+	tried   bool           // with the present hold ID
+	sent    time.Duration  // when the first of these attempts was sent
+	unknown int            // how many of them may be applied, now or later, without an answer
+	heard   time.Duration  // when the last attempt was answered
+	late    int            // grants in a row that came too late
+	kept    driver.PlaceID // the place that it confirmed
+	warned  bool           // of limits that differ
+	first   attempt        // here to save an allocation
 
-	place // guarded by c.mu
+	member // guarded by c.mu
 }
 
 // newAcquirer checks the arguments.
 func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acquirer, error) {
-	a := &acquirer{c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
+	a := &acquirer{
+		c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive,
+		forOthers: o != nil && o.ForOthers,
+	}
 	err := c.request(&a.q, resource, mode, o)
 	if err != nil {
 		return nil, err
@@ -93,10 +106,23 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 		call = new(attempt) // the store may still look at the one before
 	}
 	call.parent, call.client, call.timeout = ctx, c, attemptTimeout(a.q.TTL)
+	if !a.q.Place.IsZero() {
+		// It must be asked for again before it ends: one request may get lost. A slow
+		// store gets more time.
+		lost := a.unknown
+		if a.q.Place == a.kept {
+			lost = max(lost-1, 0) // then there is time for a second one
+		}
+		took := time.Duration(c.acquireTook.Load())
+		call.timeout = min(call.timeout, max(a.q.Keep/4<<min(lost, 4), 2*took))
+	}
 	g, err := c.store.Acquire(call, a.q)
 	err = call.end(err)
 
 	a.heard = c.clock()
+	if err == nil || answered(err) {
+		c.acquireTook.Store(int64(a.heard - now))
+	}
 	if c.trace.Attempt != nil {
 		info := AttemptInfo{Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode, Took: a.heard - now, Err: err}
 		c.notifier.notify(func() { c.trace.Attempt(info) })
@@ -114,9 +140,13 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 	if a.unknown > 0 {
 		a.abandon() // an earlier attempt may still arrive
 	}
+	a.kept = driver.PlaceID{}
 	var held *HeldError
 	if errors.As(err, &held) {
 		a.late = 0
+		if held.Position != driver.NoPlace {
+			a.kept = a.q.Place
+		}
 		if held.BySelf {
 			c.mu.Lock()
 			orphans := c.onlyOrphans(held, a.q.LockID)
@@ -148,6 +178,7 @@ func (a *acquirer) tooLate(ctx context.Context) error {
 // new one. The channel closes after the first release.
 func (a *acquirer) abandon() <-chan struct{} {
 	asked := a.c.cleanUp(a.q, a.unknown)
+	a.c.strayFrom(a.q)
 	a.q.HoldID = driver.NewHoldID()
 	a.tried, a.unknown = false, 0
 	return asked
@@ -163,7 +194,7 @@ func (a *acquirer) giveUp(err error) error {
 }
 
 // waited reports whether the acquirer was refused, or queued behind another.
-func (a *acquirer) waited() bool { return a.q.Waiting || a.queued }
+func (a *acquirer) waited() bool { return a.refused || a.queued }
 
 // try makes attempts until one is answered, and at most maxTries.
 func (a *acquirer) try(ctx context.Context) (*Hold, error) {
@@ -187,33 +218,55 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// pause waits until the time has passed, for an invitation or for a wake-up. If the
-// wait is over instead, it returns why.
+// pause waits until the time has passed, for an invitation or for a wake-up that is
+// worth an attempt. If the wait is over instead, it returns why.
 func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscription) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-a.turn:
-	case _, open := <-watch.signal:
-		if !open {
-			watch.ended()
+	for {
+		select {
+		case <-timer.C:
+		case <-a.turn:
+		case _, open := <-watch.signal:
+			if !open {
+				watch.ended()
+			} else if !a.ask.signalled() {
+				continue
+			}
+		case <-ctx.Done():
+			return ctxError(ctx)
+		case <-a.c.life.Done():
+			return ErrClosed
 		}
-	case <-ctx.Done():
-		return ctxError(ctx)
-	case <-a.c.life.Done():
-		return ErrClosed
+		return nil
 	}
-	return nil
 }
 
-// wait tries until the resource is granted, in the Client's queue for it.
+// wait tries until the resource is granted. A caller that works under holds may be part of
+// a deadlock, and is told.
+func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
+	if len(a.under)+len(a.outer) == 0 || !a.c.store.Traits().Queue {
+		return a.waitInTurn(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a.watch = sync.OnceFunc(func() { a.c.work.Go(func() { a.c.watchDeadlock(ctx, a, cancel) }) })
+	h, err := a.waitInTurn(ctx)
+	a.c.noteWait(a, false)
+	var deadlock *DeadlockError
+	if err != nil && errors.As(context.Cause(ctx), &deadlock) {
+		return nil, deadlock
+	}
+	return h, err
+}
+
+// waitInTurn tries until the resource is granted, in the Client's queue for it.
 //
 // The first of the queue tries. If the resource is held, it subscribes. When the
 // subscription is effective, it tries again, so that it does not miss a release in
 // between. Then it waits for a signal, the end of the holds or the back-off, whichever
 // is first. The others wait until they are invited.
-func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
+func (a *acquirer) waitInTurn(ctx context.Context) (h *Hold, err error) {
 	c := a.c
 	attempt := c.enqueue(a)
 	defer func() { c.dequeue(a, h != nil) }()
@@ -223,6 +276,9 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 	pause := never
 	for stand := attempt == 0; ; attempt = 0 {
 		if stand {
+			if a.watch != nil {
+				a.watch()
+			}
 			if err := a.pause(ctx, pause, &watch); errors.Is(err, ErrClosed) {
 				return nil, a.giveUp(err)
 			} else if err != nil {
@@ -258,7 +314,7 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 				return nil, a.giveUp(copyOf(held))
 			}
 			a.warnOfLimit(held)
-			a.q.Waiting = true
+			a.refused = true
 			failures = retries()
 			if !first {
 				continue
@@ -268,14 +324,15 @@ func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 				continue
 			}
 			// A hint of 0 is no hint, or a time too short for the store to return.
-			if pause = polls.pause(); watch.signal != nil && held.RetryAfter != 0 {
-				pause = c.alignWake(lookouts.pause())
+			notified := watch.signal != nil
+			first, most := min(pollFirst, c.opts.Poll), c.opts.Poll
+			if pause = polls.pause(); notified {
+				first, most = askFirst, askAtLeast
+				if held.RetryAfter != 0 {
+					pause = c.alignWake(lookouts.pause())
+				}
 			}
-			if held.RetryAfter > 0 && held.RetryAfter != Forever {
-				// The hint counts from the store's answer, so this is rather late than
-				// early. The ms covers what the store rounds off.
-				pause = min(pause, held.RetryAfter+time.Millisecond)
-			}
+			pause = min(a.ask.refused(&a.q, held, pause, first, most), hint(held), c.untilPlace(a))
 		case permanent(err), hopeless:
 			return nil, a.giveUp(err)
 		case ctx.Err() != nil:

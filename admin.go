@@ -31,11 +31,30 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	}
 }
 
+// Waiters yields who waits in the store's queues for the resources that the filter
+// chooses by name, lock ID, owner and time, those of one resource in their order. Leave
+// the filter's LeftBelow and LeftAtLeast zero: they compare how long a place is kept. A
+// waiter has a place if it has waited for a second, or with LockOptions.Fair from the
+// start. Of the goroutines of a Client only the first has one. A waiter that was killed is
+// there for up to a minute, a fair one for 10 s. The error is ErrUnsupported if the store
+// keeps no queue (Traits.Queue). Otherwise it is like Holds.
+func (c *Client) Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error] {
+	return scan(ctx, c, "list waiters", f, func(ctx context.Context, f Filter) iter.Seq2[Place, error] {
+		return driver.Waiters(ctx, c.store, f)
+	})
+}
+
 // all is Holds including SweepResource.
 func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
-	return func(yield func(Status, error) bool) {
+	return scan(ctx, c, "list holds", f, c.store.List)
+}
+
+// scan bounds a list of the store, and ends it with the Client.
+func scan[T any](ctx context.Context, c *Client, what string, f Filter, list func(context.Context, Filter) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		if err := c.start(ctx); err != nil {
-			yield(Status{}, wrap("list holds", f.Resource, err))
+			yield(none, wrap(what, f.Resource, err))
 			return
 		}
 		defer c.work.Done()
@@ -47,13 +66,13 @@ func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 			cancel()
 		})
 		defer silence.Stop()
-		for s, err := range c.store.List(ctx, f) {
+		for s, err := range list(ctx, f) {
 			silence.Stop() // the caller may take its time
 			if err != nil {
 				if silent.Load() && !answered(err) {
 					err = fmt.Errorf("no answer within %v: %w", scanTimeout, context.DeadlineExceeded)
 				}
-				yield(Status{}, wrap("list holds", f.Resource, c.whyEnded(err)))
+				yield(none, wrap(what, f.Resource, c.whyEnded(err)))
 				return
 			}
 			if !yield(s, nil) {
@@ -114,6 +133,30 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
 	return c.releaseListed(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
+}
+
+// ForceRequeue takes a place out of the queue of the resource. If its waiter still waits,
+// it asks again, and comes last; if it is gone, nobody waits for it any longer. It is for
+// operators. It is no error if there is no such place, as in a store that keeps no queue
+// (Traits.Queue): Waiters finds the places.
+func (c *Client) ForceRequeue(ctx context.Context, resource string, id PlaceID) error {
+	const what = "requeue a waiter for"
+	if err := driver.ValidResource(resource); err != nil {
+		return wrap(what, resource, err)
+	}
+	if id.IsZero() {
+		return wrap(what, resource, fmt.Errorf("%w: no place ID", ErrInvalid))
+	}
+	if err := c.start(ctx); err != nil {
+		return wrap(what, resource, err)
+	}
+	defer c.work.Done()
+	// The store looks for the place alone. The lock ID is that of nobody.
+	ref := driver.HoldRef{Resource: resource, LockID: id.String()}
+	if err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: ref, Place: id}, never); err != nil {
+		return wrap(what, resource, err)
+	}
+	return nil
 }
 
 // releaseListed releases the holds. It first ends those of this Client with end: the

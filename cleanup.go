@@ -68,6 +68,8 @@ type orphan struct {
 	endless bool          // what was granted has no end: only an answer ends the clean-up
 	from    time.Duration // a release has a delay until then, which must not be cut short
 	until   time.Duration // when the clean-up is over
+	placing time.Duration // until when an attempt may take the request's place
+	then    endsBy        // what ends the clean-up after that
 	pause   time.Duration // before the next release
 	waits   bool          // for Unlock, or until the lost hold would have ended otherwise
 	over    bool          // it is only remembered, until it is due
@@ -130,7 +132,16 @@ func (c *Client) cleanUp(q driver.AcquireRequest, attempts int) <-chan struct{} 
 	}
 	now := c.clock()
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}
-	return c.addOrphan(ref, orphan{ends: ends, from: now, until: now + stray(q.TTL, q.TakeoverDelay)})
+	return c.addOrphan(ref, orphan{ends: ends, from: now, until: now + strayOf(q)})
+}
+
+// strayOf is stray of a request, and as long as it may take its place again.
+func strayOf(q driver.AcquireRequest) time.Duration {
+	d := stray(q.TTL, q.TakeoverDelay)
+	if !q.Place.IsZero() {
+		d = max(d, copiesArrive)
+	}
+	return d
 }
 
 // cleanStrays cleans up the attempts that got no answer before the hold was granted
@@ -144,7 +155,25 @@ func (c *Client) cleanStrays(h *Hold, after time.Duration) {
 		ref := h.ref
 		ref.Token = 0
 		c.addOrphan(ref, orphan{ends: byTime, from: from, until: h.stray})
+		c.cleanPlace(ref.HoldID, h.place)
 	}
+}
+
+// cleanPlace makes a clean-up take out a place, too, for as long as an attempt may arrive and
+// take it. c.mu is held.
+func (c *Client) cleanPlace(hold HoldID, place driver.PlaceID) {
+	o := c.cleaner.orphans[hold]
+	if o == nil || place.IsZero() {
+		return
+	}
+	now := c.clock()
+	if o.placing == 0 {
+		o.then = o.ends
+	}
+	o.q.Place, o.placing = place, now+copiesArrive
+	o.ends, o.until, o.over = byTime, max(o.until, o.placing), false
+	o.due, o.pause = min(o.due, now), min(o.pause, time.Second)
+	c.arm(now, o.due)
 }
 
 // cleanEndless releases a hold without an end whose release got no answer: otherwise
@@ -284,6 +313,14 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 func (o *orphan) released(sent, now time.Duration) {
 	o.tell()
 	o.endless = o.endless && !o.answered()
+	if o.placing != 0 {
+		if o.found && o.then == byFinding {
+			o.then = byAnswer // it was the only attempt
+		}
+		if sent >= o.placing {
+			o.q.Place, o.placing, o.ends = driver.PlaceID{}, 0, o.then
+		}
+	}
 	switch {
 	case !o.answered() && sent < o.end():
 		o.due = now
@@ -298,6 +335,9 @@ func (o *orphan) released(sent, now time.Duration) {
 		grid := o.pause / 4
 		o.due = (now + o.pause).Truncate(grid) + grid
 		o.pause = min(2*o.pause, max((o.until-o.from)/8, retryFirst), cleanLimit)
+		if o.placing != 0 { // a place keeps a free resource from others
+			o.pause = min(o.pause, time.Second)
+		}
 	}
 }
 

@@ -22,14 +22,25 @@ type (
 	HoldID = driver.HoldID
 	// Status is a hold as the store sees it.
 	Status = driver.Status
-	// Filter chooses holds; its zero value chooses all.
+	// Filter chooses holds, or waiters; its zero value chooses all.
 	Filter = driver.Filter
 	// Traits are what a store promises.
 	Traits = driver.Traits
 	// SweepResult counts what a Sweep removed.
 	SweepResult = driver.SweepResult
-	// HeldError describes the holds that are in the way. It is ErrHeld.
+	// HeldError describes the holds, and the waiters, that are in the way. It is ErrHeld.
+	// Its Position is how many waiters are served before the acquirer: 0 if it is next, where
+	// the command says 1, and NoPlace if it has no place in the store's queue. Waiters is how
+	// many wait in all, and Ahead names the first four of those before it: a resource can be
+	// free and refused.
 	HeldError = driver.HeldError
+	// PlaceID names a place in the store's queue of a resource.
+	PlaceID = driver.PlaceID
+	// Place is a waiter in the store's queue of a resource. Since is when it came, Asked
+	// when it last asked for the place, and Left how long that is kept unless it asks again.
+	Place = driver.Place
+	// Waits is what the holder of one resource waits for meanwhile.
+	Waits = driver.Waits
 )
 
 // The modes.
@@ -43,6 +54,9 @@ const (
 	Forever = driver.Forever
 	MaxTTL  = driver.MaxTTL
 )
+
+// NoPlace is HeldError.Position of an acquirer without a place in the store's queue.
+const NoPlace = driver.NoPlace
 
 // LimitUnknown is Status.Limit of a shared hold whose limit the store did not keep.
 const LimitUnknown = driver.LimitUnknown
@@ -68,20 +82,23 @@ type Client struct {
 
 	// mu guards what follows, and the fields of Hold that say so. It is never held
 	// across I/O or a call of the user's code.
-	mu       sync.Mutex
-	closed   bool
-	initRun  *initRun         // the one under way, or nil
-	holds    map[HoldID]*Hold // the live ones
-	holdsDue time.Duration    // when the first of them is due, or earlier
-	queues   map[string]queue // by resource
-	cleaner  cleaner
-	revoked  map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
-	timer    *time.Timer
-	timerAt  time.Duration // when it fires; 0: it is not set
-	sweeper  *time.Timer   // made with the first grant, if the Client sweeps
-	batch    int           // how many holds are renewed in one request
-	failing  bool          // at the last look, a hold was not renewed yet after a failure
-	cleanBy  time.Duration // when clean-ups end, by elapsed, once the Client is closed
+	mu        sync.Mutex
+	closed    bool
+	initRun   *initRun         // the one under way, or nil
+	holds     map[HoldID]*Hold // the live ones
+	holdsDue  time.Duration    // when the first of them is due, or earlier
+	queues    [2]queues        // of acquirers that work under a shared hold of their resource: the second
+	cleaner   cleaner
+	revoked   map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
+	timer     *time.Timer
+	timerAt   time.Duration // when it fires; 0: it is not set
+	sweeper   *time.Timer   // made with the first grant, if the Client sweeps
+	batch     int           // how many holds are renewed in one request
+	renewTook time.Duration // how long the last renewals that were answered took
+	failing   bool          // at the last look, a hold was not renewed yet after a failure
+	cleanBy   time.Duration // when clean-ups end, by elapsed, once the Client is closed
+
+	acquireTook atomic.Int64 // how long the last acquire that was answered took; not guarded
 }
 
 // New returns a Client of the store. It sends nothing: the first operation makes the
@@ -93,7 +110,7 @@ func New(store driver.Store, opts *Options) *Client {
 		store:     store,
 		closeDone: make(chan struct{}),
 		created:   time.Now(),
-		queues:    make(map[string]queue),
+		queues:    [2]queues{make(queues), make(queues)},
 		holds:     make(map[HoldID]*Hold),
 		holdsDue:  never,
 		cleaner:   newCleaner(),

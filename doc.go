@@ -29,6 +29,8 @@
 //  5. No client's wall clock decides anything where the store has a clock.
 //  6. Granted, held by another client, lost and unknown are separate results. An
 //     error that is none of this package's means unknown.
+//  7. Clients that wait with LockOptions.Fair are served in turn, in stores that keep a
+//     queue (Traits.Queue), and nobody passes them.
 //
 // # What is not
 //
@@ -36,7 +38,8 @@
 //     any instruction, continue after its lease, and write. Only the receiver of the
 //     write can refuse it, by the token (see Hold.Token; pglock/fence does so for
 //     rows, mongolock/fence and eslock/fence for documents).
-//   - Fairness between Clients. The waiters of one Client are served in order.
+//   - Fairness between Clients, but for those that wait with LockOptions.Fair. The
+//     waiters of one Client are served in order.
 //   - Stores whose replication can forget what they confirmed, or whose clock
 //     steps: see each store's package.
 //   - Machines that sleep, on systems without a clock that counts sleep. Linux has
@@ -44,6 +47,16 @@
 //     early, never late.
 //   - Old programs that run beside Holdfast on the same data: their own clocks
 //     decide for them.
+//
+// # Who waits
+//
+// In stores that keep a queue (Traits.Queue), it is seen who waits. Whoever has waited for a
+// second gets a place in the record of the resource, and with LockOptions.Fair at once.
+// Client.Waiters yields the places, and a refusal names those that are served before
+// (HeldError). Hold.Wanted tells a holder that somebody waits; HoldOf finds the hold of Do.
+// A Lock under other locks that is in a deadlock fails with a DeadlockError. For operators,
+// Client.ForceRequeue sends a waiter to the end. A store that keeps no queue ignores Fair,
+// and closes no Wanted; Waiters and Deadlock return ErrUnsupported.
 //
 // # What stays in the store
 //

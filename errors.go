@@ -40,6 +40,12 @@ var (
 	// ErrStale: the protected data has seen a larger fencing token. The fence
 	// packages return it.
 	ErrStale = errors.New("stale fencing token")
+	// ErrDeadlock: the caller waits for a resource whose holder waits, maybe by way of
+	// others, for one that the caller holds. The error is a *DeadlockError. It is found
+	// among callers whose ctx is that of Do, Hold.Bind or Under, of one Client each, in one
+	// store that keeps a queue. A hold notes one wait at a time: that of the last of its
+	// callers.
+	ErrDeadlock = errors.New("deadlock")
 	// ErrTTLTooShort: three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )

@@ -20,7 +20,10 @@ type Hold struct {
 	keep   bool            // renewed by the Client
 	delay  time.Duration   // the takeover delay
 	stray  time.Duration   // when no earlier attempt can arrive any more; 0: there was none without an answer
+	place  driver.PlaceID  // that these attempts would take again
 	parent context.Context // whose values Context carries
+
+	forOthers bool // other programs work under it
 
 	// Guarded by client.mu.
 	ctx      context.Context // made by Context
@@ -36,6 +39,10 @@ type Hold struct {
 	failure  error         // of the last renewal, nil if it was answered
 	pauses   backoff       // after renewals that failed
 	inDo     bool          // Do runs its function, and releases it afterwards
+	waits    []*acquirer   // of callers that work under it and wait
+	told     *driver.Waits // the note of that which a renewal stored
+	wanted   chan struct{} // made by Wanted
+	isWanted bool          // a renewal said that somebody waits
 
 	bound map[*binding]context.CancelFunc // of the contexts that Bind gave
 }
@@ -55,7 +62,7 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	h := &Hold{
 		client: c,
 		ref:    driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: g.Token},
-		mode:   a.q.Mode, keep: a.keep,
+		mode:   a.q.Mode, keep: a.keep, forOthers: a.forOthers,
 		parent:   ctx,
 		ttl:      a.ttl,
 		endless:  a.ttl == Forever,
@@ -64,7 +71,10 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 		renewAt:  a.sent + a.q.TTL/3, // of Forever, the first lease
 	}
 	if a.unknown > 0 {
-		h.stray = a.heard + stray(a.q.TTL, a.q.TakeoverDelay)
+		h.stray = a.heard + strayOf(a.q)
+		if a.q.Fair {
+			h.place = a.q.Place
+		}
 	}
 	c.mu.Lock()
 	closed := c.closed
@@ -118,12 +128,39 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
+// Wanted returns a channel that is closed once somebody waits for the resource, in the
+// queue of the store (Traits.Queue). A holder may release early then. The Client learns of
+// waiters when it renews the hold: within a third of the TTL, or within 30 s if the TTL is
+// Forever. With LockOptions.NoKeepAlive it learns of them only by Hold.Renew.
+func (h *Hold) Wanted() <-chan struct{} {
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	if h.wanted == nil {
+		h.wanted = make(chan struct{})
+		if h.isWanted {
+			close(h.wanted)
+		}
+	}
+	return h.wanted
+}
+
+// noteWaiters notes how many wait for the resource. c.mu is held.
+func (h *Hold) noteWaiters(n int) {
+	if n == 0 || h.isWanted {
+		return
+	}
+	h.isWanted = true
+	if h.wanted != nil {
+		close(h.wanted)
+	}
+}
+
 // Bind returns a copy of ctx that ends also when the hold does. Call the CancelFunc
 // when the work is done. A Lock of the same resource with that context fails with
 // ErrHeld at once, because it would wait for itself.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	c, b := h.client, &binding{h, h.client.binding(ctx)}
-	bound, cancel := context.WithCancelCause(context.WithValue(ctx, bindingKey{c}, b))
+	c, b := h.client, &binding{hold: h, outer: bindingOf(ctx)}
+	bound, cancel := context.WithCancelCause(context.WithValue(ctx, bindingKey{}, b))
 	own := h.Context()
 	end := func() { cancel(context.Cause(own)) }
 	stop := context.AfterFunc(own, end)
@@ -222,16 +259,20 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (sent bool, err
 		return false, err
 	}
 	h.endless = h.endless || ttl == Forever // even if the answer never comes
+	note := h.waitsNote()
+	qs := []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl, Waits: note}}
 	c.mu.Unlock()
 	began := c.clock()
+	c.keepNotes(ctx, []*Hold{h}, qs, attemptTimeout(ttl))
 	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
-	results, err := c.store.Renew(call, []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl}})
+	results, err := c.store.Renew(call, qs)
 	err = call.end(err)
 	err = outcome(results, err, 0, renewErr)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		h.ttl = ttl
+		h.ttl, h.told = ttl, note
+		h.noteWaiters(results[0].Waiters)
 	}
 	return true, c.renewed(h, ttl, began, false, err)
 }

@@ -16,21 +16,28 @@ import (
 // refusal. Lock does not wait for a hold of the same lock ID (HeldError.BySelf). If the
 // store does not answer, Lock retries for about one TTL, at most 30 s.
 //
+// A caller that works under other locks, with the ctx of Do or Hold.Bind, gets ErrDeadlock
+// if their waiters and it wait for each other, some 10 s after that began, in stores that
+// keep a queue (Traits.Queue). Without such a ctx nobody knows that it works under them.
+//
 // ctx bounds the wait, not the lock, which lives until Unlock.
 func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, true)
 }
 
 // TryLock is like Lock but does not wait: it fails with ErrHeld if the resource is
-// held. It does not queue behind waiters of this Client.
+// held, or if fair waiters of any Client come first (HeldError.Ahead). It does not queue
+// behind waiters of this Client.
 func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Exclusive, o, false)
 }
 
 // RLock is like Lock in shared mode, for up to LockOptions.Limit holds. It queues behind
 // a waiting Lock of this Client, even if it could be granted at once: otherwise readers
-// that come and go could keep a writer waiting forever. So do not take a shared hold
-// twice: the second one would wait for that writer, and the writer for the first.
+// that come and go could keep a writer waiting forever. It waits behind fair waiters of all
+// Clients, too. So take a shared hold a second time only with a ctx that is bound to the
+// first one (Hold.Bind; Under for that of another program): it then passes those that wait.
+// With any other ctx the second one would wait for that writer, and the writer for the first.
 func (c *Client) RLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, true)
 }
@@ -46,8 +53,18 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	if err != nil {
 		return nil, wrap("lock", resource, err)
 	}
-	if a.shares, err = c.reentry(ctx, a.q); err != nil {
+	a.under, a.outer = c.under(ctx), outerHolds(ctx)
+	outer, err := reentry(a.under, a.q)
+	if err != nil {
 		return nil, err
+	}
+	if outer != nil {
+		a.q.Nested = outer.ref.HoldID
+	}
+	for _, ref := range a.outer {
+		if outer == nil && mode == Shared && ref.Resource == resource {
+			a.q.Nested = ref.HoldID
+		}
 	}
 	if err := c.start(ctx); err != nil {
 		return nil, wrap("lock", resource, err)
@@ -143,37 +160,65 @@ func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn fun
 }
 
 // binding is the value that Do and Bind put into a ctx: the hold that it is bound to, and
-// the binding that it had before. Each Client has its own key.
+// the binding that it had before, maybe of another Client.
 type binding struct {
-	hold  *Hold
-	outer *binding
+	hold   *Hold // nil: Under made the binding
+	outer  *binding
+	others []driver.HoldRef // holds of another program
 }
 
-type bindingKey struct{ client *Client }
+type bindingKey struct{}
 
-func (c *Client) binding(ctx context.Context) *binding {
-	u, _ := ctx.Value(bindingKey{c}).(*binding)
+func bindingOf(ctx context.Context) *binding {
+	u, _ := ctx.Value(bindingKey{}).(*binding)
 	return u
 }
 
-// reentry looks for holds of the resource that ctx is bound to. It refuses a request
-// that cannot be granted before these holds end. A further shared hold can be
-// granted: shares is then true.
-func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares bool, err error) {
+// HoldOf returns the hold that ctx was bound to last by Do or Hold.Bind, or nil.
+func HoldOf(ctx context.Context) *Hold {
+	for u := bindingOf(ctx); u != nil; u = u.outer {
+		if u.hold != nil {
+			return u.hold
+		}
+	}
+	return nil
+}
+
+// NotUnder returns a copy of ctx that is bound to no hold, though it still ends with the
+// holds that ctx is bound to. It is for goroutines that their holder does not wait for:
+// what such a goroutine waits for keeps nobody else waiting, so it is part of no deadlock.
+func NotUnder(ctx context.Context) context.Context {
+	return context.WithValue(ctx, bindingKey{}, (*binding)(nil))
+}
+
+// under returns the live holds of this Client that ctx is bound to, the last one first.
+func (c *Client) under(ctx context.Context) (holds []*Hold) {
+	for u := bindingOf(ctx); u != nil; u = u.outer {
+		// Bound to the same hold twice, it has one nevertheless.
+		if h := u.hold; h != nil && h.client == c && h.Left() > 0 && !slices.Contains(holds, h) {
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+// reentry looks among the holds that the caller works under for those of the resource. It
+// refuses a request that cannot be granted before these holds end. A further shared hold
+// can be granted: outer is then one of them.
+func reentry(under []*Hold, q driver.AcquireRequest) (outer *Hold, err error) {
 	var held []*Hold
 	refused := q.Mode == Exclusive
-	for u := c.binding(ctx); u != nil; u = u.outer {
-		// Bound to the same hold twice, it has one nevertheless.
-		if h := u.hold; h.ref.Resource == q.Resource && h.Left() > 0 && !slices.Contains(held, h) {
+	for _, h := range under {
+		if h.ref.Resource == q.Resource {
 			held = append(held, h)
 			refused = refused || h.mode == Exclusive
 		}
 	}
 	if len(held) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	if !refused && (q.Limit == 0 || len(held) < q.Limit) {
-		return true, nil
+		return held[0], nil
 	}
 	e := &reentryError{HeldError{Resource: q.Resource, RetryAfter: driver.Unknown, BySelf: true}}
 	for _, h := range held {
@@ -182,7 +227,7 @@ func (c *Client) reentry(ctx context.Context, q driver.AcquireRequest) (shares b
 			Left: h.Left(),
 		})
 	}
-	return false, e
+	return nil, e
 }
 
 // reentryError is a *HeldError that explains where the caller's own hold comes from.

@@ -73,10 +73,19 @@ type LockOptions struct {
 	// take it. All programs that share a resource must use the same limit: while it is
 	// held with another limit, requests are refused with HeldError.LimitDiffers.
 	Limit int
+	// Fair makes Lock and RLock wait in the store's queue from the start: no Client that
+	// comes later is granted the resource before. The goroutines of one Client have one
+	// place, that of the first of them; the next one inherits it, or comes last if the
+	// first was granted, or was not fair. A store that keeps no queue (Traits.Queue)
+	// ignores it. Default: a waiter may be overtaken.
+	Fair bool
 	// TakeoverDelay is how long the resource stays blocked after the hold
 	// expired, but not after it was released. It gives holders time to notice that they
 	// lost the lock. Default: none.
 	TakeoverDelay time.Duration
+	// ForOthers says that other programs work under the hold, see Under. Each renewal
+	// then reads first what they have noted on it, and keeps that.
+	ForOthers bool
 	// NoKeepAlive leaves the hold to its TTL instead of renewing it.
 	NoKeepAlive bool
 	// Owner and Host default to the Client's; Comment is for people to read.
@@ -155,7 +164,7 @@ func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode,
 	*q = driver.AcquireRequest{
 		Resource: resource, LockID: in.LockID, HoldID: driver.NewHoldID(), Mode: mode, Limit: in.Limit,
 		TTL:           cmp.Or(in.TTL, cfg.opts.TTL),
-		TakeoverDelay: in.TakeoverDelay.Truncate(time.Millisecond),
+		TakeoverDelay: in.TakeoverDelay.Truncate(time.Millisecond), Fair: in.Fair,
 		Details: driver.Details{
 			Owner: cmp.Or(in.Owner, cfg.opts.Owner), Host: cmp.Or(in.Host, cfg.opts.Host), Comment: in.Comment,
 		},

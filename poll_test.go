@@ -63,3 +63,26 @@ func TestPoll(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// In a store without wake-ups the first of the queue has a lock that was held for long as
+// soon as one that waits in no order has.
+func TestFairPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &deaf{Store: memlock.New(nil)}
+		h := lock(t, newClient(t, s, nil), "r", nil)
+		first := locking(t.Context(), newClient(t, s, nil), "r", fairly("first"))
+		time.Sleep(time.Second)
+		second := locking(t.Context(), newClient(t, s, nil), "r", fairly("second"))
+		time.Sleep(50 * time.Second)
+		freed := time.Now()
+		unlock(t, h)
+		for i, next := range []<-chan result{first, second} {
+			r := <-next
+			if idle := r.at.Sub(freed); idle > time.Duration(i+1)*600*time.Millisecond {
+				t.Errorf("waiter %d: the resource was free for %v", i, idle)
+			}
+			unlock(t, r.hold)
+			freed = r.at
+		}
+	})
+}

@@ -10,22 +10,39 @@ import (
 )
 
 // queue holds a Client's acquirers of one resource: first come, first served, in all
-// modes. While the store refuses, only the first acquirer tries, so a thousand
-// goroutines cost the store as much as one. After a grant of a shared hold, the next
-// acquirers in the queue for the same kind of hold try together: as many as were
-// granted since the last refusal.
+// modes. Those that work under a shared hold of the resource are in a queue of their own:
+// the others may wait for that very hold. While the store refuses, only the first acquirer
+// tries, so a thousand goroutines cost the store as much as one. After a grant of a shared
+// hold, the next acquirers in the queue for the same kind of hold try together: as many as
+// were granted since the last refusal.
+//
+// It has 128 bytes: a map allocates larger values one by one.
 type queue struct {
 	first, last *acquirer
 	attempts    int           // begun so far
 	asked       time.Duration // when the last attempt began or was answered
-	recheck     bool          // the first is to try once more on behalf of others
 	heard       error         // the last answer: a *HeldError, or the error of a call without one; nil: none yet
 	silentSince time.Duration // since when calls have had no answer, if heard says so
 	granted     int           // shared holds since the last refusal
+	headSince   time.Duration // when the first became that
+	stored      storedPlace   // of the first in the store's queue
+	strays      []HoldID      // of attempts with that place that were given up
+	unplaced    bool          // the last refusal gave that one no place
+	recheck     bool          // the first is to try once more on behalf of others
 }
 
-// place is the place of an acquirer in its queue.
-type place struct {
+type queues map[string]queue // by resource
+
+// queuesOf returns those that the acquirer is in. c.mu is held.
+func (c *Client) queuesOf(a *acquirer) queues {
+	if a.q.Nested.IsZero() {
+		return c.queues[0]
+	}
+	return c.queues[1]
+}
+
+// member is what the queue keeps of an acquirer.
+type member struct {
 	prev, next *acquirer
 	queued     bool          // it came after another
 	came       int           // attempts of the queue that had begun when it came
@@ -36,33 +53,33 @@ type place struct {
 }
 
 // invite lets the acquirer try as soon as it waits. c.mu is held.
-func (p *place) invite() {
-	if p.turn == nil {
-		p.turn = make(chan struct{}, 1)
+func (m *member) invite() {
+	if m.turn == nil {
+		m.turn = make(chan struct{}, 1)
 	}
 	select {
-	case p.turn <- struct{}{}:
+	case m.turn <- struct{}{}:
 	default:
 	}
 }
 
-// enqueue appends the acquirer to its queue. One that works under a shared hold goes to
-// the head instead: those that are there may wait for that very hold. The first one may
-// try at once, and gets the number of its attempt. The others get 0 and wait for their
-// turn.
+// enqueue appends the acquirer to its queue. The first one may try at once, and gets the
+// number of its attempt. The others get 0 and wait for their turn.
 func (c *Client) enqueue(a *acquirer) (attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	resource := a.q.Resource
-	l := c.queues[resource]
-	l.insert(a, a.shares)
+	queues, resource := c.queuesOf(a), a.q.Resource
+	l := queues[resource]
+	l.append(a)
+	now := c.clock()
 	if l.first == a {
 		l.attempts++
 		a.came, a.asking = l.attempts, true
-		c.queues[resource] = l
+		l.headSince = now
+		c.usePlace(&l, a, now)
+		queues[resource] = l
 		return l.attempts
 	}
-	now := c.clock()
 	a.queued, a.came, a.since = true, l.attempts, now
 	a.turn = make(chan struct{}, 1)
 	if a.named && !l.recheck {
@@ -81,7 +98,7 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 			})
 		}
 	}
-	c.queues[resource] = l
+	queues[resource] = l
 	return 0
 }
 
@@ -94,14 +111,16 @@ func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
 	if a.own != nil {
 		return 0, a.own
 	}
-	l, now := c.queues[a.q.Resource], c.clock()
+	queues, now := c.queuesOf(a), c.clock()
+	l := queues[a.q.Resource]
 	if l.hopeless(a, now) {
 		return 0, l.heard
 	}
 	a.asking = true
 	l.attempts++
 	l.asked, l.recheck = now, false
-	c.queues[a.q.Resource] = l
+	c.usePlace(&l, a, now)
+	queues[a.q.Resource] = l
 	return l.attempts, nil
 }
 
@@ -110,7 +129,8 @@ func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
 func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeless bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.queues[a.q.Resource]
+	queues := c.queuesOf(a)
+	l := queues[a.q.Resource]
 	if a.turn == nil {
 		a.turn = make(chan struct{}, 1)
 	}
@@ -122,9 +142,12 @@ func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeles
 	l.heard = err
 	var held *HeldError
 	if errors.As(err, &held) {
+		if a.q.Place == l.stored.id {
+			l.unplaced = held.Position == driver.NoPlace
+		}
 		c.rejectOwn(&l, a, attempt, held)
 	}
-	c.queues[a.q.Resource] = l
+	queues[a.q.Resource] = l
 	return l.first == a, l.hopeless(a, a.heard)
 }
 
@@ -156,7 +179,13 @@ func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError)
 			if held[w.q.LockID] && !c.onlyOrphans(e, w.q.LockID) {
 				w.own = copyOf(e)
 				w.own.BySelf = true
+				first := l.first == w
 				l.remove(w)
+				c.passPlace(l, w, first, false)
+				if first && l.first != nil {
+					l.headSince = c.clock()
+					l.first.invite()
+				}
 				w.invite()
 			}
 		}
@@ -187,21 +216,24 @@ func (c *Client) dequeue(a *acquirer, granted bool) {
 	if a.own != nil {
 		return // it was removed already
 	}
-	l := c.queues[a.q.Resource]
+	queues := c.queuesOf(a)
+	l := queues[a.q.Resource]
 	first := l.first == a
 	l.remove(a)
+	c.passPlace(&l, a, first, granted)
 	if l.first == nil {
-		delete(c.queues, a.q.Resource)
+		delete(queues, a.q.Resource)
 		return
 	}
 	if first {
+		l.headSince = c.clock()
 		l.first.invite()
 	}
 	if granted {
 		l.heard = &HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown} // by one of this Client
 		l.inviteShared(a)
 	}
-	c.queues[a.q.Resource] = l
+	queues[a.q.Resource] = l
 }
 
 // inviteShared invites acquirers at the head of the queue that request a shared hold
@@ -222,15 +254,12 @@ func (l *queue) inviteShared(a *acquirer) {
 	}
 }
 
-func (l *queue) insert(a *acquirer, atHead bool) {
-	switch {
-	case l.first == nil:
+func (l *queue) append(a *acquirer) {
+	if l.first == nil {
 		l.first, l.last = a, a
-	case atHead:
-		a.next, l.first.prev, l.first = l.first, a, a
-	default:
-		a.prev, l.last.next, l.last = l.last, a, a
+		return
 	}
+	a.prev, l.last.next, l.last = l.last, a, a
 }
 
 func (l *queue) remove(a *acquirer) {
@@ -251,7 +280,7 @@ func (l *queue) remove(a *acquirer) {
 // only if the last answer in the queue was a refusal.
 func (c *Client) waitError(a *acquirer, cause error) error {
 	c.mu.Lock()
-	heard := c.queues[a.q.Resource].heard
+	heard := c.queuesOf(a)[a.q.Resource].heard
 	c.mu.Unlock()
 	var held *HeldError
 	switch {
@@ -260,6 +289,9 @@ func (c *Client) waitError(a *acquirer, cause error) error {
 		e.Cause = cause
 		// It may be the answer to another acquirer's request.
 		e.BySelf = false
+		if a.q.Place.IsZero() {
+			e.Position = driver.NoPlace
+		}
 		e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool {
 			return a.q.LimitDiffers(s.Mode, s.Limit)
 		})
@@ -273,17 +305,19 @@ func (c *Client) waitError(a *acquirer, cause error) error {
 // copyOf returns a copy of what several acquirers are told: each may change what it gets.
 func copyOf(e *HeldError) *HeldError {
 	own := *e
-	own.Holders = slices.Clone(e.Holders)
+	own.Holders, own.Ahead = slices.Clone(e.Holders), slices.Clone(e.Ahead)
 	return &own
 }
 
-// inviteFirst invites the first acquirer of the resource: this Client itself released
+// inviteFirst invites the first acquirers of the resource: this Client itself released
 // the resource, and need not wait for a signal of the store. c.mu is held.
 func (c *Client) inviteFirst(resource string) {
-	if len(c.queues) == 0 {
-		return
-	}
-	if first := c.queues[resource].first; first != nil {
-		first.invite()
+	for _, queues := range c.queues {
+		if len(queues) == 0 {
+			continue
+		}
+		if first := queues[resource].first; first != nil {
+			first.invite()
+		}
 	}
 }

@@ -3,11 +3,16 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // busy is a store where all is held by the lock ID "own", as it says from the
@@ -16,6 +21,8 @@ type busy struct {
 	driver.Store
 	asked bool
 }
+
+func (*busy) Traits() driver.Traits { return driver.Traits{} }
 
 func (b *busy) Release(_ context.Context, rs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	return []driver.ReleaseResult{{Found: true}}, nil
@@ -61,8 +68,83 @@ func TestLinesLeaveNothing(t *testing.T) {
 		time.Sleep(5*time.Second + copiesArrive + rememberOrphans)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if len(c.queues)+len(c.cleaner.orphans)+len(c.holds) != 0 {
+		if len(c.queues[0])+len(c.queues[1])+len(c.cleaner.orphans)+len(c.holds) != 0 {
 			t.Errorf("left: lines %v, orphans %v, holds %v", c.queues, c.cleaner.orphans, c.holds)
 		}
+	})
+}
+
+// forgetful is a store that refuses now and then without a write of the place.
+type forgetful struct {
+	driver.Store
+	asked int
+}
+
+func (f *forgetful) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	f.asked++
+	place := q.Place
+	if f.asked%2 == 0 {
+		q.Place = driver.PlaceID{}
+	}
+	g, err := f.Store.Acquire(ctx, q)
+	var held *HeldError
+	if errors.As(err, &held) && q.Place != place {
+		held.Position = driver.NoPlace
+	}
+	return g, err
+}
+
+func (f *forgetful) Waiters(ctx context.Context, filter Filter) iter.Seq2[Place, error] {
+	return f.Store.(driver.Queue).Waiters(ctx, filter)
+}
+
+// A waiter whose place could not be written tries again before it ends, also if others
+// are ahead of it.
+func TestPlaceNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		c := New(store, nil)
+		h, err := c.Lock(t.Context(), "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				h, err := New(&forgetful{Store: store, asked: i}, nil).Lock(t.Context(), "r", &LockOptions{Fair: true, LockID: fmt.Sprint(i)})
+				if err == nil {
+					err = h.Unlock(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		order := func() (ids []string) {
+			for p, err := range c.Waiters(t.Context(), Filter{}) {
+				if err != nil {
+					t.Error(err)
+				}
+				ids = append(ids, p.LockID)
+			}
+			return ids
+		}
+		first := order()
+		if len(first) != 3 {
+			t.Errorf("%q wait", first)
+		}
+		for range 300 {
+			time.Sleep(time.Second)
+			if now := order(); !slices.Equal(now, first) {
+				t.Errorf("%q wait, before it was %q", now, first)
+				break
+			}
+		}
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
 	})
 }

@@ -37,7 +37,7 @@ func (r *release) answered() bool { return r.err == nil || errors.Is(r.err, errR
 // final reports whether the release must not be sent again, because that would be
 // useless or could do harm.
 func final(q driver.ReleaseRequest, err error) bool {
-	return err == nil || errors.Is(err, errRetaken) || permanent(err) || q.HoldID.IsZero()
+	return err == nil || errors.Is(err, errRetaken) || permanent(err) || q.HoldID.IsZero() && q.Place.IsZero()
 }
 
 // nextBatch returns the releases that travel together next: first those that have not

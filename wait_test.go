@@ -81,42 +81,6 @@ func TestS28a_refused_do_not_wake(t *testing.T) {
 	})
 }
 
-// A waiter shows on the hold that is in the way, soon after that is not a short one,
-// through renewals and until it ends. A TryLock does not show.
-func TestWaitersAreSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		holder, other := newClient(t, store, nil), newClient(t, store, nil)
-		tried, waited := lock(t, holder, "tried", nil), lock(t, holder, "waited for", nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		next := locking(ctx, other, "waited for", nil)
-		for range 60 {
-			time.Sleep(time.Second)
-			_, err := other.TryLock(ctx, "tried", nil)
-			mustBeHeld(t, err)
-		}
-		seen := func(h *holdfast.Hold) (after time.Duration, was bool) {
-			s := holdsIn(t, store, h.Resource())[0]
-			return s.Waited.Sub(s.Created), !s.Waited.IsZero()
-		}
-		if after, was := seen(waited); !was || after < driver.NoteAfter || after > 30*time.Second {
-			t.Errorf("seen: %v, %v after the grant", was, after)
-		}
-		if after, was := seen(tried); was {
-			t.Errorf("one who tries was seen as waiting %v after the grant", after)
-		}
-		unlock(t, waited)
-		r := <-next
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		if after, was := seen(r.hold); was {
-			t.Errorf("the next hold has a note of %v after the grant", after)
-		}
-	})
-}
-
 // A stream of notifications that is cut, late or not available costs at most one
 // back-off.
 func TestS29_stream_cut(t *testing.T) {

@@ -83,9 +83,13 @@ type Store interface {
 	// because no copy had the hold. A hold that is on one server only is lost with
 	// that server.
 	//
-	// A refusal changes nothing that could wake another acquirer. With Traits.Waiters
-	// it may leave a note of the waiter, see AcquireRequest.Waiting. The note is a
-	// courtesy: if it cannot be written, the answer is the same refusal.
+	// Places ahead count as if their waiters held the resource already; see
+	// AcquireRequest.Place. A grant takes the acquirer's own place out of the queue.
+	//
+	// A refusal changes nothing that could wake another acquirer. With Traits.Queue it
+	// gives the acquirer its place, or keeps it, unless the acquirer's own hold refuses
+	// it (BySelf) or the queue is full. That is a courtesy: if it cannot be written, the
+	// answer is the same refusal, without a place. It waits for no copies of the data.
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 
 	// Renew extends each hold to now + TTL and never moves an end backwards
@@ -133,6 +137,22 @@ type Watcher interface {
 	//
 	// ErrUnsupported means that this store cannot watch, as configured.
 	Watch(ctx context.Context, resource string) (<-chan struct{}, error)
+}
+
+// Queue is a Store that keeps a queue of waiters (Traits.Queue).
+type Queue interface {
+	// Waiters yields the live places of the resources and waiters that the filter
+	// chooses, those of one resource in their order. Otherwise it is like List.
+	Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error]
+}
+
+// Waiters yields what the store's own Waiters does. The error is ErrUnsupported if the
+// store keeps no queue.
+func Waiters(ctx context.Context, s Store, f Filter) iter.Seq2[Place, error] {
+	if q, ok := s.(Queue); ok && s.Traits().Queue {
+		return q.Waiters(ctx, f)
+	}
+	return func(yield func(Place, error) bool) { yield(Place{}, ErrUnsupported) }
 }
 
 // Initializer is a Store that has something to prepare or to check before its
@@ -196,8 +216,8 @@ type Traits struct {
 	ServerClock bool
 	// Notifies: the store is a Watcher and Watch works.
 	Notifies bool
-	// Waiters: the store notes waiters, see Status.Waited.
-	Waiters bool
+	// Queue: the store keeps a queue of waiters, see AcquireRequest.Place.
+	Queue bool
 	// Durable: what a call has confirmed, holds, their ends and tokens, is there
 	// after the store's process and machine have crashed or lost power, and started
 	// again with their disks.

@@ -29,12 +29,22 @@ var (
 // model.Acquire makes those of all stores, also of stores whose server decides.
 type HeldError struct {
 	Resource string
-	// Holders are the holds that block, as far as the store returned them. Their
-	// Waited may include the refusal itself.
+	// Holders are the holds of the resource, as far as the store returned them. There may
+	// be none, or none that is in the way: then others are ahead in the queue.
 	Holders []Status
+	// Position is how many are served before the acquirer: 0 means that it is next. The
+	// command's positions count from 1. They are the fair waiters whose places are before
+	// its own. It is NoPlace if the acquirer has no place itself, as in a TryLock; those in
+	// Ahead are served before it all the same.
+	Position int
+	// Waiters is how many places the queue has, fair or not, the acquirer's own included.
+	Waiters int
+	// Ahead are the first four of those that are served before the acquirer.
+	Ahead []Place
 	// RetryAfter is the time after which an acquire may be granted even if nobody
 	// releases: Forever if a hold without an end is in the way, Unknown if the store
-	// did not return it.
+	// did not return it. Waiters ahead count as if they went at once, so it is 0 if only
+	// these are in the way.
 	RetryAfter time.Duration
 	// BySelf: the lock ID of the request itself has a live hold on the resource.
 	BySelf bool
@@ -45,17 +55,25 @@ type HeldError struct {
 	Cause error
 }
 
-// Error names the resource and, if there is just one, its holder.
+// OnlyAhead reports whether nothing but waiters that are served first is in the way: the
+// resource is free, or shared by holds that leave room for the acquirer.
+func (e *HeldError) OnlyAhead() bool {
+	return len(e.Ahead) > 0 && (len(e.Holders) == 0 || e.RetryAfter == 0 && !e.BySelf && !e.LimitDiffers)
+}
+
+// Error names the resource and, if there is just one, its holder, or who is first in the
+// queue if that is all that is in the way.
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "holdfast: %q is held", e.Resource)
 	switch {
 	case e.BySelf:
 		b.WriteString(" by the same lock ID")
-	case len(e.Holders) == 1:
-		fmt.Fprintf(&b, " by %s", holderName(e.Holders[0]))
-	case len(e.Holders) > 1:
-		fmt.Fprintf(&b, " by %s and %d more", holderName(e.Holders[0]), len(e.Holders)-1)
+	case e.OnlyAhead():
+		b.Reset()
+		fmt.Fprintf(&b, "holdfast: %q is %s, but %s waits for it first", e.Resource, e.sharedBy(), e.Ahead[0].Waiter())
+	default:
+		b.WriteString(e.holders())
 	}
 	if e.LimitDiffers {
 		b.WriteString(e.heldLimit())
@@ -64,6 +82,25 @@ func (e *HeldError) Error() string {
 		fmt.Fprintf(&b, ": gave up waiting: %v", e.Cause)
 	}
 	return b.String()
+}
+
+// sharedBy says who shares the resource with those ahead.
+func (e *HeldError) sharedBy() string {
+	if len(e.Holders) == 0 {
+		return "free"
+	}
+	return "shared" + e.holders()
+}
+
+func (e *HeldError) holders() string {
+	switch n := len(e.Holders); n {
+	case 0:
+		return ""
+	case 1:
+		return " by " + e.Holders[0].Holder()
+	default:
+		return fmt.Sprintf(" by %s and %d more", e.Holders[0].Holder(), n-1)
+	}
 }
 
 // heldLimit says which limit the holders have, as far as the store returned it.
@@ -80,14 +117,20 @@ func (e *HeldError) heldLimit() string {
 	return " with another limit than this request has"
 }
 
-func holderName(s Status) string {
+// Holder names the holder for people: its owner and host, or its lock ID.
+func (s Status) Holder() string { return nameOf(s.Owner, s.Host, s.LockID) }
+
+// Waiter names the waiter as Status.Holder does a holder.
+func (p Place) Waiter() string { return nameOf(p.Owner, p.Host, p.LockID) }
+
+func nameOf(owner, host, lockID string) string {
 	switch {
-	case s.Owner != "" && s.Host != "":
-		return fmt.Sprintf("%s on %s", s.Owner, s.Host)
-	case s.Owner != "":
-		return s.Owner
+	case owner != "" && host != "":
+		return fmt.Sprintf("%s on %s", owner, host)
+	case owner != "":
+		return owner
 	}
-	return fmt.Sprintf("lock ID %q", s.LockID)
+	return fmt.Sprintf("lock ID %q", lockID)
 }
 
 // Is makes every HeldError an ErrHeld.

@@ -24,6 +24,12 @@ func TestHeldError(t *testing.T) {
 		"no limit": {&HeldError{Holders: []Status{{Details: Details{Owner: "ann"}, Mode: Shared}}, LimitDiffers: true},
 			[]string{"by ann without a limit, but"}},
 		"a limit not told": {&HeldError{Resource: "r", LimitDiffers: true}, []string{`"r" is held with another limit than`}},
+		"free": {&HeldError{Resource: "r", Ahead: []Place{{Owner: "bob", Host: "h2"}, {Owner: "cy"}}},
+			[]string{`"r" is free, but bob on h2 waits for it first`}},
+		"shared": {&HeldError{Resource: "r", Holders: []Status{ann, ann}, Ahead: []Place{{Owner: "bob"}}},
+			[]string{`"r" is shared by ann on h1 and 1 more, but bob waits for it first`}},
+		"held, and waiters ahead": {&HeldError{Resource: "r", Holders: []Status{ann}, Ahead: []Place{{Owner: "bob"}}, RetryAfter: Forever},
+			[]string{`"r" is held by ann on h1`}},
 		"wait was given up": {&HeldError{Holders: []Status{ann}, Cause: context.DeadlineExceeded},
 			[]string{"ann", "gave up waiting", "deadline exceeded"}},
 	} {

@@ -3,6 +3,11 @@ package driver
 import "time"
 
 // Filter chooses holds. Zero fields choose all; the others must all match.
+//
+// Waiters are chosen by the same fields: CreatedBefore and CreatedAfter compare when a
+// waiter came. LeftBelow and LeftAtLeast compare how long its place is kept, which is not
+// how long it waits; and Expired chooses no more waiters, for those that are gone are not
+// kept.
 type Filter struct {
 	Resource string
 	LockID   string
@@ -16,6 +21,14 @@ type Filter struct {
 	LeftAtLeast time.Duration
 	// Expired also chooses holds that no longer block but were not yet swept.
 	Expired bool
+}
+
+// MatchPlace reports whether the waiter is chosen, by its resource, lock ID and owner, and
+// by when it came.
+func (f Filter) MatchPlace(p Place) bool {
+	return f.Match(Status{
+		Resource: p.Resource, LockID: p.LockID, Details: Details{Owner: p.Owner}, Created: p.Since, Left: p.Left,
+	})
 }
 
 // Match reports whether the hold is chosen. It does not consider Expired, nor a Left

@@ -101,13 +101,18 @@ func (id HoldID) MarshalText() ([]byte, error) { return []byte(id.String()), nil
 
 // UnmarshalText reads what MarshalText writes.
 func (id *HoldID) UnmarshalText(text []byte) error {
-	var read HoldID
+	return readID((*[12]byte)(id), "hold ID", text)
+}
+
+// readID reads 24 hex digits, or nothing for the zero ID.
+func readID(id *[12]byte, what string, text []byte) error {
+	var read [12]byte
 	if len(text) != 0 {
 		if len(text) != hex.EncodedLen(len(read)) {
-			return fmt.Errorf("%w: hold ID has %d characters, want 24 hex digits", ErrInvalid, len(text))
+			return fmt.Errorf("%w: %s has %d characters, want 24 hex digits", ErrInvalid, what, len(text))
 		}
 		if _, err := hex.Decode(read[:], text); err != nil {
-			return fmt.Errorf("%w: hold ID is not hexadecimal", ErrInvalid)
+			return fmt.Errorf("%w: %s is not hexadecimal", ErrInvalid, what)
 		}
 	}
 	*id = read
@@ -149,10 +154,6 @@ type Status struct {
 	// hold that was never renewed.
 	Created time.Time
 	Renewed time.Time
-	// Waited is the time on the store's clock when the store last noted that a waiter
-	// was refused because of this hold: see AcquireRequest.Waiting. It is zero if
-	// there was none, or if the store notes none. It stays after the waiter has gone.
-	Waited time.Time
 	// Left is how long until the end: 0 past it, Forever without one, Unknown if the
 	// store did not return it.
 	Left time.Duration
@@ -161,6 +162,21 @@ type Status struct {
 	// Released: given up by a release with a delay. It can not be renewed, and
 	// its takeover delay does not count.
 	Released bool
+	// Waits is what the holder waits for meanwhile, nil if that is nothing or not known.
+	Waits *Waits
+}
+
+// Waits notes that the holder of one resource waits for another, so that others can see
+// a deadlock.
+type Waits struct {
+	Resource string
+	Mode     Mode
+	Limit    int
+	// Place is the waiter's in the queue of Resource, zero if it has none.
+	Place PlaceID
+	// Since is when the store first noted the wait, by its clock. Requests leave it
+	// zero.
+	Since time.Time
 }
 
 // Live reports whether the hold had not reached its end when the store answered.

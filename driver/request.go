@@ -24,19 +24,20 @@ type AcquireRequest struct {
 	// it was released: whole milliseconds.
 	TakeoverDelay time.Duration
 	Details       Details
-	// Waiting says that the acquirer will wait if it is refused. A store with
-	// Traits.Waiters notes that, seldom, for people: if one of the holds in the way
-	// is at least NoteAfter old and has no note younger than NoteEvery, all that are
-	// in the way get one. No other refusal writes anything.
-	Waiting bool
+	// Place is the acquirer's place in the queue: if the request is refused, it gets
+	// the place or keeps it. Zero: it wants none. Stores without Traits.Queue ignore
+	// this field and those below.
+	Place PlaceID
+	// Keep is how long the place is kept after this request: whole milliseconds, at
+	// most MaxKeep. 0 is DefaultKeep.
+	Keep time.Duration
+	// Fair says that nobody who comes later may pass the place.
+	Fair bool
+	// Nested is a live shared hold of the resource that the caller works under. A shared
+	// request of such a caller is not stopped by places: whoever is there may wait for
+	// that very hold.
+	Nested HoldID
 }
-
-// When a store notes a waiter. Short holds get no note, and a resource with many
-// waiters costs no more writes than a resource with one.
-const (
-	NoteAfter = 5 * time.Second
-	NoteEvery = 10 * time.Minute
-)
 
 // LimitDiffers reports whether one shared hold with that limit suffices to refuse the
 // request.
@@ -68,20 +69,27 @@ type RenewRequest struct {
 	// drop-ins, which promise this to their callers; a renewal that arrives late can
 	// then shorten a lease.
 	Exact bool
+	// Waits is what the holder waits for meanwhile. Nil clears what was noted before.
+	Waits *Waits
 }
 
 // RenewResult is the outcome of one RenewRequest.
 type RenewResult struct {
 	// Left is how long until the end on the store's clock, or Unknown.
 	Left time.Duration
+	// Waiters is how many places the queue of the resource has.
+	Waiters int
 	// Err is nil for a renewed hold and wraps ErrLost for one that is past its
 	// end, released or not there. Anything else means unknown.
 	Err error
 }
 
-// ReleaseRequest ends one hold.
+// ReleaseRequest ends one hold, or takes a waiter out of the queue, or both.
 type ReleaseRequest struct {
 	HoldRef
+	// Place is a place in the queue of the resource that is given up, if any. HoldID is
+	// zero if only the place is to go.
+	Place PlaceID
 	// After is how long the hold still lives: its end becomes now + After, at
 	// most what it was, and it can no longer be renewed. 0 ends it at once.
 	After time.Duration
@@ -94,7 +102,7 @@ type ReleaseRequest struct {
 
 // ReleaseResult is the outcome of one ReleaseRequest.
 type ReleaseResult struct {
-	// Found says that the hold was there.
+	// Found says that the hold was there. It says nothing about a place.
 	Found bool
 	// Remains says that the lock ID still has a live hold on the resource, under
 	// another hold ID: a program without hold IDs has renewed it or taken it again.

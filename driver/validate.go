@@ -38,10 +38,25 @@ func (r AcquireRequest) Validate() error {
 	case r.TakeoverDelay%time.Millisecond != 0:
 		return fmt.Errorf("%w: takeover delay %v is not in whole milliseconds", ErrInvalid, r.TakeoverDelay)
 	}
+	if err := r.validPlace(); err != nil {
+		return err
+	}
 	if err := validTTL(r.TTL); err != nil {
 		return err
 	}
 	return r.Details.Validate()
+}
+
+func (r AcquireRequest) validPlace() error {
+	switch {
+	case r.Keep < 0 || r.Keep > MaxKeep:
+		return fmt.Errorf("%w: a place is kept for %v, which is not between 0 and %v", ErrInvalid, r.Keep, MaxKeep)
+	case r.Keep%time.Millisecond != 0:
+		return fmt.Errorf("%w: a place is kept for %v, which is not in whole milliseconds", ErrInvalid, r.Keep)
+	case !r.Nested.IsZero() && r.Mode == Exclusive:
+		return fmt.Errorf("%w: an exclusive lock cannot be nested in a shared one", ErrInvalid)
+	}
+	return nil
 }
 
 // Validate checks the details. Its error wraps ErrInvalid.
@@ -71,6 +86,14 @@ func (r HoldRef) Validate() error {
 func (r RenewRequest) Validate() error {
 	if err := r.HoldRef.Validate(); err != nil {
 		return err
+	}
+	if r.Waits != nil {
+		if err := ValidResource(r.Waits.Resource); err != nil {
+			return err
+		}
+		if r.Waits.Mode > Shared {
+			return fmt.Errorf("%w: no such mode: %d", ErrInvalid, uint8(r.Waits.Mode))
+		}
 	}
 	return validTTL(r.TTL)
 }

@@ -1,7 +1,10 @@
 package eslock
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,7 +15,16 @@ import (
 // Acquire implements driver.Store.
 //
 // One update decides. It is safe to repeat, because it writes a hold that it finds
-// unchanged: so the client and the server may repeat it, too.
+// unchanged: so the client and the server may repeat it, too. A refusal that gives a place is
+// an update as well; one that gives none stores nothing.
+//
+// The server stores the place before it answers, and an error of the write does not say what
+// the script decided. If the document cannot be stored, because others change it all the time
+// or because it does not fit into the index with the place, the request is sent again without
+// the place: a place is a courtesy, and must not keep a refusal from being known. If the
+// server does not run the script, as in an index whose writes are blocked or when it has too
+// many requests, no request can be refused, with or without a place, and Acquire returns the
+// error.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
@@ -26,26 +38,52 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if n := q.HeldLimit(); q.Mode == driver.Shared && n != driver.LimitUnknown {
 		limit = &n
 	}
-	o := s.apply(ctx, acquire, []ask{{document: documentOf(q.Resource), acquire: &acquireParams{
-		Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: millis(q.TTL),
+	params := acquireParams{
+		Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: millis(q.TTL), Nested: q.Nested.String(),
 		Hold: holdJSON{
 			LockID: q.LockID, HoldID: &q.HoldID, Mode: &q.Mode, Limit: limit,
 			Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
 			Delay: q.TakeoverDelay.Milliseconds(),
 		},
-	}}})[0]
+	}
+	if !q.Place.IsZero() {
+		place, err := model.EncodePlace(q)
+		if err != nil {
+			return driver.Grant{}, fmt.Errorf("%w: %v", driver.ErrInvalid, err)
+		}
+		params.Place, params.Keep = json.RawMessage(place), cmp.Or(q.Keep, driver.DefaultKeep).Milliseconds()
+	}
+	asks := []ask{{document: documentOf(q.Resource), acquire: &params}}
+	o := s.apply(ctx, acquire, asks)[0]
+	if params.Keep != 0 && unfit(o.err) {
+		params.Keep = 0
+		o = s.apply(ctx, acquire, asks)[0]
+	}
 	switch {
 	case o.err != nil:
 		return driver.Grant{}, o.err
-	case o.stored: // on all copies that must have it
+	case o.found: // on all copies that must have it
 		return driver.Grant{Token: o.token, Left: o.left()}, nil
 	}
-	q.Waiting = false // this store notes no waiters
+	return driver.Grant{}, s.refusal(&o, q)
+}
+
+// refusal returns the error of a request that was not granted. Package model makes it, of
+// the holds and the places ahead that the server returned.
+func (s *Store) refusal(o *outcome, q driver.AcquireRequest) error {
+	q.Place = driver.PlaceID{} // those places are all ahead
 	_, _, _, err := model.Acquire(o.record, o.now, q)
-	if err == nil {
+	if err == nil && o.more { // one of the others is in the way
+		err = model.Refused(o.record, o.now, q)
+	}
+	var held *driver.HeldError
+	switch {
+	case errors.As(err, &held):
+		held.Position, held.Waiters = o.position, o.waiters
+	case err == nil:
 		err = s.wrap(fmt.Errorf("the server did not grant %q, although nothing in the document that it returned is in the way", q.Resource))
 	}
-	return driver.Grant{}, err
+	return err
 }
 
 // oldName refuses a name that programs with es-distributed-lock take for another one:

@@ -1,6 +1,7 @@
 package eslock
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -13,11 +14,19 @@ import (
 // item is the answer to an update.
 type item = rest.Item[source]
 
-type source struct{ Holdfast struct{ Answer *answerJSON } }
+// source is what a reply has of the document. Holds are the stored ones, if the request
+// wants a place.
+type source struct {
+	Holdfast struct {
+		Answer *answerJSON
+		Holds  []holdJSON
+	}
+}
 
 // answerJSON is the answer of a statement. A statement that stores nothing returns the
-// whole document, as it understood it. A statement that stores something returns only the
-// holds of the request, because a document may have thousands.
+// whole document, as it understood it; but a refusal has only the first places ahead. A
+// statement that stores something returns only the holds of the request, because a document
+// may have thousands.
 type answerJSON struct {
 	Time     *int64
 	Token    *int64 // of the hold; the last one, if nothing was stored
@@ -26,14 +35,23 @@ type answerJSON struct {
 	// If nothing was stored:
 	Resource string
 	Holds    []holdJSON
+	Places   []placeJSON
 	// If something was stored:
 	Ends  []int64 // of the holds of the request, in order; or one of these constants
 	Swept int
+	// Of a refusal, whether it stored a place or not:
+	Placed   bool        // the request has a place
+	Position int         // how many fair places are before it, or before the end
+	Ahead    []placeJSON // the first places ahead
+	// Waiters is how many places there are, also after a renewal.
+	Waiters int
 }
 
 const (
 	gone    = -1 // there is no such hold
 	endless = -2
+	// mostAhead is how many places ahead a refusal has.
+	mostAhead = 4
 	// maxMillis is beyond any moment that can have been stored.
 	maxMillis = 100_000_000_000_000
 )
@@ -53,6 +71,8 @@ type holdJSON struct {
 	End      *int64         `json:"end,omitempty"` // absent: forever
 	Delay    int64          `json:"delay"`
 	Released bool           `json:"released,omitempty"`
+	// Waits is what the holder waits for meanwhile. No decision depends on it.
+	Waits json.RawMessage `json:"waits,omitempty"`
 }
 
 // outcome is that of an ask.
@@ -61,8 +81,13 @@ type outcome struct {
 	missing bool  // there is no such document
 	stored  bool  // the update has changed the document
 	now     model.Time
-	// record is the document, if nothing was stored.
+	// record is the document, if nothing was stored or a place. After a refusal, it has
+	// only the first places ahead.
 	record model.Record
+	// position is that of the request in the queue, or driver.NoPlace, and waiters how
+	// many places the queue has.
+	position, waiters int
+	more              bool // there are more places ahead than the record has
 	// If something was stored: whether the hold was there, its token if it was
 	// granted, and its end.
 	found bool
@@ -124,19 +149,34 @@ func understandDocument(st *statement, u *update, it *item) (o outcome, why stri
 		return o, "it is about another document than the request"
 	case !o.stored && a.Holds == nil:
 		return o, "no holds"
+	case a.Waiters < 0, a.Position < 0, len(a.Ahead) > mostAhead:
+		return o, "the queue is wrong"
 	}
-	o.now, o.swept = model.Time(*a.Time)*1000, a.Swept
+	o.now, o.swept, o.position, o.waiters = model.Time(*a.Time)*1000, a.Swept, driver.NoPlace, a.Waiters
+	o.more = len(a.Ahead) == mostAhead && a.Position > mostAhead
+	if a.Placed {
+		o.position = a.Position
+	}
 	if a.Token != nil {
 		o.token = uint64(*a.Token)
 	}
-	if !o.stored {
-		o.record, why = a.record(u.document, o)
+	switch {
+	case !o.stored:
+		o.record, why = a.record(u.document, o, a.Holds)
+	case a.Placed:
+		o.record, why = a.record(u.document, o, it.Get.Source.Holdfast.Holds)
 	}
 	return o, why
 }
 
 // understandHolds reads the outcomes of the holds of the request.
 func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
+	if a.Placed {
+		if st != acquire || a.Ends[0] != gone {
+			return "it has a place, and is no refusal"
+		}
+		return ""
+	}
 	renewed := false
 	for i, end := range a.Ends {
 		switch o := &all[i]; {
@@ -161,7 +201,7 @@ func understandHolds(st *statement, a *answerJSON, all []outcome) (why string) {
 }
 
 // record returns the document that the server returned.
-func (a *answerJSON) record(d document, o outcome) (r model.Record, why string) {
+func (a *answerJSON) record(d document, o outcome, holds []holdJSON) (r model.Record, why string) {
 	r.Resource, r.Token, r.Touched = d.ID, o.token, o.now
 	switch {
 	case d.Resource != nil:
@@ -169,13 +209,19 @@ func (a *answerJSON) record(d document, o outcome) (r model.Record, why string) 
 	case a.Resource != "":
 		r.Resource = a.Resource
 	}
-	for _, h := range a.Holds {
+	for _, h := range holds {
 		old := h.HoldID == nil
 		if h.LockID == "" || !old && h.HoldID.IsZero() || h.Mode == nil || old != (h.Token == 0) || h.Token < 0 || h.Token > driver.MaxToken ||
 			h.End != nil && (*h.End <= 0 || *h.End > maxMillis) {
 			return r, fmt.Sprintf("hold %+v", h)
 		}
 		r.Holds = append(r.Holds, h.hold())
+	}
+	for _, p := range append(a.Places, a.Ahead...) { // one of them
+		if p.ID.IsZero() || p.LockID == "" || p.Mode == nil || p.Since < 0 || p.Asked < 0 || p.Until < 0 || max(p.Since, p.Asked, p.Until) > maxMillis {
+			return r, fmt.Sprintf("place %+v", p)
+		}
+		r.Places = append(r.Places, p.place())
 	}
 	return r, ""
 }
@@ -185,7 +231,7 @@ func (e *holdJSON) hold() model.Hold {
 		LockID: e.LockID, Mode: *e.Mode, Token: uint64(e.Token), End: model.NoEnd,
 		Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
 		Created: shown(e.Created), Renewed: shown(e.Renewed),
-		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released,
+		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released, Waits: waitsOf(e.Waits),
 	}
 	switch {
 	case e.Limit != nil:
@@ -200,6 +246,53 @@ func (e *holdJSON) hold() model.Hold {
 		h.End = model.Time(*e.End) * 1000
 	}
 	return h
+}
+
+// waitsJSON is the note of what a holder waits for.
+type waitsJSON struct {
+	Resource string         `json:"resource"`
+	Mode     driver.Mode    `json:"mode"`
+	Limit    int            `json:"limit"`
+	Place    driver.PlaceID `json:"placeId"`
+	Since    int64          `json:"since"`
+}
+
+// waitsOf returns a note, or nil if there is none that can be understood.
+func waitsOf(text json.RawMessage) *model.Waits {
+	var w waitsJSON
+	if json.Unmarshal(text, &w) != nil || w.Resource == "" {
+		return nil
+	}
+	return &model.Waits{Resource: w.Resource, Mode: w.Mode, Limit: w.Limit, Place: w.Place, Since: shown(w.Since)}
+}
+
+// placeJSON is a place in the queue. Its names are those of the documents: add, never
+// rename.
+type placeJSON struct {
+	ID     driver.PlaceID `json:"placeId"`
+	LockID string         `json:"lockId"`
+	Mode   *driver.Mode   `json:"mode"`
+	Limit  *int           `json:"limit"` // of a shared request; absent: not known
+	Owner  string         `json:"owner"`
+	Host   string         `json:"host"`
+	Since  int64          `json:"since"`
+	Asked  int64          `json:"asked"`
+	Until  int64          `json:"until"`
+	Fair   bool           `json:"fair"`
+}
+
+func (e *placeJSON) place() model.Place {
+	p := model.Place{
+		ID: e.ID, LockID: e.LockID, Mode: *e.Mode, Owner: e.Owner, Host: e.Host, Fair: e.Fair,
+		Since: model.Time(e.Since) * 1000, Asked: model.Time(e.Asked) * 1000, Until: model.Time(e.Until) * 1000,
+	}
+	switch {
+	case e.Limit != nil:
+		p.Limit = *e.Limit
+	case p.Mode == driver.Shared:
+		p.Limit = driver.LimitUnknown
+	}
+	return p
 }
 
 // shown returns a time on which no decision depends, 0 if it is invalid.

@@ -2,6 +2,7 @@ package eslock
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,6 +19,9 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	for i, q := range qs {
 		ref := refOf(q.HoldRef)
 		ref.TTL, ref.Exact = millis(q.TTL), q.Exact
+		if q.Waits != nil {
+			ref.Waits = json.RawMessage(model.EncodeWaits(q.Waits))
+		}
 		asks[i] = ask{document: documentOf(q.Resource), ref: &ref}
 	}
 	results := make([]driver.RenewResult, len(qs))
@@ -33,7 +37,7 @@ func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 	case o.err != nil:
 		return driver.RenewResult{Left: driver.Unknown, Err: o.err}
 	case o.found:
-		return driver.RenewResult{Left: o.left()}
+		return driver.RenewResult{Left: o.left(), Waiters: o.waiters}
 	}
 	_, r := model.Renew(o.record, o.now, q)
 	if r.Err == nil {
@@ -43,7 +47,7 @@ func (s *Store) renewed(o outcome, q driver.RenewRequest) driver.RenewResult {
 }
 
 // Release implements driver.Store. Each release has its own answer, independent of the
-// others. A release without a hold ID first looks for the hold, and then names it: clients
+// others. A release of any hold of a lock ID first looks for the hold, and then names it: clients
 // and proxies may send any request twice, and the second must not release a successor.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := s.ready(ctx); err != nil || len(qs) == 0 {
@@ -53,8 +57,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	asks, open := make([]ask, 0, len(qs)), make([]int, 0, len(qs))
 	for i, q := range qs {
 		ref := refOf(q.HoldRef)
-		ref.After, ref.Unheard = q.After.Milliseconds(), q.Unheard
-		if q.HoldID.IsZero() {
+		ref.After, ref.Unheard, ref.Place = q.After.Milliseconds(), q.Unheard, q.Place.String()
+		if q.HoldID.IsZero() && q.Place.IsZero() {
 			var there bool
 			if there, results[i].Err = s.findByLockID(ctx, &ref, q.Resource); !there {
 				continue
@@ -94,7 +98,10 @@ func (s *Store) released(o outcome, q driver.ReleaseRequest) driver.ReleaseResul
 	case o.stored:
 		return driver.ReleaseResult{Found: o.found}
 	}
-	if _, there := model.Release(o.record, o.now, q); there && !q.HoldID.IsZero() {
+	switch _, there, _ := model.Release(o.record, o.now, q); {
+	case q.HoldID.IsZero() && !q.Place.IsZero():
+		return driver.ReleaseResult{}
+	case there && !q.HoldID.IsZero():
 		return driver.ReleaseResult{Err: s.wrap(fmt.Errorf("the server did not release %q", q.Resource))}
 	}
 	// A program without hold IDs may have made the hold its own.

@@ -23,9 +23,11 @@ const (
 	onConflict = 5
 	// maxTries bounds how often an acquire that meets conflicts is sent.
 	maxTries = 100
+	// placeTries is how many of these tries write the place of a request that is refused.
+	placeTries = 10
 	// maxBackOff is the longest pause between two tries, in powers of 2 ms.
 	maxBackOff = 8
-	// chunk is how many updates of some 6 KB each a request has at most.
+	// chunk is how many updates of some 6 to 8 KB each a request has at most.
 	chunk = 500
 	// forPrimary is how long a server waits for a primary shard that is missing.
 	forPrimary = "10s"
@@ -72,7 +74,9 @@ func updatesOf(asks []ask, part []int) []*update {
 // other updates come in between, the server does not decide an update. That update has
 // changed nothing, and apply sends it again: an acquire a bounded number of times, to
 // leave the server to other clients, and any other update until ctx ends, because a hold
-// that is not renewed ends. A failure to send is the outcome of each ask concerned.
+// that is not renewed ends. The last tries of an acquire write no place: a refusal without
+// one stores nothing, so it meets no conflict. A failure to send is the outcome of each
+// ask concerned.
 //
 // Any update may be applied twice or late without harm: it names its hold by the hold
 // ID.
@@ -85,6 +89,11 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 	for try, inside := 0, onConflict; len(open) > 0 && (st != acquire || try < maxTries); try, inside = try+1, 1 {
 		if try > 0 && backOff(ctx, try) != nil {
 			break // the conflicts are their errors
+		}
+		if st == acquire && try == placeTries {
+			for _, i := range open {
+				asks[i].acquire.Keep = 0
+			}
 		}
 		for part := range slices.Chunk(open, int(s.most.Load())) {
 			s.send(ctx, st, asks, part, inside, all)

@@ -23,6 +23,17 @@ func hasType(err error, kind string) bool {
 	return errors.As(err, &e) && e.Type == kind
 }
 
+// unfit reports that the server did not store the document, because it does not fit into
+// the mapping of the index.
+func unfit(err error) bool {
+	for _, kind := range []string{"mapper_parsing_exception", "document_parsing_exception", "strict_dynamic_mapping_exception"} {
+		if hasType(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // indexError names the index that an error is about.
 type indexError struct {
 	index string
@@ -83,7 +94,7 @@ func (s *Store) lasting(e *rest.Error) string {
 	case e.Type == blocked && e.Status == http.StatusForbidden:
 		return "writes are blocked: set the index.blocks that the error names to null"
 	case e.Type == indexMissing:
-		return "it is gone, or its alias is: Init, which opening the store calls, makes it again where it can"
+		return "it is gone, or its alias is: open the store again, which makes it again where it can"
 	case e.Status == http.StatusRequestEntityTooLarge:
 		return "the server, or a proxy before it, refuses a request of a few kilobytes: raise its limit"
 	case e.Status == http.StatusUnauthorized:
@@ -92,7 +103,7 @@ func (s *Store) lasting(e *rest.Error) string {
 		return "the user lacks a right that the store needs: read, write and manage for " + s.o.Index + "*"
 	case e.Type == scriptError && reason("compile error"), e.Type == "illegal_argument_exception" && reason("cannot execute"):
 		return "the server does not allow inline Painless scripts in updates, which the store needs"
-	case e.Type == "mapper_parsing_exception", e.Type == "document_parsing_exception", e.Type == "strict_dynamic_mapping_exception":
+	case unfit(e):
 		return "its mapping does not fit"
 	}
 	return ""

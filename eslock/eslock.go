@@ -25,9 +25,12 @@
 //	              and in the year 2262 if it has no end
 //	  "holdfast": {
 //	    "token":    the last token granted
-//	    "time":     the server's clock at the last change, in ms; not before the last token
+//	    "time":     the server's clock at the last change, in ms; not before the last token,
+//	                nor before the end of a place
 //	    "due":      when the first of the holds stops to block, in ms; absent if none will
-//	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released} ],
+//	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released,
+//	                   waits: {resource, mode, limit, placeId, since}} ],
+//	    "places":   [ {placeId, lockId, mode, limit, owner, host, fair, since, asked, until} ], the queue, absent if empty
 //	    "wroteOwner", "wroteExpires": owner and expires as Holdfast wrote them
 //	    "resource": the name, where it is not the ID
 //	    "answer":   the answer to the last change } }
@@ -37,6 +40,12 @@
 // has no hold ID and no token, its lock ID is its owner, and the holder before it has
 // lost its hold, even under the same owner. Old clients decide by their own clocks;
 // beside them the guarantees depend on these.
+//
+// A refusal that notes a place is a write. Like all writes it waits for the copies that are
+// in sync: servers have no write that does not.
+//
+// Beside a hold of an old client there is no queue. To write a place there could make the
+// client's keep-alive fail, which the client does not notice.
 //
 // Searches use expires, time, due, and lockId and owner of the holds; nothing else of
 // holdfast is indexed. Requests for a document that the store cannot understand fail
@@ -124,13 +133,14 @@ type home struct {
 
 var (
 	_ driver.Store       = (*Store)(nil)
+	_ driver.Queue       = (*Store)(nil)
 	_ driver.Initializer = (*Store)(nil)
 )
 
 // Traits returns those of a store on an index of its own.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name: "elasticsearch", Reach: driver.Network, ServerClock: true,
+		Name: "elasticsearch", Reach: driver.Network, ServerClock: true, Queue: true,
 		Durable: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
 	}
 }

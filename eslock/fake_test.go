@@ -129,6 +129,18 @@ func held(lockID string) string {
 		lockID, holdID, token, nowMillis, nowMillis+3_600_000)
 }
 
+// waiting is a place of a lock ID, with an hour left.
+func waiting(lockID string) string {
+	return fmt.Sprintf(`{"placeId":%q,"lockId":%q,"mode":"exclusive","fair":true,"since":%d,"asked":%d,"until":%d}`,
+		holdID, lockID, nowMillis, nowMillis, nowMillis+3_600_000)
+}
+
+// refusedAt is the answer to an acquire that was refused and stored a place.
+func refusedAt(position int, holds, ahead string) string {
+	return bulk(fmt.Sprintf(`{"_id":"r","status":200,"result":"updated","get":{"_source":{"holdfast":{"holds":[%s],"answer":{"time":%d,"token":%d,"ends":[-1],"placed":true,"position":%d,"waiters":7,"ahead":[%s]}}}}}`,
+		holds, nowMillis, token, position, ahead))
+}
+
 func request(resource, lockID string) driver.AcquireRequest {
 	return driver.AcquireRequest{Resource: resource, LockID: lockID, HoldID: holdID, TTL: time.Hour}
 }

@@ -94,6 +94,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// quoted is what Elasticsearch appends to a reason.
+const quoted = ", request: [BulkShardRequest [[i][0]] containing [update {[i][_doc][r], script[Script{idOrCode='void must(}]}]]"
+
 // Nor does a fault that a server tells of one update.
 func TestFaultsOfItems(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -103,6 +106,7 @@ func TestFaultsOfItems(t *testing.T) {
 	}{
 		"too many requests":   {429, "es_rejected_execution_exception", "queue full", false},
 		"red index":           {503, "unavailable_shards_exception", "primary shard is not active", false},
+		"request appended":    {503, "unavailable_shards_exception", "shard is not active. Timeout: [10s]" + quoted, false},
 		"disk full":           {429, blocked, "blocked by: [TOO_MANY_REQUESTS/12/disk usage];", true},
 		"read-only":           {403, blocked, "blocked by: [FORBIDDEN/5/index read-only (api)];", true},
 		"closed":              {400, indexClosed, "closed", true},
@@ -123,7 +127,7 @@ func TestFaultsOfItems(t *testing.T) {
 					continue // which begin with other requests
 				}
 				if err == nil || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrDamaged) ||
-					errors.Is(err, driver.ErrUnusable) != c.lasting || !strings.Contains(err.Error(), c.reason) {
+					errors.Is(err, driver.ErrUnusable) != c.lasting || !strings.Contains(err.Error(), strings.TrimSuffix(c.reason, quoted)) || strings.Contains(err.Error(), quoted) {
 					t.Errorf("%s: error %v", what, err)
 				}
 				namesOnce(t, what, err)

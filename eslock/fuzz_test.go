@@ -17,6 +17,8 @@ func FuzzReply(f *testing.F) {
 		reply(created, held("a"), ""), reply(updated, held("a"), ""), reply(noop, held("b"), ""), reply(noop, held("a"), ""),
 		reply(noop, `{"lockId":"old","mode":"exclusive","token":0,"created":1,"end":2,"delay":0}`, ""),
 		reply(noop, "", `,"damage":"x"`), reply(updated, "", ""), reply("deleted", "", ""),
+		reply(noop, "", `,"position":1,"ahead":[`+waiting("b")+`],"waiters":2`), reply(noop, "", `,"places":[`+waiting("b")+`]`),
+		refusedAt(0, held("b"), ""), refusedAt(1, "", waiting("b")),
 		bulk(failed("r", 404, rest.DocumentMissing, "x")), `{"error":"x"}`, `{"items":[]}`, "null", "<html>",
 		bulk(`{"_id":"r"}`), bulk(`{"_id":"r","status":200,"result":"noop","get":{"_source":{"holdfast":{"answer":{"token":1e400}}}}}`),
 		bulk(`{"_id":"r","status":200,"result":"updated","get":{"_source":{"holdfast":{"answer":{"time":1,"token":1,"ends":[null]}}}}}`),
@@ -30,13 +32,15 @@ func FuzzReply(f *testing.F) {
 		}
 		s := New(always(status, text), nil)
 		ok := status/100 == 2
-		g, err := s.Acquire(t.Context(), request("r", "a"))
+		q := request("r", "a")
+		q.Place = driver.PlaceID{1}
+		g, err := s.Acquire(t.Context(), q)
 		var refused *driver.HeldError
 		switch {
 		case err == nil && (!ok || g.Token == 0 || g.Token > driver.MaxToken || g.Left <= 0):
 			t.Errorf("status %d granted %+v", status, g)
-		case errors.As(err, &refused) && (!ok || len(refused.Holders) == 0):
-			t.Errorf("status %d: held by %+v", status, refused.Holders)
+		case errors.As(err, &refused) && (!ok || len(refused.Holders)+len(refused.Ahead) == 0 || refused.Position < driver.NoPlace || refused.Waiters < 0):
+			t.Errorf("status %d: refused with %+v", status, refused)
 		}
 		// A renewal that meets a conflict goes on as long as it may.
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -52,6 +56,11 @@ func FuzzReply(f *testing.F) {
 		for status, err := range s.List(t.Context(), driver.Filter{Resource: "r", Expired: true}) {
 			if err == nil && (status.Resource != "r" || status.LockID == "" || status.Left < 0) {
 				t.Errorf("listed %+v", status)
+			}
+		}
+		for p, err := range s.Waiters(t.Context(), driver.Filter{Resource: "r"}) {
+			if err == nil && (p.Resource != "r" || p.LockID == "" || p.ID.IsZero() || p.Left <= 0) {
+				t.Errorf("found the place %+v", p)
 			}
 		}
 	})

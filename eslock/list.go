@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,6 +19,9 @@ const (
 	page = chunk
 	// keepAlive is how long the server keeps a search for its next page.
 	keepAlive = "1m"
+	// lately is a time for searches that no clock of a node has passed by more than 5 s,
+	// the longest margin.
+	lately = "now-5s"
 	// toClose bounds the time to close a search.
 	toClose = 5 * time.Second
 	// epoch is the value of expires in a document without holds.
@@ -29,34 +33,52 @@ const (
 // change nothing, because no other request returns the clock of their shards. So the user
 // needs the right to write.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
-		pages := s.search(ctx, query(f))
-		if f.Resource != "" {
-			pages = func(yield func([]ask, error) bool) { yield([]ask{{document: documentOf(f.Resource)}}, s.ready(ctx)) }
+	return list(ctx, s, f.Resource, query(f), func(o *outcome) []driver.Status {
+		return model.Statuses(o.record, o.now, f)
+	})
+}
+
+// Waiters implements driver.Queue, as List does. A document's time is not before the end of
+// its places, so the search finds all live ones unless the clocks of two nodes differ by
+// more than a Client's margin ever is.
+func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	waiting := object{"range": object{"holdfast.time": object{"gt": lately}}}
+	return list(ctx, s, f.Resource, waiting, func(o *outcome) []driver.Place {
+		return slices.DeleteFunc(model.Places(o.record, o.now), func(p driver.Place) bool { return !f.MatchPlace(p) })
+	})
+}
+
+// list yields what documents have: that of the resource, or those that match the query.
+func list[T any](ctx context.Context, s *Store, resource string, query object, of func(*outcome) []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		pages := s.search(ctx, query)
+		if resource != "" {
+			pages = func(yield func([]ask, error) bool) { yield([]ask{{document: documentOf(resource)}}, s.ready(ctx)) }
 		}
 		empty := true
 		for asks, err := range pages {
 			if err != nil {
-				yield(driver.Status{}, err)
+				yield(none, err)
 				return
 			}
 			empty = false
 			for _, o := range s.apply(ctx, look, asks) {
 				if o.err != nil {
-					yield(driver.Status{}, o.err)
+					yield(none, o.err)
 					return
 				}
-				for _, status := range model.Statuses(o.record, o.now, f) {
-					if !yield(status, nil) {
+				for _, item := range of(&o) {
+					if !yield(item, nil) {
 						return
 					}
 				}
 			}
 		}
 		if empty { // unlike an update, a search does not say which index it read
-			none := documentOf(driver.NewHoldID().String())
-			if o := s.apply(ctx, look, []ask{{document: none}})[0]; o.err != nil {
-				yield(driver.Status{}, o.err)
+			absent := documentOf(driver.NewHoldID().String())
+			if o := s.apply(ctx, look, []ask{{document: absent}})[0]; o.err != nil {
+				yield(none, o.err)
 			}
 		}
 	}

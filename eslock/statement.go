@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,8 +35,9 @@ var (
 const (
 	// fetch makes a reply contain the script's answer, even if it was not stored:
 	// without a filter the reply of a script that stores nothing has the document as
-	// it was.
-	fetch = `{"_source":{"includes":["holdfast.answer"]},`
+	// it was. fetchHolds adds the stored holds, for a refusal that stores a place.
+	fetch      = `{"_source":{"includes":["holdfast.answer"]},`
+	fetchHolds = `{"_source":{"includes":["holdfast.answer","holdfast.holds"]},`
 	// upsert runs the script even if there is no document.
 	upsert = `"scripted_upsert":true,"upsert":{},`
 )
@@ -53,18 +55,17 @@ func newStatement(text string) *statement {
 	return &statement{`"script":{"lang":"painless","source":` + string(source) + `,"params":`}
 }
 
-// compact removes comments and indentation, because the text is in every request.
+// compact removes comments and the space that the language does not need, because the
+// text is in every request.
 func compact(script string) string {
-	var b strings.Builder
-	for line := range strings.Lines(script) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "//") {
-			b.WriteString(line)
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
+	return strings.TrimSpace(spaces.ReplaceAllString(comments.ReplaceAllString(script, "$1"), "$1$2"))
 }
+
+var (
+	comments = regexp.MustCompile(`('[^']*')|//.*`)
+	// spaces are texts, which stay, and what is no part of a word, with the space around it.
+	spaces = regexp.MustCompile(`('[^']*')\s*|\s*([^\w\s'])\s*`)
+)
 
 // write appends an update to a bulk. The server retries it by itself, inside times.
 // Names are only in the body: in a path, clients and proxies may interpret them in
@@ -84,8 +85,12 @@ func (st *statement) write(b *bytes.Buffer, u *update, inside int, options strin
 	if err != nil {
 		return err
 	}
-	b.Grow(len(fetch) + len(options) + len(st.script) + len(params) + len("}}\n")) // once, not in steps: the script is long
-	for _, part := range []string{fetch, options, st.script} {
+	returns := fetch
+	if u.acquireParams != nil && u.Place != nil {
+		returns = fetchHolds
+	}
+	b.Grow(len(returns) + len(options) + len(st.script) + len(params) + len("}}\n")) // once, not in steps: the script is long
+	for _, part := range []string{returns, options, st.script} {
 		b.WriteString(part)
 	}
 	b.Write(params)
@@ -105,6 +110,12 @@ type (
 		OwnLimit bool     `json:"ownLimit"`
 		TTL      *int64   `json:"ttl"`
 		Hold     holdJSON `json:"hold"`
+		// Place is the request's place without its times, if it wants one, and Keep how
+		// long that is kept. If Keep is 0, the place counts if it is there, but is not
+		// written.
+		Place  json.RawMessage `json:"place,omitempty"`
+		Keep   int64           `json:"keep,omitempty"`
+		Nested string          `json:"nested,omitempty"`
 	}
 	// refParams is a request about an existing hold.
 	refParams struct {
@@ -112,12 +123,14 @@ type (
 		HoldID driver.HoldID `json:"holdId"`
 		Token  uint64        `json:"token"`
 		// Of a renewal:
-		TTL   *int64 `json:"ttl"`
-		Exact bool   `json:"exact"`
+		TTL   *int64          `json:"ttl"`
+		Exact bool            `json:"exact"`
+		Waits json.RawMessage `json:"waits,omitempty"` // without its time
 		// Of a release:
 		After   int64  `json:"after"`
 		End     *int64 `json:"end"` // the end of a hold without a hold ID
 		Unheard bool   `json:"unheard"`
+		Place   string `json:"place,omitempty"`
 	}
 )
 

@@ -54,7 +54,7 @@ func newBackend(opts *Options) *backend {
 // Traits of every store in memory.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name: "memory", Reach: driver.Process, ServerClock: true, Notifies: true, Waiters: true,
+		Name: "memory", Reach: driver.Process, ServerClock: true, Notifies: true, Queue: true,
 		Shared: true, Sweeps: true, Fencing: driver.FencingStrict,
 	}
 }
@@ -68,7 +68,7 @@ type backend struct {
 
 	mu      sync.Mutex
 	records map[string]*entry
-	held    *entry // the ring of those with holds
+	held    *entry // the ring of those with holds or waiters
 	idle    *entry // the ring of those without, the longest idle first
 	floor   uint64 // of the records that were deleted
 }
@@ -111,12 +111,14 @@ func (b *backend) put(resource string, e *entry, r model.Record) {
 		e.unlink()
 	}
 	e.record = r
-	if len(r.Holds) > 0 {
+	if inUse(r) {
 		b.held.append(e)
 	} else {
 		b.idle.append(e)
 	}
 }
+
+func inUse(r model.Record) bool { return len(r.Holds)+len(r.Places) > 0 }
 
 func (b *backend) delete(resource string, e *entry) {
 	if e == nil {
@@ -143,14 +145,14 @@ func (b *backend) Scan(ctx context.Context, resource string) iter.Seq2[base.Entr
 			b.mu.Lock()
 			e := b.entry(name, b.records[name])
 			b.mu.Unlock()
-			if len(e.Record.Holds) > 0 && !yield(e, nil) {
+			if inUse(e.Record) && !yield(e, nil) {
 				return
 			}
 		}
 	}
 }
 
-// Due implements base.Backend. It goes through all records with holds, and through
+// Due implements base.Backend. It goes through all records with holds or waiters, and through
 // the idle ones up to the first that is not due.
 func (b *backend) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

@@ -2,7 +2,9 @@ package mongolock
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -15,12 +17,13 @@ import (
 //
 // One statement decides. It is safe to repeat: if it finds the hold, it changes
 // nothing but the time of the last change. So the driver and the server may repeat
-// it, too.
+// it, too. A refusal that gives the request its place is acknowledged as a grant is,
+// because the server decides which of them it is after the command came. If the place
+// cannot be written, Acquire asks again without writing it.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	statement, fields := acquireExclusive, seen
 	asked := obj("ttl", mongokit.Millis(q.TTL))
 	lock := obj(
 		"_id", bson.NewObjectID(), "lockId", q.LockID,
@@ -30,33 +33,57 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		"takeoverDelay", q.TakeoverDelay.Milliseconds(), "blocksUntil", nil,
 	)
 	if q.Mode == driver.Shared {
-		statement, fields = acquireShared, seenBy(&q)
-		limit, most := any(nil), int64(q.Limit)
-		if kept := q.HeldLimit(); kept != driver.LimitUnknown {
-			limit = int64(kept)
-		}
+		most := int64(q.Limit)
 		if most == 0 {
 			most = math.MaxInt32 // more holds than fit into a document
 		}
-		asked = append(asked, obj("limit", limit, "most", most)...)
-		lock = append(lock, obj("limit", limit)...)
+		asked = append(asked, obj("limit", limitOf(&q), "most", most, "nested", q.Nested.String())...)
+		lock = append(lock, obj("limit", limitOf(&q))...)
 	}
-	pipeline := statement().Of(append(asked, obj("lock", lock)...))
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
-		SetProjection(fields).SetCollation(exactly)
-	var raw bson.Raw
-	err := mongokit.Retry(ctx, func() (err error) {
-		raw, err = s.coll.FindOneAndUpdate(ctx, named(q.Resource), pipeline, opts)
-		return err
-	})
-	if err != nil {
-		return driver.Grant{}, s.batch().Explain(ctx, q.Resource, err)
+		SetProjection(seenBy(&q)).SetCollation(exactly)
+	send := func(statement statement, more bson.D) (document, error) {
+		raw, err := s.update(ctx, q.Resource, statement.Of(slices.Concat(asked, more, obj("lock", lock))), opts)
+		if err != nil {
+			return document{}, err
+		}
+		return s.decode(raw)
 	}
-	d, err := s.decode(raw)
+	if q.Place.IsZero() {
+		d, err := send(acquires[q.Mode][0](), nil)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		return d.answer(q, false)
+	}
+	statement, place := acquires[q.Mode][1](), obj("place", placeOf(&q))
+	d, err := send(statement, append(place, keepOf(&q)...))
+	placed := !mongokit.TooLarge(err) && !mongokit.Undecided(err)
+	if !placed { // a refusal without the place writes nothing
+		d, err = send(statement, append(place, obj("keep", int64(0), "fresh", int64(0))...))
+	}
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return mongokit.Answer(mongokit.Found{Record: d.record, Now: d.now}, q)
+	return d.answer(q, placed)
+}
+
+// answer returns what the server decided about a request. placed says that the request gets
+// its place if it is refused and there is room.
+func (d document) answer(q driver.AcquireRequest, placed bool) (driver.Grant, error) {
+	g, err := mongokit.Answer(mongokit.Found{Record: d.record, Now: d.now, Hidden: len(d.record.Places) == mostAhead}, q)
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		held.Waiters = d.queue.places
+		switch {
+		case q.Place.IsZero(), held.BySelf:
+		case placed && d.queue.at >= 0:
+			held.Position = d.queue.ahead
+		default:
+			held.Waiters = d.queue.others
+		}
+	}
+	return g, err
 }
 
 // exactly compares texts byte by byte, whatever the collation of the collection.

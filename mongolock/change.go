@@ -1,6 +1,8 @@
 package mongolock
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
@@ -14,22 +16,29 @@ import (
 //
 // The locks that the request names become hits:
 //
-//	{ lock, ask, ours, end, delay, released }
+//	{ lock, ask, ours, end, delay, released, live, asked }
 //
-// with the lock as it is, its request, and what is known about it.
-var hits = mongo.Pipeline{
-	set("hits", each(
+// with the lock as it is, its request, and what is known about it. Only hits that may
+// stay have more than the first three.
+func hits(more ...any) bson.D {
+	return filter(each(
 		filter(concat(tmp("exclusive"), tmp("shared")), op("$in", lock("lockId"), ask("lockIds"))),
-		obj(
+		obj(append([]any{
 			"lock", "$$l",
 			"ask", op("$arrayElemAt", ask("refs"), op("$indexOfArray", ask("lockIds"), lock("lockId"))),
 			"ours", ours(lock),
-			"end", orElse(cond(ours(lock), lock("end"), lock("expiresAt")), nil),
-			"delay", cond(ours(lock), orElse(lock("takeoverDelay"), int64(0)), int64(0)),
-			"released", and(ours(lock), eq(lock("released"), true)),
-		),
+		}, more...)...),
+	), meant)
+}
+
+// stayingHits are the stages that find hits that may stay.
+var stayingHits = mongo.Pipeline{
+	set("hits", hits(
+		"end", orElse(cond(ours(lock), lock("end"), lock("expiresAt")), nil),
+		"delay", cond(ours(lock), orElse(lock("takeoverDelay"), int64(0)), int64(0)),
+		"released", and(ours(lock), eq(lock("released"), true)),
 	)),
-	set("hits", each(filter(tmp("hits"), meant), merge("$$l", obj(
+	set("hits", each(tmp("hits"), merge("$$l", obj(
 		"live", or(eq(hit("end"), nil), gt(hit("end"), tmp("now"))),
 		"asked", add(tmp("now"), hit("ask.after")),
 	)))),
@@ -48,33 +57,74 @@ var meant = or(
 	),
 )
 
-// renewMany extends holds. The document changes if, and only if, one is extended.
-var renewMany = newStatement(nil, hits,
-	mongo.Pipeline{set("hits", each(
-		filter(tmp("hits"), and(hit("live"), not(hit("released")))),
-		merge("$$l", obj("becomes", cond(
-			and(ne(hit("asked"), nil), not(hit("ask.exact")), or(eq(hit("end"), nil), gt(hit("end"), hit("asked")))),
-			hit("end"), hit("asked"),
-		))),
-	))},
-	changeHits(false, rewritten(add(hit("becomes"), hit("delay")), "renewedAt", tmp("now"))),
+// renewMany extends holds, and notes what their holders wait for. The document changes if,
+// and only if, one is extended.
+var renewMany = newStatement(nil, stayingHits,
+	mongo.Pipeline{
+		set("hits", each(
+			filter(tmp("hits"), and(hit("live"), not(hit("released")))),
+			merge("$$l", obj("becomes", cond(
+				and(ne(hit("asked"), nil), not(hit("ask.exact")), or(eq(hit("end"), nil), gt(hit("end"), hit("asked")))),
+				hit("end"), hit("asked"),
+			))),
+		)),
+		set(rewrites(tmp("hits"), rewritten(add(hit("becomes"), hit("delay")), "renewedAt", tmp("now"), "waits", waiting))...),
+	},
+	changeHits(tmp("hits"), rewrite(tmp("exclusive")), rewrite(tmp("shared")), waitersField, tmp("waiters")),
 )
 
-// releaseMany ends holds, now or after a delay. The document changes if, and only
-// if, one of them is there.
-var releaseMany = newStatement(nil, hits,
-	mongo.Pipeline{
-		set("hits", each(tmp("hits"), merge("$$l", obj(
-			"goes", or(eq(hit("ask.after"), 0), not(hit("live"))),
-			"becomes", cond(or(eq(hit("end"), nil), gt(hit("end"), hit("asked"))), hit("asked"), hit("end")),
-		)))),
-		set(
-			"gone", each(filter(tmp("hits"), hit("goes")), hit("lock")),
-			"stay", filter(tmp("hits"), not(hit("goes"))),
-		),
-	},
-	changeHits(true, rewritten(hit("becomes"), "released", true)),
-)
+// waiting is what the holder waits for meanwhile, since that was first noted. Null: nothing.
+var waiting = cond(missing(hit("ask.waits")), nil, merge(hit("ask.waits"), obj("since", cond(
+	and(
+		eq(hit("lock.waits.resource"), hit("ask.waits.resource")), eq(hit("lock.waits.mode"), hit("ask.waits.mode")),
+		eq(hit("lock.waits.placeId"), hit("ask.waits.placeId")),
+	),
+	hit("lock.waits.since"), tmp("now"),
+))))
+
+// releases are the statements that release holds: releases[places][later]. With places,
+// they take the places out of the queue that the list places of the request names. Without
+// later, no hold lives on. The document changes if, and only if, a hold or a place is there.
+var releases = [2][2]func() statement{
+	{releasing(false, false), releasing(false, true)},
+	{releasing(true, false), releasing(true, true)},
+}
+
+func releasing(places, later bool) func() statement {
+	stages := mongo.Pipeline{set("gone", each(hits(), hit("lock")))}
+	changes := any(tmp("gone"))
+	if later {
+		stages = append(slices.Clip(stayingHits),
+			set("hits", each(tmp("hits"), merge("$$l", obj(
+				"goes", or(eq(hit("ask.after"), 0), not(hit("live"))),
+				"becomes", cond(or(eq(hit("end"), nil), gt(hit("end"), hit("asked"))), hit("asked"), hit("end")),
+			)))),
+			set(append(
+				rewrites(filter(tmp("hits"), not(hit("goes"))), rewritten(hit("becomes"), "released", true)),
+				"gone", each(filter(tmp("hits"), hit("goes")), hit("lock")),
+			)...),
+		)
+		changes = tmp("hits")
+	}
+	left := func(locks string) bson.D {
+		left := filter(tmp(locks), not(op("$in", "$$l", tmp("gone"))))
+		if later {
+			left = rewrite(left)
+		}
+		return left
+	}
+	if !places {
+		// Places that do not count stay. The next acquire drops them.
+		return newHoldStatement(stages, changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes)))
+	}
+	// The end of a place frees nothing that an exclusive hold blocks.
+	frees := or(some(changes), and(some(fair(tmp("leave"))), not(some(filter(tmp("exclusive"), not(expired))))))
+	named := op("$in", lock("placeId"), ask("places"))
+	all := concat(changes, tmp("leave"))
+	return newStatement([]any{"leave", filter(allPlaces, named), "others", filter(tmp("waiters"), not(named))}, stages,
+		changeHits(all, left("exclusive"), left("shared"),
+			waitersField, tmp("others"), freedField, cond(frees, touchedBy(all), "$"+freedField)))
+}
 
 // rewritten is the lock of a hit with another end. A lock of an old client loses what
 // an earlier hold left in it, because refs to that hold would match again.
@@ -86,57 +136,79 @@ func rewritten(until any, more ...any) bson.D {
 	}, more...)...))
 }
 
-// changeHits replaces each lock that is hit by becomes, or removes it.
-func changeHits(frees bool, becomes any) mongo.Pipeline {
-	changed := func(locks any) bson.D {
-		return each(locks, cond(
-			op("$in", "$$l", tmp("before")),
-			op("$arrayElemAt", tmp("after"), op("$indexOfArray", tmp("before"), "$$l")),
-			"$$l",
-		))
-	}
-	// As many changes as there are hits, one after the other.
-	touched := op("$add", tmp("touched"), size(tmp("hits")), int64(-1))
-	pairs := []any{
+// rewrites are the pairs of set that rewrite needs: the locks of these hits as they are and
+// as they become.
+func rewrites(hits, becomes any) []any {
+	return []any{"before", each(hits, hit("lock")), "after", each(hits, becomes)}
+}
+
+// rewrite replaces the locks that rewrites has.
+func rewrite(locks any) bson.D {
+	return each(locks, cond(
+		op("$in", "$$l", tmp("before")),
+		op("$arrayElemAt", tmp("after"), op("$indexOfArray", tmp("before"), "$$l")),
+		"$$l",
+	))
+}
+
+// touchedBy is the field touched after that many changes, one after the other.
+func touchedBy(changes any) bson.D {
+	return op("$add", tmp("touched"), size(changes), int64(-1))
+}
+
+// changeHits are the last stages. If there are changes, these locks are left.
+func changeHits(changes, exclusive, shared any, pairs ...any) mongo.Pipeline {
+	return append(mongo.Pipeline{set(
+		"changes", and(tmp("sound"), some(changes)), "exclusiveLeft", exclusive, "sharedLeft", shared,
+	)}, finish(tmp("changes"), append([]any{
 		"exclusive", cond(some(tmp("exclusive")), orElse(first(tmp("exclusiveLeft")), obj("$literal", nobody)), "$exclusive"),
-		"shared", sharedAs(tmp("sharedLeft")),
-		touchedField, touched,
-	}
-	exclusive, shared, stay := any(tmp("exclusive")), any(tmp("shared")), any(tmp("hits"))
-	if frees {
-		left := func(locks string) bson.D { return filter(tmp(locks), not(op("$in", "$$l", tmp("gone")))) }
-		exclusive, shared, stay = left("exclusive"), left("shared"), tmp("stay")
-		pairs = append(pairs, freedField, touched)
-	}
-	return append(mongo.Pipeline{
-		set(
-			"changes", and(tmp("sound"), some(tmp("hits"))),
-			"before", each(stay, hit("lock")), "after", each(stay, becomes),
-		),
-		set("exclusiveLeft", changed(exclusive), "sharedLeft", changed(shared)),
-	}, finish(tmp("changes"), pairs...)...)
+		"shared", sharedAs(tmp("sharedLeft")), touchedField, touchedBy(changes),
+	}, pairs...)...)...)
 }
 
-// renewal returns the write that renews holds of one resource.
-func renewal(qs []driver.RenewRequest) mongo.WriteModel {
-	return asking(renewMany(), qs, func(q driver.RenewRequest) (driver.HoldRef, bson.D) {
-		return q.HoldRef, obj("after", mongokit.Millis(q.TTL), "exact", q.Exact)
-	})
-}
-
-// ending returns the write that releases holds of one resource.
-func ending(qs []driver.ReleaseRequest) mongo.WriteModel {
-	return asking(releaseMany(), qs, func(q driver.ReleaseRequest) (driver.HoldRef, bson.D) {
-		return q.HoldRef, obj("after", q.After.Milliseconds())
-	})
-}
-
-func asking[Q any](s statement, qs []Q, of func(Q) (driver.HoldRef, bson.D)) mongo.WriteModel {
-	lockIDs, refs := make(bson.A, len(qs)), make(bson.A, len(qs))
-	var resource string
-	for i, q := range qs {
-		ref, more := of(q)
-		resource, lockIDs[i], refs[i] = ref.Resource, ref.LockID, append(obj("holdId", ref.HoldID.String(), "token", int64(ref.Token)), more...)
+// renewal returns the update that renews holds of one resource.
+func renewal(qs []driver.RenewRequest) mongokit.Pipeline {
+	ask := newAsking(len(qs))
+	for _, q := range qs {
+		more := obj("after", mongokit.Millis(q.TTL), "exact", q.Exact)
+		if w := q.Waits; w != nil {
+			more = append(more, obj("waits", obj(
+				"resource", w.Resource, "mode", w.Mode.String(), "limit", int64(w.Limit), "placeId", w.Place.String(),
+			))...)
+		}
+		ask.add(q.HoldRef, more)
 	}
-	return on(s, resource, obj("lockIds", lockIDs, "refs", refs))
+	return renewMany().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
+}
+
+// ending returns the update that releases holds of one resource, and gives up places.
+func ending(qs []driver.ReleaseRequest) mongokit.Pipeline {
+	ask := newAsking(len(qs))
+	var places bson.A
+	later := 0
+	for _, q := range qs {
+		if q.After > 0 {
+			later = 1
+		}
+		if !q.Place.IsZero() {
+			places = append(places, q.Place.String())
+		}
+		if !mongokit.OnlyPlace(q) {
+			ask.add(q.HoldRef, obj("after", q.After.Milliseconds()))
+		}
+	}
+	if places == nil {
+		return releases[0][later]().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
+	}
+	return releases[1][later]().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs, "places", places))
+}
+
+// asking are the refs of a request, see hits.
+type asking struct{ lockIDs, refs bson.A }
+
+func newAsking(n int) asking { return asking{make(bson.A, 0, n), make(bson.A, 0, n)} }
+
+func (a *asking) add(ref driver.HoldRef, more bson.D) {
+	a.lockIDs = append(a.lockIDs, ref.LockID)
+	a.refs = append(a.refs, append(obj("holdId", ref.HoldID.String(), "token", int64(ref.Token)), more...))
 }

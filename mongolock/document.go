@@ -3,6 +3,7 @@ package mongolock
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -15,31 +16,56 @@ import (
 // seen are the fields of a document that the store reads, and the server's clock
 // when the command began.
 var (
-	seen          = append(seenButShared, bson.E{Key: "shared", Value: 1})
-	seenButShared = slices.Clip(obj(
+	seen           = slices.Clip(append(seenButShared, bson.E{Key: "shared", Value: 1}))
+	seenWithPlaces = append(seen, bson.E{Key: waitersField, Value: 1})
+	seenButShared  = slices.Clip(obj(
 		"_id", 0, resourceField, 1, "exclusive", 1, fenceField, 1, touchedField, 1, mongokit.NowField, "$$NOW",
 	))
 )
 
-// seenBy are the fields that an acquire of a shared hold reads. If it was granted, it
-// reads its own hold and not the others, of which there may be a thousand.
-func seenBy(q *driver.AcquireRequest) bson.D {
+// seenWithoutPlace are the fields that an exclusive acquire without a place reads. They are
+// encoded once, because most are of that kind.
+var seenWithoutPlace = sync.OnceValue(func() bson.Raw {
+	raw, err := bson.Marshal(append(seen, queueSeenByOthers))
+	if err != nil {
+		panic(err) // a mistake in the program
+	}
+	return raw
+})
+
+// seenBy are the fields that an acquire reads. If a shared hold was granted, it reads
+// that and not the others, of which there may be a thousand.
+func seenBy(q *driver.AcquireRequest) any {
+	switch {
+	case q.Mode == driver.Exclusive && q.Place.IsZero():
+		return seenWithoutPlace()
+	case q.Mode == driver.Exclusive:
+		return append(seen, queueSeen(q))
+	}
 	granted := filter(orElse("$shared.locks", bson.A{}), and(
 		eq(lock("holdId"), q.HoldID.String()),
 		eq(lock("lockId"), obj("$literal", q.LockID)),
 		ours(lock), ne(lock("released"), true),
 		or(eq(orElse(lock("end"), nil), nil), gt(lock("end"), "$$NOW")),
 	))
-	return append(seenButShared, bson.E{Key: "shared.locks", Value: obj("$let", obj(
-		"vars", obj("granted", granted),
-		"in", cond(some("$$granted"), "$$granted", "$shared.locks"),
-	))})
+	return append(seenButShared, bson.E{Key: "shared.locks", Value: let(
+		"granted", granted, cond(some("$$granted"), "$$granted", "$shared.locks"),
+	)}, queueSeen(q))
+}
+
+// seenOf are the fields that a renewal of a hold of the lock ID reads: its own shared hold,
+// and how many wait.
+func seenOf(lockID string) bson.D {
+	own := filter(orElse("$shared.locks", bson.A{}), eq(lock("lockId"), obj("$literal", lockID)))
+	return append(seenButShared,
+		bson.E{Key: "shared.locks", Value: own}, bson.E{Key: queueField + ".places", Value: size(livePlaces("$$NOW"))})
 }
 
 // document is the document of a resource, as a reply has it.
 type document struct {
 	record model.Record
 	now    model.Time
+	queue  queue
 }
 
 // decode reads the document and the time of a reply.
@@ -47,6 +73,11 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 	d, err := decode(raw)
 	if err == nil {
 		d.now, err = s.coll.Now(raw)
+	}
+	for i := range d.record.Places {
+		if p := &d.record.Places[i]; p.Asked <= d.now+model.Time(skew/time.Microsecond) {
+			p.Asked = min(p.Asked, d.now)
+		}
 	}
 	return d, err
 }
@@ -76,6 +107,12 @@ func (d *document) decode(raw bson.Raw) error {
 		return fmt.Errorf("field %s is not a number", touchedField)
 	}
 	d.record.Token, d.record.Touched = uint64(fence), model.Time(touched)
+	if err := d.decodePlaces(raw.Lookup(waitersField)); err != nil {
+		return fmt.Errorf("field %s %v", waitersField, err)
+	}
+	if err := d.decodeQueue(raw.Lookup(queueField)); err != nil {
+		return fmt.Errorf("field %s %v", waitersField, err)
+	}
 	exclusive, err := mongokit.Object(raw.Lookup("exclusive"))
 	if err != nil {
 		return fmt.Errorf("field exclusive %v", err)
@@ -181,6 +218,7 @@ func added(lock bson.Raw, h *model.Hold) error {
 		}
 		h.Limit = int(n)
 	}
+	h.Waits = waitsOf(lock.Lookup("waits"))
 	if released := lock.Lookup("released"); !mongokit.Absent(released) {
 		var ok bool
 		if h.Released, ok = released.BooleanOK(); !ok {
@@ -188,6 +226,25 @@ func added(lock bson.Raw, h *model.Hold) error {
 		}
 	}
 	return nil
+}
+
+// waitsOf reads what the holder waits for. Nothing is decided by it: what is wrong is left
+// out.
+func waitsOf(v bson.RawValue) *model.Waits {
+	note, err := mongokit.Object(v)
+	if err != nil || note == nil {
+		return nil
+	}
+	w := &model.Waits{Since: mongokit.Moment(note.Lookup("since"))}
+	mode, _ := mongokit.Text(note.Lookup("mode"))
+	place, _ := mongokit.Text(note.Lookup("placeId"))
+	limit, _ := mongokit.Number(note.Lookup("limit"))
+	w.Resource, err = mongokit.Text(note.Lookup("resource"))
+	if err != nil || w.Resource == "" || w.Mode.UnmarshalText([]byte(mode)) != nil || w.Place.UnmarshalText([]byte(place)) != nil {
+		return nil
+	}
+	w.Limit = int(limit)
+	return w
 }
 
 // endOf reads an end. null means Forever.

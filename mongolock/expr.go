@@ -31,5 +31,13 @@ func each(in, becomes any) bson.D {
 	return obj("$map", obj("input", in, "as", "l", "in", becomes))
 }
 
+// let binds a variable for an expression.
+func let(name string, value, in any) bson.D {
+	return obj("$let", obj("vars", obj(name, value), "in", in))
+}
+
+// missing says that the value is null, or not there.
+func missing(value any) bson.D { return eq(orElse(value, nil), nil) }
+
 // lock is a field of the lock that filter and each bind.
 func lock(field string) string { return "$$l." + field }

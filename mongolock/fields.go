@@ -18,7 +18,8 @@ import (
 //
 //	  fence:   the last token granted
 //	  touched: when Holdfast last changed the document, in µs; rises with every change
-//	  freed:   touched, of the last change that released or swept a hold
+//	  freed:   touched, of the last change after which a waiter may be granted the resource
+//	  waiters: the queue, if somebody waits
 //
 //	and in each lock
 //	  holdId, token
@@ -27,6 +28,17 @@ import (
 //	  takeoverDelay: in ms
 //	  released:      true after a release with a delay
 //	  blocksUntil:   what Holdfast wrote as expiresAt
+//	  waits:         what its holder waits for: resource, mode, limit, placeId, since
+//
+// and in each of waiters, in the order in which they came
+//
+//	placeId, lockId, owner, host
+//	mode:   "exclusive" or "shared"
+//	limit:  of a shared request, as that of a hold; null if it is not known
+//	fair:   whoever comes later waits for it
+//	since:  when the waiter came
+//	asked:  when it last asked for its place
+//	until:  when that is given up unless it asks again
 //
 // expiresAt is when the lock stops blocking: the end plus the takeover delay, unless
 // it was released. An old client writes expiresAt and none of the fields above. So
@@ -37,6 +49,7 @@ const (
 	fenceField    = "fence"
 	touchedField  = "touched"
 	freedField    = "freed"
+	waitersField  = "waiters"
 )
 
 // An end is a date between these, or null. All other values are damage.
@@ -54,5 +67,5 @@ var nobody = obj(
 // oursField reports whether the layout has the field, or a field around it.
 func oursField(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
-	return slices.Contains([]string{resourceField, "exclusive", "shared", fenceField, touchedField, freedField}, name)
+	return slices.Contains([]string{resourceField, "exclusive", "shared", fenceField, touchedField, freedField, waitersField}, name)
 }

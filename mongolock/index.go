@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// indexes returns the indexes of mongo-lock, and one for sweeps. Only the first one
+// indexes returns the indexes of mongo-lock, one for queues and one for sweeps. Only the first one
 // is needed for safety: without it, two clients could make a document of the same
 // resource at the same time, and both would hold it.
 func indexes() []mongo.IndexModel {
@@ -25,6 +25,7 @@ func indexes() []mongo.IndexModel {
 	} {
 		models = append(models, mongo.IndexModel{Keys: obj(key, 1)})
 	}
+	models = append(models, mongo.IndexModel{Keys: obj(waitersField+".lockId", 1), Options: options.Index().SetSparse(true)})
 	// It has the documents of resources without holds: renewals do not change it.
 	return append(models, mongo.IndexModel{Keys: obj(touchedField, 1), Options: options.Index().SetPartialFilterExpression(free)})
 }

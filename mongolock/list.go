@@ -16,7 +16,7 @@ import (
 // lock ID, only a query for the resource finds it.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
-		for d, err := range s.scan(ctx, query(f)) {
+		for d, err := range s.scan(ctx, query(f), seen) {
 			if err != nil {
 				yield(driver.Status{}, err)
 				return
@@ -32,9 +32,9 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 
 // scan yields the documents that match, damaged ones with an error and their
 // resource. It ends after any other error.
-func (s *Store) scan(ctx context.Context, query bson.D) iter.Seq2[document, error] {
+func (s *Store) scan(ctx context.Context, query, fields bson.D) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) {
-		for raw, err := range s.coll.Scan(ctx, query, options.Find().SetProjection(seen).SetCollation(exactly)) {
+		for raw, err := range s.coll.Scan(ctx, query, options.Find().SetProjection(fields).SetCollation(exactly)) {
 			var d document
 			if err == nil {
 				d, err = s.decode(raw)

@@ -35,7 +35,7 @@ import (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "mongodb", Reach: driver.Network, ServerClock: true, Notifies: true,
-		Durable: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
+		Durable: true, Queue: true, Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
 		Sweeps: true,
 	}
 }
@@ -64,6 +64,7 @@ type Store struct {
 
 var (
 	_ driver.Store       = (*Store)(nil)
+	_ driver.Queue       = (*Store)(nil)
 	_ driver.Watcher     = (*Store)(nil)
 	_ driver.Initializer = (*Store)(nil)
 )

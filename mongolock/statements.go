@@ -14,7 +14,8 @@ import (
 //
 //  1. it sets a field, mongokit.Scratch, to the server's clock and the request;
 //  2. it adds the locks to that field: the exclusive one, as an array of none or one,
-//     and the shared ones. The update fails if they are not where they belong;
+//     and the shared ones; and the live places. The update fails if they are not where
+//     they belong;
 //  3. it decides, in that field, what changes. Nothing does if a lock is not sound:
 //     the statement does not overwrite a lock that it cannot understand;
 //  4. it sets the fields of the document: to what they were, unless something changes;
@@ -25,6 +26,15 @@ type statement = mongokit.Statement
 // the pairs beside sound, which completes stage 2. A statement is built when it is
 // first used: the program may have linked this package and use another store.
 func newStatement(pairs []any, parts ...mongo.Pipeline) func() statement {
+	return statementOn(locks("waiters", livePlaces(tmp("now"))), pairs, parts)
+}
+
+// newHoldStatement is newStatement for a statement that leaves the queue alone.
+func newHoldStatement(parts ...mongo.Pipeline) func() statement {
+	return statementOn(locks(), nil, parts)
+}
+
+func statementOn(locks mongo.Pipeline, pairs []any, parts []mongo.Pipeline) func() statement {
 	return sync.OnceValue(func() statement {
 		return mongokit.NewStatement(append([]mongo.Pipeline{
 			locks, {set(append([]any{"sound", sound}, pairs...)...)},
@@ -36,19 +46,21 @@ func newStatement(pairs []any, parts ...mongo.Pipeline) func() statement {
 // fails on it, and so does the statement; or the locks are not sound. The statement
 // checks all of them at once: there may be a thousand, and checking one after another
 // takes a server far longer.
-var locks = mongo.Pipeline{
-	set(
-		"exclusive", filter(bson.A{"$exclusive"}, ne(orElse(lock("acquired"), false), false)),
-		"shared", orElse("$shared.locks", bson.A{}),
-		"objects", merge("$exclusive", "$shared"),
-		"micros", op("$multiply", op("$subtract", tmp("now"), firstEnd), int64(1000)),
-	),
-	set(
-		"ids", all("lockId"),
-		"ends", concat(all("expiresAt"), all("end")),
-		"limits", concat(all("limit"), bson.A{0}),
-		"token", next(fenceField), "touched", next(touchedField),
-	),
+func locks(pairs ...any) mongo.Pipeline {
+	return mongo.Pipeline{
+		set(append([]any{
+			"exclusive", filter(bson.A{"$exclusive"}, ne(orElse(lock("acquired"), false), false)),
+			"shared", orElse("$shared.locks", bson.A{}),
+			"objects", merge("$exclusive", "$shared"),
+			"micros", op("$multiply", op("$subtract", tmp("now"), firstEnd), int64(1000)),
+		}, pairs...)...),
+		set(
+			"ids", all("lockId"),
+			"ends", concat(all("expiresAt"), all("end")),
+			"limits", concat(all("limit"), bson.A{0}),
+			"token", next(fenceField), "touched", next(touchedField),
+		),
+	}
 }
 
 // all are the values of a field of the locks that have it.
@@ -92,27 +104,55 @@ func sharedAs(locks any) bson.D {
 // finds it in the document and gets the same grant. The statement writes touched
 // nevertheless: the first attempt may have had no answer because no other member had the
 // hold yet, and the reply to a write waits for the members.
-var (
-	acquireExclusive = acquire(
-		and(not(some(tmp("exclusive"))), not(some(tmp("shared")))),
-		tmp("lock"), bson.A{})
-	acquireShared = acquire(
-		and(
-			not(some(tmp("exclusive"))),
-			lt(size(tmp("shared")), ask("most")),
-			not(op("$in", ask("lock.lockId"), tmp("shared.lockId"))),
-			not(limitDiffers),
-		),
-		obj("$literal", nobody), concat(tmp("shared"), bson.A{tmp("lock")}))
-)
+//
+// The places ahead stand beside the holds, as if their waiters held the resource already.
+// There is a statement for requests with a place, because most have none.
+var acquires = [2][2]func() statement{
+	driver.Exclusive: {acquire(driver.Exclusive, false), acquire(driver.Exclusive, true)},
+	driver.Shared:    {acquire(driver.Shared, false), acquire(driver.Shared, true)},
+}
 
-func acquire(room, exclusive, shared any) func() statement {
-	return newStatement(
-		[]any{
-			"exclusive", kept("exclusive"), "shared", kept("shared"),
-			"end", add(tmp("now"), ask("ttl")),
-			"until", op("$add", tmp("now"), ask("ttl"), ask("lock.takeoverDelay")),
-		},
+func acquire(mode driver.Mode, hasPlace bool) func() statement {
+	pairs := []any{
+		"exclusive", kept("exclusive"), "shared", kept("shared"),
+		"end", add(tmp("now"), ask("ttl")),
+		"until", op("$add", tmp("now"), ask("ttl"), ask("lock.takeoverDelay")),
+	}
+	var parts []mongo.Pipeline
+	inFront := fair(tmp("waiters"))
+	if hasPlace {
+		pairs = append(pairs,
+			"at", ownPlace(tmp("waiters"), func(field string) any { return ask("place." + field) }),
+			"others", filter(tmp("waiters"), ne(lock("placeId"), ask("place.placeId"))),
+		)
+		inFront = ahead(tmp("waiters"), tmp("at"), tmp("others"))
+	}
+	room, exclusive, shared := not(some(concat(tmp("exclusive"), tmp("shared"), tmp("ahead")))), any(tmp("lock")), any(bson.A{})
+	if mode == driver.Shared {
+		inFront = cond(nested, bson.A{}, inFront)
+		room = and(
+			not(some(tmp("writers"))),
+			lt(size(tmp("readers")), ask("most")),
+			not(op("$in", ask("lock.lockId"), tmp("readers.lockId"))),
+			not(limitDiffers),
+		)
+		exclusive, shared = obj("$literal", nobody), concat(tmp("shared"), bson.A{tmp("lock")})
+	}
+	if hasPlace {
+		parts = append(parts, mongo.Pipeline{set(
+			"ahead", inFront,
+			"own", cond(gte(tmp("at"), 0), op("$arrayElemAt", tmp("waiters"), tmp("at")), nil),
+		)})
+	} else {
+		pairs = append(pairs, "ahead", inFront)
+	}
+	if mode == driver.Shared {
+		parts = append(parts, mongo.Pipeline{set(
+			"writers", concat(tmp("exclusive"), filter(tmp("ahead"), ne(lock("mode"), driver.Shared.String()))),
+			"readers", concat(tmp("shared"), filter(tmp("ahead"), eq(lock("mode"), driver.Shared.String()))),
+		)})
+	}
+	parts = append(parts,
 		mongo.Pipeline{set(
 			"granted", and(tmp("sound"), lte(tmp("token"), int64(driver.MaxToken)), room),
 			"repeated", and(tmp("sound"), repeated),
@@ -121,9 +161,18 @@ func acquire(room, exclusive, shared any) func() statement {
 				"token", tmp("token"), "end", tmp("end"), "blocksUntil", tmp("until"),
 			)),
 		)},
-		mongo.Pipeline{obj("$set", obj(touchedField, cond(or(tmp("granted"), tmp("repeated")), tmp("touched"), "$"+touchedField)))},
-		finish(tmp("granted"), "exclusive", exclusive, "shared", sharedAs(shared), fenceField, tmp("token")),
 	)
+	touches := bson.A{tmp("granted"), tmp("repeated")}
+	waiters := cond(tmp("granted"), tmp("waiters"), "$"+waitersField)
+	if hasPlace {
+		parts = append(parts, queues)
+		touches = append(touches, tmp("queues"))
+		waiters = queueKept
+	}
+	return newStatement(pairs, append(parts, mongokit.FinishWith(
+		obj(touchedField, cond(obj("$or", touches), tmp("touched"), "$"+touchedField), waitersField, waiters),
+		tmp("granted"), "exclusive", exclusive, "shared", sharedAs(shared), fenceField, tmp("token"),
+	))...)
 }
 
 // repeated says that the requested hold is there and live. There may be a thousand:
@@ -132,22 +181,24 @@ var repeated = cond(
 	op("$in", ask("lock.holdId"), concat(tmp("exclusive.holdId"), tmp("shared.holdId"))),
 	some(filter(concat(tmp("exclusive"), tmp("shared")), and(
 		eq(lock("holdId"), ask("lock.holdId")), eq(lock("lockId"), ask("lock.lockId")),
-		ours(lock), ne(lock("released"), true),
-		or(eq(orElse(lock("end"), nil), nil), gt(lock("end"), tmp("now"))),
+		ours(lock), ne(lock("released"), true), live(lock("end")),
 	))),
 	false,
 )
 
-// limitDiffers says that a shared hold has another limit than the request. If an old
-// client renews a lock, that has no limit from then on, but keeps the field. The
-// statement checks the locks one by one only if a limit differs.
+// live says that this end is not reached.
+func live(end any) bson.D { return or(missing(end), gt(end, tmp("now"))) }
+
+// limitDiffers says that a shared hold, or a place ahead, has another limit than the
+// request. If an old client renews a lock, that has no limit from then on, but keeps the
+// field. The statement checks the locks one by one only if a limit differs.
 var limitDiffers = and(ne(ask("limit"), nil), cond(
 	and(
-		eq(orElse(least(tmp("shared.limit")), ask("limit")), ask("limit")),
-		eq(orElse(most(tmp("shared.limit")), ask("limit")), ask("limit")),
+		eq(orElse(least(tmp("readers.limit")), ask("limit")), ask("limit")),
+		eq(orElse(most(tmp("readers.limit")), ask("limit")), ask("limit")),
 	),
 	false,
-	some(filter(tmp("shared"), and(
+	some(filter(tmp("readers"), and(
 		ours(lock), gte(lock("limit"), 0), ne(lock("limit"), ask("limit")),
 	))),
 ))
@@ -168,6 +219,6 @@ var pruneOne = newStatement(
 	)))},
 	finish(tmp("changes"),
 		"exclusive", cond(tmp("noExclusive"), obj("$literal", nobody), "$exclusive"), "shared", sharedAs(tmp("left")),
-		touchedField, tmp("touched"), freedField, tmp("touched"),
+		touchedField, tmp("touched"), freedField, tmp("touched"), waitersField, tmp("waiters"),
 	),
 )

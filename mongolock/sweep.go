@@ -31,7 +31,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	// Idle records go first: one that loses a hold now is not idle.
 	tried := 0
 	if limit := now - model.Time(q.Idle/time.Microsecond); limit >= 0 {
-		total.Records, tried, err = s.coll.DeleteIdle(ctx, idle(limit), q.Most, exactly)
+		total.Records, tried, err = s.coll.DeleteIdle(ctx, idle(limit, now), q.Most, exactly)
 		if total.More = q.Most > 0 && tried == q.Most; err != nil || total.More {
 			return total, err
 		}
@@ -44,10 +44,14 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 	return total, err
 }
 
-// idle matches the records of resources that have not changed since limit.
-func idle(limit model.Time) bson.D {
+// idle matches the records of resources that have not changed since limit, and for which
+// nobody waits.
+func idle(limit, now model.Time) bson.D {
 	last := obj("$lte", int64(limit))
-	return append(obj(touchedField, last, fenceField, last, "shared.locks", obj("$size", 0)), free...)
+	return append(obj(
+		touchedField, last, fenceField, last, "shared.locks", obj("$size", 0),
+		"$nor", bson.A{obj(waitersField+".until", obj("$gt", bson.DateTime(now/1000)))},
+	), free...)
 }
 
 // dropExpired drops the holds that no longer block. most bounds the number of resources.
@@ -62,17 +66,17 @@ func (s *Store) dropExpired(ctx context.Context, now model.Time, most int) (hold
 	flush := func() error {
 		writes := make([]mongo.WriteModel, len(resources))
 		for i, resource := range resources {
-			writes[i] = on(pruneOne(), resource, obj("sweep", true))
+			writes[i] = on(resource, pruneOne().Of(obj("sweep", true)))
 		}
-		changed, _, err := s.coll.Apply(ctx, writes)
-		if changed < len(resources) {
-			counts = changed
+		done, err := s.coll.Apply(ctx, writes)
+		if done.Changed < len(resources) {
+			counts = done.Changed
 		}
 		holds += counts
 		resources, counts = resources[:0], 0
 		return err
 	}
-	for d, err := range s.scan(ctx, expired) {
+	for d, err := range s.scan(ctx, expired, seen) {
 		if errors.Is(err, driver.ErrDamaged) {
 			continue // an acquire reports the damage
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// releases are the changes after which a waiter may be granted the resource. Releases
+// frees are the changes after which a waiter may be granted the resource. Releases
 // and sweeps of Holdfast set freed. A change without touched is an old client's, of
 // any kind. If a server reports a change as the whole document, freed equals touched
 // after a release.
-var releases = mongo.Pipeline{
+var frees = mongo.Pipeline{
 	obj("$match", obj("$or", bson.A{
 		obj("operationType", "update", "$or", bson.A{
 			obj("updateDescription.updatedFields."+freedField, obj("$exists", true)),
@@ -39,7 +39,7 @@ func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 
 // openStream returns when the stream has all writes from then on.
 func openStream(ctx context.Context, coll *mongokit.Collection) (*mongo.ChangeStream, error) {
-	return coll.Watch(ctx, releases)
+	return coll.Watch(ctx, frees)
 }
 
 // followStream signals until the stream ends.

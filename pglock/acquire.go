@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,11 +56,28 @@ func (o outcome) failure(resource string) error {
 // waits for a moment and then fails with ErrBusy, its outcome unknown: nobody can
 // tell what that transaction comes to, and it may be an earlier try of this very
 // acquire, whose commit waits for a standby.
+//
+// If the server fails to do it, the place in the queue may be the reason: a refusal
+// without one writes nothing. So Acquire asks again without writing the place.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	args, err := s.acquireArgs(ctx, q)
 	if err != nil {
 		return driver.Grant{}, err
 	}
+	more, err := placeArgs(q)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g, err := s.acquire(ctx, q, append(args, more...))
+	if failed(err) && !q.Place.IsZero() && ctx.Err() == nil {
+		more[1] = int64(0)
+		return s.acquire(ctx, q, append(args, more...))
+	}
+	return g, err
+}
+
+// acquire asks for as long as an answer is likely.
+func (s *Store) acquire(ctx context.Context, q driver.AcquireRequest, args []any) (driver.Grant, error) {
 	for try := 1; ; try++ {
 		answer, err := ask[acquired](ctx, s, s.pool.Acquire, s.do.acquire, args...)
 		if err == nil {
@@ -141,6 +159,20 @@ func (s *Store) acquireArgs(ctx context.Context, q driver.AcquireRequest) ([]any
 	return []any{q.Resource, string(hold), int64(q.Limit), millis(q.TTL)}, nil
 }
 
+// placeArgs are the arguments of function acquire about the queue: the place, how long it
+// is kept, and what the request is nested under.
+func placeArgs(q driver.AcquireRequest) (args []any, err error) {
+	var place *string
+	if !q.Place.IsZero() {
+		text, err := model.EncodePlace(q)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v", driver.ErrInvalid, err)
+		}
+		place = &text
+	}
+	return []any{place, cmp.Or(q.Keep, driver.DefaultKeep).Milliseconds(), q.Nested.String()}, nil
+}
+
 // millis is the duration for a function of the schema.
 func millis(d time.Duration) int64 {
 	if d == driver.Forever {
@@ -152,8 +184,11 @@ func millis(d time.Duration) int64 {
 // acquired is the row that function acquire returns.
 type acquired struct {
 	outcome
-	Token *int64
-	Holds *string // that refuse it
+	Token   *int64
+	Holds   *string // of a refusal, as all that follows
+	Place   *int    // the request's position in the queue, or driver.NoPlace
+	Waiters *int
+	Ahead   *string // the first places ahead
 }
 
 // grant returns the result of the answer. For a refusal, package model computes which
@@ -173,11 +208,12 @@ func (s *Store) grant(answer []acquired, q driver.AcquireRequest) (driver.Grant,
 		if err != nil {
 			return driver.Grant{}, err
 		}
-		_, _, _, err = model.Acquire(r, model.Time(*a.Clock), q)
-		var held *driver.HeldError
-		if !errors.As(err, &held) {
-			return driver.Grant{}, s.wrap(fmt.Errorf("%q was refused, but nothing is in the way", q.Resource))
+		if r.Places, err = model.DecodePlaces([]byte(*a.Ahead)); err != nil {
+			return driver.Grant{}, fmt.Errorf("resource %q: %w", q.Resource, err)
 		}
+		q.Place = driver.PlaceID{} // those places are all ahead
+		held := model.Refused(r, model.Time(*a.Clock), q)
+		held.Position, held.Waiters = *a.Place, *a.Waiters
 		return driver.Grant{}, held
 	}
 	return driver.Grant{}, a.failure(q.Resource)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
 )
 
 // chunk is how many requests a statement has at most. Their rows are locked until
@@ -25,10 +26,19 @@ type change struct {
 	driver.HoldRef
 	ms    int64 // the TTL of a renewal; how much later a release takes effect
 	exact bool
+	waits string         // what the holder waits for, as JSON; empty: nothing
+	place driver.PlaceID // that is given up
 
-	found bool
-	left  time.Duration
-	err   error
+	found   bool
+	left    time.Duration
+	waiters int
+	err     error
+}
+
+// changed is the row that function change returns.
+type changed struct {
+	outcome
+	Waiters int
 }
 
 // Renew implements driver.Store: one round trip for each 500, over a connection that
@@ -37,6 +47,9 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	changes := make([]change, len(qs))
 	for i, q := range qs {
 		changes[i] = change{HoldRef: q.HoldRef, ms: millis(q.TTL), exact: q.Exact}
+		if q.Waits != nil {
+			changes[i].waits = model.EncodeWaits(q.Waits)
+		}
 	}
 	if err := s.change(ctx, s.fromOwn, s.do.renew, changes, false); err != nil {
 		return nil, err
@@ -46,7 +59,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		if c.err == nil && !c.found {
 			c.err = fmt.Errorf("hold of %q by lock ID %q: %w", c.Resource, c.LockID, driver.ErrLost)
 		}
-		results[i] = driver.RenewResult{Left: c.left, Err: c.err}
+		results[i] = driver.RenewResult{Left: c.left, Waiters: c.waiters, Err: c.err}
 	}
 	return results, nil
 }
@@ -55,7 +68,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	changes := make([]change, len(qs))
 	for i, q := range qs {
-		changes[i] = change{HoldRef: q.HoldRef, ms: q.After.Milliseconds()}
+		changes[i] = change{HoldRef: q.HoldRef, ms: q.After.Milliseconds(), place: q.Place}
 	}
 	if err := s.change(ctx, s.fromEither, s.do.release, changes, true); err != nil {
 		return nil, err
@@ -113,11 +126,13 @@ func (s *Store) send(ctx context.Context, from source, q statement, changes []*c
 	n := len(changes)
 	resources, lockIDs, holdIDs := make([]string, n), make([]string, n), make([]string, n)
 	tokens, ms, exact := make([]int64, n), make([]int64, n), make([]bool, n)
+	waits, places := make([]string, n), make([]string, n)
 	for i, c := range changes {
 		resources[i], lockIDs[i], holdIDs[i] = c.Resource, c.LockID, c.HoldID.String()
 		tokens[i], ms[i], exact[i] = int64(c.Token), c.ms, c.exact
+		waits[i], places[i] = c.waits, c.place.String()
 	}
-	answer, err := ask[outcome](ctx, s, from, q, resources, lockIDs, holdIDs, tokens, ms, exact, release, wait)
+	answer, err := ask[changed](ctx, s, from, q, resources, lockIDs, holdIDs, tokens, ms, exact, waits, places, release, wait)
 	if err != nil {
 		return err
 	}
@@ -128,7 +143,7 @@ func (s *Store) send(ctx context.Context, from source, q statement, changes []*c
 		c.found, c.err = answer[i].Outcome == done, nil
 		switch answer[i].Outcome {
 		case done:
-			c.left = answer[i].left()
+			c.left, c.waiters = answer[i].left(), answer[i].Waiters
 		case not:
 		case busy:
 			c.err = ErrBusy

@@ -57,6 +57,13 @@ func lostConnection(err error) bool {
 	return !isRefused(err) && !errors.As(err, &answered)
 }
 
+// failed: the server has answered that it cannot do it, for another reason than that the
+// row is locked.
+func failed(err error) bool {
+	var answered *pgconn.PgError
+	return !isRefused(err) && errors.As(err, &answered) && !hasCode(err, lockTimeout)
+}
+
 // wrap names the schema, and says how to fix errors that do not pass by themselves.
 // pgx shows no password in the errors of connections and statements.
 func (s *Store) wrap(err error) error {

@@ -2,7 +2,9 @@ package pglock
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
@@ -16,12 +18,34 @@ type row struct {
 	Resource string
 	Clock    int64
 	Holds    string
+	Places   string
 }
 
 // List implements driver.Store. It reads pages by resource: each page is a
 // snapshot, and all of them are not. A damaged record ends it.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
+	return list(ctx, s, f, func(r row) ([]driver.Status, error) {
+		record, err := record(r.Resource, r.Holds)
+		return model.Statuses(record, model.Time(r.Clock), f), err
+	})
+}
+
+// Waiters implements driver.Queue, as List does.
+func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return list(ctx, s, f, func(r row) ([]driver.Place, error) {
+		places, err := model.DecodePlaces([]byte(r.Places))
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: %w", r.Resource, err)
+		}
+		all := model.Places(model.Record{Resource: r.Resource, Places: places}, model.Time(r.Clock))
+		return slices.DeleteFunc(all, func(p driver.Place) bool { return !f.MatchPlace(p) }), nil
+	})
+}
+
+// list yields what rows have.
+func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(row) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		after := ""
 		for {
 			err := s.ready(ctx)
@@ -30,17 +54,17 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 				rows, err = ask[row](ctx, s, s.pool.Acquire, s.do.list, f.Resource, f.LockID, after, page)
 			}
 			if err != nil {
-				yield(driver.Status{}, err)
+				yield(none, err)
 				return
 			}
 			for _, r := range rows {
-				record, err := record(r.Resource, r.Holds)
+				items, err := of(r)
 				if err != nil {
-					yield(driver.Status{}, err)
+					yield(none, err)
 					return
 				}
-				for _, status := range model.Statuses(record, model.Time(r.Clock), f) {
-					if !yield(status, nil) {
+				for _, item := range items {
+					if !yield(item, nil) {
 						return
 					}
 				}

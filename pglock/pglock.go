@@ -85,7 +85,7 @@ import (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "postgres", Reach: driver.Network, ServerClock: true, Notifies: true,
-		Durable: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
+		Durable: true, Queue: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
 	}
 }
 

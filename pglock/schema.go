@@ -15,7 +15,7 @@ import (
 )
 
 // layout is the version of the table and of what functions take and return.
-const layout = 3
+const layout = 4
 
 const layoutComment = "Locks of Holdfast, layout "
 
@@ -45,7 +45,7 @@ func Schema(name string) (string, error) {
 	// A valid name needs no escaping.
 	return strings.NewReplacer(
 		"{schema}", quoted(name), "{schema_text}", "'"+name+"'", "{channel}", "'"+channel(name)+"'", "{comment}", "'"+layoutComment+strconv.Itoa(layout)+"'",
-		"{never}", strconv.FormatInt(math.MaxInt64, 10),
+		"{never}", strconv.FormatInt(math.MaxInt64, 10), "{places}", strconv.Itoa(driver.MaxPlaces),
 	).Replace(b.String()), nil
 }
 
@@ -79,12 +79,12 @@ func statementsOf(schema string) statements {
 		return statement{"SELECT * FROM " + quoted(schema) + "." + function + "(" + strings.Join(marks, ", ") + ")", often}
 	}
 	return statements{
-		acquire: call("acquire", 4, true),
+		acquire: call("acquire", 7, true),
 		// Not prepared: after an error the transaction could not continue with
 		// another try.
 		acquireTx: call("acquire_tx", 4, false),
-		renew:     call("change", 8, false),
-		release:   call("change", 8, true),
+		renew:     call("change", 10, false),
+		release:   call("change", 10, true),
 		watch:     call("watch", 3, false),
 		list:      call("list", 4, false),
 		sweep:     call("sweep", 2, false),

@@ -5,10 +5,10 @@
 -- returns its reply. It notes in the record whether that has changed.
 local operations = {}
 
--- Describes a record: the time, the record, and the limits of its holds.
+-- Describes a record: the time, the record, and the fields of its holds.
 local function describe(r)
-  local parts, limits = parts_of(r)
-  return { now, parts, limits }
+  local parts, fields = parts_of(r)
+  return { now, parts, fields }
 end
 
 -- Counts a hold that blocks. r.limits says that two of them have different limits.
@@ -21,24 +21,35 @@ end
 
 -- Drops the holds that no longer block, and counts the others.
 local function count_all(r)
-  r.count, r.exclusive, r.limits, r.limit = 0, nil, nil, nil
+  r.count, r.exclusive, r.limits, r.limit, r.over = 0, nil, nil, nil, r.over or {}
   for lock, h in pairs(r.holds) do
     if now < clear(h) then
       count(r, h)
     else
-      r.holds[lock] = nil
+      r.holds[lock], r.over[lock] = nil, h
     end
   end
 end
 
--- Adds a hold if the holds that block leave room for it. A hold of the same lock ID never
--- does. The reply is the token. A refusal is the description of the record.
+-- Describes a record with places: also the position of a request in the queue, how many
+-- wait, and some of them.
+local function describe_queue(r, position, places, most)
+  local reply = describe(r)
+  if #r.places > 0 then
+    reply[4], reply[5], reply[6] = position, #r.places, { unpack(places, 1, math.min(#places, most)) }
+  end
+  return reply
+end
+
+-- Adds a hold if the holds that block leave room for it, and for those that the waiters
+-- ahead will have. A hold of the same lock ID never does. The reply is the token. A refusal
+-- is the description of the record, with the first places ahead.
 --
 -- A repeat finds its own hold. The reply is the description, with 1 added, and the record
 -- is written unchanged: the first reply may have been lost because no replica had it.
 function operations.A(r, q)
-  local limit = sub(q, 34, 49) + 0
-  local mine = decode_hold(sub(q, 51), 0, now)
+  local limit, queued = sub(q, 34, 49) + 0, byte(q) == QUEUED
+  local mine = decode_hold(sub(q, queued and 132 or 51), 0, now)
   local shared = mine[MODE] == 1
   if shared and sub(q, 50, 50) == '0' then -- the hold is subject to limits, and keeps its own
     mine.limit = limit
@@ -54,13 +65,39 @@ function operations.A(r, q)
     count_all(r)
     before = r.holds[mine[LOCK]]
   end
+  local place, ahead, own = { NOBODY }, {}, nil
+  if queued then
+    local owner, host = sub(mine[DETAILS], 1, sub(q, 67, 74) + 0), sub(mine[DETAILS + 1], 1, sub(q, 75, 82) + 0)
+    place = { sub(q, 84, 107), mine[LOCK], mine[MODE], mine.limit or -1, owner, host, 0, 0, 0, sub(q, 83, 83) + 0 }
+  end
+  if #r.places > 0 then
+    ahead, own = ahead_of(r, place)
+  end
+  local position, excluded = #ahead, before
+  if position > 0 and queued and shared and nested(r, sub(q, 108, 131)) then
+    ahead = {}
+  end
+  for _, p in ipairs(ahead) do
+    excluded = excluded or excludes(p, mine)
+  end
   local token = math.max(now, r.token + 1)
-  if before or r.count > 0 and (not shared or r.exclusive) or limit > 0 and r.count >= limit or token >= NEVER
+  if token >= NEVER then
+    return 'DAMAGED the next token would pass 2^53'
+  end
+  if excluded or r.count > 0 and (not shared or r.exclusive) or limit > 0 and r.count + #ahead >= limit
     or mine.limit and r.limit and (r.limits or r.limit ~= limit) then
-    return describe(r)
+    local waits = place[PLACE] ~= NOBODY and not (before and now < before[END]) -- not by itself
+    local placed = waits and take_place(r, place, own, sub(q, 51, 66) + 0)
+    local reply = describe_queue(r, placed and position or -1, ahead, 4)
+    if waits and own and not placed then
+      reply[5] = reply[5] - 1 -- it counts the others
+    end
+    return reply
   end
   mine[GRANTED], r.token = token, token
   count(r, mine)
   r.holds[mine[LOCK]], r.changed = mine, true
+  leave(r, place[PLACE])
   return token
 end
+operations.Q = operations.A

@@ -8,7 +8,7 @@
 -- The script performs any number of operations. KEYS has the key of each. ARGV[1] has the
 -- retention and the command that publishes; the arguments after it are the requests, in the
 -- order of their keys. record.lua describes requests and keys.
-local ACQUIRE, RELEASE = 65, 82 -- A and R, the first byte of a request
+local ACQUIRE, QUEUED, RELEASE = 65, 81, 82 -- A, Q and R, the first byte of a request
 local IDLE, FRESH = 73, 70      -- I and F, the first byte of a key
 local NONE = '0000000000000000' -- the number 0
 local call, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
@@ -20,16 +20,17 @@ for i = 1, #KEYS do
   local key, q, done, reply = KEYS[i], ARGV[i + 1], nil, nil
   -- The operations on a key keep their order: none is decided here after an undecided one.
   local operation, first = unfinished and undecided[key] and 0 or byte(q), sub(q, 2, 17)
-  -- Acquire: grants a resource that nobody holds.
-  if operation == ACQUIRE and first ~= NONE then
+  -- Acquire: grants a resource that nobody holds, and for which nobody waits.
+  local hold = operation == ACQUIRE and 51 or operation == QUEUED and 132
+  if hold and first ~= NONE then
     local raw = call('GET', key)
     if not raw then
       local expiry = sub(q, 18, 33) + 0
-      done = call('SET', key, 'F' .. format('%016.0f', now + expiry * 1000) .. digits .. sub(q, 51), 'PX', expiry)
+      done = call('SET', key, 'F' .. format('%016.0f', now + expiry * 1000) .. digits .. sub(q, hold), 'PX', expiry)
     elseif #raw == 33 and byte(raw) == IDLE and sub(raw, 18) < digits then
       local expires = sub(raw, 2, 17)
       if (tonumber(expires) or 0) >= now + first then -- late enough to be kept: setting one takes as long as storing a value
-        done = call('SET', key, 'F' .. expires .. digits .. sub(q, 51), 'KEEPTTL')
+        done = call('SET', key, 'F' .. expires .. digits .. sub(q, hold), 'KEEPTTL')
       end
     end
     reply = done and done.err or now -- a text is an error

@@ -1,18 +1,33 @@
 -- holds.lua renews, releases and sweeps holds, and reads them.
 
--- Returns the hold that has the name, or nil. A lock ID has one hold at most.
-local function find(r, name)
-  local token, id = sub(name, 1, 16) + 0, sub(name, 17, 40)
-  local h = r.holds[sub(name, 45)]
-  if h and (h[ID] == id or id == string.rep('0', 24)) and (token == 0 or h[GRANTED] == token) then
-    return h
+-- Returns the hold whose name a request has, or nil, and what follows the name. A lock ID
+-- has one hold at most.
+local function find(r, q)
+  local token, id, rest = sub(q, 19, 34) + 0, sub(q, 35, 58), 63 + sub(q, 59, 62)
+  local h = r.holds[sub(q, 63, rest - 1)]
+  if h and ((h[ID] ~= id and id ~= NOBODY) or (token ~= 0 and h[GRANTED] ~= token)) then
+    h = nil
   end
+  return h, sub(q, rest)
+end
+
+-- Notes what a holder waits for, and when that was first noted.
+local function note(h, text)
+  local last, waits = h.waits, nil
+  if text ~= '' then
+    waits = { sub(text, 42), sub(text, 25, 25) + 0, sub(text, 26, 41) + 0, sub(text, 1, 24), now }
+    if type(last) == 'table' and last[1] == waits[1] and last[2] == waits[2] and last[4] == waits[4] then
+      waits[5] = last[5]
+    end
+  end
+  h.waits = waits
 end
 
 -- Renews a live hold. Its end never moves back, unless the request is exact. The reply is
--- the time left in µs, -1 if the hold has no end, or 0 if there is no such hold.
+-- the time left in µs, -1 if the hold has no end, or 0 if there is no such hold. If others
+-- wait, it is an array of that and their number.
 function operations.N(r, q)
-  local h = find(r, sub(q, 19))
+  local h, waits = find(r, q)
   if not h or h[RELEASED] > 0 or now >= h[END] then
     return 0
   end
@@ -20,14 +35,40 @@ function operations.N(r, q)
   if sub(q, 18, 18) == '1' or ends > h[END] then
     h[END] = ends
   end
+  note(h, waits)
   h[RENEWED], r.changed = now, true
-  return h[END] < NEVER and h[END] - now or -1
+  local left = h[END] < NEVER and h[END] - now or -1
+  return #r.places > 0 and { left, #r.places } or left
+end
+
+-- Takes a place out of the queue. It wakes the waiters if they waited for it, and for no
+-- exclusive hold.
+local function give_up(r, id)
+  local p = leave(r, id)
+  if not p then
+    return
+  end
+  r.changed = true
+  for _, h in pairs(p[FAIR] == 1 and r.holds or {}) do
+    if h[MODE] == 0 and now < clear(h) then
+      return
+    end
+  end
+  r.freed = r.freed or p[FAIR] == 1
 end
 
 -- Removes a hold, or lets it end after a while, and wakes the waiters. The reply is 1 if
--- the hold was there, else 0.
+-- the hold was there, else 0. With a place, it takes that out of the queue, and without a
+-- hold ID it does only that.
 function operations.R(r, q)
-  local h, after = find(r, sub(q, 19)), sub(q, 2, 17) + 0
+  local h, place = find(r, q)
+  if place ~= '' then
+    give_up(r, place)
+    if sub(q, 35, 58) == NOBODY then
+      return 0
+    end
+  end
+  local after = sub(q, 2, 17) + 0
   if not h then
     return 0
   end
@@ -55,5 +96,7 @@ function operations.S(r)
   return dropped
 end
 
--- The reply is the description of the record.
-operations.L = describe
+-- The reply is the description of the record and of its queue.
+function operations.L(r)
+  return describe_queue(r, -1, r.places, #r.places)
+end

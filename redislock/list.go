@@ -21,10 +21,23 @@ const page = 500
 // server by SCAN. In a Cluster it does so for one master after the other, and can miss
 // the keys of slots that move between masters meanwhile.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
+	return list(ctx, s, f, func(d described) []driver.Status { return model.Statuses(d.record, d.now, f) })
+}
+
+// Waiters implements driver.Queue, as List does.
+func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return list(ctx, s, f, func(d described) []driver.Place {
+		return slices.DeleteFunc(model.Places(d.record, d.now), func(p driver.Place) bool { return !f.MatchPlace(p) })
+	})
+}
+
+// list yields what records have.
+func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(described) []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		for resources, err := range s.resources(ctx, f.Resource) {
 			if err != nil {
-				yield(driver.Status{}, err)
+				yield(none, err)
 				return
 			}
 			calls := make([]*call, len(resources))
@@ -32,17 +45,17 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 				calls[i] = s.newCall(resource, []byte{look})
 			}
 			if err := s.do(ctx, calls...); err != nil {
-				yield(driver.Status{}, err)
+				yield(none, err)
 				return
 			}
 			for i, resource := range resources {
-				now, r, err := s.decode(resource, calls[i])
+				d, err := s.decode(resource, calls[i])
 				if err != nil {
-					yield(driver.Status{}, err)
+					yield(none, err)
 					return
 				}
-				for _, status := range model.Statuses(r, now, f) {
-					if !yield(status, nil) {
+				for _, item := range of(d) {
+					if !yield(item, nil) {
 						return
 					}
 				}

@@ -25,14 +25,19 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if token, ok := c.reply.(int64); ok && c.err == nil {
 		return driver.Grant{Token: uint64(token), Left: q.TTL}, nil
 	}
-	now, r, err := s.decode(q.Resource, c)
+	d, err := s.decode(q.Resource, c)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	q.Waiting = false // this store notes no waiters
-	_, grant, changed, err := model.Acquire(r, now, q)
+	if !c.granted() {
+		q.Place = driver.PlaceID{} // those places are all ahead
+		held := model.Refused(d.record, d.now, q)
+		held.Position, held.Waiters = d.position, d.waiters
+		return driver.Grant{}, held
+	}
+	_, grant, changed, err := model.Acquire(d.record, d.now, q)
 	if err == nil && changed {
-		return driver.Grant{}, fmt.Errorf("redis key %q: the script refused what is free", c.key)
+		return driver.Grant{}, fmt.Errorf("redis key %q: the script granted a hold that is not there", c.key)
 	}
 	return grant, err
 }
@@ -42,14 +47,14 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = s.newCall(q.Resource, refRequest(renew, q.TTL, q.Exact, &q.HoldRef))
+		calls[i] = s.newCall(q.Resource, renewRequest(&q))
 	}
 	if err := s.do(ctx, calls...); err != nil {
 		return nil, err
 	}
 	results := make([]driver.RenewResult, len(qs))
 	for i, q := range qs {
-		results[i] = driver.RenewResult{Left: driver.Unknown}
+		results[i] = driver.RenewResult{Left: driver.Unknown, Waiters: calls[i].waiters()}
 		left, err := s.number(q.Resource, calls[i])
 		switch {
 		case err != nil:
@@ -69,7 +74,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = s.newCall(q.Resource, refRequest(release, q.After, false, &q.HoldRef))
+		calls[i] = s.newCall(q.Resource, releaseRequest(&q))
 	}
 	if err := s.do(ctx, calls...); err != nil {
 		return nil, err
@@ -80,6 +85,16 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		results[i] = driver.ReleaseResult{Found: found == 1, Err: err}
 	}
 	return results, nil
+}
+
+// waiters returns how many wait, from the reply to a renewal: an array of the number and
+// theirs, or the number alone.
+func (c *call) waiters() (n int) {
+	if both, ok := c.reply.([]any); ok && c.err == nil && len(both) == 2 {
+		waiters, _ := both[1].(int64)
+		c.reply, n = both[0], int(waiters)
+	}
+	return n
 }
 
 // number returns a reply that is a number.

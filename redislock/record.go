@@ -11,29 +11,45 @@ import (
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
-// decode reads the description of a record in a reply, see acquire.lua. The error is
-// driver.ErrDamaged if that is not a record of this package. Invalid fields on which no
-// decision depends are left out: owner, host, comment, and the times when a hold was
+// described is the description of a record in a reply, see acquire.lua.
+type described struct {
+	now    model.Time
+	record model.Record // with the places ahead of a refused request, or all places
+	// Of a refused request: its position in the queue, and how many wait.
+	position, waiters int
+}
+
+// decode reads the description of a record in a reply. The error is driver.ErrDamaged if
+// that is not a record of this package. Invalid fields on which no decision depends are
+// left out: owner, host, comment, what a holder waits for, and the times when a hold was
 // created and renewed.
-func (s *Store) decode(resource string, c *call) (model.Time, model.Record, error) {
-	none := model.Record{Resource: resource}
+func (s *Store) decode(resource string, c *call) (d described, err error) {
 	if c.err != nil {
-		return 0, none, s.explain(resource, c.err)
+		return d, s.explain(resource, c.err)
 	}
 	parts, _ := c.reply.([]any)
 	if len(parts) < 3 {
-		return 0, none, s.wrap(fmt.Errorf("the reply of a script is a %T", c.reply))
+		return d, s.wrap(fmt.Errorf("the reply of a script is a %T", c.reply))
 	}
 	now, ok := parts[0].(int64)
 	if !ok {
-		return 0, none, s.wrap(fmt.Errorf("the server's time is a %T", parts[0]))
+		return d, s.wrap(fmt.Errorf("the server's time is a %T", parts[0]))
 	}
-	r, err := decodeRecord(parts[1], parts[2])
-	if err != nil {
-		return 0, none, damaged(resource, err)
+	d.now, d.position = model.Time(now), driver.NoPlace
+	if d.record, err = decodeRecord(parts[1], parts[2]); err != nil {
+		return d, damaged(resource, err)
 	}
-	r.Resource = resource
-	return model.Time(now), r, nil
+	d.record.Resource = resource
+	if len(parts) < 6 { // nobody waits
+		return d, nil
+	}
+	position, _ := parts[3].(int64)
+	waiters, _ := parts[4].(int64)
+	d.position, d.waiters = int(position), int(waiters)
+	if d.record.Places, err = decodePlaces(parts[5]); err != nil {
+		return d, damaged(resource, err)
+	}
+	return d, nil
 }
 
 func damaged(resource string, err error) error {
@@ -41,23 +57,27 @@ func damaged(resource string, err error) error {
 }
 
 func decodeRecord(value, ofHolds any) (r model.Record, err error) {
-	fields, ok := value.([]any)
-	limits, several := ofHolds.([]any)
-	if !ok || !several || len(fields) != 2+len(limits) {
+	parts, ok := value.([]any)
+	named, several := ofHolds.([]any)
+	if !ok || !several || len(parts) != 2+len(named) {
 		return r, fmt.Errorf("it is no record")
 	}
-	token, ok := fields[0].(int64)
+	token, ok := parts[0].(int64)
 	if !ok || token < 0 || token > driver.MaxToken {
 		return r, fmt.Errorf("it has no token")
 	}
 	r.Token = uint64(token)
-	for i, field := range fields[2:] {
-		h, err := decodeHold(field)
+	for i, part := range parts[2:] {
+		h, err := decodeHold(part)
 		if err != nil {
 			return r, fmt.Errorf("hold %d: %w", i, err)
 		}
+		limit := named[i]
+		if both, ok := limit.([]any); ok && len(both) == 2 {
+			limit, h.Waits = both[0], decodeWaits(both[1])
+		}
 		if h.Mode == driver.Shared {
-			h.Limit = limitOf(limits[i])
+			h.Limit = limitOf(limit)
 		}
 		r.Holds = append(r.Holds, h)
 	}
@@ -65,38 +85,52 @@ func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 	return r, nil
 }
 
+// values are the elements of an array in a reply. The first that is not what it must be
+// makes the error.
+type values struct {
+	all []any
+	err error
+}
+
+func valuesOf(value any, n int) values {
+	all, ok := value.([]any)
+	if !ok || len(all) != n {
+		return values{make([]any, n), fmt.Errorf("it is not %d values", n)}
+	}
+	return values{all: all}
+}
+
+func (v *values) text(i int) string {
+	s, ok := v.all[i].(string)
+	if !ok && v.err == nil {
+		v.err = fmt.Errorf("value %d is no text", i)
+	}
+	return s
+}
+
+func (v *values) number(i int, most int64) int64 {
+	n, ok := v.all[i].(int64)
+	if v.err == nil && (!ok || n < 0 || n > most) {
+		v.err = fmt.Errorf("value %d is not a number from 0 to %d", i, most)
+	}
+	return n
+}
+
 func decodeHold(value any) (h model.Hold, err error) {
-	fields, ok := value.([]any)
-	if !ok || len(fields) != 12 {
-		return h, fmt.Errorf("it is not 12 values")
-	}
-	text := func(i int) (s string) {
-		s, ok := fields[i].(string)
-		if !ok && err == nil {
-			err = fmt.Errorf("value %d is no text", i)
-		}
-		return s
-	}
-	number := func(i int, most int64) int64 {
-		n, ok := fields[i].(int64)
-		if err == nil && (!ok || n < 0 || n > most) {
-			err = fmt.Errorf("value %d is not a number from 0 to %d", i, most)
-		}
-		return n
-	}
-	id := text(0)
-	h.LockID = text(1)
-	h.Mode = driver.Mode(number(2, int64(driver.Shared)))
-	h.Token = uint64(number(3, driver.MaxToken))
-	h.End = model.Time(number(4, never))
-	h.TakeoverDelay = time.Duration(number(5, driver.MaxTTL.Microseconds())) * time.Microsecond
-	h.Released = number(6, 1) == 1
-	h.Created, h.Renewed = moment(fields[7]), moment(fields[8])
-	h.Details.Owner, _ = fields[9].(string)
-	h.Details.Host, _ = fields[10].(string)
-	h.Details.Comment, _ = fields[11].(string)
-	if err != nil {
-		return h, err
+	v := valuesOf(value, 12)
+	id := v.text(0)
+	h.LockID = v.text(1)
+	h.Mode = driver.Mode(v.number(2, int64(driver.Shared)))
+	h.Token = uint64(v.number(3, driver.MaxToken))
+	h.End = model.Time(v.number(4, never))
+	h.TakeoverDelay = time.Duration(v.number(5, driver.MaxTTL.Microseconds())) * time.Microsecond
+	h.Released = v.number(6, 1) == 1
+	h.Created, h.Renewed = moment(v.all[7]), moment(v.all[8])
+	h.Details.Owner, _ = v.all[9].(string)
+	h.Details.Host, _ = v.all[10].(string)
+	h.Details.Comment, _ = v.all[11].(string)
+	if v.err != nil {
+		return h, v.err
 	}
 	if h.End == never {
 		h.End = model.NoEnd
@@ -110,7 +144,55 @@ func decodeHold(value any) (h model.Hold, err error) {
 	return h, nil
 }
 
-// limitOf returns driver.LimitUnknown for the hold of a program that kept no limit.
+// decodeWaits returns nil if the note cannot be read.
+func decodeWaits(value any) *model.Waits {
+	v := valuesOf(value, 5)
+	w := model.Waits{Resource: v.text(0), Mode: driver.Mode(v.number(1, int64(driver.Shared)))}
+	w.Limit = int(v.number(2, math.MaxInt))
+	id := v.text(3)
+	w.Since = model.Time(v.number(4, never))
+	if v.err != nil || w.Place.UnmarshalText([]byte(id)) != nil {
+		return nil
+	}
+	return &w
+}
+
+func decodePlaces(value any) (all []model.Place, err error) {
+	places, _ := value.([]any)
+	for i, place := range places {
+		p, err := decodePlace(place)
+		if err != nil {
+			return nil, fmt.Errorf("place %d: %w", i, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func decodePlace(value any) (p model.Place, err error) {
+	v := valuesOf(value, 10)
+	id := v.text(0)
+	p.LockID = v.text(1)
+	p.Mode = driver.Mode(v.number(2, int64(driver.Shared)))
+	if p.Mode == driver.Shared {
+		p.Limit = limitOf(v.all[3])
+	}
+	p.Owner, _ = v.all[4].(string)
+	p.Host, _ = v.all[5].(string)
+	p.Since, p.Asked = moment(v.all[6]), model.Time(v.number(7, never))
+	p.Until = model.Time(v.number(8, never))
+	p.Fair = v.number(9, 1) == 1
+	if v.err != nil {
+		return p, v.err
+	}
+	if p.ID.UnmarshalText([]byte(id)) != nil || p.ID.IsZero() || p.LockID == "" {
+		return p, fmt.Errorf("its ID is not 24 hex digits, or it has no lock ID")
+	}
+	return p, nil
+}
+
+// limitOf returns driver.LimitUnknown for the hold or the place of a program that kept no
+// limit.
 func limitOf(value any) int {
 	n, ok := value.(int64)
 	if !ok || n < 0 || n > math.MaxInt {

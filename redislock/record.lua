@@ -3,23 +3,28 @@
 -- A request is a letter and its arguments:
 --
 --   A  need, expiry, limit, own, hold   acquires: fast.lua, acquire.lua
---   R  after, 0, name                   releases: fast.lua, holds.lua
---   N  TTL or 2^53, exact, name         renews: holds.lua
+--   Q  need, expiry, limit, own, keep, lengths, fair, place, nested, hold
+--                                       acquires, or takes a place: fast.lua, acquire.lua
+--   R  after, 0, name [place]           releases: fast.lua, holds.lua
+--   N  TTL or 2^53, exact, name [waits] renews: holds.lua
 --   L                                   reads: holds.lua
 --   S                                   sweeps: holds.lua
 --
 -- Need is how long the key must stay, or 0 if the record must be MessagePack. Expiry is
 -- how long a new key stays, in ms; all other durations are in µs. Limit 0 is no limit. Own
 -- is 1 if the limits of the holds do not count. A name is the token, the hold ID and the
--- lock ID of a hold; a token or a hold ID of zeros is not known. Flags have one digit, all
--- other numbers 16.
+-- lock ID of a hold; a token or a hold ID of zeros is not known. Place is the ID of a place
+-- in the queue, and nested that of a hold that the acquirer works under; zeros are none.
+-- Lengths are how much of owner and host a place keeps, in 8 digits each.
+-- Waits is what the holder waits for: place, mode, limit, resource. Flags have one digit,
+-- all other numbers 16.
 --
 -- A key has one of these values:
 --
 --   I expires token          idle: nobody holds the resource
 --   F expires token hold     fresh: one hold as it was granted, exclusive or with a limit
 --                            that is not known
---   M record                 any holds, in MessagePack
+--   M record [places]        any holds, and who waits, in MessagePack
 --
 -- Token is the last one granted. Expires is when the key expires, in microseconds since
 -- 1970; 2^53 is never. A hold is
@@ -32,10 +37,17 @@
 --
 -- The record in MessagePack is { token, expires, hold, hold, … }. A hold is an array; the
 -- constants below are the indexes of its elements. A shared hold also has the field
--- "limit", that of its request; without the field it is not known. All numbers are whole
--- and below 2^53: Lua, MessagePack and the integers of a reply represent these exactly.
--- Times are microseconds since 1970. A hold whose end is 2^53 has none.
+-- "limit", that of its request; without the field it is not known. A hold whose holder
+-- waits for another resource has the field "waits": { resource, mode, limit, place, since }.
+-- All numbers are whole and below 2^53: Lua, MessagePack and the integers of a reply
+-- represent these exactly. Times are microseconds since 1970. A hold whose end is 2^53 has
+-- none.
+--
+-- The places are a value of their own, so that scripts which know no queue read the record,
+-- and forget the places when they write it: { place, place, … } in the order in which the
+-- waiters came. A place is an array, too. Its limit is -1 if that of its request is none.
 local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local PLACE, WAITER, KIND, LIMIT, OWNER, HOST, SINCE, ASKED, UNTIL, FAIR = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
 local retention = sub(ARGV[1], 1, 16) + 0
 local slack = math.max(math.floor(retention / 32), 60000000)
@@ -61,17 +73,33 @@ local function decode_hold(text, token, at)
   return h
 end
 
--- Reads a record: the token, when the key expires, and the holds by lock ID. A damaged
--- record is an error, for all operations, and stays as it is.
+-- Returns the live places among these. A clock that was set back or ahead keeps no place
+-- alive longer.
+local function live_places(places)
+  local live = {}
+  for i, p in ipairs(places) do
+    if #p ~= 10 or #p[PLACE] ~= 24 or #p[WAITER] == 0 or p[KIND] ~= 0 and p[KIND] ~= 1 or p[FAIR] ~= 0 and p[FAIR] ~= 1
+      or not (p[LIMIT] >= -1 and p[LIMIT] < NEVER and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
+      error('DAMAGED place ' .. i .. ' is none', 0)
+    end
+    if p[ASKED] <= now and now < p[UNTIL] then
+      live[#live + 1] = p
+    end
+  end
+  return live
+end
+
+-- Reads a record: the token, when the key expires, the holds by lock ID, and the live
+-- places. A damaged record is an error, for all operations, and stays as it is.
 local function read(key)
   local raw = redis.call('GET', key)
   if not raw then
-    return { token = 0, expires = NEVER, holds = {} }
+    return { token = 0, expires = NEVER, holds = {}, places = {} }
   end
-  local parts
+  local parts, places
   local kind = sub(raw, 1, 1)
   if kind == 'M' then
-    parts = cmsgpack.unpack(sub(raw, 2))
+    parts, places = cmsgpack.unpack(sub(raw, 2))
   elseif kind == 'F' or kind == 'I' and #raw == 33 then
     local token = sub(raw, 18, 33) + 0
     parts = { token, sub(raw, 2, 17) + 0, kind == 'F' and decode_hold(sub(raw, 34), token, token) or nil }
@@ -79,7 +107,7 @@ local function read(key)
   if type(parts) ~= 'table' then
     error('DAMAGED it is no record', 0)
   end
-  local r = { token = parts[1], expires = parts[2], holds = {}, exists = true }
+  local r = { token = parts[1], expires = parts[2], holds = {}, places = {}, exists = true }
   if not (r.token >= 0 and r.token < NEVER and r.expires > 0 and r.expires <= NEVER) then
     error('DAMAGED it has no token or does not say when it expires', 0)
   end
@@ -93,18 +121,22 @@ local function read(key)
     end
     r.holds[h[LOCK]] = h
   end
+  if places then
+    r.places = live_places(places)
+  end
   return r
 end
 
--- Returns a record as an array, and the limits of its holds in another, -1 for a limit
--- that is not known: a reply has no fields with names.
+-- Returns a record as an array, and the fields of its holds in another, because a reply has
+-- no fields with names: the limit of each hold, -1 if it is not known, or an array of the
+-- limit and of what the holder waits for.
 local function parts_of(r)
-  local parts, limits = { r.token, r.expires }, {}
+  local parts, fields = { r.token, r.expires }, {}
   for _, h in pairs(r.holds) do
     parts[#parts + 1] = h
-    limits[#limits + 1] = h.limit or -1
+    fields[#fields + 1] = h.waits and { h.limit or -1, h.waits } or h.limit or -1
   end
-  return parts, limits
+  return parts, fields
 end
 
 -- Returns when a hold stops blocking.
@@ -116,9 +148,12 @@ local function clear(h)
 end
 
 -- Writes a record. The key stays as long as a hold may block, and at least for the
--- retention after that. When it expires, the last token is that far behind the clock, so
+-- retention after that, which is longer than a place is kept. When it expires, the last token is that far behind the clock, so
 -- the next token is larger. The slack lets several writes keep an expiry: a key stays
 -- longer than necessary by at most two slacks.
+--
+-- It reports whether the record is written. A place is a courtesy: without one, a server
+-- that cannot write now refuses nevertheless.
 local function write(key, r)
   local last = math.max(now, r.token)
   for _, h in pairs(r.holds) do
@@ -128,8 +163,13 @@ local function write(key, r)
   if not keeps then
     r.expires = math.min(last + retention + slack, NEVER)
   end
+  for lock, h in pairs(not r.changed and r.over or {}) do
+    r.holds[lock] = h -- a place alone drops no hold
+  end
   local set = { 'SET', key }
-  if next(r.holds) then
+  if #r.places > 0 then
+    set[3] = 'M' .. cmsgpack.pack((parts_of(r)), r.places)
+  elseif next(r.holds) then
     set[3] = 'M' .. cmsgpack.pack((parts_of(r)))
   else
     set[3] = format('I%016.0f%016.0f', r.expires, r.token)
@@ -141,7 +181,9 @@ local function write(key, r)
   end
   local done = call(unpack(set))
   if not done.err then
-    return
+    return true
+  elseif not r.changed and not string.find(done.err, 'READONLY', 1, true) then
+    return false
   end
   -- A server whose memory is full refuses SET, except after a command that frees memory.
   -- So holds can be renewed and released nevertheless.
@@ -149,7 +191,7 @@ local function write(key, r)
     error(done.err, 0)
   end
   r.expires = NEVER -- DEL forgets the expiry, too
-  write(key, r)
+  return write(key, r)
 end
 
 -- Sends a write that changes nothing. A replica refuses it. Without it, a replica would

@@ -25,6 +25,7 @@
 //   - fast.lua decides most acquires and releases: the acquire of a free resource, and the
 //     release of its only hold, if that has not changed since its grant.
 //   - record.lua describes requests and keys, and reads and writes records.
+//   - queue.lua keeps the places of those who wait.
 //   - acquire.lua decides all other acquires. All refusals come from it.
 //   - holds.lua decides renewals, all other releases and sweeps, and reads for List.
 //   - run.lua calls these for each key, writes the changed records, and replies.
@@ -74,7 +75,7 @@ import (
 func Traits() driver.Traits {
 	return driver.Traits{
 		Name: "redis", Reach: driver.Network, ServerClock: true, Notifies: true,
-		Shared: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
+		Shared: true, Queue: true, Fencing: driver.FencingStrict, Failover: driver.FailoverMayLose,
 	}
 }
 
@@ -150,6 +151,7 @@ type Store struct {
 
 var (
 	_ driver.Store       = (*Store)(nil)
+	_ driver.Queue       = (*Store)(nil)
 	_ driver.Watcher     = (*Store)(nil)
 	_ driver.Initializer = (*Store)(nil)
 )

@@ -2,38 +2,39 @@
 -- writes it at most once, however many operations are on it. A key that cannot be
 -- understood or written fails alone. Its replies are texts: some clients take an error in
 -- an array for the error of the whole reply.
-local records, failed, rest = {}, {}, {}
-
-local function try(key, f, ...)
-  local ok, result = pcall(f, ...)
-  if ok then
-    return result
-  end
-  failed[key] = type(result) == 'table' and result.err or result
-end
+local rest = {} -- the indexes of these operations, by key
 
 for i, key in ipairs(KEYS) do
   if not replies[i] then
-    rest[#rest + 1] = i
-    if not records[key] and not failed[key] then
-      records[key] = try(key, read, key)
-    end
-    if not failed[key] then
-      local q = ARGV[i + 1]
-      replies[i] = try(key, operations[sub(q, 1, 1)], records[key], q)
-    end
+    rest[key] = rest[key] or {}
+    table.insert(rest[key], i)
   end
 end
-for key, r in pairs(records) do
-  if not failed[key] then
-    try(key, r.changed and write or refuse_replicas, key, r)
+
+-- Runs the operations on a key. If only places have changed, and they cannot be written, it
+-- runs them again without: an operation may have met the place of the one before it.
+local function run(key, indexes, unplaced)
+  local r = read(key)
+  r.unplaced = unplaced
+  for _, i in ipairs(indexes) do
+    local q = ARGV[i + 1]
+    replies[i] = operations[sub(q, 1, 1)](r, q)
   end
-  if r.freed and not failed[key] then
+  if not (r.changed or r.noted) then
+    refuse_replicas(key, r)
+  elseif not write(key, r) then
+    return run(key, indexes, true)
+  end
+  if r.freed then
     call(sub(ARGV[1], 17), key, '') -- as in fast.lua, its error does not count
   end
 end
-for _, i in ipairs(rest) do
-  replies[i] = failed[KEYS[i]] or replies[i]
+
+for key, indexes in pairs(rest) do
+  local ok, failure = pcall(run, key, indexes)
+  for _, i in ipairs(ok and {} or indexes) do
+    replies[i] = type(failure) == 'table' and failure.err or failure
+  end
 end
 for _, reply in ipairs(replies) do
   -- If this error is the whole reply, go-redis closes the connection, and the next one may

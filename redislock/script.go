@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/hex"
 	"time"
@@ -15,6 +16,8 @@ var (
 	fastLua string
 	//go:embed record.lua
 	recordLua string
+	//go:embed queue.lua
+	queueLua string
 	//go:embed acquire.lua
 	acquireLua string
 	//go:embed holds.lua
@@ -25,7 +28,7 @@ var (
 
 // One script has all operations, so that one run can perform any of them.
 var (
-	scriptText = fastLua + recordLua + acquireLua + holdsLua + runLua
+	scriptText = fastLua + recordLua + queueLua + acquireLua + holdsLua + runLua
 	scriptSHA  = redis.NewScript(scriptText).Hash()
 )
 
@@ -42,6 +45,7 @@ func micros(d time.Duration) int64 {
 // The operations. record.lua describes them.
 const (
 	acquire = 'A'
+	enqueue = 'Q' // an acquire of one who waits if it is refused, or works under a hold
 	look    = 'L'
 	renew   = 'N'
 	release = 'R'
@@ -54,21 +58,22 @@ func (o *Options) slack() time.Duration { return max(o.Retention/32, time.Minute
 
 // acquireRequest returns the request of an acquire.
 func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
-	var need, expiry int64 // of a fresh key, if the hold can be in one
-	limited := q.Mode == driver.Shared && !q.OwnLimit
-	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
-		stays := q.TTL + q.TakeoverDelay + s.o.Retention
-		need, expiry = stays.Microseconds(), (stays + slack).Milliseconds()
-	}
-	own := byte('0')
-	if q.OwnLimit {
-		own = '1'
-	}
+	queued := !q.Place.IsZero() || !q.Nested.IsZero()
 	size := 5*16 + 3 + 2*len(q.HoldID) + 4*4 + len(q.LockID) + len(q.Details.Owner) + len(q.Details.Host) + len(q.Details.Comment)
-	b := append(make([]byte, 0, size), acquire)
-	b = appendDigits(b, 16, need)
-	b = appendDigits(b, 16, expiry)
-	b = append(appendDigits(b, 16, int64(q.Limit)), own)
+	letter := byte(acquire)
+	if queued {
+		letter = enqueue
+		size += 2*16 + 1 + 4*len(q.Place)
+	}
+	b := s.appendNeed(append(make([]byte, 0, size), letter), q)
+	b = appendFlag(appendDigits(b, 16, int64(q.Limit)), q.OwnLimit)
+	if queued {
+		b = appendDigits(b, 16, micros(cmp.Or(q.Keep, driver.DefaultKeep)))
+		b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Owner))))
+		b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Host))))
+		b = appendFlag(b, q.Fair)
+		b = hex.AppendEncode(hex.AppendEncode(b, q.Place[:]), q.Nested[:])
+	}
 	b = hex.AppendEncode(b, q.HoldID[:])
 	b = appendSized(b, q.LockID)
 	b = appendDigits(b, 1, int64(q.Mode))
@@ -80,18 +85,52 @@ func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
 	return b
 }
 
+// appendNeed appends how long the key must stay, and how long a new one does, if the hold
+// can be in a fresh key.
+func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
+	var need, expiry int64
+	limited := q.Mode == driver.Shared && !q.OwnLimit
+	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
+		stays := q.TTL + q.TakeoverDelay + s.o.Retention
+		need, expiry = stays.Microseconds(), (stays + slack).Milliseconds()
+	}
+	return appendDigits(appendDigits(b, 16, need), 16, expiry)
+}
+
+// renewRequest returns the request of a renewal.
+func renewRequest(q *driver.RenewRequest) []byte {
+	b := refRequest(renew, q.TTL, q.Exact, &q.HoldRef)
+	if w := q.Waits; w != nil {
+		b = hex.AppendEncode(b, w.Place[:])
+		b = appendDigits(appendDigits(b, 1, int64(w.Mode)), 16, int64(max(w.Limit, 0)))
+		b = append(b, w.Resource...)
+	}
+	return b
+}
+
+// releaseRequest returns the request of a release.
+func releaseRequest(q *driver.ReleaseRequest) []byte {
+	b := refRequest(release, q.After, false, &q.HoldRef)
+	if !q.Place.IsZero() {
+		b = hex.AppendEncode(b, q.Place[:])
+	}
+	return b
+}
+
 // refRequest returns the request of an operation on the hold that matches ref.
 func refRequest(operation byte, d time.Duration, flag bool, ref *driver.HoldRef) []byte {
 	b := append(make([]byte, 0, 2*16+2+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
-	b = appendDigits(b, 16, micros(d))
-	if flag {
-		b = append(b, '1')
-	} else {
-		b = append(b, '0')
-	}
+	b = appendFlag(appendDigits(b, 16, micros(d)), flag)
 	b = appendDigits(b, 16, int64(ref.Token))
 	b = hex.AppendEncode(b, ref.HoldID[:])
 	return appendSized(b, ref.LockID)
+}
+
+func appendFlag(to []byte, set bool) []byte {
+	if set {
+		return append(to, '1')
+	}
+	return append(to, '0')
 }
 
 // appendSized appends the length of a text and the text.

@@ -69,14 +69,20 @@ func (w *watcher) watch(ctx context.Context, resource string) (<-chan struct{}, 
 	}
 }
 
+// leave unsubscribes after the last watcher. To settle after another one would subscribe
+// again, and the confirmation would wake those that are left.
 func (w *watcher) leave(resource string) {
 	w.mu.Lock()
 	on := w.session
-	if w.users[resource]--; w.users[resource] == 0 {
+	w.users[resource]--
+	last := w.users[resource] == 0
+	if last {
 		delete(w.users, resource)
 	}
 	w.mu.Unlock()
-	on.settle(resource)
+	if last {
+		on.settle(resource)
+	}
 }
 
 // open implements wake.Stream.Open.

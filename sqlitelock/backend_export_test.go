@@ -9,7 +9,12 @@ import (
 
 // OpenBackend opens what the store is made of, on a new file.
 func OpenBackend(t *testing.T) base.Backend {
-	s, err := openBackend(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil, thisSystem())
+	return OpenBackendOn(t, filepath.Join(t.TempDir(), "locks.db"))
+}
+
+// OpenBackendOn opens it on the file of that name.
+func OpenBackendOn(t *testing.T, path string) base.Backend {
+	s, err := openBackend(t.Context(), path, nil, thisSystem())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,14 @@ package sqlitelock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/base"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -55,6 +58,115 @@ func TestBusy(t *testing.T) {
 		t.Errorf("a change that was given up was made: %+v", h)
 	}
 	mustAcquire(t, s, "free", "b", time.Hour)
+}
+
+// A refusal waits a moment for the write lock, to give its waiter a place, but no longer
+// than its caller. It is decided once meanwhile, and delays no other request.
+func TestBusyPlaces(t *testing.T) {
+	const most = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		freed    time.Duration // when the other connection ends its change, 0: after the answer
+		change   string        // what it changes
+		deadline time.Duration
+		granted  bool
+		position int
+		waiters  int
+		decided  int
+		took     time.Duration
+	}{
+		"freed late":      {freed: most - time.Millisecond, waiters: 2, decided: 2, took: most - time.Millisecond},
+		"freed soon":      {freed: 1, waiters: 2, decided: 2},
+		"not freed":       {position: driver.NoPlace, waiters: 1, decided: 1, took: most},
+		"deadline":        {deadline: most / 4, position: driver.NoPlace, waiters: 1, decided: 1, took: most / 4},
+		"the holder left": {freed: most / 2, change: "UPDATE resources SET holds = NULL", granted: true, decided: 2, took: most / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := newFile(t)
+				b := &deciding{Backend: sqlitelock.OpenBackendOn(t, path)}
+				s := base.New(b)
+				t.Cleanup(func() { check(t, s.Close()) })
+				mustAcquire(t, s, "r", "holder", time.Hour)
+				_, _ = acquire(t.Context(), s, placed("early", false))
+				b.decided = 0
+				other := raw(t, path)
+				rawExec(t, other, "BEGIN IMMEDIATE")
+				if c.change != "" {
+					rawExec(t, other, c.change)
+				}
+				if c.freed != 0 {
+					time.AfterFunc(c.freed, func() {
+						if _, err := other.ExecContext(t.Context(), "COMMIT"); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				ctx := t.Context()
+				if c.deadline != 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.deadline)
+					defer cancel()
+				}
+				begin := time.Now()
+				var group sync.WaitGroup
+				group.Go(func() {
+					time.Sleep(most / 8)
+					q := request("r", "passer", time.Hour)
+					if _, err := acquire(t.Context(), s, q); !errors.Is(err, driver.ErrHeld) || time.Since(begin) != most/8 {
+						t.Errorf("meanwhile another request came to %v after %v", err, time.Since(begin)-most/8)
+					}
+				})
+				_, err := acquire(ctx, s, placed("waiter", true))
+				took := time.Since(begin)
+				group.Wait()
+				var held *driver.HeldError
+				switch {
+				case c.granted:
+					if err != nil {
+						t.Errorf("not granted: %v", err)
+					}
+				case !errors.As(err, &held):
+					t.Fatalf("not refused: %v", err)
+				case held.Position != c.position || held.Waiters != c.waiters || len(held.Holders) != 1:
+					t.Errorf("position %d, %d waiters, want %d and %d", held.Position, held.Waiters, c.position, c.waiters)
+				}
+				if took < c.took || took > c.took+time.Millisecond || b.decided != c.decided {
+					t.Errorf("decided %d times in %v, want %d times in %v", b.decided, took, c.decided, c.took)
+				}
+			})
+		})
+	}
+}
+
+// placed is a request with a place.
+func placed(lockID string, fair bool) driver.AcquireRequest {
+	q := request("r", lockID, time.Hour)
+	q.Place, q.Fair = driver.NewPlaceID(), fair
+	return q
+}
+
+// deciding counts the decisions about requests with a place.
+type deciding struct {
+	base.Backend
+	decided int
+}
+
+func (d *deciding) Update(ctx context.Context, us []base.Update, urgent bool) error {
+	own := slices.Clone(us)
+	for i := range own {
+		own[i].Decide = func(e base.Entry) base.Change {
+			ch := us[i].Decide(e)
+			if ch.Courtesy || ch.Action == base.Put {
+				d.decided++
+			}
+			return ch
+		}
+	}
+	err := d.Backend.Update(ctx, own, urgent)
+	for i := range own {
+		us[i].Err = own[i].Err
+	}
+	return err
 }
 
 // A lock that is freed in time is waited for.

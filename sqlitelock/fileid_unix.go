@@ -11,21 +11,23 @@ import (
 // the file's names.
 func identify(info fs.FileInfo) (id fileID, links uint64) {
 	st := info.Sys().(*syscall.Stat_t)
-	return fileID{uint64(st.Dev), uint64(st.Ino)}, uint64(st.Nlink) //nolint:unconvert // the types differ between systems
+	return idOf(st), uint64(st.Nlink) //nolint:unconvert // the types differ between systems
 }
 
-// look returns what stands at a path, without following a link. Its errors are those of
-// the system: os.Lstat would allocate for what is looked at before each change.
+func idOf(st *syscall.Stat_t) fileID {
+	return fileID{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // the types differ between systems
+}
+
+// look returns what stands at a path, without following a link. It is not os.Lstat, which
+// allocates, because it is called before each change.
 func look(path string) (id fileID, size int64, err error) {
 	var st syscall.Stat_t
-	for {
+	err = syscall.EINTR
+	for err == syscall.EINTR {
 		err = syscall.Lstat(path, &st)
-		if err != syscall.EINTR {
-			break
-		}
 	}
 	if err != nil {
 		return fileID{}, 0, err
 	}
-	return fileID{uint64(st.Dev), uint64(st.Ino)}, st.Size, nil //nolint:unconvert // the types differ between systems
+	return idOf(&st), st.Size, nil
 }

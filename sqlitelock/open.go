@@ -42,7 +42,7 @@ func init() {
 // Traits returns those of every store in a SQLite file.
 func Traits() driver.Traits {
 	return driver.Traits{
-		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Waiters: true,
+		Name: "sqlite", Reach: driver.Host, ServerClock: true, Notifies: true, Queue: true,
 		Durable: true, Shared: true, Sweeps: true, Fencing: driver.FencingStrict,
 	}
 }

@@ -155,10 +155,11 @@ func TestDueByIndex(t *testing.T) {
 	}
 }
 
-// A file from before there was an index of what is idle gets one.
-func TestIndexIsAdded(t *testing.T) {
+// A file from before there was an index of what is idle, or a queue, gets them.
+func TestOlderFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	for _, prepare := range []string{"DROP INDEX idle", ""} {
+	const noQueue = "ALTER TABLE resources DROP COLUMN places; PRAGMA user_version = 1"
+	for _, prepare := range []string{"DROP INDEX idle", noQueue, "DROP INDEX idle; " + noQueue, ""} {
 		s, err := openBackend(t.Context(), path, nil, thisSystem())
 		if err != nil {
 			t.Fatal(err)
@@ -169,6 +170,7 @@ func TestIndexIsAdded(t *testing.T) {
 			for _, errScan := range s.records(t.Context(), idleSQL, 1) {
 				err = errors.Join(err, errScan)
 			}
+			s.mustTake(t, "r", time.Hour)
 		}
 		if err = errors.Join(err, s.Close()); err != nil {
 			t.Error(err)
@@ -181,6 +183,7 @@ func TestDamaged(t *testing.T) {
 	for damage, statement := range map[string]string{
 		"no JSON":         `UPDATE resources SET holds = '[{' WHERE resource = 'bad'`,
 		"no hold":         `UPDATE resources SET holds = '[{}]' WHERE resource = 'bad'`,
+		"no places":       `UPDATE resources SET places = '[{}]' WHERE resource = 'bad'`,
 		"no array":        `UPDATE resources SET holds = '7' WHERE resource = 'bad'`,
 		"token too large": `UPDATE resources SET token = 1 << 60 WHERE resource = 'bad'`,
 		"no token":        `UPDATE resources SET token = 0 WHERE resource = 'bad'`,

@@ -29,18 +29,20 @@ func (s *store) Scan(ctx context.Context, resource string) iter.Seq2[base.Entry,
 				e, _, err = s.load(c, resource)
 				return err
 			})
-			if err != nil || len(e.Record.Holds) > 0 {
+			if err != nil || inUse(e) {
 				yield(e, err)
 			}
 			return
 		}
 		for e, err := range s.records(ctx, listedSQL, 0) {
-			if (err != nil || len(e.Record.Holds) > 0) && !yield(e, err) {
+			if (err != nil || inUse(e)) && !yield(e, err) {
 				return
 			}
 		}
 	}
 }
+
+func inUse(e base.Entry) bool { return len(e.Record.Holds)+len(e.Record.Places) > 0 }
 
 // Due implements base.Backend. It reads every record that has holds or was used since
 // the last sweep. It unlists records that have long been without holds. From then on an
@@ -58,7 +60,7 @@ func (s *store) Due(ctx context.Context, idle time.Duration) iter.Seq2[string, e
 				case err != nil:
 					yield("", err)
 					return
-				case text == listedSQL && len(e.Record.Holds) == 0 && e.Record.Touched < now-recent:
+				case text == listedSQL && !inUse(e) && e.Record.Touched < now-recent:
 					if stale, err = s.unlist(ctx, append(stale, name), pageSize, now-recent); err != nil {
 						yield("", err)
 						return

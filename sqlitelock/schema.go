@@ -17,7 +17,7 @@ import (
 // The marks of a file of Holdfast, and the schema that this package reads and writes.
 const (
 	applicationID = 0x484f4c44 // "HOLD"
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // prepare makes the file ready. It writes nothing to a file of another program, and
@@ -36,14 +36,15 @@ func (s *store) prepare(ctx context.Context) (err error) {
 			return fmt.Errorf("%w: it cannot be prepared: %w", hf.ErrUnusable, err)
 		}
 		return err
-	}, nil)
+	}, atOnce, nil)
 }
 
 func (s *store) prepareOn(c *conn) error {
-	empty, indexed, err := s.inspect(c)
+	missing, err := s.inspect(c)
 	if err != nil {
 		return err
 	}
+	empty := missing == schemaSQL
 	type readOnly interface {
 		IsReadOnly(schema string) (bool, error)
 	}
@@ -66,7 +67,7 @@ func (s *store) prepareOn(c *conn) error {
 			return err
 		}
 	}
-	if !known || !indexed {
+	if !known || missing != "" {
 		if err := s.transact(c, s.complete); err != nil {
 			return err
 		}
@@ -82,38 +83,42 @@ func (s *store) prepareOn(c *conn) error {
 	return s.clock.check()
 }
 
-// inspect refuses a file that is not ours. It reports whether the file has no schema
-// yet, and whether it has the index idle, which older files lack.
-func (s *store) inspect(c *conn) (empty, indexed bool, err error) {
+// inspect refuses a file that is not ours. It returns the statements that make what the
+// file lacks: the whole schema, or what older files do not have.
+func (s *store) inspect(c *conn) (missing string, err error) {
 	var id, version, objects, indexes int64
 	err = c.integers(inspectSQL, nil, &id, &version, &objects, &indexes)
 	switch {
 	case err != nil:
-		return false, false, err
+		return "", err
 	case id == 0 && version == 0 && objects == 0:
-		return true, false, nil
+		return schemaSQL, nil
 	case id != applicationID:
-		return false, false, fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
-	case version != schemaVersion:
-		return false, false, fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program",
+		return "", fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
+	case version < 1 || version > schemaVersion:
+		return "", fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program",
 			hf.ErrUnusable, version, schemaVersion)
 	}
-	return false, indexes > 0, nil
+	if version == 1 {
+		missing = placesSQL
+	}
+	if indexes == 0 {
+		missing += idleIndexSQL
+	}
+	return missing, nil
 }
 
 // complete makes what is missing, under the write lock: another process may have been
 // first.
 func (s *store) complete(c *conn) error {
-	empty, _, err := s.inspect(c)
+	missing, err := s.inspect(c)
 	if err != nil {
 		return err
 	}
-	script := idleIndexSQL
-	if empty {
-		script = schemaSQL
-	}
-	if _, err := c.exec(script); err != nil {
-		return err
+	if missing != "" {
+		if _, err := c.exec(missing); err != nil {
+			return err
+		}
 	}
 	known, continues, err := s.readClock(c)
 	if err != nil || known {

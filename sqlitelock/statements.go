@@ -3,12 +3,12 @@ package sqlitelock
 // schemaSQL makes a store of an empty file. Its application_id and user_version are
 // applicationID and schemaVersion.
 //
-// resources has one row per resource. holds is the JSON of model.EncodeHolds, NULL
-// for none. touched rises with every change. freed is the touched of the last change
+// resources has one row per resource. holds is the JSON of model.EncodeHolds, places that of
+// model.EncodePlaces, each NULL for none. touched rises with every change. freed is the touched of the last change
 // that made the resource worth another try, 0 if none did. It only rises, even if the
 // row is deleted in between.
 //
-// listed is 1 for every row with holds, so that listing holds does not read a million
+// listed is 1 for every row with holds or places, so that listing holds does not read a million
 // idle rows. A release leaves it, because otherwise the release and the next acquire
 // would each write another page. A sweep clears it, and finds the row by the index idle
 // from then on.
@@ -26,6 +26,7 @@ CREATE TABLE resources (
 	freed    INTEGER NOT NULL DEFAULT 0,
 	listed   INTEGER,
 	holds    TEXT,
+	places   TEXT CHECK (places IS NULL OR listed IS NOT NULL),
 	CHECK (holds IS NULL OR listed IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX listed ON resources (resource) WHERE listed IS NOT NULL;
@@ -43,7 +44,13 @@ BEGIN
 	UPDATE meta SET floor = max(floor, old.token, old.touched);
 END;
 PRAGMA application_id = 0x484f4c44;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
+`
+
+// placesSQL makes schema 2 of schema 1, which had no queue.
+const placesSQL = `
+ALTER TABLE resources ADD COLUMN places TEXT CHECK (places IS NULL OR listed IS NOT NULL);
+PRAGMA user_version = 2;
 `
 
 // Values are bound as parameters. Each change is made between BEGIN IMMEDIATE and
@@ -75,25 +82,25 @@ const (
 		WHERE listed IS NOT NULL AND touched < 9007199254740992`
 	floorSQL = "SELECT floor FROM meta"
 
-	loadSQL = "SELECT touched, listed, token, holds, resource FROM resources WHERE resource = ?"
+	loadSQL = "SELECT touched, listed, token, holds, resource, places FROM resources WHERE resource = ?"
 	// The update of putSQL does not name listed: that would write the index again.
-	putSQL = `INSERT INTO resources (touched, token, freed, holds, resource, listed) VALUES (?, ?, ?, ?, ?, 1)
+	putSQL = `INSERT INTO resources (touched, token, freed, holds, places, resource, listed) VALUES (?, ?, ?, ?, ?, ?, 1)
 		ON CONFLICT DO UPDATE SET touched = excluded.touched, token = excluded.token,
-		freed = max(freed, excluded.freed), holds = excluded.holds`
+		freed = max(freed, excluded.freed), holds = excluded.holds, places = excluded.places`
 	listSQL   = "UPDATE resources SET listed = 1 WHERE resource = ?"
 	deleteSQL = "DELETE FROM resources WHERE resource = ?"
 
 	// listedSQL and idleSQL select a page of the rows that are listed, and of those
 	// that are not. ?1 is the latest touched of the second; ?2 and ?3 are touched and
 	// resource of the last row of the page before; ?4 is the size of the page.
-	listedSQL = `SELECT touched, listed, token, holds, resource FROM resources INDEXED BY listed
+	listedSQL = `SELECT touched, listed, token, holds, resource, places FROM resources INDEXED BY listed
 		WHERE listed IS NOT NULL AND resource > ?3
 		ORDER BY resource LIMIT ?4`
-	idleSQL = `SELECT touched, listed, token, holds, resource FROM resources INDEXED BY idle
+	idleSQL = `SELECT touched, listed, token, holds, resource, places FROM resources INDEXED BY idle
 		WHERE listed IS NULL AND touched <= ?1 AND (touched, resource) > (?2, ?3)
 		ORDER BY touched, resource LIMIT ?4`
 	unlistSQL = `UPDATE resources SET listed = NULL
-		WHERE resource IN (SELECT value FROM json_each(?)) AND holds IS NULL AND touched < ?`
+		WHERE resource IN (SELECT value FROM json_each(?)) AND holds IS NULL AND places IS NULL AND touched < ?`
 
 	freedSQL = `SELECT r.resource, r.freed
 		FROM json_each(?) AS j JOIN resources AS r ON r.resource = j.value`

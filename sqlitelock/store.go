@@ -126,7 +126,7 @@ func (s *store) Update(ctx context.Context, us []base.Update, urgent bool) error
 			}
 		}
 		return nil
-	}, func(c *conn) bool { return s.keeps(c, us) })
+	}, func(c *conn) need { return s.needed(c, us) })
 	if err != nil {
 		return err
 	}
@@ -166,39 +166,51 @@ func (s *store) decide(c *conn, u *base.Update) (base.Change, error) {
 // put stores a record. A row that it inserts is listed.
 func put(c *conn, ch base.Change, listed bool) (rows int64, err error) {
 	r := ch.Record
-	var holds driver.Value // NULL: none
+	var holds, places driver.Value // NULL: none
 	if len(r.Holds) > 0 {
 		text, err := model.EncodeHolds(r.Holds)
 		if err != nil {
 			return 0, err
 		}
 		holds = string(text)
-		if !listed {
-			if n, err := c.exec(listSQL, r.Resource); err != nil || n != 1 {
-				return n, err
-			}
+	}
+	if len(r.Places) > 0 {
+		text, err := model.EncodePlaces(r.Places)
+		if err != nil {
+			return 0, err
+		}
+		places = string(text)
+	}
+	if !listed && (holds != nil || places != nil) {
+		if n, err := c.exec(listSQL, r.Resource); err != nil || n != 1 {
+			return n, err
 		}
 	}
 	freed := int64(0)
 	if ch.Wake {
 		freed = int64(r.Touched)
 	}
-	return c.exec(putSQL, int64(r.Touched), int64(r.Token), freed, holds, r.Resource)
+	return c.exec(putSQL, int64(r.Touched), int64(r.Token), freed, holds, places, r.Resource)
 }
 
-// keeps decides an update on a plain read, which needs no lock, and reports whether the
-// decision leaves the record as it is. A refusal thus need not wait for another process
-// that keeps the write lock.
-func (s *store) keeps(c *conn, us []base.Update) bool {
+// needed decides an update on a plain read, which takes no lock, and returns what the
+// decision has to change the record for. A refusal thus does not wait for another process
+// that keeps the write lock, or, if it gives its waiter a place, not for long.
+func (s *store) needed(c *conn, us []base.Update) need {
 	if len(us) != 1 {
-		return false
+		return forAnswer
 	}
 	e, _, err := s.load(c, us[0].Resource)
 	if err != nil || s.file.checkReplaced() != nil {
-		return false
+		return forAnswer
 	}
-	ch := us[0].Decide(e)
-	return ch.Action == base.Keep || ch.Action == base.Confirm || ch.Courtesy
+	switch ch := us[0].Decide(e); {
+	case ch.Courtesy:
+		return forPlace
+	case ch.Action == base.Keep || ch.Action == base.Confirm:
+		return forNothing
+	}
+	return forAnswer
 }
 
 // load reads the record of a resource, and whether it is listed.
@@ -219,7 +231,7 @@ func (s *store) load(c *conn, resource string) (e base.Entry, listed bool, err e
 	return base.Missing(resource, uint64(max(floor, 0)), s.clock.now()), false, nil
 }
 
-// entry makes an Entry of touched, listed, token, holds and resource. It never
+// entry makes an Entry of touched, listed, token, holds, resource and places. It never
 // guesses: a record that is read wrongly could lead to a second grant.
 func (s *store) entry(row []driver.Value) (e base.Entry, listed bool, err error) {
 	name, _ := row[4].(string)
@@ -237,6 +249,15 @@ func (s *store) entry(row []driver.Value) (e base.Entry, listed bool, err error)
 		err = errors.Join(err, errHolds)
 	default:
 		err = fmt.Errorf("holds are %T", text)
+	}
+	switch text := row[5].(type) {
+	case nil:
+	case string:
+		var errPlaces error
+		e.Record.Places, errPlaces = model.DecodePlaces([]byte(text))
+		err = errors.Join(err, errPlaces)
+	default:
+		err = fmt.Errorf("places are %T", text)
 	}
 	if err != nil {
 		return base.Entry{}, false, fmt.Errorf("SQLite file %s: %w of %q: %w", s.file.path, hf.ErrDamaged, name, err)

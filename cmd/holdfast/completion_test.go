@@ -20,9 +20,10 @@ var offers = []struct {
 	script            bool
 }{
 	{"holdfast st", "status stores", "", true},
-	{"holdfast help e", "environment exit-codes", "", false},
+	{"holdfast help e", "environment exit-codes explain", "", false},
 	{"holdfast completion ", "bash fish powershell zsh", "", false},
 	{"holdfast run --no", "--no-wait", "", false},
+	{"holdfast run --on-wanted ", "HUP INT QUIT TERM USR1 USR2", "", false},
 	{"holdfast run --store ", "elasticsearch+https: elasticsearch: env: file: local mongodb+srv: mongodb: opensearch+https: opensearch: postgres: postgresql: redis: rediss: sqlite:", "", false},
 	{"holdfast status --store=sq", "sqlite:", "", false},
 	{"holdfast status --store env:HF_TEST", "env:HF_TEST_ONE env:HF_TEST_TWO", "", true},

@@ -91,6 +91,7 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 			"live":       live,
 			"waitstderr": waitstderr,
 			"prints":     prints,
+			"waits":      waits,
 		},
 	}
 }

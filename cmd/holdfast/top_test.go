@@ -21,7 +21,7 @@ import (
 // Where top draws its rows.
 const (
 	firstRow  = 3 // title, message, names of the columns
-	belowRows = 8 // the details of a hold, and the help
+	belowRows = 9 // the details of a hold, and the help
 )
 
 // storeOf returns the URL of a new store in a file, and another process's client
@@ -86,6 +86,34 @@ func TestTopShowsWhatIsHeld(t *testing.T) {
 	c.hides("annual report")
 	c.shows("nothing is held")
 	c.hides("lock ID")
+	c.send("q")
+	c.quits(0)
+}
+
+// Those that wait stand below what they wait for, until they hold it.
+func TestTopShowsWaiters(t *testing.T) {
+	url, other := storeOf(t)
+	first := take(t, other, "backup", holdfast.LockOptions{Owner: "ada"})
+	take(t, other, "crawl", holdfast.LockOptions{Owner: "cy"})
+	c := startTop(t, url, 200, 30)
+	c.shows("holds: 2, by")
+	granted := make(chan error, 1)
+	go func() {
+		_, err := other.Lock(t.Context(), "backup", &holdfast.LockOptions{Owner: "bob", Host: "web2", Fair: true})
+		granted <- err
+	}()
+	c.shows("holds: 2, waiters: 1, by", "  1. backup", "bob", "web2", "1 waits", "in turn")
+	if held, waits, next := c.find("backup  "), c.find("  1. backup"), c.find("crawl"); held < 0 || waits != held+1 || next != waits+1 {
+		t.Errorf("the waiter is not below its resource:\n%s", c.text())
+	}
+	c.send("\x1b[B")
+	c.shows("backup  exclusive, position 1 of 1", "place ID", "owner bob  host web2", "holdfast explain --store "+url+" backup")
+	give(t, first)
+	if err := <-granted; err != nil {
+		t.Fatal(err)
+	}
+	c.hides("waiters")
+	c.hides("1. backup")
 	c.send("q")
 	c.quits(0)
 }

@@ -157,6 +157,22 @@ func TestWaitLine(t *testing.T) {
 	}
 }
 
+// It says the position of one that waits in turn.
+func TestWaitLinePosition(t *testing.T) {
+	t.Parallel()
+	url, hold := heldStore(t)
+	s := inTerminal(t, 120, "holdfast", "run", "--fair", "--store", url, "r", "--", "true")
+	s.await(t, `\Aholdfast: waiting for "r", position 1 of 1, held by ada on web1 since `)
+	second := inTerminal(t, 120, "holdfast", "run", "--fair", "--store", url, "r", "--", "true")
+	second.await(t, `\Aholdfast: waiting for "r", position 2 of 2, held by ada on web1 since `)
+	letGo(t, hold)
+	for _, screen := range []*ttyScreen{s, second} {
+		if got := screen.ended(t); got != "" {
+			t.Errorf("in the end the screen shows %q", got)
+		}
+	}
+}
+
 // It never takes more than a line.
 func TestWaitLineIsCut(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,9 @@
 // error means that the outcome is unknown, unless it wraps another one of package
 // driver.
 //
+// A lock that nobody holds is held, too, while programs with Holdfast's Client wait for it
+// that insist on their order (LockOptions.Fair).
+//
 // These functions cannot wait, and have neither shared locks nor fencing. Package
 // holdfast has all three, on the same index.
 package lock

@@ -40,8 +40,8 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (total driver.
 			writes *[]mongo.WriteModel
 			count  *int
 		}{{&holds, &total.Holds}, {&marks, &total.Records}} {
-			n, _, err := s.coll.Apply(ctx, *part.writes)
-			if *part.count += n; err != nil {
+			done, err := s.coll.Apply(ctx, *part.writes)
+			if *part.count += done.Changed; err != nil {
 				return err
 			}
 			*part.writes = (*part.writes)[:0]

@@ -37,7 +37,7 @@ type Backend interface {
 	// changes that have begun are not undone.
 	Update(ctx context.Context, us []Update, urgent bool) error
 
-	// Scan yields the records that have holds: that of the resource, or all if the name
+	// Scan yields the records that have holds or places: that of the resource, or all if the name
 	// is empty. It yields a record that is there throughout at least once. It keeps no
 	// lock while it yields: its caller may call Update meanwhile, and take any time. It
 	// ends after the first error. A damaged record hides no other: its error comes after
@@ -99,8 +99,9 @@ type Change struct {
 	// Wake says that the watchers of the resource get a signal once the change is
 	// visible.
 	Wake bool
-	// Courtesy says that the change is not needed: the answer is the same without it.
-	// The Backend tries it once, if that can be done soon, and ignores its failure.
+	// Courtesy says that the change gives a waiter its place in the queue. It need not
+	// survive a loss of power, nor wait for copies of the data, and must not delay the
+	// answer for long: after an error the answer is the same, without the place.
 	Courtesy bool
 }
 

@@ -18,10 +18,11 @@ type Store struct {
 var (
 	_ driver.Store       = (*Store)(nil)
 	_ driver.Watcher     = (*Store)(nil)
+	_ driver.Queue       = (*Store)(nil)
 	_ driver.Initializer = (*Store)(nil)
 )
 
-// New makes a store of the backend. It notes waiters, so its Traits.Waiters is true;
+// New makes a store of the backend. It keeps a queue, so its Traits.Queue is true;
 // Traits.Shared is that of the backend.
 func New(b Backend) *Store { return &Store{backend: b} }
 
@@ -35,7 +36,13 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	err := s.one(ctx, a.update[:], false)
 	switch {
 	case errors.Is(a.refused, driver.ErrHeld):
-		// The refusal is valid even if the note could not be written.
+		// The refusal is valid even if the place could not be written. Then it counts the
+		// places of other waiters.
+		var held *driver.HeldError
+		if err != nil && errors.As(a.refused, &held) && held.Position != driver.NoPlace {
+			held.Position = driver.NoPlace
+			held.Waiters--
+		}
 		return driver.Grant{}, a.refused
 	case err != nil:
 		return driver.Grant{}, err
@@ -83,8 +90,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		qs:       qs,
 		resource: func(q *driver.ReleaseRequest) string { return q.Resource },
 		apply: func(d *model.Draft, q *driver.ReleaseRequest) (r driver.ReleaseResult, wake bool) {
-			found := d.Release(*q)
-			return driver.ReleaseResult{Found: found}, found
+			found, wake := d.Release(*q)
+			return driver.ReleaseResult{Found: found}, wake
 		},
 		failed: func(err error) driver.ReleaseResult { return driver.ReleaseResult{Err: err} },
 	}
@@ -204,6 +211,27 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
+// Waiters implements driver.Queue.
+func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return func(yield func(driver.Place, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(driver.Place{}, err)
+			return
+		}
+		for e, err := range s.backend.Scan(ctx, f.Resource) {
+			if err != nil {
+				yield(driver.Place{}, err)
+				return
+			}
+			for _, p := range model.Places(e.Record, e.Now) {
+				if f.MatchPlace(p) && !yield(p, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Watch implements driver.Watcher.
 func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
 	if w, ok := s.backend.(driver.Watcher); ok {
@@ -223,7 +251,7 @@ func (s *Store) Init(ctx context.Context) error {
 // Traits implements driver.Store.
 func (s *Store) Traits() driver.Traits {
 	t := s.backend.Traits()
-	t.Waiters = true
+	t.Queue = true
 	return t
 }
 

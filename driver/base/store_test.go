@@ -59,17 +59,16 @@ func (p *putting) Update(_ context.Context, us []base.Update, _ bool) error {
 	return nil
 }
 
-// A note of the waiter is a courtesy: if it cannot be written, the answer is the same
-// refusal.
-func TestNoteChangesNoAnswer(t *testing.T) {
+// A place is a courtesy: the answer is the refusal, whatever became of it.
+func TestPlaceChangesNoAnswer(t *testing.T) {
 	for name, missed := range map[string]error{"call": nil, "update": errDisk} {
 		t.Run(name, func(t *testing.T) {
 			q := ask("b")
-			q.Waiting = true
+			q.Place = driver.NewPlaceID()
 			_, err := base.New(&failing{record: heldForLong(t), missed: missed}).Acquire(t.Context(), q)
 			var held *driver.HeldError
-			if !errors.As(err, &held) || held.Holders[0].LockID != "holder" {
-				t.Errorf("error %v, want the refusal", err)
+			if !errors.As(err, &held) || held.Holders[0].LockID != "holder" || held.Position != driver.NoPlace || held.Waiters != 0 {
+				t.Errorf("error %#v, want the refusal without a place, and nobody waits", err)
 			}
 		})
 	}

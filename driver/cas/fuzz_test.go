@@ -37,7 +37,7 @@ func FuzzModelAgainstCAS(f *testing.F) {
 			if what := mishap(r.next(12)); what <= failsAfter && what != nothing {
 				// In a batch others were applied before the one that fails.
 				r.repeated = r.repeated || what == failsAfter || what == failsBefore
-				r.undone = r.undone || what == conflict || what == failsBefore
+				r.undone = r.undone || what == failsBefore
 				return what
 			}
 			return nothing
@@ -88,9 +88,9 @@ func (r *replay) step() {
 	case 6:
 		switch n := r.next(256); n {
 		case 255:
-			r.backend.now += model.Time(driver.NoteEvery / time.Microsecond)
+			r.backend.now += model.Time(driver.DefaultKeep / time.Microsecond)
 		case 254:
-			r.backend.now += model.Time(driver.NoteAfter / time.Microsecond)
+			r.backend.now += model.Time(driver.DefaultKeep / 4 / time.Microsecond)
 		default:
 			r.backend.now += model.Time(n) * 500
 		}
@@ -121,12 +121,19 @@ func (r *replay) acquire() {
 		q.Mode, q.Limit = driver.Shared, r.next(4)
 		q.OwnLimit = r.next(3) == 0
 	}
-	q.Waiting = r.next(2) == 1
+	if r.next(2) == 1 {
+		q.Place, q.Fair = driver.PlaceID{byte(r.next(3) + 1)}, r.next(2) == 1
+	}
 	rec, want, changed, refused := model.Acquire(r.record(q.Resource), r.backend.now, q)
 	got, err := r.store.Acquire(r.t.Context(), q)
-	// A note is not made again.
+	// After an error a place is not written again, and the refusal names none.
 	if changed && (err == nil || !r.undone) {
 		r.records[q.Resource] = rec
+	}
+	var held *driver.HeldError
+	if errors.As(refused, &held) && changed && r.repeated {
+		held.Position = driver.NoPlace
+		held.Waiters--
 	}
 	if !reflect.DeepEqual(err, refused) || got != want {
 		r.t.Fatalf("%+v:\nstore says %+v, %v\nmodel says %+v, %v", q, got, err, want, refused)
@@ -192,7 +199,7 @@ func (r *replay) release() {
 		r.t.Fatal(err)
 	}
 	for i, q := range qs {
-		rec, found := model.Release(r.record(q.Resource), r.backend.now, q)
+		rec, found, _ := model.Release(r.record(q.Resource), r.backend.now, q)
 		if found {
 			r.records[q.Resource] = rec
 		}

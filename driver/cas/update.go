@@ -22,8 +22,8 @@ const (
 	maxPause = 100 * time.Millisecond
 	// eager is how often an urgent change is retried at once.
 	eager = 100
-	// noteTimeout is how long a note may delay a refusal.
-	noteTimeout = time.Second
+	// placeTimeout is how long it may take to give a waiter its place.
+	placeTimeout = time.Second
 )
 
 // Update makes a base.Backend of a Backend that compares and swaps.
@@ -132,10 +132,9 @@ func (l *loop) try(ctx context.Context, u *base.Update, urgent bool) (made bool,
 	}
 	swap := Change{Old: e.Version, Create: e.Missing, New: c.Record, Delete: c.Action == base.Delete, Wake: c.Wake}
 	if c.Courtesy {
-		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, placeTimeout)
 		defer cancel()
-		_, _ = l.backend.Swap(ctx, swap)
-		return true, nil
 	}
 	return l.backend.Swap(ctx, swap)
 }

@@ -106,7 +106,21 @@ func (f *FaultStore) Release(ctx context.Context, qs []driver.ReleaseRequest) ([
 // List implements driver.Store. Its request reaches the store when the loop
 // over it begins.
 func (f *FaultStore) List(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
+	return listed(ctx, f, filter, f.store.List)
+}
+
+// Waiters implements driver.Queue. It fails as List does.
+func (f *FaultStore) Waiters(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Place, error] {
+	return listed(ctx, f, filter, func(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Place, error] {
+		return driver.Waiters(ctx, f.store, filter)
+	})
+}
+
+func listed[T any](ctx context.Context, f *FaultStore, filter driver.Filter,
+	list func(context.Context, driver.Filter) iter.Seq2[T, error],
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		var refs []driver.HoldRef
 		if filter.Resource != "" {
 			refs = []driver.HoldRef{{Resource: filter.Resource, LockID: filter.LockID}}
@@ -116,10 +130,10 @@ func (f *FaultStore) List(ctx context.Context, filter driver.Filter) iter.Seq2[d
 		fault.LoseReply = false
 		_, err := disturb(ctx, f, call, fault, func(context.Context) (struct{}, error) { return struct{}{}, nil })
 		if err != nil {
-			yield(driver.Status{}, err)
+			yield(none, err)
 			return
 		}
-		for s, err := range f.store.List(ctx, filter) {
+		for s, err := range list(ctx, filter) {
 			if !yield(s, err) || err != nil {
 				return
 			}
@@ -128,7 +142,7 @@ func (f *FaultStore) List(ctx context.Context, filter driver.Filter) iter.Seq2[d
 			}
 		}
 		if cutShort {
-			yield(driver.Status{}, fault.err())
+			yield(none, fault.err())
 		}
 	}
 }

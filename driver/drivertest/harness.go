@@ -233,7 +233,6 @@ func (b *bench) request(resource, lockID string) request {
 }
 
 func (q request) ttl(d time.Duration) request   { q.TTL = d; return q }
-func (q request) waiting() request              { q.Waiting = true; return q }
 func (q request) delay(d time.Duration) request { q.TakeoverDelay = d; return q }
 func (q request) shared(limit int) request {
 	q.Mode, q.Limit = driver.Shared, limit

@@ -55,13 +55,19 @@ type history struct {
 	resources []string
 	tries     []driver.AcquireRequest // of late, to be repeated
 	refs      []driver.HoldRef        // of late, of holds granted
+	places    []driver.PlaceID        // zero, or those that waiters have
 	last      string                  // step, in words
 }
 
 func newHistory(b *bench, seed uint64) *history {
 	h := &history{
 		bench: b, rnd: rand.New(rand.NewPCG(seed, 1)), records: make(map[string]model.Record),
-		resources: []string{"r1", "r2", "r3"},
+		resources: []string{"r1", "r2", "r3"}, places: []driver.PlaceID{{}, {}},
+	}
+	if b.Store.Traits().Queue {
+		for range 4 {
+			h.places = append(h.places, driver.NewPlaceID())
+		}
 	}
 	start := time.Now()
 	clock := func() time.Duration { return time.Since(start) }
@@ -113,8 +119,10 @@ func (h *history) step() {
 		h.renewSome()
 	case n < 78 && len(h.refs) > 0:
 		h.releaseSome()
-	case n < 88:
+	case n < 85:
 		h.compareList(h.someFilter())
+	case n < 88:
+		h.compareQueues()
 	case n < 92:
 		h.sweepAll()
 	default:
@@ -125,7 +133,8 @@ func (h *history) step() {
 func (h *history) newRequest() driver.AcquireRequest {
 	q := driver.AcquireRequest{
 		Resource: pick(h, h.resources...), LockID: pick(h, "a", "A", "b", "c"), HoldID: driver.NewHoldID(),
-		Details: driver.Details{Owner: pick(h, "", "ann", "bob")}, Waiting: pick(h, true, false),
+		Details: driver.Details{Owner: pick(h, "", "ann", "bob")},
+		Place:   pick(h, h.places...), Keep: pick(h, 0, driver.MaxKeep),
 		TTL: h.someTTL(), TakeoverDelay: pick(h, 0, 0, 0, h.short),
 	}
 	if h.Store.Traits().Shared && h.rnd.IntN(3) > 0 {
@@ -133,6 +142,13 @@ func (h *history) newRequest() driver.AcquireRequest {
 	}
 	if h.Advance == nil {
 		q.TakeoverDelay = pick(h, 0, 0, h.long)
+		q.Keep = driver.MaxKeep // no place ends meanwhile
+	}
+	if h.Store.Traits().Queue {
+		q.Fair = h.rnd.IntN(2) == 0
+		if q.Mode == driver.Shared && len(h.refs) > 0 && h.rnd.IntN(4) == 0 {
+			q.Nested = pick(h, h.refs...).HoldID
+		}
 	}
 	return q
 }
@@ -148,9 +164,7 @@ func (h *history) someTTL() time.Duration {
 
 func (h *history) acquire(q driver.AcquireRequest) {
 	h.last = fmt.Sprintf("acquire %+v", q)
-	asked := q
-	asked.Waiting = q.Waiting && h.Store.Traits().Waiters
-	want, grant, changed, refused := model.Acquire(h.record(q.Resource), h.time(), asked)
+	want, grant, changed, refused := model.Acquire(h.record(q.Resource), h.time(), q)
 	got, err := h.store.Acquire(h.t.Context(), q)
 	if (err == nil) != (refused == nil) {
 		h.t.Fatalf("store says %v, model says %v\n%s", err, refused, h.last)
@@ -189,17 +203,49 @@ func (h *history) compareRefusals(err, refused error) {
 	}
 	h.left("ask again", got.RetryAfter, want.RetryAfter)
 	if h.Now != nil && len(got.Holders) > 0 {
-		h.compareStatuses(withoutNotes(got.Holders), withoutNotes(want.Holders))
+		h.compareStatuses(got.Holders, want.Holders)
+	}
+	if got.Position != want.Position || got.Waiters != want.Waiters {
+		h.t.Errorf("store says position %d of %d, model %d of %d", got.Position, got.Waiters, want.Position, want.Waiters)
+	}
+	h.comparePlaces(got.Ahead, want.Ahead)
+}
+
+// comparePlaces compares places in their order.
+func (h *history) comparePlaces(got, want []driver.Place) {
+	known := func(ps []driver.Place) []driver.Place {
+		ps = slices.Clone(ps)
+		for i := range ps {
+			p := &ps[i]
+			p.Since, p.Asked = p.Since.UTC(), p.Asked.UTC()
+			if h.Now == nil {
+				p.Since, p.Asked, p.Left = time.Time{}, time.Time{}, 0
+			}
+		}
+		return ps
+	}
+	if got, want := known(got), known(want); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+		h.t.Errorf("store shows the queue\n%+v, model\n%+v", got, want)
 	}
 }
 
-// withoutNotes leaves out the notes, which a refusal need not contain.
-func withoutNotes(ss []driver.Status) []driver.Status {
-	ss = slices.Clone(ss)
-	for i := range ss {
-		ss[i].Waited = time.Time{}
+// compareQueues compares what the store shows of all who wait.
+func (h *history) compareQueues() {
+	if !h.Store.Traits().Queue {
+		return
 	}
-	return ss
+	resource := pick(h, h.resources...)
+	h.last = fmt.Sprintf("waiters of %q", resource)
+	var got []driver.Place
+	for p, err := range driver.Waiters(h.t.Context(), h.Store, driver.Filter{Resource: resource}) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if !slices.ContainsFunc(got, func(q driver.Place) bool { return q.ID == p.ID }) { // a list may begin again
+			got = append(got, p)
+		}
+	}
+	h.comparePlaces(got, model.Places(h.record(resource), h.time()))
 }
 
 // someRefs are as they are, or lack what may be left out, or are wrong.
@@ -231,14 +277,14 @@ func (h *history) someRefs() []driver.HoldRef {
 func (h *history) renewSome() {
 	var qs []driver.RenewRequest
 	for _, ref := range h.someRefs() {
-		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: h.someTTL(), Exact: h.rnd.IntN(8) == 0})
+		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: h.someTTL(), Exact: h.rnd.IntN(8) == 0, Waits: h.someWaits()})
 	}
 	h.last = fmt.Sprintf("renew %+v", qs)
 	for i := range qs {
 		// The order of effects is not defined: requests for one hold in a batch are
 		// the same.
 		if j := slices.IndexFunc(qs, func(q driver.RenewRequest) bool { return sameHold(q.HoldRef, qs[i].HoldRef) }); j < i {
-			qs[i].TTL, qs[i].Exact = qs[j].TTL, qs[j].Exact
+			qs[i].TTL, qs[i].Exact, qs[i].Waits = qs[j].TTL, qs[j].Exact, qs[j].Waits
 		}
 	}
 	got, err := h.store.Renew(h.t.Context(), qs)
@@ -255,8 +301,19 @@ func (h *history) renewSome() {
 			h.t.Errorf("renewal %d: store says %v, model says %v", i, got[i].Err, want.Err)
 		case want.Err == nil:
 			h.renewed(fmt.Sprint("renewal ", i), q.HoldRef, got[i], want.Left)
+			if got[i].Waiters != want.Waiters {
+				h.t.Errorf("renewal %d: store says that %d wait, model %d", i, got[i].Waiters, want.Waiters)
+			}
 		}
 	}
+}
+
+// someWaits is what the holder waits for, as a rule nothing.
+func (h *history) someWaits() *driver.Waits {
+	if !h.Store.Traits().Queue || h.rnd.IntN(3) > 0 {
+		return nil
+	}
+	return &driver.Waits{Resource: pick(h, h.resources...), Mode: pick(h, driver.Exclusive, driver.Shared), Place: pick(h, h.places...)}
 }
 
 // sameHold: the two may be about one hold.
@@ -271,7 +328,14 @@ func (h *history) releaseSome() {
 		after = pick(h, 0, 0, 0, h.short, h.long)
 	}
 	for _, ref := range h.someRefs() {
-		qs = append(qs, driver.ReleaseRequest{HoldRef: ref, After: after})
+		q := driver.ReleaseRequest{HoldRef: ref, After: after}
+		if h.rnd.IntN(3) == 0 {
+			q.Place = pick(h, h.places...)
+			if !q.Place.IsZero() && h.rnd.IntN(2) == 0 {
+				q.HoldID, q.Token = driver.HoldID{}, 0 // the place alone
+			}
+		}
+		qs = append(qs, q)
 	}
 	h.last = fmt.Sprintf("release %+v", qs)
 	got, err := h.store.Release(h.t.Context(), qs)
@@ -280,9 +344,12 @@ func (h *history) releaseSome() {
 	}
 	var store, want int
 	for i, q := range qs {
-		r, found := model.Release(h.record(q.Resource), h.time(), q)
-		if found {
+		before := h.record(q.Resource)
+		r, found, _ := model.Release(before, h.time(), q)
+		if r.Touched != before.Touched {
 			h.records[q.Resource] = r
+		}
+		if found {
 			want++
 		}
 		if got[i].Err != nil {
@@ -333,9 +400,17 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 		ss = slices.CompactFunc(ss, func(a, b driver.Status) bool { return a.Ref() == b.Ref() })
 		for i := range ss {
 			s := &ss[i]
-			s.Created, s.Renewed, s.Waited = s.Created.UTC(), s.Renewed.UTC(), s.Waited.UTC()
+			s.Created, s.Renewed = s.Created.UTC(), s.Renewed.UTC()
+			if s.Waits != nil {
+				w := *s.Waits
+				w.Since = w.Since.UTC()
+				s.Waits = &w
+			}
 			if h.Now == nil { // all that depends on when exactly it came to the store
-				s.Created, s.Renewed, s.Waited, s.Left = time.Time{}, time.Time{}, time.Time{}, 0
+				s.Created, s.Renewed, s.Left = time.Time{}, time.Time{}, 0
+				if s.Waits != nil {
+					s.Waits.Since = time.Time{}
+				}
 			}
 		}
 		return ss
@@ -375,7 +450,7 @@ func (h *history) sweepAll() {
 func (h *history) letPass() {
 	if h.Advance != nil {
 		d := pick(h, time.Microsecond, time.Millisecond, h.short/2, h.short, h.short-time.Millisecond, 2*h.short,
-			driver.NoteEvery)
+			driver.DefaultKeep/4, driver.DefaultKeep)
 		h.Advance(d)
 		h.compareList(driver.Filter{}) // no call reports what time alone changes
 		h.last = fmt.Sprintf("pass %v and list", d)
@@ -384,6 +459,11 @@ func (h *history) letPass() {
 	// A hold for a moment, then time for it to end, for store and model alike.
 	q := h.newRequest()
 	q.TTL, q.TakeoverDelay = time.Millisecond, 0
+	if h.Repeats {
+		// A grant whose reply is lost takes its place out of the queue, and the hold has
+		// ended before the repeat, which is then behind others.
+		q.Place = driver.PlaceID{}
+	}
 	h.acquire(q)
 	h.last = "pass"
 	h.pass(2 * time.Millisecond)

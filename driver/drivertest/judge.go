@@ -27,7 +27,7 @@ import (
 func Judge(events []Event) (wrongs []string) {
 	byResource := make(map[string][]Event)
 	for _, e := range events {
-		if e.Op != List {
+		if e.Op != List && !e.Leaves() {
 			byResource[e.Ref.Resource] = append(byResource[e.Ref.Resource], e)
 		}
 	}

@@ -226,9 +226,7 @@ func writersAmongReaders(b *bench) {
 	b.needsShared()
 	reader := b.acquire(b.request("r", "reader 0").shared(0))
 	for i := range 5 {
-		writer := b.request("r", "writer")
-		writer.Waiting = true
-		b.refused(writer)
+		b.refused(b.request("r", "writer").at(1))
 		next := b.acquire(b.request("r", fmt.Sprint("reader ", i+1)).shared(0))
 		b.release(reader.HoldRef, 0)
 		reader = next

@@ -119,7 +119,7 @@ var mutants = map[string]mutant{
 	"a repeat grants twice": {
 		func(r *rules) {
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
-				rec, _ = model.Release(rec, now, driver.ReleaseRequest{
+				rec, _, _ = model.Release(rec, now, driver.ReleaseRequest{
 					HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID},
 				})
 				return model.Acquire(rec, now, q)
@@ -144,7 +144,7 @@ var mutants = map[string]mutant{
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
 				rec, g, changed, err := model.Acquire(rec, now, q)
 				if held := (*driver.HeldError)(nil); errors.As(err, &held) && held.BySelf && len(held.Holders) == 1 {
-					rec, _ = model.Release(rec, now, driver.ReleaseRequest{HoldRef: held.Holders[0].Ref()})
+					rec, _, _ = model.Release(rec, now, driver.ReleaseRequest{HoldRef: held.Holders[0].Ref()})
 					return model.Acquire(rec, now, q)
 				}
 				return rec, g, changed, err
@@ -153,7 +153,7 @@ var mutants = map[string]mutant{
 	},
 	"release ignores the hold ID": {
 		func(r *rules) {
-			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool, bool) {
 				q.HoldID, q.Token = driver.HoldID{}, 0
 				return model.Release(rec, now, q)
 			}
@@ -161,7 +161,7 @@ var mutants = map[string]mutant{
 	},
 	"release ignores the lock ID": {
 		func(r *rules) {
-			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool, bool) {
 				for _, h := range rec.Holds {
 					if h.HoldID == q.HoldID || q.HoldID.IsZero() {
 						q.LockID = h.LockID
@@ -173,14 +173,14 @@ var mutants = map[string]mutant{
 	},
 	"release with a delay ends later": {
 		func(r *rules) {
-			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
-				rec, found := model.Release(rec, now, q)
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool, bool) {
+				rec, found, wake := model.Release(rec, now, q)
 				for i, h := range rec.Holds {
 					if h.Released && q.After > 0 {
 						rec.Holds[i].End = now + model.Time(q.After/time.Microsecond)
 					}
 				}
-				return rec, found
+				return rec, found, wake
 			}
 		}, "release_with_a_delay",
 	},
@@ -221,12 +221,12 @@ var mutants = map[string]mutant{
 	},
 	"takeover delay counts after a release": {
 		func(r *rules) {
-			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool) {
-				rec, found := model.Release(rec, now, q)
+			r.release = func(rec model.Record, now model.Time, q driver.ReleaseRequest) (model.Record, bool, bool) {
+				rec, found, wake := model.Release(rec, now, q)
 				for i := range rec.Holds {
 					rec.Holds[i].Released = false
 				}
-				return rec, found
+				return rec, found, wake
 			}
 		}, "S25b_takeover_delay",
 	},
@@ -298,7 +298,7 @@ func firstEnd(r model.Record) model.Time {
 func counting(r model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
 	token := r.Token + 1
 	r, g, changed, err := model.Acquire(r, now, q)
-	if changed {
+	if changed && err == nil {
 		r.Holds[len(r.Holds)-1].Token, r.Token, g.Token = token, token, token
 	}
 	return r, g, changed, err
@@ -317,7 +317,7 @@ const clockPasses = "sound, and its clock passes"
 var sounds = map[string]func(*rules){
 	"sound":           func(*rules) {},
 	"without signals": func(r *rules) { r.watches, r.traits.Notifies = false, false },
-	"without notes":   func(r *rules) { r.acquire, r.traits.Waiters = noteless, false },
+	"without a queue": func(r *rules) { r.acquire, r.traits.Queue = placeless, false },
 	"exclusive only":  func(r *rules) { r.traits.Shared = false },
 	"without fencing": func(r *rules) { r.acquire, r.traits.Fencing = tokenless, driver.FencingNone },
 }
@@ -325,7 +325,7 @@ var sounds = map[string]func(*rules){
 // tokenless grants without tokens.
 func tokenless(r model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
 	r, g, changed, err := model.Acquire(r, now, q)
-	if changed {
+	if changed && err == nil {
 		r.Holds[len(r.Holds)-1].Token = 0
 	}
 	g.Token = 0

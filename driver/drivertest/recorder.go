@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -45,13 +46,26 @@ type Event struct {
 	Exact         bool
 	// Left is that of a grant or a renewal.
 	Left time.Duration
-	// BySelf is that of a refusal.
-	BySelf bool
+	// Place is that of an acquire that waits, or the one that a release gives up, which
+	// is about no hold if it has no hold ID. Fair and Keep are those of the request.
+	Place driver.PlaceID
+	Fair  bool
+	Keep  time.Duration
+	// BySelf and Position are those of a refusal.
+	BySelf   bool
+	Position int
+	// Behind: the refusal names places ahead. They may be all that is in the way.
+	Behind bool
 	// Filter and Holds are those of a list.
 	Filter driver.Filter
 	Holds  []driver.Status
 	// Called and Answered enclose the moment at which the store decided.
 	Called, Answered Moment
+}
+
+// Leaves reports whether the event is about a place in the queue, and no hold.
+func (e *Event) Leaves() bool {
+	return e.Op == Release && !e.Place.IsZero() && e.Ref.HoldID.IsZero()
 }
 
 // Outcome is what became of a request.
@@ -145,11 +159,12 @@ func (r *Recorder) Acquire(ctx context.Context, q driver.AcquireRequest) (driver
 		Op:   Acquire,
 		Ref:  driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
 		Mode: q.Mode, Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
+		Place: q.Place, Fair: q.Fair, Keep: cmp.Or(q.Keep, driver.DefaultKeep),
 	}
 	e.settle(err)
 	var held *driver.HeldError
 	if errors.As(err, &held) {
-		e.BySelf = held.BySelf
+		e.BySelf, e.Position, e.Behind = held.BySelf, held.Position, len(held.Ahead) > 0
 	}
 	r.answered(called, e)
 	return g, err
@@ -177,7 +192,7 @@ func (r *Recorder) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 	results, err := r.Store.Release(ctx, qs)
 	events := make([]Event, len(qs))
 	for i, q := range qs {
-		events[i] = Event{Op: Release, Outcome: Unknown, Err: err, Ref: q.HoldRef, After: q.After}
+		events[i] = Event{Op: Release, Outcome: Unknown, Err: err, Ref: q.HoldRef, After: q.After, Place: q.Place}
 		if err == nil && i < len(results) {
 			events[i].settle(results[i].Err)
 		}

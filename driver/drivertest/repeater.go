@@ -126,10 +126,21 @@ func repeatBatch[Q, R any](ctx context.Context, op Op, qs []Q, send func(context
 // List implements driver.Store. It yields from the beginning again after an
 // error.
 func (r *Repeater) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
+	return relisted(ctx, f, r.Store.List)
+}
+
+// Waiters implements driver.Queue, as List does.
+func (r *Repeater) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return relisted(ctx, f, func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+		return driver.Waiters(ctx, r.Store, f)
+	})
+}
+
+func relisted[T any](ctx context.Context, f driver.Filter, list func(context.Context, driver.Filter) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for failed := true; failed; {
 			failed = false
-			for s, err := range r.Store.List(ctx, f) {
+			for s, err := range list(ctx, f) {
 				if failed = err != nil && !definite(err) && ctx.Err() == nil; failed {
 					break
 				}

@@ -17,7 +17,7 @@ import (
 type rules struct {
 	acquire  func(model.Record, model.Time, driver.AcquireRequest) (model.Record, driver.Grant, bool, error)
 	renew    func(model.Record, model.Time, driver.RenewRequest) (model.Record, driver.RenewResult)
-	release  func(model.Record, model.Time, driver.ReleaseRequest) (model.Record, bool)
+	release  func(model.Record, model.Time, driver.ReleaseRequest) (_ model.Record, found, wake bool)
 	statuses func(model.Record, model.Time, driver.Filter) []driver.Status
 	sweep    func(model.Record, model.Time, time.Duration) (model.Record, int, bool)
 	traits   driver.Traits
@@ -47,7 +47,7 @@ func sound() *rules {
 	return &rules{
 		acquire: model.Acquire, renew: model.Renew, release: model.Release, statuses: model.Statuses, sweep: model.Sweep,
 		traits: driver.Traits{
-			Name: "ruled", Reach: driver.Process, ServerClock: true, Notifies: true, Waiters: true,
+			Name: "ruled", Reach: driver.Process, ServerClock: true, Notifies: true, Queue: true,
 			Durable: true, Shared: true, Fencing: driver.FencingStrict,
 		},
 		wakes:      func(op drivertest.Op, _ bool) bool { return op == drivertest.Release || op == drivertest.Sweep },
@@ -145,6 +145,10 @@ func (s *ruled) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 
 // change stores a record, and signals as the rules say.
 func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) error {
+	return s.store(op, r, s.rules.wakes(op, refused))
+}
+
+func (s *ruled) store(op drivertest.Op, r model.Record, wake bool) error {
 	if s.full {
 		return s.rules.unwritten(op, errFull)
 	}
@@ -156,7 +160,7 @@ func (s *ruled) change(op drivertest.Op, r model.Record, refused bool) error {
 		}
 	default:
 	}
-	if s.rules.wakes(op, refused) && s.down == nil { // it is the stream that is down
+	if wake && s.down == nil { // it is the stream that is down
 		s.hub.Signal(r.Resource)
 	}
 	return nil
@@ -197,9 +201,11 @@ func (s *ruled) release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	defer s.mu.Unlock()
 	results := make([]driver.ReleaseResult, len(qs))
 	for i, q := range qs {
-		var r model.Record
-		if r, results[i].Found = s.rules.release(s.record(q.Resource), now, q); results[i].Found {
-			results[i].Err = s.change(drivertest.Release, r, false)
+		before := s.record(q.Resource)
+		r, found, wake := s.rules.release(before, now, q)
+		results[i].Found = found
+		if r.Touched != before.Touched {
+			results[i].Err = s.store(drivertest.Release, r, wake && s.rules.wakes(drivertest.Release, false))
 		}
 	}
 	return results, nil
@@ -229,6 +235,24 @@ func (s *ruled) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 		}
 		for _, status := range all {
 			if !yield(status, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Waiters implements driver.Queue.
+func (s *ruled) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return func(yield func(driver.Place, error) bool) {
+		now, err := s.enter(ctx)
+		if err != nil {
+			yield(driver.Place{}, err)
+			return
+		}
+		places := model.Places(s.record(f.Resource), now)
+		s.mu.Unlock()
+		for _, p := range places {
+			if !yield(p, nil) {
 				return
 			}
 		}

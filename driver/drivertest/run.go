@@ -13,7 +13,7 @@ type subtest struct {
 // subtests run in parallel.
 func Run(t *testing.T, open func(t *testing.T) *Harness) {
 	for _, topic := range [][]subtest{
-		ownership, records, modes, lifetimes, batches, views, sweeping, waking, waiters, outages, naming, histories,
+		ownership, records, modes, lifetimes, batches, views, sweeping, waking, queueing, outages, naming, histories,
 		churning,
 	} {
 		for _, s := range topic {

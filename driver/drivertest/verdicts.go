@@ -101,7 +101,7 @@ func (tr *trial) judgeRefusal(e Event) {
 			inTheWay = inTheWay || self || m.Mode == driver.Exclusive || e.Mode == driver.Exclusive || !m.OwnLimit && !e.OwnLimit && m.Limit != e.Limit
 		}
 	}
-	if !inTheWay && (e.Limit == 0 || shared < e.Limit) {
+	if !inTheWay && !e.Behind && (e.Limit == 0 || shared < e.Limit) {
 		tr.wrong("refused though nothing was in the way: %q of %q at %v, limit %d, %d shared holds",
 			e.Ref.LockID, e.Ref.Resource, e.Called.Time, e.Limit, shared)
 	}

@@ -126,9 +126,7 @@ func refusalsWakeNobody(b *bench) {
 	h := b.acquire(b.request("r", "a"))
 	signals, _ := b.watchAt(b.t.Context(), b.other(), "r")
 	for i := range 20 {
-		q := b.request("r", fmt.Sprint("waiter ", i))
-		q.Waiting = i%2 == 0
-		b.refused(q)
+		b.refused(b.request("r", fmt.Sprint("waiter ", i)))
 	}
 	b.quiet(signals, "refusals")
 	b.renew(h.HoldRef, 2*b.long)
@@ -152,9 +150,7 @@ func signalsCoalesce(b *bench) {
 	b.wakes(signals, "releases")
 	h := b.acquire(b.request("r", "a"))
 	for i := range 100 {
-		q := b.request("r", fmt.Sprint("waiter ", i))
-		q.Waiting = true
-		b.refused(q)
+		b.refused(b.request("r", fmt.Sprint("waiter ", i)).at(byte(i + 1)))
 	}
 	if all := b.list(driver.Filter{Expired: true}); len(all) != 1 || all[0].Ref() != h.HoldRef {
 		b.t.Errorf("list shows %d holds, want just the holder's", len(all))

@@ -10,18 +10,25 @@ import (
 
 // Acquire decides the request. changed says that the returned record is to be
 // stored; a repeat of a grant leaves the record as it is. A refusal is a
-// *driver.HeldError about the record as it was, in all stores. It changes nothing but
-// a note of the waiter, which may be left out and wakes nobody.
+// *driver.HeldError about the holds and the places ahead as they were, in all stores. It
+// changes nothing but the queue, which may be left out and wakes nobody.
 func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Grant, changed bool, err error) {
 	for _, h := range r.Holds {
 		if h.LockID == q.LockID && h.HoldID == q.HoldID && h.live(now) && !h.Released {
 			return r, driver.Grant{Token: h.Token, Left: h.End.until(now)}, false, nil
 		}
 	}
-	if inTheWay(r, now, q) {
-		refused := held(r, now, q)
-		if q.Waiting {
-			r, changed = noted(r, now, &q)
+	if refused := Refusal(r, now, q); refused != nil {
+		var places []Place
+		if refused.BySelf {
+			places = livePlaces(r.Places, now)
+		} else {
+			places, refused.Position, changed = r.queue(now, &q)
+		}
+		refused.Waiters = len(places)
+		if changed {
+			r = r.touched(now, r.Holds)
+			r.Places = places
 		}
 		return r, driver.Grant{}, changed, refused
 	}
@@ -41,29 +48,38 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 		Created: now, End: end, TakeoverDelay: q.TakeoverDelay,
 	}))
 	r.Token = token
+	r.Places = without(livePlaces(r.Places, now), q.Place)
 	return r, driver.Grant{Token: token, Left: end.until(now)}, true, nil
 }
 
-// inTheWay reports whether the holds that block leave no room for the request.
-func inTheWay(r Record, now Time, q driver.AcquireRequest) bool {
+// inTheWay reports whether the holds that block, and those that the waiters ahead will
+// have, leave no room for the request.
+func inTheWay(r *Record, now Time, q *driver.AcquireRequest) bool {
 	shared := 0
 	for i := range r.Holds {
 		h := &r.Holds[i]
 		switch {
 		case !h.blocks(now):
-		case h.excludes(&q):
+		case h.excludes(q):
 			return true
 		default:
 			shared++
 		}
 	}
-	return q.Limit > 0 && shared >= q.Limit
+	excluded := false
+	r.ahead(now, q, func(p *Place) bool {
+		excluded = p.excludes(q)
+		shared++
+		return !excluded
+	})
+	return excluded || q.Limit > 0 && shared >= q.Limit
 }
 
 // excludes: q is not granted beside h, however many others there are.
-func (h *Hold) excludes(q *driver.AcquireRequest) bool {
-	return h.LockID == q.LockID || h.Mode == driver.Exclusive || q.Mode == driver.Exclusive ||
-		q.LimitDiffers(h.Mode, h.Limit)
+func (h *Hold) excludes(q *driver.AcquireRequest) bool { return excludes(h.LockID, h.Mode, h.Limit, q) }
+
+func excludes(lockID string, mode driver.Mode, limit int, q *driver.AcquireRequest) bool {
+	return lockID == q.LockID || mode == driver.Exclusive || q.Mode == driver.Exclusive || q.LimitDiffers(mode, limit)
 }
 
 // nextToken keeps tokens rising even if the record was deleted in between,
@@ -80,8 +96,22 @@ func nextToken(r Record, now Time) (uint64, error) {
 	return token, nil
 }
 
-func held(r Record, now Time, q driver.AcquireRequest) error {
-	e := &driver.HeldError{Resource: r.Resource, Holders: make([]driver.Status, 0, len(r.Holds))}
+// Refusal returns the refusal of the request, or nil if nothing is in its way. It does
+// not know the acquirer's place and the number of waiters.
+func Refusal(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
+	if !inTheWay(&r, now, &q) {
+		return nil
+	}
+	return Refused(r, now, q)
+}
+
+// Refused is Refusal for a request that a server has refused. The record has the first
+// places ahead of it, which may leave room if there are more, and q.Place is zero.
+func Refused(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
+	e := &driver.HeldError{
+		Resource: r.Resource, Holders: make([]driver.Status, 0, len(r.Holds)),
+		Position: driver.NoPlace, Ahead: r.firstAhead(now, &q),
+	}
 	waits := make([]time.Duration, 0, len(r.Holds)) // until each that is in the way is not
 	var sure time.Duration                          // until the last that must go is gone
 	for _, h := range r.Holds {

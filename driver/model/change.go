@@ -15,12 +15,14 @@ func Renew(r Record, now Time, q driver.RenewRequest) (Record, driver.RenewResul
 	return r, result
 }
 
-// Release ends the hold. It reports whether the hold was there; if not, the
-// record is unchanged.
-func Release(r Record, now Time, q driver.ReleaseRequest) (_ Record, found bool) {
+// Release ends the hold and gives up the place. It reports whether the hold was there,
+// and whether others may be granted the resource now. If neither hold nor place was
+// there, the record is unchanged.
+func Release(r Record, now Time, q driver.ReleaseRequest) (_ Record, found, wake bool) {
 	d := Edit(r, now)
-	d.Release(q)
-	return d.Record()
+	found, wake = d.Release(q)
+	r, _ = d.Record()
+	return r, found, wake
 }
 
 // Statuses returns the holds that the filter chooses.
@@ -38,8 +40,8 @@ func Statuses(r Record, now Time, f driver.Filter) []driver.Status {
 }
 
 // Sweep drops the holds that no longer block and reports how many. remove says
-// that the record may be deleted: it has been idle for so long, and its last
-// token lies as far behind the clock, that no later token can repeat it.
+// that the record may be deleted: nobody waits, it has been idle for so long, and its
+// last token lies as far behind the clock, that no later token can repeat it.
 func Sweep(r Record, now Time, idle time.Duration) (_ Record, dropped int, remove bool) {
 	blocking := 0
 	for i := range r.Holds {
@@ -54,10 +56,11 @@ func Sweep(r Record, now Time, idle time.Duration) (_ Record, dropped int, remov
 				kept = append(kept, h)
 			}
 		}
+		r.Places = livePlaces(r.Places, now)
 		return r.touched(now, kept), dropped, false
 	}
 	limit := now - Time(idle/time.Microsecond)
-	remove = blocking == 0 && r.Touched <= limit && (limit >= 0 && r.Token <= uint64(limit))
+	remove = blocking == 0 && len(livePlaces(r.Places, now)) == 0 && r.Touched <= limit && (limit >= 0 && r.Token <= uint64(limit))
 	return r, 0, remove
 }
 

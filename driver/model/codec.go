@@ -21,10 +21,32 @@ type encodedHold struct {
 	Comment  string        `json:"comment,omitempty"`
 	Created  Time          `json:"created"`
 	Renewed  Time          `json:"renewed,omitempty"`
-	Waited   Time          `json:"waited,omitempty"`
 	End      *Time         `json:"end,omitempty"` // absent: forever
 	DelayMS  int64         `json:"takeoverDelayMs,omitempty"`
 	Released bool          `json:"released,omitempty"`
+	Waits    *encodedWaits `json:"waits,omitempty"`
+}
+
+type encodedWaits struct {
+	Resource string         `json:"resource"`
+	Mode     driver.Mode    `json:"mode"`
+	Limit    int            `json:"limit,omitempty"`
+	Place    driver.PlaceID `json:"placeId"`
+	Since    Time           `json:"since"`
+}
+
+// EncodeWaits returns the note of a renewal as JSON, without its time: the server adds it.
+func EncodeWaits(w *driver.Waits) string {
+	text, err := json.Marshal(struct {
+		Resource string         `json:"resource"`
+		Mode     driver.Mode    `json:"mode"`
+		Limit    int            `json:"limit,omitempty"`
+		Place    driver.PlaceID `json:"placeId"`
+	}{w.Resource, w.Mode, w.Limit, w.Place})
+	if err != nil {
+		panic(err) // the mode was checked
+	}
+	return string(text)
 }
 
 // EncodeHolds returns holds as JSON: an array, times in microseconds. The
@@ -35,8 +57,8 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 		out[i] = encodedHold{
 			LockID: h.LockID, HoldID: h.HoldID, Mode: &holds[i].Mode, Token: h.Token,
 			Owner: h.Details.Owner, Host: h.Details.Host, Comment: h.Details.Comment,
-			Created: h.Created, Renewed: h.Renewed, Waited: h.Waited,
-			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released,
+			Created: h.Created, Renewed: h.Renewed,
+			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released, Waits: (*encodedWaits)(h.Waits),
 		}
 		if h.End != NoEnd {
 			out[i].End = &holds[i].End
@@ -64,8 +86,8 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 		h := Hold{
 			LockID: e.LockID, HoldID: e.HoldID, Token: e.Token,
 			Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
-			Created: e.Created, Renewed: e.Renewed, Waited: e.Waited, End: NoEnd,
-			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released,
+			Created: e.Created, Renewed: e.Renewed, End: NoEnd,
+			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released, Waits: (*Waits)(e.Waits),
 		}
 		if e.End != nil {
 			h.End = *e.End
@@ -117,10 +139,24 @@ func (h Hold) check() error {
 		return fmt.Errorf("no hold ID")
 	case h.Token == 0 || h.Token > driver.MaxToken:
 		return fmt.Errorf("token %d", h.Token)
-	case h.End <= 0 || h.Created < 0 || h.Renewed < 0 || h.Waited < 0:
+	case h.End <= 0 || h.Created < 0 || h.Renewed < 0:
 		return fmt.Errorf("a time before 1970")
 	case h.End > lastEnd && h.End != NoEnd:
 		return fmt.Errorf("end %d", h.End)
+	case h.Waits != nil:
+		return h.Waits.check()
+	}
+	return nil
+}
+
+func (w *Waits) check() error {
+	switch {
+	case driver.ValidResource(w.Resource) != nil:
+		return fmt.Errorf("waits for resource %q", w.Resource)
+	case w.Limit < 0 && w.Limit != driver.LimitUnknown || w.Limit != 0 && w.Mode == driver.Exclusive:
+		return fmt.Errorf("waits with limit %d", w.Limit)
+	case w.Since < 0:
+		return fmt.Errorf("waits since before 1970")
 	}
 	return nil
 }

@@ -36,27 +36,49 @@ func (d *Draft) Renew(q driver.RenewRequest) driver.RenewResult {
 	if end := d.now.plus(q.TTL); q.Exact || end > h.End {
 		h.End = end
 	}
-	return driver.RenewResult{Left: h.End.until(d.now)}
+	h.Waits = noteOf(q.Waits, h.Waits, d.now)
+	return driver.RenewResult{Left: h.End.until(d.now), Waiters: len(livePlaces(d.record.Places, d.now))}
 }
 
 func lost(ref driver.HoldRef) error {
 	return fmt.Errorf("hold of %q by lock ID %q: %w", ref.Resource, ref.LockID, driver.ErrLost)
 }
 
-// Release ends a hold as the function Release does.
-func (d *Draft) Release(q driver.ReleaseRequest) (found bool) {
+// Release ends a hold, and takes a place out of the queue, as the function Release does.
+func (d *Draft) Release(q driver.ReleaseRequest) (found, wake bool) {
+	if !q.Place.IsZero() {
+		wake = d.leave(q.Place)
+		if q.HoldID.IsZero() {
+			return false, wake
+		}
+	}
 	i := d.find(q.HoldRef)
 	if i < 0 || q.Unheard && d.record.Holds[i].Renewed != 0 {
-		return false
+		return false, wake
 	}
 	if q.After == 0 || !d.record.Holds[i].live(d.now) {
 		d.remove(i)
-		return true
+		return true, true
 	}
 	h := d.own(i)
 	h.End = min(h.End, d.now.plus(q.After))
 	h.Released = true
-	return true
+	return true, true
+}
+
+// leave takes a place out of the queue. It reports whether others may be granted the
+// resource now: they waited for the place, and for no exclusive hold.
+func (d *Draft) leave(id driver.PlaceID) (wake bool) {
+	i := slices.IndexFunc(d.record.Places, func(p Place) bool { return p.ID == id })
+	if i < 0 {
+		return false
+	}
+	fair := d.record.Places[i].Fair
+	d.change()
+	d.record.Places = without(d.record.Places, id)
+	return fair && !slices.ContainsFunc(d.record.Holds, func(h Hold) bool {
+		return h.Mode == driver.Exclusive && h.blocks(d.now)
+	})
 }
 
 // Record ends the draft, and returns the record as it is now, and whether it was
@@ -65,6 +87,7 @@ func (d *Draft) Record() (_ Record, changed bool) {
 	if !d.changed {
 		return d.record, false
 	}
+	d.record.Places = livePlaces(d.record.Places, d.now)
 	if d.gone != nil {
 		kept := d.record.Holds[:0]
 		for i, h := range d.record.Holds {

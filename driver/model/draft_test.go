@@ -45,9 +45,9 @@ func TestDraftIsOneByOne(t *testing.T) {
 				continue
 			}
 			q := driver.ReleaseRequest{HoldRef: ref, After: time.Duration(rnd.IntN(2)) * time.Microsecond}
-			got := d.Release(q)
-			var one bool
-			if want, one = Release(want, now, q); got != one {
+			got, wake := d.Release(q)
+			var one, oneWakes bool
+			if want, one, oneWakes = Release(want, now, q); got != one || wake != oneWakes {
 				t.Fatalf("round %d: %+v found it: %v, alone: %v", round, q, got, one)
 			}
 			anyChanged = anyChanged || one

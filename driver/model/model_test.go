@@ -17,7 +17,7 @@ import (
 
 // deepCopy shares nothing with r.
 func deepCopy(r Record) Record {
-	r.Holds = slices.Clone(r.Holds)
+	r.Holds, r.Places = slices.Clone(r.Holds), slices.Clone(r.Places)
 	return r
 }
 
@@ -41,10 +41,7 @@ func TestRecordsAreValues(t *testing.T) {
 			q := driver.AcquireRequest{
 				Resource: "r", LockID: string("abcdef"[rnd.IntN(6)]), HoldID: driver.HoldID{byte(rnd.IntN(5) + 1)},
 				Mode: driver.Mode(rnd.IntN(2)), TTL: time.Duration(rnd.IntN(20)+1) * time.Millisecond,
-				Waiting: rnd.IntN(2) == 0,
-			}
-			if rnd.IntN(20) == 0 {
-				q.TTL = driver.MaxTTL // for a note to be due on it
+				Place: driver.PlaceID{byte(rnd.IntN(4))}, Keep: time.Duration(rnd.IntN(20)) * time.Millisecond, Fair: rnd.IntN(2) == 0,
 			}
 			r, _, changed, _ = Acquire(given, now, q)
 		case 2:
@@ -54,7 +51,9 @@ func TestRecordsAreValues(t *testing.T) {
 			changed = res.Err == nil
 		case 3:
 			what = "release"
-			r, changed = Release(given, now, driver.ReleaseRequest{HoldRef: ref, After: time.Duration(rnd.IntN(3)) * time.Millisecond})
+			q := driver.ReleaseRequest{HoldRef: ref, After: time.Duration(rnd.IntN(3)) * time.Millisecond, Place: driver.PlaceID{byte(rnd.IntN(4))}}
+			r, _, _ = Release(given, now, q)
+			changed = r.Touched != given.Touched
 		case 4:
 			what = "sweep"
 			var dropped int
@@ -62,9 +61,6 @@ func TestRecordsAreValues(t *testing.T) {
 			changed = dropped > 0
 		case 5:
 			now += Time(rnd.IntN(8000))
-			if rnd.IntN(10) == 0 {
-				now += Time(driver.NoteEvery / time.Microsecond)
-			}
 		}
 		if !reflect.DeepEqual(given, before) {
 			t.Fatalf("step %d: %s changed the record it was given from\n%+v to\n%+v", step, what, before, given)

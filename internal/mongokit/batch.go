@@ -18,6 +18,7 @@ type Found struct {
 	Record model.Record
 	Now    model.Time
 	Err    error
+	Hidden bool // more places may be ahead of the request than the record has
 }
 
 // Batch renews and releases holds. One write renews or releases those of a resource,
@@ -32,12 +33,15 @@ type Batch struct {
 	Renewal  func([]driver.RenewRequest) mongo.WriteModel
 	Ending   func([]driver.ReleaseRequest) mongo.WriteModel
 	Together int
+	// Queued returns a write that matches the document of the resource if somebody may
+	// wait for it, and changes nothing. Nil: the documents have no queue.
+	Queued func(resource string) mongo.WriteModel
 }
 
 // Renew renews the holds as a driver.Store does.
 //
-// It takes one round trip if all holds are renewed and each has its own document:
-// all documents change then. Otherwise Renew reads the documents, in another round
+// It takes one round trip if all holds are renewed, each has its own document and nobody
+// waits: all documents change then. Otherwise Renew reads the documents, in another round
 // trip. A hold that is live then was live before, because no hold becomes live again. So
 // its renewal took place, unless the server reports that it failed.
 func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
@@ -45,7 +49,13 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		return nil, err
 	}
 	all, resources := grouped(qs, renewRef, b.Together)
-	changed, failed, err := b.Collection.Apply(ctx, all.writes(b.Renewal))
+	writes := all.writes(b.Renewal)
+	if b.Queued != nil && len(all.each) == len(qs) { // otherwise it reads the documents anyway
+		for _, resource := range resources {
+			writes = append(writes, b.Queued(resource))
+		}
+	}
+	done, err := b.Collection.Apply(ctx, writes)
 	if err != nil {
 		return nil, err
 	}
@@ -53,21 +63,25 @@ func (b *Batch) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	for i := range results {
 		results[i].Left = driver.Unknown
 	}
-	if all.allChanged(changed) {
+	complete := all.allChanged(done.Changed)
+	if complete && done.Matched == done.Changed {
 		return results, nil
 	}
 	docs, err := b.Look(ctx, resources)
-	if err != nil {
+	switch {
+	case err != nil && complete:
+		return results, nil // only who waits is unknown
+	case err != nil:
 		return nil, err
 	}
 	for i, q := range qs {
-		results[i] = renewed(docs[q.Resource], q, failed[all.of[i]])
+		results[i] = Renewed(docs[q.Resource], q, done.Failed[all.of[i]])
 	}
 	return results, nil
 }
 
-// renewed returns what the document says about a renewal.
-func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
+// Renewed returns what the document says about a renewal.
+func Renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 	unknown := driver.RenewResult{Left: driver.Unknown, Err: f.Err}
 	if f.Err != nil {
 		return unknown
@@ -88,6 +102,9 @@ func renewed(f Found, q driver.RenewRequest, failed error) driver.RenewResult {
 // them changed, and release only the holds that are there. If a hold was not there,
 // or several were in one document, the document shows whether the lock ID has a hold
 // of an old program.
+//
+// A release that only gives up a place never finds a hold. If it is the only one, the
+// documents must have no queue: otherwise a change does not say whether the hold was there.
 func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if err := ctx.Err(); err != nil || len(qs) == 0 {
 		return nil, err
@@ -100,18 +117,20 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 			return nil, err
 		}
 		send, at = present(docs, qs, results)
+	} else if OnlyPlace(qs[0]) {
+		send = nil
 	}
 	if len(send) == 0 {
 		return results, nil
 	}
 	all, resources := grouped(send, releaseRef, b.Together)
-	changed, failed, err := b.Collection.Apply(ctx, all.writes(b.Ending))
+	done, err := b.Collection.Apply(ctx, all.writes(b.Ending))
 	if err != nil {
 		return nil, err
 	}
-	if all.allChanged(changed) {
-		for _, i := range at {
-			results[i].Found = true
+	if all.allChanged(done.Changed) {
+		for i := range send {
+			results[at[i]].Found = len(qs) == 1 || results[at[i]].Found
 		}
 		return results, nil
 	}
@@ -121,11 +140,23 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	}
 	for i, q := range send {
 		r := &results[at[i]]
-		r.Err = releaseError(docs[q.Resource], q, failed[all.of[i]])
+		r.Err = releaseError(docs[q.Resource], q, done.Failed[all.of[i]])
 		r.Remains = remains(docs[q.Resource], q)
-		r.Found = len(qs) > 1 && !r.Remains // it was when the documents were read
+		r.Found = r.Found && !r.Remains // it was when the documents were read
 	}
 	return results, nil
+}
+
+// OnlyPlace reports whether the request gives up a place, and no hold.
+func OnlyPlace(q driver.ReleaseRequest) bool { return q.HoldID.IsZero() && !q.Place.IsZero() }
+
+// Released returns what the document says about a release that comes next.
+func Released(f Found, q driver.ReleaseRequest) driver.ReleaseResult {
+	if f.Err != nil {
+		return driver.ReleaseResult{Err: f.Err}
+	}
+	_, found, _ := model.Release(f.Record, f.Now, q)
+	return driver.ReleaseResult{Found: found, Remains: remains(f, q)}
 }
 
 // remains reports whether the lock ID has a live hold of an old program, which has
@@ -137,17 +168,16 @@ func remains(f Found, q driver.ReleaseRequest) bool {
 	})
 }
 
-// present returns the requests whose holds are there, and their indexes. It notes the
-// errors of damaged documents.
+// present returns the requests whose holds or places are there, and their indexes. It
+// notes which holds are, and the errors of damaged documents.
 func present(docs map[string]Found, qs []driver.ReleaseRequest, results []driver.ReleaseResult) (send []driver.ReleaseRequest, at []int) {
 	for i, q := range qs {
 		f := docs[q.Resource]
-		if results[i].Err = f.Err; f.Err != nil {
+		if results[i] = Released(f, q); f.Err != nil {
 			continue
 		}
-		results[i].Remains = remains(f, q)
-		var is bool
-		if f.Record, is = model.Release(f.Record, f.Now, q); is {
+		before := f.Record.Touched
+		if f.Record, _, _ = model.Release(f.Record, f.Now, q); f.Record.Touched != before {
 			docs[q.Resource] = f // so that a hold that comes twice is found once
 			send, at = append(send, q), append(at, i)
 		}
@@ -161,7 +191,7 @@ func releaseError(f Found, q driver.ReleaseRequest, failed error) error {
 	if f.Err != nil || failed == nil {
 		return f.Err
 	}
-	if _, is := model.Release(f.Record, f.Now, q); is {
+	if r, _, _ := model.Release(f.Record, f.Now, q); r.Touched != f.Record.Touched {
 		return fmt.Errorf("release of %q: %w", q.Resource, failed)
 	}
 	return nil

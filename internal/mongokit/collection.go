@@ -45,9 +45,14 @@ func New(coll *mongo.Collection) *Collection {
 // FullName returns the names of database and collection, with a dot between them.
 func (c *Collection) FullName() string { return c.coll.Database().Name() + "." + c.coll.Name() }
 
-// Retry sends a statement until the server decides it, a bounded number of times. A
-// duplicate key means that another client made the document at the same time. So
-// does a write conflict, which other servers of the protocol than MongoDB report.
+// Undecided reports whether another client came in between. A duplicate key means that it
+// made the document at the same time. So does a write conflict, which other servers of the
+// protocol than MongoDB report.
+func Undecided(err error) bool {
+	return mongo.IsDuplicateKeyError(err) || HasCode(err, CodeWriteConflict)
+}
+
+// Retry sends a statement until the server decides it, a bounded number of times.
 func Retry(ctx context.Context, send func() error) error {
 	var err error
 	for try := range maxTries {
@@ -57,7 +62,7 @@ func Retry(ctx context.Context, send func() error) error {
 			}
 		}
 		err = send()
-		if !mongo.IsDuplicateKeyError(err) && !HasCode(err, CodeWriteConflict) {
+		if !Undecided(err) {
 			return err
 		}
 	}
@@ -81,20 +86,26 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Apply sends writes that insert nothing in one bulk write, and returns how many
-// of them changed or deleted a document. The reply does not say which. failed has
-// the errors of those that the server could not evaluate. Apply retries those that
-// it did not decide.
-func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (changed int, failed map[int]error, err error) {
+// Applied is the outcome of a bulk write. The reply does not say which of its writes
+// changed something.
+type Applied struct {
+	Matched int           // writes that found a document
+	Changed int           // writes that changed or deleted one
+	Failed  map[int]error // of the writes that the server could not evaluate
+}
+
+// Apply sends writes that insert nothing in one bulk write. It retries those that the
+// server did not decide.
+func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (done Applied, err error) {
 	open := make([]int, len(writes))
 	for i := range open {
 		open[i] = i
 	}
-	failed = make(map[int]error)
+	done.Failed = make(map[int]error)
 	for try := 0; len(open) > 0; try++ {
 		if try > 0 {
 			if err := backOff(ctx, try); err != nil {
-				return 0, nil, err
+				return Applied{}, err
 			}
 		}
 		models := make([]mongo.WriteModel, len(open))
@@ -109,12 +120,13 @@ func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (chan
 			continue // that is the answer to all of them
 		}
 		if err != nil && (!errors.As(err, &bulk) || bulk.WriteConcernError != nil || res == nil) {
-			return 0, nil, c.Wrap(err)
+			return Applied{}, c.Wrap(err)
 		}
-		changed += int(res.ModifiedCount + res.DeletedCount)
-		open = undecided(open, bulk.WriteErrors, try < maxTries, failed)
+		done.Matched += int(res.MatchedCount + res.DeletedCount)
+		done.Changed += int(res.ModifiedCount + res.DeletedCount)
+		open = undecided(open, bulk.WriteErrors, try < maxTries, done.Failed)
 	}
-	return changed, failed, nil
+	return done, nil
 }
 
 // undecided returns which of the open writes to retry. The others that have an

@@ -108,6 +108,11 @@ func (c *Collection) Unusable(why string, err error) error {
 	return fmt.Errorf("%w: MongoDB collection %s: %s: %w", driver.ErrUnusable, c.FullName(), why, err)
 }
 
+// TooLarge reports whether the document has no room for what was written.
+func TooLarge(err error) bool {
+	return HasCode(err, codeTooLarge) || HasCode(err, codeUpdateTooLarge) || HasCode(err, codeUpsertTooLarge)
+}
+
 func permanentReason(err error) string {
 	var server mongo.ServerError
 	if errors.As(err, &server) {

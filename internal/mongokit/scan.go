@@ -62,11 +62,15 @@ func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindO
 }
 
 // Answer returns what the server decided about a request, which the document shows:
-// it has the hold if that was granted, now or by an earlier attempt.
+// it has the hold if that was granted, now or by an earlier attempt. It does not know the
+// place of the request.
 func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
-	q.Waiting = false // nothing is noted
+	q.Place = driver.PlaceID{}
 	_, g, changed, err := model.Acquire(f.Record, f.Now, q)
-	if changed {
+	switch {
+	case changed && f.Hidden:
+		return driver.Grant{}, model.Refused(f.Record, f.Now, q)
+	case changed:
 		return driver.Grant{}, fmt.Errorf("the server neither granted %q nor is a hold in the way", q.Resource)
 	}
 	for _, h := range f.Record.Holds {

@@ -28,11 +28,14 @@ func Set(pairs ...any) bson.D {
 
 // Finish returns the last stages. They set the fields if the change takes place,
 // and keep them otherwise. The server does not write a document that stays the same.
-func Finish(change any, pairs ...any) mongo.Pipeline {
+func Finish(change any, pairs ...any) mongo.Pipeline { return FinishWith(nil, change, pairs...) }
+
+// FinishWith is Finish with fields that are set in any case.
+func FinishWith(fields bson.D, change any, pairs ...any) mongo.Pipeline {
 	for i := 1; i < len(pairs); i += 2 {
 		pairs[i] = Cond(change, pairs[i], "$"+pairs[i-1].(string))
 	}
-	return mongo.Pipeline{Obj("$set", Obj(pairs...)), Obj("$unset", Scratch)}
+	return mongo.Pipeline{Obj("$set", append(fields, Obj(pairs...)...)), Obj("$unset", Scratch)}
 }
 
 // Statement is an update of one document by a pipeline. It has all stages but the first,

@@ -90,8 +90,8 @@ func Claim(ctx context.Context, coll *mongo.Collection, filter any, token uint64
 // upsert could make a second document.
 //
 // If Field of the document is not a number, the error is holdfast.ErrDamaged, and the
-// document does not change. Any other error means that the outcome is
-// unknown. UpdateOne may be repeated if the update itself may.
+// document does not change. Any other error means that the outcome is unknown. UpdateOne
+// may be repeated if the update itself may.
 func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, token uint64,
 	opts ...options.Lister[options.UpdateOneOptions],
 ) (*mongo.UpdateResult, error) {

@@ -1,6 +1,6 @@
 -- The table has one row per resource. Its row has everything that decisions about a
--- resource depend on, and every change locks it. holds is JSON in the form of package
--- model, token is the last one granted, touched the version of the row. While watched
+-- resource depend on, and every change locks it. holds and places are JSON in the form of
+-- package model, token is the last one granted, touched the version of the row. While watched
 -- is in the future, releases notify. due is for sweeps: see 7_sweep.sql. Times are in
 -- microseconds since 1970.
 --
@@ -27,6 +27,7 @@ BEGIN
     token    bigint NOT NULL DEFAULT 0 CHECK (token BETWEEN 0 AND 9007199254740991),
     touched  bigint NOT NULL DEFAULT 0 CHECK (touched >= 0),
     holds    jsonb  NOT NULL DEFAULT '[]',
+    places   jsonb  NOT NULL DEFAULT '[]',
     watched  bigint NOT NULL DEFAULT 0,
     due      bigint NOT NULL DEFAULT 0
   ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);

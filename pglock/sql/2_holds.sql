@@ -20,6 +20,52 @@ LANGUAGE sql IMMUTABLE AS $fn$
     )')) END
 $fn$;
 
+-- sound_places is sound for a queue.
+CREATE OR REPLACE FUNCTION {schema}.sound_places(in_places jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT CASE WHEN in_places = '[]' THEN true WHEN jsonb_typeof(in_places) <> 'array' THEN false ELSE
+    jsonb_array_length(in_places) = jsonb_array_length(jsonb_path_query_array(in_places, 'strict $[*] ? (
+      @.lockId.type() == "string" && @.lockId != ""
+      && @.placeId like_regex "^[0-9a-f]{24}$" && @.placeId != "000000000000000000000000"
+      && (@.mode == "exclusive" || @.mode == "shared")
+      && @.since >= 0 && @.since == @.since.floor()
+      && @.asked >= 0 && @.asked == @.asked.floor()
+      && @.until >= 0 && @.until <= 12160799254740991 && @.until == @.until.floor()
+      && ((exists(@.fair)) is unknown || @.fair == true || @.fair == false)
+      && ((exists(@.limit)) is unknown
+        || @.mode == "shared" && @.limit >= 0 && @.limit <= 9223372036854775807 && @.limit == @.limit.floor())
+    )')) END
+$fn$;
+
+-- live_places returns the places that count. A clock that was set back or ahead makes no
+-- place last longer.
+CREATE OR REPLACE FUNCTION {schema}.live_places(in_places jsonb, in_clock bigint) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT jsonb_path_query_array(in_places, '$[*] ? (@.asked <= $clock && @.until > $clock)', jsonb_build_object('clock', in_clock))
+$fn$;
+
+-- queue returns the live places, those that a request with this place must not pass (the
+-- fair ones before its own), and its own with its index. A place of another mode or limit
+-- does not count as its own: it starts at the end.
+CREATE OR REPLACE FUNCTION {schema}.queue(
+  in_places jsonb, in_place jsonb, in_clock bigint, OUT live jsonb, OUT ahead jsonb, OUT own jsonb, OUT index int
+) LANGUAGE plpgsql IMMUTABLE AS $fn$
+BEGIN
+  live := {schema}.live_places(in_places, in_clock);
+  SELECT e.p, e.n - 1 INTO own, index FROM jsonb_array_elements(live) WITH ORDINALITY AS e(p, n)
+    WHERE e.p->>'placeId' = in_place->>'placeId' AND e.p->'mode' = in_place->'mode'
+      AND e.p->'limit' IS NOT DISTINCT FROM in_place->'limit' AND e.p->'fair' IS NOT DISTINCT FROM in_place->'fair';
+  ahead := jsonb_path_query_array(live, '$[0 to $last] ? (@.fair == true && @.placeId != $id)',
+    jsonb_build_object('last', coalesce(index, jsonb_array_length(live)) - 1, 'id', coalesce(in_place->>'placeId', '')));
+END
+$fn$;
+
+-- without returns the places but one.
+CREATE OR REPLACE FUNCTION {schema}.without(in_places jsonb, in_place_id text) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT jsonb_path_query_array(in_places, '$[*] ? (@.placeId != $id)', jsonb_build_object('id', in_place_id))
+$fn$;
+
 -- clock is the time now, not that of the transaction.
 CREATE OR REPLACE FUNCTION {schema}.clock() RETURNS bigint
 LANGUAGE sql VOLATILE AS $fn$

@@ -1,9 +1,17 @@
--- decide returns the outcome of an acquire beside these holds. outcome: 1 it can be
--- granted, or an earlier attempt was (granted is its hold); 0 it is refused; -1 the
--- holds are damaged. kept are the holds that still block. A limit of 0 is none. If
--- in_hold has a limit, a hold with another limit refuses it.
+-- decide returns the outcome of an acquire beside these holds and places. outcome: 1 it
+-- can be granted, or an earlier attempt was (granted is its hold); 0 it is refused; -1 the
+-- holds or places are damaged. kept are the holds that still block. self says that the
+-- lock ID has a live hold. A limit of 0 is none. If in_hold has a limit, a hold with another
+-- limit refuses it.
+--
+-- ahead are the places that the request must not pass. Their waiters count as if they held
+-- the resource. None is ahead of a shared request whose caller works under a live shared
+-- hold, in_nested. own is the request's place and index where it is among the live ones.
+-- place is its position in the queue.
 CREATE OR REPLACE FUNCTION {schema}.decide(
-  in_holds jsonb, in_hold jsonb, in_limit bigint, in_clock bigint, OUT outcome int, OUT granted jsonb, OUT kept jsonb
+  in_holds jsonb, in_places jsonb, in_hold jsonb, in_limit bigint, in_place jsonb, in_nested text, in_clock bigint,
+  OUT outcome int, OUT granted jsonb, OUT kept jsonb, OUT self boolean,
+  OUT live jsonb, OUT ahead jsonb, OUT own jsonb, OUT index int, OUT place int
 ) LANGUAGE plpgsql IMMUTABLE AS $fn$
 DECLARE
   h      jsonb;
@@ -12,11 +20,19 @@ DECLARE
 BEGIN
   outcome := 1;
   kept := in_holds;
-  IF in_holds = '[]' THEN
+  self := false;
+  live := '[]';
+  ahead := '[]';
+  place := 0;
+  IF in_holds = '[]' AND in_places = '[]' THEN
     RETURN;
-  ELSIF NOT {schema}.sound(in_holds) THEN
+  ELSIF NOT {schema}.sound(in_holds) OR NOT {schema}.sound_places(in_places) THEN
     outcome := -1;
     RETURN;
+  END IF;
+  IF in_places <> '[]' THEN
+    SELECT q.* INTO live, ahead, own, index FROM {schema}.queue(in_places, in_place, in_clock) q;
+    place := jsonb_array_length(ahead);
   END IF;
   in_holds := in_holds || '[]'; -- unpacks it once, not at each look at a hold
   kept := in_holds;
@@ -29,7 +45,21 @@ BEGIN
       RETURN;
     ELSIF NOT {schema}.blocks(h, in_clock) THEN
       kept := kept - i;
-    ELSIF mine OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive' OR h->'limit' <> in_hold->'limit' THEN
+      CONTINUE;
+    END IF;
+    self := self OR mine AND {schema}.live(h, in_clock);
+    IF place > 0 AND h->>'holdId' = in_nested AND h->>'mode' = 'shared' AND in_hold->>'mode' = 'shared' AND {schema}.live(h, in_clock) THEN
+      ahead := '[]';
+    END IF;
+    IF mine OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive' OR h->'limit' <> in_hold->'limit' THEN
+      outcome := 0;
+    ELSE
+      beside := beside + 1;
+    END IF;
+  END LOOP;
+  FOR i IN 0 .. jsonb_array_length(ahead) - 1 LOOP
+    h := ahead->i;
+    IF h->>'lockId' = in_hold->>'lockId' OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive' OR h->'limit' <> in_hold->'limit' THEN
       outcome := 0;
     ELSE
       beside := beside + 1;
@@ -41,9 +71,28 @@ BEGIN
 END
 $fn$;
 
--- acquire answers one request. outcome is that of decide, with the holds for a
--- refusal, or -2: tokens are used up. in_hold is the hold without token and times; a
--- TTL below 0 is one without an end.
+-- lockable locks the row, unless another transaction keeps it locked for longer than it
+-- takes to write a place.
+CREATE OR REPLACE FUNCTION {schema}.lockable(in_resource text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET lock_timeout = '100ms' AS $fn$
+BEGIN
+  PERFORM FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
+  RETURN true;
+EXCEPTION
+  WHEN lock_not_available THEN
+    RETURN false;
+END
+$fn$;
+
+-- acquire answers one request. outcome is that of decide, with the holds and the first
+-- places ahead for a refusal, or -2: tokens are used up. in_hold is the hold without token
+-- and times; a TTL below 0 is one without an end. in_place is the request's place without
+-- times, or null.
+--
+-- A refused request gets or keeps its place. That is a courtesy: it waits for no standby
+-- and not for long for another transaction, and need not survive a crash. A place that
+-- cannot be written is none: then the refusal counts the other places. If in_keep_ms is 0,
+-- the place counts if it is there, but is not written.
 --
 -- It reads without a lock first, because a refusal writes nothing, and to lock a row
 -- is a write. It sees the row as it was when the statement began, and reads the clock
@@ -62,23 +111,40 @@ $fn$;
 -- create functions in public. The server would call one of them in place of its own if
 -- the types of its arguments fit better.
 CREATE OR REPLACE FUNCTION {schema}.acquire(
-  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
-  OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
+  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint, in_place jsonb, in_keep_ms bigint, in_nested text,
+  OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb,
+  OUT place int, OUT waiters int, OUT ahead jsonb
 ) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();
+  keep constant bigint := in_keep_ms * 1000;
   r record; -- the row
   d record; -- the result of decide
-  h jsonb;  -- the hold
+  h jsonb;  -- the hold, or the place
   stored boolean;
 BEGIN
-  SELECT l.holds INTO holds FROM {schema}.locks l WHERE l.resource = in_resource;
+  SELECT * INTO r FROM {schema}.locks l WHERE l.resource = in_resource;
   IF FOUND THEN
     clock := {schema}.clock();
-    d := {schema}.decide(holds, in_hold, in_limit, clock);
+    d := {schema}.decide(r.holds, r.places, in_hold, in_limit, in_place, in_nested, clock);
     outcome := d.outcome;
-    IF outcome <= 0 THEN
+    IF outcome < 0 THEN
       RETURN;
+    ELSIF outcome = 0 THEN
+      holds := r.holds;
+      ahead := jsonb_path_query_array(d.ahead, '$[0 to 3]');
+      waiters := jsonb_array_length(d.live);
+      place := -1;
+      IF in_place IS NULL OR d.self THEN
+        RETURN;
+      ELSIF d.own - '{since,asked,until}'::text[] = in_place AND (d.own->'until')::bigint BETWEEN clock + keep - keep / 4 AND clock + keep THEN
+        place := d.place;
+        RETURN;
+      END IF;
+      waiters := jsonb_array_length({schema}.without(d.live, in_place->>'placeId'));
+      IF keep = 0 OR d.own IS NULL AND waiters >= {places} OR NOT {schema}.lockable(in_resource) THEN
+        RETURN;
+      END IF;
     END IF;
   END IF;
 
@@ -91,10 +157,39 @@ BEGIN
     RAISE serialization_failure USING MESSAGE = 'the row is deleted again and again, or cannot be locked';
   END IF;
   clock := {schema}.clock();
-  d := {schema}.decide(r.holds, in_hold, in_limit, clock);
+  d := {schema}.decide(r.holds, r.places, in_hold, in_limit, in_place, in_nested, clock);
   outcome := d.outcome;
-  holds := CASE WHEN outcome = 0 THEN r.holds END;
-  IF outcome <= 0 THEN
+  holds := NULL;
+  ahead := NULL;
+  place := NULL;
+  waiters := NULL;
+  IF outcome < 0 THEN
+    RETURN;
+  ELSIF outcome = 0 THEN
+    holds := r.holds;
+    ahead := jsonb_path_query_array(d.ahead, '$[0 to 3]');
+    place := -1;
+    IF keep > 0 AND in_place IS NOT NULL AND NOT d.self THEN
+      IF d.own IS NULL THEN
+        d.live := {schema}.without(d.live, in_place->>'placeId');
+      END IF;
+      IF d.own IS NOT NULL OR jsonb_array_length(d.live) < {places} THEN
+        place := d.place;
+        h := in_place || jsonb_build_object('since', coalesce((d.own->'since')::bigint, clock), 'asked', clock, 'until', clock + keep);
+        d.live := CASE WHEN d.own IS NULL THEN d.live || h ELSE jsonb_set(d.live, ARRAY[d.index::text], h) END;
+      END IF;
+      IF d.live <> r.places THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        UPDATE {schema}.locks l SET places = d.live, touched = greatest(l.touched + 1, acquire.clock)
+          WHERE l.resource = in_resource RETURNING l.places = d.live INTO stored;
+        IF stored IS NOT TRUE THEN
+          PERFORM {schema}.unchanged(in_resource);
+        END IF;
+      END IF;
+    ELSIF in_place IS NOT NULL AND NOT d.self THEN
+      d.live := {schema}.without(d.live, in_place->>'placeId');
+    END IF;
+    waiters := jsonb_array_length(d.live);
     RETURN;
   END IF;
   IF current_setting('synchronous_commit') = 'off' THEN -- a grant must outlive a crash
@@ -116,11 +211,14 @@ BEGIN
     h := h || jsonb_build_object('end', ends);
   END IF;
   d.kept := d.kept || h;
+  IF in_place IS NOT NULL AND d.live <> '[]' THEN
+    d.live := {schema}.without(d.live, in_place->>'placeId');
+  END IF;
   UPDATE {schema}.locks l
-    SET token = acquire.token, touched = greatest(l.touched + 1, clock), holds = d.kept,
+    SET token = acquire.token, touched = greatest(l.touched + 1, clock), holds = d.kept, places = d.live,
       due = CASE WHEN l.due < 0 THEN clock ELSE least(l.due, {schema}.over(h)) END
     WHERE l.resource = in_resource
-    RETURNING l.token = acquire.token AND l.holds = d.kept INTO stored;
+    RETURNING l.token = acquire.token AND l.holds = d.kept AND l.places = d.live INTO stored;
   IF stored IS NOT TRUE THEN
     PERFORM {schema}.unchanged(in_resource);
   END IF;
@@ -135,13 +233,15 @@ $fn$;
 -- the row has changed since, the server gives up (40001), so no old state decides.
 CREATE OR REPLACE FUNCTION {schema}.acquire_tx(
   in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
-  OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb
+  OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb,
+  OUT place int, OUT waiters int, OUT ahead jsonb
 ) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     PERFORM FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
   END IF;
-  SELECT a.* INTO outcome, clock, ends, token, holds FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms) a;
+  SELECT a.* INTO outcome, clock, ends, token, holds, place, waiters, ahead
+    FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms, NULL, 0, '') a;
   IF outcome <> 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'HF003'; -- rolls back; the answer stays. HF000 would stand for all of HF
   END IF;

@@ -1,11 +1,14 @@
 -- renewed is the hold after a renewal, which only moves the end later, unless it is
--- exact. A TTL below 0 is one without an end.
-CREATE OR REPLACE FUNCTION {schema}.renewed(in_hold jsonb, in_ttl_ms bigint, in_exact boolean, in_clock bigint) RETURNS jsonb
+-- exact. A TTL below 0 is one without an end. in_waits is what the holder waits for
+-- meanwhile, or null; the wait began when it was first noted.
+CREATE OR REPLACE FUNCTION {schema}.renewed(in_hold jsonb, in_ttl_ms bigint, in_exact boolean, in_waits jsonb, in_clock bigint) RETURNS jsonb
 LANGUAGE sql STABLE AS $fn$
   SELECT jsonb_strip_nulls(in_hold || jsonb_build_object('renewed', in_clock, 'end',
     CASE WHEN in_ttl_ms < 0 OR NOT in_exact AND in_hold->'end' IS NULL THEN NULL
       WHEN in_exact THEN in_clock + in_ttl_ms * 1000
-      ELSE greatest((in_hold->'end')::bigint, in_clock + in_ttl_ms * 1000) END))
+      ELSE greatest((in_hold->'end')::bigint, in_clock + in_ttl_ms * 1000) END,
+    'waits', in_waits || jsonb_build_object('since',
+      CASE WHEN in_hold->'waits' @> (in_waits - '{since,limit}'::text[]) THEN (in_hold->'waits'->'since')::bigint ELSE in_clock END)))
 $fn$;
 
 -- released is the hold after a release: null, or one that ends later and cannot be
@@ -30,7 +33,8 @@ BEGIN
 END
 $fn$;
 
--- change renews or releases holds. outcome: 1 done, 0 there is no such hold, or none
+-- change renews or releases holds; with in_places, releases take these places out of the
+-- queue, and without a hold ID nothing else. outcome: 1 done, 0 there is no such hold, or none
 -- that can be renewed; -1 the record is damaged; 2 another transaction has the row
 -- locked, or may yet commit it: call again with in_wait. in_ms are the TTLs of
 -- renewals, or the delays of releases.
@@ -39,15 +43,16 @@ $fn$;
 -- batch commits, and each decided by a clock read after that. Without in_wait it
 -- waits for no row, so that one row cannot delay the others; with it, a wait is
 -- bounded. The requests for a row are applied in their order and written once,
--- because a resource may have many holds.
+-- because a resource may have many holds. A queue that has not changed is not written: it
+-- may be long, and then the server keeps it apart from the row.
 --
 -- A release notifies only if the row is watched, because notifications make commits
 -- wait for one another. If a session that does not read fills the server's queue of
 -- notifications, releases do not notify, because they could not commit.
 CREATE OR REPLACE FUNCTION {schema}.change(
   in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[], in_exact boolean[],
-  in_release boolean, in_wait boolean
-) RETURNS TABLE (outcome int, clock bigint, ends bigint)
+  in_waits text[], in_places text[], in_release boolean, in_wait boolean
+) RETURNS TABLE (outcome int, clock bigint, ends bigint, waiters int)
 LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   complete constant boolean := {schema}.complete();
@@ -59,6 +64,10 @@ DECLARE
   ids     text[];  -- their lock IDs
   i       int;
   changed int;
+  live    jsonb;   -- the live places
+  left_   jsonb;   -- those that one item leaves
+  wake    boolean; -- somebody may be granted the resource now
+  fair    boolean; -- a fair place is gone
   stored  boolean;
 BEGIN
   IF current_setting('synchronous_commit') = 'off' THEN -- what a crash takes back could be granted twice
@@ -78,7 +87,7 @@ BEGIN
       IF NOT in_wait OR NOT {schema}.absent(name) THEN
         verdict := 2;
       END IF;
-    ELSIF NOT {schema}.sound(r.holds) THEN
+    ELSIF NOT {schema}.sound(r.holds) OR NOT {schema}.sound_places(r.places) THEN
       verdict := -1;
     ELSE
       r.holds := r.holds || '[]'; -- unpacked
@@ -89,10 +98,25 @@ BEGIN
     END IF;
     clock := {schema}.clock();
     changed := 0;
+    wake := false;
+    fair := false;
+    live := CASE WHEN verdict = 0 AND r.places <> '[]' THEN {schema}.live_places(r.places, clock) ELSE '[]' END;
+    waiters := jsonb_array_length(live);
     WHILE in_resources[item] = name LOOP
       outcome := verdict;
       ends := NULL; -- never
+      IF in_places[item] <> '' AND verdict = 0 AND r.places <> '[]' THEN
+        left_ := {schema}.without(live, in_places[item]);
+        IF left_ <> live THEN
+          changed := changed + 1;
+          fair := fair OR live @> jsonb_build_array(jsonb_build_object('placeId', in_places[item], 'fair', true));
+          live := left_;
+        END IF;
+      END IF;
       i := array_position(ids, in_lock_ids[item]);
+      IF in_places[item] <> '' AND in_hold_ids[item] = '' THEN
+        i := NULL; -- it is about the place alone
+      END IF;
       WHILE (in_hold_ids[item] NOT IN ('', hs[i]->>'holdId')) OR in_tokens[item] NOT IN (0, (hs[i]->'token')::bigint) LOOP
         i := array_position(ids, in_lock_ids[item], i + 1);
       END LOOP;
@@ -100,9 +124,10 @@ BEGIN
         outcome := 1;
         changed := changed + 1;
         IF in_release THEN
+          wake := true;
           hs[i] := {schema}.released(hs[i], in_ms[item], clock);
         ELSE
-          hs[i] := {schema}.renewed(hs[i], in_ms[item], in_exact[item], clock);
+          hs[i] := {schema}.renewed(hs[i], in_ms[item], in_exact[item], nullif(in_waits[item], '')::jsonb, clock);
         END IF;
         IF hs[i] IS NULL THEN
           ids[i] := NULL;
@@ -119,14 +144,17 @@ BEGIN
         r.due := -clock;
       END IF;
       r.holds := to_jsonb(hs);
+      IF fair AND NOT wake THEN
+        wake := NOT EXISTS (SELECT FROM jsonb_array_elements(r.holds) h WHERE h->>'mode' = 'exclusive' AND {schema}.blocks(h, change.clock));
+      END IF;
       UPDATE {schema}.locks l
-        SET holds = r.holds, touched = greatest(l.touched + 1, change.clock) + changed - 1, due = r.due
+        SET holds = r.holds, places = CASE WHEN live = r.places THEN l.places ELSE live END, touched = greatest(l.touched + 1, change.clock) + changed - 1, due = r.due
         WHERE l.resource = name
-        RETURNING l.holds = r.holds INTO stored;
+        RETURNING l.holds = r.holds AND l.places = live INTO stored;
       IF stored IS NOT TRUE THEN
         PERFORM {schema}.unchanged(name);
       END IF;
-      IF in_release AND r.watched > clock AND pg_notification_queue_usage() < 0.9 THEN
+      IF wake AND r.watched > clock AND pg_notification_queue_usage() < 0.9 THEN
         PERFORM pg_notify({channel}, name);
       END IF;
     END IF;

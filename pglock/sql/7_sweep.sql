@@ -37,8 +37,9 @@ BEGIN
     more := left_ = 0;
     EXIT WHEN more;
     SELECT * INTO r FROM {schema}.locks l WHERE l.resource = name FOR UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND OR NOT {schema}.sound(r.holds);
+    CONTINUE WHEN NOT FOUND OR NOT {schema}.sound(r.holds) OR NOT {schema}.sound_places(r.places);
     clock := {schema}.clock();
+    r.places := {schema}.live_places(r.places, clock);
     SELECT coalesce(jsonb_agg(h), '[]'), coalesce(min({schema}.over(h)), {never}) INTO kept, due_
       FROM jsonb_array_elements(r.holds) h WHERE {schema}.blocks(h, clock);
     gone := jsonb_array_length(r.holds) - jsonb_array_length(kept);
@@ -48,11 +49,11 @@ BEGIN
     IF kept = '[]' THEN
       due_ := -greatest(r.touched, r.token);
     END IF;
-    IF r.holds = '[]' AND greatest(r.touched, r.token) <= clock - in_idle AND r.watched <= clock THEN
+    IF r.holds = '[]' AND r.places = '[]' AND greatest(r.touched, r.token) <= clock - in_idle AND r.watched <= clock THEN
       DELETE FROM {schema}.locks l WHERE l.resource = name RETURNING true INTO stored;
       deleted := deleted + 1;
     ELSIF gone > 0 OR due_ <> r.due THEN
-      UPDATE {schema}.locks l SET holds = kept, touched = r.touched, due = due_ WHERE l.resource = name
+      UPDATE {schema}.locks l SET holds = kept, places = r.places, touched = r.touched, due = due_ WHERE l.resource = name
         RETURNING l.holds = kept AND l.due = due_ INTO stored;
     ELSE
       CONTINUE;

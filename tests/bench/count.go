@@ -28,10 +28,14 @@ func (c *counted) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver
 	return c.Store.Renew(ctx, qs)
 }
 
-// Watch is that of the store, which must be able to.
+// Watch implements driver.Watcher.
 func (c *counted) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	w, ok := c.Store.(driver.Watcher)
+	if !ok {
+		return nil, driver.ErrUnsupported
+	}
 	c.watches.Add(1)
-	return c.Store.(driver.Watcher).Watch(ctx, resource)
+	return w.Watch(ctx, resource)
 }
 
 func (c *counted) all() int64 {

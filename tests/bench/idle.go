@@ -15,7 +15,7 @@ import (
 
 const (
 	idleWaiters = 1000
-	idleFor     = 10 * time.Second
+	idleFor     = 30 * time.Second // in which each keeps its place twice
 )
 
 // idleSetup is what both processes are told.
@@ -141,7 +141,7 @@ func workIdle(ctx context.Context, p *peer) (err error) {
 	for begun.Load() < idleWaiters || store.acquires.Load() < 2*heads {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := noted(ctx, s); err != nil {
+	if err := placed(ctx, s, heads); err != nil {
 		return err
 	}
 	got, err := idleTime(store)
@@ -157,22 +157,22 @@ func workIdle(ctx context.Context, p *peer) (err error) {
 	return p.send(got)
 }
 
-// noted returns when the store has noted for every hold that somebody waits. That
-// comes once in driver.NoteEvery and takes 0.1 ms of the processor each: in the
-// ten seconds that are measured it would count sixty times over.
-func noted(ctx context.Context, s driver.Store) error {
-	for more := true; more; {
+// placed returns when so many have their place in the store's queue. They take it after
+// a second, and keep it for a minute.
+func placed(ctx context.Context, s driver.Store, waiters int64) error {
+	for {
 		time.Sleep(time.Second)
-		more = false
-		for status, err := range s.List(ctx, driver.Filter{}) {
+		var n int64
+		for _, err := range driver.Waiters(ctx, s, driver.Filter{}) {
 			if err != nil {
 				return err
 			}
-			more = more || status.Waited.IsZero()
+			n++
+		}
+		if n >= waiters {
+			return nil
 		}
 	}
-	time.Sleep(2 * time.Second) // until it no longer looks for what the notes may have been about
-	return nil
 }
 
 // idleTime is what this process needs while idleFor passes.

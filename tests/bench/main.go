@@ -49,6 +49,8 @@ var measures = []measure{
 	{"postgres-hand-over", measurePostgresHandOver},
 	{"postgres-renewals", measurePostgresRenewals},
 	{"hand-over", measureHandOver},
+	{"queue", measureQueue},
+	{"queue-renewals", measureQueueRenewals},
 	{"idle", measureIdle},
 	{"file-size", measureFileSize},
 	{"top", measureTop},

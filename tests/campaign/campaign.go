@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/campaign/history"
 	"github.com/holdfast-go/holdfast/tests/campaign/hosts"
 	"github.com/holdfast-go/holdfast/tests/campaign/register"
@@ -34,6 +35,7 @@ type Plan struct {
 	TTL       time.Duration
 	Crowd     int      // if not 0, processes only keep so many shared holds each, see worker.Config
 	Unfenced  bool     // registers take whatever token
+	Unordered bool     // no order of decisions is looked for
 	Only      []string // names of the faults that happen; empty: all
 	Hosts     bool     // processes and server are on hosts of their own, see package hosts
 	// Samples is how often what processes use is measured. Then nothing is noted of
@@ -192,17 +194,18 @@ func (c *campaign) launch(place int, config worker.Config) (*process, error) {
 }
 
 // last takes each lock once more, after the end of all others: nothing may be left
-// that is held for longer than a request can be under way and a TTL.
+// that is held for longer than a request can be under way and a TTL, and nobody may wait
+// for a fair waiter that is gone for longer than its place is kept.
 func (c *campaign) last() error {
 	config := c.config(c.reach(c.place.url))
-	config.Each, config.Every, config.Crowd = c.grace(), 0, 0
+	config.Each, config.Every, config.Crowd = max(c.grace(), driver.DefaultKeep+c.plan.TTL), 0, 0
 	p, err := c.launch(0, config)
 	if err != nil {
 		return err
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(2 * time.Duration(c.plan.Resources) * c.grace()):
+	case <-time.After(2 * time.Duration(c.plan.Resources) * config.Each):
 	}
 	if err := p.finish(time.Minute); err != nil {
 		return fmt.Errorf("%w\n%s", err, p.said.String())

@@ -101,14 +101,16 @@ func requests(events []history.Event) ([]drivertest.Event, error) {
 		if !ok {
 			continue
 		}
-		id, err := driver.ParseHoldID(e.HoldID)
-		if err != nil {
+		var id driver.HoldID
+		var place driver.PlaceID
+		if err := errors.Join(id.UnmarshalText([]byte(e.HoldID)), place.UnmarshalText([]byte(e.Place))); err != nil {
 			return nil, err
 		}
 		r := drivertest.Event{
 			Op: op, Outcome: drivertest.Outcome(e.Outcome),
 			Ref:   driver.HoldRef{Resource: e.Resource, LockID: e.LockID, HoldID: id, Token: e.Token},
 			Limit: e.Limit, TTL: e.TTL, TakeoverDelay: e.Delay, BySelf: e.BySelf,
+			Place: place, Fair: e.Fair, Keep: e.Keep, Position: e.Position, Behind: e.Behind,
 			Called:   drivertest.Moment{Order: order[e.Called], Time: e.Called - coarse},
 			Answered: drivertest.Moment{Order: order[e.Answered], Time: e.Answered + coarse},
 		}

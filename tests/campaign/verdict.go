@@ -31,7 +31,7 @@ func (c *campaign) judge(events []history.Event) []judge.Violation {
 			})
 		}
 	}
-	if c.place.clocked || c.place.forgets {
+	if c.plan.Unordered || c.place.clocked || c.place.forgets {
 		// No order explains a token that comes twice, nor a copy that lacks some of what
 		// was decided.
 		return found

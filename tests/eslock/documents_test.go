@@ -29,6 +29,10 @@ func TestDamage(t *testing.T) {
 		ours := func(key string, value any) func(doc object) {
 			return func(doc object) { doc["holdfast"].(object)[key] = value }
 		}
+		place := func(key string, value any) func(doc object) {
+			p := object{"placeId": strings.Repeat("a", 24), "lockId": "b", "mode": "exclusive", "since": 1, "asked": 1, "until": 1, key: value}
+			return ours("places", []any{p})
+		}
 		i := 0
 		for name, damage := range map[string]func(doc object){
 			"no owner":            func(doc object) { delete(doc, "owner") },
@@ -65,6 +69,19 @@ func TestDamage(t *testing.T) {
 			"created is a text":    hold("created", "once"),
 			"hold ID is not hex":   hold("holdId", strings.Repeat("x", 24)),
 			"owner of a hold":      hold("owner", 5),
+			"queue is a text":      ours("places", "none"),
+			"place is a text":      ours("places", []any{"none"}),
+			"no place ID":          place("placeId", nil),
+			"place ID is not hex":  place("placeId", strings.Repeat("x", 24)),
+			"lock ID of a place":   place("lockId", ""),
+			"mode of a place":      place("mode", "upgradeable"),
+			"limit of a place":     place("limit", 3),
+			"fair is a text":       place("fair", "yes"),
+			"since is a text":      place("since", "once"),
+			"asked is missing":     place("asked", nil),
+			"until is a text":      place("until", "soon"),
+			"until is beyond all":  place("until", int64(1)<<60),
+			"host of a place":      place("host", 5),
 		} {
 			i++
 			r := fmt.Sprint("doc", i)

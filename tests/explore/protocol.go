@@ -222,7 +222,7 @@ func (w world) arrive(s *state, m message) (wrong string, room bool) {
 		answer.ok = result.Err == nil
 		s.record = before.taken(next)
 	case release:
-		next, found := model.Release(r, now, driver.ReleaseRequest{HoldRef: ref})
+		next, found, _ := model.Release(r, now, driver.ReleaseRequest{HoldRef: ref})
 		answer.ok = found
 		s.record = before.taken(next)
 	}

@@ -51,7 +51,7 @@ func Exercise(t *testing.T, handles ...driver.Store) []drivertest.Event {
 		w := &worker{
 			store: recorders[i%len(recorders)], rnd: rand.New(rand.NewPCG(seed, uint64(i))),
 			lockID: fmt.Sprint("worker ", i), pace: time.Tick(time.Millisecond), unit: unit,
-			shared: handles[0].Traits().Shared,
+			shared: handles[0].Traits().Shared, queues: handles[0].Traits().Queue,
 		}
 		all.Go(func() {
 			for range rounds {
@@ -86,6 +86,7 @@ type worker struct {
 	pace   <-chan time.Time
 	unit   time.Duration // of TTLs: whole milliseconds
 	shared bool
+	queues bool
 	late   []driver.HoldRef // of holds forgotten or released
 }
 
@@ -100,7 +101,19 @@ func (w *worker) round(ctx context.Context) {
 	if w.shared && w.rnd.IntN(2) == 0 {
 		q.Mode, q.Limit = driver.Shared, 2+w.rnd.IntN(5)/4
 	}
+	if w.queues && w.rnd.IntN(4) == 0 {
+		q.Place, q.Fair = driver.NewPlaceID(), w.rnd.IntN(4) > 0
+		q.Keep = time.Duration(5+w.rnd.IntN(40)) * w.unit
+	}
 	ref, ok := w.acquire(ctx, q)
+	for asks := w.rnd.IntN(5); !ok && !q.Place.IsZero() && asks > 0; asks-- { // it waits
+		<-w.pace
+		q.HoldID = driver.NewHoldID()
+		ref, ok = w.acquire(ctx, q)
+	}
+	if !ok && !q.Place.IsZero() && w.rnd.IntN(8) > 0 { // or is gone
+		w.leave(ctx, driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: w.lockID}, Place: q.Place})
+	}
 	if len(w.late) > 0 && w.rnd.IntN(4) == 0 {
 		w.afterwards(ctx, w.late[w.rnd.IntN(len(w.late))])
 	}
@@ -150,6 +163,11 @@ func (w *worker) release(ctx context.Context, ref driver.HoldRef) {
 	if w.rnd.IntN(4) == 0 {
 		q.After = time.Duration(w.rnd.IntN(10)) * w.unit
 	}
+	w.leave(ctx, q)
+}
+
+// leave sends a release until it is answered.
+func (w *worker) leave(ctx context.Context, q driver.ReleaseRequest) {
 	for range tries {
 		rs, err := w.store.Release(ctx, []driver.ReleaseRequest{q})
 		if err == nil && rs[0].Err == nil {

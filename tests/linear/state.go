@@ -21,8 +21,9 @@ func plus(t, d time.Duration) time.Duration {
 // state is what can be known of one resource: when exactly the store decided is
 // not known, so neither is when exactly a hold ends.
 type state struct {
-	last  uint64 // the highest token granted
-	holds []hold // sorted by name
+	last   uint64  // the highest token granted
+	holds  []hold  // sorted by name
+	places []place // in the order of the queue
 }
 
 // hold is one that was granted and not surely gone.
@@ -85,7 +86,7 @@ func (s state) step(r request) []state {
 		case drivertest.Held:
 			return s.refused(r)
 		}
-		return append(s.granted(r), s)
+		return append(append(s.granted(r), s.queued(r)...), s)
 	case drivertest.Renew:
 		switch r.Outcome {
 		case drivertest.Done:
@@ -128,8 +129,11 @@ func (s state) granted(r request) (next []state) {
 	if token != 0 && token <= s.last {
 		return next
 	}
-	others := 0
-	fresh := state{last: max(s.last, token)}
+	others, ok := s.ahead(r)
+	if !ok {
+		return next
+	}
+	fresh := state{last: max(s.last, token), places: s.without(r.Place)}
 	for _, h := range s.holds {
 		switch {
 		case h.excludes(r) && h.mustBlock(r):
@@ -168,11 +172,15 @@ func (s state) refused(r request) []state {
 			mustBeSelf = mustBeSelf || h.mustLive(r)
 		}
 	}
-	possible := inTheWay || r.Limit > 0 && shared >= r.Limit
+	behind, most := s.mayBeBehind(r)
+	possible := inTheWay || behind || r.Limit > 0 && shared+most >= r.Limit
 	if !possible || r.BySelf && !mayBeSelf || !r.BySelf && mustBeSelf {
 		return nil
 	}
-	return []state{s}
+	if r.Place.IsZero() || r.Position == driver.NoPlace {
+		return []state{s} // it has none: it is refused by itself, or the store could not write
+	}
+	return s.queued(r)
 }
 
 func (s state) find(r request) int {
@@ -205,12 +213,18 @@ func (s state) lost(r request) []state {
 }
 
 func (s state) released(r request) []state {
+	if !r.Place.IsZero() {
+		s.places = s.without(r.Place)
+		if r.Leaves() {
+			return []state{s}
+		}
+	}
 	i := s.find(r)
 	if i < 0 {
 		return []state{s}
 	}
 	h := s.holds[i]
-	gone := state{last: s.last, holds: slices.Delete(slices.Clone(s.holds), i, i+1)}
+	gone := state{last: s.last, holds: slices.Delete(slices.Clone(s.holds), i, i+1), places: s.places}
 	if r.After == 0 {
 		return []state{gone}
 	}
@@ -241,13 +255,18 @@ func (s state) add(h hold) state {
 	return s
 }
 
-func (s state) equal(o state) bool { return s.last == o.last && slices.Equal(s.holds, o.holds) }
+func (s state) equal(o state) bool {
+	return s.last == o.last && slices.Equal(s.holds, o.holds) && slices.Equal(s.places, o.places)
+}
 
 // hash is alike for equal states.
 func (s state) hash() uint64 {
 	sum := s.last
 	for _, h := range s.holds {
 		sum = sum*31 + h.token + uint64(h.soonest) + uint64(h.latest) + uint64(h.id[0])
+	}
+	for _, p := range s.places {
+		sum = sum*31 + uint64(p.soonest) + uint64(p.latest) + uint64(p.id[0])
 	}
 	return sum
 }

@@ -44,6 +44,12 @@ func after(e drivertest.Event, d time.Duration) drivertest.Event {
 	return e
 }
 
+// waiting gives an acquire a fair place of that number.
+func waiting(e drivertest.Event, id byte, position int) drivertest.Event {
+	e.Place, e.Fair, e.Keep, e.Position = driver.PlaceID{id}, true, 10*s, position
+	return e
+}
+
 func history(events ...drivertest.Event) []drivertest.Event {
 	for i := range events {
 		e := &events[i]
@@ -81,6 +87,17 @@ func TestWrongHistories(t *testing.T) {
 		"refused by nobody":  history(at(0, acquire, held, "a", "1", 0)),
 		"refused by expired": history(at(0, acquire, done, "a", "1", 1), at(10*s, acquire, held, "b", "2", 0)),
 		"released another":   history(at(0, acquire, done, "a", "1", 1), at(s, release, done, "a", "2", 0), at(2*s, acquire, done, "b", "3", 2)),
+		"place is passed": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			at(2*s, release, done, "a", "1", 1), at(3*s, acquire, done, "c", "3", 2)),
+		"earlier place is passed": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			waiting(at(s, acquire, held, "c", "3", 0), 2, 1), at(2*s, release, done, "a", "1", 1), waiting(at(3*s, acquire, done, "c", "4", 2), 2, 0)),
+		"places change their order": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			waiting(at(s, acquire, held, "c", "3", 0), 2, 0)),
+		"place ends and stops": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			at(2*s, release, done, "a", "1", 1), at(12*s, acquire, held, "c", "3", 0)),
+		"place stays after its grant": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			at(2*s, release, done, "a", "1", 1), waiting(at(3*s, acquire, done, "b", "3", 2), 1, 0), at(4*s, release, done, "b", "3", 2),
+			at(5*s, acquire, held, "c", "4", 0)),
 		"answers cross": history(until(at(0, acquire, held, "a", "1", 0), 3*s, 2), until(at(s, acquire, held, "b", "2", 0), 3*s, 1),
 			at(2*s, acquire, held, "c", "3", 0)),
 	} {
@@ -106,8 +123,15 @@ func TestRightHistories(t *testing.T) {
 		"release unknown, held": history(at(0, acquire, done, "a", "1", 1), at(s, release, unknown, "a", "1", 1), at(s, acquire, held, "b", "2", 0)),
 		"release unknown, free": history(at(0, acquire, done, "a", "1", 1), at(s, release, unknown, "a", "1", 1), at(s, acquire, done, "b", "2", 2)),
 		"renewal unknown":       history(at(0, acquire, done, "a", "1", 1), at(s, renew, unknown, "a", "1", 1), at(15*s, acquire, held, "b", "2", 0)),
-		"at once":               history(until(at(0, acquire, held, "a", "1", 0), 3*s, 1), until(at(s, acquire, done, "b", "2", 1), 2*s, 0)),
-		"expires meanwhile":     history(at(0, acquire, done, "a", "1", 1), until(at(9*s, acquire, done, "b", "2", 2), 11*s, 0)),
+		"in the order of places": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			waiting(at(s, acquire, held, "c", "3", 0), 2, 1), at(2*s, release, done, "a", "1", 1), at(3*s, acquire, held, "d", "4", 0),
+			waiting(at(3*s, acquire, done, "b", "5", 2), 1, 0), at(4*s, release, done, "b", "5", 2), waiting(at(5*s, acquire, done, "c", "6", 3), 2, 0)),
+		"place ends": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, held, "b", "2", 0), 1, 0),
+			at(2*s, release, done, "a", "1", 1), at(12*s, acquire, done, "c", "3", 2)),
+		"place unknown": history(at(0, acquire, done, "a", "1", 1), waiting(at(s, acquire, unknown, "b", "2", 0), 1, 0),
+			at(2*s, release, done, "a", "1", 1), at(3*s, acquire, held, "c", "3", 2)),
+		"at once":           history(until(at(0, acquire, held, "a", "1", 0), 3*s, 1), until(at(s, acquire, done, "b", "2", 1), 2*s, 0)),
+		"expires meanwhile": history(at(0, acquire, done, "a", "1", 1), until(at(9*s, acquire, done, "b", "2", 2), 11*s, 0)),
 	} {
 		t.Run(name, func(t *testing.T) { Check(t, events) })
 	}
@@ -180,6 +204,39 @@ func TestDoubleGrantIsFound(t *testing.T) {
 	events := Exercise(t, d)
 	if d.lies.Load() == 0 {
 		t.Fatal("nobody was refused by an exclusive hold")
+	}
+	if ok, err := Explained(events); ok || err != nil {
+		t.Errorf("explained: %v, %v", ok, err)
+	}
+}
+
+// passing lets some acquirers pass a fair place: it takes that out of the queue.
+type passing struct {
+	driver.Store
+	lies atomic.Int32
+}
+
+func (p *passing) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	g, err := p.Store.Acquire(ctx, q)
+	var refused *driver.HeldError
+	if !errors.As(err, &refused) || len(refused.Holders) > 0 || refused.Ahead[0].Left < 5*time.Millisecond || p.lies.Add(1) > 20 {
+		return g, err
+	}
+	for _, place := range refused.Ahead {
+		ref := driver.HoldRef{Resource: q.Resource, LockID: place.LockID}
+		if _, err := p.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref, Place: place.ID}}); err != nil {
+			return g, err
+		}
+	}
+	return p.Store.Acquire(ctx, q)
+}
+
+// A store that serves some before their turn is found.
+func TestPassingIsFound(t *testing.T) {
+	p := &passing{Store: memlock.New(nil)}
+	events := Exercise(t, p)
+	if p.lies.Load() == 0 {
+		t.Fatal("nobody was refused because of a place")
 	}
 	if ok, err := Explained(events); ok || err != nil {
 		t.Errorf("explained: %v, %v", ok, err)

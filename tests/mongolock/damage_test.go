@@ -1,11 +1,13 @@
 package mongolock_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
@@ -58,6 +60,49 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// Without a queue that it understands, the store decides nothing and changes nothing, but
+// lets a holder give up its hold.
+func TestDamagedQueue(t *testing.T) {
+	coll := newCollection(t)
+	s := newStore(t, coll)
+	for name, damage := range map[string]any{"text": "none", "document": obj("a", 1), "number": 1} {
+		t.Run(name, func(t *testing.T) {
+			ref := ask.Granted(t, s, ask.Request(name, "a"))
+			if _, err := coll.UpdateOne(t.Context(), named(name), obj("$set", obj("waiters", damage))); err != nil {
+				t.Fatal(err)
+			}
+			before := raw(t, coll, name)
+			damaged := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, driver.ErrDamaged) {
+					t.Errorf("%s: error %v", what, err)
+				}
+			}
+			_, err := s.Acquire(t.Context(), ask.Request(name, "b"))
+			damaged("acquire", err)
+			_, err = s.Acquire(t.Context(), at(ask.Request(name, "b"), 1))
+			damaged("acquire with a place", err)
+			qs := []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}, {HoldRef: driver.HoldRef{Resource: "none", LockID: "a"}, TTL: time.Hour}}
+			for _, qs := range [][]driver.RenewRequest{qs, qs[:1]} {
+				rs, err := s.Renew(t.Context(), qs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				damaged("renewal", rs[0].Err)
+			}
+			rs, err := s.Release(t.Context(), []driver.ReleaseRequest{leaving(name, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged("end of a place", rs[0].Err)
+			if after := raw(t, coll, name); after.String() != before.String() {
+				t.Errorf("the document was\n%v\nand is\n%v", before, after)
+			}
+			release(t, s, true, ref)
+		})
+	}
+}
+
 // What can be understood is: old documents have less, others more than ours.
 func TestUnderstood(t *testing.T) {
 	coll := newCollection(t)
@@ -66,7 +111,7 @@ func TestUnderstood(t *testing.T) {
 		"nothing":            {},
 		"free":               obj("exclusive", obj("acquired", false)),
 		"free, all null":     obj("exclusive", nobody, "shared", obj("count", 0, "locks", bson.A{})),
-		"nulls":              obj("exclusive", nil, "shared", nil, "fence", nil, "touched", nil),
+		"nulls":              obj("exclusive", nil, "shared", nil, "fence", nil, "touched", nil, "waiters", nil),
 		"count too high":     obj("exclusive", nobody, "shared", obj("count", 3, "locks", bson.A{})),
 		"count is a text":    obj("exclusive", nobody, "shared", obj("count", "3", "locks", nil)),
 		"fence in a shell":   obj("fence", 7.0, "touched", 7.0),

@@ -57,6 +57,20 @@ func TestQueriesUseIndexes(t *testing.T) {
 			explained(t, coll.Database().Name(), finds)
 		})
 	}
+	waits(t, s, at(ask.Request("r", "b"), 1))
+	for name, f := range map[string]driver.Filter{"all waiters": {}, "waiters of a resource": {Resource: "r"}, "waiters of a lock ID": {LockID: "b"}} {
+		t.Run(name, func(t *testing.T) {
+			mu.Lock()
+			finds = nil
+			mu.Unlock()
+			for _, err := range s.Waiters(t.Context(), f) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			explained(t, coll.Database().Name(), finds)
+		})
+	}
 	t.Run("what to sweep", func(t *testing.T) {
 		mu.Lock()
 		finds = nil

@@ -26,7 +26,7 @@ func TestIndexesAreMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 5 + 2; len(specs) != want { // those of mongo-lock, that of sweeps, and that on _id
+	if want := 5 + 3; len(specs) != want { // those of mongo-lock, those of sweeps and queues, and that on _id
 		t.Errorf("there are %d indexes, want %d", len(specs), want)
 	}
 	twice := []any{named("r"), named("r")}
@@ -69,7 +69,7 @@ func TestIndexThatIsNotUnique(t *testing.T) {
 // An index that lets the server delete documents whose locks are held is refused,
 // whatever field of theirs it is on.
 func TestIndexThatRemoves(t *testing.T) {
-	for _, field := range []string{"shared.locks.expiresAt", "exclusive.expiresAt", "exclusive.renewedAt", "shared.locks.createdAt"} {
+	for _, field := range []string{"shared.locks.expiresAt", "exclusive.expiresAt", "exclusive.renewedAt", "shared.locks.createdAt", "waiters.until"} {
 		coll := newCollection(t)
 		name, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{
 			Keys: obj(field, 1), Options: options.Index().SetExpireAfterSeconds(0),

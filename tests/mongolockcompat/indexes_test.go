@@ -33,7 +33,7 @@ func (f *fixture) indexes() (all []string) {
 
 var wanted = []string{
 	"_id_", "resource_1 unique sparse", "exclusive.lockId_1", "exclusive.expiresAt_1",
-	"shared.locks.lockId_1", "shared.locks.expiresAt_1", "touched_1",
+	"shared.locks.lockId_1", "shared.locks.expiresAt_1", "waiters.lockId_1 sparse", "touched_1",
 }
 
 func TestCreateIndexes(t *testing.T) {

@@ -66,8 +66,8 @@ func TestRenewWhatWasRenewed(t *testing.T) {
 	}{
 		"exclusive, before it is": {func(f *fixture) { f.x("r", "a", 100) }, "find", 20},
 		"shared, before it is":    {func(f *fixture) { f.s("r", "a", 100, -1) }, "find", 20},
-		"exclusive, when it was":  {func(f *fixture) { f.x("r", "a", 100) }, "update", 3600},
-		"shared, when it was":     {func(f *fixture) { f.s("r", "a", 100, -1) }, "update", 3600},
+		"exclusive, when it was":  {func(f *fixture) { f.x("r", "a", 100) }, "findAndModify", 3600},
+		"shared, when it was":     {func(f *fixture) { f.s("r", "a", 100, -1) }, "findAndModify", 3600},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -144,8 +144,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "work under a shared hold stands in line behind those that wait for it", file: "queue.go",
-		old:  "l.insert(a, a.shares)",
-		new:  "l.insert(a, false)",
+		old:  "\tif a.q.Nested.IsZero() {",
+		new:  "\tif true {",
 		test: "TestNested",
 	},
 	{
@@ -210,7 +210,7 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "Do says nothing of its hold", file: "hold.go",
-		old:  "context.WithValue(ctx, bindingKey{c}, b)",
+		old:  "context.WithValue(ctx, bindingKey{}, b)",
 		new:  "ctx",
 		test: "TestNested",
 	},
@@ -221,9 +221,9 @@ var clientMutants = []mutant{
 		test: "TestBoundContextsEndFirst",
 	},
 	{
-		name: "a hint of 0 is a time to wait", file: "acquire.go",
-		old:  "if held.RetryAfter > 0 && held",
-		new:  "if held.RetryAfter >= 0 && held",
+		name: "a hint of 0 is a time to wait", file: "place.go",
+		old:  "if e.RetryAfter <= 0 ||",
+		new:  "if e.RetryAfter < 0 ||",
 		test: "TestHintOfZero",
 	},
 	{
@@ -276,8 +276,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "several callers get one error", file: "queue.go",
-		old:  "own.Holders = slices.Clone(e.Holders)",
-		new:  "own.Holders = e.Holders",
+		old:  "own.Holders, own.Ahead = slices.Clone(e.Holders), slices.Clone(e.Ahead)",
+		new:  "own.Holders, own.Ahead = e.Holders, e.Ahead",
 		test: "TestErrorsAreNotShared",
 	},
 	{

@@ -34,7 +34,7 @@ var storeMutants = []struct {
 		},
 		{
 			name: "limits are not compared", file: "driver/model/acquire.go",
-			old:  " ||\n\t\tq.LimitDiffers(h.Mode, h.Limit)",
+			old:  " || q.LimitDiffers(mode, limit)",
 			new:  "",
 			test: "TestConformance/S25_limits",
 		},
@@ -68,8 +68,8 @@ var storeMutants = []struct {
 	{store: "redis", engine: engines.Redis, suite: suite{"tests", "./redislock", working}, mutants: []mutant{
 		{
 			name: "a release goes by the lock ID alone", file: "redislock/holds.lua",
-			old:  "if h and (h[ID] == id or id == string.rep('0', 24)) and (token == 0 or h[GRANTED] == token) then",
-			new:  "if h then",
+			old:  "h[ID] ~= id and id ~= NOBODY",
+			new:  "false",
 			test: "TestConformanceInRealTime/S04_release_repeated",
 		},
 		{
@@ -104,9 +104,33 @@ var storeMutants = []struct {
 		},
 		{
 			name: "a replica says what is lost", file: "redislock/run.lua",
-			old:  "if not failed[key] then\n    try(key, r.changed and write or refuse_replicas, key, r)",
-			new:  "if r.changed and not failed[key] then\n    try(key, write, key, r)",
+			old:  "    refuse_replicas(key, r)\n",
+			new:  "",
 			test: "TestReplicaAnswersNothing",
+		},
+		{
+			name: "a server that cannot write a place does not refuse", file: "redislock/record.lua",
+			old:  "elseif not r.changed and not",
+			new:  "elseif false and not",
+			test: "TestRefusalsNeedNoWrite",
+		},
+		{
+			name: "a refusal names a place that is not written", file: "redislock/run.lua",
+			old:  "return run(key, indexes, true)",
+			new:  "return",
+			test: "TestRefusalsNeedNoWrite",
+		},
+		{
+			name: "who has no place passes those that wait", file: "redislock/queue.lua",
+			old:  "if p[FAIR] == 1 then",
+			new:  "if p[FAIR] == 1 and mine[PLACE] ~= NOBODY then",
+			test: "TestConformanceInRealTime/places_stop_others",
+		},
+		{
+			name: "a grant leaves its place in the queue", file: "redislock/acquire.lua",
+			old:  "\n  leave(r, place[PLACE])",
+			new:  "",
+			test: "TestConformanceInRealTime/places_stop_others",
 		},
 		{
 			name: "an error of the server reads as a release", file: "redislock/operations.go",
@@ -123,6 +147,12 @@ var storeMutants = []struct {
 			test: "TestConformance/S01_concurrent_history",
 		},
 		{
+			name: "who has no place passes those that wait", file: "pglock/sql/2_holds.sql",
+			old:  "coalesce(index, jsonb_array_length(live))",
+			new:  "coalesce(index, CASE WHEN in_place IS NULL THEN 0 ELSE jsonb_array_length(live) END)",
+			test: "TestConformanceInRealTime/places_stop_others",
+		},
+		{
 			name: "a renewal gives an end to a hold that has none", file: "pglock/sql/4_change.sql",
 			old:  " OR NOT in_exact AND in_hold->'end' IS NULL",
 			new:  "",
@@ -136,15 +166,21 @@ var storeMutants = []struct {
 		},
 		{
 			name: "limits are not compared", file: "pglock/sql/3_acquire.sql",
-			old:  " OR h->'limit' <> in_hold->'limit'",
-			new:  "",
+			old:  "IF mine OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive' OR h->'limit' <> in_hold->'limit'",
+			new:  "IF mine OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive'",
 			test: "TestConformance/S25_limits",
 		},
 		{
 			name: "a repeat is answered from what the primary has", file: "pglock/sql/3_acquire.sql",
-			old:  "    IF outcome <= 0 THEN\n      RETURN;",
-			new:  "    IF outcome <= 0 OR d.granted IS NOT NULL THEN\n      token := (d.granted->'token')::bigint;\n      ends := (d.granted->'end')::bigint;\n      RETURN;",
+			old:  "    IF outcome < 0 THEN\n      RETURN;\n    ELSIF outcome = 0 THEN",
+			new:  "    IF outcome < 0 OR d.granted IS NOT NULL THEN\n      token := (d.granted->'token')::bigint;\n      ends := (d.granted->'end')::bigint;\n      RETURN;\n    ELSIF outcome = 0 THEN",
 			test: "TestRepeatWaitsForStandby",
+		},
+		{
+			name: "a server that cannot write a place does not refuse", file: "pglock/acquire.go",
+			old:  "if failed(err) && !q.Place.IsZero()",
+			new:  "if false && !q.Place.IsZero()",
+			test: "TestRefusalsNeedNoWrite",
 		},
 		{
 			name: "an update of no row is a grant", file: "pglock/sql/3_acquire.sql",
@@ -199,9 +235,27 @@ var storeMutants = []struct {
 		},
 		{
 			name: "a repeat is answered from what one member has", file: "mongolock/statements.go",
-			old:  `cond(or(tmp("granted"), tmp("repeated")), tmp("touched")`,
-			new:  `cond(tmp("granted"), tmp("touched")`,
+			old:  `bson.A{tmp("granted"), tmp("repeated")}`,
+			new:  `bson.A{tmp("granted")}`,
 			test: "TestRepeatWrites",
+		},
+		{
+			name: "a server that does not decide on a place does not refuse", file: "mongolock/acquire.go",
+			old:  " && !mongokit.Undecided(err)",
+			new:  "",
+			test: "TestRefusalsNeedNoWrite",
+		},
+		{
+			name: "a place that a command took which began later is dropped", file: "mongolock/queue.go",
+			old:  "const skew = 5 * time.Second",
+			new:  "const skew = 0 * time.Second",
+			test: "TestPlaceOfACommandThatBeganLater",
+		},
+		{
+			name: "a renewal that the reply does not show is taken for done", file: "mongolock/batch.go",
+			old:  "h.LockID == q.LockID && h.Renewed == d.now",
+			new:  "h.LockID == q.LockID",
+			test: "TestDamage",
 		},
 		{
 			name: "a call takes part in the transaction of its ctx", file: "internal/mongokit/commands.go",
@@ -240,6 +294,24 @@ var storeMutants = []struct {
 			old:  "  write(ctx, r, r.holds, ['token': own.token, 'ends': [endOf(own)]]);",
 			new:  "  reply(ctx, r);",
 			test: "TestRepeatsAreWritten",
+		},
+		{
+			name: "who has no place passes those that wait", file: "eslock/acquire.painless",
+			old:  "} else if (at < 0 && p.fair == true) {",
+			new:  "} else if (params.place != null && at < 0 && p.fair == true) {",
+			test: "TestConformance/opensearch/places_stop_others",
+		},
+		{
+			name: "a grant leaves its place in the queue", file: "eslock/acquire.painless",
+			old:  "    r.places.removeIf(p -> p.placeId == params.place.placeId);",
+			new:  "    r.places.removeIf(p -> false);",
+			test: "TestConformance/opensearch/places_stop_others",
+		},
+		{
+			name: "a place is written beside the lock of an old client", file: "eslock/read.painless",
+			old:  "    if (!old) {",
+			new:  "    if (ours || old) {",
+			test: "TestPlacesBesideOldClients",
 		},
 		{
 			name: "the clock that decides lags, now more and now less", file: "eslock/statement.go",

@@ -85,6 +85,7 @@ func TestRoundTrips(t *testing.T) {
 	want("acquire", 1, func() { ref = ask.Granted(t, p, ask.Request("first", "a")) })
 	want("acquire of what is new", 1, func() { ask.Granted(t, p, ask.Request("new", "a")) })
 	want("acquire that is refused", 1, func() { _ = ask.Refused(t, p, ask.Request("new", "b")) })
+	want("acquire that gets a place", 1, func() { _ = ask.Refused(t, p, waiting(ask.Request("new", "b"))) })
 	want("renew", 1, func() {
 		if rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
 			t.Errorf("%v %v", rs, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -182,6 +183,10 @@ func (p polling) Traits() driver.Traits {
 	t := p.Store.Traits()
 	t.Notifies = false
 	return t
+}
+
+func (p polling) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return driver.Waiters(ctx, p.Store, f)
 }
 
 // The store finds out that it would hear nothing, and waiters poll.

@@ -3,8 +3,10 @@ package pglock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -295,6 +297,92 @@ func TestStatementTimeout(t *testing.T) {
 	if !strings.Contains(err.Error(), "statement_timeout") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// waiting is the request with a fair place in the queue.
+func waiting(q driver.AcquireRequest) driver.AcquireRequest {
+	q.Place, q.Fair = driver.NewPlaceID(), true
+	return q
+}
+
+// A place in the queue is a courtesy: whoever cannot write it is refused all the same, and
+// the refusal names no place that is not there.
+func TestRefusalsNeedNoWrite(t *testing.T) {
+	d := newDatabase(t)
+	for name, raised := range map[string]string{
+		"disk full": "RAISE disk_full USING MESSAGE = 'No space left on device'", "row stays as it is": "RETURN OLD",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newStore(t, d)
+			p.exec(t, "CREATE FUNCTION SCHEMA.fails() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "+raised+"; END$$")
+			p.exec(t, "CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON SCHEMA.locks FOR EACH ROW EXECUTE FUNCTION SCHEMA.fails()")
+			set := func(state string) { p.exec(t, "ALTER TABLE SCHEMA.locks "+state+" TRIGGER fails") }
+			set("DISABLE")
+			refusalsNeedNoWrite(t, p, func() { set("ENABLE") }, func() { set("DISABLE") })
+		})
+	}
+	t.Run("read-only session", func(t *testing.T) {
+		var readOnly atomic.Bool
+		pool := d.pool(t, func(c *pgxpool.Config) {
+			c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+				_, err := conn.Exec(ctx, fmt.Sprintf("SET default_transaction_read_only = %v", readOnly.Load()))
+				return err
+			}
+		})
+		set := func(is bool) {
+			readOnly.Store(is)
+			pool.Reset()
+		}
+		refusalsNeedNoWrite(t, openPlace(t, d, schema(), pool), func() { set(true) }, func() { set(false) })
+	})
+	t.Run("locked row", func(t *testing.T) {
+		p := newStore(t, d)
+		var held, free pgx.Tx
+		refusalsNeedNoWrite(t, p, func() { held, free = p.lockRow(t, "r"), p.lockRow(t, "free") }, func() {
+			commit(t, held)
+			commit(t, free)
+		})
+	})
+}
+
+func refusalsNeedNoWrite(t *testing.T, p *place, begin, end func()) {
+	ref := ask.Granted(t, p, ask.Request("r", "a"))
+	release(t, p, true, ask.Granted(t, p, ask.Request("free", "a")))
+	refused := func(what string, q driver.AcquireRequest, position, waiters, ahead int) {
+		t.Helper()
+		q.HoldID = driver.NewHoldID()
+		if e := ask.Refused(t, p, q); e.Position != position || e.Waiters != waiters || len(e.Ahead) != ahead || len(e.Holders) != 1 {
+			t.Errorf("%s: position %d of %d waiters, %d ahead, %d holders, want position %d of %d, and %d ahead",
+				what, e.Position, e.Waiters, len(e.Ahead), len(e.Holders), position, waiters, ahead)
+		}
+	}
+	first, second, third := waiting(ask.Request("r", "b")), waiting(ask.Request("r", "c")), waiting(ask.Request("r", "d"))
+	first.Keep, second.Keep, third.Keep = driver.MaxKeep, driver.MaxKeep, driver.MaxKeep
+	begin()
+	refused("without places", first, driver.NoPlace, 0, 0)
+	end()
+	refused("first", first, 0, 1, 0)
+	refused("second", second, 1, 2, 1)
+	heir, other := second, first
+	heir.LockID, other.Fair = "heir", false
+	begin()
+	refused("a fresh place", second, 1, 2, 1)
+	refused("a place that another inherits", heir, driver.NoPlace, 1, 1)
+	refused("a place of another kind", other, driver.NoPlace, 1, 1)
+	refused("a new place", third, driver.NoPlace, 2, 2)
+	refused("no place", ask.Request("r", "e"), driver.NoPlace, 2, 2)
+	self := third
+	self.LockID = "a"
+	refused("its own hold", self, driver.NoPlace, 2, 2)
+	_, err := p.Acquire(t.Context(), waiting(ask.Request("free", "b")))
+	if err == nil || errors.Is(err, driver.ErrHeld) {
+		t.Errorf("what is free: error %v", err)
+	}
+	end()
+	refused("second, again", second, 1, 2, 1)
+	refused("third", third, 2, 3, 2)
+	release(t, p, true, ref)
+	ask.Granted(t, p, first)
 }
 
 // A pool whose only connection is taken: holds are renewed and released all the

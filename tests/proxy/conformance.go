@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"iter"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -66,6 +67,11 @@ func (s *spared) Watch(ctx context.Context, resource string) (<-chan struct{}, e
 	}
 	context.AfterFunc(ctx, s.n.Spare())
 	return w.Watch(ctx, resource)
+}
+
+// Waiters implements driver.Queue.
+func (s *spared) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return driver.Waiters(ctx, s.Store, f)
 }
 
 // Renew implements driver.Store. A request without a hold ID must not be sent twice.

@@ -125,4 +125,29 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	if held := ask.Refused(t, s, ask.Shared(ask.Request("shared", "a fourth"), 4)); !held.LimitDiffers {
 		t.Error("the limit that was kept is not compared")
 	}
+
+	// The version before reads a record with a queue, and forgets who waits. They come back.
+	queue := func() (lockIDs []string) {
+		for p, err := range s.Waiters(t.Context(), driver.Filter{Resource: "r"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			lockIDs = append(lockIDs, p.LockID)
+		}
+		return lockIDs
+	}
+	ours = ask.Granted(t, s, ask.Request("r", "a"))
+	waiter := waiting(ask.Request("r", "waiter"))
+	_ = ask.Refused(t, s, waiter)
+	if all := queue(); len(all) != 1 || old.acquire(ask.Request("r", "b")) || !old.renew(ours) {
+		t.Errorf("%q wait, or the version before cannot read that", all)
+	}
+	if all := queue(); len(all) != 0 {
+		t.Errorf("%q wait, though the version before has written the record", all)
+	}
+	_ = ask.Refused(t, s, waiter)
+	if all := queue(); len(all) != 1 || !old.release(ours) {
+		t.Errorf("%q wait again, or the version before cannot release", all)
+	}
+	ask.Granted(t, s, waiter)
 }

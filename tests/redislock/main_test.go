@@ -20,7 +20,11 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	// go-redis goes on connecting for some seconds after Close, to servers that are gone.
+	const goRedis = "github.com/redis/go-redis/v9"
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(goRedis+"/internal/pool.(*ConnPool).queuedNewConn.func2"),
+		goleak.IgnoreAnyFunction(goRedis+".(*sentinelFailover).MasterAddr.func1"))
 }
 
 // options are those of a client of the server.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,6 +90,7 @@ func TestReplicaIsAway(t *testing.T) {
 				faults.MustBeUnknown(t, err)
 			}
 			_ = ask.Refused(t, by, ask.Request("held", "b"))
+			_ = ask.Refused(t, by, waiting(ask.Request("held", "b")))
 			ask.Lost(t, by, gone)
 		}
 		replica.Thaw(t)
@@ -230,4 +234,174 @@ func leadingTo(t *testing.T, target *atomic.Value) string {
 		}
 	})
 	return l.Addr().String()
+}
+
+// waiting is the request with a place in the queue.
+func waiting(q driver.AcquireRequest) driver.AcquireRequest {
+	q.Place, q.Fair = driver.NewPlaceID(), true
+	return q
+}
+
+// A place in the queue is a courtesy: a server that cannot write refuses all the same, and
+// the refusal names no place that is not there.
+func TestRefusalsNeedNoWrite(t *testing.T) {
+	onEachRelease(t, func(t *testing.T, release engines.RedisRelease) {
+		for name, cause := range map[string]struct{ setting, is, was string }{
+			"too few replicas": {"min-replicas-to-write", "1", "0"},
+			"memory is full":   {"maxmemory", "1", "0"},
+			"cannot save":      {"save", "3600 1", ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "gone")
+				if err := os.Mkdir(dir, 0o777); err != nil {
+					t.Fatal(err)
+				}
+				server := engines.NewRedisRelease(t, release, "--dir", dir)
+				client := connect(t, options(t, server.URL))
+				s := newStore(t, client, nil)
+				if err := os.Remove(dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := client.BgSave(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				ask.Until(t, "the server has failed to save its data", func() bool {
+					return strings.Contains(client.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+				})
+				set := func(value string) {
+					t.Helper()
+					if err := client.ConfigSet(t.Context(), cause.setting, value).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				refusalsNeedNoWrite(t, s, func() { set(cause.is) }, func() { set(cause.was) })
+			})
+		}
+	})
+}
+
+func refusalsNeedNoWrite(t *testing.T, s *redislock.Store, begin, end func()) {
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	refused := func(what string, q driver.AcquireRequest, position, waiters, ahead int) {
+		t.Helper()
+		q.HoldID = driver.NewHoldID()
+		if e := ask.Refused(t, s, q); e.Position != position || e.Waiters != waiters || len(e.Ahead) != ahead || len(e.Holders) != 1 {
+			t.Errorf("%s: position %d of %d waiters, %d ahead, %d holders, want position %d of %d, and %d ahead",
+				what, e.Position, e.Waiters, len(e.Ahead), len(e.Holders), position, waiters, ahead)
+		}
+	}
+	first, second, third := waiting(ask.Request("r", "b")), waiting(ask.Request("r", "c")), waiting(ask.Request("r", "d"))
+	begin()
+	refused("without places", first, driver.NoPlace, 0, 0)
+	_, err := s.Acquire(t.Context(), ask.Request("free", "b"))
+	if err == nil || errors.Is(err, driver.ErrHeld) {
+		t.Errorf("a server that may not write grants, error %v", err)
+	}
+	end()
+	refused("first", first, 0, 1, 0)
+	refused("second", second, 1, 2, 1)
+	heir := second
+	heir.LockID = "heir"
+	begin()
+	refused("a fresh place", second, 1, 2, 1)
+	refused("a place that another inherits", heir, driver.NoPlace, 1, 1)
+	refused("a new place", third, driver.NoPlace, 2, 2)
+	other := first
+	other.Fair = false
+	refused("a place of another kind", other, driver.NoPlace, 1, 1)
+	_ = ask.Refused(t, s, ask.Request("r", "e"))
+	end()
+	refused("second, again", second, 1, 2, 1)
+	refused("third", third, 2, 3, 2)
+	if !ask.Released(t, s, ref, 0) {
+		t.Error("the hold was not found")
+	}
+	ask.Granted(t, s, first)
+}
+
+// So do refusals that share a run of the script: none counts a place that is not written,
+// or is stopped by it.
+func TestRefusalsTogetherNeedNoWrite(t *testing.T) {
+	t.Parallel()
+	server := engines.NewRedis(t)
+	client := connect(t, options(t, server.URL))
+	s := newStore(t, client, nil)
+	sent := new(lastCommand)
+	client.AddHook(sent)
+	set := func(memory string) {
+		t.Helper()
+		if err := client.ConfigSet(t.Context(), "maxmemory", memory).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask.Granted(t, s, ask.Request("elsewhere", "a"))
+	// together sends these acquires of a resource in one run, and returns the replies.
+	together := func(resource string, qs ...driver.AcquireRequest) []any {
+		t.Helper()
+		keys, requests := make([]any, len(qs)), make([]any, len(qs))
+		for i, q := range qs {
+			q.Resource = "elsewhere"
+			_ = ask.Refused(t, s, q)
+			keys[i], requests[i] = redislock.DefaultPrefix+resource, sent.args[5]
+		}
+		command := append([]any{"EVALSHA", sent.args[1], len(qs)}, keys...)
+		set("1")
+		replies, err := client.Do(t.Context(), append(append(command, sent.args[4]), requests...)...).Slice()
+		set("0")
+		if err != nil || len(replies) != len(qs) {
+			t.Fatalf("%d replies, error %v", len(replies), err)
+		}
+		return replies
+	}
+	refused := func(what string, reply any, queue ...int64) {
+		t.Helper()
+		values, ok := reply.([]any)
+		if !ok || len(values) < 3 {
+			t.Fatalf("%s: %v, want a refusal", what, reply)
+		}
+		var got []int64
+		if len(values) > 3 {
+			got = []int64{values[3].(int64), values[4].(int64)}
+		}
+		if !slices.Equal(got, queue) {
+			t.Errorf("%s: position and waiters are %v, want %v", what, got, queue)
+		}
+	}
+	for _, resource := range []string{"r", "among readers"} {
+		ask.Granted(t, s, ask.Shared(ask.Request(resource, "a"), 0))
+	}
+	replies := together("r", waiting(ask.Request("", "b")), waiting(ask.Request("", "c")))
+	refused("the first", replies[0])
+	refused("the second", replies[1])
+
+	// A place that is not written stops no reader, whose grant is written, without places.
+	replies = together("among readers",
+		waiting(ask.Request("", "b")), ask.Shared(ask.Request("", "c"), 0), waiting(ask.Request("", "d")))
+	refused("before the grant", replies[0])
+	if token, ok := replies[1].(int64); !ok || token == 0 {
+		t.Errorf("a reader among readers: %v, want a grant", replies[1])
+	}
+	refused("after the grant", replies[2])
+	if held := ask.Refused(t, s, waiting(ask.Request("among readers", "f"))); len(held.Holders) != 2 || held.Waiters != 1 || held.Position != 0 {
+		t.Errorf("then %d hold it, and %d wait", len(held.Holders), held.Waiters)
+	}
+}
+
+// lastCommand notes the arguments of the last command that runs a script.
+type lastCommand struct{ args []any }
+
+func (c *lastCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *lastCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.EqualFold(cmd.Name(), "evalsha") {
+			c.args = cmd.Args()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *lastCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

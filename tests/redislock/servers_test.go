@@ -73,7 +73,7 @@ func memoryIsFull(t *testing.T, release engines.RedisRelease) {
 	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "maxmemory") {
 		t.Errorf("acquire: %v; want ErrUnusable that says what to do", err)
 	}
-	held := ask.Refused(t, s, ask.Request("r", "b"))
+	held := ask.Refused(t, s, waiting(ask.Request("r", "b")))
 	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 3 * time.Hour}})
 	if err != nil || rs[0].Err != nil || rs[0].Left <= held.RetryAfter {
 		t.Errorf("renewal: %v %v", rs, err)

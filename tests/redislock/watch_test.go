@@ -75,6 +75,21 @@ func TestOneSubscription(t *testing.T) {
 	}
 }
 
+// Who ceases to watch wakes nobody.
+func TestLeavingWakesNobody(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	ch := watched(t.Context(), t, s, "r")
+	for i := range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		watched(ctx, t, s, "r")
+		cancel()
+		watched(t.Context(), t, s, fmt.Sprint("another", i)) // what the server had said before has arrived
+	}
+	silent(t, "others left", ch)
+}
+
 // Whoever watches while the connection is cut is signalled when it is there again,
 // and of what is released from then on.
 func TestSubscriptionIsCut(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -80,8 +81,9 @@ func complete(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	walk(root, func(cmd *cobra.Command) {
 		for flag, complete := range map[string]cobra.CompletionFunc{
-			"store":   completeStore,
-			"on-loss": cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp),
+			"store":     completeStore,
+			"on-wanted": cobra.FixedCompletions(process.Names(), cobra.ShellCompDirectiveNoFileComp),
+			"on-loss":   cobra.FixedCompletions([]string{"kill", "warn"}, cobra.ShellCompDirectiveNoFileComp),
 		} {
 			if cmd.Flags().Lookup(flag) != nil {
 				_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails for a flag that is not there

@@ -16,16 +16,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// forced is one forced release.
+// forced is one forced release, or one waiter that is sent to the end of the queue.
 type forced struct {
 	store    location.Location
 	resource string
 	hold     holdfast.HoldID // zero: all
+	waiter   bool
+	place    holdfast.PlaceID // if waiter
 	sure     bool
 }
 
-// parse reads the arguments.
-func (f *forced) parse(args []string, one bool, hold string) error {
+// parse reads the arguments. one says that hold is given.
+func (f *forced) parse(args []string, one bool, hold, place string) error {
 	const form = "holdfast unlock --force RESOURCE"
 	switch {
 	case len(args) == 0:
@@ -34,17 +36,25 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 		return exit.Usagef("there is more than one resource: %s", form)
 	case one && hold == "":
 		return exit.Usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
+	case f.waiter && place == "":
+		return exit.Usagef("--place is empty; give a place ID, as status --json and top show it")
 	}
 	var err error
 	if f.hold, err = holdfast.ParseHoldID(hold); err != nil {
 		return exit.Usagef("%v", err)
+	}
+	if err := f.place.UnmarshalText([]byte(place)); err != nil {
+		return exit.Usagef("%v", err)
+	}
+	if one && f.hold.IsZero() || f.waiter && f.place.IsZero() { // it would mean all
+		return exit.Usagef("an ID of zeros names nothing; status --json shows the IDs")
 	}
 	f.resource = args[0]
 	if err := driver.ValidResource(f.resource); err != nil {
 		return exit.Usagef("%v", err)
 	}
 	if !f.sure && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
-		return exit.Usagef("there is no terminal to ask on; give --yes to release without a question")
+		return exit.Usagef("there is no terminal to ask on; give --yes to do it without a question")
 	}
 	return nil
 }
@@ -78,7 +88,11 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	if err := output.Table(os.Stderr, cutOff(holds)); err != nil {
 		return exit.Printed(err)
 	}
-	if !f.sure && !f.agreed(len(holds)) {
+	what := "Release this hold"
+	if n := len(holds); n > 1 {
+		what = fmt.Sprintf("Release these %d holds", n)
+	}
+	if !f.sure && !agreed(what+" by force? A live holder detects it only at its next renewal.") {
 		return exit.Errorf(exit.Failed, "nothing was released")
 	}
 	var gone []holdfast.Status
@@ -105,12 +119,8 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 }
 
 // agreed asks the user on the terminal.
-func (f *forced) agreed(n int) bool {
-	what := "this hold"
-	if n > 1 {
-		what = fmt.Sprintf("these %d holds", n)
-	}
-	fmt.Fprintf(os.Stderr, "Release %s by force? A live holder detects it only at its next renewal. [y/N] ", what)
+func agreed(question string) bool {
+	fmt.Fprintf(os.Stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(os.Stderr) // so that the next line does not follow the question

@@ -76,7 +76,7 @@ time: on this machine without any set-up, or on all machines that share a store.
 		},
 	}
 	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
-		newStatus(), newTop(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
+		newStatus(), newTop(), newExplain(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
 	root.AddGroup(&cobra.Group{ID: additional})
 	help := newHelp()
 	root.SetHelpCommand(help)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
@@ -24,7 +25,8 @@ The command gets stdin, stdout and stderr as they are, and in its environment
 HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		Example: `  holdfast run nightly-report -- ./report.sh
   holdfast run -n backup -- ./backup.sh              # or exit with 75 at once
-  holdfast run --shared --limit 3 crawl -- ./crawl   # three at a time`,
+  holdfast run --shared --limit 3 crawl -- ./crawl   # three at a time
+  holdfast run --fair deploy -- ./deploy.sh          # first come, first served`,
 		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,
 	}
@@ -48,6 +50,9 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := finish(); err != nil {
 			return err
+		}
+		if flags.Changed("on-wanted") {
+			j.NeedsQueue = env.Given(flags.Lookup("on-wanted"))
 		}
 		if err := j.Policy.Check(j.TTL); err != nil {
 			return err

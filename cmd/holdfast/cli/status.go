@@ -13,10 +13,13 @@ import (
 func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags] [RESOURCE]",
-		Short: "Show who holds what",
+		Short: "Show who holds what, and who waits for it",
 		Long: `Shows the holds that block other clients. LEFT is the time until a hold ends
-unless its holder renews it. With a RESOURCE the exit status is 0 if it is held
-and 1 if it is free.
+unless its holder renews it. Below the holds of a resource are those that wait
+for it, in the order of the store's queue: who waits for a second gets a place
+there, and with --fair at once. Those that wait with --fair have a number, their
+position. With a RESOURCE the exit status is 0 if it is held and 1 if it is
+free.
 
 With --watch it looks again and again, until it is interrupted: on a terminal
 it redraws the table, elsewhere it prints the table again when it has changed.`,

@@ -54,7 +54,7 @@ func storesListed() []listed {
 }
 
 func storesTable() [][]string {
-	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "DURABLE", "SHARED", "FENCING", "FAIL-OVER", "URL"}}
+	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "QUEUE", "DURABLE", "SHARED", "FENCING", "FAIL-OVER", "URL"}}
 	for _, s := range location.Kinds {
 		t := s.Traits
 		clock := "each client's"
@@ -62,7 +62,7 @@ func storesTable() [][]string {
 			clock = "the store's"
 		}
 		rows = append(rows, []string{
-			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Durable), yes(t.Shared), string(t.Fencing), failover(t.Failover), s.Form,
+			t.Name, string(t.Reach), clock, yes(t.Notifies), yes(t.Queue), yes(t.Durable), yes(t.Shared), string(t.Fencing), failover(t.Failover), s.Form,
 		})
 	}
 	return rows

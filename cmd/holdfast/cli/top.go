@@ -13,13 +13,14 @@ import (
 func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top [flags]",
-		Short: "Show live who holds what, on the whole terminal",
-		Long: `Shows the holds that block other clients, with the time that each has left, and
-looks at the store again and again. It changes nothing there.
+		Short: "Show live who holds what and who waits, on the whole terminal",
+		Long: `Shows the holds that block other clients, with the time that each has left and
+those that wait for it, and looks at the store again and again. It changes
+nothing there.
 
-  up, down, page up, page down, home, end   choose a hold, and scroll
-  /    type a text to show only holds with it in a name or comment; enter ends
-       the typing, escape shows all holds again
+  up, down, page up, page down, home, end   choose a row, and scroll
+  /    type a text to show only rows with it in a name or comment; enter ends
+       the typing, escape shows all again
   s    sort by resource, time left, or since when they are held
   r    look at the store now
   q    quit`,

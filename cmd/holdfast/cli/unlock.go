@@ -24,10 +24,12 @@ ended otherwise. It shows the holds and asks first; without a terminal it needs
 --yes. It releases only the holds that it has shown. A holder detects this at
 its next renewal, perhaps after another client has acquired the lock: the work
 of the holder until then is not protected. holdfast run then ends its command.
-The exit status is
+
+With --force and --place it sends one that waits to the end of the queue: top
+and status --json show the place IDs. The exit status is
 
   0   the locks are released, or there were none
-  1   you answered no; nothing was released
+  1   you answered no; nothing was done
   64  the command line is wrong; nothing was done
   69  the store cannot be used`,
 		Example: `  id=$(holdfast lock --ttl 5m deploy)
@@ -41,15 +43,17 @@ The exit status is
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
-	asJSON := flags.Bool("json", false, "print what was released as one JSON array, [] if that is nothing")
+	asJSON := flags.Bool("json", false, "print what was released, or the waiter, as one JSON array, [] if that is\nnothing")
 	force := flags.Bool("force", false, "release the RESOURCE, even if others hold it")
 	hold := flags.String("hold", "", "with --force: only the hold with this `HOLD-ID`")
+	place := flags.String("place", "", "with --force: release nothing; let the waiter with this `PLACE-ID` come last")
+	cmd.MarkFlagsMutuallyExclusive("hold", "place")
 	flags.BoolVarP(&f.sure, "yes", "y", false, "with --force: do not ask")
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		out := outcome{*asJSON}
 		if !*force {
-			for _, name := range []string{"hold", "yes"} {
+			for _, name := range []string{"hold", "place", "yes"} {
 				if flags.Changed(name) && !env.ByVariable(flags.Lookup(name)) {
 					return exit.Usagef("--%s needs --force", name)
 				}
@@ -67,12 +71,16 @@ The exit status is
 			}
 			return release(cmd.Context(), where, id, out)
 		}
-		if err := f.parse(args, flags.Changed("hold"), *hold); err != nil {
+		f.waiter = flags.Changed("place")
+		if err := f.parse(args, flags.Changed("hold"), *hold, *place); err != nil {
 			return err
 		}
 		var err error
 		if f.store, err = store(); err != nil {
 			return err
+		}
+		if f.waiter {
+			return f.requeue(cmd.Context(), out)
 		}
 		return f.run(cmd.Context(), out)
 	}

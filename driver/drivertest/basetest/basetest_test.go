@@ -20,7 +20,7 @@ var mutants = map[string][]string{
 	"urgent changes do not look at ctx":       {"dead_context"},
 	"decides without the lock":                {"no_update_is_lost"},
 	"only the first of a batch":               {"batches"},
-	"put loses notes":                         {"put_is_what_is_read"},
+	"put loses places":                        {"put_is_what_is_read"},
 	"to look makes a record":                  {"what_is_kept_is_as_it_was"},
 	"wakes for what should not":               {"wakes"},
 	"scan ends after a page":                  {"scan_and_update", "due_and_delete"},

@@ -63,11 +63,8 @@ func (m *memory) Update(ctx context.Context, us []base.Update, urgent bool) erro
 		switch {
 		case m.mutant == "only the first of a batch" && i > 0:
 		case c.Action == base.Put:
-			if m.mutant == "put loses notes" {
-				c.Record.Holds = slices.Clone(c.Record.Holds)
-				for i := range c.Record.Holds {
-					c.Record.Holds[i].Waited = 0
-				}
+			if m.mutant == "put loses places" {
+				c.Record.Places = nil
 			}
 			m.records[u.Resource] = c.Record
 		case c.Action == base.Delete:

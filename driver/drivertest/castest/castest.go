@@ -91,7 +91,7 @@ func (b *bench) granted(e cas.Entry, lockID string) cas.Change {
 // released is the change that releases the first hold.
 func released(e cas.Entry) cas.Change {
 	h := e.Record.Holds[0]
-	r, _ := model.Release(e.Record, e.Now, driver.ReleaseRequest{
+	r, _, _ := model.Release(e.Record, e.Now, driver.ReleaseRequest{
 		HoldRef: driver.HoldRef{Resource: e.Record.Resource, LockID: h.LockID, HoldID: h.HoldID, Token: h.Token},
 	})
 	return cas.Change{Old: e.Version, New: r, Wake: true}

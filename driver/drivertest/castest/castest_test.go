@@ -20,7 +20,7 @@ var mutants = map[string][]string{
 	"version is the token":                 {"versions_never_repeat"},
 	"swap ignores the version":             {"swap_needs_its_version", "no_update_is_lost"},
 	"deletion ignores the version":         {"S32a_stale_deletion"},
-	"swap loses notes":                     {"swap_stores_what_it_is_given"},
+	"swap loses places":                    {"swap_stores_what_it_is_given"},
 	"creation overwrites":                  {"swap_needs_its_version"},
 	"creation from before a deletion":      {"S32a_stale_creation"},
 	"clock is read only for new records":   {"clock_is_read_again"},

@@ -97,11 +97,8 @@ func (m *memory) Swap(ctx context.Context, c cas.Change) (bool, error) {
 	case "version is the token":
 		version = cas.Version(c.New.Token)
 	}
-	if m.mutant == "swap loses notes" {
-		c.New.Holds = slices.Clone(c.New.Holds)
-		for i := range c.New.Holds {
-			c.New.Holds[i].Waited = 0
-		}
+	if m.mutant == "swap loses places" {
+		c.New.Places = nil
 	}
 	m.records[c.New.Resource] = kept{record: c.New, version: version}
 	return true, nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/cas"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
@@ -36,7 +37,10 @@ func swapStores(b *bench) {
 	for i := range 20 {
 		c := b.granted(e, fmt.Sprint("holder ", i))
 		if h := &c.New.Holds[i]; i%2 == 0 { // what comes later to a hold
-			h.Renewed, h.Waited, h.Released = h.Created+1, h.Created+2, true
+			h.Renewed, h.Released = h.Created+1, true
+			c.New.Places = append(c.New.Places, model.Place{ // at no time is it live, and in the way
+				ID: driver.PlaceID{byte(i + 1)}, LockID: "w", Since: h.Created, Asked: h.Created + 2, Until: h.Created + 1, Fair: true,
+			})
 		}
 		e = b.must(c)
 		if e.Missing || !same(e.Record, c.New) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // The types of errors that both of eslock and its fence understand.
@@ -44,7 +45,9 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 	if e.Reason != "" {
 		return nil
 	}
-	e.Type, e.Reason = c.Type, c.Reason
+	e.Type = c.Type
+	// Some servers append the request, with the script and the caller's values.
+	e.Reason, _, _ = strings.Cut(c.Reason, ", request: [")
 	for by := c.By; by != nil; by = by.By {
 		e.Cause = by.Type + ": " + by.Reason
 	}

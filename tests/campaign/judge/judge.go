@@ -29,6 +29,7 @@ const (
 	Orphans   Rule = "orphan"    // what nobody holds is not refused
 	Beliefs   Rule = "belief"    // no two go by locks that exclude one another
 	Waiters   Rule = "waiter"    // who waits is served or gives up in time
+	Turns     Rule = "turn"      // nobody passes a fair waiter that came before
 	Writes    Rule = "write"     // nothing is written with a token lower than one that has been written
 	Order     Rule = "order"     // the store's answers are those of some order of decisions; judged by package linear
 )
@@ -77,7 +78,8 @@ func Violations(events []history.Event, c Circumstances) (found []Violation) {
 		found = append(found, exclusion(all)...)
 		found = append(found, limits(all)...)
 		found = append(found, tokens(all, c.Clocked)...)
-		found = append(found, orphans(resource, all, events)...)
+		found = append(found, orphans(resource, all, events, c)...)
+		found = append(found, turns(resource, all, events, c)...)
 	}
 	found = append(found, beliefs(events, c)...)
 	found = append(found, waiters(events, c)...)
@@ -144,7 +146,8 @@ func tokens(all []*span, clocked bool) (found []Violation) {
 }
 
 // orphans finds refusals for which nothing can have been the cause.
-func orphans(resource string, all []*span, events []history.Event) (found []Violation) {
+func orphans(resource string, all []*span, events []history.Event, c Circumstances) (found []Violation) {
+	places := queue(resource, events, c)
 	for _, e := range inOrder(events, history.Acquire) {
 		if e.Resource != resource || e.Outcome != history.Held {
 			continue
@@ -157,6 +160,8 @@ func orphans(resource string, all []*span, events []history.Event) (found []Viol
 			shared++
 			cause = cause || !s.first.Shared || !e.Shared || s.first.LockID == e.LockID || s.first.Limit != e.Limit
 		}
+		// A waiter ahead counts as a holder.
+		cause = cause || e.Behind && slices.ContainsFunc(places, func(p *place) bool { return p.id != e.Place && p.mayLive(e) })
 		if !cause && (e.Limit == 0 || shared < e.Limit) {
 			found = append(found, Violation{
 				Orphans, fmt.Sprintf("%s was refused from %v to %v, when nobody held it", e.LockID, e.Called, e.Answered), []history.Event{e},

@@ -48,6 +48,20 @@ func shared(e history.Event, limit int) history.Event {
 	return e
 }
 
+// placed is the event with the place of a waiter.
+func placed(e history.Event, who string) history.Event {
+	e.Place, e.Keep, e.Fair = "place of "+who, 10*s, true
+	return e
+}
+
+// queued is a refusal of a fair waiter, which has a place then.
+func queued(at time.Duration, who string) history.Event { return placed(refused(at, who), who) }
+
+func behind(e history.Event) history.Event {
+	e.Behind, e.Position = true, -1
+	return e
+}
+
 func delayed(e history.Event) history.Event {
 	e.Delay = 5 * s
 	return e
@@ -119,6 +133,7 @@ func TestViolations(t *testing.T) {
 			"unanswered, and expired":       of(unanswered(granted(0, "a", 0)), refused(11*s+ms, "b")),
 			"readers below the limit":       of(shared(granted(0, "a", 1), 2), shared(refused(s, "b"), 2)),
 			"readers without a limit":       of(shared(granted(0, "a", 1), 0), shared(refused(s, "b"), 0)),
+			"nobody is ahead any more":      of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), behind(refused(11*s+5*ms, "c"))),
 			"lost renewal counts none":      of(granted(0, "a", 1), event(history.Renew, 9*s, "a", history.Lost, 1), refused(11*s, "b")),
 		},
 		judge.Beliefs: {
@@ -134,6 +149,12 @@ func TestViolations(t *testing.T) {
 			"before its loss": {of(written(0, "a", 2), written(s, "b", 1)).events,
 				judge.Circumstances{Losses: lossAt(2 * s), Register: "data"}},
 			"stale, later on": of(written(0, "a", 2), written(s, "b", 3), written(2*s, "c", 2), written(3*s, "b", 3)),
+		},
+		judge.Turns: {
+			"passed by one without a place": of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), granted(3*s, "c", 2)),
+			"passed by one that came later": of(granted(0, "a", 1), queued(s, "b"), queued(2*s, "c"), released(3*s, "a", 1),
+				placed(granted(4*s, "c", 2), "c")),
+			"passed after it asked again": of(granted(0, "a", 1), queued(s, "b"), queued(7*s, "b"), released(9*s, "a", 1), granted(12*s, "c", 2)),
 		},
 		judge.Waiters: {
 			"too late":    {of(waited(0, 5*s, 7*s, history.Held)).events, judge.Circumstances{Slack: s}},
@@ -188,9 +209,18 @@ func TestNoViolations(t *testing.T) {
 		"the same moment":               {of(granted(0, "a", 5), released(3*ms, "a", 5), granted(6*ms, "b", 5)).events, judge.Circumstances{Clocked: true}},
 		"stale and forgotten": {of(written(0, "a", 2), written(2*s, "b", 1)).events,
 			judge.Circumstances{Losses: lossAt(s), Register: "data"}},
-		"waiter in time":      of(waited(0, 5*s, 4*s, history.Done)),
-		"waiter within slack": {of(waited(0, 5*s, 6*s, history.Held)).events, judge.Circumstances{Slack: s}},
-		"waiter was killed":   {of(waited(0, 5*s, 5*s, history.Unknown)).events, judge.Circumstances{Killed: map[int]bool{0: true}}},
+		"in turn": of(granted(0, "a", 1), queued(s, "b"), queued(2*s, "c"), released(3*s, "a", 1), placed(granted(4*s, "b", 2), "b"),
+			released(5*s, "b", 2), placed(granted(6*s, "c", 3), "c")),
+		"place was not kept":      of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), granted(9*s, "c", 2)),
+		"place was given up":      of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), placed(released(3*s, "b", 0), "b"), granted(4*s, "c", 2)),
+		"place may be granted":    of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), placed(unanswered(granted(3*s, "b", 0)), "b"), granted(3*s, "c", 2)),
+		"readers pass readers":    of(granted(0, "a", 1), shared(queued(s, "b"), 0), released(2*s, "a", 1), shared(granted(3*s, "c", 2), 0)),
+		"refused because of one":  of(granted(0, "a", 1), queued(s, "b"), released(2*s, "a", 1), behind(refused(10*s, "c"))),
+		"passed after a loss":     {of(granted(0, "a", 1), queued(s, "b"), granted(4*s, "c", 2)).events, judge.Circumstances{Losses: lossAt(2 * s)}},
+		"came at the same moment": of(granted(0, "a", 1), queued(s, "b"), queued(s+ms, "c"), released(3*s, "a", 1), placed(granted(4*s, "c", 2), "c")),
+		"waiter in time":          of(waited(0, 5*s, 4*s, history.Done)),
+		"waiter within slack":     {of(waited(0, 5*s, 6*s, history.Held)).events, judge.Circumstances{Slack: s}},
+		"waiter was killed":       {of(waited(0, 5*s, 5*s, history.Unknown)).events, judge.Circumstances{Killed: map[int]bool{0: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if found := judge.Violations(trial.events, trial.c); len(found) > 0 {

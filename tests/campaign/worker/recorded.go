@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -57,11 +58,12 @@ func about(kind history.Kind, ref driver.HoldRef) history.Event {
 func (r *recorded) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	e := about(history.Acquire, driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID})
 	e.Shared, e.Limit, e.TTL, e.Delay = q.Mode == driver.Shared, q.Limit, q.TTL, q.TakeoverDelay
+	e.Place, e.Keep, e.Fair = q.Place.String(), cmp.Or(q.Keep, driver.DefaultKeep), q.Fair
 	answer := r.journal.Call(e)
 	g, err := r.Store.Acquire(ctx, q)
 	e.Token = g.Token
 	if held := (*driver.HeldError)(nil); errors.As(err, &held) {
-		e.BySelf = held.BySelf
+		e.BySelf, e.Position, e.Behind = held.BySelf, held.Position, len(held.Ahead) > 0
 	}
 	answer(answered(e, err))
 	return g, err
@@ -83,6 +85,7 @@ func (r *recorded) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]d
 	events := make([]history.Event, len(qs))
 	for i, q := range qs {
 		events[i] = about(history.Release, q.HoldRef)
+		events[i].Place = q.Place.String()
 	}
 	answer := r.calls(events)
 	rs, err := r.Store.Release(ctx, qs)

@@ -55,7 +55,9 @@ func (t *task) turn(ctx context.Context) {
 func (t *task) lock(ctx context.Context) *holdfast.Hold {
 	patience := time.Duration(t.rnd.Int64N(int64(3 * t.TTL)))
 	t.lapses = t.rnd.IntN(4) == 0
-	o := &holdfast.LockOptions{LockID: fmt.Sprintf("%s.%d", t.name, t.rnd.Uint32()), NoKeepAlive: t.lapses}
+	o := &holdfast.LockOptions{
+		LockID: fmt.Sprintf("%s.%d", t.name, t.rnd.Uint32()), NoKeepAlive: t.lapses, Fair: t.rnd.IntN(4) == 0,
+	}
 	if t.rnd.IntN(4) == 0 {
 		o.TakeoverDelay = t.TTL / 4
 	}

@@ -18,7 +18,11 @@ type ask struct {
 	mode            driver.Mode // Shared is for those who know that
 	ttl             time.Duration
 	keep            context.Context // the lock is kept alive until it ends; nil: it is not
+	fair            bool            // Holdfast's own Client waits for a while, in turn
 }
+
+// turn is how long a fair one waits for its turn.
+const turn = 200 * time.Millisecond
 
 // before is how long before the end a lock is to be extended.
 func (a ask) before() time.Duration { return a.ttl * 2 / 3 }
@@ -111,8 +115,16 @@ func (p native) lock(ctx context.Context, a ask) (grip, error) {
 	if a.mode == driver.Shared {
 		try = p.TryRLock
 	}
-	h, err := try(ctx, a.resource, &holdfast.LockOptions{LockID: a.owner, TTL: a.ttl, NoKeepAlive: a.keep == nil})
-	if errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrTTLTooShort) {
+	if a.fair {
+		waits, cancel := context.WithTimeout(ctx, turn)
+		defer cancel()
+		ctx, try = waits, p.Lock
+		if a.mode == driver.Shared {
+			try = p.RLock
+		}
+	}
+	h, err := try(ctx, a.resource, &holdfast.LockOptions{LockID: a.owner, TTL: a.ttl, NoKeepAlive: a.keep == nil, Fair: a.fair})
+	if errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrTTLTooShort) || a.fair && errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil
 	}
 	if err != nil {

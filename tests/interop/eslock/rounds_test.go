@@ -107,7 +107,9 @@ func TestRaces(t *testing.T) {
 func (r *round) racers() (wait func()) {
 	var tried sync.WaitGroup
 	tried.Add(len(r.kinds))
+	fair := r.rnd.IntN(2) == 0
 	return r.each(func(p player, a ask) {
+		a.fair = fair
 		h := r.lock(p, a)
 		tried.Done()
 		if h == nil {

@@ -153,7 +153,7 @@ type hold struct {
 
 // lock asks once, and enters if granted. It returns nil if the resource is held.
 func (r *round) lock(p player, lockID string, mode driver.Mode, ttl time.Duration) *hold {
-	return r.lockOf(p, ask{r.resource, lockID, mode, 0, ttl})
+	return r.lockOf(p, ask{r.resource, lockID, mode, 0, ttl, false})
 }
 
 func (r *round) lockOf(p player, a ask) *hold {

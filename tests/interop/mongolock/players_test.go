@@ -17,7 +17,11 @@ type ask struct {
 	mode             driver.Mode
 	limit            int
 	ttl              time.Duration
+	fair             bool // Holdfast's own Client waits for a while, in turn
 }
+
+// turn is how long a fair one waits for its turn.
+const turn = 200 * time.Millisecond
 
 // player is a program of one of the three kinds.
 type player interface {
@@ -160,14 +164,22 @@ func (p native) lock(ctx context.Context, a ask) (func() error, uint64, error) {
 	if a.mode == driver.Shared {
 		try = p.TryRLock
 	}
+	if a.fair {
+		waits, cancel := context.WithTimeout(ctx, turn)
+		defer cancel()
+		ctx, try, o.Fair = waits, p.Lock, true
+		if a.mode == driver.Shared {
+			try = p.RLock
+		}
+	}
 	h, err := try(ctx, a.resource, o)
-	if errors.Is(err, holdfast.ErrHeld) {
+	if errors.Is(err, holdfast.ErrHeld) || a.fair && errors.Is(err, context.DeadlineExceeded) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	return func() error { return h.Unlock(ctx) }, h.Token(), nil
+	return func() error { return h.Unlock(context.WithoutCancel(ctx)) }, h.Token(), nil
 }
 
 func (p native) unlock(ctx context.Context, lockID string) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -45,7 +46,7 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 			a.line.end()
 			return Lease{a.client, hold}, nil
 		}
-		if r.once() || errors.Is(err, holdfast.ErrHeld) || location.Lasting(err) {
+		if r.once() || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, errNoQueue) || location.Lasting(err) {
 			return Lease{}, a.refusal(err)
 		}
 		a.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
@@ -57,6 +58,8 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 	}
 }
 
+var errNoQueue = errors.New("the store keeps no queue")
+
 // try opens the store if it is not open, and makes one attempt.
 func (a *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
 	if a.client == nil {
@@ -66,6 +69,10 @@ func (a *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold
 		}
 		a.client = client
 	}
+	if a.NeedsQueue != "" && !a.client.Traits().Queue {
+		return nil, errNoQueue
+	}
+	ctx = holdfast.Under(ctx, env.Around(a.Store.Place())...)
 	lock := a.client.Lock
 	switch {
 	case a.once() && a.Mode == holdfast.Shared:
@@ -96,7 +103,7 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 			also(i)
 		}
 		if held, ok := errors.AsType[*holdfast.HeldError](i.Err); ok {
-			a.line.show(held)
+			a.line.show(held, a.Options.Fair)
 		}
 		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || location.Lasting(i.Err) {
 			a.mu.Lock()
@@ -137,8 +144,13 @@ func (a *acquirer) refusal(err error) error {
 	if a.client != nil {
 		_ = a.client.Close() // nothing is held
 	}
+	if deadlock, ok := errors.AsType[*holdfast.DeadlockError](err); ok {
+		return exit.Errorf(a.ConflictExit, "%s. Acquire the locks in the same order everywhere, and run it again", a.describeDeadlock(deadlock.Path))
+	}
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {
+	case errors.Is(err, errNoQueue):
+		return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or name another store", a.NeedsQueue, a.Store.Name())
 	case ok && held.BySelf:
 		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", a.Resource)
 	case ok && a.once():

@@ -2,21 +2,82 @@ package acquire
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// describe returns the holders of the resource as text.
+// describe returns as text what is in the way: the holders of the resource, or those that
+// are served before. It says how many wait in all if the holders are in the way.
 func describe(e *holdfast.HeldError) string {
-	text := fmt.Sprintf("%q is held", e.Resource)
-	if len(e.Holders) == 0 {
-		return text
+	switch {
+	case e.OnlyAhead() && len(e.Holders) == 0:
+		return fmt.Sprintf("%q is free, but %s", e.Resource, inLine(e))
+	case e.OnlyAhead():
+		return fmt.Sprintf("%q is shared%s, and %s", e.Resource, holders(e), inLine(e))
 	}
-	text += " by " + holder(e.Holders[0])
+	text := fmt.Sprintf("%q is held%s%s", e.Resource, holders(e), otherLimit(e))
+	others := e.Waiters
+	if e.Position != holdfast.NoPlace {
+		others-- // without the acquirer itself
+	}
+	if others > 0 {
+		text += ", and " + output.Wait(others) + " for it"
+	}
+	return text
+}
+
+// holders names the first holder.
+func holders(e *holdfast.HeldError) string {
+	if len(e.Holders) == 0 {
+		return ""
+	}
+	text := " by " + output.Holder(e.Holders[0])
 	if c := e.Holders[0].Comment; c != "" {
 		text += fmt.Sprintf(" (%s)", c)
 	}
-	return text + more(len(e.Holders)-1) + otherLimit(e)
+	return text + more(len(e.Holders)-1)
+}
+
+// inLine says how many are served before, and names the first of them.
+func inLine(e *holdfast.HeldError) string {
+	first := output.Waiter(e.Ahead[0])
+	switch n, exact := before(e); {
+	case !exact:
+		return fmt.Sprintf("%d or more wait in line before, first %s", n, first)
+	case n > 1:
+		return fmt.Sprintf("%s in line before, first %s", output.Wait(n), first)
+	default:
+		return fmt.Sprintf("%s in line before: %s", output.Wait(n), first)
+	}
+}
+
+// mostAhead is how many of those ahead a refusal names.
+const mostAhead = 4
+
+// before returns how many are served before the acquirer, or how many at least.
+func before(e *holdfast.HeldError) (n int, exact bool) {
+	n = max(e.Position, len(e.Ahead))
+	return n, e.Position != holdfast.NoPlace || n < mostAhead || e.Waiters <= mostAhead
+}
+
+// describeDeadlock returns who waits for whom. The first of the path is this program,
+// which works under a lock that a run around it holds.
+func (r *Request) describeDeadlock(path []holdfast.Deadlocked) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "deadlock: this waits for %q", r.Resource)
+	last := r.Resource
+	for _, d := range path[min(1, len(path)):] {
+		if d.Holds.Resource == last {
+			fmt.Fprintf(&b, ", which %s holds, who waits for %q", output.Holder(d.Holds), d.WaitsFor)
+		} else {
+			fmt.Fprintf(&b, ", where %s is ahead", output.Holder(d.Holds))
+		}
+		last = d.WaitsFor
+	}
+	b.WriteString(", which the run around this one holds")
+	return b.String()
 }
 
 // otherLimit returns a text if the holders have another limit than the request.
@@ -30,17 +91,6 @@ func otherLimit(e *holdfast.HeldError) string {
 		}
 	}
 	return ", with another --limit: all programs that share it must give the same limit"
-}
-
-// holder names the holder of a hold.
-func holder(s holdfast.Status) string {
-	switch {
-	case s.Owner != "" && s.Host != "":
-		return s.Owner + " on " + s.Host
-	case s.Owner != "":
-		return s.Owner
-	}
-	return "lock ID " + s.LockID
 }
 
 // more returns how many other holders there are.

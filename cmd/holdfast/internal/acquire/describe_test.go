@@ -1,7 +1,9 @@
 package acquire
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -16,8 +18,56 @@ func TestDescribe(t *testing.T) {
 		`"r" is held by ada on web1 (nightly) and 2 more`: {ada, nobody, nobody},
 		`"r" is held by lock ID id`:                       {nobody},
 	} {
-		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders}); got != want {
+		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: holdfast.NoPlace}); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestDescribeQueue(t *testing.T) {
+	ada := []holdfast.Status{{LockID: "id"}}
+	ada[0].Owner = "ada"
+	bob := []holdfast.Place{{Owner: "bob", Host: "web2"}, {Owner: "cy"}}
+	four := slices.Repeat(bob, 2)
+	const held = time.Minute
+	for want, e := range map[string]holdfast.HeldError{
+		`"r" is held by ada, and 3 wait for it`:                                         {Holders: ada, RetryAfter: held, Position: holdfast.NoPlace, Waiters: 3, Ahead: bob},
+		`"r" is held by ada, and 2 wait for it`:                                         {Holders: ada, RetryAfter: held, Position: 1, Waiters: 3},
+		`"r" is held by ada, and 1 waits for it`:                                        {Holders: ada, RetryAfter: held, Position: 0, Waiters: 2},
+		`"r" is held by ada`:                                                            {Holders: ada, RetryAfter: held, Position: 0, Waiters: 1},
+		`"r" is free, but 2 wait in line before, first bob on web2`:                     {Position: holdfast.NoPlace, Waiters: 3, Ahead: bob},
+		`"r" is free, but 1 waits in line before: bob on web2`:                          {Position: 1, Waiters: 3, Ahead: bob[:1]},
+		`"r" is free, but 7 wait in line before, first bob on web2`:                     {Position: 7, Waiters: 9, Ahead: four},
+		`"r" is free, but 4 or more wait in line before, first bob on web2`:             {Position: holdfast.NoPlace, Waiters: 9, Ahead: four},
+		`"r" is free, but 4 wait in line before, first bob on web2`:                     {Position: holdfast.NoPlace, Waiters: 4, Ahead: four},
+		`"r" is shared by ada, and 1 waits in line before: bob on web2`:                 {Holders: ada, Position: holdfast.NoPlace, Waiters: 1, Ahead: bob[:1]},
+		`"r" is shared by ada and 1 more, and 2 wait in line before, first bob on web2`: {Holders: append(ada, ada...), Position: 2, Waiters: 5, Ahead: bob},
+	} {
+		e.Resource = "r"
+		if got := describe(&e); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestDescribeDeadlock(t *testing.T) {
+	step := func(owner, holds, waitsFor string) holdfast.Deadlocked {
+		d := holdfast.Deadlocked{Holds: holdfast.Status{Resource: holds}, WaitsFor: waitsFor}
+		d.Holds.Owner = owner
+		return d
+	}
+	r := Request{Resource: "b"}
+	for want, path := range map[string][]holdfast.Deadlocked{
+		`deadlock: this waits for "b", which the run around this one holds`: {step("ada", "b", "b")},
+		`deadlock: this waits for "b", which bob holds, who waits for "c", which cy holds, who waits for "a", which the run around this one holds`: {
+			step("ada", "a", "b"), step("bob", "b", "c"), step("cy", "c", "a"),
+		},
+		`deadlock: this waits for "b", where bob is ahead, which cy holds, who waits for "a", which the run around this one holds`: {
+			step("ada", "a", "b"), step("bob", "x", "b"), step("cy", "b", "a"),
+		},
+	} {
+		if got := r.describeDeadlock(path); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }

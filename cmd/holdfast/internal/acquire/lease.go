@@ -67,10 +67,14 @@ func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 	case got.err == nil:
 		_ = got.Release() // if that fails, the lock ends by itself; nothing ran under it
 	}
-	return Lease{}, interrupted(sig)
+	return Lease{}, r.interrupted(sig)
 }
 
 // interrupted returns the exit for a signal that came before the lock was acquired.
-func interrupted(sig os.Signal) error {
-	return exit.Killed(sig, fmt.Sprintf("stopped by a signal (%v) before the lock was acquired; nothing was run under it", sig))
+func (r *Request) interrupted(sig os.Signal) error {
+	text := fmt.Sprintf("stopped by a signal (%v) before the lock was acquired", sig)
+	if r.Runs {
+		text += "; nothing was run under it"
+	}
+	return exit.Killed(sig, text)
 }

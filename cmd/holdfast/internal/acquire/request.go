@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -27,6 +28,8 @@ type Request struct {
 	wait         time.Duration // unless forever; 0: ask once
 	forever      bool
 	poll         time.Duration // 0: the Client's own
+	NeedsQueue   string        // the flag that needs a store with a queue; empty: none
+	Runs         bool          // a command is run under the lock
 	ConflictExit int           // the exit status if the lock was not acquired in time
 	verbose      bool
 	quiet        bool
@@ -43,6 +46,8 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 		"wake-ups (default 500ms)")
 	shared := flags.Bool("shared", false, "lock in shared mode, beside other shared locks")
 	flags.IntVar(&r.Options.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
+	flags.BoolVar(&r.Options.Fair, "fair", false, "wait in the store's queue from the start: nobody who comes later gets the\n"+
+		"lock before")
 	flags.StringVar(&r.Options.Owner, "owner", "", "the `name` of the holder that others see (default the user's)")
 	flags.StringVar(&r.Options.Comment, "comment", "", "a `text` that status and waiters show")
 	flags.DurationVar(&r.Options.TakeoverDelay, "takeover-delay", 0,
@@ -53,7 +58,7 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 		"the exit `status` if the lock was not acquired in time")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
 	flags.BoolVar(&r.quiet, "quiet", false, "do not print how far a lock in the local store reaches, nor, on a\n"+
-		"terminal, the holder while waiting")
+		"terminal, the holder and the position while waiting")
 
 	return func() error {
 		if *shared {
@@ -61,6 +66,9 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 		}
 		r.forever = !flags.Changed("wait") && !*now
 		r.Options.TTL = r.TTL
+		if r.Options.Fair {
+			r.NeedsQueue = env.Given(flags.Lookup("fair"))
+		}
 		switch {
 		case r.wait < 0:
 			return exit.Usagef("--wait %v is negative; 0 means not to wait", r.wait)
@@ -104,6 +112,13 @@ func (r *Request) acquired(hold *holdfast.Hold, after time.Duration) {
 		unit = 100 * time.Millisecond
 	}
 	output.Say("acquired %q after %v, token %d", r.Resource, after.Round(unit), hold.Token())
+}
+
+// SayWanted prints that the command gets a signal because others wait, with --verbose.
+func (r *Request) SayWanted(command string, sig os.Signal) {
+	if r.verbose {
+		output.Say("others wait for %q, so %q gets a signal (%v)", r.Resource, command, sig)
+	}
 }
 
 // SayReach prints that the lock is local if no store was named.

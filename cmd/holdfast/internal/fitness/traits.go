@@ -27,6 +27,11 @@ func promises(t holdfast.Traits) []Finding {
 	if !t.Notifies {
 		say("notifies", Note, "waiters poll, at least once a second")
 	}
+	if t.Queue {
+		say("queue", Note, "status and explain show who waits; --fair, --on-wanted and the search for deadlocks can be used")
+	} else {
+		say("queue", Note, "waiters keep no order, and status does not show them; --fair and --on-wanted are refused")
+	}
 	if t.Durable {
 		say("durable", Note, "locks and tokens outlive a restart of the store")
 	} else {

@@ -33,6 +33,8 @@ func (j *Job) Run(ctx context.Context) error {
 		return exit.Errorf(exit.Failed, "no guard could be started: %v; look whether the machine has room for another process", err)
 	}
 	defer g.Close()
+	j.Options.ForOthers = true // for a run in the command
+	j.Runs = true
 	l, err := j.Await(ctx, signals, &holdfast.Options{Trace: &holdfast.Trace{
 		Renewed: func(h *holdfast.Hold, err error) {
 			j.failed.Store(&err)
@@ -113,5 +115,5 @@ func (j *Job) environment(hold *holdfast.Hold) []string {
 		"HOLDFAST_RESOURCE="+j.Resource,
 		"HOLDFAST_LOCK_ID="+hold.LockID(),
 		fmt.Sprintf("HOLDFAST_TOKEN=%d", hold.Token()),
-		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), hold.LockID()))
+		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), hold))
 }

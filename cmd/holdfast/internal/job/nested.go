@@ -23,12 +23,12 @@ func (j *Job) notNested(held string) error {
 }
 
 // held returns the value of env.HeldVariable for the command.
-func (j *Job) held(outer, lockID string) string {
+func (j *Job) held(outer string, hold *holdfast.Hold) string {
 	mark, shared := j.marks()
 	if j.Mode == holdfast.Shared && j.Options.Limit == 0 {
 		mark = shared
 	}
-	return strings.TrimSpace(outer + " " + mark + " " + env.LockIDMark(lockID))
+	return strings.TrimSpace(strings.Join([]string{outer, mark, env.LockIDMark(hold.LockID()), env.HoldMark(j.Store.Place(), hold)}, " "))
 }
 
 // marks returns the marks in env.HeldVariable for the resource of this store: for a

@@ -2,21 +2,24 @@ package job
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 )
 
-// Policy has what run does when the lock is lost, and how long it keeps a lock at
-// least.
+// Policy has what run does when the lock is lost or others wait for it, and how long it
+// keeps a lock at least.
 type Policy struct {
 	killAfter time.Duration
 	lenient   bool // when the lock is lost, warn and let the command run on
 	lostExit  int
 	atLeast   time.Duration
+	onWanted  syscall.Signal // what the command gets once others wait; 0: nothing
 }
 
 // Flags declares the flags of the policy.
@@ -36,6 +39,11 @@ func (p *Policy) Flags(cmd *cobra.Command) {
 	})
 	flags.DurationVar(&p.atLeast, "at-least", 0, "keep the resource locked for that `duration` from the grant, even if the command\n"+
 		"ends earlier; run does not wait for it")
+	flags.Func("on-wanted", "send the command this `signal`, such as TERM, once others wait for the lock; run\n"+
+		"learns of them when it renews (default none)", func(text string) (err error) {
+		p.onWanted, err = process.Named(text)
+		return err
+	})
 }
 
 // Check sets the defaults for a lock with that TTL, and refuses what is impossible.

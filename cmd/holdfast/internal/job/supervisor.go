@@ -69,6 +69,10 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 	s.signals = signals
 	defer s.unnotice()
 	lost := s.hold.Context().Done()
+	var wanted <-chan struct{} // nil: the command is not to be told
+	if s.onWanted != 0 {
+		wanted = s.hold.Wanted()
+	}
 	for {
 		select {
 		case sig := <-s.signals:
@@ -91,6 +95,10 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 		case <-lost:
 			lost = nil
 			s.lose()
+		case <-wanted:
+			wanted = nil
+			s.SayWanted(s.Command[0], s.onWanted)
+			s.forward(s.onWanted)
 		case e := <-s.guard.Events():
 			switch {
 			case e.Stopped != 0:

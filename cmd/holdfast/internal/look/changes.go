@@ -1,6 +1,8 @@
 package look
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -8,30 +10,39 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mark is the part of a hold that is compared to detect changes. Passing time and
-// renewals are no changes.
+// mark is the part of a hold or a waiter that is compared to detect changes. Passing time,
+// renewals and the requests of those that wait are no changes.
 type mark struct {
 	driver.HoldRef
 	driver.Details
 	mode          holdfast.Mode
 	takeoverDelay time.Duration
 	released      bool
-	waited        bool // the time of the last waiter is no change
 	end           string
+	place         driver.PlaceID // of a waiter
+	fair          bool
 }
 
-func marks(holds []holdfast.Status) []mark {
+func marks(holds []holdfast.Status, q output.Queues) []mark {
 	ms := make([]mark, len(holds))
 	for i, s := range holds {
 		ms[i] = mark{
 			HoldRef: s.Ref(), Details: s.Details, mode: s.Mode,
-			takeoverDelay: s.TakeoverDelay, released: s.Released, waited: !s.Waited.IsZero(),
+			takeoverDelay: s.TakeoverDelay, released: s.Released,
 		}
 		switch s.Left {
 		case 0:
 			ms[i].end = "past"
 		case holdfast.Forever, driver.Unknown:
 			ms[i].end = output.Left(s.Left)
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(q)) {
+		for _, p := range q[resource] {
+			ms = append(ms, mark{
+				HoldRef: driver.HoldRef{Resource: resource, LockID: p.LockID},
+				Details: driver.Details{Owner: p.Owner, Host: p.Host}, mode: p.Mode, place: p.ID, fair: p.Fair,
+			})
 		}
 	}
 	return ms

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -15,7 +16,7 @@ func TestMarks(t *testing.T) {
 	changed := func(change func(*holdfast.Status)) bool {
 		b := a
 		change(&b)
-		return !slices.Equal(marks([]holdfast.Status{a}), marks([]holdfast.Status{b}))
+		return !slices.Equal(marks([]holdfast.Status{a}, nil), marks([]holdfast.Status{b}, nil))
 	}
 	for name, change := range map[string]func(*holdfast.Status){
 		"time passes":   func(s *holdfast.Status) { s.Left = time.Minute },
@@ -25,12 +26,28 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: a change", name)
 		}
 	}
+	p := holdfast.Place{Resource: "a", ID: driver.NewPlaceID(), LockID: "waiter", Asked: born, Left: time.Second}
+	later := p
+	later.Asked, later.Left, later.Position = born.Add(time.Second), time.Minute, 1
+	waits := func(places ...holdfast.Place) []mark {
+		q := output.Queues{}
+		for _, p := range places {
+			q.Add(p)
+		}
+		return marks([]holdfast.Status{a}, q)
+	}
+	if !slices.Equal(waits(p), waits(later)) {
+		t.Error("a waiter asks again: a change")
+	}
+	later.Fair = true
+	if slices.Equal(waits(), waits(p)) || slices.Equal(waits(p), waits(later)) || !slices.Equal(waits(), marks([]holdfast.Status{a}, nil)) {
+		t.Error("a waiter comes: no change")
+	}
 	for name, change := range map[string]func(*holdfast.Status){
 		"retaken":         func(s *holdfast.Status) { s.HoldID = driver.NewHoldID() },
 		"past its end":    func(s *holdfast.Status) { s.Left = 0 },
 		"without an end":  func(s *holdfast.Status) { s.Left = holdfast.Forever },
 		"released":        func(s *holdfast.Status) { s.Released = true },
-		"waited for":      func(s *holdfast.Status) { s.Waited = born },
 		"another comment": func(s *holdfast.Status) { s.Comment = "x" },
 	} {
 		if !changed(change) {

@@ -50,6 +50,28 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 	return holds, nil
 }
 
+// queues returns those that wait for the resource, or for all if that is empty. It is nil
+// if the store keeps no queue.
+func (l *Looker) queues(ctx context.Context, resource string) (output.Queues, error) {
+	if there, err := l.open(ctx); err != nil {
+		return nil, err
+	} else if !there {
+		return output.Queues{}, nil
+	}
+	if !l.client.Traits().Queue {
+		return nil, nil
+	}
+	q := output.Queues{}
+	for p, err := range l.client.Waiters(ctx, holdfast.Filter{Resource: resource}) {
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		q.Add(p)
+	}
+	return q, nil
+}
+
 // open makes the client, and reports whether there is a store. A file that has
 // replaced another is another store.
 func (l *Looker) open(ctx context.Context) (bool, error) {
@@ -83,12 +105,13 @@ func (l *Looker) close() {
 
 // Sight is what one look at a store showed.
 type Sight struct {
-	Holds []holdfast.Status // nil with an error
-	Err   error
-	Begun time.Time     // when the store was asked
-	Pause time.Duration // until the next look
-	Took  time.Duration
-	Panic any // of the goroutine that looks, with its stack
+	Holds  []holdfast.Status // nil with an error
+	Queues output.Queues     // of the resources that the filter's name chooses
+	Err    error
+	Begun  time.Time     // when the store was asked
+	Pause  time.Duration // until the next look
+	Took   time.Duration
+	Panic  any // of the goroutine that looks, with its stack
 }
 
 // Rhythm is the times at which to look.
@@ -150,7 +173,12 @@ func (l *Looker) look(ctx context.Context, f holdfast.Filter) Sight {
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	s := Sight{Begun: time.Now()}
-	s.Holds, s.Err = l.holds(ctx, f)
+	if s.Holds, s.Err = l.holds(ctx, f); s.Err == nil {
+		s.Queues, s.Err = l.queues(ctx, f.Resource)
+	}
+	if s.Err != nil {
+		s.Holds, s.Queues = nil, nil
+	}
 	s.Took = time.Since(s.Begun)
 	return s
 }

@@ -26,6 +26,11 @@ func (v *View) Show(ctx context.Context) error {
 	f := v.Filter.at(time.Now())
 	holds, err := l.holds(ctx, f)
 	blocking := len(holds)
+	var queues output.Queues
+	if err == nil {
+		queues, err = l.queues(ctx, f.Resource)
+		queues = v.shown(holds, queues)
+	}
 	if f.Expired && f.Resource != "" && err == nil {
 		// Whether the resource is held does not depend on expired holds.
 		f.Expired = false
@@ -37,17 +42,36 @@ func (v *View) Show(ctx context.Context) error {
 	case err != nil:
 		return v.Where.Failure(err)
 	case v.JSON:
-		err = output.HoldsJSON(os.Stdout, holds)
-	case len(holds) > 0:
-		err = output.Table(os.Stdout, output.HoldRows(holds))
+		err = output.HoldsJSON(os.Stdout, holds, queues)
+	case len(holds)+queues.Len() > 0:
+		err = output.Table(os.Stdout, output.QueuedRows(holds, queues))
 	case f.Resource == "":
 		// Not on stdout, where scripts read rows.
 		_, err = fmt.Fprintln(os.Stderr, v.nothing())
 	}
 	if err == nil && f.Resource != "" && blocking == 0 {
-		return exit.Errorf(exit.Failed, "%s", v.nothing())
+		text := v.nothing()
+		if n := queues.Len(); n > 0 {
+			text = fmt.Sprintf("%q is free, and %s", f.Resource, output.Wait(n))
+		}
+		return exit.Errorf(exit.Failed, "%s", text)
 	}
 	return exit.Printed(err)
+}
+
+// shown returns the queues of the resources whose holds are shown: all of them, unless a
+// flag leaves holds out.
+func (v *View) shown(holds []holdfast.Status, q output.Queues) output.Queues {
+	if !v.Filter.narrow || q == nil {
+		return q
+	}
+	of := output.Queues{}
+	for _, s := range holds {
+		if places := q[s.Resource]; places != nil {
+			of[s.Resource] = places
+		}
+	}
+	return of
 }
 
 // nothing returns the text for an empty list: nothing is held, or nothing matches.

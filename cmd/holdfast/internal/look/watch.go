@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -57,7 +58,8 @@ func (v *View) follow(sights <-chan Sight) error {
 			output.Say("%s: answers again", v.Where.Name())
 			said = ""
 		}
-		now := marks(s.Holds)
+		s.Queues = v.shown(s.Holds, s.Queues)
+		now := marks(s.Holds, s.Queues)
 		if printedOnce && slices.Equal(now, shown) {
 			continue
 		}
@@ -72,9 +74,9 @@ func (v *View) follow(sights <-chan Sight) error {
 // print prints a sight: as a line of JSON, or as a table and an empty line.
 func (v *View) print(out io.Writer, s Sight) error {
 	if v.JSON {
-		return output.HoldsJSONLine(out, s.Holds)
+		return output.HoldsJSONLine(out, s.Holds, s.Queues)
 	}
-	lines := append([]string{v.title(s)}, v.lines(s.Holds, len(s.Holds))...)
+	lines := append([]string{v.title(s)}, v.lines(s, math.MaxInt)...)
 	_, err := fmt.Fprintf(out, "%s\n\n", strings.Join(lines, "\n"))
 	return err
 }
@@ -84,18 +86,19 @@ func (v *View) title(s Sight) string {
 	return fmt.Sprintf("%s  %s", output.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
 }
 
-// lines returns the table of at most so many holds.
-func (v *View) lines(holds []holdfast.Status, most int) []string {
-	if len(holds) == 0 {
+// lines returns the table of at most so many holds and waiters.
+func (v *View) lines(s Sight, most int) []string {
+	rows := output.QueuedRows(s.Holds, s.Queues)
+	if len(rows) == 1 {
 		return []string{output.Printable(v.nothing())}
 	}
-	more := len(holds) - most
+	more := len(rows) - 1 - most
 	if more > 0 {
 		more++ // one less, to make room for the line that says so
-		holds = holds[:len(holds)-more]
+		rows = rows[:len(rows)-more]
 	}
 	var b strings.Builder
-	_ = output.Table(&b, output.HoldRows(holds)) // to memory
+	_ = output.Table(&b, rows) // to memory
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more; holdfast top shows all", more))
@@ -118,6 +121,7 @@ func (v *View) redraw(ctx context.Context, s tcell.Screen, sights <-chan Sight) 
 				panic(seen.Panic)
 			case seen.Err == nil:
 				last, trouble = seen, ""
+				last.Queues = v.shown(last.Holds, last.Queues)
 			case !begun && location.Lasting(seen.Err):
 				return v.Where.Failure(seen.Err)
 			default:
@@ -143,7 +147,7 @@ func (v *View) draw(s tcell.Screen, last Sight, trouble string) {
 	_, height := s.Size()
 	if !last.Begun.IsZero() {
 		screen.Line(s, 0, v.title(last), screen.Strong)
-		for i, line := range v.lines(last.Holds, max(height-3, 1)) { // without the lines above the rows
+		for i, line := range v.lines(last, max(height-3, 1)) { // without the lines above the rows
 			screen.Line(s, 2+i, line, tcell.StyleDefault)
 		}
 	}

@@ -174,7 +174,7 @@ func TestHandOvers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if took.Count() != 3 || took.Quantile(0) < 2500*time.Millisecond {
+			if took.Count() != 3 || took.Quantile(0) < 900*time.Millisecond {
 				t.Errorf("%d hand-overs, the quickest in %v", took.Count(), took.Quantile(0))
 			}
 			mustBeFree(t, f)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,20 +45,22 @@ type entry struct {
 	TTLMs           *int64     `json:"ttlMs"`
 	CreatedAt       *time.Time `json:"createdAt"`
 	RenewedAt       *time.Time `json:"renewedAt"`
-	WaitedAt        *time.Time `json:"waitedAt"`
 	TakeoverDelayMs int64      `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
+	// Waits is what the holder waits for meanwhile, null if nothing is known of that.
+	Waits *waits `json:"waits"`
+	// Waiters wait for the resource. There is no such field if they were not listed, or
+	// if the store keeps no queue.
+	Waiters []waiter `json:"waiters,omitzero"`
 }
 
 func entryOf(s holdfast.Status) entry {
 	e := entry{
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Mode: s.Mode,
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
-		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed), WaitedAt: moment(s.Waited),
+		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
 		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
-	}
-	if s.Mode == holdfast.Shared && s.Limit != holdfast.LimitUnknown {
-		e.Limit = &s.Limit
+		Limit: limitOf(s.Mode, s.Limit), Waits: waitsOf(s.Waits),
 	}
 	switch s.Left {
 	case driver.Unknown:
@@ -77,19 +80,45 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// HoldsJSON prints the holds as a JSON array in many lines.
-func HoldsJSON(out io.Writer, holds []holdfast.Status) error {
-	entries := make([]entry, len(holds)) // [] rather than null
-	for i, s := range holds {
-		entries[i] = entryOf(s)
+// vacancy is in JSON a resource that is free, and yet waited for. Scripts read it: a field
+// may be added, none changed.
+type vacancy struct {
+	Resource string           `json:"resource"`
+	HoldID   *holdfast.HoldID `json:"holdId"` // null, unlike that of a hold
+	Waiters  []waiter         `json:"waiters"`
+}
+
+// HoldsJSON prints the holds as a JSON array in many lines, each with those that wait for
+// its resource. If any are given, the holds are sorted by resource; resources that are free
+// are among them.
+func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
+	now := time.Now()
+	entries := make([]any, 0, len(holds)) // [] rather than null
+	held := make(map[string]bool)
+	for _, s := range holds {
+		held[s.Resource] = true
 	}
+	free := slices.DeleteFunc(resources(nil, q), func(name string) bool { return held[name] })
+	vacant := func(before func(name string) bool) {
+		for len(free) > 0 && before(free[0]) {
+			entries = append(entries, vacancy{Resource: free[0], Waiters: q.json(free[0], now)})
+			free = free[1:]
+		}
+	}
+	for _, s := range holds {
+		vacant(func(name string) bool { return name < s.Resource })
+		e := entryOf(s)
+		e.Waiters = q.json(s.Resource, now)
+		entries = append(entries, e)
+	}
+	vacant(func(string) bool { return true })
 	return JSON(out, entries)
 }
 
 // HoldsJSONLine prints the holds as a JSON array in one line.
-func HoldsJSONLine(out io.Writer, holds []holdfast.Status) error {
+func HoldsJSONLine(out io.Writer, holds []holdfast.Status, q Queues) error {
 	var lines, line bytes.Buffer
-	if err := HoldsJSON(&lines, holds); err != nil {
+	if err := HoldsJSON(&lines, holds, q); err != nil {
 		return err
 	}
 	if err := json.Compact(&line, lines.Bytes()); err != nil {

@@ -19,15 +19,15 @@ func TestJSON(t *testing.T) {
 	holds := []holdfast.Status{{
 		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Limit: 3, Token: driver.MaxToken,
 		Details: driver.Details{Owner: "ada", Host: "web1", Comment: `"why"`},
-		Created: created, Renewed: created.Add(time.Second), Waited: created.Add(time.Minute), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
-		Released: true,
+		Created: created, Renewed: created.Add(time.Second), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
+		Released: true, Waits: &holdfast.Waits{Resource: "other", Place: driver.PlaceID(id), Since: created},
 	}, {
 		Resource: "endless", Left: holdfast.Forever,
 	}, {
 		Resource: "unknown", Left: driver.Unknown,
 	}}
 	var b strings.Builder
-	if err := HoldsJSON(&b, holds); err != nil {
+	if err := HoldsJSON(&b, holds, nil); err != nil {
 		t.Fatal(err)
 	}
 	const want = `[
@@ -44,9 +44,15 @@ func TestJSON(t *testing.T) {
     "ttlMs": 1,
     "createdAt": "2026-11-21T09:30:00.123456Z",
     "renewedAt": "2026-11-21T09:30:01.123456Z",
-    "waitedAt": "2026-11-21T09:31:00.123456Z",
     "takeoverDelayMs": 60000,
-    "released": true
+    "released": true,
+    "waits": {
+      "resource": "other",
+      "mode": "exclusive",
+      "limit": null,
+      "placeId": "0123456789abcdef01234567",
+      "since": "2026-11-21T09:30:00.123456Z"
+    }
   },
   {
     "resource": "endless",
@@ -61,9 +67,9 @@ func TestJSON(t *testing.T) {
     "ttlMs": -1,
     "createdAt": null,
     "renewedAt": null,
-    "waitedAt": null,
     "takeoverDelayMs": 0,
-    "released": false
+    "released": false,
+    "waits": null
   },
   {
     "resource": "unknown",
@@ -78,9 +84,9 @@ func TestJSON(t *testing.T) {
     "ttlMs": null,
     "createdAt": null,
     "renewedAt": null,
-    "waitedAt": null,
     "takeoverDelayMs": 0,
-    "released": false
+    "released": false,
+    "waits": null
   }
 ]
 `

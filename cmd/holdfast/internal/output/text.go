@@ -1,6 +1,7 @@
 package output
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -39,4 +40,37 @@ func Left(d time.Duration) string {
 		return d.Truncate(100 * time.Millisecond).String()
 	}
 	return d.Truncate(time.Second).String()
+}
+
+// TimeOfDay returns the time of day, with the date unless it is near now. It does
+// not say how long ago that is: the clock is the store's.
+func TimeOfDay(t, now time.Time) string {
+	if now.Sub(t).Abs() < 12*time.Hour {
+		return t.Local().Format("15:04:05")
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// Wait says that so many wait.
+func Wait(n int) string {
+	if n == 1 {
+		return "1 waits"
+	}
+	return fmt.Sprintf("%d wait", n)
+}
+
+// Holder names the holder of a hold.
+func Holder(s holdfast.Status) string { return nameOf(s.Owner, s.Host, s.LockID) }
+
+// Waiter names a waiter.
+func Waiter(p holdfast.Place) string { return nameOf(p.Owner, p.Host, p.LockID) }
+
+func nameOf(owner, host, lockID string) string {
+	switch {
+	case owner != "" && host != "":
+		return owner + " on " + host
+	case owner != "":
+		return owner
+	}
+	return "lock ID " + lockID
 }

@@ -11,6 +11,7 @@ type Traits struct {
 	Reach       string `json:"reach"`
 	ServerClock bool   `json:"serverClock"`
 	Notifies    bool   `json:"notifies"`
+	Queue       bool   `json:"queue"`
 	Durable     bool   `json:"durable"`
 	Shared      bool   `json:"shared"`
 	Fencing     string `json:"fencing"`
@@ -20,7 +21,7 @@ type Traits struct {
 // TraitsOf returns the traits for JSON.
 func TraitsOf(t driver.Traits) Traits {
 	return Traits{
-		Name: t.Name, Reach: string(t.Reach), ServerClock: t.ServerClock, Notifies: t.Notifies,
+		Name: t.Name, Reach: string(t.Reach), ServerClock: t.ServerClock, Notifies: t.Notifies, Queue: t.Queue,
 		Durable: t.Durable, Shared: t.Shared, Fencing: string(t.Fencing), Failover: string(t.Failover),
 	}
 }

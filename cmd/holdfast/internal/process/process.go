@@ -3,8 +3,12 @@
 package process
 
 import (
+	"errors"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -21,6 +25,17 @@ func Notices() (received <-chan os.Signal, stop func()) { return listen(notices)
 func Ends() (received <-chan os.Signal, stop func()) { return listen(ends) }
 
 var ends = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// Names returns the names of the signals that can be sent to a command.
+func Names() []string { return slices.Sorted(maps.Keys(named)) }
+
+// Named returns the signal of that name, with or without SIG before it.
+func Named(name string) (syscall.Signal, error) {
+	if sig, ok := named[strings.TrimPrefix(strings.ToUpper(name), "SIG")]; ok {
+		return sig, nil
+	}
+	return 0, errors.New("it is one of " + strings.Join(Names(), ", "))
+}
 
 func listen(to []os.Signal) (received <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)

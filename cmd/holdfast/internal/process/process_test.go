@@ -59,6 +59,19 @@ func TestDie(t *testing.T) {
 	}
 }
 
+func TestNamed(t *testing.T) {
+	for _, name := range []string{"TERM", "SIGTERM", "term", "sigterm"} {
+		if sig, err := Named(name); sig != syscall.SIGTERM || err != nil {
+			t.Errorf("%s is %v, %v", name, sig, err)
+		}
+	}
+	for _, name := range []string{"", "SIG", "KILL", "STOP", "15", "SIGSIGTERM"} {
+		if sig, err := Named(name); err == nil {
+			t.Errorf("%q is %v", name, sig)
+		}
+	}
+}
+
 func TestIgnoredSignalStaysIgnored(t *testing.T) {
 	signal.Ignore(syscall.SIGINT)
 	defer func() {

@@ -19,6 +19,10 @@ var (
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	}
 	notices = []os.Signal{syscall.SIGWINCH, Continue}
+	named   = map[string]syscall.Signal{
+		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
+		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+	}
 )
 
 // Die ends this process by the signal, without a core. A shell that waits for it gets

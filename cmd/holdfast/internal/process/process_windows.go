@@ -11,6 +11,7 @@ const Continue = syscall.Signal(-1)
 var (
 	forwarded = []os.Signal{os.Interrupt, syscall.SIGTERM}
 	notices   []os.Signal
+	named     = map[string]syscall.Signal{"TERM": syscall.SIGTERM} // which kills
 )
 
 // Die returns: no process dies of a signal here.

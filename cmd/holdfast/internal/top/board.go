@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 )
 
@@ -44,11 +46,11 @@ type board struct {
 	filter string
 	typing bool // the filter is being typed
 
-	rows   []*holdfast.Status // of the last sight, filtered and sorted
-	widths [columns]int       // that the rows need
-	cursor int                // the selected row
-	scroll int                // the first row on the screen
-	page   int                // how many rows the screen had when it was drawn
+	rows   []row        // of the last sight, filtered and sorted
+	widths [columns]int // that the rows need
+	cursor int          // the selected row
+	scroll int          // the first row on the screen
+	page   int          // how many rows the screen had when it was drawn
 }
 
 // see takes in a sight.
@@ -62,23 +64,16 @@ func (b *board) see(s look.Sight) {
 	b.arrange()
 }
 
-// arrange filters and sorts the rows. The cursor stays on its hold, or on its row if
-// the hold is gone.
+// arrange filters and sorts the rows. The cursor stays on its hold or waiter, or on its
+// row if that is gone.
 func (b *board) arrange() {
 	selected := b.selected()
-	b.rows = b.rows[:0:0]
-	b.widths = [columns]int{}
 	wanted := strings.ToLower(b.filter)
+	var holds []*holdfast.Status
 	for i := range b.last.Holds {
-		s := &b.last.Holds[i]
-		if wanted == "" || has(s, wanted) {
-			b.rows = append(b.rows, s)
-			for c, text := range namesOf(s) {
-				b.widths[c] = max(b.widths[c], displaywidth.String(text))
-			}
-		}
+		holds = append(holds, &b.last.Holds[i])
 	}
-	slices.SortStableFunc(b.rows, func(x, y *holdfast.Status) int { // stable: they are sorted by resource already
+	slices.SortStableFunc(holds, func(x, y *holdfast.Status) int { // stable: they are sorted by resource already
 		switch b.order {
 		case byLeft:
 			return cmp.Compare(x.Left, y.Left)
@@ -87,29 +82,54 @@ func (b *board) arrange() {
 		}
 		return 0
 	})
-	if selected != nil {
-		if i := slices.IndexFunc(b.rows, func(s *holdfast.Status) bool { return s.Ref() == selected.Ref() }); i >= 0 {
+	b.rows = slices.DeleteFunc(b.withWaiters(holds), func(r row) bool { return wanted != "" && !r.has(wanted) })
+	b.widths = [columns]int{}
+	for _, r := range b.rows {
+		for c, text := range r.names() {
+			b.widths[c] = max(b.widths[c], displaywidth.String(text))
+		}
+	}
+	if selected != (row{}) {
+		if i := slices.IndexFunc(b.rows, selected.is); i >= 0 {
 			b.cursor = i
 		}
 	}
 	b.move(0)
 }
 
-// has reports whether a name or the comment of the hold contains the lower-case
-// text.
-func has(s *holdfast.Status, wanted string) bool {
-	for _, text := range []string{s.Resource, s.LockID, s.Owner, s.Host, s.Comment, s.Mode.String()} {
-		if strings.Contains(strings.ToLower(text), wanted) {
-			return true
+// withWaiters returns the rows of the holds, and below the last hold of each resource
+// those of its waiters. Resources that are free, and yet waited for, come last.
+func (b *board) withWaiters(holds []*holdfast.Status) []row {
+	left := make(map[string]int) // how many holds of the resource are still to come
+	for _, s := range holds {
+		left[s.Resource]++
+	}
+	rows := make([]row, 0, len(holds)+b.last.Queues.Len())
+	for _, s := range holds {
+		rows = append(rows, row{hold: s})
+		if left[s.Resource]--; left[s.Resource] == 0 {
+			rows = appendPlaces(rows, b.last.Queues[s.Resource])
 		}
 	}
-	return false
+	for _, resource := range slices.Sorted(maps.Keys(b.last.Queues)) {
+		if _, held := left[resource]; !held {
+			rows = appendPlaces(rows, b.last.Queues[resource])
+		}
+	}
+	return rows
 }
 
-// selected returns the hold under the cursor, or nil.
-func (b *board) selected() *holdfast.Status {
+func appendPlaces(rows []row, places []output.Waiting) []row {
+	for i := range places {
+		rows = append(rows, row{place: &places[i]})
+	}
+	return rows
+}
+
+// selected returns the row under the cursor, or the zero row.
+func (b *board) selected() row {
 	if b.cursor >= len(b.rows) {
-		return nil
+		return row{}
 	}
 	return b.rows[b.cursor]
 }

@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -20,8 +22,8 @@ func holdOf(resource string, left time.Duration, created time.Time) holdfast.Sta
 
 func (b *board) names() string {
 	var names []string
-	for _, s := range b.rows {
-		names = append(names, s.Resource)
+	for _, r := range b.rows {
+		names = append(names, strings.TrimSpace(r.names()[resourceColumn]))
 	}
 	return strings.Join(names, " ")
 }
@@ -49,20 +51,20 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 		if got := on.names(); got != step.order {
 			t.Fatalf("the rows are %q, want %q", got, step.order)
 		}
-		if s := on.selected(); step.order != "" && step.order != "a b c" && s.Resource != "c" {
-			t.Errorf("with the rows %q the cursor is on %s", step.order, s.Resource)
+		if r := on.selected(); step.order != "" && step.order != "a b c" && r.hold.Resource != "c" {
+			t.Errorf("with the rows %q the cursor is on %s", step.order, r.hold.Resource)
 		}
 	}
 	// Its hold is gone, or was retaken: the cursor stays where it is.
 	on.move(2)
 	retaken := holdOf("c", time.Hour, born)
 	on.see(look.Sight{Holds: []holdfast.Status{a, b, retaken}, Begun: born})
-	if s := on.selected(); s.Resource != "c" {
-		t.Errorf("the cursor is on %s", s.Resource)
+	if r := on.selected(); r.hold.Resource != "c" {
+		t.Errorf("the cursor is on %s", r.hold.Resource)
 	}
 	on.see(look.Sight{Holds: []holdfast.Status{a, b}, Begun: born})
-	if s := on.selected(); s.Resource != "b" {
-		t.Errorf("the cursor is on %s", s.Resource)
+	if r := on.selected(); r.hold.Resource != "b" {
+		t.Errorf("the cursor is on %s", r.hold.Resource)
 	}
 	// Without an answer there is still what was seen last.
 	on.see(look.Sight{Err: errors.New("no route")})
@@ -70,8 +72,59 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 		t.Errorf("%q, %q", on.names(), on.trouble)
 	}
 	on.see(look.Sight{})
-	if on.selected() != nil || on.trouble != "" {
+	if on.selected() != (row{}) || on.trouble != "" {
 		t.Errorf("%v, %q", on.selected(), on.trouble)
+	}
+}
+
+// Waiters stand below the holds of their resource, in every order.
+func TestBoardShowsWaiters(t *testing.T) {
+	born := time.Now()
+	a, c := holdOf("a", time.Hour, born), holdOf("c", time.Minute, born)
+	q := output.Queues{}
+	for i, resource := range []string{"a", "a", "b"} {
+		q.Add(holdfast.Place{
+			Resource: resource, ID: driver.NewPlaceID(), LockID: fmt.Sprint("waiter ", i), Fair: i != 2,
+			Since: born.Add(-time.Minute), Asked: born, Left: driver.DefaultKeep,
+		})
+	}
+	var b board
+	b.see(look.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
+	for _, want := range []string{"a 1. a 2. a c -  b", "c a 1. a 2. a -  b"} {
+		if got := b.names(); got != want {
+			t.Errorf("the rows are %q, want %q", got, want)
+		}
+		b.typed("s")
+	}
+	if title := b.title(); !strings.Contains(title, "holds: 2, waiters: 3, by held since") {
+		t.Errorf("the title is %s", title)
+	}
+	b.narrow("waiter 1")
+	if got := b.names(); got != "2. a" || !strings.Contains(b.title(), "1 of 5 holds and waiters") {
+		t.Errorf("the rows are %q below %s", got, b.title())
+	}
+	lines := b.detailsOfPlace(b.selected().place, born.Add(time.Second))
+	got := strings.Join(lines[:], "\n")
+	for _, want := range []string{
+		"a  exclusive, position 2 of 2, nobody who comes later gets it before", "lock ID waiter 1  place ID ",
+		", for 1m1s; asked 1s ago, its place ends in 9s unless it asks again", "holdfast explain",
+		"holdfast unlock --force --store '' \\\n  --place " + b.selected().place.ID.String() + " a",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	// The cursor stays on the waiter, wherever that is.
+	b.narrow("")
+	q["a"] = q["a"][1:]
+	b.see(look.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
+	if p := b.selected().place; p == nil || p.LockID != "waiter 1" {
+		t.Errorf("the cursor is on %+v", b.selected())
+	}
+	for r, want := range map[row]string{{hold: &a}: "1 waits", {hold: &c}: "-", {place: &q["a"][0]}: "for 1m0s"} {
+		if got := b.queueOf(r, born); got != want {
+			t.Errorf("the queue of %s is shown as %q, want %q", r.names()[resourceColumn], got, want)
+		}
 	}
 }
 
@@ -96,12 +149,12 @@ func TestBoardCountsDown(t *testing.T) {
 func TestBoardDetails(t *testing.T) {
 	born := time.Now()
 	s := holdOf("-r", time.Minute, born)
-	s.Released, s.Waited = true, born
+	s.Released, s.Waits = true, &holdfast.Waits{Resource: "s"}
 	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
 	lines := b.details(&s, born)
 	got := strings.Join(lines[:], "\n")
 	for _, want := range []string{
-		"lock ID lock -r  hold ID " + s.HoldID.String(), "left 1m0s, then takeover delay 0s; released", "; waiter seen ",
+		"lock ID lock -r  hold ID " + s.HoldID.String(), "left 1m0s, then takeover delay 0s; released", `; waits for "s"`,
 		"holdfast unlock --force --store redis://host/0 \\\n  --hold " + s.HoldID.String() + " -- -r",
 	} {
 		if !strings.Contains(got, want) {
@@ -131,8 +184,8 @@ func TestBoardFitsAnyWidth(t *testing.T) {
 	for width, want := range map[int]string{
 		1:   "RESOURCE, LEFT",
 		40:  "RESOURCE, LEFT, OWNER",
-		80:  "RESOURCE, LEFT, OWNER, HELD SINCE, WAITER SEEN, COMMENT",
-		500: "RESOURCE, LEFT, OWNER, HOST, MODE, HELD SINCE, WAITER SEEN, TOKEN, COMMENT",
+		80:  "RESOURCE, LEFT, OWNER, SINCE, QUEUE, COMMENT",
+		500: "RESOURCE, LEFT, OWNER, HOST, MODE, SINCE, QUEUE, TOKEN, COMMENT",
 	} {
 		if got := titles(width); got != want {
 			t.Errorf("%d columns have room for %s, want %s", width, got, want)

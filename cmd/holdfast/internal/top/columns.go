@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // columnGap is the space between two columns.
@@ -20,14 +18,10 @@ const (
 	columns
 )
 
-func namesOf(s *holdfast.Status) [columns]string {
-	return [columns]string{resourceColumn: s.Resource, ownerColumn: s.Owner, hostColumn: s.Host, commentColumn: s.Comment}
-}
-
 // column is a column of a board.
 type column struct {
 	title string
-	text  func(b *board, s *holdfast.Status, now time.Time) string
+	text  func(b *board, r row, now time.Time) string
 	// width is what it needs, or for a varying column the least that it gets, unless
 	// it needs less.
 	width  int
@@ -43,26 +37,36 @@ type column struct {
 // enough is the width for which other columns have to give way.
 const enough = 30
 
-func fixed(title string, width, rank int, text func(b *board, s *holdfast.Status, now time.Time) string) column {
+func fixed(title string, width, rank int, text func(b *board, r row, now time.Time) string) column {
 	return column{title: title, width: width, rank: rank, text: text}
 }
 
 func varying(title string, name, least, rank int) column {
 	return column{title: title, width: least, varies: true, name: name, rank: rank,
-		text: func(_ *board, s *holdfast.Status, _ time.Time) string { return namesOf(s)[name] }}
+		text: func(_ *board, r row, _ time.Time) string { return r.names()[name] }}
 }
 
 func boardColumns() []column {
-	token := fixed("TOKEN", 16, 0, func(_ *board, s *holdfast.Status, _ time.Time) string { return strconv.FormatUint(s.Token, 10) })
+	token := fixed("TOKEN", 16, 0, func(_ *board, r row, _ time.Time) string {
+		if r.hold == nil {
+			return "-"
+		}
+		return strconv.FormatUint(r.hold.Token, 10)
+	})
 	token.spare = true
 	return []column{
 		varying("RESOURCE", resourceColumn, 12, 0),
-		fixed("LEFT", 10, 0, func(b *board, s *holdfast.Status, now time.Time) string { return b.leftOf(s, now) }),
+		fixed("LEFT", 10, 0, func(b *board, r row, now time.Time) string {
+			if r.hold == nil {
+				return "-"
+			}
+			return b.leftOf(r.hold, now)
+		}),
 		varying("OWNER", ownerColumn, 8, 1),
 		varying("HOST", hostColumn, 8, 6),
-		fixed("MODE", 9, 5, func(_ *board, s *holdfast.Status, _ time.Time) string { return s.Mode.String() }),
-		fixed("HELD SINCE", 12, 2, func(_ *board, s *holdfast.Status, now time.Time) string { return clockTime(s.Created, now) }),
-		fixed("WAITER SEEN", 12, 3, func(_ *board, s *holdfast.Status, now time.Time) string { return clockTime(s.Waited, now) }),
+		fixed("MODE", 9, 5, func(_ *board, r row, _ time.Time) string { return r.mode().String() }),
+		fixed("SINCE", 12, 2, func(_ *board, r row, now time.Time) string { return clockTime(r.since(), now) }),
+		fixed("QUEUE", 12, 3, func(b *board, r row, now time.Time) string { return b.queueOf(r, now) }),
 		token,
 		varying("COMMENT", commentColumn, 10, 4),
 	}

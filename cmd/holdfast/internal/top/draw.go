@@ -19,8 +19,8 @@ import (
 
 const (
 	aboveRows   = 3  // title, message, names of the columns
-	detailLines = 7  // with the rule above them
-	detailed    = 18 // lines that a screen has at least if it shows details
+	detailLines = 8  // with the rule above them
+	detailed    = 19 // lines that a screen has at least if it shows details
 )
 
 // draw fills the screen.
@@ -39,8 +39,8 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 	b.scroll = max(0, min(b.scroll, b.cursor, len(b.rows)-b.page))
 	b.scroll = max(b.scroll, b.cursor-b.page+1)
 	b.drawRows(s, width, now)
-	if hold := b.selected(); hold != nil && height >= detailed {
-		b.drawDetails(s, height-1-detailLines, hold, now)
+	if selected := b.selected(); selected != (row{}) && height >= detailed {
+		b.drawDetails(s, height-1-detailLines, selected, now)
 	}
 	b.drawHelp(s, height-1)
 	s.Show()
@@ -53,13 +53,19 @@ func (b *board) title() string {
 	if b.last.Begun.IsZero() {
 		return t.String()
 	}
+	waiters := ""
+	if n := b.last.Queues.Len(); n > 0 {
+		waiters = fmt.Sprintf(", waiters: %d", n)
+	}
 	switch n := len(b.last.Holds); {
+	case b.filter != "" && waiters != "":
+		fmt.Fprintf(&t, "  %d of %d holds and waiters, with %s", len(b.rows), n+b.last.Queues.Len(), output.Printable(strconv.Quote(b.filter)))
 	case b.filter != "":
 		fmt.Fprintf(&t, "  %d of %d holds, with %s", len(b.rows), n, output.Printable(strconv.Quote(b.filter)))
 	case n == 0:
-		t.WriteString("  nothing is held")
+		t.WriteString("  nothing is held" + waiters)
 	default:
-		fmt.Fprintf(&t, "  holds: %d", n)
+		fmt.Fprintf(&t, "  holds: %d%s", n, waiters)
 	}
 	fmt.Fprintf(&t, ", by %v  %s, every %v", b.order, b.last.Begun.Format(time.TimeOnly), rounded(b.last.Pause))
 	if b.last.Pause > b.interval {
@@ -87,7 +93,7 @@ func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
 		if b.scroll+i >= len(b.rows) {
 			return
 		}
-		hold := b.rows[b.scroll+i]
+		shown := b.rows[b.scroll+i]
 		y, style := aboveRows+i, tcell.StyleDefault
 		if b.scroll+i == b.cursor {
 			style = screen.Marked
@@ -95,19 +101,74 @@ func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
 		}
 		x := 0
 		for _, c := range fitted {
-			screen.Text(s, x, y, c.width, output.Printable(c.text(b, hold, now)), style)
+			screen.Text(s, x, y, c.width, output.Printable(c.text(b, shown, now)), style)
 			x += c.width + columnGap
 		}
 	}
 }
 
-// drawDetails draws all fields of a hold, from line y on.
-func (b *board) drawDetails(s tcell.Screen, y int, hold *holdfast.Status, now time.Time) {
+// drawDetails draws all fields of a hold or a waiter, from line y on.
+func (b *board) drawDetails(s tcell.Screen, y int, r row, now time.Time) {
 	width, _ := s.Size()
 	screen.Line(s, y, strings.Repeat("─", width), tcell.StyleDefault)
-	for i, line := range b.details(hold, now) {
+	var lines [detailLines - 1]string
+	if r.hold != nil {
+		lines = b.details(r.hold, now)
+	} else {
+		lines = b.detailsOfPlace(r.place, now)
+	}
+	for i, line := range lines {
 		screen.Line(s, y+1+i, output.Printable(line), tcell.StyleDefault)
 	}
+}
+
+func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 1]string {
+	n := len(b.last.Queues[w.Resource])
+	order := fmt.Sprintf("behind %d of %d, whoever comes may get it before", w.Before, n)
+	if w.Fair {
+		order = fmt.Sprintf("position %d of %d, nobody who comes later gets it before", w.Position(), n)
+	}
+	passed := max(now.Sub(b.last.Begun), 0)
+	asked, _ := output.Late(w.Place, b.last.Begun)
+	requeue, target := b.forced("--place "+w.ID.String(), w.Resource)
+	return [...]string{
+		fmt.Sprintf("%s  %s, %s", w.Resource, modeOf(w.Mode, w.Limit), order),
+		fmt.Sprintf("lock ID %s  place ID %v", w.LockID, w.ID),
+		fmt.Sprintf("waits since %s, for %s; asked %s ago, its place ends in %s unless it asks again",
+			w.Since.Local().Format(time.DateTime), b.ageOf(w, now),
+			output.Left((asked + passed).Truncate(time.Second)), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
+		fmt.Sprintf("owner %s  host %s", cmp.Or(w.Owner, "-"), cmp.Or(w.Host, "-")),
+		"to see why it waits: holdfast explain" + b.where.Flag() + " " + output.Argument(w.Resource),
+		"to let it come last: " + requeue,
+		target,
+	}
+}
+
+// forced returns the command unlock --force with these arguments, and its second line if it
+// needs one: one may be too short.
+func (b *board) forced(target, resource string) (command, rest string) {
+	command, target = "holdfast unlock --force", target+" "+output.Argument(resource)
+	if flag := b.where.Flag(); flag != "" {
+		return command + flag + ` \`, "  " + target
+	}
+	return command + " " + target, ""
+}
+
+// ageOf returns how long the waiter has waited now.
+func (b *board) ageOf(w *output.Waiting, now time.Time) string {
+	return output.Left((output.Age(w.Place, b.last.Begun) + max(now.Sub(b.last.Begun), 0)).Truncate(time.Second))
+}
+
+// queueOf returns how many wait for the hold's resource, or how long the waiter has
+// waited.
+func (b *board) queueOf(r row, now time.Time) string {
+	if r.place != nil {
+		return "for " + b.ageOf(r.place, now)
+	}
+	if n := len(b.last.Queues[r.hold.Resource]); n > 0 {
+		return output.Wait(n)
+	}
+	return "-"
 }
 
 func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]string {
@@ -119,23 +180,19 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	if hold.Released {
 		more = "; released, ends then for good"
 	}
-	if !hold.Waited.IsZero() {
-		more += "; waiter seen " + hold.Waited.Local().Format(time.DateTime)
+	if w := hold.Waits; w != nil {
+		more += fmt.Sprintf("; waits for %q", w.Resource)
 	}
-	unlock, target := "holdfast unlock --force", "--hold "+hold.HoldID.String()+" "+output.Argument(hold.Resource)
-	if flag := b.where.Flag(); flag != "" {
-		unlock, target = unlock+flag+` \`, "  "+target // one line may be too short
-	} else {
-		unlock, target = unlock+" "+target, ""
-	}
+	unlock, target := b.forced("--hold "+hold.HoldID.String(), hold.Resource)
 	return [...]string{
-		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(*hold), hold.Token),
+		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(hold.Mode, hold.Limit), hold.Token),
 		fmt.Sprintf("lock ID %s  hold ID %v", hold.LockID, hold.HoldID),
 		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
 			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
 		"to release it by force: " + unlock,
 		target,
+		"",
 	}
 }
 
@@ -173,10 +230,10 @@ func clockTime(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// modeOf returns the mode of a hold, with its limit if it has one.
-func modeOf(s holdfast.Status) string {
-	if s.Mode == holdfast.Shared && s.Limit > 0 {
-		return fmt.Sprintf("%v with limit %d", s.Mode, s.Limit)
+// modeOf returns a mode, with its limit if it has one.
+func modeOf(mode holdfast.Mode, limit int) string {
+	if mode == holdfast.Shared && limit > 0 {
+		return fmt.Sprintf("%v with limit %d", mode, limit)
 	}
-	return s.Mode.String()
+	return mode.String()
 }

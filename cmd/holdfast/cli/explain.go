@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/explain"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func newExplain() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain [flags] RESOURCE",
+		Short: "Say who holds a resource, who waits for it, and why",
+		Long: `Says in sentences who holds the resource, how long already and until when, what
+the holder itself waits for, who waits in which order and why, and whether
+these wait for each other. It changes nothing. Durations are by this machine's
+clock, times and those of waiters by the store's.`,
+		Example:               `  holdfast explain nightly-report`,
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true,
+	}
+	store := storeFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		const form = "holdfast explain RESOURCE"
+		switch {
+		case len(args) == 0:
+			return exit.Usagef("no resource is named: %s", form)
+		case len(args) > 1:
+			return exit.Usagef("there is more than one resource: %s", form)
+		}
+		if err := driver.ValidResource(args[0]); err != nil {
+			return exit.Usagef("%v", err)
+		}
+		where, err := store()
+		if err != nil {
+			return err
+		}
+		return explain.Run(cmd.Context(), where, args[0])
+	}
+	return cmd
+}

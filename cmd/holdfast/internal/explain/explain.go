@@ -1,0 +1,101 @@
+// Package explain says in sentences who holds a resource, who waits for it, and why.
+package explain
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// Run prints the sentences.
+func Run(ctx context.Context, where location.Location, resource string) error {
+	s := scene{resource: resource, now: time.Now()}
+	if !where.Empty() {
+		client, err := where.Open(ctx)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if err := s.look(ctx, client); err != nil {
+			return where.Failure(err)
+		}
+	}
+	for _, line := range s.sentences() {
+		if _, err := fmt.Fprintln(os.Stdout, output.Printable(line)); err != nil {
+			return exit.Printed(err)
+		}
+	}
+	return nil
+}
+
+// scene is what the store shows of a resource.
+type scene struct {
+	resource string
+	now      time.Time
+	holds    []holdfast.Status
+	noQueue  bool
+	waiters  []output.Waiting
+	others   map[string]other // the resources that the holders wait for
+	stuck    []holdfast.Deadlocked
+}
+
+// other is what the store shows of a resource that a holder waits for.
+type other struct {
+	holds   []holdfast.Status
+	waiters []output.Waiting
+}
+
+func (s *scene) look(ctx context.Context, client *holdfast.Client) (err error) {
+	if s.holds, err = holdsOf(ctx, client, s.resource); err != nil {
+		return err
+	}
+	if s.noQueue = !client.Traits().Queue; s.noQueue {
+		return nil
+	}
+	if s.waiters, err = waitersFor(ctx, client, s.resource); err != nil {
+		return err
+	}
+	s.others = make(map[string]other)
+	for _, h := range s.holds {
+		if h.Waits == nil {
+			continue
+		}
+		var o other
+		if o.holds, err = holdsOf(ctx, client, h.Waits.Resource); err != nil {
+			return err
+		}
+		if o.waiters, err = waitersFor(ctx, client, h.Waits.Resource); err != nil {
+			return err
+		}
+		s.others[h.Waits.Resource] = o
+	}
+	s.stuck, err = client.Deadlock(ctx, s.resource)
+	return err
+}
+
+func waitersFor(ctx context.Context, client *holdfast.Client, resource string) ([]output.Waiting, error) {
+	q := output.Queues{}
+	for p, err := range client.Waiters(ctx, holdfast.Filter{Resource: resource}) {
+		if err != nil {
+			return nil, err
+		}
+		q.Add(p)
+	}
+	return q[resource], nil
+}
+
+func holdsOf(ctx context.Context, client *holdfast.Client, resource string) (holds []holdfast.Status, err error) {
+	for h, err := range client.Holds(ctx, holdfast.Filter{Resource: resource}) {
+		if err != nil {
+			return nil, err
+		}
+		holds = append(holds, h)
+	}
+	return holds, nil
+}

@@ -1,0 +1,202 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+)
+
+// sentences returns what is to be printed, line by line.
+func (s *scene) sentences() []string {
+	var lines []string
+	for _, h := range s.holds {
+		lines = append(lines, s.held(h), "It "+s.end(h)+".")
+		if h.Waits != nil {
+			lines = append(lines, s.waiting(h.Waits))
+		}
+	}
+	n := len(s.waiters)
+	if len(s.holds) == 0 {
+		lines = append(lines, fmt.Sprintf("%q is free.", s.resource))
+	}
+	switch {
+	case s.noQueue:
+		lines = append(lines, "The store keeps no queue: it does not know who waits.")
+	case n == 0 && len(s.holds) == 0:
+		lines = append(lines, "Nobody waits for it.")
+	case n == 0:
+		lines = append(lines, "Nobody waits for it, or not for a second yet.")
+	case n == 1:
+		lines = append(lines, "1 waits for it:")
+	default:
+		lines = append(lines, fmt.Sprintf("%d wait for it:", n))
+	}
+	for i := range s.waiters {
+		lines = append(lines, s.waiter(i))
+	}
+	if len(s.stuck) > 0 {
+		lines = append(lines, deadlock(s.stuck))
+	}
+	return lines
+}
+
+// held says who holds the resource, and how long already.
+func (s *scene) held(h holdfast.Status) string {
+	text := fmt.Sprintf("%q is held by %s, %s", s.resource, output.Holder(h), modeOf(h.Mode, h.Limit))
+	if !h.Created.IsZero() {
+		text += ", " + s.since(h.Created, s.now.Sub(h.Created))
+	}
+	if h.Comment != "" {
+		text += " (" + h.Comment + ")"
+	}
+	return text + "."
+}
+
+func modeOf(mode holdfast.Mode, limit int) string {
+	switch {
+	case mode == holdfast.Exclusive:
+		return "exclusively"
+	case limit > 0:
+		return fmt.Sprintf("as one of %d", limit)
+	}
+	return "shared"
+}
+
+// since says when something began and how long ago that is, unless the clocks differ too
+// much to tell.
+func (s *scene) since(t time.Time, ago time.Duration) string {
+	text := "since " + output.TimeOfDay(t, s.now)
+	if ago >= 0 {
+		text += ", for " + output.Left(ago.Truncate(time.Second))
+	}
+	return text
+}
+
+// end says until when the hold lasts.
+func (s *scene) end(h holdfast.Status) string {
+	renewed := "was never renewed"
+	if !h.Renewed.IsZero() {
+		renewed = "was last renewed at " + output.TimeOfDay(h.Renewed, s.now)
+	}
+	switch left := output.Left(h.Left); {
+	case h.Left == 0 && h.TakeoverDelay > 0:
+		return fmt.Sprintf("has ended without a release, and keeps others out for its takeover delay of %v", h.TakeoverDelay)
+	case h.Left == 0:
+		return "has just ended"
+	case h.Released:
+		return fmt.Sprintf("is released, and ends in %s", left)
+	case h.Left == holdfast.Forever:
+		return "has no end, and " + renewed
+	case h.Left == driver.Unknown:
+		return renewed + "; the store does not say when it ends"
+	default:
+		return fmt.Sprintf("ends in %s unless its holder renews it, and %s", left, renewed)
+	}
+}
+
+// waiting says what a holder waits for meanwhile. Its note outlives the wait until the next
+// renewal of the hold, and its place there does not.
+func (s *scene) waiting(w *holdfast.Waits) string {
+	o := s.others[w.Resource]
+	i := slices.IndexFunc(o.waiters, func(p output.Waiting) bool { return p.ID == w.Place })
+	noted := "noted at " + output.TimeOfDay(w.Since, s.now)
+	if i < 0 && !w.Place.IsZero() {
+		return fmt.Sprintf("Its holder waited for %q, %s, but has no place there any more.", w.Resource, noted)
+	}
+	text := fmt.Sprintf("Meanwhile its holder waits for %q, which ", w.Resource)
+	switch holds := o.holds; len(holds) {
+	case 0:
+		text += "is free now"
+	case 1:
+		text += output.Holder(holds[0]) + " holds"
+	default:
+		text += fmt.Sprintf("%s and %d more hold", output.Holder(holds[0]), len(holds)-1)
+	}
+	if i < 0 {
+		return text + ", as " + noted + "."
+	}
+	p := o.waiters[i].Place
+	text += ": " + s.since(p.Since, output.Age(p, s.now))
+	if asked, late := output.Late(p, s.now); late {
+		text += ", but has not asked for " + output.Left(asked)
+	}
+	return text + "."
+}
+
+// waiter says who waits at that position, since when, and why.
+func (s *scene) waiter(i int) string {
+	w := s.waiters[i]
+	text := fmt.Sprintf("  %s %s, %s, %s, %s: %s", output.Number(w), output.Waiter(w.Place), modeOf(w.Mode, w.Limit),
+		s.since(w.Since, output.Age(w.Place, s.now)), output.Fairness(w.Place), s.reason(i))
+	if asked, late := output.Late(w.Place, s.now); late {
+		return fmt.Sprintf("%s; it has not asked for %s, and its place ends in %s.", text, output.Left(asked), output.Left(w.Left.Truncate(time.Second)))
+	}
+	return text + "."
+}
+
+// reason says what is in the way of a waiter, by the rule of all stores.
+func (s *scene) reason(i int) string {
+	p := s.waiters[i]
+	q := driver.AcquireRequest{
+		LockID: p.LockID, Mode: p.Mode, Limit: max(p.Limit, 0), OwnLimit: p.Limit < 0, Place: p.ID, Fair: p.Fair,
+	}
+	ahead := p.Before
+	var places []holdfast.Place
+	for _, w := range s.waiters {
+		places = append(places, w.Place)
+	}
+	holders := model.Refusal(model.RecordOf(s.holds, nil), 0, q)
+	alone := model.Refusal(model.RecordOf(nil, places), 0, q) != nil
+	if !alone && (holders != nil || model.Refusal(model.RecordOf(s.holds, places), 0, q) == nil) {
+		ahead = 0 // they leave room for it
+	}
+	var why []string
+	switch {
+	case holders == nil:
+	case holders.LimitDiffers:
+		why = append(why, "the lock is held with another limit")
+	case len(s.holds) == 1:
+		why = append(why, "the holder is in its way")
+	default:
+		why = append(why, fmt.Sprintf("the %d holders are in its way", len(s.holds)))
+	}
+	switch ahead {
+	case 0:
+	case 1:
+		why = append(why, "1 is served before")
+	default:
+		why = append(why, fmt.Sprintf("%d are served before", ahead))
+	}
+	if why != nil {
+		return strings.Join(why, ", and ")
+	}
+	if _, late := output.Late(p.Place, s.now); late {
+		return "nothing is in its way"
+	}
+	return "nothing is in its way, its next try succeeds"
+}
+
+// deadlock says who waits for whom. The first one of the path is the one that gives up.
+func deadlock(path []holdfast.Deadlocked) string {
+	var b strings.Builder
+	b.WriteString("Deadlock: ")
+	for i, d := range path {
+		switch {
+		case i == 0:
+			fmt.Fprintf(&b, "%s holds %q and waits for %q", output.Holder(d.Holds), d.Holds.Resource, d.WaitsFor)
+		case d.Holds.Resource == path[i-1].WaitsFor:
+			fmt.Fprintf(&b, ", which %s holds, who waits for %q", output.Holder(d.Holds), d.WaitsFor)
+		default:
+			fmt.Fprintf(&b, ", where %s is ahead", output.Holder(d.Holds))
+		}
+	}
+	fmt.Fprintf(&b, ". If that lasts, the wait of %s ends by itself in some seconds: run exits with 75, the library returns ErrDeadlock.",
+		output.Holder(path[0].Holds))
+	return b.String()
+}

@@ -1,0 +1,213 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Waiting is one that waits for a resource.
+type Waiting struct {
+	holdfast.Place
+	// Before is how many are served before it: those in turn whose places are before its
+	// own. The others may be served before or after it.
+	Before int
+}
+
+// Position returns where the waiter stands among those in turn, 1 for the first, and 0 if
+// it is not one of them: others may overtake it, and be overtaken.
+func (w Waiting) Position() int {
+	if !w.Fair {
+		return 0
+	}
+	return w.Before + 1
+}
+
+// Queues are those that wait for each resource, in their order. It is nil if they were
+// not listed.
+type Queues map[string][]Waiting
+
+// Add adds a waiter behind the others of its resource.
+func (q Queues) Add(p holdfast.Place) {
+	before := 0
+	if queue := q[p.Resource]; len(queue) > 0 {
+		last := queue[len(queue)-1]
+		before = last.Before
+		if last.Fair {
+			before++
+		}
+	}
+	q[p.Resource] = append(q[p.Resource], Waiting{p, before})
+}
+
+// Len returns how many wait.
+func (q Queues) Len() (n int) {
+	for _, queue := range q {
+		n += len(queue)
+	}
+	return n
+}
+
+// QueuedRows returns the rows of a table of holds, the titles first, with the waiters
+// below the last hold of their resource. The holds are sorted by resource. Resources that
+// are free, and yet waited for, are among the others.
+func QueuedRows(holds []holdfast.Status, q Queues) [][]string {
+	rows := HoldRows(holds)
+	titles, rows := rows[0], rows[1:]
+	all := [][]string{titles}
+	for _, resource := range resources(holds, q) {
+		n := 0
+		for n < len(holds) && holds[n].Resource == resource {
+			n++
+		}
+		all = append(all, rows[:n]...)
+		if n == 0 {
+			all = append(all, []string{resource, "free", "", "", "", "", "", ""})
+		}
+		holds, rows = holds[n:], rows[n:]
+		for _, p := range q[resource] {
+			all = append(all, placeRow(p, time.Now()))
+		}
+	}
+	return all
+}
+
+// resources returns the resources of the holds and the queues, sorted.
+func resources(holds []holdfast.Status, q Queues) []string {
+	var names []string
+	for _, s := range holds {
+		names = append(names, s.Resource)
+	}
+	for name := range q {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func placeRow(w Waiting, now time.Time) []string {
+	return []string{
+		PlaceName(w), w.Mode.String(), w.Owner, w.Host, "-", "-", w.LockID,
+		placeComment(w.Place, now),
+	}
+}
+
+func placeComment(p holdfast.Place, now time.Time) string {
+	return fmt.Sprintf("waits since %s, for %s, %s", TimeOfDay(p.Since, now), Left(Age(p, now).Truncate(time.Second)), Order(p, now))
+}
+
+// PlaceName returns what stands in the place of a resource's name in the row of a waiter.
+// It does not begin with the name, so that scripts that look for a row of the resource
+// find its holds.
+func PlaceName(w Waiting) string { return "  " + Number(w) + " " + w.Resource }
+
+// Number returns the position of the waiter as the number of a row in a list.
+func Number(w Waiting) string {
+	if n := w.Position(); n > 0 {
+		return strconv.Itoa(n) + "."
+	}
+	return "- "
+}
+
+// Fairness returns the order in which the waiter is served.
+func Fairness(p holdfast.Place) string {
+	if p.Fair {
+		return "in turn"
+	}
+	return "in any order"
+}
+
+// Order returns the Fairness of the waiter, and that it is late.
+func Order(p holdfast.Place, now time.Time) string {
+	if asked, late := Late(p, now); late {
+		return Fairness(p) + ", has not asked for " + Left(asked)
+	}
+	return Fairness(p)
+}
+
+// waiter is a waiter in JSON. Scripts read it: a field may be added, none changed.
+type waiter struct {
+	Position *int             `json:"position"` // 1: the first; null if it does not wait in turn
+	PlaceID  holdfast.PlaceID `json:"placeId"`
+	LockID   string           `json:"lockId"`
+	Mode     holdfast.Mode    `json:"mode"`
+	Limit    *int             `json:"limit"` // as that of a hold
+	Owner    string           `json:"owner"`
+	Host     string           `json:"host"`
+	Fair     bool             `json:"fair"`
+	Since    time.Time        `json:"since"`
+	AgeMs    int64            `json:"ageMs"`
+	Asked    time.Time        `json:"asked"`
+	LeftMs   int64            `json:"leftMs"`
+}
+
+// json returns the waiters of a resource, [] if there are none and null if they were not
+// listed.
+func (q Queues) json(resource string, now time.Time) []waiter {
+	if q == nil {
+		return nil
+	}
+	return waitersOf(q[resource], now)
+}
+
+func waitersOf(queue []Waiting, now time.Time) []waiter {
+	all := make([]waiter, len(queue))
+	for i, w := range queue {
+		all[i] = waiter{
+			PlaceID: w.ID, LockID: w.LockID, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit),
+			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: w.Since, AgeMs: Age(w.Place, now).Milliseconds(),
+			Asked: w.Asked, LeftMs: w.Left.Milliseconds(),
+		}
+		if n := w.Position(); n > 0 {
+			all[i].Position = &n
+		}
+	}
+	return all
+}
+
+// WaitersJSON prints waiters as a JSON array.
+func WaitersJSON(out io.Writer, queue []Waiting) error {
+	return JSON(out, waitersOf(queue, time.Now()))
+}
+
+// PlaceRows returns the rows of a table of waiters, the titles first, with their place IDs.
+func PlaceRows(queue []Waiting) [][]string {
+	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "PLACE ID", "COMMENT"}}
+	for _, w := range queue {
+		rows = append(rows, []string{w.Resource, w.Mode.String(), w.Owner, w.Host, w.ID.String(), placeComment(w.Place, time.Now())})
+	}
+	return rows
+}
+
+// waits is in JSON what a holder waits for. Scripts read it: a field may be added, none
+// changed.
+type waits struct {
+	Resource string            `json:"resource"`
+	Mode     holdfast.Mode     `json:"mode"`
+	Limit    *int              `json:"limit"`
+	PlaceID  *holdfast.PlaceID `json:"placeId"` // null if it had none
+	Since    time.Time         `json:"since"`
+}
+
+func waitsOf(w *holdfast.Waits) *waits {
+	if w == nil {
+		return nil
+	}
+	noted := &waits{Resource: w.Resource, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit), Since: w.Since}
+	if !w.Place.IsZero() {
+		noted.PlaceID = &w.Place
+	}
+	return noted
+}
+
+// limitOf returns a limit for JSON: null if there cannot be one, or if it is not known.
+func limitOf(mode holdfast.Mode, limit int) *int {
+	if mode != holdfast.Shared || limit == holdfast.LimitUnknown {
+		return nil
+	}
+	return &limit
+}

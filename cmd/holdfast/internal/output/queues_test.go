@@ -1,0 +1,148 @@
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func waiterOf(resource, owner string, fair bool, waited time.Duration) holdfast.Place {
+	asked := time.Now()
+	return holdfast.Place{
+		Resource: resource, LockID: "lock of " + owner, Owner: owner, Fair: fair,
+		Since: asked.Add(-waited), Asked: asked, Left: driver.DefaultKeep,
+	}
+}
+
+// Waiters stand below the last hold of their resource, which may be free. Only those that
+// wait in turn have positions.
+func TestQueuedRows(t *testing.T) {
+	q := Queues{}
+	q.Add(waiterOf("b", "ada", true, time.Minute))
+	q.Add(waiterOf("b", "eve", false, time.Minute))
+	q.Add(waiterOf("b", "bob", true, time.Minute))
+	q.Add(waiterOf("b", "fay", false, time.Minute))
+	q.Add(waiterOf("a", "cy", false, 0))
+	q.Add(waiterOf("d", "dan", true, 0))
+	if q.Len() != 6 {
+		t.Errorf("%d wait", q.Len())
+	}
+	var got []string
+	for _, row := range QueuedRows([]holdfast.Status{{Resource: "b", Token: 1}, {Resource: "b", Token: 2}, {Resource: "c"}}, q) {
+		got = append(got, row[0]+"|"+row[1]+"|"+row[2]+"|"+row[5])
+	}
+	want := []string{
+		"RESOURCE|MODE|OWNER|TOKEN", "a|free||", "  -  a|exclusive|cy|-", "b|exclusive||1", "b|exclusive||2",
+		"  1. b|exclusive|ada|-", "  -  b|exclusive|eve|-", "  2. b|exclusive|bob|-", "  -  b|exclusive|fay|-",
+		"c|exclusive||0", "d|free||", "  1. d|exclusive|dan|-",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var before []int
+	for _, w := range q["b"] {
+		before = append(before, w.Before)
+	}
+	if !slices.Equal(before, []int{0, 1, 1, 2}) {
+		t.Errorf("%v are served before", before)
+	}
+	now := time.Now()
+	p := waiterOf("r", "ada", true, time.Minute)
+	p.Left = 7 * time.Second // it asked 3 s ago
+	if got := placeRow(Waiting{p, 2}, now); got[0] != "  3. r" || !strings.HasSuffix(got[7], ", for 1m3s, in turn") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The store says when a waiter last asked, and for how long its place is kept, by its own
+// clock. That shows how long ago that was, and whether the waiter is late.
+func TestLate(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		fair      bool
+		left, ago time.Duration // ago: when it asked, by this machine's clock
+		want      time.Duration
+		late      bool
+	}{
+		{true, 10 * time.Second, 0, 0, false},
+		{true, 5 * time.Second, 5 * time.Second, 5 * time.Second, false},
+		{true, 4 * time.Second, 6 * time.Second, 6 * time.Second, true},
+		{true, 4 * time.Second, time.Hour, 6 * time.Second, true}, // the store's clock is behind
+		{false, 55 * time.Second, 5 * time.Second, 5 * time.Second, false},
+		{false, 55 * time.Second, -time.Hour, 5 * time.Second, false},
+		{false, 30 * time.Second, 30 * time.Second, 30 * time.Second, false},
+		{false, 24 * time.Second, 36 * time.Second, 36 * time.Second, true},
+		{false, 8 * time.Second, 52 * time.Second, 52 * time.Second, true},
+		{false, 8 * time.Second, 2 * time.Second, 2 * time.Second, false}, // under other locks
+	} {
+		p := holdfast.Place{Fair: c.fair, Left: c.left, Asked: now.Add(-c.ago), Since: now.Add(-c.ago - time.Minute)}
+		if got, late := Late(p, now); got != c.want || late != c.late {
+			t.Errorf("%+v: asked %v ago, late: %v", c, got, late)
+		}
+		if got := Age(p, now); got != time.Minute+c.want {
+			t.Errorf("%+v: it waits for %v", c, got)
+		}
+	}
+	p := holdfast.Place{Left: 4 * time.Second, Asked: now.Add(-6 * time.Second), Fair: true}
+	if got := Order(p, now); got != "in turn, has not asked for 6s" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestQueuesJSON(t *testing.T) {
+	q := Queues{}
+	p := waiterOf("r", "ada", true, 1500*time.Millisecond)
+	p.ID = driver.PlaceID{0x12}
+	p.Mode, p.Limit, p.Since = holdfast.Shared, 3, time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	p.Asked = p.Since.Add(1500 * time.Millisecond)
+	q.Add(p)
+	p.Fair = false
+	q.Add(p)
+	// Free resources are among the others.
+	for _, free := range []string{"a", "r0", "z"} {
+		q.Add(waiterOf(free, "bob", false, 0))
+	}
+	var b strings.Builder
+	if err := HoldsJSONLine(&b, []holdfast.Status{{Resource: "r"}, {Resource: "s"}}, q); err != nil {
+		t.Fatal(err)
+	}
+	const ada = `"placeId":"120000000000000000000000","lockId":"lock of ada","mode":"shared","limit":3,"owner":"ada","host":"",`
+	const times = `"since":"2026-11-21T09:30:00Z","ageMs":1500,"asked":"2026-11-21T09:30:01.5Z","leftMs":10000}`
+	got := b.String()
+	if !strings.Contains(got, `"waiters":[{"position":1,`+ada+`"fair":true,`+times+`,{"position":null,`+ada) || !strings.Contains(got, `"waiters":[]}`) {
+		t.Errorf("got %s", got)
+	}
+	var entries []struct {
+		Resource string  `json:"resource"`
+		HoldID   *string `json:"holdId"`
+		Waiters  []any   `json:"waiters"`
+	}
+	if err := json.Unmarshal([]byte(got), &entries); err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, e := range entries {
+		listed = append(listed, fmt.Sprintf("%s %v %d", e.Resource, e.HoldID != nil, len(e.Waiters)))
+	}
+	if want := []string{"a false 1", "r true 2", "r0 false 1", "s true 0", "z false 1"}; !slices.Equal(listed, want) {
+		t.Errorf("listed are %q, want %q", listed, want)
+	}
+	// Without a queue nobody can tell who waits.
+	b.Reset()
+	if err := HoldsJSONLine(&b, []holdfast.Status{{Resource: "r"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var back []map[string]any
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || back[0]["waits"] != nil {
+		t.Errorf("read back as %v, %v", back, err)
+	}
+	if _, there := back[0]["waiters"]; there {
+		t.Errorf("got %s", b.String())
+	}
+}

@@ -1,0 +1,411 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var queueing = []subtest{
+	{"places_are_kept", placesAreKept},
+	{"places_stop_others", placesStopOthers},
+	{"places_not_fair_stop_nobody", unfairPlaces},
+	{"places_end", placesEnd},
+	{"place_of_another_kind", placeOfAnotherKind},
+	{"places_of_shared", placesOfShared},
+	{"places_and_nested_holds", placesAndNestedHolds},
+	{"place_not_for_own_hold", noPlaceBySelf},
+	{"places_are_bounded", placesAreBounded},
+	{"places_are_given_up", placesAreGivenUp},
+	{"S28a_places_wake_nobody", placesWakeNobody},
+	{"places_survive_a_sweep", placesSurviveSweep},
+	{"renewals_count_waiters", renewalsCountWaiters},
+	{"renewals_note_waits", renewalsNoteWaits},
+	{"queue_is_missing", queueIsMissing},
+}
+
+func (b *bench) needsQueue() {
+	b.t.Helper()
+	b.needs(b.Store.Traits().Queue, "queue of waiters")
+}
+
+func (b *bench) needsSetClock() {
+	b.t.Helper()
+	b.needs(b.Advance != nil, "clock that can be set")
+}
+
+// at gives the request a place, of that number.
+func (q request) at(place byte) request { q.Place = driver.PlaceID{place}; return q }
+
+func (q request) fair() request { q.Fair = true; return q }
+
+// waits sends a request that must be refused and have that position.
+func (b *bench) waits(q request, position int) *driver.HeldError {
+	b.t.Helper()
+	e := b.refusal(q)
+	if e.Position != position {
+		b.t.Errorf("%q has position %d in the queue, want %d", q.LockID, e.Position, position)
+	}
+	return e
+}
+
+// queue returns the live places of a resource.
+func (b *bench) queue(resource string) []driver.Place {
+	b.t.Helper()
+	var all []driver.Place
+	for p, err := range driver.Waiters(b.t.Context(), b.Store, driver.Filter{Resource: resource}) {
+		if slices.ContainsFunc(all, func(q driver.Place) bool { return q.ID == p.ID }) {
+			continue // the list began again
+		}
+		if err != nil {
+			b.t.Fatalf("waiters of %q: %v", resource, err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// queued checks who waits, in their order.
+func (b *bench) queued(resource string, lockIDs ...string) {
+	b.t.Helper()
+	var got []string
+	for i, p := range b.queue(resource) {
+		got = append(got, p.LockID)
+		if p.Position != i {
+			b.t.Errorf("the place of %q has position %d, want %d", p.LockID, p.Position, i)
+		}
+	}
+	if !slices.Equal(got, lockIDs) {
+		b.t.Errorf("%q wait for %q, want %q", got, resource, lockIDs)
+	}
+}
+
+// A waiter keeps its place by asking again, and the store shows who waits, since when
+// and how.
+func placesAreKept(b *bench) {
+	b.needsQueue()
+	b.acquire(b.request("r", "holder"))
+	b.queued("r")
+	first := b.request("r", "first").at(1)
+	first.Details = driver.Details{Owner: "ann", Host: "h", Comment: "not kept"}
+	_ = b.waits(first, 0)
+	_ = b.waits(b.request("r", "second").at(2).fair(), 0)
+	_ = b.waits(b.request("r", "third").at(3), 1)
+	b.refused(b.request("r", "passes by"))
+	b.queued("r", "first", "second", "third")
+	before := b.queue("r")
+	if p := before[0]; p.Resource != "r" || p.ID != first.Place || p.Mode != driver.Exclusive || p.Fair || p.Owner != "ann" || p.Host != "h" ||
+		p.Since.IsZero() || !p.Asked.Equal(p.Since) || p.Left <= 0 || p.Left > driver.DefaultKeep || !before[1].Fair {
+		b.t.Errorf("the first place is %+v, the second %+v", p, before[1])
+	}
+	first.HoldID = driver.NewHoldID() // as each attempt has one of its own
+	_ = b.waits(first, 0)
+	if b.Advance != nil {
+		b.Advance(driver.DefaultKeep/4 + time.Millisecond)
+		e := b.waits(first, 0)
+		if p := b.queue("r")[0]; !p.Since.Equal(before[0].Since) || !p.Asked.After(before[0].Asked) || p.Left != driver.DefaultKeep || e.Waiters != 3 {
+			b.t.Errorf("asked again, the first place is %+v, and %d wait", p, e.Waiters)
+		}
+	}
+	// Another waiter of the same Client may inherit a place.
+	heir := b.request("r", "heir").at(1)
+	_ = b.waits(heir, 0)
+	b.queued("r", "heir", "second", "third")
+}
+
+// Fair waiters are served in the order in which they came, and nobody passes them.
+func placesStopOthers(b *bench) {
+	b.needsQueue()
+	h := b.acquire(b.request("r", "holder"))
+	waiters := make([]request, 6)
+	for i := range waiters {
+		waiters[i] = b.request("r", fmt.Sprint("waiter ", i)).at(byte(i + 1)).fair()
+		_ = b.waits(waiters[i], i)
+	}
+	for i, q := range waiters {
+		b.release(h.HoldRef, 0)
+		e := b.waits(b.request("r", "no place"), driver.NoPlace)
+		if n := len(waiters) - i; len(e.Holders) != 0 || e.Waiters != n || len(e.Ahead) != min(n, 4) || e.Ahead[0].LockID != q.LockID {
+			b.t.Errorf("of the free lock, %d waiters and these ahead: %+v", e.Waiters, e.Ahead)
+		}
+		for j := len(waiters) - 1; j > i; j-- {
+			_ = b.waits(waiters[j], j-i)
+		}
+		h = b.acquire(q)
+	}
+	b.queued("r")
+	b.release(h.HoldRef, 0)
+	b.acquire(b.request("r", "no place"))
+}
+
+// A place that is not fair is seen, and stops nobody. Its waiter waits for fair ones that
+// came before, and not for those that come later.
+func unfairPlaces(b *bench) {
+	b.needsQueue()
+	h := b.acquire(b.request("r", "holder"))
+	plain, fair := b.request("r", "plain").at(1), b.request("r", "fair").at(2).fair()
+	late := b.request("r", "late").at(3)
+	_ = b.waits(plain, 0)
+	_ = b.waits(fair, 0)
+	_ = b.waits(late, 1)
+	b.release(h.HoldRef, 0)
+	_ = b.waits(late, 1)
+	b.release(b.acquire(plain).HoldRef, 0)
+	b.release(b.acquire(fair).HoldRef, 0)
+	b.acquire(b.request("r", "no place"))
+	b.queued("r", "late")
+}
+
+// A place that nobody asks for ends, and others need not wait for it. A clock that was
+// set back keeps no place alive.
+func placesEnd(b *bench) {
+	b.needsQueue()
+	b.needsSetClock()
+	h := b.acquire(b.request("r", "holder").ttl(driver.Forever))
+	gone, there := b.request("r", "gone").at(1).fair(), b.request("r", "there").at(2).fair()
+	_ = b.waits(gone, 0)
+	there.Keep = driver.MaxKeep
+	_ = b.waits(there, 1)
+	b.release(h.HoldRef, 0)
+	b.Advance(driver.DefaultKeep - time.Millisecond)
+	_ = b.waits(there, 1)
+	b.Advance(time.Millisecond)
+	b.queued("r", "there")
+	h = b.acquire(there)
+	_ = b.waits(gone, 0) // it comes again, at the end
+	b.queued("r", "gone")
+	b.release(h.HoldRef, 0)
+	b.acquire(gone)
+}
+
+// A place ID that comes with another mode or limit starts at the end.
+func placeOfAnotherKind(b *bench) {
+	b.needsQueue()
+	b.needsShared()
+	h := b.acquire(b.request("r", "holder"))
+	changing := b.request("r", "changing").at(1).fair()
+	_ = b.waits(changing, 0)
+	_ = b.waits(b.request("r", "other").at(2).fair(), 1)
+	_ = b.waits(changing, 0)
+	_ = b.waits(changing.shared(3), 1)
+	b.queued("r", "other", "changing")
+	_ = b.waits(changing.shared(3), 1)
+	_ = b.waits(b.request("r", "last").at(3).fair(), 2)
+	_ = b.waits(changing.shared(2), 2)
+	b.queued("r", "other", "last", "changing")
+	b.release(h.HoldRef, 0)
+	_ = b.waits(b.request("r", "other").shared(0).at(2).fair(), 2)
+	b.queued("r", "last", "changing", "other")
+}
+
+// Waiters ahead count as if they had what they wait for: a writer stops readers, readers
+// stop none, and each takes a permit.
+func placesOfShared(b *bench) {
+	b.needsQueue()
+	b.needsShared()
+	reader := b.acquire(b.request("r", "reader").shared(0))
+	writer := b.request("r", "writer").at(1).fair()
+	_ = b.waits(writer, 0)
+	_ = b.waits(b.request("r", "late reader").shared(0).at(2), 1)
+	b.release(reader.HoldRef, 0)
+	_ = b.waits(b.request("r", "late reader").shared(0).at(2), 1)
+	b.acquire(writer)
+
+	for _, permits := range []int{3, 7} { // more than a refusal names
+		resource := fmt.Sprint("permits ", permits)
+		permit := func(i int) request {
+			return b.request(resource, fmt.Sprint("permit ", i)).shared(permits).at(byte(i + 1)).fair()
+		}
+		holder := b.acquire(b.request(resource, "holder"))
+		for i := range permits {
+			_ = b.waits(permit(i), i)
+		}
+		b.release(holder.HoldRef, 0)
+		_ = b.waits(b.request(resource, "no permit").shared(permits), driver.NoPlace)
+		b.refused(b.request(resource, "another limit").shared(permits + 1))
+		for i := permits - 1; i >= 0; i-- { // beside those ahead there is room
+			b.acquire(permit(i))
+		}
+	}
+}
+
+// A shared request whose caller works under a shared hold passes the places: whoever is
+// there may wait for that very hold.
+func placesAndNestedHolds(b *bench) {
+	b.needsQueue()
+	b.needsShared()
+	outer := b.acquire(b.request("r", "outer").shared(0))
+	_ = b.waits(b.request("r", "writer").at(1).fair(), 0)
+	inner := b.request("r", "inner").shared(0)
+	b.refused(inner)
+	inner.Nested = driver.NewHoldID()
+	b.refused(inner)
+	inner.Nested = outer.HoldID
+	b.acquire(inner)
+	b.release(outer.HoldRef, 0)
+	other := b.request("r", "other").shared(0)
+	other.Nested = outer.HoldID
+	b.refused(other)
+}
+
+// Whom its own hold refuses gets no place: it would wait for itself.
+func noPlaceBySelf(b *bench) {
+	b.needsQueue()
+	b.acquire(b.request("r", "a"))
+	if e := b.waits(b.request("r", "a").at(1).fair(), driver.NoPlace); !e.BySelf {
+		b.t.Error("the refusal is not by itself")
+	}
+	b.queued("r")
+}
+
+// A queue that is full gives no place, and loses none.
+func placesAreBounded(b *bench) {
+	b.needsQueue()
+	h := b.acquire(b.request("r", "holder"))
+	first := b.request("r", "waiter").at(1).fair()
+	for i := range driver.MaxPlaces {
+		_ = b.waits(b.request("r", "waiter").at(byte(i+1)).fair(), i)
+	}
+	if e := b.waits(b.request("r", "one more").at(255).fair(), driver.NoPlace); e.Waiters != driver.MaxPlaces {
+		b.t.Errorf("%d wait, want %d", e.Waiters, driver.MaxPlaces)
+	}
+	b.release(h.HoldRef, 0)
+	_ = b.waits(b.request("r", "one more").at(255).fair(), driver.NoPlace)
+	b.acquire(first)
+	_ = b.waits(b.request("r", "one more").at(255).fair(), driver.MaxPlaces-1)
+}
+
+// A release takes a place out of the queue, whether the hold is there or not, and finds
+// none by that. Who comes after the place is told if no exclusive hold is in the way.
+func placesAreGivenUp(b *bench) {
+	b.needsQueue()
+	h := b.acquire(b.request("r", "holder"))
+	_ = b.waits(b.request("r", "a").at(1).fair(), 0)
+	_ = b.waits(b.request("r", "b").at(2).fair(), 1)
+	leave := func(place byte) {
+		b.t.Helper()
+		ref := driver.HoldRef{Resource: "r", LockID: "a"}
+		if r := b.releaseAll([]driver.ReleaseRequest{{HoldRef: ref, Place: driver.PlaceID{place}}})[0]; r.Err != nil || r.Found {
+			b.t.Errorf("giving up a place: found a hold: %v, error %v", r.Found, r.Err)
+		}
+	}
+	leave(9)
+	leave(1)
+	b.queued("r", "b")
+	b.live(h)
+	late := b.request("r", "late")
+	if r := b.releaseAll([]driver.ReleaseRequest{{
+		HoldRef: driver.HoldRef{Resource: "r", LockID: late.LockID, HoldID: late.HoldID}, Place: driver.PlaceID{2},
+	}})[0]; r.Err != nil || r.Found {
+		b.t.Errorf("a clean-up that finds a place: found a hold: %v, error %v", r.Found, r.Err)
+	}
+	b.queued("r")
+	_ = b.waits(b.request("r", "a").at(1).fair(), 0)
+	b.release(h.HoldRef, 0)
+	leave(1)
+	b.acquire(b.request("r", "b"))
+}
+
+// A place wakes nobody, neither when it is taken or kept, nor when it is given up while
+// an exclusive hold blocks.
+func placesWakeNobody(b *bench) {
+	b.needsQueue()
+	b.needsWatch()
+	h := b.acquire(b.request("r", "holder"))
+	here, _ := b.watch("r")
+	elsewhere, _ := b.watchAt(b.t.Context(), b.other(), "r")
+	for i := range 4 {
+		b.refused(b.request("r", fmt.Sprint("waiter ", i)).at(byte(i + 1)).fair())
+	}
+	leave := func(place byte) {
+		b.releaseAll([]driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: "any"}, Place: driver.PlaceID{place}}})
+	}
+	leave(2)
+	b.quiet(here, "places")
+	b.quiet(elsewhere, "places, at another handle")
+	b.release(h.HoldRef, 0)
+	b.wakes(here, "release")
+	b.wakes(elsewhere, "release, at another handle")
+	leave(1)
+	b.wakes(here, "the end of a place in the way")
+	b.wakes(elsewhere, "the end of a place in the way, at another handle")
+}
+
+// A sweep leaves live places, also where nobody holds the resource.
+func placesSurviveSweep(b *bench) {
+	b.needsQueue()
+	b.needsSetClock()
+	h := b.acquire(b.request("r", "holder"))
+	first := b.request("r", "first").at(1).fair()
+	first.Keep = driver.MaxKeep
+	_ = b.waits(first, 0)
+	b.release(h.HoldRef, 0)
+	b.Advance(2 * time.Millisecond)
+	b.sweep(time.Millisecond)
+	b.queued("r", "first")
+	b.refused(b.request("r", "late"))
+	b.Advance(driver.MaxKeep)
+	b.sweep(time.Millisecond)
+	b.queued("r")
+	b.acquire(b.request("r", "late"))
+}
+
+// A renewal says how many wait.
+func renewalsCountWaiters(b *bench) {
+	b.needsQueue()
+	h := b.acquire(b.request("r", "holder"))
+	for n := range 4 {
+		if r := b.renew(h.HoldRef, 2*b.long); r.Waiters != n {
+			b.t.Errorf("the renewal says that %d wait, want %d", r.Waiters, n)
+		}
+		b.refused(b.request("r", fmt.Sprint("waiter ", n)).at(byte(n + 1)))
+	}
+}
+
+// A renewal notes what its holder waits for meanwhile, and since when.
+func renewalsNoteWaits(b *bench) {
+	b.needsQueue()
+	h := b.acquire(b.request("r", "holder"))
+	renew := func(w *driver.Waits) *driver.Waits {
+		b.t.Helper()
+		if r := b.renewRequest(driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long, Waits: w}); r.Err != nil {
+			b.t.Fatal(r.Err)
+		}
+		return b.live(h).Waits
+	}
+	if w := renew(nil); w != nil {
+		b.t.Errorf("nothing is waited for, but %+v", w)
+	}
+	note := driver.Waits{Resource: "s é\"", Mode: driver.Exclusive, Place: driver.PlaceID{1}}
+	first := renew(&note)
+	if first == nil || first.Since.IsZero() {
+		b.t.Fatalf("the note is %+v", first)
+	}
+	b.pass(2 * time.Millisecond)
+	again := renew(&note)
+	if again == nil || *again != *first || again.Resource != note.Resource || again.Mode != note.Mode || again.Place != note.Place {
+		b.t.Errorf("the note was %+v, and is %+v", first, again)
+	}
+	if other := renew(&driver.Waits{Resource: "t"}); other == nil || other.Resource != "t" || !other.Since.After(first.Since) {
+		b.t.Errorf("of another wait the note is %+v", other)
+	}
+	if w := renew(nil); w != nil {
+		b.t.Errorf("the wait is over, but the note is %+v", w)
+	}
+}
+
+// A store without a queue ignores places.
+func queueIsMissing(b *bench) {
+	if b.Store.Traits().Queue {
+		b.t.Skip("this store keeps a queue")
+	}
+	h := b.acquire(b.request("r", "holder"))
+	e := b.waits(b.request("r", "waiter").at(1).fair(), driver.NoPlace)
+	if e.Waiters != 0 || len(e.Ahead) != 0 {
+		b.t.Errorf("a store without a queue says that %d wait, and %+v ahead", e.Waiters, e.Ahead)
+	}
+	b.release(h.HoldRef, 0)
+	b.acquire(b.request("r", "late"))
+}

@@ -1,0 +1,174 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Place is a waiter in the queue of a resource.
+type Place struct {
+	ID          driver.PlaceID
+	LockID      string
+	Mode        driver.Mode
+	Limit       int // of a shared request: 0 none
+	Owner, Host string
+	Since       Time // when it came
+	Asked       Time // when the waiter last asked for it
+	Until       Time // when it is given up unless the waiter asks again
+	Fair        bool // whoever comes later waits for it
+}
+
+// live: the waiter has asked lately. A clock that was set back or ahead makes no place
+// last longer.
+func (p *Place) live(now Time) bool { return p.Asked <= now && now < p.Until }
+
+func (p *Place) status(resource string, now Time, position int) driver.Place {
+	return driver.Place{
+		Resource: resource, ID: p.ID, LockID: p.LockID, Mode: p.Mode, Limit: p.Limit, Owner: p.Owner, Host: p.Host,
+		Fair: p.Fair, Position: position, Since: p.Since.Std(), Asked: p.Asked.Std(), Left: p.Until.until(now),
+	}
+}
+
+// Places returns the live places in their order.
+func Places(r Record, now Time) []driver.Place {
+	var all []driver.Place
+	for i := range r.Places {
+		if p := &r.Places[i]; p.live(now) {
+			all = append(all, p.status(r.Resource, now, len(all)))
+		}
+	}
+	return all
+}
+
+// livePlaces returns the places that are live. They are the record's own if all are.
+func livePlaces(places []Place, now Time) []Place {
+	dead := func(p Place) bool { return !p.live(now) }
+	if !slices.ContainsFunc(places, dead) {
+		return places
+	}
+	kept := slices.DeleteFunc(slices.Clone(places), dead)
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+// ahead calls f with the places that the request must not pass until f returns false:
+// the live fair ones before its own, or all of them if it has none. None is in the way
+// of a shared request whose caller works under a shared hold of the resource.
+func (r *Record) ahead(now Time, q *driver.AcquireRequest, f func(*Place) bool) {
+	if len(r.Places) == 0 || r.nested(now, q) {
+		return
+	}
+	for i := range r.Places {
+		p := &r.Places[i]
+		switch {
+		case !p.live(now):
+		case p.ID == q.Place && p.keeps(q):
+			return
+		case p.ID == q.Place: // it starts at the end
+		case p.Fair && !f(p):
+			return
+		}
+	}
+}
+
+func (r *Record) nested(now Time, q *driver.AcquireRequest) bool {
+	return q.Mode == driver.Shared && !q.Nested.IsZero() && slices.ContainsFunc(r.Holds, func(h Hold) bool {
+		return h.HoldID == q.Nested && h.Mode == driver.Shared && h.live(now)
+	})
+}
+
+// keeps: the request, which has the ID of p, is for a hold of the same kind.
+func (p *Place) keeps(q *driver.AcquireRequest) bool {
+	return p.Mode == q.Mode && p.Limit == q.HeldLimit() && p.Fair == q.Fair
+}
+
+// excludes: q is not granted beside the hold that the waiter of p will have.
+func (p *Place) excludes(q *driver.AcquireRequest) bool {
+	return excludes(p.LockID, p.Mode, p.Limit, q)
+}
+
+// queue returns the places after a refusal: the request has its place, if it wants one
+// and the queue is not full. position is that of the place, or driver.NoPlace.
+func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, position int, changed bool) {
+	places = livePlaces(r.Places, now)
+	if q.Place.IsZero() {
+		return places, driver.NoPlace, false
+	}
+	keep := keepOf(q)
+	p := placeOf(q)
+	p.Since, p.Asked, p.Until = now, now, now.plus(keep)
+	i := slices.IndexFunc(places, func(other Place) bool { return other.ID == q.Place })
+	if i >= 0 {
+		old := places[i]
+		if old.keeps(q) {
+			// Another waiter of the same Client may have inherited the place.
+			same := old.LockID == p.LockID && old.Owner == p.Owner && old.Host == p.Host
+			if same && old.Until.until(now) >= keep-keep/4 && old.Until <= p.Until {
+				return places, fairBefore(places[:i]), false
+			}
+			p.Since = old.Since
+			places = slices.Clone(places)
+			places[i] = p
+			return places, fairBefore(places[:i]), true
+		}
+		places = slices.Delete(slices.Clone(places), i, i+1) // it starts at the end
+	}
+	if len(places) >= driver.MaxPlaces {
+		return places, driver.NoPlace, false
+	}
+	position = fairBefore(places)
+	return append(slices.Clip(places), p), position, true
+}
+
+// placeOf is the place of a request, without its times.
+func placeOf(q *driver.AcquireRequest) Place {
+	return Place{
+		ID: q.Place, LockID: q.LockID, Mode: q.Mode, Limit: q.HeldLimit(), Fair: q.Fair,
+		Owner: driver.CutPlaceName(q.Details.Owner), Host: driver.CutPlaceName(q.Details.Host),
+	}
+}
+
+func fairBefore(places []Place) (n int) {
+	for i := range places {
+		if places[i].Fair {
+			n++
+		}
+	}
+	return n
+}
+
+// without returns the places but that one.
+func without(places []Place, id driver.PlaceID) []Place {
+	i := slices.IndexFunc(places, func(p Place) bool { return p.ID == id })
+	if i < 0 {
+		return places
+	}
+	if len(places) == 1 {
+		return nil
+	}
+	return slices.Delete(slices.Clone(places), i, i+1)
+}
+
+// mostAhead is how many of the places ahead a refusal names.
+const mostAhead = 4
+
+// firstAhead returns the first places that are ahead.
+func (r *Record) firstAhead(now Time, q *driver.AcquireRequest) (ahead []driver.Place) {
+	r.ahead(now, q, func(p *Place) bool {
+		ahead = append(ahead, p.status(r.Resource, now, len(ahead)))
+		return len(ahead) < mostAhead
+	})
+	return ahead
+}
+
+// keepOf is how long a request keeps its place.
+func keepOf(q *driver.AcquireRequest) time.Duration {
+	if q.Keep == 0 {
+		return driver.DefaultKeep
+	}
+	return q.Keep
+}

@@ -1,0 +1,248 @@
+package mongolock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
+)
+
+// skew is how far the last request for a place may lie ahead of the time of a statement.
+// That time is when the command began, on the clock of its router: it may have waited
+// for a command that began later, which took the place. A clock that was set back further
+// keeps no place alive.
+const skew = 5 * time.Second
+
+// allPlaces are the elements of the queue.
+var allPlaces = orElse("$"+waitersField, bson.A{})
+
+// livePlaces are the places that count.
+func livePlaces(now any) bson.D {
+	return filter(allPlaces, and(
+		gte(lock("asked"), firstEnd), lte(lock("asked"), add(now, skew.Milliseconds())), gt(lock("until"), now),
+	))
+}
+
+// ownPlace is the index of the request's place among the live ones, -1 if there is none. A
+// place of another kind is not its own: the request starts at the end.
+func ownPlace(live any, own func(field string) any) bson.D {
+	return op("$indexOfArray", each(live, and(
+		eq(lock("placeId"), own("placeId")), eq(lock("mode"), own("mode")),
+		eq(orElse(lock("limit"), nil), own("limit")), eq(lock("fair"), own("fair")),
+	)), true)
+}
+
+// fair are the fair ones of the places.
+func fair(places any) bson.D { return filter(places, eq(lock("fair"), true)) }
+
+// ahead are the places that a request whose own place has that index must not pass. others
+// are the live places but its own.
+func ahead(live, at, others any) bson.D {
+	return fair(cond(lt(at, 0), others, cond(gt(at, 0), op("$slice", live, at), bson.A{})))
+}
+
+// nested says that the hold is there under which the caller of a shared request works.
+var nested = and(ne(ask("nested"), ""), some(filter(tmp("shared"), and(
+	eq(lock("holdId"), ask("nested")), ours(lock), live(lock("end")),
+))))
+
+// queues are the last stages of a request with a place, before it is finished. The field
+// queues says that it gets the place or keeps it. That is so if it was refused, and not by
+// a hold of its own, unless the place is fresh or the queue full, or the request keeps the
+// place for no time.
+var queues = mongo.Pipeline{
+	set(
+		"self", some(filter(concat(tmp("exclusive"), tmp("shared")), and(
+			eq(lock("lockId"), ask("lock.lockId")), live(cond(ours(lock), lock("end"), lock("expiresAt"))),
+		))),
+		"fresh", and(
+			eq(tmp("own.lockId"), ask("place.lockId")), eq(tmp("own.owner"), ask("place.owner")), eq(tmp("own.host"), ask("place.host")),
+			gte(tmp("own.until"), add(tmp("now"), ask("fresh"))), lte(tmp("own.until"), add(tmp("now"), ask("keep"))),
+		),
+		"place", merge(ask("place"), obj(
+			"since", orElse(tmp("own.since"), tmp("now")), "asked", tmp("now"), "until", add(tmp("now"), ask("keep")),
+		)),
+	),
+	set("queues", and(
+		tmp("sound"), gt(ask("keep"), 0), not(or(tmp("granted"), tmp("repeated"), tmp("self"), tmp("fresh"))),
+		or(gte(tmp("at"), 0), lt(size(tmp("others")), driver.MaxPlaces)),
+	)),
+}
+
+// queueKept is what becomes of the queue by a request with a place.
+var queueKept = cond(tmp("granted"), tmp("others"), cond(
+	tmp("queues"), cond(
+		gte(tmp("at"), 0),
+		each(tmp("waiters"), cond(eq(lock("placeId"), ask("place.placeId")), tmp("place"), "$$l")),
+		concat(tmp("others"), bson.A{tmp("place")}),
+	),
+	"$"+waitersField,
+))
+
+// placeOf is the place of a request, without its times.
+func placeOf(q *driver.AcquireRequest) bson.D {
+	return obj(
+		"placeId", q.Place.String(), "lockId", q.LockID, "mode", q.Mode.String(), "limit", limitOf(q),
+		"owner", driver.CutPlaceName(q.Details.Owner), "host", driver.CutPlaceName(q.Details.Host), "fair", q.Fair,
+	)
+}
+
+// limitOf is the limit that a shared hold of the request keeps, or null.
+func limitOf(q *driver.AcquireRequest) any {
+	if kept := q.HeldLimit(); q.Mode == driver.Shared && kept != driver.LimitUnknown {
+		return int64(kept)
+	}
+	return nil
+}
+
+// keepOf is how long a request keeps its place, and how much of that is left to a place
+// that need not be kept again, in ms.
+func keepOf(q *driver.AcquireRequest) bson.D {
+	keep := cmp.Or(q.Keep, driver.DefaultKeep)
+	fresh := keep - keep/4
+	return obj("keep", keep.Milliseconds(), "fresh", (fresh + time.Millisecond - 1).Milliseconds())
+}
+
+// mostAhead is how many of the places ahead a refusal describes.
+const mostAhead = 4
+
+// queueSeen is what an acquire reads of the queue: how many places there are, and how many
+// of others, how many are ahead, the first of these, and the index of its own.
+func queueSeen(q *driver.AcquireRequest) bson.E {
+	if q.Place.IsZero() {
+		return queueSeenByOthers
+	}
+	live := "$$live"
+	own := map[string]any{"placeId": q.Place.String(), "mode": q.Mode.String(), "limit": limitOf(q), "fair": q.Fair}
+	others := filter(live, ne(lock("placeId"), own["placeId"]))
+	return bson.E{Key: queueField, Value: let("live", livePlaces("$$NOW"),
+		let("at", ownPlace(live, func(field string) any { return own[field] }),
+			let("ahead", ahead(live, "$$at", others), obj(
+				"places", size(live), "others", size(others), "at", "$$at", "ahead", size("$$ahead"), "first", op("$slice", "$$ahead", mostAhead),
+			)),
+		),
+	)}
+}
+
+// queueSeenByOthers is queueSeen for requests without a place.
+var queueSeenByOthers = bson.E{Key: queueField, Value: let("live", livePlaces("$$NOW"), obj(
+	"places", size("$$live"), "first", op("$slice", fair("$$live"), mostAhead),
+))}
+
+// queueField is the field in which projections return what a request needs of the queue.
+const queueField = "queue"
+
+// queue is what a reply has of a queue.
+type queue struct {
+	places, others, ahead int
+
+	at int64 // the index of the request's place, or driver.NoPlace
+}
+
+func (d *document) decodeQueue(v bson.RawValue) error {
+	d.queue.at = driver.NoPlace
+	seen, err := mongokit.Object(v)
+	if err != nil || seen == nil {
+		return err
+	}
+	places, _ := seen.Lookup("places").AsInt64OK()
+	others, _ := seen.Lookup("others").AsInt64OK()
+	ahead, _ := seen.Lookup("ahead").AsInt64OK()
+	d.queue.places, d.queue.others, d.queue.ahead = int(places), int(others), int(ahead)
+	if at, ok := seen.Lookup("at").AsInt64OK(); ok {
+		d.queue.at = at
+	}
+	return d.decodePlaces(seen.Lookup("first"))
+}
+
+// decodePlaces reads the places. It leaves out those that statements drop.
+func (d *document) decodePlaces(v bson.RawValue) error {
+	if mongokit.Absent(v) {
+		return nil
+	}
+	array, ok := v.ArrayOK()
+	if !ok {
+		return fmt.Errorf("is not an array")
+	}
+	values, err := array.Values()
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		if place, ok := v.DocumentOK(); ok {
+			if p, ok := decodePlace(place); ok {
+				d.record.Places = append(d.record.Places, p)
+			}
+		}
+	}
+	return nil
+}
+
+// decodePlace reads a place. ok is false if it is none.
+func decodePlace(place bson.Raw) (p model.Place, ok bool) {
+	if asked, ok := place.Lookup("asked").DateTimeOK(); !ok || asked < int64(firstEnd) {
+		return p, false
+	}
+	id, err := mongokit.Text(place.Lookup("placeId"))
+	if err != nil || p.ID.UnmarshalText([]byte(id)) != nil || p.ID.IsZero() {
+		return p, false
+	}
+	if p.LockID, err = mongokit.Text(place.Lookup("lockId")); err != nil || p.LockID == "" {
+		return p, false
+	}
+	if mode, _ := mongokit.Text(place.Lookup("mode")); mode == driver.Shared.String() {
+		p.Mode, p.Limit = driver.Shared, driver.LimitUnknown
+		if limit := place.Lookup("limit"); !mongokit.Absent(limit) {
+			n, _ := mongokit.Number(limit)
+			p.Limit = int(n)
+		}
+	}
+	p.Owner, _ = mongokit.Text(place.Lookup("owner"))
+	p.Host, _ = mongokit.Text(place.Lookup("host"))
+	p.Fair, _ = place.Lookup("fair").BooleanOK()
+	p.Since, p.Asked, p.Until = mongokit.Moment(place.Lookup("since")), mongokit.Moment(place.Lookup("asked")), mongokit.Moment(place.Lookup("until"))
+	return p, true
+}
+
+// Waiters implements driver.Queue, as List does. The query uses the index on the resource,
+// or the one on the lock IDs of waiters.
+func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return func(yield func(driver.Place, error) bool) {
+		query := someWait
+		if f.LockID != "" {
+			query = obj(waitersField+".lockId", f.LockID)
+		}
+		if f.Resource != "" {
+			query = append(named(f.Resource), query...)
+		}
+		for d, err := range s.scan(ctx, query, seenWithPlaces) {
+			if err != nil {
+				yield(driver.Place{}, err)
+				return
+			}
+			for _, p := range model.Places(d.record, d.now) {
+				if f.MatchPlace(p) && !yield(p, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// someWait matches documents with places.
+var someWait = obj(waitersField+".lockId", obj("$gt", ""))
+
+// queued matches the document of the resource if somebody may wait for it.
+func queued(resource string) mongo.WriteModel {
+	return mongo.NewUpdateOneModel().SetCollation(exactly).
+		SetFilter(append(named(resource), someWait...)).
+		SetUpdate(mongo.Pipeline{obj("$unset", mongokit.Scratch)})
+}

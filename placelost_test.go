@@ -1,0 +1,199 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// One request that gets lost costs no place, whichever it is: that of a Lock that has just
+// begun, or of one that inherits the place.
+func TestLostRequestCostsNoPlace(t *testing.T) {
+	// lost loses the n-th acquire of a lock ID, or its reply, once it is armed.
+	lost := func(t *testing.T, store *memlock.Store, lockID string, n int64, reply bool) (f *drivertest.FaultStore, arm func()) {
+		var left atomic.Int64
+		f = faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op != drivertest.Acquire || c.Refs[0].LockID != lockID || left.Add(-1) != 0:
+				return drivertest.Fault{}
+			case reply:
+				return drivertest.Fault{HoldReply: after(time.Minute)}
+			}
+			return drivertest.Fault{HoldRequest: after(time.Minute)}
+		})
+		return f, func() { left.Store(n) }
+	}
+	inTurn := func(t *testing.T, h *holdfast.Hold, waits ...<-chan result) {
+		freed := time.Now()
+		unlock(t, h)
+		for i, w := range waits {
+			r := <-w
+			if r.err != nil {
+				t.Fatalf("waiter %d: %v", i, r.err)
+			}
+			if idle := r.at.Sub(freed); idle > 1500*time.Millisecond {
+				t.Errorf("waiter %d had the free resource after %v", i, idle)
+			}
+			freed = time.Now()
+			unlock(t, r.hold)
+		}
+	}
+	for _, reply := range []bool{false, true} {
+		for n := range int64(4) {
+			for _, held := range []time.Duration{2 * time.Second, 4 * time.Second, 30 * time.Second} {
+				t.Run(fmt.Sprintf("reply %v, acquire %d, held for %v", reply, n, held), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						store := memlock.New(nil)
+						h := lock(t, newClient(t, store, nil), "r", nil)
+						f, arm := lost(t, store, "first", n+1, reply)
+						arm()
+						first := locking(t.Context(), newClient(t, f, nil), "r", fairly("first"))
+						if n == 0 && !reply { // then it has no place yet
+							time.Sleep(3 * time.Second)
+						}
+						time.Sleep(500 * time.Millisecond)
+						second := locking(t.Context(), newClient(t, store, nil), "r", fairly("second"))
+						time.Sleep(held)
+						inTurn(t, h, first, second)
+					})
+				})
+			}
+		}
+		for at := 5 * time.Second; at < 12*time.Second; at += 610 * time.Millisecond {
+			t.Run(fmt.Sprintf("reply %v, inherited after %v", reply, at), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					h := lock(t, newClient(t, store, nil), "r", nil)
+					f, arm := lost(t, store, "heir", 1, reply)
+					c := newClient(t, f, nil)
+					ctx, cancel := context.WithCancel(t.Context())
+					head := locking(ctx, c, "r", fairly("head"))
+					time.Sleep(time.Second)
+					heir := locking(t.Context(), c, "r", fairly("heir"))
+					time.Sleep(time.Second)
+					next := locking(t.Context(), newClient(t, store, nil), "r", fairly("next"))
+					time.Sleep(at)
+					arm()
+					cancel()
+					<-head
+					time.Sleep(20 * time.Second)
+					inTurn(t, h, heir, next)
+				})
+			})
+		}
+	}
+}
+
+// An attempt that arrives late takes its place again, while its Lock waits or after it has
+// ended. The clean-up takes the place out within about a second, however short the TTL is
+// and however long ago the attempt was given up.
+func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
+	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
+		for wait := time.Duration(0); wait < 8*time.Second; wait += 1900 * time.Millisecond {
+			for late := wait + 300*time.Millisecond; late < 9*time.Second; late += 1300 * time.Millisecond {
+				t.Run(fmt.Sprint(ttl, wait, late), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						store := memlock.New(nil)
+						f, arm, arrive := hanging(t, store)
+						h := lock(t, newClient(t, store, nil), "r", nil)
+						ctx, cancel := context.WithCancel(t.Context())
+						o := fairly("late")
+						o.TTL = ttl
+						w := locking(ctx, newClient(t, f, nil), "r", o)
+						time.Sleep(3 * time.Second)
+						arm.Store(true)
+						for arm.Load() {
+							time.Sleep(time.Millisecond)
+						}
+						sent := time.Now()
+						time.Sleep(wait)
+						cancel()
+						<-w
+						time.Sleep(late - time.Since(sent))
+						close(arrive)
+						time.Sleep(time.Millisecond)
+						next := locking(t.Context(), newClient(t, store, nil), "r", nil)
+						time.Sleep(time.Millisecond)
+						freed := time.Now()
+						unlock(t, h)
+						r := <-next
+						if idle := r.at.Sub(freed); idle > 1500*time.Millisecond {
+							t.Errorf("the resource was free for %v", idle)
+						}
+						unlock(t, r.hold)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A clean-up releases often while an attempt may take a place, and seldom afterwards.
+func TestCleanUpOfPlaceIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f, arm, arrive := hanging(t, store)
+		lock(t, newClient(t, store, nil), "r", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := locking(ctx, newClient(t, f, nil), "r", &holdfast.LockOptions{Fair: true, TTL: time.Hour, TakeoverDelay: time.Hour})
+		time.Sleep(3 * time.Second)
+		arm.Store(true)
+		for arm.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		<-w
+		time.Sleep(15 * time.Minute)
+		if n := f.Calls(drivertest.Release); n > 90 {
+			t.Errorf("%d releases", n)
+		}
+		close(arrive)
+	})
+}
+
+// Renewals that change notes and others travel apart, each in few requests, in slow stores
+// too.
+func TestNotesKeepBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store, delayed(drivertest.Renew, 3500*time.Millisecond))
+		c := newClient(t, f, nil)
+		lock(t, newClient(t, store, nil), "other", nil)
+		var noted []*holdfast.Hold
+		for i := range 200 {
+			h := lock(t, c, fmt.Sprint("r", i), nil)
+			if i%2 == 0 {
+				noted = append(noted, h)
+			}
+		}
+		bound := under(t, noted)
+		time.Sleep(25 * time.Second)
+		before := f.Calls(drivertest.Renew)
+		for range 6 {
+			ctx, cancel := context.WithTimeout(bound, 7*time.Second)
+			_, err := c.Lock(ctx, "other", nil)
+			mustBeHeld(t, err)
+			cancel()
+		}
+		if n := f.Calls(drivertest.Renew) - before; n > 40 {
+			t.Errorf("%d requests for renewals", n)
+		}
+	})
+}
+
+// under returns a context that is bound to all of these holds until the test ends.
+func under(t *testing.T, holds []*holdfast.Hold) context.Context {
+	if len(holds) == 0 {
+		return t.Context()
+	}
+	ctx, done := holds[0].Bind(under(t, holds[1:]))
+	t.Cleanup(done)
+	return ctx
+}

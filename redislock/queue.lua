@@ -1,0 +1,69 @@
+-- queue.lua keeps the places of those who wait, by the rules of package model.
+local NOBODY = string.rep('0', 24) -- the ID of no place, and of no hold
+
+-- Returns the places that a request with this place must not pass, the fair ones before its
+-- own, and the index of its own. A place of another mode or limit is not its own: it starts
+-- at the end.
+local function ahead_of(r, mine)
+  local ahead = {}
+  for i, p in ipairs(r.places) do
+    if p[PLACE] ~= mine[PLACE] then
+      if p[FAIR] == 1 then
+        ahead[#ahead + 1] = p
+      end
+    elseif p[KIND] == mine[KIND] and p[LIMIT] == mine[LIMIT] and p[FAIR] == mine[FAIR] then
+      return ahead, i
+    end
+  end
+  return ahead
+end
+
+-- Takes a place out of the queue, and returns it.
+local function leave(r, id)
+  for i, p in ipairs(r.places) do
+    if p[PLACE] == id then
+      return table.remove(r.places, i)
+    end
+  end
+end
+
+-- Reports whether that is a live shared hold. Whoever is ahead may wait for it, so it must
+-- not wait for him.
+local function nested(r, id)
+  for _, h in pairs(r.holds) do
+    if h[ID] == id and h[MODE] == 1 and now < h[END] then
+      return true
+    end
+  end
+end
+
+-- Reports whether a waiter, once it has what it waits for, leaves no room for a hold,
+-- however few others there are.
+local function excludes(p, mine)
+  return p[WAITER] == mine[LOCK] or p[KIND] == 0 or mine[MODE] == 0 or mine.limit and p[LIMIT] >= 0 and p[LIMIT] ~= mine.limit
+end
+
+-- Gives a request that is refused its place at the end of the queue, or keeps its own for
+-- longer, once less than three quarters are left. It reports whether there is room, and
+-- places can be written.
+local function take_place(r, mine, own, keep)
+  mine[SINCE], mine[ASKED], mine[UNTIL] = now, now, now + keep
+  if own then
+    local p = r.places[own]
+    if p[UNTIL] < now + keep - math.floor(keep / 4) or p[UNTIL] > now + keep
+      or p[WAITER] ~= mine[WAITER] or p[OWNER] ~= mine[OWNER] or p[HOST] ~= mine[HOST] then
+      if r.unplaced then
+        return false
+      end
+      mine[SINCE] = p[SINCE]
+      r.places[own], r.noted = mine, true
+    end
+    return true
+  end
+  leave(r, mine[PLACE])
+  if #r.places >= 64 or r.unplaced then
+    return false
+  end
+  r.places[#r.places + 1], r.noted = mine, true
+  return true
+end

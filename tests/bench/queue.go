@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/mongolock"
+	"github.com/holdfast-go/holdfast/sqlitelock"
+)
+
+// queueStores open a store of each kind. close closes it, and deletes its data.
+var queueStores = []struct {
+	name string
+	open func(ctx context.Context, dir string) (s driver.Store, close func() error, err error)
+}{
+	{"memory", func(context.Context, string) (driver.Store, func() error, error) {
+		s := memlock.New(nil)
+		return s, s.Close, nil
+	}},
+	{"SQLite", func(ctx context.Context, dir string) (driver.Store, func() error, error) {
+		s, err := sqlitelock.Open(ctx, filepath.Join(dir, "queue.db"), nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}},
+	{"Redis", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
+		db, err := openRedis(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return db.store, db.close, nil
+	}},
+	{"PostgreSQL", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
+		db, err := openPostgres(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return db.store, db.close, nil
+	}},
+	{"MongoDB", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
+		db, err := openMongo(ctx, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		s := mongolock.New(db.Collection("queue"), nil)
+		return s, func() error { return errors.Join(s.Close(), db.close()) }, nil
+	}},
+	{"OpenSearch", func(ctx context.Context, _ string) (driver.Store, func() error, error) {
+		node, err := openSearch(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		s := eslock.New(node, &eslock.Options{Index: node.index})
+		return s, func() error { return errors.Join(s.Close(), node.close()) }, nil
+	}},
+}
+
+// queueHold is how long each hold is kept, and queueFor how long grants are counted.
+const (
+	queueHold = 10 * time.Millisecond
+	queueFor  = 4 * time.Second
+	// queueSettles is how long many waiters take until they ask as seldom as they will.
+	queueSettles = 20 * time.Second
+)
+
+// measureQueue compares how often one resource is granted to Clients that wait in turn
+// with how often without.
+func measureQueue(ctx context.Context, dir string) ([]result, error) {
+	return inQueues(ctx, dir, queueOf)
+}
+
+// measureQueueRenewals compares the renewals of a holder that many wait for with those of
+// one that nobody does.
+func measureQueueRenewals(ctx context.Context, dir string) ([]result, error) {
+	return inQueues(ctx, dir, queueRenewals)
+}
+
+// inQueues measures each kind of store.
+func inQueues(ctx context.Context, dir string, one func(ctx context.Context, name string, s driver.Store) ([]result, error)) (all []result, err error) {
+	for _, kind := range queueStores {
+		results, err := inQueue(ctx, dir, kind.name, kind.open, one)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+func inQueue(
+	ctx context.Context, dir, name string, open func(context.Context, string) (driver.Store, func() error, error),
+	one func(ctx context.Context, name string, s driver.Store) ([]result, error),
+) (results []result, err error) {
+	store, closeStore, err := open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	if i, ok := store.(driver.Initializer); ok {
+		if err := i.Init(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return one(ctx, name, store)
+}
+
+func queueOf(ctx context.Context, name string, store driver.Store) (results []result, err error) {
+	counts, least := []int{2, 8, 500}, 0.8
+	if !store.Traits().Notifies {
+		counts, least = counts[:2], 0.5
+	}
+	for _, clients := range counts {
+		plain, _, err := grants(ctx, store, clients, false)
+		if err != nil {
+			return nil, err
+		}
+		fair, asks, err := grants(ctx, store, clients, true)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result{
+			What: fmt.Sprintf("%s, %d fair Clients, grants per those without Fair", name, clients), Value: fair / plain, AtLeast: true, Limit: least,
+			Detail: fmt.Sprintf("%.1f grants a second of a resource that is held for %v, %.1f without Fair; %.1f acquires a grant",
+				fair, queueHold, plain, asks),
+		})
+	}
+	return results, nil
+}
+
+// renewalLimit is how much longer a renewal may take beside those who wait. SQLite and
+// PostgreSQL decode the queue for each of them; ADR 25 has the figures.
+var renewalLimit = map[string]float64{"memory": 2, "SQLite": 10, "Redis": 3, "PostgreSQL": 4, "MongoDB": 2}
+
+func queueRenewals(ctx context.Context, name string, store driver.Store) ([]result, error) {
+	if !store.Traits().Notifies {
+		return nil, nil
+	}
+	alone, beside, err := renewalsBeside(ctx, store, 500)
+	if err != nil {
+		return nil, err
+	}
+	return []result{{
+		What: name + ", renewal beside 500 fair Clients per one alone, p99", Value: float64(beside) / float64(alone), Limit: renewalLimit[name],
+		Detail: fmt.Sprintf("%.2f ms and %.2f ms", milliseconds(beside), milliseconds(alone)),
+	}}, nil
+}
+
+// grants returns how often a second Clients are granted the resource for which all of them
+// ask again and again, and how many acquires each grant takes.
+func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSecond, asks float64, err error) {
+	store := &queued{counted: counted{Store: s}}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	errs := make([]error, clients)
+	for i := range clients {
+		all.Go(func() {
+			c := holdfast.New(store, &holdfast.Options{NoSweep: true})
+			for ctx.Err() == nil && errs[i] == nil {
+				err := lockFor(ctx, c, "queue", &holdfast.LockOptions{Fair: fair}, &granted)
+				if ctx.Err() == nil { // else the measurement is over
+					errs[i] = err
+				}
+			}
+			errs[i] = errors.Join(errs[i], c.Close())
+		})
+	}
+	time.Sleep(time.Second) // until those that wait have their places
+	grantsBefore, asksBefore, began := granted.Load(), store.acquires.Load(), time.Now()
+	time.Sleep(queueFor)
+	n, took := granted.Load()-grantsBefore, time.Since(began)
+	asks = float64(store.acquires.Load()-asksBefore) / float64(max(n, 1))
+	cancel()
+	all.Wait()
+	return float64(n) / took.Seconds(), asks, errors.Join(errs...)
+}
+
+func lockFor(ctx context.Context, c *holdfast.Client, resource string, o *holdfast.LockOptions, granted *atomic.Int64) error {
+	h, err := c.Lock(ctx, resource, o)
+	if err != nil {
+		return err
+	}
+	granted.Add(1)
+	time.Sleep(queueHold)
+	return h.Unlock(context.WithoutCancel(ctx))
+}
+
+// queued is a counted store with a queue.
+type queued struct{ counted }
+
+// Waiters implements driver.Queue.
+func (q *queued) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return driver.Waiters(ctx, q.Store, f)
+}
+
+// renewalsBeside returns the 99th percentile of how long a renewal takes, alone and while
+// Clients wait in turn for the resource.
+func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, beside time.Duration, err error) {
+	holder := holdfast.New(s, &holdfast.Options{NoSweep: true})
+	defer func() { err = errors.Join(err, holder.Close()) }()
+	h, err := holder.Lock(ctx, "renewed", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	if alone, err = renewalP99(ctx, h); err != nil {
+		return 0, 0, err
+	}
+	wait, cancel := context.WithCancel(ctx)
+	store := &queued{counted: counted{Store: s}}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for range clients {
+		all.Go(func() {
+			c := holdfast.New(store, &holdfast.Options{NoSweep: true})
+			_, _ = c.Lock(wait, "renewed", &holdfast.LockOptions{Fair: true}) // in vain
+			_ = c.Close()
+		})
+	}
+	for store.acquires.Load() < 2*int64(clients) { // each asks, subscribes and asks again
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(queueSettles)
+	beside, err = renewalP99(ctx, h)
+	return alone, beside, err
+}
+
+func renewalP99(ctx context.Context, h *holdfast.Hold) (time.Duration, error) {
+	took := make([]time.Duration, 500)
+	for i := range took {
+		began := time.Now()
+		if err := h.Renew(ctx, time.Minute); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(began)
+		time.Sleep(5 * time.Millisecond)
+	}
+	return quantile(took, 0.99), nil
+}

@@ -1,0 +1,43 @@
+package holdfast_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A holder learns of waiters by its renewals: those of a hold without an end too, and its
+// own if the Client makes none.
+func TestWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		a, b := newClient(t, store, nil), newClient(t, store, nil)
+		endless := lock(t, a, "endless", &holdfast.LockOptions{TTL: holdfast.Forever})
+		left := lock(t, a, "left", &holdfast.LockOptions{NoKeepAlive: true, TTL: time.Hour})
+		waits := []<-chan result{
+			locking(t.Context(), b, "endless", fairly("w")), locking(t.Context(), b, "left", fairly("w")),
+		}
+		began := time.Now()
+		<-endless.Wanted()
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("the holder without an end learnt of the waiter after %v", took)
+		}
+		time.Sleep(time.Minute)
+		if isClosed(left.Wanted()) {
+			t.Error("wanted, but nothing renewed it")
+		}
+		if err := left.Renew(t.Context(), time.Hour); err != nil || !isClosed(left.Wanted()) {
+			t.Errorf("not wanted after a renewal: %v", err)
+		}
+		unlock(t, endless)
+		unlock(t, left)
+		for _, w := range waits {
+			if r := <-w; r.err != nil {
+				t.Error(r.err)
+			}
+		}
+	})
+}
