@@ -98,10 +98,7 @@ type outcome struct {
 
 // left returns the time until the end of the hold that was granted or renewed.
 func (o *outcome) left() time.Duration {
-	if o.end == model.NoEnd {
-		return driver.Forever
-	}
-	return time.Duration(o.end-o.now) * time.Microsecond
+	return o.end.Until(o.now)
 }
 
 // understand reads an answer without an error, and returns the outcome of each ask of

@@ -44,6 +44,15 @@ func TestHoldsOfOneDocument(t *testing.T) {
 	}
 }
 
+// An end may be later than a duration can tell: other programs may write any into a document.
+func TestEndIsFar(t *testing.T) {
+	s := New(always(200, answered(`"ends":[100000000000000]`)), nil)
+	rs, err := s.Renew(t.Context(), renewals("a"))
+	if err != nil || len(rs) != 1 || rs[0] != (driver.RenewResult{Left: driver.Forever}) {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+}
+
 // If the answer lacks the outcome of one hold, the outcomes of all are unknown.
 func TestAnswersMissing(t *testing.T) {
 	for _, answer := range []string{

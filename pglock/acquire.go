@@ -35,7 +35,7 @@ func (o outcome) left() time.Duration {
 	if o.Ends == nil {
 		return driver.Forever
 	}
-	return time.Duration(*o.Ends-*o.Clock) * time.Microsecond
+	return model.Time(*o.Ends).Until(model.Time(*o.Clock))
 }
 
 // failure is the error of an outcome that is none of the usual ones.

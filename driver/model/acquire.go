@@ -15,7 +15,7 @@ import (
 func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Grant, changed bool, err error) {
 	for _, h := range r.Holds {
 		if h.LockID == q.LockID && h.HoldID == q.HoldID && h.live(now) && !h.Released {
-			return r, driver.Grant{Token: h.Token, Left: h.End.until(now)}, false, nil
+			return r, driver.Grant{Token: h.Token, Left: h.End.Until(now)}, false, nil
 		}
 	}
 	if refused := Refusal(r, now, q); refused != nil {
@@ -49,7 +49,7 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 	}))
 	r.Token = token
 	r.Places = without(livePlaces(r.Places, now), q.Place)
-	return r, driver.Grant{Token: token, Left: end.until(now)}, true, nil
+	return r, driver.Grant{Token: token, Left: end.Until(now)}, true, nil
 }
 
 // inTheWay reports whether the holds that block, and those that the waiters ahead will
@@ -119,7 +119,7 @@ func Refused(r Record, now Time, q driver.AcquireRequest) *driver.HeldError {
 			continue
 		}
 		e.Holders = append(e.Holders, h.status(r.Resource, now))
-		wait := h.clear().until(now)
+		wait := h.clear().Until(now)
 		e.BySelf = e.BySelf || h.LockID == q.LockID && h.live(now)
 		e.LimitDiffers = e.LimitDiffers || q.LimitDiffers(h.Mode, h.Limit)
 		switch {

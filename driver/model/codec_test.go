@@ -144,7 +144,7 @@ func FuzzDecodeHolds(f *testing.F) {
 		r := Record{Resource: "r", Token: 1, Holds: holds}
 		for _, h := range holds {
 			for _, now := range []Time{1, h.End - 1, h.End} {
-				if live := now < h.End; live && !h.blocks(now) || h.blocks(now) && h.clear().until(now) <= 0 {
+				if live := now < h.End; live && !h.blocks(now) || h.blocks(now) && h.clear().Until(now) <= 0 {
 					t.Errorf("at %d %+v blocks: %v", now, h, h.blocks(now))
 				}
 				if ss := Statuses(r, now, driver.Filter{Expired: true}); len(ss) != len(holds) {

@@ -37,7 +37,7 @@ func (d *Draft) Renew(q driver.RenewRequest) driver.RenewResult {
 		h.End = end
 	}
 	h.Waits = noteOf(q.Waits, h.Waits, d.now)
-	return driver.RenewResult{Left: h.End.until(d.now), Waiters: len(livePlaces(d.record.Places, d.now))}
+	return driver.RenewResult{Left: h.End.Until(d.now), Waiters: len(livePlaces(d.record.Places, d.now))}
 }
 
 func lost(ref driver.HoldRef) error {

@@ -149,14 +149,14 @@ func TestTimes(t *testing.T) {
 		want time.Duration
 	}{{driver.Forever, driver.Forever}, {driver.MaxTTL, driver.MaxTTL}, {0, 0}, {time.Millisecond, time.Millisecond}} {
 		now := TimeOf(at)
-		if got := now.plus(c.d).until(now); got != c.want {
+		if got := now.plus(c.d).Until(now); got != c.want {
 			t.Errorf("%v from now is %v away", c.d, got)
 		}
 	}
-	if got := TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)).until(TimeOf(at)); got != driver.Forever {
+	if got := TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)).Until(TimeOf(at)); got != driver.Forever {
 		t.Errorf("the year 9999 is %v away", got)
 	}
-	if got := fmt.Sprint(Time(5).until(6)); got != "0s" {
+	if got := fmt.Sprint(Time(5).Until(6)); got != "0s" {
 		t.Errorf("what is past is %s away", got)
 	}
 }

@@ -27,7 +27,7 @@ func (p *Place) live(now Time) bool { return p.Asked <= now && now < p.Until }
 func (p *Place) status(resource string, now Time, position int) driver.Place {
 	return driver.Place{
 		Resource: resource, ID: p.ID, LockID: p.LockID, Mode: p.Mode, Limit: p.Limit, Owner: p.Owner, Host: p.Host,
-		Fair: p.Fair, Position: position, Since: p.Since.Std(), Asked: p.Asked.Std(), Left: p.Until.until(now),
+		Fair: p.Fair, Position: position, Since: p.Since.Std(), Asked: p.Asked.Std(), Left: p.Until.Until(now),
 	}
 }
 
@@ -107,7 +107,7 @@ func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, posi
 		if old.keeps(q) {
 			// Another waiter of the same Client may have inherited the place.
 			same := old.LockID == p.LockID && old.Owner == p.Owner && old.Host == p.Host
-			if same && old.Until.until(now) >= keep-keep/4 && old.Until <= p.Until {
+			if same && old.Until.Until(now) >= keep-keep/4 && old.Until <= p.Until {
 				return places, fairBefore(places[:i]), false
 			}
 			p.Since = old.Since

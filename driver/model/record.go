@@ -44,9 +44,9 @@ func (t Time) plus(d time.Duration) Time {
 	return t + Time(d/time.Microsecond)
 }
 
-// until returns how long after now t is; 0 if it is not after now, and Forever if
+// Until returns how long after now t is; 0 if it is not after now, and Forever if
 // it is more than a duration can be: other programs may write any end into a store.
-func (t Time) until(now Time) time.Duration {
+func (t Time) Until(now Time) time.Duration {
 	switch {
 	case t == NoEnd, t-now > NoEnd/1000:
 		return driver.Forever
@@ -140,7 +140,7 @@ func (h Hold) status(resource string, now Time) driver.Status {
 		Resource: resource, LockID: h.LockID, HoldID: h.HoldID,
 		Mode: h.Mode, Limit: h.Limit, Token: h.Token, Details: h.Details,
 		Created: h.Created.Std(), Renewed: h.Renewed.Std(),
-		Left: h.End.until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released, Waits: h.Waits.status(),
+		Left: h.End.Until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released, Waits: h.Waits.status(),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -74,10 +73,10 @@ func Answer(f Found, q driver.AcquireRequest) (driver.Grant, error) {
 		return driver.Grant{}, fmt.Errorf("the server neither granted %q nor is a hold in the way", q.Resource)
 	}
 	for _, h := range f.Record.Holds {
-		if err == nil && h.HoldID == q.HoldID && h.End != model.NoEnd {
+		if err == nil && h.HoldID == q.HoldID {
 			// The time is that of the command's begin. It may then have waited for a
 			// command that began later: a repeat of the request, or a renewal.
-			g.Left = min(g.Left, time.Duration(h.End-max(h.Created, h.Renewed))*time.Microsecond)
+			g.Left = min(g.Left, h.End.Until(max(h.Created, h.Renewed)))
 		}
 	}
 	return g, err

@@ -17,6 +17,8 @@ func TestAnswerAtAnOldTime(t *testing.T) {
 	renewed, endless := hold, hold
 	renewed.Renewed, renewed.End = 105*ms, 125*ms
 	endless.End = model.NoEnd
+	far := hold
+	far.End = model.TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 	for _, c := range []struct {
 		hold model.Hold
 		now  model.Time
@@ -28,6 +30,7 @@ func TestAnswerAtAnOldTime(t *testing.T) {
 		{renewed, 97 * ms, 20 * time.Millisecond},
 		{renewed, 106 * ms, 19 * time.Millisecond},
 		{endless, 97 * ms, driver.Forever},
+		{far, 97 * ms, driver.Forever},
 	} {
 		g, err := Answer(Found{Record: model.Record{Resource: "r", Token: 5, Holds: []model.Hold{c.hold}}, Now: c.now}, q)
 		if err != nil || g.Token != 5 || g.Left != c.want {
