@@ -74,10 +74,14 @@ func (j *Journal) Close() error {
 }
 
 // Read returns the events of a journal whose process ended at a time. What had no
-// answer by then is Unknown. A last line that is cut off is left out.
+// answer by then is Unknown. A last line that is cut off is left out, and a process that
+// was killed before it made its journal has no events.
 func Read(path string, ended time.Duration) ([]Event, error) {
 	text, err := os.ReadFile(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	events, err := parse(text)

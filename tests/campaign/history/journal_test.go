@@ -44,6 +44,13 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// A process may be killed before it makes its journal.
+func TestMissingJournal(t *testing.T) {
+	if events, err := history.Read(filepath.Join(t.TempDir(), "none"), 0); err != nil || len(events) != 0 {
+		t.Errorf("read %+v, %v", events, err)
+	}
+}
+
 func TestBadJournals(t *testing.T) {
 	for name, text := range map[string]string{
 		"no JSON":     "what?\n",
