@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,47 @@ func running(lock func() (*holdfast.Hold, error)) <-chan result {
 		ch <- result{hold: h, err: err, at: time.Now()}
 	}()
 	return ch
+}
+
+// handOver releases h, and returns the hold of the next one and how long the resource was
+// free until then.
+func handOver(t *testing.T, h *holdfast.Hold, next <-chan result) (*holdfast.Hold, time.Duration) {
+	t.Helper()
+	freed := time.Now()
+	unlock(t, h)
+	r := <-next
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r.hold, r.at.Sub(freed)
+}
+
+// mustDeadlock fails unless one of two waits ends with ErrDeadlock within that time.
+func mustDeadlock(t *testing.T, within time.Duration, one, other <-chan result) {
+	t.Helper()
+	began := time.Now()
+	var r result
+	select {
+	case r = <-one:
+	case r = <-other:
+	case <-time.After(time.Hour):
+	}
+	if took := time.Since(began); !errors.Is(r.err, holdfast.ErrDeadlock) || took > within {
+		t.Errorf("after %v: %v", took, r.err)
+	}
+}
+
+// first returns the first one of a list, which must not be empty.
+func first[T any](t *testing.T, list iter.Seq2[T, error]) T {
+	t.Helper()
+	for one, err := range list {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	t.Fatal("the list is empty")
+	panic("unreachable")
 }
 
 // holdsIn lists what blocks the resource in the store.

@@ -24,14 +24,7 @@ func refOf(h *holdfast.Hold) driver.HoldRef {
 
 func statusOf(t *testing.T, c *holdfast.Client, resource string) holdfast.Status {
 	t.Helper()
-	for s, err := range c.Holds(t.Context(), holdfast.Filter{Resource: resource}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	t.Fatalf("nobody holds %q", resource)
-	panic("unreachable")
+	return first(t, c.Holds(t.Context(), holdfast.Filter{Resource: resource}))
 }
 
 // Programs that work under holds of other programs and wait for each other learn it,

@@ -139,7 +139,7 @@ type asking struct {
 func (s *asking) refused(q *driver.AcquireRequest, e *HeldError, otherwise, first, most time.Duration) time.Duration {
 	s.skip = 0
 	position := min(e.Position, driver.MaxPlaces)
-	full := position < 0 && e.Waiters >= driver.MaxPlaces
+	full := hadNoRoom(e)
 	if !full {
 		s.full = 0
 	}
@@ -183,6 +183,9 @@ func (s *asking) refused(q *driver.AcquireRequest, e *HeldError, otherwise, firs
 	return s.pause
 }
 
+// hadNoRoom reports whether the queue was full.
+func hadNoRoom(e *HeldError) bool { return e.Position < 0 && e.Waiters >= driver.MaxPlaces }
+
 // signalled reports whether a signal is worth an attempt.
 func (s *asking) signalled() bool {
 	if s.skip == 0 {
@@ -198,8 +201,7 @@ func (s *asking) signalled() bool {
 // releases it, or never if the refusal does not say so or others come first: the end of a
 // dead holder must not wake all that wait.
 func hint(e *HeldError) time.Duration {
-	full := e.Position == driver.NoPlace && e.Waiters >= driver.MaxPlaces
-	if e.RetryAfter <= 0 || e.RetryAfter > MaxTTL || e.Position >= nearHead || full {
+	if e.RetryAfter <= 0 || e.RetryAfter > MaxTTL || e.Position >= nearHead || hadNoRoom(e) {
 		return never
 	}
 	// The hint counts from the store's answer, so this is rather late than early. The ms

@@ -97,14 +97,7 @@ func isClosed(c <-chan struct{}) bool {
 
 func place(t *testing.T, c *holdfast.Client, resource string) holdfast.Place {
 	t.Helper()
-	for p, err := range c.Waiters(t.Context(), holdfast.Filter{Resource: resource}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	t.Fatalf("nobody waits for %q", resource)
-	panic("unreachable")
+	return first(t, c.Waiters(t.Context(), holdfast.Filter{Resource: resource}))
 }
 
 // A waiter that gives up leaves its place at once.

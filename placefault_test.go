@@ -13,31 +13,38 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// hanging returns a store that holds up one acquire, once arm is set, until arrive is
-// closed.
-func hanging(t *testing.T, store *memlock.Store) (f *drivertest.FaultStore, arm *atomic.Bool, arrive chan struct{}) {
+// hanging returns a store that can hold up one acquire until arrive is closed. hang waits
+// for the next acquire, and returns when that is held up.
+func hanging(t *testing.T, store *memlock.Store) (f *drivertest.FaultStore, hang func(), arrive chan struct{}) {
 	t.Helper()
-	arm, arrive = new(atomic.Bool), make(chan struct{})
-	return faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-		if c.Op == drivertest.Acquire && arm.CompareAndSwap(true, false) {
+	var armed atomic.Bool
+	arrive = make(chan struct{})
+	f = faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+		if c.Op == drivertest.Acquire && armed.CompareAndSwap(true, false) {
 			return drivertest.Fault{HoldRequest: arrive}
 		}
 		return drivertest.Fault{}
-	}), arm, arrive
+	})
+	return f, func() {
+		armed.Store(true)
+		for armed.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	}, arrive
 }
 
 // One request that gets no answer costs a fair waiter no place.
 func TestHungRequestKeepsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
-		f, arm, arrive := hanging(t, store)
+		f, hang, arrive := hanging(t, store)
 		holder := newClient(t, store, nil)
 		h := lock(t, holder, "r", nil)
 		first := locking(t.Context(), newClient(t, f, nil), "r", fairly("first"))
 		time.Sleep(time.Second)
 		second := locking(t.Context(), newClient(t, store, nil), "r", fairly("second"))
 		time.Sleep(10 * time.Second)
-		arm.Store(true)
+		hang()
 		for range 15 {
 			time.Sleep(time.Second)
 			mustWait(t, holder, "r", "first", "second")
@@ -61,16 +68,13 @@ func TestLateAttemptLeavesNoPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
-				f, arm, arrive := hanging(t, store)
+				f, hang, arrive := hanging(t, store)
 				holder := newClient(t, store, nil)
 				h := lock(t, holder, "r", nil)
 				ctx, cancel := context.WithCancel(t.Context())
 				w := locking(ctx, newClient(t, f, nil), "r", fairly("late"))
 				time.Sleep(3 * time.Second)
-				arm.Store(true)
-				for arm.Load() {
-					time.Sleep(time.Millisecond)
-				}
+				hang()
 				if granted {
 					time.Sleep(3 * time.Second) // until another attempt is made
 					unlock(t, h)
@@ -236,16 +240,7 @@ func TestNoteDuringRenewal(t *testing.T) {
 		ofB, endB := hb.Bind(ctx)
 		defer endB()
 		time.Sleep(10*time.Minute - 4900*time.Millisecond) // they are renewed 5 s later
-		began := time.Now()
-		waits := []<-chan result{locking(ofA, a, "b", nil), locking(ofB, b, "a", nil)}
-		var r result
-		select {
-		case r = <-waits[0]:
-		case r = <-waits[1]:
-		}
-		if took := time.Since(began); !errors.Is(r.err, holdfast.ErrDeadlock) || took > 20*time.Second {
-			t.Errorf("after %v: %v", took, r.err)
-		}
+		mustDeadlock(t, 20*time.Second, locking(ofA, a, "b", nil), locking(ofB, b, "a", nil))
 		cancel()
 	})
 }
@@ -308,16 +303,7 @@ func TestDeadlockBehindFullQueues(t *testing.T) {
 		defer endA()
 		ofB, endB := b.Bind(ctx)
 		defer endB()
-		waits := []<-chan result{locking(ofA, one, "b", nil), locking(ofB, other, "a", nil)}
-		began := time.Now()
-		var r result
-		select {
-		case r = <-waits[0]:
-		case r = <-waits[1]:
-		}
-		if took := time.Since(began); !errors.Is(r.err, holdfast.ErrDeadlock) || took > 20*time.Second {
-			t.Errorf("after %v: %v", took, r.err)
-		}
+		mustDeadlock(t, 20*time.Second, locking(ofA, one, "b", nil), locking(ofB, other, "a", nil))
 		cancel()
 	})
 }

@@ -122,20 +122,11 @@ func TestDeadlockWithNewPlace(t *testing.T) {
 		headCtx, giveUp := context.WithCancel(ctx)
 		head := running(func() (*holdfast.Hold, error) { return a.RLock(headCtx, "y", nil) })
 		time.Sleep(2 * time.Second)
-		waits := []<-chan result{locking(underX, a, "y", nil)} // behind the head, for a hold of another kind
+		waits := locking(underX, a, "y", nil) // behind the head, for a hold of another kind
 		time.Sleep(16 * time.Second)
 		giveUp()
 		<-head
-		began := time.Now()
-		waits = append(waits, locking(underY, b, "x", nil))
-		var r result
-		select {
-		case r = <-waits[0]:
-		case r = <-waits[1]:
-		}
-		if took := time.Since(began); !errors.Is(r.err, holdfast.ErrDeadlock) || took > 15*time.Second {
-			t.Errorf("after %v: %v", took, r.err)
-		}
+		mustDeadlock(t, 15*time.Second, waits, locking(underY, b, "x", nil))
 	})
 }
 
@@ -154,13 +145,11 @@ func TestFullQueueEmptiesAtOnce(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		time.Sleep(time.Millisecond)
-		unlock(t, h)
-		freed := time.Now()
-		r := <-last
-		if idle := r.at.Sub(freed); idle > 3*time.Second {
+		h, idle := handOver(t, h, last)
+		if idle > 3*time.Second {
 			t.Errorf("the resource was free for %v", idle)
 		}
-		unlock(t, r.hold)
+		unlock(t, h)
 	})
 }
 

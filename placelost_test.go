@@ -31,19 +31,13 @@ func TestLostRequestCostsNoPlace(t *testing.T) {
 		return f, func() { left.Store(n) }
 	}
 	inTurn := func(t *testing.T, h *holdfast.Hold, waits ...<-chan result) {
-		freed := time.Now()
-		unlock(t, h)
 		for i, w := range waits {
-			r := <-w
-			if r.err != nil {
-				t.Fatalf("waiter %d: %v", i, r.err)
-			}
-			if idle := r.at.Sub(freed); idle > 1500*time.Millisecond {
+			var idle time.Duration
+			if h, idle = handOver(t, h, w); idle > 1500*time.Millisecond {
 				t.Errorf("waiter %d had the free resource after %v", i, idle)
 			}
-			freed = time.Now()
-			unlock(t, r.hold)
 		}
+		unlock(t, h)
 	}
 	for _, reply := range []bool{false, true} {
 		for n := range int64(4) {
@@ -101,17 +95,14 @@ func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
 				t.Run(fmt.Sprint(ttl, wait, late), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						store := memlock.New(nil)
-						f, arm, arrive := hanging(t, store)
+						f, hang, arrive := hanging(t, store)
 						h := lock(t, newClient(t, store, nil), "r", nil)
 						ctx, cancel := context.WithCancel(t.Context())
 						o := fairly("late")
 						o.TTL = ttl
 						w := locking(ctx, newClient(t, f, nil), "r", o)
 						time.Sleep(3 * time.Second)
-						arm.Store(true)
-						for arm.Load() {
-							time.Sleep(time.Millisecond)
-						}
+						hang()
 						sent := time.Now()
 						time.Sleep(wait)
 						cancel()
@@ -121,13 +112,11 @@ func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
 						time.Sleep(time.Millisecond)
 						next := locking(t.Context(), newClient(t, store, nil), "r", nil)
 						time.Sleep(time.Millisecond)
-						freed := time.Now()
-						unlock(t, h)
-						r := <-next
-						if idle := r.at.Sub(freed); idle > 1500*time.Millisecond {
+						h, idle := handOver(t, h, next)
+						if idle > 1500*time.Millisecond {
 							t.Errorf("the resource was free for %v", idle)
 						}
-						unlock(t, r.hold)
+						unlock(t, h)
 					})
 				})
 			}
@@ -139,15 +128,12 @@ func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
 func TestCleanUpOfPlaceIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
-		f, arm, arrive := hanging(t, store)
+		f, hang, arrive := hanging(t, store)
 		lock(t, newClient(t, store, nil), "r", nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		w := locking(ctx, newClient(t, f, nil), "r", &holdfast.LockOptions{Fair: true, TTL: time.Hour, TakeoverDelay: time.Hour})
 		time.Sleep(3 * time.Second)
-		arm.Store(true)
-		for arm.Load() {
-			time.Sleep(time.Millisecond)
-		}
+		hang()
 		cancel()
 		<-w
 		time.Sleep(15 * time.Minute)

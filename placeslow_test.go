@@ -79,17 +79,14 @@ func TestLateAttemptOfShortTTL(t *testing.T) {
 	for late := 100 * time.Millisecond; late < 9*time.Second; late += 700 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
-			f, arm, arrive := hanging(t, store)
+			f, hang, arrive := hanging(t, store)
 			h := lock(t, newClient(t, store, nil), "r", nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			o := fairly("late")
 			o.TTL = time.Second
 			w := locking(ctx, newClient(t, f, nil), "r", o)
 			time.Sleep(3 * time.Second)
-			arm.Store(true)
-			for arm.Load() {
-				time.Sleep(time.Millisecond)
-			}
+			hang()
 			cancel()
 			<-w
 			time.Sleep(late)
@@ -97,13 +94,11 @@ func TestLateAttemptOfShortTTL(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			next := locking(t.Context(), newClient(t, store, nil), "r", nil)
 			time.Sleep(time.Millisecond)
-			freed := time.Now()
-			unlock(t, h)
-			r := <-next
-			if idle := r.at.Sub(freed); idle > 1500*time.Millisecond {
+			h, idle := handOver(t, h, next)
+			if idle > 1500*time.Millisecond {
 				t.Errorf("arrived after %v: the resource was free for %v", late, idle)
 			}
-			unlock(t, r.hold)
+			unlock(t, h)
 		})
 	}
 }
@@ -156,7 +151,7 @@ func TestDeadlockAfterLostPlace(t *testing.T) {
 		defer endX()
 		underY, endY := y.Bind(ctx)
 		defer endY()
-		waits := []<-chan result{locking(underX, a, "y", nil)}
+		waits := locking(underX, a, "y", nil)
 		time.Sleep(8 * time.Second)
 		out.Store(true)
 		for range 70 {
@@ -165,17 +160,7 @@ func TestDeadlockAfterLostPlace(t *testing.T) {
 		time.Sleep(14 * time.Second)
 		out.Store(false)
 		time.Sleep(20 * time.Second)
-		began := time.Now()
-		waits = append(waits, locking(underY, b, "x", nil))
-		var r result
-		select {
-		case r = <-waits[0]:
-		case r = <-waits[1]:
-		case <-time.After(time.Hour):
-		}
-		if took := time.Since(began); !errors.Is(r.err, holdfast.ErrDeadlock) || took > 20*time.Second {
-			t.Errorf("after %v: %v", took, r.err)
-		}
+		mustDeadlock(t, 20*time.Second, waits, locking(underY, b, "x", nil))
 	})
 }
 

@@ -390,6 +390,14 @@ func (c *console) command(script string) string {
 	return "sh command"
 }
 
+// inFront fails unless the shell is in the foreground.
+func (c *console) inFront(shell int) {
+	c.Helper()
+	if c.front() != shell {
+		c.Error("the terminal was taken from the shell")
+	}
+}
+
 // pid is what command has said.
 func (c *console) pid() int {
 	c.Helper()

@@ -225,9 +225,7 @@ func TestGroupOutsideNamespace(t *testing.T) {
 		c.enter("unshare -rpf holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &")
 		c.pid()
 		c.until("over", func() bool { return c.token("r") == 0 })
-		if c.front() != shell {
-			c.Error("the terminal was taken from the shell")
-		}
+		c.inFront(shell)
 		c.enter("wait; echo here")
 		c.expectLine("here")
 		c.never("unreached")
@@ -502,9 +500,7 @@ func TestAbandonedReader(t *testing.T) {
 		c.goOn()
 		c.dead(pid)
 		c.dead(wrapper)
-		if c.front() != shell {
-			c.Error("the terminal was taken from the shell")
-		}
+		c.inFront(shell)
 		c.enter("echo here")
 		c.expectLine("here")
 		c.free("r")
@@ -525,9 +521,7 @@ func TestAbandonedReader(t *testing.T) {
 			shell := c.front()
 			c.enter("set +m; holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &")
 			c.dead(c.pid())
-			if c.front() != shell {
-				c.Error("the terminal was taken from the shell")
-			}
+			c.inFront(shell)
 			c.enter("echo here")
 			c.expectLine("here")
 			c.free("r")
@@ -565,9 +559,7 @@ func TestShellKeepsTerminal(t *testing.T) {
 		c.goOn()
 		c.expectLine("went")
 		c.dead(wrapper)
-		if c.front() != shell {
-			c.Error("the terminal was taken from the shell")
-		}
+		c.inFront(shell)
 		c.enter("read x; echo got $x")
 		c.enter("hello")
 		c.expectLine("got hello")
@@ -590,9 +582,7 @@ func TestScriptLeavesReader(t *testing.T) {
 		c.goOn()
 		c.expectLine("over")
 		c.dead(wrapper)
-		if c.front() != shell {
-			c.Error("the terminal was taken from the shell")
-		}
+		c.inFront(shell)
 		c.enter("echo here")
 		c.expectLine("here")
 		c.free("r")

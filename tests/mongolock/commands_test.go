@@ -43,6 +43,14 @@ func (c *commands) of(do func()) []string {
 	return slices.Clone(c.names)
 }
 
+// check fails unless what it does sends these commands.
+func (c *commands) check(t *testing.T, what string, want []string, do func()) {
+	t.Helper()
+	if got := c.of(do); !slices.Equal(got, want) {
+		t.Errorf("%s sent %q, want %q", what, got, want)
+	}
+}
+
 // One command for each operation, and a second one only where the first found
 // less than it was asked for.
 func TestCommandsPerOperation(t *testing.T) {
@@ -50,9 +58,7 @@ func TestCommandsPerOperation(t *testing.T) {
 	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
 	check := func(what string, want []string, do func()) {
 		t.Helper()
-		if got := sent.of(do); !slices.Equal(got, want) {
-			t.Errorf("%s sent %q, want %q", what, got, want)
-		}
+		sent.check(t, what, want, do)
 	}
 	one := []string{"findAndModify"}
 	var ref driver.HoldRef

@@ -67,9 +67,7 @@ func TestCommandsOfQueue(t *testing.T) {
 	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
 	check := func(what string, want []string, do func()) {
 		t.Helper()
-		if got := sent.of(do); !slices.Equal(got, want) {
-			t.Errorf("%s sent %q, want %q", what, got, want)
-		}
+		sent.check(t, what, want, do)
 	}
 	one := []string{"findAndModify"}
 	refs := []driver.HoldRef{ask.Granted(t, s, ask.Request("r", "a")), ask.Granted(t, s, ask.Request("s", "a"))}

@@ -31,6 +31,7 @@
 //	secret     keeping passwords out of all of that
 //	process    signals of this process
 //	proc       other processes, on Linux
+//	queueless  a store without a queue, for tests
 package cli
 
 import (

@@ -23,7 +23,7 @@ func (f *forced) requeue(ctx context.Context, out outcome) error {
 	}
 	defer client.Close()
 	if !client.Traits().Queue {
-		return exit.Usagef("--place needs a store that keeps a queue, and %s keeps none", f.store.Name())
+		return f.store.NoQueue("--place")
 	}
 	q := output.Queues{}
 	for p, err := range client.Waiters(ctx, holdfast.Filter{Resource: f.resource}) {

@@ -1,34 +1,19 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/queueless"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
 )
-
-// queueless is a store that keeps no queue.
-type queueless struct{ driver.Store }
-
-func (q queueless) Traits() driver.Traits {
-	t := q.Store.Traits()
-	t.Queue = false
-	return t
-}
-
-func init() {
-	driver.Register("queueless", func(context.Context, *url.URL) (driver.Store, error) { return queueless{memlock.New(nil)}, nil })
-}
 
 // In a store without a queue there is no place, so who names one has named the wrong store.
 func TestRequeueNeedsQueue(t *testing.T) {
-	f := forced{store: location.Location{URL: "queueless://host"}, resource: "r", place: driver.NewPlaceID(), sure: true}
+	f := forced{store: location.Location{URL: queueless.URL}, resource: "r", place: driver.NewPlaceID(), sure: true}
 	err := f.requeue(t.Context(), outcome{})
 	if e, ok := errors.AsType[*exit.Error](err); !ok || e.Status != exit.Usage || !strings.HasPrefix(e.Text, "--place needs a store that keeps a queue, and queueless://host keeps none") {
 		t.Errorf("got error %v", err)

@@ -150,7 +150,7 @@ func (a *acquirer) refusal(err error) error {
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {
 	case errors.Is(err, errNoQueue):
-		return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or name another store", a.NeedsQueue, a.Store.Name())
+		return a.Store.NoQueue(a.NeedsQueue)
 	case ok && held.BySelf:
 		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", a.Resource)
 	case ok && a.once():

@@ -1,34 +1,18 @@
 package acquire
 
 import (
-	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/queueless"
 )
-
-// queueless is a store that keeps no queue.
-type queueless struct{ driver.Store }
-
-func (q queueless) Traits() driver.Traits {
-	t := q.Store.Traits()
-	t.Queue = false
-	return t
-}
-
-func init() {
-	driver.Register("queueless", func(context.Context, *url.URL) (driver.Store, error) { return queueless{memlock.New(nil)}, nil })
-}
 
 // What takes a queue is refused in a store without one, before anything is acquired.
 func TestNeedsQueue(t *testing.T) {
-	r := Request{Store: location.Location{URL: "queueless://host"}, Resource: "r", forever: true, quiet: true}
+	r := Request{Store: location.Location{URL: queueless.URL}, Resource: "r", forever: true, quiet: true}
 	l, err := r.acquire(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -189,6 +189,11 @@ func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
 	return client, nil
 }
 
+// NoQueue returns the exit for a flag that a store without a queue cannot follow.
+func (l Location) NoQueue(flag string) error {
+	return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or name another store", flag, l.Name())
+}
+
 // Failure returns the exit for an operation that failed in the store.
 func (l Location) Failure(err error) error {
 	// Without the client's prefix, which names the operation.
