@@ -121,9 +121,10 @@ local function read(key)
     end
     r.holds[h[LOCK]] = h
   end
-  if places then
-    r.places = live_places(places)
+  if places ~= nil and type(places) ~= 'table' then
+    error('DAMAGED its queue is none', 0)
   end
+  r.places = live_places(places or {})
   return r
 end
 
@@ -148,9 +149,9 @@ local function clear(h)
 end
 
 -- Writes a record. The key stays as long as a hold may block, and at least for the
--- retention after that, which is longer than a place is kept. When it expires, the last token is that far behind the clock, so
--- the next token is larger. The slack lets several writes keep an expiry: a key stays
--- longer than necessary by at most two slacks.
+-- retention after that, which is longer than a place is kept. When it expires, the last
+-- token is that far behind the clock, so the next token is larger. The slack lets several
+-- writes keep an expiry: a key stays longer than necessary by at most two slacks.
 --
 -- It reports whether the record is written. A place is a courtesy: without one, a server
 -- that cannot write now refuses nevertheless.

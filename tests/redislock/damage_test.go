@@ -53,6 +53,10 @@ func TestDamage(t *testing.T) {
 		"holds": {
 			"cut off":                   `raw = string.sub(raw, 1, -2)`,
 			"something follows":         `raw = 'M' .. cmsgpack.pack({}, r)`,
+			"queue is a text":           `raw = 'M' .. cmsgpack.pack(r, 'a text')`,
+			"queue is a number":         `raw = 'M' .. cmsgpack.pack(r, 5)`,
+			"queue of texts":            `raw = 'M' .. cmsgpack.pack(r, { 'a text 10' })`,
+			"queue of numbers":          `raw = 'M' .. cmsgpack.pack(r, { 5 })`,
 			"just a kind":               `raw = 'M'`,
 			"an empty array":            `r = {}`,
 			"a map":                     `r = { token = 5 }`,
