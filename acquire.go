@@ -260,13 +260,27 @@ func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
 	return h, err
 }
 
-// waitInTurn tries until the resource is granted, in the Client's queue for it.
+// waitInTurn tries until the resource is granted. A caller who works under a shared hold
+// of another program waits like all others once that hold is gone.
+func (a *acquirer) waitInTurn(ctx context.Context) (*Hold, error) {
+	h, err := a.waitInQueue(ctx)
+	if errors.Is(err, errNotNested) {
+		a.c.unnest(a)
+		h, err = a.waitInQueue(ctx)
+	}
+	return h, err
+}
+
+// errNotNested: the hold that the caller works under is gone.
+var errNotNested = errors.New("works under no hold")
+
+// waitInQueue tries until the resource is granted, in the Client's queue for it.
 //
 // The first of the queue tries. If the resource is held, it subscribes. When the
 // subscription is effective, it tries again, so that it does not miss a release in
 // between. Then it waits for a signal, the end of the holds or the back-off, whichever
 // is first. The others wait until they are invited.
-func (a *acquirer) waitInTurn(ctx context.Context) (h *Hold, err error) {
+func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
 	c := a.c
 	attempt := c.enqueue(a)
 	defer func() { c.dequeue(a, h != nil) }()
@@ -312,6 +326,9 @@ func (a *acquirer) waitInTurn(ctx context.Context) (h *Hold, err error) {
 		case errors.As(err, &held):
 			if held.BySelf {
 				return nil, a.giveUp(copyOf(held))
+			}
+			if !a.q.Nested.IsZero() && len(held.Ahead) > 0 { // nobody is ahead of who works under a hold
+				return nil, errNotNested
 			}
 			a.warnOfLimit(held)
 			a.refused = true

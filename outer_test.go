@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -283,4 +284,52 @@ func TestKilledWaiterIsNotStuck(t *testing.T) {
 			<-waits
 		})
 	}
+}
+
+// Who works under a shared hold of another program waits in turn once that hold is gone.
+func TestUnderHoldThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		permit := func(fair bool) *holdfast.LockOptions { return &holdfast.LockOptions{Limit: 2, Fair: fair} }
+		take := func(ctx context.Context, o *holdfast.LockOptions) (*holdfast.Hold, error) {
+			return newClient(t, store, nil).RLock(ctx, "r", o)
+		}
+		outer, err := take(t.Context(), permit(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := take(t.Context(), permit(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := running(func() (*holdfast.Hold, error) {
+			return take(holdfast.Under(t.Context(), refOf(outer)), permit(true))
+		})
+		time.Sleep(2 * time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		var others sync.WaitGroup
+		for range 4 { // they keep coming
+			c := newClient(t, store, nil)
+			others.Go(func() {
+				for {
+					h, err := c.RLock(ctx, "r", permit(true))
+					if err != nil {
+						return
+					}
+					time.Sleep(100 * time.Millisecond)
+					_ = h.Unlock(context.WithoutCancel(ctx))
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		unlock(t, outer)
+		h, waited := handOver(t, other, inner)
+		if waited > 5*time.Second {
+			t.Errorf("served after %v", waited)
+		}
+		unlock(t, h)
+		stop()
+		others.Wait()
+	})
 }

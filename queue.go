@@ -41,6 +41,13 @@ func (c *Client) queuesOf(a *acquirer) queues {
 	return c.queues[1]
 }
 
+// unnest makes an acquirer that has left its queue one that works under no shared hold.
+func (c *Client) unnest(a *acquirer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.q.Nested, a.member, a.ask = HoldID{}, member{}, asking{}
+}
+
 // member is what the queue keeps of an acquirer.
 type member struct {
 	prev, next *acquirer
