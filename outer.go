@@ -40,15 +40,17 @@ func outerHolds(ctx context.Context) (refs []driver.HoldRef) {
 const noteTTL = time.Millisecond
 
 // noteOuter makes the holds of other programs that the acquirer's caller works under say
-// that it waits, or no longer say so. If that fails, the next look repeats it; what is
-// left behind counts for nothing once the place is gone.
+// that it waits, or no longer say so. If that fails, the next look repeats it. There is none
+// when the wait is over, and the next waiter of this Client may keep the place alive: so that
+// is tried a few times.
 func (c *Client) noteOuter(ctx context.Context, a *acquirer, waits bool) {
 	if len(a.outer) == 0 {
 		return
 	}
-	call := &attempt{parent: ctx, client: c, detached: !waits, timeout: lastChance}
+	tries := 3
 	var note *driver.Waits
 	if waits {
+		tries = 1
 		c.mu.Lock()
 		note = c.waitsOf(a)
 		c.mu.Unlock()
@@ -57,8 +59,13 @@ func (c *Client) noteOuter(ctx context.Context, a *acquirer, waits bool) {
 	for i, ref := range a.outer {
 		qs[i] = driver.RenewRequest{HoldRef: ref, TTL: noteTTL, Waits: note}
 	}
-	_, err := c.store.Renew(call, qs)
-	_ = call.end(err)
+	for range tries {
+		call := &attempt{parent: ctx, client: c, detached: !waits, timeout: lastChance}
+		_, err := c.store.Renew(call, qs)
+		if call.end(err) == nil {
+			return
+		}
+	}
 }
 
 // keepNotes adds to the renewals of holds that other programs work under what these have

@@ -333,3 +333,37 @@ func TestUnderHoldThatEnds(t *testing.T) {
 		others.Wait()
 	})
 }
+
+// A waiter gives up, and another of its Client inherits the place: what the first one noted
+// on a hold of another program is taken back, also if one request gets lost.
+func TestNoteUnderOthersIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		var armed atomic.Bool
+		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{LoseRequest: c.Op == drivertest.Renew && armed.CompareAndSwap(true, false)}
+		})
+		c, other, inner := newClient(t, store, nil), newClient(t, store, nil), newClient(t, f, nil)
+		blocked := lock(t, other, "b", nil)
+		h := lock(t, c, "a", &holdfast.LockOptions{TTL: 3 * time.Second, ForOthers: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.Sleep(300 * time.Millisecond) // as above
+		waits := locking(holdfast.Under(ctx, refOf(h)), inner, "b", fairly("impatient"))
+		time.Sleep(time.Second)
+		heir := locking(t.Context(), inner, "b", fairly("heir"))
+		time.Sleep(6 * time.Second)
+		if statusOf(t, c, "a").Waits == nil {
+			t.Fatal("nothing is noted")
+		}
+		armed.Store(true)
+		cancel()
+		mustBeHeld(t, (<-waits).err)
+		time.Sleep(4 * time.Second)
+		if noted := statusOf(t, c, "a").Waits; noted != nil {
+			t.Errorf("still noted: %+v", noted)
+		}
+		unlock(t, h)
+		unlock(t, blocked)
+		unlock(t, (<-heir).hold)
+	})
+}
