@@ -9,7 +9,9 @@ LANGUAGE sql IMMUTABLE AS $fn$
       && @.holdId like_regex "^[0-9a-f]{24}$" && @.holdId != "000000000000000000000000"
       && (@.mode == "exclusive" || @.mode == "shared")
       && @.token >= 1 && @.token <= 9007199254740991 && @.token == @.token.floor()
-      && @.created >= 0 && @.created == @.created.floor()
+      && @.created >= 0 && @.created <= 9223372036854775807 && @.created == @.created.floor()
+      && ((exists(@.renewed)) is unknown
+        || @.renewed >= 0 && @.renewed <= 9223372036854775807 && @.renewed == @.renewed.floor())
       && ((exists(@.end)) is unknown
         || @.end >= 1 && @.end <= 12160799254740991 && @.end == @.end.floor())
       && ((exists(@.takeoverDelayMs)) is unknown
@@ -17,6 +19,13 @@ LANGUAGE sql IMMUTABLE AS $fn$
       && ((exists(@.released)) is unknown || @.released == true || @.released == false)
       && ((exists(@.limit)) is unknown
         || @.mode == "shared" && @.limit >= 0 && @.limit <= 9223372036854775807 && @.limit == @.limit.floor())
+      && ((exists(@.waits)) is unknown || @.waits == null
+        || @.waits.resource.type() == "string" && @.waits.resource != ""
+          && @.waits.since >= 0 && @.waits.since <= 9223372036854775807 && @.waits.since == @.waits.since.floor()
+          && ((exists(@.waits.placeId)) is unknown || @.waits.placeId like_regex "^([0-9a-f]{24})?$")
+          && ((exists(@.waits.mode)) is unknown || @.waits.mode == "exclusive" || @.waits.mode == "shared")
+          && ((exists(@.waits.limit)) is unknown
+            || @.waits.mode == "shared" && @.waits.limit >= -1 && @.waits.limit <= 9223372036854775807 && @.waits.limit == @.waits.limit.floor()))
     )')) END
 $fn$;
 
@@ -28,8 +37,8 @@ LANGUAGE sql IMMUTABLE AS $fn$
       @.lockId.type() == "string" && @.lockId != ""
       && @.placeId like_regex "^[0-9a-f]{24}$" && @.placeId != "000000000000000000000000"
       && (@.mode == "exclusive" || @.mode == "shared")
-      && @.since >= 0 && @.since == @.since.floor()
-      && @.asked >= 0 && @.asked == @.asked.floor()
+      && @.since >= 0 && @.since <= 9223372036854775807 && @.since == @.since.floor()
+      && @.asked >= 0 && @.asked <= 9223372036854775807 && @.asked == @.asked.floor()
       && @.until >= 0 && @.until <= 12160799254740991 && @.until == @.until.floor()
       && ((exists(@.fair)) is unknown || @.fair == true || @.fair == false)
       && ((exists(@.limit)) is unknown
@@ -119,3 +128,7 @@ BEGIN
   RAISE EXCEPTION USING ERRCODE = 'HF001', MESSAGE = format('the row of resource %L does not have what was written', in_resource);
 END
 $fn$;
+
+-- version is that of a row which changes now. It has no overflow: others may write any.
+CREATE OR REPLACE FUNCTION {schema}.version(in_touched bigint, in_clock bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $fn$ SELECT greatest(least(in_touched, 9007199254740991) + 1, in_clock) $fn$;

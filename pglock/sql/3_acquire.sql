@@ -180,7 +180,7 @@ BEGIN
       END IF;
       IF d.live <> r.places THEN
         PERFORM set_config('synchronous_commit', 'off', true);
-        UPDATE {schema}.locks l SET places = d.live, touched = greatest(l.touched + 1, acquire.clock)
+        UPDATE {schema}.locks l SET places = d.live, touched = {schema}.version(l.touched, acquire.clock)
           WHERE l.resource = in_resource RETURNING l.places = d.live INTO stored;
         IF stored IS NOT TRUE THEN
           PERFORM {schema}.unchanged(in_resource);
@@ -215,7 +215,7 @@ BEGIN
     d.live := {schema}.without(d.live, in_place->>'placeId');
   END IF;
   UPDATE {schema}.locks l
-    SET token = acquire.token, touched = greatest(l.touched + 1, clock), holds = d.kept, places = d.live,
+    SET token = acquire.token, touched = {schema}.version(l.touched, clock), holds = d.kept, places = d.live,
       due = CASE WHEN l.due < 0 THEN clock ELSE least(l.due, {schema}.over(h)) END
     WHERE l.resource = in_resource
     RETURNING l.token = acquire.token AND l.holds = d.kept AND l.places = d.live INTO stored;

@@ -148,7 +148,7 @@ BEGIN
         wake := NOT EXISTS (SELECT FROM jsonb_array_elements(r.holds) h WHERE h->>'mode' = 'exclusive' AND {schema}.blocks(h, change.clock));
       END IF;
       UPDATE {schema}.locks l
-        SET holds = r.holds, places = CASE WHEN live = r.places THEN l.places ELSE live END, touched = greatest(l.touched + 1, change.clock) + changed - 1, due = r.due
+        SET holds = r.holds, places = CASE WHEN live = r.places THEN l.places ELSE live END, touched = {schema}.version(l.touched, change.clock) + changed - 1, due = r.due
         WHERE l.resource = name
         RETURNING l.holds = r.holds AND l.places = live INTO stored;
       IF stored IS NOT TRUE THEN

@@ -44,7 +44,7 @@ BEGIN
       FROM jsonb_array_elements(r.holds) h WHERE {schema}.blocks(h, clock);
     gone := jsonb_array_length(r.holds) - jsonb_array_length(kept);
     IF gone > 0 THEN
-      r.touched := greatest(r.touched + 1, clock);
+      r.touched := {schema}.version(r.touched, clock);
     END IF;
     IF kept = '[]' THEN
       due_ := -greatest(r.touched, r.token);

@@ -3,6 +3,7 @@ package pglock_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
@@ -38,6 +39,9 @@ var damages = map[string]struct{ patch, whole string }{
 	"token in parts":    {patch: `{"token": 7.5}`},
 	"created negative":  {patch: `{"created": -1}`},
 	"created a text":    {patch: `{"created": "now"}`},
+	"created too large": {patch: `{"created": 1e300}`},
+	"renewed negative":  {patch: `{"renewed": -1}`},
+	"renewed too large": {patch: `{"renewed": 1e300}`},
 	"end zero":          {patch: `{"end": 0}`},
 	"end too large":     {patch: `{"end": 92233720368547758070}`},
 	"end a text":        {patch: `{"end": "2031-05-06"}`},
@@ -51,6 +55,14 @@ var damages = map[string]struct{ patch, whole string }{
 	"limit a text":      {patch: `{"mode": "shared", "limit": "1"}`},
 	"limit in parts":    {patch: `{"mode": "shared", "limit": 1.5}`},
 	"limit too large":   {patch: `{"mode": "shared", "limit": 9223372036854775808}`},
+	"note a text":       {patch: `{"waits": "s"}`},
+	"note of nothing":   {patch: `{"waits": {"mode": "shared", "since": 1}}`},
+	"note's time":       {patch: `{"waits": {"resource": "s", "since": 1e300}}`},
+	"note's time text":  {patch: `{"waits": {"resource": "s", "since": "x"}}`},
+	"note's time < 0":   {patch: `{"waits": {"resource": "s", "since": -1}}`},
+	"note's place":      {patch: `{"waits": {"resource": "s", "since": 1, "placeId": "x"}}`},
+	"note's mode":       {patch: `{"waits": {"resource": "s", "since": 1, "mode": "x"}}`},
+	"note's limit":      {patch: `{"waits": {"resource": "s", "since": 1, "limit": 2}}`},
 }
 
 // A damaged record is an error for all who ask, and stays as it is.
@@ -81,6 +93,11 @@ func TestSoundAsInModel(t *testing.T) {
 	texts := []string{`[]`, `[` + hold + `]`, `[` + hold + `,` + hold + `]`, `[{"mode":"shared","token":9007199254740991,` +
 		`"holdId":"0123456789abcdef01234567","lockId":"a","created":0,"takeoverDelayMs":3153600000000,"released":true,"more":{}}]`,
 		`[{"end":12160799254740991,"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0,"released":false}]`,
+		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":9223372036854775807,"renewed":9223372036854775807,` +
+			`"waits":{"resource":"s","mode":"shared","limit":-1,"placeId":"000000000000000000000000","since":9223372036854775807}}]`,
+		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":{"resource":"s","since":1}}]`,
+		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":null}]`,
+		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":{"resource":"s","placeId":"","since":1}}]`,
 		`[{"mode":"shared","limit":0,"token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`,
 		`[{"mode":"shared","limit":9223372036854775807,"token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`,
 		`[{"end":12160799254740992,"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`}
@@ -107,6 +124,32 @@ func TestSoundAsInModel(t *testing.T) {
 		if err != nil && !errors.Is(err, driver.ErrDamaged) {
 			t.Error(err)
 		}
+	}
+}
+
+// A damaged record costs the others of a batch nothing.
+func TestDamageInBatch(t *testing.T) {
+	p := newStore(t, newDatabase(t))
+	refs := []driver.HoldRef{ask.Granted(t, p, ask.Request("a", "a")), ask.Granted(t, p, ask.Request("b", "b"))}
+	note := &driver.Waits{Resource: "s"}
+	for name, damage := range map[string]string{
+		"the time of a note": `holds = jsonb_set(holds, '{0,waits,since}', '1e300')`,
+		"the last version":   `touched = 9223372036854775807`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: refs[0], TTL: time.Hour, Waits: note}}); err != nil {
+				t.Fatal(err)
+			}
+			p.exec(t, "UPDATE SCHEMA.locks SET "+damage+" WHERE resource = 'a'")
+			rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: refs[0], TTL: time.Hour, Waits: note}, {HoldRef: refs[1], TTL: time.Hour}})
+			if err != nil || rs[1].Err != nil || rs[0].Err != nil && !errors.Is(rs[0].Err, driver.ErrDamaged) {
+				t.Errorf("renewed %+v, %v", rs, err)
+			}
+			if _, err := p.Sweep(t.Context(), driver.SweepRequest{}); err != nil {
+				t.Error(err)
+			}
+			p.exec(t, "UPDATE SCHEMA.locks SET touched = 1, holds = holds #- '{0,waits}'")
+		})
 	}
 }
 
