@@ -41,6 +41,7 @@ type Hold struct {
 	inDo     bool          // Do runs its function, and releases it afterwards
 	waits    []*acquirer   // of callers that work under it and wait
 	told     *driver.Waits // the note of that which a renewal stored
+	lateNote time.Duration // until when a renewal with a note may arrive that got no answer; never: from now on
 	wanted   chan struct{} // made by Wanted
 	isWanted bool          // a renewal said that somebody waits
 

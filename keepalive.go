@@ -38,10 +38,14 @@ const maxSleep = time.Second
 const foreverCheck = 30 * time.Second
 
 // A note that says for too long that somebody waits can be taken for a deadlock, so one
-// request that gets lost must not delay its change. tellAgain is the pause after it.
+// request that gets lost must not delay its change. tellAgain is the pause after it. For
+// lateNoteFor after the wait, a request that comes late is undone within lateNoteAgain: that is
+// less than the time between two looks for a deadlock.
 const (
-	tellTimeout = time.Second
-	tellAgain   = time.Second / 4
+	tellTimeout   = time.Second
+	tellAgain     = time.Second / 4
+	lateNoteFor   = 10 * time.Second
+	lateNoteAgain = 2 * time.Second
 )
 
 // leaseOf returns the TTL that determines how often a hold is renewed.
@@ -227,6 +231,8 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 		if err == nil {
 			h.noteWaiters(results[i].Waiters)
 			h.told = notes[i]
+		} else if notes[i] != nil {
+			h.lateNote = never
 		}
 		_ = c.renewed(h, requests[i].TTL, sent, true, err)
 	}
@@ -253,8 +259,13 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	case err == nil:
 		h.deadline = max(h.deadline, c.deadlineOf(sent, ttl))
 		h.renewAt = sent + leaseOf(ttl)/3
-		if !h.isTold() {
+		switch {
+		case !h.isTold():
 			h.renewAt = now // what it waits for has changed meanwhile
+		case h.told == nil && now < h.lateNote:
+			// If that arrives, others must not see its note in two looks.
+			h.lateNote = min(h.lateNote, now+lateNoteFor)
+			h.renewAt = min(h.renewAt, now+lateNoteAgain)
 		}
 		h.failure, h.pauses = nil, backoff{}
 	case errors.Is(err, ErrLost):

@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,6 +105,62 @@ func testNoteThatIsNotTakenBack(t *testing.T, after time.Duration) {
 		unlock(t, y)
 		unlock(t, (<-heir).hold)
 	})
+}
+
+// A renewal that notes a wait gets no answer, and arrives after the wait, while another
+// goroutine of the Client has the place or the queue is full: that is no deadlock.
+func TestNoteThatArrivesLate(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		for late := time.Duration(0); late < 8*time.Second; late += 700 * time.Millisecond {
+			t.Run(fmt.Sprintf("full %v, after %v", full, late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					var armed atomic.Bool
+					arrive := make(chan struct{})
+					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+						if c.Op == drivertest.Renew && armed.CompareAndSwap(true, false) {
+							return drivertest.Fault{HoldRequest: arrive}
+						}
+						return drivertest.Fault{}
+					})
+					a, b := newClient(t, f, nil), newClient(t, store, nil)
+					long := &holdfast.LockOptions{TTL: 10 * time.Minute}
+					x, y := lock(t, a, "x", long), lock(t, b, "y", long)
+					others, end := context.WithCancel(t.Context())
+					defer end()
+					if full {
+						for range 70 {
+							locking(others, newClient(t, store, nil), "y", nil)
+						}
+						time.Sleep(2 * time.Second)
+					}
+					underX, endX := x.Bind(t.Context())
+					defer endX()
+					underY, endY := y.Bind(t.Context())
+					defer endY()
+					ctx, giveUp := context.WithCancel(underX)
+					armed.Store(true)
+					impatient := locking(ctx, a, "y", fairly(""))
+					time.Sleep(time.Second)
+					if !full {
+						locking(others, a, "y", fairly("heir")) // works under no hold
+					}
+					time.Sleep(7 * time.Second)
+					giveUp()
+					mustBeHeld(t, (<-impatient).err)
+					time.AfterFunc(late, func() { close(arrive) })
+					waits := locking(underY, b, "x", nil)
+					time.Sleep(time.Minute)
+					unlock(t, x)
+					r := <-waits
+					if r.err != nil {
+						t.Fatal(r.err)
+					}
+					unlock(t, r.hold)
+				})
+			})
+		}
+	}
 }
 
 // A waiter who gets a place of its own long after it began to wait notes it soon, and a
