@@ -87,10 +87,10 @@ func otherLimit(e *holdfast.HeldError) string {
 	}
 	for _, s := range e.Holders {
 		if s.Mode == holdfast.Shared && s.Limit != holdfast.LimitUnknown {
-			return fmt.Sprintf(", with --limit %d: all programs that share it must give the same limit", s.Limit)
+			return fmt.Sprintf(" with --limit %d (all programs that share it must give the same limit)", s.Limit)
 		}
 	}
-	return ", with another --limit: all programs that share it must give the same limit"
+	return " with another --limit (all programs that share it must give the same limit)"
 }
 
 // more returns how many other holders there are.

@@ -55,7 +55,7 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 			"expired without a release (default none)")
 	r.ConflictExit = exit.NotAcquired
 	flags.VarP((*exit.Status)(&r.ConflictExit), "conflict-exit", "E",
-		"the exit `status` if the lock was not acquired in time")
+		"the exit `status` if the lock was not acquired in time, or in a deadlock")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
 	flags.BoolVar(&r.quiet, "quiet", false, "do not print how far a lock in the local store reaches, nor, on a\n"+
 		"terminal, the holder and the position while waiting")
@@ -76,6 +76,8 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 			return exit.Usagef("--poll %v is less than 1ms", r.poll)
 		case r.Options.Limit < 0:
 			return exit.Usagef("--limit %d is negative", r.Options.Limit)
+		case r.Options.Limit > driver.MaxLimit:
+			return exit.Usagef("--limit %d is larger than %d; leave it out for no limit", r.Options.Limit, driver.MaxLimit)
 		case r.Options.Limit > 0 && r.Mode != holdfast.Shared:
 			return exit.Usagef("--limit %d needs --shared: an exclusive lock has one holder", r.Options.Limit)
 		case r.Options.TakeoverDelay < 0:

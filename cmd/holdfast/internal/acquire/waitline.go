@@ -183,6 +183,8 @@ func (r *refusal) text(now time.Time) string {
 // others may overtake, and be overtaken.
 func (r *refusal) position() string {
 	switch ahead, exact := before(r.HeldError); {
+	case r.Position == holdfast.NoPlace && r.Waiters >= driver.MaxPlaces: // it has no place among them
+		return fmt.Sprintf(", beside %d", r.Waiters)
 	case r.fair && r.Position != holdfast.NoPlace:
 		return fmt.Sprintf(", position %d of %d", r.Position+1, r.Waiters)
 	case !exact:

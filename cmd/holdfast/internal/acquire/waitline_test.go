@@ -68,7 +68,8 @@ func TestWaitLinePosition(t *testing.T) {
 	}{
 		{true, 0, 1, 0, ", position 1 of 1"},
 		{true, 7, 9, 4, ", position 8 of 9"},
-		{true, holdfast.NoPlace, 64, 4, ", behind 4 or more"},
+		{true, holdfast.NoPlace, 64, 4, ", beside 64"},
+		{false, holdfast.NoPlace, 63, 4, ", behind 4 or more"},
 		{true, holdfast.NoPlace, 1, 1, ", behind 1"},
 		{false, 0, 1, 0, ""},
 		{false, 0, 3, 0, ", beside 2"},
