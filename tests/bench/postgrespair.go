@@ -120,8 +120,9 @@ func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error
 	acquire[pgHoldAt] = strings.ReplaceAll(acquire[pgHoldAt].(string), b.holdID, id)
 	var outcome int
 	var clock, ends, token *int64
-	var holds *[]byte
-	if err := b.pool.QueryRow(ctx, b.acquire.sql, acquire...).Scan(&outcome, &clock, &ends, &token, &holds); err != nil {
+	var holds, ahead *[]byte
+	var place, waiters *int
+	if err := b.pool.QueryRow(ctx, b.acquire.sql, acquire...).Scan(&outcome, &clock, &ends, &token, &holds, &place, &waiters, &ahead); err != nil {
 		return err
 	}
 	if token == nil {
@@ -129,7 +130,7 @@ func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error
 	}
 	release[pgResourceAt], release[pgLockIDAt], release[pgHoldIDAt] = []string{resource}, []string{id}, []string{id}
 	release[pgTokenAt] = []int64{*token}
-	if err := b.pool.QueryRow(ctx, b.release.sql, release...).Scan(&outcome, &clock, &ends); err != nil || outcome != 1 {
+	if err := b.pool.QueryRow(ctx, b.release.sql, release...).Scan(&outcome, &clock, &ends, &waiters); err != nil || outcome != 1 {
 		return fmt.Errorf("the second statement answered %d (%w)", outcome, err)
 	}
 	return nil
