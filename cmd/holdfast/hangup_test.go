@@ -135,6 +135,7 @@ n=0
 			c.dead(shell)
 			c.goOn()
 			c.dead(wrapper)
+			c.dead(job)
 			c.free("r")
 		})
 	})
