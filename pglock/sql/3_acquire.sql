@@ -20,16 +20,16 @@ DECLARE
 BEGIN
   outcome := 1;
   kept := in_holds;
-  self := false;
-  live := '[]';
-  ahead := '[]';
-  place := 0;
+  live := in_places;
   IF in_holds = '[]' AND in_places = '[]' THEN
     RETURN;
   ELSIF NOT {schema}.sound(in_holds) OR NOT {schema}.sound_places(in_places) THEN
     outcome := -1;
     RETURN;
   END IF;
+  self := false;
+  ahead := '[]';
+  place := 0;
   IF in_places <> '[]' THEN
     SELECT q.* INTO live, ahead, own, index FROM {schema}.queue(in_places, in_place, in_clock) q;
     place := jsonb_array_length(ahead);
@@ -94,10 +94,11 @@ $fn$;
 -- cannot be written is none: then the refusal counts the other places. If in_keep_ms is 0,
 -- the place counts if it is there, but is not written.
 --
--- It reads without a lock first, because a refusal writes nothing, and to lock a row
--- is a write. It sees the row as it was when the statement began, and reads the clock
--- after that: a hold that blocks by this clock has blocked at that moment. A grant is
--- decided again on the row as its lock returned it, by a clock read after that.
+-- If the row has a hold or a place, it decides without a lock first, because a refusal
+-- writes nothing, and to lock a row is a write. It sees the row as it was when the
+-- statement began, and reads the clock after that: a hold that blocks by this clock has
+-- blocked at that moment. A grant is decided again on the row as its lock returned it, by
+-- a clock read after that.
 --
 -- So is the grant of a repeat that finds its hold. The first attempt may have no
 -- answer because its commit waits for a synchronous standby; if that wait is given
@@ -124,7 +125,7 @@ DECLARE
   stored boolean;
 BEGIN
   SELECT * INTO r FROM {schema}.locks l WHERE l.resource = in_resource;
-  IF FOUND THEN
+  IF r.holds <> '[]' OR r.places <> '[]' THEN
     clock := {schema}.clock();
     d := {schema}.decide(r.holds, r.places, in_hold, in_limit, in_place, in_nested, clock);
     outcome := d.outcome;
