@@ -327,11 +327,11 @@ func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
 			if held.BySelf {
 				return nil, a.giveUp(copyOf(held))
 			}
+			a.refused = true
 			if !a.q.Nested.IsZero() && len(held.Ahead) > 0 { // nobody is ahead of who works under a hold
 				return nil, errNotNested
 			}
 			a.warnOfLimit(held)
-			a.refused = true
 			failures = retries()
 			if !first {
 				continue

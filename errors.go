@@ -43,9 +43,9 @@ var (
 	// ErrDeadlock: the caller waits for a resource whose holder waits, maybe by way of
 	// others, for one that the caller holds. The error is a *DeadlockError. It is found
 	// among callers whose ctx is that of Do, Hold.Bind or Under, each with the Client of its
-	// holds, in one store that keeps a queue. A hold notes one wait at a time: that of the last of its
-	// callers. If the store loses or delays requests, the error may come some seconds after
-	// the deadlock is over.
+	// holds, in one store that keeps a queue. A hold notes one wait at a time: that of the
+	// last of its callers. If the store loses or delays requests, the error may come some
+	// seconds after the deadlock is over.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrTTLTooShort: three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")

@@ -334,6 +334,43 @@ func TestUnderHoldThatEnds(t *testing.T) {
 	})
 }
 
+// A Lock that is refused because of a hold that is gone, and then granted, has waited.
+func TestWaitUnderHoldThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		permit := &holdfast.LockOptions{Limit: 2}
+		take := func(ctx context.Context, c *holdfast.Client) *holdfast.Hold {
+			h, err := c.RLock(ctx, "r", permit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		outer, other := take(t.Context(), newClient(t, store, nil)), take(t.Context(), newClient(t, store, nil))
+		ahead := driver.AcquireRequest{
+			Resource: "r", LockID: "ahead", HoldID: driver.NewHoldID(), Mode: driver.Shared, Limit: 2, TTL: time.Minute,
+			Place: driver.NewPlaceID(), Keep: time.Minute, Fair: true,
+		}
+		_, err := store.Acquire(t.Context(), ahead)
+		mustBeHeld(t, err)
+		unlock(t, outer)
+		refusals := 0
+		between := &nonsense{Store: store, answer: func(*holdfast.HeldError) {
+			if refusals++; refusals == 1 {
+				unlock(t, other)
+			}
+		}}
+		var told []holdfast.WaitInfo
+		c := newClient(t, between, &holdfast.Options{Trace: &holdfast.Trace{Waited: func(w holdfast.WaitInfo) { told = append(told, w) }}})
+		h := take(holdfast.Under(t.Context(), refOf(outer)), c)
+		synctest.Wait()
+		if refusals != 1 || len(told) != 1 || told[0].Err != nil {
+			t.Errorf("after %d refusals, told of %v", refusals, told)
+		}
+		unlock(t, h)
+	})
+}
+
 // A waiter gives up, and another of its Client inherits the place: what the first one noted
 // on a hold of another program is taken back, also if one request gets lost.
 func TestNoteUnderOthersIsTakenBack(t *testing.T) {
