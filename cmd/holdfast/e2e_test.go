@@ -127,7 +127,7 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	if stdout != "" {
 		ts.Fatalf("it printed %q", stdout)
 	}
-	if !regexp.MustCompile(`\Aholdfast: [^\n]+\n\z`).MatchString(stderr) {
+	if !regexp.MustCompile(`\A(holdfast: waiting for [^\n]+\n)*holdfast: [^\n]+\n\z`).MatchString(stderr) {
 		ts.Fatalf("want one line that begins with holdfast:, got %q", stderr)
 	}
 	if !regexp.MustCompile(args[1]).MatchString(stderr) {

@@ -48,14 +48,21 @@ func thisMachine(home string) (machine, error) {
 var (
 	anyID    = regexp.MustCompile(`\b[0-9a-f]{24}\b`)
 	anyToken = regexp.MustCompile(`\b[0-9]{16}\b`)
+	anyPID   = regexp.MustCompile(`\bpid [0-9]+\b`)
+	// On a terminal, which a reader has, the line of a wait disappears with it.
+	waitLine = regexp.MustCompile(`(?m)^holdfast: waiting for .*\n`)
+	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}\b`)
 	fields   = regexp.MustCompile(`"(owner|host|ttlMs)":( ?)("[^"]*"|[0-9]+)`)
 )
 
 // stable replaces all that differs between two runs of the same session.
 func (m machine) stable(session string) string {
 	session = strings.ReplaceAll(session, m.home, "~")
+	session = waitLine.ReplaceAllLiteralString(session, "")
 	session = replaceIDs(session)
 	session = replaceTokens(session)
+	session = anyPID.ReplaceAllLiteralString(session, "pid 4711")
+	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53")
 	session = m.replaceNames(session)
 	return realign(session, m.cell)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 )
 
 // Bounds of bench: shorter is too short to measure, more is too much for one process.
@@ -47,7 +48,7 @@ are a day old.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
-	flags.DurationVar(&b.For, "for", 5*time.Second, "how long, as a `duration`, to put load on the store")
+	span.Var(flags, &b.For, "for", 5*time.Second, "how long, as a `duration`, to put load on the store")
 	flags.IntVar(&b.Clients, "clients", 1, "how many clients, `N`, lock at once")
 	flags.BoolVar(&b.Contend, "contend", false, "let all clients lock the same resource instead of one each")
 	asJSON := flags.Bool("json", false, "print one JSON object")

@@ -15,8 +15,9 @@ import (
 
 func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check [flags]",
-		Short: "Check whether a store is fit for locks",
+		Use:        "check [flags]",
+		Short:      "Check whether a store is fit for locks",
+		SuggestFor: []string{"doctor", "test"},
 		Long: `Tries every operation that locks need on a resource of its own, measures the
 times, compares the clocks, and prints what the store promises and what that
 means. It does not touch other resources. check releases its lock. The record of

@@ -10,8 +10,9 @@ import (
 
 func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain [flags] RESOURCE",
-		Short: "Say who holds a resource, who waits for it, and why",
+		Use:        "explain [flags] RESOURCE",
+		Short:      "Say who holds a resource, who waits for it, and why",
+		SuggestFor: []string{"why"},
 		Long: `Says in sentences who holds the resource, how long already and until when, what
 the holder itself waits for, who waits in which order and why, and whether
 these wait for each other. It changes nothing. Durations are by this machine's

@@ -41,9 +41,9 @@ func newTopics() []*cobra.Command {
 
 func environment(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString(`Every flag may also be given as a variable. The command line counts for more,
-also for flags that exclude one another. A switch is true or false. An empty
-variable is an empty value, which most flags refuse; unset it instead.
+	b.WriteString(`Every flag but -c may also be given as a variable. The command line counts for
+more, also for flags that exclude one another. A switch is true or false. An
+empty variable is an empty value, which most flags refuse; unset it instead.
 
 `)
 	const row = "  %-*s  %s\n"

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 )
 
 const (
@@ -14,7 +15,9 @@ const (
 )
 
 func intervalFlag(flags *pflag.FlagSet) *time.Duration {
-	return flags.Duration("interval", defaultInterval, "the `duration` between two looks at the store")
+	var d time.Duration
+	span.Var(flags, &d, "interval", defaultInterval, "the `duration` between two looks at the store")
+	return &d
 }
 
 func validInterval(d time.Duration) error {

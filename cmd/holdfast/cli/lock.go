@@ -20,8 +20,9 @@ import (
 
 func newLock() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "lock [flags] RESOURCE",
-		Short: "Acquire a lock and leave it, for scripts that release it themselves",
+		Use:        "lock [flags] RESOURCE",
+		Short:      "Acquire a lock and leave it, for scripts that release it themselves",
+		SuggestFor: []string{"acquire", "take"},
 		Long: `Waits until the resource is free, locks it, prints the lock ID and ends. The
 lock stays until holdfast unlock releases it or its TTL is over: only holdfast
 renew renews it. If a command can be run under the lock, holdfast run is safer:
@@ -77,7 +78,7 @@ is
 				return exit.Usagef("%v", err)
 			}
 		}
-		if err := g.SetResource(args[0]); err != nil {
+		if err := g.SetResources(args[0]); err != nil {
 			return err
 		}
 		err := finish()
@@ -116,7 +117,7 @@ func (g *grab) run(ctx context.Context) error {
 
 // handOver prints the lock ID and leaves the lock to the caller.
 func (g *grab) handOver(l acquire.Lease, out io.Writer, signals <-chan os.Signal) error {
-	if err := g.print(out, l.Hold); err != nil {
+	if err := g.print(out, l.Holds[0]); err != nil {
 		return exit.Errorf(exit.Failed, "the lock ID could not be printed: %v; %s", err, giveBack(l))
 	}
 	select {
@@ -131,7 +132,7 @@ func (g *grab) handOver(l acquire.Lease, out io.Writer, signals <-chan os.Signal
 // giveBack releases the lock and returns the text of the outcome.
 func giveBack(l acquire.Lease) string {
 	if err := l.Release(); err != nil {
-		return fmt.Sprintf("the lock may still be held: %s. Release it with holdfast unlock %q", output.Reason(err), l.Hold.LockID())
+		return fmt.Sprintf("the lock may still be held: %s. Release it with holdfast unlock %q", output.Reason(err), l.Holds[0].LockID())
 	}
 	return "the lock was released again"
 }

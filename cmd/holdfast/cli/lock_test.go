@@ -46,7 +46,7 @@ func TestHandOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = new(grab).handOver(acquire.Lease{Client: client, Hold: hold}, c.out, c.signals)
+			err = new(grab).handOver(acquire.Lease{Client: client, Holds: []*holdfast.Hold{hold}}, c.out, c.signals)
 			status, text := 0, ""
 			if e, ok := errors.AsType[*exit.Error](err); ok {
 				status, text = e.Status, e.Text

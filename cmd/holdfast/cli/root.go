@@ -2,6 +2,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +35,7 @@ func execute(args []string) int {
 		if e.Status == exit.Usage {
 			text = env.Blame(cmd, text)
 		}
-		output.Say("%s", text)
+		output.SayEvent("error", []slog.Attr{slog.Int("status", e.Status)}, "%s", text)
 	}
 	if e.Signal != 0 {
 		process.Die(e.Signal)
@@ -68,12 +71,17 @@ time: on this machine without any set-up, or on all machines that share a store.
 			}
 			return env.CheckRivals(cmd)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit.Usagef("there is no command %q; holdfast --help lists them", args[0])
-			}
-			return cmd.Help()
-		},
+		SuggestionsMinimumDistance: 2,
+	}
+	asksVersion := root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return noCommand(cmd, args[0])
+		case *asksVersion:
+			return printVersion()
+		}
+		return cmd.Help()
 	}
 	root.AddCommand(newRun(), newLock(), newUnlock(), newRenew(),
 		newStatus(), newTop(), newExplain(), newSweep(), newCheck(), newBench(), newStores(), newVersion())
@@ -85,6 +93,15 @@ time: on this machine without any set-up, or on all machines that share a store.
 	root.SetUsageFunc(usage)
 	complete(root)
 	return root
+}
+
+// noCommand returns the error for a command that does not exist.
+func noCommand(root *cobra.Command, name string) error {
+	advice := "holdfast --help lists them"
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		advice = fmt.Sprintf("did you mean %s? %s", strings.Join(near, " or "), advice)
+	}
+	return exit.Usagef("there is no command %q; %s", name, advice)
 }
 
 // noArgs is cobra.NoArgs with a message that mentions no sub-commands.

@@ -14,19 +14,22 @@ import (
 
 func newRun() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "run [flags] RESOURCE -- COMMAND [ARGUMENT...]",
-		Short: "Run a command while holding a lock",
+		Use:        "run [flags] RESOURCE -- COMMAND [ARGUMENT...]",
+		Short:      "Run a command while holding a lock",
+		SuggestFor: []string{"exec", "with", "do"},
 		Long: `Waits until the resource is free, runs the command while it holds the lock, and
 releases the lock when the command has ended. The exit status is the command's,
 or
 
 ` + exit.HelpOfRun() + `
-The command gets stdin, stdout and stderr as they are, and in its environment
+If several resources are named, it acquires all of them or none. The command
+gets stdin, stdout and stderr as they are, and in its environment
 HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		Example: `  holdfast run nightly-report -- ./report.sh
   holdfast run -n backup -- ./backup.sh              # or exit with 75 at once
   holdfast run --shared --limit 3 crawl -- ./crawl   # three at a time
-  holdfast run --fair deploy -- ./deploy.sh          # first come, first served`,
+  holdfast run --fair deploy -- ./deploy.sh          # first come, first served
+  holdfast run reload -c 'make && ./reload'          # a script of sh`,
 		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,
 	}
@@ -46,6 +49,9 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	})
 	finish := j.Request.Flags(cmd)
 	j.Policy.Flags(cmd)
+	j.Hooks.Flags(cmd)
+	var script string
+	flags.StringVarP(&script, "script", "c", "", "in place of a command: run this `script` of sh")
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := finish(); err != nil {
@@ -57,17 +63,20 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		if err := j.Policy.Check(j.TTL); err != nil {
 			return err
 		}
-		resource, command, err := runArguments(args, cmd.ArgsLenAtDash())
+		resources, command, err := runArguments(args, cmd.ArgsLenAtDash(), flags.Changed("script"), script)
 		if err != nil {
 			return err
 		}
 		j.Command = command
-		if err := j.SetResource(resource); err != nil {
+		if err := j.SetResources(resources...); err != nil {
 			return err
 		}
 		// First, so that no lock is acquired for a command that cannot run.
 		if err := j.Find(); err != nil {
 			return err
+		}
+		if !flags.Changed("comment") {
+			j.Options.Comment = j.Describe()
 		}
 		if j.Store, err = store(); err != nil {
 			return err
@@ -77,23 +86,34 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	return cmd
 }
 
-// runArguments splits the arguments. dash is how many came before the first --.
-func runArguments(args []string, dash int) (resource string, command []string, err error) {
-	const form = "holdfast run RESOURCE -- COMMAND"
+// runArguments splits the arguments. dash is how many came before the first --. A script
+// takes the place of the command.
+func runArguments(args []string, dash int, scripted bool, script string) (resources, command []string, err error) {
+	form := "holdfast run RESOURCE... -- COMMAND"
+	if scripted {
+		form = "holdfast run RESOURCE... -c SCRIPT"
+	}
 	if dash == 0 && len(args) > 1 && args[1] == "--" {
 		// run -- -x -- COMMAND: the resource begins with a dash.
 		args = append(args[:1:1], args[2:]...)
 		dash = 1
 	}
+	if scripted && dash < 0 {
+		dash = len(args)
+	}
 	switch {
 	case dash < 0 && len(args) > 1:
-		return "", nil, exit.Usagef("the command begins after a --: %s", form)
+		return nil, nil, exit.Usagef("the command begins after a --: %s", form)
 	case len(args) == 0 || dash == 0:
-		return "", nil, exit.Usagef("no resource is named: %s", form)
-	case dash > 1:
-		return "", nil, exit.Usagef("there is more than one resource: %s", form)
-	case len(args) == 1:
-		return "", nil, exit.Usagef("no command is given: %s", form)
+		return nil, nil, exit.Usagef("no resource is named: %s", form)
+	case scripted && len(args) > dash:
+		return nil, nil, exit.Usagef("there is a command beside the script of -c; give one of them: %s", form)
+	case scripted && script == "":
+		return nil, nil, exit.Usagef("the script of -c is empty: %s", form)
+	case scripted:
+		return args, []string{"sh", "-c", script}, nil
+	case len(args) <= max(dash, 1):
+		return nil, nil, exit.Usagef("no command is given: %s", form)
 	}
-	return args[0], args[1:], nil
+	return args[:dash], args[dash:], nil
 }

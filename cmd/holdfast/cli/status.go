@@ -12,8 +12,9 @@ import (
 
 func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status [flags] [RESOURCE]",
-		Short: "Show who holds what, and who waits for it",
+		Use:        "status [flags] [RESOURCE]",
+		Short:      "Show who holds what, and who waits for it",
+		SuggestFor: []string{"ls", "list", "ps", "show", "holds"},
 		Long: `Shows the holds that block other clients. LEFT is the time until a hold ends
 unless its holder renews it. Below the holds of a resource are those that wait
 for it, in the order of the store's queue: who waits for a second gets a place

@@ -12,8 +12,9 @@ import (
 
 func newSweep() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sweep [flags]",
-		Short: "Remove expired holds and the records of resources idle for a day",
+		Use:        "sweep [flags]",
+		Short:      "Remove expired holds and the records of resources idle for a day",
+		SuggestFor: []string{"clean", "prune", "gc"},
 		Long: `Removes expired holds and the records of resources that were not locked for a
 day. It is housekeeping: an expired hold blocks no client, swept or not. sweep
 never touches a live hold, and may run at any time, beside any other command.`,

@@ -14,8 +14,9 @@ import (
 
 func newUnlock() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "unlock [flags] [LOCK-ID | --force RESOURCE]",
-		Short: "Release locks by lock ID, or those of a resource by force",
+		Use:        "unlock [flags] [LOCK-ID | --force RESOURCE]",
+		Short:      "Release locks by lock ID, or those of a resource by force",
+		SuggestFor: []string{"release", "rm", "free"},
 		Long: `Releases all locks of the lock ID and shows them. Without a LOCK-ID it takes
 $HOLDFAST_LOCK_ID. It is no error if there is nothing to release.
 

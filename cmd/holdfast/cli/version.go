@@ -16,15 +16,17 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				info = &debug.BuildInfo{}
-			}
-			_, err := fmt.Fprintln(os.Stdout, version(info))
-			return exit.Printed(err)
-		},
+		RunE:  func(*cobra.Command, []string) error { return printVersion() },
 	}
+}
+
+func printVersion() error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	_, err := fmt.Fprintln(os.Stdout, version(info))
+	return exit.Printed(err)
 }
 
 // moduleVersion returns the version of holdfast's module, which may be part of a

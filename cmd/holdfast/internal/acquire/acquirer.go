@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 type acquirer struct {
 	*Request
 	client *holdfast.Client // nil: the store has not been opened yet
+	holds  []*holdfast.Hold // of the first resources
 	line   *waitLine
 
 	mu     sync.Mutex // guards what follows: the Trace is called by another goroutine
@@ -32,8 +34,8 @@ type acquirer struct {
 	told   bool       // a message said that the store gives no answer
 }
 
-// acquire acquires the lock. While the store gives no answer it retries until ctx
-// ends, unless the request is for one try.
+// acquire acquires the locks, all or none. While the store gives no answer it retries until
+// ctx ends, unless the request is for one try.
 func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, error) {
 	a := &acquirer{Request: r}
 	if !r.quiet && !r.once() {
@@ -41,10 +43,15 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 	}
 	o = a.options(ctx, o)
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		hold, err := a.try(ctx, o)
+		err := a.try(ctx, o)
 		if err == nil {
 			a.line.end()
-			return Lease{a.client, hold}, nil
+			return Lease{a.client, a.holds}, nil
+		}
+		if a.lostOne() {
+			_ = unlock(a.holds) // what fails ends by itself
+			a.holds = nil
+			continue
 		}
 		if r.once() || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, errNoQueue) || location.Lasting(err) {
 			return Lease{}, a.refusal(err)
@@ -60,19 +67,45 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 
 var errNoQueue = errors.New("the store keeps no queue")
 
-// try opens the store if it is not open, and makes one attempt.
-func (a *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold, error) {
+// try opens the store if it is not open, and makes one attempt for each lock that is left.
+func (a *acquirer) try(ctx context.Context, o *holdfast.Options) error {
 	if a.client == nil {
 		client, err := holdfast.Open(ctx, a.Store.URL, o)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		a.client = client
 	}
 	if a.NeedsQueue != "" && !a.client.Traits().Queue {
-		return nil, errNoQueue
+		return errNoQueue
 	}
-	ctx = holdfast.Under(ctx, env.Around(a.Store.Place())...)
+	return a.from(holdfast.Under(ctx, env.Around(a.Store.Place())...), 0)
+}
+
+// from acquires the locks from the i-th on that are not held yet. Each wait is under the
+// locks before: the loss of one of them ends it, and a deadlock shows what they are.
+func (a *acquirer) from(ctx context.Context, i int) error {
+	if i == len(a.Resources) {
+		return nil
+	}
+	if i == len(a.holds) {
+		h, err := a.lock(ctx, a.Resources[i])
+		if err != nil {
+			return err
+		}
+		a.holds = append(a.holds, h)
+	}
+	ctx, end := a.holds[i].Bind(ctx)
+	defer end()
+	return a.from(ctx, i+1)
+}
+
+// lock makes one attempt for one lock. All have the lock ID of the first.
+func (a *acquirer) lock(ctx context.Context, resource string) (*holdfast.Hold, error) {
+	opts := a.Options
+	if len(a.holds) > 0 {
+		opts.LockID = a.holds[0].LockID()
+	}
 	lock := a.client.Lock
 	switch {
 	case a.once() && a.Mode == holdfast.Shared:
@@ -82,7 +115,12 @@ func (a *acquirer) try(ctx context.Context, o *holdfast.Options) (*holdfast.Hold
 	case a.Mode == holdfast.Shared:
 		lock = a.client.RLock
 	}
-	return lock(ctx, a.Resource, &a.Options)
+	return lock(ctx, resource, &opts)
+}
+
+// lostOne reports whether a lock was lost while the acquirer waited for another.
+func (a *acquirer) lostOne() bool {
+	return slices.ContainsFunc(a.holds, func(h *holdfast.Hold) bool { return h.Context().Err() != nil })
 }
 
 // options returns the options with --poll and a Trace that sees every answer: the
@@ -125,7 +163,7 @@ func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	a.line.hide()
 	a.mu.Lock()
 	a.silent = err
-	known := a.told || a.once()
+	known := a.told || a.once() || a.quiet
 	a.told = true
 	a.mu.Unlock()
 	if known {
@@ -135,24 +173,31 @@ func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	if !a.forever {
 		until = "--wait " + a.wait.String() + " is over"
 	}
-	output.Say("the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), until)
+	output.SayEvent("no-answer", nil, "the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), until)
 }
 
 // refusal returns the exit for a lock that was not acquired.
 func (a *acquirer) refusal(err error) error {
 	a.line.end()
 	if a.client != nil {
+		_ = unlock(a.holds)  // all or none; what fails ends by itself
 		_ = a.client.Close() // nothing is held
 	}
 	if deadlock, ok := errors.AsType[*holdfast.DeadlockError](err); ok {
-		return exit.Errorf(a.ConflictExit, "%s. Acquire the locks in the same order everywhere, and run it again", a.describeDeadlock(deadlock.Path))
+		holder := "the run around this one"
+		if len(a.holds) > 0 {
+			holder = "this run itself"
+		}
+		return exit.Errorf(a.ConflictExit, "%s. Acquire the locks in the same order everywhere, and run it again", describeDeadlock(deadlock.Path, holder))
 	}
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {
 	case errors.Is(err, errNoQueue):
 		return a.Store.NoQueue(a.NeedsQueue)
 	case ok && held.BySelf:
-		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", a.Resource)
+		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", held.Resource)
+	case ok && a.quiet:
+		return &exit.Error{Status: a.ConflictExit} // which says it
 	case ok && a.once():
 		return exit.Errorf(a.ConflictExit, "%s. Try again later, or wait for it with --wait", describe(held))
 	case ok:

@@ -12,7 +12,7 @@ import (
 
 // What takes a queue is refused in a store without one, before anything is acquired.
 func TestNeedsQueue(t *testing.T) {
-	r := Request{Store: location.Location{URL: queueless.URL}, Resource: "r", forever: true, quiet: true}
+	r := Request{Store: location.Location{URL: queueless.URL}, Resources: []string{"r"}, forever: true, quiet: true}
 	l, err := r.acquire(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package acquire
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -34,6 +35,9 @@ func holders(e *holdfast.HeldError) string {
 		return ""
 	}
 	text := " by " + output.Holder(e.Holders[0])
+	if since := e.Holders[0].Created; !since.IsZero() {
+		text += " since " + output.TimeOfDay(since, time.Now())
+	}
 	if c := e.Holders[0].Comment; c != "" {
 		text += fmt.Sprintf(" (%s)", c)
 	}
@@ -62,13 +66,13 @@ func before(e *holdfast.HeldError) (n int, exact bool) {
 	return n, e.Position != holdfast.NoPlace || n < mostAhead || e.Waiters <= mostAhead
 }
 
-// describeDeadlock returns who waits for whom. The first of the path is this program,
-// which works under a lock that a run around it holds.
-func (r *Request) describeDeadlock(path []holdfast.Deadlocked) string {
+// describeDeadlock returns who waits for whom. The first of the path is this program, which
+// holds a lock itself or works under one that a run around it holds: holder names which.
+func describeDeadlock(path []holdfast.Deadlocked, holder string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "deadlock: this waits for %q", r.Resource)
-	last := r.Resource
-	for _, d := range path[min(1, len(path)):] {
+	last := path[0].WaitsFor
+	fmt.Fprintf(&b, "deadlock: this waits for %q", last)
+	for _, d := range path[1:] {
 		if d.Holds.Resource == last {
 			fmt.Fprintf(&b, ", which %s holds, who waits for %q", output.Holder(d.Holds), d.WaitsFor)
 		} else {
@@ -76,7 +80,7 @@ func (r *Request) describeDeadlock(path []holdfast.Deadlocked) string {
 		}
 		last = d.WaitsFor
 	}
-	b.WriteString(", which the run around this one holds")
+	fmt.Fprintf(&b, ", which %s holds", holder)
 	return b.String()
 }
 

@@ -56,7 +56,6 @@ func TestDescribeDeadlock(t *testing.T) {
 		d.Holds.Owner = owner
 		return d
 	}
-	r := Request{Resource: "b"}
 	for want, path := range map[string][]holdfast.Deadlocked{
 		`deadlock: this waits for "b", which the run around this one holds`: {step("ada", "b", "b")},
 		`deadlock: this waits for "b", which bob holds, who waits for "c", which cy holds, who waits for "a", which the run around this one holds`: {
@@ -66,7 +65,7 @@ func TestDescribeDeadlock(t *testing.T) {
 			step("ada", "a", "b"), step("bob", "x", "b"), step("cy", "b", "a"),
 		},
 	} {
-		if got := r.describeDeadlock(path); got != want {
+		if got := describeDeadlock(path, "the run around this one"); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -2,25 +2,39 @@ package acquire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 )
 
-// Lease is a lock, with the client that keeps it alive.
+// Lease has locks of one lock ID, one for each resource, with the client that keeps them
+// alive.
 type Lease struct {
 	Client *holdfast.Client
-	Hold   *holdfast.Hold
+	Holds  []*holdfast.Hold
 }
 
-// Release releases the lock. After an error it may still be held.
+// Release releases the locks. After an error some may still be held.
 func (l Lease) Release() error {
-	err := l.Hold.Unlock(context.Background())
+	err := unlock(l.Holds)
 	_ = l.Client.Close() // nothing is held any more
 	return err
+}
+
+// unlock releases the locks, all at once.
+func unlock(holds []*holdfast.Hold) error {
+	errs := make([]error, len(holds))
+	var all sync.WaitGroup
+	for i, h := range holds {
+		all.Go(func() { errs[i] = h.Unlock(context.Background()) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // once reports whether the request is for one try, without a wait.
@@ -60,7 +74,7 @@ func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 	}
 	switch {
 	case sig == nil && got.err == nil:
-		r.acquired(got.Hold, time.Since(began))
+		r.acquired(got.Holds, time.Since(began))
 		return got.Lease, nil
 	case sig == nil:
 		return Lease{}, got.err

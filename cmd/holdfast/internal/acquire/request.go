@@ -4,8 +4,10 @@ package acquire
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/user"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,13 +17,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Request has the resource, the store, and how long to wait.
+// Request has the resources, the store, and how long to wait.
 type Request struct {
 	Store        location.Location
-	Resource     string
+	Resources    []string // sorted, each once
 	Mode         holdfast.Mode
 	Options      holdfast.LockOptions
 	TTL          time.Duration
@@ -39,28 +42,33 @@ type Request struct {
 // function checks them after parsing; the TTL must be set by then.
 func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 	flags := cmd.Flags()
-	flags.DurationVar(&r.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
+	span.Var(flags, &r.wait, "wait", 0, "the longest `duration` to wait for the lock (default without end)")
 	now := flags.BoolP("no-wait", "n", false, "do not wait: the same as --wait 0")
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
-	flags.DurationVar(&r.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store without\n"+
+	span.Var(flags, &r.poll, "poll", 0, "the longest `duration`, on average, between two tries in a store without\n"+
 		"wake-ups (default 500ms)")
 	shared := flags.Bool("shared", false, "lock in shared mode, beside other shared locks")
 	flags.IntVar(&r.Options.Limit, "limit", 0, "with --shared: at most `N` at a time (default no limit)")
 	flags.BoolVar(&r.Options.Fair, "fair", false, "wait in the store's queue from the start: nobody who comes later gets the\n"+
 		"lock before")
 	flags.StringVar(&r.Options.Owner, "owner", "", "the `name` of the holder that others see (default the user's)")
-	flags.StringVar(&r.Options.Comment, "comment", "", "a `text` that status and waiters show")
-	flags.DurationVar(&r.Options.TakeoverDelay, "takeover-delay", 0,
+	flags.StringVar(&r.Options.Comment, "comment", "", "a `text` that status and waiters show (default of run: the command's name and\n"+
+		"the process ID)")
+	span.Var(flags, &r.Options.TakeoverDelay, "takeover-delay", 0,
 		"how long, as a `duration`, the resource stays locked after the lock has\n"+
 			"expired without a release (default none)")
 	r.ConflictExit = exit.NotAcquired
-	flags.VarP((*exit.Status)(&r.ConflictExit), "conflict-exit", "E",
+	flags.VarP((*exit.AnyStatus)(&r.ConflictExit), "conflict-exit", "E",
 		"the exit `status` if the lock was not acquired in time, or in a deadlock")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
-	flags.BoolVar(&r.quiet, "quiet", false, "do not print how far a lock in the local store reaches, nor, on a\n"+
-		"terminal, the holder and the position while waiting")
+	asJSON := flags.Bool("json-log", false, "print each line on stderr as a JSON object, also those of --verbose")
+	flags.BoolVarP(&r.quiet, "quiet", "q", false, "print errors alone: not who holds the lock, neither while waiting nor at the\n"+
+		"end of the wait, nor how far a lock in the local store reaches")
 
 	return func() error {
+		if *asJSON {
+			output.LogJSON()
+		}
 		if *shared {
 			r.Mode = holdfast.Shared
 		}
@@ -92,19 +100,29 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 	}
 }
 
-// SetResource sets the resource, if it is a valid name.
-func (r *Request) SetResource(resource string) error {
-	r.Resource = resource
-	if err := driver.ValidResource(resource); err != nil {
-		return exit.Usagef("%v", err)
+// SetResources sets the resources, if they are valid names. They are acquired in the order
+// of their names, so that two requests never wait for each other.
+func (r *Request) SetResources(names ...string) error {
+	r.Resources = slices.Sorted(slices.Values(names))
+	for i, name := range r.Resources {
+		if err := driver.ValidResource(name); err != nil {
+			return exit.Usagef("%v", err)
+		}
+		if i > 0 && name == r.Resources[i-1] {
+			return exit.Usagef("the resource %q is named twice", name)
+		}
 	}
 	return nil
 }
 
-// acquired prints that the lock was acquired, with --verbose.
-func (r *Request) acquired(hold *holdfast.Hold, after time.Duration) {
+// Names names the resources in a sentence.
+func (r *Request) Names() string { return output.List(r.Resources) }
+
+// acquired prints that the locks were acquired, with --verbose. Programs learn it always.
+func (r *Request) acquired(holds []*holdfast.Hold, after time.Duration) {
+	say := output.SayEvent
 	if !r.verbose {
-		return
+		say = output.Record
 	}
 	unit := time.Second
 	switch {
@@ -113,19 +131,36 @@ func (r *Request) acquired(hold *holdfast.Hold, after time.Duration) {
 	case after < time.Minute:
 		unit = 100 * time.Millisecond
 	}
-	output.Say("acquired %q after %v, token %d", r.Resource, after.Round(unit), hold.Token())
+	for _, h := range holds {
+		say("acquired", append(LockAttrs(h), slog.Int64("waitedMs", after.Milliseconds())),
+			"acquired %q after %v, token %d", h.Resource(), after.Round(unit), h.Token())
+	}
+}
+
+// LockAttrs returns what the lines of a journal say about a lock.
+func LockAttrs(h *holdfast.Hold) []slog.Attr {
+	return []slog.Attr{slog.String("resource", h.Resource()), slog.String("lockId", h.LockID()), slog.Uint64("token", h.Token())}
+}
+
+// Inform prints a line that is no error, unless --quiet.
+func (r *Request) Inform(format string, args ...any) {
+	if !r.quiet {
+		output.Say(format, args...)
+	}
 }
 
 // SayWanted prints that the command gets a signal because others wait, with --verbose.
 func (r *Request) SayWanted(command string, sig os.Signal) {
-	if r.verbose {
-		output.Say("others wait for %q, so %q gets a signal (%v)", r.Resource, command, sig)
+	say := output.SayEvent
+	if !r.verbose {
+		say = output.Record
 	}
+	say("wanted", nil, "others wait for %s, so %q gets a signal (%v)", r.Names(), command, sig)
 }
 
 // SayReach prints that the lock is local if no store was named.
 func (r *Request) SayReach() {
-	if !r.Store.Unasked || r.quiet {
+	if !r.Store.Unasked {
 		return
 	}
 	name := fmt.Sprintf("number %d", os.Getuid())
@@ -136,5 +171,5 @@ func (r *Request) SayReach() {
 	if err != nil {
 		host = "this one"
 	}
-	output.Say("this lock is for user %s on host %s only (%s)", name, host, r.Store.File)
+	r.Inform("this lock is for user %s on host %s only (%s)", name, host, r.Store.File)
 }

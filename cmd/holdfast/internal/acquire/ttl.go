@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 )
 
 // ParseTTL reads a TTL that ends.
 func ParseTTL(text string) (time.Duration, error) {
-	ttl, err := time.ParseDuration(text)
+	ttl, err := span.Parse(text)
 	switch {
 	case err != nil:
 		return 0, err

@@ -2,6 +2,7 @@ package acquire
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -17,12 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// waitLine is the line on a terminal that names the holder of the lock. It is redrawn
-// every second and when there is news. Nil stands for no terminal: its methods do
-// nothing. They may be called concurrently: a Trace is called in another goroutine
-// than the one that waits, and perhaps later.
+// waitLine names the holder of the lock while others wait for it. On a terminal it is one
+// line, which is redrawn every second and when there is news. Elsewhere, as in a log, it is
+// a line after a second, and then one each minute. The methods of nil do nothing. They may
+// be called concurrently: a Trace is called in another goroutine than the one that waits,
+// and perhaps later.
 type waitLine struct {
-	terminal *os.File
+	terminal *os.File                // nil: stderr is none
 	last     atomic.Pointer[refusal] // nil: nothing to show
 	news     chan struct{}
 	quit     chan struct{}
@@ -42,12 +44,19 @@ type refusal struct {
 	fair bool // the acquirer is
 }
 
+// The times of the lines in a log. A wait that is over before the first needs none.
+const (
+	firstLogged = time.Second
+	nextLogged  = time.Minute
+)
+
 // newWaitLine returns the line on stderr.
 func newWaitLine() *waitLine {
-	if !output.IsTerminal(os.Stderr) {
-		return nil
+	w := &waitLine{news: make(chan struct{}, 1), quit: make(chan struct{})}
+	if output.IsTerminal(os.Stderr) && !output.LogsJSON() {
+		w.terminal = os.Stderr
 	}
-	return &waitLine{terminal: os.Stderr, news: make(chan struct{}, 1), quit: make(chan struct{})}
+	return w
 }
 
 // show makes the line name the holder of the lock. It does not wait for the terminal:
@@ -100,6 +109,10 @@ func (w *waitLine) end() {
 
 func (w *waitLine) live() {
 	defer close(w.done)
+	if w.terminal == nil {
+		w.log()
+		return
+	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -113,6 +126,20 @@ func (w *waitLine) live() {
 	}
 }
 
+// log prints lines until the wait ends.
+func (w *waitLine) log() {
+	for pause := firstLogged; ; pause = nextLogged {
+		select {
+		case <-w.quit:
+			return
+		case <-time.After(pause):
+		}
+		if last := w.last.Load(); last != nil {
+			output.SayEvent("waiting", []slog.Attr{slog.String("resource", last.Resource)}, "%s", last.text(time.Now()))
+		}
+	}
+}
+
 // eraseLine erases from the cursor to the end of the line.
 const eraseLine = "\x1b[K"
 
@@ -122,7 +149,7 @@ func (w *waitLine) draw() {
 	w.drawing.Lock()
 	defer w.drawing.Unlock()
 	last := w.last.Load()
-	if last == nil && !w.drawn || !mayDraw(w.terminal) {
+	if last == nil && !w.drawn || w.terminal == nil || !mayDraw(w.terminal) {
 		return
 	}
 	w.drawn = last != nil

@@ -26,11 +26,14 @@ const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
 // Everywhere lists the flags that mean the same to all commands.
 var Everywhere = []string{"store"}
 
+// lineOnly lists the flags that only the command line has.
+var lineOnly = []string{"help", "version", "script"}
+
 // Variable returns the name of the variable that can give the command's flag, "" if
 // there is none. run and lock share their variables. Those of other commands have the
 // command's name in them: a value for run --owner must not filter status.
 func Variable(cmd *cobra.Command, flag *pflag.Flag) string {
-	if flag.Name == "help" || flag.Hidden || cmd.Hidden {
+	if slices.Contains(lineOnly, flag.Name) || flag.Hidden || cmd.Hidden {
 		return ""
 	}
 	words := strings.Fields(cmd.CommandPath())
@@ -80,7 +83,7 @@ func Take(cmd *cobra.Command) error {
 // Misread returns the message about flags on the command line that cannot be parsed.
 func Misread(cmd *cobra.Command, err error) string {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return fmt.Sprintf("--%s cannot be %q: %s", wrong.GetFlag().Name, wrong.GetValue(), cause(err))
+		return fmt.Sprintf("--%s cannot be %q: %s; see %s --help", wrong.GetFlag().Name, wrong.GetValue(), cause(err), cmd.CommandPath())
 	}
 	return fmt.Sprintf("%v; see %s --help", err, cmd.CommandPath())
 }
@@ -98,8 +101,6 @@ func cause(err error) string {
 		return "want true or false"
 	case ok:
 		return "want a whole number"
-	case strings.HasPrefix(err.Error(), "time: "): // time.ParseDuration's errors have no type
-		return "want a duration such as 30s or 1h30m"
 	}
 	return err.Error()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 )
 
 // tree is a program that has a flag of each kind, and what its command took.
@@ -26,7 +27,8 @@ func tree() (root *cobra.Command, took map[string]string) {
 	for _, name := range []string{"run", "lock", "status"} {
 		cmd := &cobra.Command{Use: name, Args: cobra.NoArgs}
 		flags := cmd.Flags()
-		wait := flags.Duration("wait", 0, "")
+		wait := new(time.Duration)
+		span.Var(flags, wait, "wait", 0, "")
 		now := flags.BoolP("no-wait", "n", false, "")
 		cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 		limit := flags.Int("limit", 0, "")
@@ -87,8 +89,8 @@ func TestTakeVariables(t *testing.T) {
 		{"STATUS_LIMIT=3 RUN_LIMIT=3 LIMITS=3 HELP=1 STATUS_STORE=x", "run", nothing},
 		{"SECRET=x", "run", nothing},
 
-		{"WAIT=soon", "run", `HOLDFAST_WAIT cannot be "soon": want a duration such as 30s or 1h30m`},
-		{"WAIT=", "run", `HOLDFAST_WAIT cannot be "": want a duration such as 30s or 1h30m`},
+		{"WAIT=soon", "run", `HOLDFAST_WAIT cannot be "soon": want a duration such as 30s, 1h30m or 30, which is in seconds`},
+		{"WAIT=", "run", `HOLDFAST_WAIT cannot be "": want a duration such as 30s, 1h30m or 30, which is in seconds`},
 		{"LIMIT=two", "run", `HOLDFAST_LIMIT cannot be "two": want a whole number`},
 		{"NO_WAIT=", "run", `HOLDFAST_NO_WAIT cannot be "": want true or false`},
 		{"STATUS_NO_WAIT=maybe", "status", `HOLDFAST_STATUS_NO_WAIT cannot be "maybe": want true or false`},
@@ -123,10 +125,10 @@ func TestTakeVariables(t *testing.T) {
 
 func TestMisread(t *testing.T) {
 	for args, want := range map[string]string{
-		"run --wait 10":                    `--wait cannot be "10": want a duration such as 30s or 1h30m`,
-		"run --limit two":                  `--limit cannot be "two": want a whole number`,
-		"run --limit 99999999999999999999": `--limit cannot be "99999999999999999999": it is out of range`,
-		"run -n=yes":                       `--no-wait cannot be "yes": want true or false`,
+		"run --wait ten":                   `--wait cannot be "ten": want a duration such as 30s, 1h30m or 30, which is in seconds; see holdfast run --help`,
+		"run --limit two":                  `--limit cannot be "two": want a whole number; see holdfast run --help`,
+		"run --limit 99999999999999999999": `--limit cannot be "99999999999999999999": it is out of range; see holdfast run --help`,
+		"run -n=yes":                       `--no-wait cannot be "yes": want true or false; see holdfast run --help`,
 		"run --wait":                       "flag needs an argument: --wait; see holdfast run --help",
 		"status --waits 1s":                "unknown flag: --waits; see holdfast status --help",
 		"--waits 1s":                       "unknown flag: --waits; see holdfast --help",

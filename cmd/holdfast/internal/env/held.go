@@ -81,8 +81,9 @@ const LockIDVariable = "HOLDFAST_LOCK_ID"
 // Told lists the variables that run sets for its command. They describe the lock
 // around the command, so a run inside does not take them as flags.
 var Told = []struct{ Name, Meaning string }{
-	{"HOLDFAST_RESOURCE", "the resource"},
+	{"HOLDFAST_RESOURCE", "the resource; empty if there are several"},
 	{LockIDVariable, "the lock ID that holds it"},
-	{"HOLDFAST_TOKEN", "the fencing token; receivers of writes can refuse lower ones"},
+	{"HOLDFAST_TOKEN", "the fencing token; receivers of writes can refuse lower ones. Empty if there are several"},
+	{"HOLDFAST_TOKENS", "the tokens of all resources, as a JSON object"},
 	{HeldVariable, "the locks of this run and those around it, so that none waits for itself"},
 }

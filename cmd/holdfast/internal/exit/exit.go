@@ -17,6 +17,7 @@ const (
 	Store         = 69  // the store cannot be used
 	NotAcquired   = 75  // others held the lock for the whole wait
 	Lost          = 76  // the lock was lost, and the command was ended
+	Overtime      = 124 // the command ran for too long, as timeout has it
 	NotExecutable = 126 // the command is there but cannot be run
 	NotFound      = 127 // there is no such command
 	Signaled      = 128 // plus the number of the signal
@@ -75,3 +76,22 @@ func (s *Status) Set(text string) error {
 
 // Type names the value in the flag's help.
 func (*Status) Type() string { return "status" }
+
+// AnyStatus is a Status that may be 0, for what the caller may take for success.
+type AnyStatus int
+
+// String is the flag's value.
+func (s *AnyStatus) String() string { return (*Status)(s).String() }
+
+// Set reads the flag's value.
+func (s *AnyStatus) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return errors.New("an exit status is a number from 0 to 255")
+	}
+	*s = AnyStatus(n)
+	return nil
+}
+
+// Type names the value in the flag's help.
+func (*AnyStatus) Type() string { return "status" }

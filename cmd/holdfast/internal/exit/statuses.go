@@ -21,6 +21,8 @@ var statuses = []struct {
 		"try again later or wait longer with --wait; -E sets another status", true},
 	{strconv.Itoa(Lost), "the lock was lost; the command was ended",
 		"see what is undone, run it again; --lost-exit sets another status", true},
+	{strconv.Itoa(Overtime), "the command ran longer than --max-runtime, and was ended",
+		"see what is undone; give it more time with --max-runtime", true},
 	{strconv.Itoa(NotExecutable), "the command cannot be run",
 		"look at its permissions, its format and its #! line", true},
 	{strconv.Itoa(NotFound), "there is no such command",

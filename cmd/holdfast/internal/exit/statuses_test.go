@@ -12,7 +12,7 @@ func TestStatusesAreExplained(t *testing.T) {
 		explained[s.status] = true
 	}
 	for _, status := range []int{
-		Failed, Usage, Store, NotAcquired, Lost, NotExecutable, NotFound,
+		Failed, Usage, Store, NotAcquired, Lost, Overtime, NotExecutable, NotFound,
 	} {
 		if !explained[strconv.Itoa(status)] {
 			t.Errorf("status %d is not explained", status)

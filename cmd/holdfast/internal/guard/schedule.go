@@ -34,7 +34,10 @@ func (s *schedule) end(now time.Duration) bool {
 	if s.asked {
 		return false
 	}
-	s.asked, s.killAt = true, min(now+s.killAfter, s.deadline)
+	s.asked, s.killAt = true, now+s.killAfter
+	if !s.lenient {
+		s.killAt = min(s.killAt, s.deadline)
+	}
 	return true
 }
 

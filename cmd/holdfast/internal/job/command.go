@@ -2,8 +2,12 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -15,6 +19,7 @@ import (
 type Job struct {
 	acquire.Request
 	Policy
+	Hooks
 	Command []string
 	path    string // of the command's file
 
@@ -35,6 +40,13 @@ func (j *Job) Find() error {
 		return exit.Errorf(exit.NotFound, "there is no command %q; check its name and PATH", name)
 	}
 	return cannotRun(name, err)
+}
+
+// Describe returns the comment of a lock whose user gave none: the command's name, and the
+// process to look for. It has no arguments, because they may be secret.
+func (j *Job) Describe() string {
+	name := strings.ToValidUTF8(filepath.Base(j.Command[0]), "?")
+	return fmt.Sprintf("%s, pid %d", name, os.Getpid())
 }
 
 // cannotRun returns the error for a command that exists and does not run.

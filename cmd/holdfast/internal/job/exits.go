@@ -27,10 +27,10 @@ func (j *Job) ended(result guard.Result) error {
 }
 
 // notStarted returns the exit for a command that was found but not started.
-func (j *Job) notStarted(hold *holdfast.Hold, err error) error {
+func (j *Job) notStarted(held locks, err error) error {
 	switch {
 	case errors.Is(err, guard.ErrLate):
-		return exit.Errorf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", j.Resource, j.Command[0], j.lossOf(hold))
+		return exit.Errorf(j.lostExit, "the lock of %q was lost before %q was run: %v; run it again", held.lost().Resource(), j.Command[0], j.lossOf(held.lost()))
 	case errors.Is(err, guard.ErrFell):
 		return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too, if it had started; run it again", j.Command[0]))
 	case errors.Is(err, fs.ErrNotExist):
@@ -59,5 +59,5 @@ func (j *Job) loss(hold *holdfast.Hold, result guard.Result) error {
 		advice = "run it again, and let a longer --ttl survive longer silence"
 	}
 	return exit.Errorf(j.lostExit, "the lock of %q was lost while %q ran: %v. It has ended with status %d; %s",
-		j.Resource, j.Command[0], why, result.Status(), advice)
+		hold.Resource(), j.Command[0], why, result.Status(), advice)
 }

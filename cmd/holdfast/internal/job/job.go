@@ -6,8 +6,9 @@ package job
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -20,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
 )
 
-// Run acquires the lock, runs the command under it, and releases the lock once the
-// command has ended, whatever happens to the lock meanwhile.
+// Run acquires the locks, runs the command under them, and releases them once the command
+// has ended, whatever happens to the locks meanwhile.
 func (j *Job) Run(ctx context.Context) error {
 	if err := j.notNested(os.Getenv(env.HeldVariable)); err != nil {
 		return err
@@ -35,85 +36,97 @@ func (j *Job) Run(ctx context.Context) error {
 	defer g.Close()
 	j.Options.ForOthers = true // for a run in the command
 	j.Runs = true
+	var running atomic.Pointer[locks] // nil: not all are acquired
 	l, err := j.Await(ctx, signals, &holdfast.Options{Trace: &holdfast.Trace{
-		Renewed: func(h *holdfast.Hold, err error) {
+		Renewed: func(_ *holdfast.Hold, err error) {
 			j.failed.Store(&err)
-			if err == nil {
-				extend(g, h)
+			if held := running.Load(); err == nil && held != nil {
+				held.extend(g)
 			}
 		},
 	}})
 	if err != nil {
 		return err
 	}
+	held := locks(l.Holds)
+	running.Store(&held)
 	granted := guard.Now()
 	j.SayReach()
+	defer j.Hooks.begin()()
+	j.Hooks.acquired(j.environment(held))
 
 	tty := terminal.Open()
 	defer tty.Close()
-	s := supervisor{Job: j, guard: g, tty: tty, hold: l.Hold}
+	s := supervisor{Job: j, guard: g, tty: tty, locks: held}
 	if err := s.start(); err != nil {
-		_ = l.Release() // if that fails, the lock ends by itself; nothing ran under it
-		return j.notStarted(l.Hold, err)
+		_ = l.Release() // if that fails, the locks end by themselves; nothing ran under them
+		return j.notStarted(held, err)
 	}
 	result := s.supervise(signals)
 	if s.lost && !j.lenient {
-		_ = l.Release() // the lock may still be there: the command is ended before its deadline
-		return j.loss(l.Hold, result)
+		_ = l.Release() // a lock may still be there: the command is ended before its deadline
+		j.Hooks.loss(j.lossOf(held.lost()), j.environment(held))
+		return j.loss(held.lost(), result)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
+	if s.overtime && result.Cut {
+		return exit.Errorf(exit.Overtime, "%q ran longer than --max-runtime %v, and has ended with status %d", j.Command[0], j.most, result.Status())
+	}
 	return j.ended(result)
 }
 
-// extend sends the guard the time until which the hold certainly lasts. It reads the
-// clock first, so that time that passes between the two readings shortens the lease.
-func extend(g *guard.Guard, h *holdfast.Hold) {
-	now := guard.Now()
-	if left := h.Left(); left > 0 {
-		g.Extend(now + left)
-	}
-}
-
-// giveBack releases the lock, or lets it end after the rest of --at-least. The
-// command did its work under the lock, so a failure here is only a warning.
+// giveBack releases the locks, or lets them end after the rest of --at-least. The
+// command did its work under them, so a failure here is only a warning.
 func (j *Job) giveBack(l acquire.Lease, rest time.Duration) {
-	if rest >= time.Millisecond && l.Hold.Left() > 0 {
+	if rest >= time.Millisecond && locks(l.Holds).left() > 0 {
 		j.keepFor(l, rest)
 		return
 	}
 	err := l.Release()
 	if err == nil || errors.Is(err, holdfast.ErrLost) {
-		return // the lock ended by itself, after the command
+		return // a lock ended by itself, after the command
 	}
-	output.Say("%q has ended, but its lock of %q could not be released: %s. It ends by itself within %v",
-		j.Command[0], j.Resource, output.Reason(err), j.TTL)
+	output.Say("%q has ended, but its lock of %s could not be released: %s. It ends by itself within %v",
+		j.Command[0], j.Names(), output.Reason(err), j.TTL)
 }
 
-// keepFor keeps the resource locked for the rest of the time. A delayed release
-// never makes a lease longer, so keepFor renews a short one first.
+// keepFor keeps the resources locked for the rest of the time.
 func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 	until := time.Now().Add(rest)
 	ctx, cancel := context.WithTimeout(context.Background(), j.TTL)
 	defer cancel()
 	defer l.Client.Close()
-	if l.Hold.Left() < rest {
-		if err := l.Hold.Renew(ctx, max(rest, holdfast.MinTTL)); err != nil {
-			output.Say("%q has ended, but its lock of %q could not be kept for %v more: %s", j.Command[0], j.Resource, rest.Round(time.Second), output.Reason(err))
+	for _, h := range l.Holds {
+		j.keep(ctx, h, until)
+	}
+}
+
+// keep keeps one resource locked. A delayed release never makes a lease longer, so keep
+// renews a short one first.
+func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) {
+	if rest := time.Until(until); h.Left() < rest {
+		if err := h.Renew(ctx, max(rest, holdfast.MinTTL)); err != nil {
+			output.Say("%q has ended, but its lock of %q could not be kept for %v more: %s", j.Command[0], h.Resource(), rest.Round(time.Second), output.Reason(err))
 		}
 	}
-	if err := l.Hold.UnlockAfter(ctx, max(time.Until(until), 0)); err != nil {
-		output.Say("%q has ended, but the end of its lock of %q could not be set: %s. It ends by itself", j.Command[0], j.Resource, output.Reason(err))
+	if err := h.UnlockAfter(ctx, max(time.Until(until), 0)); err != nil {
+		output.Say("%q has ended, but the end of its lock of %q could not be set: %s. It ends by itself", j.Command[0], h.Resource(), output.Reason(err))
 		return
 	}
-	output.Say("%q stays locked until %s", j.Resource, until.Format("15:04:05"))
+	j.Inform("%q stays locked until %s", h.Resource(), until.Format("15:04:05"))
 }
 
 // environment returns this process's environment and the variables that describe the
-// lock.
-func (j *Job) environment(hold *holdfast.Hold) []string {
+// locks. Those of one lock are empty if there are several.
+func (j *Job) environment(held locks) []string {
+	resource, token := "", ""
+	if len(held) == 1 {
+		resource, token = held[0].Resource(), strconv.FormatUint(held[0].Token(), 10)
+	}
 	return append(os.Environ(),
-		"HOLDFAST_RESOURCE="+j.Resource,
-		"HOLDFAST_LOCK_ID="+hold.LockID(),
-		fmt.Sprintf("HOLDFAST_TOKEN=%d", hold.Token()),
-		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), hold))
+		"HOLDFAST_RESOURCE="+resource,
+		"HOLDFAST_TOKEN="+token,
+		"HOLDFAST_TOKENS="+held.tokens(),
+		"HOLDFAST_LOCK_ID="+held[0].LockID(),
+		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), held))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 )
 
 // Policy has what run does when the lock is lost or others wait for it, and how long it
@@ -19,13 +20,14 @@ type Policy struct {
 	lenient   bool // when the lock is lost, warn and let the command run on
 	lostExit  int
 	atLeast   time.Duration
+	most      time.Duration  // how long the command may run; 0: without an end
 	onWanted  syscall.Signal // what the command gets once others wait; 0: nothing
 }
 
 // Flags declares the flags of the policy.
 func (p *Policy) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
+	span.Var(flags, &p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
 		"TERM that long before another client could get its lock (default a sixth of the TTL, at most 5s)")
 	p.lostExit = exit.Lost
 	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost")
@@ -37,8 +39,10 @@ func (p *Policy) Flags(cmd *cobra.Command) {
 		}
 		return errors.New("it is kill or warn")
 	})
-	flags.DurationVar(&p.atLeast, "at-least", 0, "keep the resource locked for that `duration` from the grant, even if the command\n"+
+	span.Var(flags, &p.atLeast, "at-least", 0, "keep the resource locked for that `duration` from the grant, even if the command\n"+
 		"ends earlier; run does not wait for it")
+	span.Var(flags, &p.most, "max-runtime", 0, "end the command, as when the lock is lost, once it has run for that `duration`;\n"+
+		"the exit status is then 124 (default no limit)")
 	flags.Func("on-wanted", "send the command this `signal`, such as TERM, once others wait for the lock; run\n"+
 		"learns of them when it renews (default none)", func(text string) (err error) {
 		p.onWanted, err = process.Named(text)
@@ -59,6 +63,8 @@ func (p *Policy) Check(ttl time.Duration) error {
 		// Renewal begins at a third of the TTL, and needs the time after that.
 		return exit.Usagef("--kill-after %v leaves no time to renew a lock with a --ttl of %v: it must be below %v",
 			p.killAfter, ttl, 2*ttl/3-margin)
+	case p.most < 0:
+		return exit.Usagef("--max-runtime %v is negative", p.most)
 	case p.atLeast < 0 || p.atLeast > holdfast.MaxTTL:
 		return exit.Usagef("--at-least %v is not between 0 and 100 years", p.atLeast)
 	}

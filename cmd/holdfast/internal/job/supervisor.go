@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
@@ -25,7 +26,7 @@ type supervisor struct {
 	*Job
 	guard     *guard.Guard
 	tty       *terminal.Terminal // nil: there is none
-	hold      *holdfast.Hold
+	locks     locks
 	signals   <-chan os.Signal
 	notices   <-chan os.Signal
 	unnotice  func()           // ends the notices
@@ -39,6 +40,7 @@ type supervisor struct {
 	hungUp    bool             // the command got HUP because the terminal is gone
 	hinted    bool             // the command got HUP because nobody can bring it to the foreground
 	lost      bool             // by a forced release, or the guard had to end the command
+	overtime  bool             // the command was ended because it ran for too long
 }
 
 // start starts the command, in the foreground if run is there.
@@ -49,8 +51,8 @@ func (s *supervisor) start() error {
 	// between the questions.
 	s.front = s.tty.Foreground() && s.tty.Alone() && s.tty.CanLend()
 	err := s.guard.Run(guard.Command{
-		Path: s.path, Args: s.Command, Env: s.environment(s.hold),
-		Deadline: now + s.hold.Left(), KillAfter: s.killAfter, Lenient: s.lenient,
+		Path: s.path, Args: s.Command, Env: s.environment(s.locks),
+		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
 		Foreground: s.front,
 	})
 	if s.front {
@@ -68,10 +70,16 @@ func (s *supervisor) start() error {
 func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 	s.signals = signals
 	defer s.unnotice()
-	lost := s.hold.Context().Done()
+	lost := s.locks.losses()
 	var wanted <-chan struct{} // nil: the command is not to be told
 	if s.onWanted != 0 {
-		wanted = s.hold.Wanted()
+		wanted = s.locks.wanted()
+	}
+	var overtime <-chan time.Time // nil: the command may run without an end
+	if s.most > 0 {
+		timer := time.NewTimer(s.most)
+		defer timer.Stop()
+		overtime = timer.C
 	}
 	for {
 		select {
@@ -95,6 +103,12 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 		case <-lost:
 			lost = nil
 			s.lose()
+		case <-overtime:
+			s.overtime = true
+			s.guard.End()
+			if s.stopped {
+				s.continued() // a stopped command does not see TERM
+			}
 		case <-wanted:
 			wanted = nil
 			s.SayWanted(s.Command[0], s.onWanted)
@@ -154,9 +168,12 @@ func (s *supervisor) forwardAll() {
 // lose ends the command if its lock was released by force. If the time ran out, the
 // guard ends the command, unless that had ended before.
 func (s *supervisor) lose() {
-	why := s.lossOf(s.hold)
+	hold := s.locks.lost()
+	why := s.lossOf(hold)
+	s.Hooks.loss(why, s.environment(s.locks))
 	if s.lenient {
-		output.Say("the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it", s.Resource, s.Command[0], why)
+		output.SayEvent("lost", acquire.LockAttrs(hold), "the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it",
+			hold.Resource(), s.Command[0], why)
 		return
 	}
 	if errors.Is(why, holdfast.ErrForced) {
@@ -167,7 +184,7 @@ func (s *supervisor) lose() {
 
 // end takes the terminal back after the command has ended.
 func (s *supervisor) end(r guard.Result) {
-	s.lost = s.lost || r.Cut
+	s.lost = s.lost || r.Cut && !s.overtime
 	if s.front && (r.Signal != 0 || r.Cut) {
 		s.tty.Restore()
 	}

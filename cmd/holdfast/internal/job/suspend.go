@@ -94,8 +94,8 @@ func (s *supervisor) suspend(sig syscall.Signal, all bool) {
 // gets a line.
 func (s *supervisor) hint() {
 	if s.hinted {
-		output.Say("%q is stopped because it wants to use the terminal from the background, and keeps its lock of %q; end it with kill %d",
-			s.Command[0], s.Resource, os.Getpid())
+		output.Say("%q is stopped because it wants to use the terminal from the background, and keeps its lock of %s; end it with kill %d",
+			s.Command[0], s.Names(), os.Getpid())
 		return
 	}
 	s.hinted = true
@@ -121,21 +121,30 @@ func (s *supervisor) continued() {
 	}
 }
 
-// stillHeld reports whether the lock is still held. It asks the store until it
-// answers or the lock's time is up.
+// stillHeld reports whether all locks are still held. It asks the store until it
+// answers or the time of one is up.
 func (s *supervisor) stillHeld() bool {
-	for s.hold.Left() > 0 {
-		err := s.hold.Renew(s.hold.Context(), 0)
+	for _, h := range s.locks {
+		if !stillHeld(h) {
+			return false
+		}
+	}
+	s.locks.extend(s.guard)
+	return s.locks.left() > 0
+}
+
+func stillHeld(h *holdfast.Hold) bool {
+	for h.Left() > 0 {
+		err := h.Renew(h.Context(), 0)
 		switch {
 		case err == nil:
-			extend(s.guard, s.hold)
 			return true
 		case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrReleased):
 			return false
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
-		case <-s.hold.Context().Done():
+		case <-h.Context().Done():
 		}
 	}
 	return false

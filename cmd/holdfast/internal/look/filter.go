@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -74,7 +75,7 @@ func (f *Filter) at(now time.Time) holdfast.Filter {
 // positive returns a function that sets a positive duration.
 func positive(d *time.Duration) func(text string) error {
 	return func(text string) (err error) {
-		if *d, err = time.ParseDuration(text); err == nil && *d <= 0 {
+		if *d, err = span.Parse(text); err == nil && *d <= 0 {
 			err = errors.New("a duration here is longer than 0")
 		}
 		return err
@@ -88,7 +89,7 @@ type instant struct {
 }
 
 func (i *instant) set(text string) error {
-	if ago, err := time.ParseDuration(text); err == nil {
+	if ago, err := time.ParseDuration(text); err == nil { // not of plain seconds: 2026 would rather be a year
 		if ago < 0 {
 			return errors.New("it lies in the future")
 		}

@@ -51,6 +51,21 @@ func TimeOfDay(t, now time.Time) string {
 	return t.Local().Format("2006-01-02 15:04")
 }
 
+// List names things in a sentence.
+func List(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(" and ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(name))
+	}
+	return b.String()
+}
+
 // Wait says that so many wait.
 func Wait(n int) string {
 	if n == 1 {

@@ -4,6 +4,7 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -24,6 +25,13 @@ var (
 		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 	}
 )
+
+// Detach gives the process that is to be started a group of its own, which a key on the
+// terminal does not reach. When its ctx ends, all of the group ends.
+func Detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
 
 // Die ends this process by the signal, without a core. A shell that waits for it gets
 // the same status as from the command, and ends a loop on an interrupt. Die returns

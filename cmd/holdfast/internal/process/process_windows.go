@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 )
 
@@ -13,6 +14,12 @@ var (
 	notices   []os.Signal
 	named     = map[string]syscall.Signal{"TERM": syscall.SIGTERM} // which kills
 )
+
+// Detach gives the process that is to be started a group of its own, which Ctrl-C does not
+// reach.
+func Detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
 
 // Die returns: no process dies of a signal here.
 func Die(syscall.Signal) {}
