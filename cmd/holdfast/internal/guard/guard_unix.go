@@ -109,7 +109,9 @@ func (g *Guard) keepAwake() {
 // Run starts the command. It may be called once. The error is ErrLate, ErrFell or a
 // syscall.Errno.
 func (g *Guard) Run(c Command) error {
+	g.mu.Lock() // Extend may be called already
 	g.lenient, g.deadline = c.Lenient, c.Deadline
+	g.mu.Unlock()
 	g.order(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
