@@ -24,7 +24,7 @@ const smallestPage = 512
 
 // prepareFile checks the path, and makes what is missing. It never opens a file that
 // exists; see creating.
-func prepareFile(path string, mount func(string) (at, networkFS string), allowNetworkFS bool) (*file, error) {
+func prepareFile(path string, mount func(string) (at, networkFS string), opts Options) (*file, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%w: the SQLite file has no name", driver.ErrInvalid)
 	}
@@ -38,21 +38,14 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 		return nil, unusable(abs, "cannot be reached", err)
 	}
 	mountPoint, networkFS := mount(real)
-	if networkFS != "" && !allowNetworkFS {
+	if networkFS != "" && !opts.AllowNetworkFS {
 		return nil, fmt.Errorf("%w: SQLite file %s is on a network file system (%s), whose locks are not reliable; "+
 			"the URL parameter network-fs=allow accepts that", driver.ErrUnusable, abs, networkFS)
 	}
-	if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
-		return nil, unusable(abs, "has no folder and none can be made", err)
-	}
 	creating.Lock()
 	defer creating.Unlock()
-	f, err := os.OpenFile(real, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, unusable(abs, "cannot be made", err)
+	if err := create(abs, real, opts); err != nil {
+		return nil, err
 	}
 	info, err := os.Stat(real)
 	if err != nil {
@@ -82,6 +75,36 @@ func prepareFile(path string, mount func(string) (at, networkFS string), allowNe
 		return &file{name: abs, path: real, names: namesOf(real), opened: id}, nil
 	}
 	return nil, fmt.Errorf("%w: SQLite file %s %s", driver.ErrUnusable, abs, what)
+}
+
+// create makes the file at a path without links, with its folders, if it is missing.
+func create(name, path string, opts Options) error {
+	folder := filepath.Dir(path)
+	switch _, err := os.Stat(folder); {
+	case opts.NoCreate:
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: SQLite file %s does not exist, and create=no does not let it be made", driver.ErrUnusable, name)
+		}
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && opts.Mode&^0o600 != 0:
+		return fmt.Errorf("%w: SQLite file %s has no folder: make one first, for the users who share the file", driver.ErrUnusable, name)
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return unusable(name, "has no folder and none can be made", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err == nil && opts.Mode != 0:
+		err = errors.Join(f.Chmod(opts.Mode), f.Close()) // the umask takes nothing away
+	case err == nil:
+		err = f.Close()
+	}
+	if err != nil {
+		return unusable(name, "cannot be made", err)
+	}
+	return nil
 }
 
 // resolve follows the symbolic links in as much of the path as exists.

@@ -48,7 +48,11 @@ type child struct {
 
 func start(t *testing.T, role string, args ...string) *child {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	return startCommand(t, exec.CommandContext(t.Context(), os.Args[0], args...), role)
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd, role string) *child {
+	t.Helper()
 	cmd.Env = append(os.Environ(), childEnv+"="+role)
 	cmd.Stderr = os.Stderr
 	in, errIn := cmd.StdinPipe()

@@ -4,9 +4,11 @@
 //
 //	sqlite:///var/lib/app/locks.db
 //	sqlite:locks.db?synchronous=full&busy-timeout=10s
+//	sqlite:~/locks.db?create=no
+//	sqlite:///srv/jobs/locks.db?mode=0660
 //
-// The store makes the file and its folder if they are missing; any number of
-// processes may use it at once. The file is Holdfast's own: the store refuses one that
+// The store makes the file and its folder if they are missing, unless create=no; any
+// number of processes may use it at once. ~ is the home folder of the user. The file is Holdfast's own: the store refuses one that
 // another program made. It refuses a network file system, because the locks and the
 // shared memory there are not what SQLite requires.
 //
@@ -21,6 +23,7 @@ package sqlitelock
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"time"
@@ -60,12 +63,27 @@ type Options struct {
 	// AllowNetworkFS allows a file on a network file system. Mutual exclusion
 	// then depends on that file system's locks.
 	AllowNetworkFS bool
+	// NoCreate refuses a file that does not exist: a mistyped path would name a new
+	// file, which excludes nobody.
+	NoCreate bool
+	// Mode has the permissions of a file that Open makes, whatever the umask: 0660
+	// shares it with the group, 0666 with all users. SQLite gives them to the log and
+	// the shared memory too. Those who share the file must be able to make files in its
+	// folder, which Open then does not make. Default: 0600.
+	Mode fs.FileMode
 }
+
+// validMode reports whether all who may use a file of that mode may read and write it, as
+// SQLite requires.
+func validMode(mode fs.FileMode) bool { return mode == 0o600 || mode == 0o660 || mode == 0o666 }
+
+const wantMode = "want 0600, 0660 or 0666: who uses the file reads and writes it"
 
 const defaultBusyTimeout = 5 * time.Second
 
 // Open opens the file, and makes it if it is missing: the file for its owner
-// only (0600), missing folders likewise (0700).
+// only (0600), missing folders likewise (0700). Options.NoCreate and Options.Mode change
+// that.
 //
 // If the file cannot be used, the error names it and wraps driver.ErrUnusable, and
 // Open has changed nothing in it.
@@ -128,10 +146,13 @@ func openBackend(ctx context.Context, path string, opts *Options, sys system) (*
 	case o.BusyTimeout == 0:
 		o.BusyTimeout = defaultBusyTimeout
 	}
+	if o.Mode != 0 && !validMode(o.Mode) {
+		return nil, fmt.Errorf("%w: mode %#o, %s", driver.ErrInvalid, o.Mode, wantMode)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	file, err := prepareFile(path, sys.mount, o.AllowNetworkFS)
+	file, err := prepareFile(path, sys.mount, o)
 	if err != nil {
 		return nil, err
 	}

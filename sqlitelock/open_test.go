@@ -48,6 +48,32 @@ func TestOpenMakesWhatIsMissing(t *testing.T) {
 	}
 }
 
+// With NoCreate, a file and its folder are not made; one that exists is used.
+func TestNoCreate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	path := filepath.Join(dir, "locks.db")
+	opts := &sqlitelock.Options{NoCreate: true}
+	_, err := sqlitelock.Open(t.Context(), path, opts)
+	refused(t, err, path, "does not exist")
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("folder: %v", err)
+	}
+	check(t, open(t, path).Close())
+	mustAcquire(t, openOn(t, path, opts, sqlitelock.Machine{}), "r", "a", time.Minute)
+}
+
+// A folder that only its owner may enter would share nothing, so none is made.
+func TestModeMakesNoFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir", "locks.db")
+	_, err := sqlitelock.Open(t.Context(), path, &sqlitelock.Options{Mode: 0o660})
+	refused(t, err, path, "has no folder")
+	_, err = sqlitelock.Open(t.Context(), path, &sqlitelock.Options{Mode: 0o640})
+	if !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("mode 0640: %v", err)
+	}
+	check(t, openOn(t, path, &sqlitelock.Options{Mode: 0o600}, sqlitelock.Machine{}).Close())
+}
+
 // Open refuses a file that it cannot use. The error names the file, which stays as it is.
 func TestOpenRefuses(t *testing.T) {
 	made := func(t *testing.T, path string) {

@@ -2,11 +2,13 @@ package sqlitelock
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +23,8 @@ func File(u *url.URL) (path string, err error) {
 	return path, err
 }
 
-// parseURL reads sqlite:///absolute/path and sqlite:relative/path. Its errors wrap
-// driver.ErrInvalid and repeat only parameters of the URL.
+// parseURL reads sqlite:///absolute/path, sqlite:relative/path and sqlite:~/path. Its
+// errors wrap driver.ErrInvalid and repeat only parameters of the URL.
 func parseURL(u *url.URL) (path string, opts *Options, err error) {
 	path = u.Path
 	var errPath error
@@ -52,6 +54,13 @@ func parseURL(u *url.URL) (path string, opts *Options, err error) {
 	if wrong != "" {
 		return "", nil, fmt.Errorf("%w: sqlite URL: %s", driver.ErrInvalid, wrong)
 	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		folder, err := home()
+		if err != nil {
+			return "", nil, fmt.Errorf("%w: sqlite URL: %w, which ~ stands for", driver.ErrInvalid, err)
+		}
+		path = filepath.Join(folder, rest)
+	}
 	if runtime.GOOS == "windows" && filepath.VolumeName(strings.TrimPrefix(path, "/")) != "" {
 		path = strings.TrimPrefix(path, "/") // sqlite:///C:/dir/file.db
 	}
@@ -74,13 +83,24 @@ func (o *Options) set(values url.Values) (wrong string) {
 			if o.BusyTimeout, err = time.ParseDuration(value); err != nil || o.BusyTimeout <= 0 {
 				want = "want a time above 0 such as 5s"
 			}
+		case "create":
+			o.NoCreate = value == "no"
+			if value != "yes" && value != "no" {
+				want = "want yes or no"
+			}
+		case "mode":
+			mode, err := strconv.ParseUint(value, 8, 32)
+			o.Mode = fs.FileMode(mode)
+			if err != nil || !validMode(o.Mode) {
+				want = wantMode
+			}
 		case "network-fs":
 			o.AllowNetworkFS = true
 			if value != "allow" {
 				want = "the only value is allow"
 			}
 		default:
-			return fmt.Sprintf("unknown parameter %q; there are busy-timeout, network-fs, synchronous", name)
+			return fmt.Sprintf("unknown parameter %q; there are busy-timeout, create, mode, network-fs, synchronous", name)
 		}
 		switch {
 		case len(values[name]) != 1:

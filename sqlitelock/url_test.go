@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"errors"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 )
 
 func TestParseURL(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
 	for _, c := range []struct {
 		url, path string
 		opts      Options
@@ -24,6 +28,11 @@ func TestParseURL(t *testing.T) {
 		{"sqlite:x.db?", "x.db", Options{}},
 		{"sqlite:x.db?synchronous=normal", "x.db", Options{}},
 		{"sqlite:x.db?synchronous=full", "x.db", Options{FullSync: true}},
+		{"sqlite:~/dir/x.db", filepath.Join(home, "dir", "x.db"), Options{}},
+		{"sqlite:./~/x.db", "./~/x.db", Options{}},
+		{"sqlite:x.db?create=no", "x.db", Options{NoCreate: true}},
+		{"sqlite:x.db?create=yes&mode=0660", "x.db", Options{Mode: 0o660}},
+		{"sqlite:x.db?mode=600", "x.db", Options{Mode: 0o600}},
 		{"sqlite:x.db?busy-timeout=1m30s", "x.db", Options{BusyTimeout: 90 * time.Second}},
 		{"sqlite:x.db?network-fs=allow&synchronous=full", "x.db", Options{AllowNetworkFS: true, FullSync: true}},
 	} {
@@ -52,7 +61,13 @@ func TestParseURLRefuses(t *testing.T) {
 		"sqlite:x.db#part":                            "%23",
 		"sqlite:x%zz.db":                              "escaped",
 		"sqlite:x%00.db":                              "NUL",
-		"sqlite:x.db?mode=ro":                         `unknown parameter "mode"`,
+		"sqlite:x.db?cache=shared":                    `unknown parameter "cache"`,
+		"sqlite:x.db?create=never":                    `"create" is "never"`,
+		"sqlite:x.db?mode=ro":                         `"mode" is "ro"`,
+		"sqlite:x.db?mode=0640":                       `"mode" is "0640"`,
+		"sqlite:x.db?mode=0770":                       `"mode" is "0770"`,
+		"sqlite:x.db?mode=0060":                       `"mode" is "0060"`,
+		"sqlite:x.db?mode=02660":                      `"mode" is "02660"`,
 		"sqlite:x.db?synchronous=off":                 `"synchronous" is "off"`,
 		"sqlite:x.db?synchronous":                     `"synchronous" is ""`,
 		"sqlite:x.db?network-fs=deny":                 `"network-fs" is "deny"`,

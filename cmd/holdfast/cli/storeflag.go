@@ -13,8 +13,8 @@ import (
 // storeFlag declares the flag --store. The returned function finds the store once
 // the flags are parsed.
 func storeFlag(cmd *cobra.Command) func() (location.Location, error) {
-	cmd.Flags().String("store", "", "where the locks are: a `URL` (holdfast stores lists the forms), local for this user's file "+
-		"on this host, or env:NAME or file:PATH if the URL is in a variable or a file (default local)")
+	cmd.Flags().String("store", "", "where the locks are: a `URL` (holdfast stores lists the forms), the path of a SQLite file with a "+
+		"/ in it, local for this user's file on this host, or env:NAME or file:PATH if the URL is in a variable or a file (default local)")
 	return func() (location.Location, error) {
 		flag := cmd.Flags().Lookup("store")
 		named := flag.Value.String()
@@ -24,9 +24,9 @@ func storeFlag(cmd *cobra.Command) func() (location.Location, error) {
 			l.Unasked = true
 			return l, err
 		case named == "" && env.ByVariable(flag):
-			return location.Location{}, exit.Usagef("%s is empty; unset it, or set it to a URL or to local", env.Given(flag))
+			return location.Location{}, exit.Usagef("%s is empty; unset it, or set it to a URL, a path or local", env.Given(flag))
 		case named == "":
-			return location.Location{}, exit.Usagef("--store is empty; give a URL, or local")
+			return location.Location{}, exit.Usagef("--store is empty; give a URL, a path, or local")
 		}
 		storeURL, err := location.Dereference(named)
 		if err != nil {

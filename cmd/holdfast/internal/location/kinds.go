@@ -24,7 +24,7 @@ type Kind struct {
 // Kinds lists the kinds of store that every holdfast has. A program can add others,
 // which it registers with package driver.
 var Kinds = []Kind{
-	{[]string{"sqlite"}, "sqlite:///PATH or sqlite:PATH; local is this user's", sqlitelock.Traits()},
+	{[]string{"sqlite"}, "sqlite:PATH, /PATH, ./PATH or ~/PATH; local is this user's", sqlitelock.Traits()},
 	{[]string{"mongodb", "mongodb+srv"}, "mongodb://HOSTS/DATABASE?collection=NAME or mongodb+srv:", mongolock.Traits()},
 	{[]string{"elasticsearch", "elasticsearch+https", "opensearch", "opensearch+https"},
 		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},

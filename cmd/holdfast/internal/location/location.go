@@ -34,18 +34,21 @@ type Location struct {
 	Unasked bool
 }
 
-// Locate returns the location of the store that a URL, or Local, names.
+// Locate returns the location of the store that a URL, the path of a SQLite file, or Local
+// names.
 func Locate(named string) (Location, error) {
 	if named == Local {
 		file, err := localFile()
 		if err != nil {
 			return Location{}, err
 		}
-		path := filepath.ToSlash(file)
-		if !strings.HasPrefix(path, "/") {
-			path = "/" + path // C:/Users/ada/...
+		return Location{URL: fileURL(file).String(), File: file}, nil
+	}
+	if isPath(named) {
+		if strings.Contains(named, "?") {
+			return Location{}, exit.Errorf(exit.Store, "the path of a store has no parameters; write the URL sqlite:PATH?PARAMETERS, and %%3F for a ? in a name")
 		}
-		return Location{URL: (&url.URL{Scheme: "sqlite", Path: path}).String(), File: file}, nil
+		named = fileURL(named).String()
 	}
 	l := Location{URL: named}
 	u, err := driver.ParseURL(named)
@@ -56,7 +59,7 @@ func Locate(named string) (Location, error) {
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
-		return Location{}, exit.Errorf(exit.Store, "the store is not a URL%s; holdfast stores shows how to write one", sqliteHint(named))
+		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s. holdfast stores shows how to write one", sqliteHint(named))
 	case reachOf(u.Scheme) == driver.Process:
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
@@ -79,7 +82,7 @@ func sqliteHint(path string) string {
 	case strings.Contains(path, ":"): // C:\locks.db
 		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/")
 	}
-	return ": for that SQLite file write sqlite:" + path
+	return ": did you mean ./" + path + " or sqlite:" + path + "?"
 }
 
 // lateAt reports whether an @ comes after the host of the URL. Then a password with
@@ -91,28 +94,40 @@ func lateAt(storeURL string) bool {
 	return end > 0 && strings.Contains(rest[end:], "@")
 }
 
+// rootFile is the local store's file of a root without a home folder, as in a container
+// without a database of users.
+const rootFile = "/var/lib/holdfast/holdfast.db"
+
 // localFile returns the local store's file, in the folder that the XDG base
 // directory specification has for state.
 func localFile() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification says to ignore those
-		home, err := os.UserHomeDir()
-		if err != nil || !filepath.IsAbs(home) {
-			return "", exit.Errorf(exit.Store, "there is no home folder for the local store; set HOME or XDG_STATE_HOME, or name a store with --store")
-		}
-		state = filepath.Join(home, ".local", "state")
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) { // the specification says to ignore others
+		return filepath.Join(state, "holdfast", "holdfast.db"), nil
 	}
-	return filepath.Join(state, "holdfast", "holdfast.db"), nil
+	file, err := sqlitelock.File(fileURL("~/.local/state/holdfast/holdfast.db"))
+	switch {
+	case err == nil:
+		return file, nil
+	case os.Geteuid() == 0:
+		return rootFile, nil
+	}
+	return "", exit.Errorf(exit.Store, "there is no home folder for the local store; set HOME or XDG_STATE_HOME, or name a store with --store")
 }
 
 // Empty reports whether the store is a file that does not exist yet. To open the
-// store would create it.
+// store would create it, or be refused if its URL says so.
 func (l Location) Empty() bool {
-	if l.File == "" {
+	if l.File == "" || l.MustExist() {
 		return false
 	}
 	_, err := os.Lstat(l.File) // Lstat, so that the store refuses a dangling link
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// MustExist reports whether the URL of a file says that the file is not to be created.
+func (l Location) MustExist() bool {
+	u, err := driver.ParseURL(l.URL)
+	return err == nil && l.File != "" && u.Query().Get("create") == "no"
 }
 
 // Name returns the name of the store for messages, without secrets.
@@ -218,7 +233,7 @@ func (l Location) Flag() string {
 		if err != nil {
 			return ""
 		}
-		named = (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(file)}).String()
+		named = fileURL(file).String()
 	}
 	if l.Unasked || l.File == "" && l.Name() != l.URL {
 		return ""

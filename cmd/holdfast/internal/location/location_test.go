@@ -3,8 +3,10 @@ package location
 import (
 	"errors"
 	"fmt"
+	"os/user"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,12 +20,21 @@ func TestLocate(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "50% of #1?")
 	t.Setenv("XDG_STATE_HOME", state)
 	file := filepath.Join(state, "holdfast", "holdfast.db")
+	home := filepath.Join(t.TempDir(), "home of #1")
+	t.Setenv("HOME", home)
 	for named, want := range map[string]string{
 		"local":                              file,
 		"sqlite:///a/b%20c.db":               "/a/b c.db",
 		"sqlite:/a/b.db":                     "/a/b.db",
 		"sqlite:b%23.db?network-fs=allow":    "b#.db",
 		"sqlite:link/../b.db":                "b.db", // the one that the store opens, wherever the link leads
+		"sqlite:~/b.db?create=no":            filepath.Join(home, "b.db"),
+		"/a/b c#%20@1.db":                    "/a/b c#%20@1.db",
+		"./b#.db":                            "b#.db",
+		"../b.db":                            "../b.db",
+		"./redis://u:p@host/0":               "redis:/u:p@host/0",
+		"~/a b.db":                           filepath.Join(home, "a b.db"),
+		"./~/b.db":                           "~/b.db",
 		"redis://u:p@host/0":                 "",
 		"sqlite:%zz":                         "",
 		"sqlite:///a/b.db?busy-timeout=%35s": "/a/b.db",
@@ -50,6 +61,53 @@ func TestLocate(t *testing.T) {
 	}
 	if l.Empty() {
 		t.Errorf("%s was opened, but there is no %s", l.URL, file)
+	}
+}
+
+// What is no URL is a path only if that is certain.
+func TestLocateRefuses(t *testing.T) {
+	for named, says := range map[string]string{
+		"locks.db":               "neither a URL nor a path: did you mean ./locks.db or sqlite:locks.db?",
+		"a/locks.db":             "did you mean ./a/locks.db or sqlite:a/locks.db?",
+		"~ada/locks.db":          "neither a URL nor a path",
+		"//ada:hunter2@host/db":  "neither a URL nor a path: for a SQLite file write sqlite:PATH",
+		"./locks.db?create=no":   "write the URL sqlite:PATH?PARAMETERS",
+		"~/locks.db?mode=0660":   "write the URL sqlite:PATH?PARAMETERS",
+		"/var/locks.db?mode=660": "write the URL sqlite:PATH?PARAMETERS",
+	} {
+		_, err := Locate(named)
+		e, ok := errors.AsType[*exit.Error](err)
+		if !ok || e.Status != exit.Store || !strings.Contains(e.Text, says) || strings.Contains(e.Text, "hunter2") {
+			t.Errorf("%s: %v; want %q", named, err, says)
+		}
+	}
+}
+
+// A service has no HOME, and its user's entry counts.
+func TestLocalWithoutHome(t *testing.T) {
+	u, err := user.Current()
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("there are no entries:", err)
+	}
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	want := filepath.Join(u.HomeDir, ".local", "state", "holdfast", "holdfast.db")
+	if l, err := Locate(Local); err != nil || l.File != want {
+		t.Errorf("%q, %v; want %q", l.File, err, want)
+	}
+}
+
+// A file that its URL does not let be made is not taken for one that holds nothing.
+func TestEmpty(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for named, want := range map[string]bool{"./none.db": true, "sqlite:none.db": true, "sqlite:none.db?create=no": false} {
+		l, err := Locate(named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Empty() != want {
+			t.Errorf("%s is empty: %t", named, !want)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package location
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -32,10 +31,8 @@ func (l Location) Trial() (Location, error) {
 		return Location{}, err
 	}
 	t := Location{File: filepath.Join(folder, "locks.db")}
-	u.Opaque, u.RawPath, u.Path = "", "", filepath.ToSlash(t.File)
-	if !strings.HasPrefix(u.Path, "/") {
-		u.Path = "/" + u.Path // C:/Users/ada/...
-	}
-	t.URL = u.String()
+	trial := fileURL(t.File)
+	trial.RawQuery = u.RawQuery
+	t.URL = trial.String()
 	return t, nil
 }

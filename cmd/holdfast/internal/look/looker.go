@@ -78,7 +78,7 @@ func (l *Looker) open(ctx context.Context) (bool, error) {
 	var file fs.FileInfo
 	if l.Where.File != "" {
 		var err error
-		if file, err = os.Stat(l.Where.File); errors.Is(err, fs.ErrNotExist) {
+		if file, err = os.Stat(l.Where.File); errors.Is(err, fs.ErrNotExist) && !l.Where.MustExist() {
 			l.close()
 			return false, nil
 		}

@@ -1,0 +1,23 @@
+package sqlitelock
+
+import (
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+)
+
+// home returns the home folder of the user that this process runs as: $HOME, else the
+// one in the system's database of users, for services without variables. Root ignores a
+// $HOME that belongs to another user, as sudo may leave it: root would use another file
+// than without sudo, and make files there that the other user cannot open.
+func home() (string, error) {
+	folder, err := os.UserHomeDir()
+	if err == nil && filepath.IsAbs(folder) && !isOfOther(folder) {
+		return folder, nil
+	}
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir, nil
+	}
+	return "", errors.New("this user has no home folder")
+}
