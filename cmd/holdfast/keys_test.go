@@ -52,7 +52,7 @@ func TestTerminalKeys(t *testing.T) {
 						wrapper := c.number(`wrapper (\d+)\.`)
 						c.until("waiting", func() bool { return opens(wrapper, filepath.Join(c.dir, "locks.db")) })
 						c.press(key.key)
-						c.expectLine(`holdfast: stopped by a signal .* nothing was run under it`)
+						c.expectLine(`holdfast: stopped by a signal .* the command was not run`)
 						c.expect(prompt)
 						c.status(key.status)
 						c.check(hold.Unlock(ctx))

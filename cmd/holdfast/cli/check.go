@@ -74,7 +74,7 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 		if err != nil {
 			return fitness.Report{Findings: []fitness.Finding{store, {
 				Check: "open", Result: fitness.Fail,
-				Text: "it does not exist yet and cannot be created: " + output.Reason(err) + ". Fix that, or name another store with --store",
+				Text: "it does not exist yet and cannot be created: " + output.Reason(err) + ". Fix this, or choose another store with --store",
 			}}}, nil
 		}
 		defer os.RemoveAll(filepath.Dir(trial.File))

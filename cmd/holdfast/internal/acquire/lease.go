@@ -88,7 +88,7 @@ func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfa
 func (r *Request) interrupted(sig os.Signal) error {
 	text := fmt.Sprintf("stopped by a signal (%v) before the lock was acquired", sig)
 	if r.Runs {
-		text += "; nothing was run under it"
+		text += "; the command was not run"
 	}
 	return exit.Killed(sig, text)
 }

@@ -206,7 +206,7 @@ func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
 
 // NoQueue returns the exit for a flag that a store without a queue cannot follow.
 func (l Location) NoQueue(flag string) error {
-	return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or name another store", flag, l.Name())
+	return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or choose another store", flag, l.Name())
 }
 
 // Failure returns the exit for an operation that failed in the store.
@@ -215,7 +215,7 @@ func (l Location) Failure(err error) error {
 	text := l.hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
-		return exit.Errorf(exit.Store, "%s. Fix that, or name another store with --store", text)
+		return exit.Errorf(exit.Store, "%s. Fix this, or choose another store with --store", text)
 	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
 		return exit.Errorf(exit.Store, "%s", text)
 	case errors.Is(err, holdfast.ErrTTLTooShort):

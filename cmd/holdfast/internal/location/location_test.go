@@ -165,12 +165,12 @@ func TestFailure(t *testing.T) {
 	l := Location{File: "/a.db"}
 	unusable := fmt.Errorf("%w: SQLite file /a.db is damaged", holdfast.ErrUnusable)
 	for want, err := range map[string]error{
-		"store cannot be used: SQLite file /a.db is damaged. Fix that, or name another store with --store": fmt.Errorf("holdfast: open %q: %w", "store", unusable),
+		"store cannot be used: SQLite file /a.db is damaged. Fix this, or choose another store with --store": fmt.Errorf("holdfast: open %q: %w", "store", unusable),
 		"the store /a.db gave no answer: no route; too late. Try again later": fmt.Errorf("holdfast: lock %q: %w", "r",
 			errors.Join(errors.New("no route"), errors.New("too late"), errors.New("too late"))),
 		"the TTL is too short for this store. Give more time with --ttl": fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
 		"the store /a.db gave no answer: client closed. Try again later": holdfast.ErrClosed,
-		"store cannot be used: user is disabled. Fix that, or name another store with --store": fmt.Errorf("holdfast: open %q: %w", "store",
+		"store cannot be used: user is disabled. Fix this, or choose another store with --store": fmt.Errorf("holdfast: open %q: %w", "store",
 			fmt.Errorf("%w: user is disabled.", holdfast.ErrUnusable)),
 	} {
 		got, ok := errors.AsType[*exit.Error](l.Failure(err))
