@@ -79,7 +79,7 @@ func ExampleClient_RLock() {
 	client := holdfast.New(memlock.New(nil), nil)
 	defer client.Close()
 
-	// A semaphore: at most three downloads at a time, on all machines together.
+	// A semaphore: at most three downloads at a time, in all programs that share the store.
 	for range 3 {
 		if _, err := client.RLock(ctx, "downloads", &holdfast.LockOptions{Limit: 3}); err != nil {
 			fmt.Println(err)
