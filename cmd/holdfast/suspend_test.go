@@ -471,7 +471,7 @@ func TestAbandonedReader(t *testing.T) {
 			c.enter("(" + pause + "; holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &)")
 			// It sleeps: bash lets a job begin only after it has given it the terminal.
 			c.until("waiting", func() bool {
-				return len(proc.Descendants(shell)) > 0 && c.front() != shell && state(shell) == "S"
+				return len(proc.Children(shell)) > 0 && c.front() != shell && state(shell) == "S"
 			})
 			group := c.front()
 			c.check(syscall.Kill(shell, syscall.SIGSTOP))

@@ -38,6 +38,9 @@ import (
 	"os"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/job"
 )
 
 // Main runs the command line of this process and exits with its status. It does
@@ -47,5 +50,11 @@ import (
 // runs. Init functions of the packages that it imports may run there, too.
 func Main() {
 	logging.Disable() // go-redis also writes its errors to stderr
+	if job.IsHeir(os.Args) {
+		if job.Inherit() != nil {
+			os.Exit(exit.Failed)
+		}
+		os.Exit(0)
+	}
 	os.Exit(execute(os.Args[1:]))
 }

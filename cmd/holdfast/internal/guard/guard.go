@@ -41,6 +41,20 @@ type Command struct {
 	// Foreground makes the command's process group the foreground group of the
 	// terminal before the command begins.
 	Foreground bool
+	// Marks are texts in the environment of the command's processes, and of no others. By
+	// them what a killed guard leaves behind is found (on Linux).
+	Marks []string
+	// Heir is what the guard becomes if the program dies without closing the guard, once
+	// nothing of the command lives. Nil: nothing. On Linux only: elsewhere a process of
+	// the command may live and not be found.
+	Heir *Heir
+}
+
+// Heir is this program, started anew with other arguments. Its input may be secret, and
+// is not more than a pipe holds, 64 KiB. It writes to nobody.
+type Heir struct {
+	Args  []string // with the name
+	Input []byte
 }
 
 // ErrLate says that a command was not started because its deadline had passed.

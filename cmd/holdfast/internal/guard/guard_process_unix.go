@@ -40,11 +40,11 @@ func serve() {
 	syscall.CloseOnExec(fd)
 	catchSignals()
 	rename(name)
-	adoptOrphans()
+	p := process{states: make(chan state), adopts: adoptOrphans()}
 	socket := os.NewFile(uintptr(fd), "socket")
 	orders := make(chan order)
 	go receive(socket, orders)
-	p := process{orders: orders, reports: json.NewEncoder(socket), states: make(chan state)}
+	p.orders, p.reports = orders, json.NewEncoder(socket)
 	p.serve()
 }
 
@@ -77,6 +77,11 @@ type process struct {
 	ended    *Result       // how the command ended; its descendants may be alive
 	alone    bool          // this process has no children left
 	orphaned bool          // the program is gone
+	adopts   bool          // a process of the command that loses its parent becomes a child of this one
+	over     bool          // nothing is left to do but to wait for the program
+	done     bool          // the program needs nothing any more
+	marks    []string
+	heir     *Heir
 }
 
 // state is news from the kernel: the command was stopped, was continued or has
@@ -90,9 +95,15 @@ type state struct {
 func (p *process) serve() {
 	for {
 		wait := never
-		if p.group != 0 {
-			if p.finished() {
-				return
+		switch {
+		case p.over && p.done:
+			return
+		case p.over && p.orphaned:
+			p.bequeath()
+			return
+		case p.group != 0 && !p.over:
+			if p.over = p.finished(); p.over {
+				continue
 			}
 			wait = p.act()
 		}
@@ -103,7 +114,7 @@ func (p *process) serve() {
 				if p.group == 0 {
 					return
 				}
-				if !p.schedule.lenient {
+				if !p.schedule.lenient && !p.over {
 					p.kill()
 				}
 				continue
@@ -127,6 +138,10 @@ func after(d time.Duration) <-chan time.Time {
 
 func (p *process) handle(o order) {
 	switch {
+	case o.Done:
+		p.done = true
+	case p.over:
+		// It has come too late.
 	case o.Run != nil:
 		p.launch(o.Run)
 	case p.group == 0:
@@ -135,7 +150,7 @@ func (p *process) handle(o order) {
 		p.schedule.extend(o.Deadline)
 	case o.End:
 		if p.schedule.end(Now()) {
-			signalTree(p.group, syscall.SIGTERM)
+			p.signal(syscall.SIGTERM)
 		}
 	case o.Kill:
 		p.kill()
@@ -150,7 +165,7 @@ func (p *process) act() time.Duration {
 	do, at := p.schedule.next(now)
 	switch do {
 	case ask:
-		signalTree(p.group, syscall.SIGTERM)
+		p.signal(syscall.SIGTERM)
 	case kill:
 		p.kill()
 	}
@@ -163,7 +178,7 @@ func (p *process) act() time.Duration {
 		// then, and kill processes that were just being started. The pause grows,
 		// because a process that waits for a disk cannot be killed yet, and looking
 		// must not use a whole core.
-		p.pause = min(max(2*p.pause, time.Millisecond), 100*time.Millisecond)
+		p.pause = max(longer(p.pause), time.Millisecond)
 		wait = min(wait, p.pause)
 		if p.killed {
 			wait = p.pause
@@ -176,7 +191,16 @@ func (p *process) kill() {
 	p.schedule.end(Now())
 	p.schedule.killAt = 0
 	p.killed = true
-	signalTree(p.group, syscall.SIGKILL)
+	p.signal(syscall.SIGKILL)
+}
+
+// signal sends the signal to all processes of the command.
+func (p *process) signal(sig syscall.Signal) {
+	group := p.group
+	if adopting && p.ended != nil {
+		group = 0 // its number may be another's by now, and its members are descendants
+	}
+	signalTree(group, sig)
 }
 
 // finished reports whether nothing is left to do, and if so reports how the command
@@ -188,15 +212,6 @@ func (p *process) finished() bool {
 	}
 	p.report(report{Ended: p.ended})
 	return true
-}
-
-// treeLives reports whether a process of the command is alive. If orphans are
-// adopted, each has an ancestor among this process's children.
-func (p *process) treeLives() bool {
-	if adopting {
-		return !p.alone
-	}
-	return treeLives(p.group)
 }
 
 func (p *process) note(s state) {
@@ -225,7 +240,17 @@ func (p *process) report(r report) {
 	}
 }
 
+// bequeath starts the heir in place of this process. If the command was ended, that
+// needs certainty: nothing of it may live that this process has not adopted.
+func (p *process) bequeath() {
+	if p.heir == nil || !p.adopts || p.schedule.asked && marked(p.marks) {
+		return
+	}
+	_ = p.heir.succeed() // if it fails, there is nobody to tell
+}
+
 func (p *process) launch(l *launch) {
+	p.marks, p.heir = l.Marks, l.Heir
 	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
 	if p.schedule.cut(Now()) {
 		// The program may have stood still since its lock was granted.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,8 +21,11 @@ type Guard struct {
 	socket  *os.File
 	reports chan report
 	events  chan Event
-	group   int  // the command's process group; set before watch starts
+	gone    chan struct{} // closed when the guard has ended
+	group   int           // the command's process group; set before watch starts
+	marks   []string
 	adopts  bool // this process adopts what a dead guard leaves
+	strays  atomic.Bool
 
 	mu       sync.Mutex // guards what follows, and the order of orders
 	orders   *json.Encoder
@@ -44,10 +48,7 @@ func Start() (*Guard, error) {
 	// that this program was given for its command.
 	defer syscall.Close(fds[1])
 	syscall.CloseOnExec(fds[0])
-	adopts := childless()
-	if adopts {
-		adoptOrphans()
-	}
+	adopts := childless() && adoptOrphans()
 	pid, err := syscall.ForkExec(path, []string{name, strconv.Itoa(fds[1])}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2},
@@ -65,6 +66,7 @@ func Start() (*Guard, error) {
 		adopts:  adopts,
 		reports: make(chan report),
 		events:  make(chan Event),
+		gone:    make(chan struct{}),
 	}
 	g.orders = json.NewEncoder(g.socket)
 	go receive(g.socket, g.reports)
@@ -93,6 +95,7 @@ func childless() bool {
 // keepAwake continues the guard whenever it is stopped, because the command would run
 // on. It returns when the guard has ended.
 func (g *Guard) keepAwake() {
+	defer close(g.gone)
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(g.pid, &status, syscall.WUNTRACED, nil)
@@ -110,7 +113,7 @@ func (g *Guard) keepAwake() {
 // syscall.Errno.
 func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
-	g.lenient, g.deadline = c.Lenient, c.Deadline
+	g.lenient, g.deadline, g.marks = c.Lenient, c.Deadline, c.Marks
 	g.mu.Unlock()
 	g.order(order{Run: launchOf(c)})
 	r, open := <-g.reports
@@ -158,8 +161,15 @@ func (g *Guard) Signal(sig os.Signal) {
 	}
 }
 
-// Close ends the guard. A command that still runs is killed.
-func (g *Guard) Close() { _ = g.socket.Close() }
+// Strays reports whether processes of the command may live although it has ended: the
+// guard was killed, and this process cannot know what that has left behind.
+func (g *Guard) Strays() bool { return g.strays.Load() }
+
+// Close ends the guard. A command that still runs is killed. There will be no heir.
+func (g *Guard) Close() {
+	g.order(order{Done: true})
+	_ = g.socket.Close()
+}
 
 func (g *Guard) order(o order) {
 	g.mu.Lock()
@@ -199,21 +209,47 @@ func (g *Guard) watch() {
 
 // clear kills what is left of the command of a guard that was killed. If the guard did
 // not report the command's group, the kernel has killed the command, and clear kills the
-// descendants that it finds.
+// others that it finds.
 func (g *Guard) clear() *Result {
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		lives := false
-		if g.group != 0 {
-			_ = syscall.Kill(-g.group, syscall.SIGKILL)
-			lives = syscall.Kill(-g.group, 0) == nil
-		}
-		if g.adopts {
-			signalTree(g.group, syscall.SIGKILL)
-			lives = treeLives(g.group)
-		}
-		if !lives {
-			return &Result{Signal: syscall.SIGKILL, Fell: true}
+	<-g.gone // what it leaves behind has another parent now
+	if g.adopts {
+		g.clearAdopted()
+	} else {
+		g.clearFound()
+	}
+	return &Result{Signal: syscall.SIGKILL, Fell: true}
+}
+
+// clearAdopted kills the children of this process until it has none: as it adopts, nothing
+// of the command lives then.
+func (g *Guard) clearAdopted() {
+	group := g.group
+	for pause := time.Millisecond; ; pause = longer(pause) {
+		signalTree(group, syscall.SIGKILL)
+		group = 0 // once its members have ended, its number may be another's
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if errors.Is(err, syscall.ECHILD) {
+				return
+			}
+			if pid == 0 {
+				break
+			}
 		}
 		time.Sleep(pause)
 	}
 }
+
+// clearFound kills the processes that it finds until there are none. There may be others.
+func (g *Guard) clearFound() {
+	g.strays.Store(true)
+	if g.group != 0 {
+		_ = syscall.Kill(-g.group, syscall.SIGKILL) // all at once
+	}
+	for pause := time.Millisecond; killStrays(g.group, g.marks); pause = longer(pause) {
+		time.Sleep(pause)
+	}
+}
+
+// longer returns the pause after that one, between two looks at what does not end.
+func longer(pause time.Duration) time.Duration { return min(2*pause, 100*time.Millisecond) }

@@ -171,5 +171,9 @@ func (g *Guard) order(change func(*schedule)) {
 	}
 }
 
+// Strays reports that none of the command's processes can be anywhere else than in the job
+// object.
+func (g *Guard) Strays() bool { return false }
+
 // Close lets what the command has left behind live on: it may be a service.
 func (g *Guard) Close() { g.once.Do(func() { _ = g.killOnClose(false) }) }

@@ -16,6 +16,7 @@ type order struct {
 	End      bool           `json:",omitempty"` // ask the command to end
 	Kill     bool           `json:",omitempty"`
 	Signal   syscall.Signal `json:",omitempty"` // to the command's group
+	Done     bool           `json:",omitempty"` // the program needs no heir any more
 }
 
 // launch is a Command for JSON. Its strings need not be UTF-8, so they travel as
@@ -25,8 +26,10 @@ type launch struct {
 	Args, Env  [][]byte
 	Deadline   time.Duration
 	KillAfter  time.Duration
-	Lenient    bool `json:",omitempty"`
-	Foreground bool `json:",omitempty"`
+	Lenient    bool     `json:",omitempty"`
+	Foreground bool     `json:",omitempty"`
+	Marks      []string `json:",omitempty"`
+	Heir       *Heir    `json:",omitempty"`
 }
 
 // report is what the guard sends to the program.
@@ -43,6 +46,7 @@ func launchOf(c Command) *launch {
 	return &launch{
 		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
 		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
+		Marks: c.Marks, Heir: c.Heir,
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 const adopting = true
 
 // adoptOrphans makes this process the parent of its orphaned descendants, so that
-// they stay its descendants.
-func adoptOrphans() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // since Linux 3.4
+// they stay its descendants. It reports whether that works: it does since Linux 3.4.
+func adoptOrphans() bool {
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 }
 
 // rename changes the name of this process for ps and pkill.
@@ -36,21 +36,29 @@ func signalTree(group int, sig syscall.Signal) {
 // signalBelow sends the signal to the descendants of the process that are not in
 // the group.
 func signalBelow(root, group int, sig syscall.Signal) {
-	for _, p := range proc.Descendants(root) {
-		if p.Group != group {
-			_ = syscall.Kill(p.PID, sig) // fails if it has just ended
+	for p := range proc.Descendants(root) {
+		if group == 0 || p.Group != group {
+			_ = p.Signal(sig) // fails if it has just ended, or is another user's
 		}
 	}
 }
 
-// treeLives reports whether a descendant of this process is alive. It looks twice: if a
-// process ends during a look, its children become children of this process, whose list
-// the look has read already. The second look finds them.
-func treeLives(int) bool {
-	for range 2 {
-		if len(proc.Descendants(os.Getpid())) > 0 {
-			return true
-		}
+// killStrays kills the members of the group and the marked processes, and reports
+// whether it found any.
+func killStrays(group int, marks []string) bool {
+	found := proc.Marked(marks)
+	if group != 0 {
+		found = append(found, proc.Members(group)...)
 	}
-	return false
+	for _, p := range found {
+		_ = p.Signal(syscall.SIGKILL)
+	}
+	return len(found) > 0
 }
+
+// marked reports whether there is a marked process.
+func marked(marks []string) bool { return len(proc.Marked(marks)) > 0 }
+
+// treeLives reports whether a process of the command is alive: each has an ancestor among
+// this process's children.
+func (p *process) treeLives() bool { return !p.alone }

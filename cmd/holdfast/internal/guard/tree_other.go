@@ -6,7 +6,7 @@ import "syscall"
 
 const adopting = false
 
-func adoptOrphans() {}
+func adoptOrphans() bool { return false }
 
 func rename(string) {}
 
@@ -20,8 +20,19 @@ func signalTree(group int, sig syscall.Signal) {
 	}
 }
 
+func (p *process) treeLives() bool { return treeLives(p.group) }
+
 // treeLives reports whether the process group has a member, if it is known and not 0.
 func treeLives(group int) bool { return group != 0 && syscall.Kill(-group, 0) == nil }
+
+// killStrays kills the members of the group, and reports whether there are any.
+func killStrays(group int, _ []string) bool {
+	signalTree(group, syscall.SIGKILL)
+	return treeLives(group)
+}
+
+// marked reports nothing: the environment of processes cannot be read.
+func marked([]string) bool { return false }
 
 // signalBelow does nothing: the descendants of another process cannot be found.
 func signalBelow(int, int, syscall.Signal) {}

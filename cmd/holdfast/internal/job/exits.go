@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -24,6 +25,14 @@ func (j *Job) ended(result guard.Result) error {
 		return &exit.Error{Status: result.Code}
 	}
 	return nil
+}
+
+// abandoned returns the exit of a job whose guard was killed, and whose processes are not
+// all known to have ended. The lock stays until its time is up.
+func (j *Job) abandoned(held locks) error {
+	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too. "+
+		"Some of its processes may live on: those that have left its group and its environment are not found. "+
+		"So its lock of %s is not released, and ends by itself within %v; run it again then", j.Command[0], j.Names(), held.left().Round(time.Millisecond)))
 }
 
 // notStarted returns the exit for a command that was found but not started.

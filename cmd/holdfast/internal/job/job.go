@@ -57,12 +57,18 @@ func (j *Job) Run(ctx context.Context) error {
 
 	tty := terminal.Open()
 	defer tty.Close()
-	s := supervisor{Job: j, guard: g, tty: tty, locks: held}
+	s := supervisor{Job: j, guard: g, tty: tty, locks: held, granted: granted}
 	if err := s.start(); err != nil {
+		if g.Strays() {
+			return j.abandoned(held)
+		}
 		_ = l.Release() // if that fails, the locks end by themselves; nothing ran under them
 		return j.notStarted(held, err)
 	}
 	result := s.supervise(signals)
+	if g.Strays() {
+		return j.abandoned(held) // without a release
+	}
 	if s.lost && !j.lenient {
 		_ = l.Release() // a lock may still be there: the command is ended before its deadline
 		j.Hooks.loss(j.lossOf(held.lost()), j.environment(held))

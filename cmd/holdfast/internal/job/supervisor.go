@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
@@ -27,6 +28,7 @@ type supervisor struct {
 	guard     *guard.Guard
 	tty       *terminal.Terminal // nil: there is none
 	locks     locks
+	granted   time.Duration // when the lock was granted, on the clock of guard.Now
 	signals   <-chan os.Signal
 	notices   <-chan os.Signal
 	unnotice  func()           // ends the notices
@@ -50,10 +52,15 @@ func (s *supervisor) start() error {
 	// In this order, or the last other member, which makes the group a job, could end
 	// between the questions.
 	s.front = s.tty.Foreground() && s.tty.Alone() && s.tty.CanLend()
-	err := s.guard.Run(guard.Command{
+	heir, err := s.heir(s.locks, s.granted)
+	if err != nil {
+		return err
+	}
+	err = s.guard.Run(guard.Command{
 		Path: s.path, Args: s.Command, Env: s.environment(s.locks),
 		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
-		Foreground: s.front,
+		Foreground: s.front, Heir: heir,
+		Marks: []string{env.LockIDVariable + "=" + s.locks[0].LockID(), env.LockIDMark(s.locks[0].LockID())},
 	})
 	if s.front {
 		s.tty.Given(s.guard.Group())

@@ -3,6 +3,7 @@ package proc
 
 import (
 	"bytes"
+	"iter"
 	"os"
 	"strconv"
 	"syscall"
@@ -13,6 +14,8 @@ type Process struct {
 	PID, Parent, Group int
 	// Dead says that it has ended and its parent has not waited for it yet.
 	Dead bool
+
+	start uint64 // when it began, in the kernel's ticks
 }
 
 // Read reads one process. ok is false if there is none.
@@ -23,12 +26,14 @@ func Read(pid int) (p Process, ok bool) {
 	}
 	// The second field, the name in parentheses, may hold anything.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 3 {
+	const start = 19 // the 22nd field
+	if len(fields) <= start {
 		return p, false
 	}
 	p = Process{PID: pid, Dead: fields[0][0] == 'Z' || fields[0][0] == 'X'}
 	p.Parent, _ = strconv.Atoi(string(fields[1]))
 	p.Group, _ = strconv.Atoi(string(fields[2]))
+	p.start, _ = strconv.ParseUint(string(fields[start]), 10, 64)
 	return p, true
 }
 
@@ -48,17 +53,81 @@ func Ignores(pid int, sig syscall.Signal) bool {
 	return err == nil && ignored&(1<<(sig-1)) != 0
 }
 
-// Descendants returns the live descendants of the process. It is not a snapshot: a
-// process that is just being started may be missing.
-func Descendants(root int) []Process {
-	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
-		return search(root)
+// looks is how often Descendants reads all processes at most: some fork without end.
+const looks = 10
+
+// Descendants yields the live descendants of the process, each once. It reads all
+// processes, and again until there is none that it has not yielded: while processes end,
+// and their children get another parent, one look may miss some. A process that is just
+// being started may be missing.
+func Descendants(root int) iter.Seq[Process] {
+	return func(yield func(Process) bool) {
+		type origin struct { // what stays the same for as long as a process lives
+			pid   int
+			start uint64
+		}
+		known := make(map[origin]bool)
+		for range looks {
+			further := false
+			for _, p := range below(root) {
+				if o := (origin{p.PID, p.start}); !known[o] {
+					known[o], further = true, true
+					if !yield(p) {
+						return
+					}
+				}
+			}
+			if !further {
+				return
+			}
+		}
 	}
+}
+
+// below is one look of Descendants.
+func below(root int) []Process {
+	children := make(map[int][]Process)
+	seen := make(map[int]bool)
+	var read []Process
+	for p := range all {
+		seen[p.PID] = true
+		read = append(read, p)
+	}
+	for _, p := range read {
+		if p.Parent != 0 && p.PID != root && !seen[p.Parent] {
+			// The parent has ended since, or began after the list was read.
+			if again, ok := Read(p.PID); ok {
+				p = again
+			}
+		}
+		children[p.Parent] = append(children[p.Parent], p)
+	}
+	var found []Process
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, p := range children[next[0]] {
+			next = append(next, p.PID)
+			if !p.Dead {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// Children returns descendants of the process, as Descendants does, but in a time that
+// depends on how many they are and not on how many processes the machine has. It may
+// miss some while others end. Of a process that it may not read, only PID and Parent are
+// set.
+func Children(root int) []Process {
 	var found []Process
 	for next := []int{root}; len(next) > 0; next = next[1:] {
 		for _, pid := range children(next[0]) {
 			next = append(next, pid)
-			if p, ok := Read(pid); ok && !p.Dead {
+			p, ok := Read(pid)
+			if !ok {
+				p = Process{PID: pid, Parent: next[0]}
+			}
+			if !p.Dead {
 				found = append(found, p)
 			}
 		}
@@ -76,7 +145,7 @@ func children(pid int) (pids []int) {
 	for _, thread := range threads {
 		list, err := os.ReadFile(folder + thread.Name() + "/children")
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has ended, or the kernel lists no children
 		}
 		for text := range bytes.FieldsSeq(list) {
 			if pid, err := strconv.Atoi(string(text)); err == nil {
@@ -85,25 +154,6 @@ func children(pid int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// search is Descendants for kernels that do not list children: it reads all
-// processes.
-func search(root int) []Process {
-	children := make(map[int][]Process)
-	for p := range all {
-		children[p.Parent] = append(children[p.Parent], p)
-	}
-	var found []Process
-	for next := []int{root}; len(next) > 0; next = next[1:] {
-		for _, p := range children[next[0]] {
-			next = append(next, p.PID)
-			if !p.Dead {
-				found = append(found, p)
-			}
-		}
-	}
-	return found
 }
 
 // Members returns the live members of the group, as Descendants does.

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -11,7 +12,7 @@ import (
 
 func TestRead(t *testing.T) {
 	p, ok := Read(os.Getpid())
-	if want := (Process{PID: os.Getpid(), Parent: os.Getppid(), Group: syscall.Getpgrp()}); !ok || p != want {
+	if want := (Process{PID: os.Getpid(), Parent: os.Getppid(), Group: syscall.Getpgrp(), start: p.start}); !ok || p != want || p.start == 0 {
 		t.Errorf("got %+v, %v, want %+v", p, ok, want)
 	}
 	if p, ok := Read(1 << 30); ok {
@@ -63,8 +64,12 @@ func TestIgnores(t *testing.T) {
 // The shell names itself so that its name looks like the fields after it.
 func TestDescendants(t *testing.T) {
 	pid := shell(t, `printf 'a) Z 1 1' >/proc/$$/comm; sleep 100 & echo $!; read x`)
-	shell := Process{PID: pid, Parent: os.Getpid(), Group: pid}
-	for _, find := range []func(int) []Process{Descendants, search} {
+	shell, _ := Read(pid)
+	if want := (Process{PID: pid, Parent: os.Getpid(), Group: pid, start: shell.start}); shell != want {
+		t.Fatalf("got %+v, want %+v", shell, want)
+	}
+	descendants := func(root int) []Process { return slices.Collect(Descendants(root)) }
+	for _, find := range []func(int) []Process{descendants, Children} {
 		found := find(os.Getpid())
 		if !slices.Contains(found, shell) {
 			t.Errorf("%+v is not in %+v", shell, found)
@@ -80,9 +85,38 @@ func TestDescendants(t *testing.T) {
 	// end is not told but by waiting, so look until it shows.
 	for p, _ := Read(shell.PID); !p.Dead; p, _ = Read(shell.PID) {
 	}
-	for _, find := range []func(int) []Process{Descendants, search} {
+	for _, find := range []func(int) []Process{descendants, Children} {
 		if slices.ContainsFunc(find(os.Getpid()), func(p Process) bool { return p.PID == shell.PID }) {
 			t.Error("a dead process is among the descendants")
 		}
+	}
+}
+
+func TestSignal(t *testing.T) {
+	p, _ := Read(shell(t, "echo; read x"))
+	other := p
+	other.start++
+	if err := other.Signal(syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("a process that has the number of one that has ended: got %v, want that it is no more", err)
+	}
+	if err := p.Signal(0); err != nil {
+		t.Errorf("got %v of a live process", err)
+	}
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	for now, _ := Read(p.PID); !now.Dead; now, _ = Read(p.PID) {
+	}
+}
+
+func TestMarked(t *testing.T) {
+	const mark = "HOLDFAST_TEST_MARK=of this test"
+	t.Setenv("HOLDFAST_TEST_MARK", "of this test")
+	p, _ := Read(shell(t, "echo; read x"))
+	if found := Marked([]string{"another text that no environment has, not even this one's", mark}); !slices.Contains(found, p) {
+		t.Errorf("%+v is not in %+v", p, found)
+	}
+	if slices.ContainsFunc(Marked([]string{mark}), func(p Process) bool { return p.PID == os.Getpid() }) {
+		t.Error("this process is among those that were found")
 	}
 }

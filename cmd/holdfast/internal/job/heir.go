@@ -1,0 +1,90 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// heirArgument makes this program the heir of a run that was killed: it releases its locks.
+const heirArgument = "--release-of-killed-run"
+
+// releaseTime is how long the heir tries to release the locks, which end by themselves, too.
+const releaseTime = 10 * time.Second
+
+// estate is the input of the heir.
+type estate struct {
+	URL   string // may contain a password
+	Holds []driver.HoldRef
+	Until time.Duration // the end of --at-least, on the clock of guard.Now
+}
+
+// heir returns what the guard becomes if this process is killed.
+func (j *Job) heir(held locks, granted time.Duration) (*guard.Heir, error) {
+	e := estate{URL: j.Store.URL, Until: granted + j.atLeast}
+	for _, h := range held {
+		e.Holds = append(e.Holds, driver.HoldRef{Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID(), Token: h.Token()})
+	}
+	input, err := json.Marshal(e)
+	return &guard.Heir{Args: []string{os.Args[0], heirArgument}, Input: input}, err
+}
+
+// IsHeir reports whether this program was started as the heir of a run that was killed.
+func IsHeir(args []string) bool { return len(args) == 2 && args[1] == heirArgument }
+
+// Inherit releases the locks of a run that was killed. It has nobody to tell what happens.
+func Inherit() error {
+	var e estate
+	if err := json.NewDecoder(os.Stdin).Decode(&e); err != nil {
+		return err
+	}
+	for _, ref := range e.Holds {
+		if ref.HoldID.IsZero() { // it would stand for any hold
+			return driver.ErrInvalid
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		// A release may be repeated: another hold has another ID.
+		err := e.release(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (e estate) release(ctx context.Context) error {
+	store, err := driver.Open(ctx, e.URL)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	var qs []driver.ReleaseRequest
+	for _, ref := range e.Holds {
+		qs = append(qs, driver.ReleaseRequest{HoldRef: ref, After: max(e.Until-guard.Now(), 0)})
+	}
+	results, err := store.Release(ctx, qs)
+	if err != nil {
+		return err
+	}
+	if len(results) < len(qs) {
+		return holdfast.ErrUnreachable // a missing result is unknown
+	}
+	var errs []error
+	for _, r := range results {
+		errs = append(errs, r.Err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,30 @@
+package proc
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signal sends the signal to the process, and never to another one that has its number
+// since. The error is syscall.ESRCH if it has ended.
+func (p Process) Signal(sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	switch {
+	case err == nil:
+		defer unix.Close(fd)
+	case !errors.Is(err, unix.ESRCH): // before Linux 5.3, or forbidden
+		fd = -1
+	default:
+		return err
+	}
+	// If the same process is there after its descriptor was opened, that is the process's.
+	if now, ok := Read(p.PID); !ok || now.start != p.start {
+		return unix.ESRCH
+	}
+	if fd < 0 {
+		return syscall.Kill(p.PID, sig)
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
