@@ -25,8 +25,12 @@ type estate struct {
 	Until time.Duration // the end of --at-least, on the clock of guard.Now
 }
 
-// heir returns what the guard becomes if this process is killed.
+// heir returns what the guard becomes if this process is killed. With a takeover delay that
+// is nothing: the delay is for holders that have died.
 func (j *Job) heir(held locks, granted time.Duration) (*guard.Heir, error) {
+	if j.Options.TakeoverDelay > 0 {
+		return nil, nil //nolint:nilnil // no heir is wanted
+	}
 	e := estate{URL: j.Store.URL, Until: granted + j.atLeast}
 	for _, h := range held {
 		e.Holds = append(e.Holds, driver.HoldRef{Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID(), Token: h.Token()})
