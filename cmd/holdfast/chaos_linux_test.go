@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,10 +21,11 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-var rounds = flag.Int("chaos.rounds", 22, "how many rounds TestChaos has")
+var rounds = flag.Int("chaos.rounds", len(faults), "how many rounds TestChaos has")
 
 const (
 	// chaosTTL is the TTL of the locks. What kills a wrapper keeps its followers
@@ -39,10 +41,12 @@ const (
 type fault struct {
 	name string
 	// strike does it, and returns when a follower may have the lock before long.
-	strike func(r *chaosRound)
-	status []int // what the wrapper may end with
-	keys   bool  // on a terminal, below a shell with job control
-	alone  bool  // the command has no children
+	strike  func(r *chaosRound)
+	status  []int // what the wrapper may end with
+	keys    bool  // on a terminal, below a shell with job control
+	alone   bool  // the command has no children
+	foreign bool  // the wrapper has a child that is not the command's
+	isolate guard.Isolation
 }
 
 var faults = []fault{
@@ -95,6 +99,95 @@ var faults = []fault{
 		r.follower()
 		r.key('\n')
 	}},
+
+	// Several at once.
+	{name: "STOP of the guard, KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
+		r.signal(r.guard, syscall.SIGSTOP)
+		r.signal(r.wrapper, syscall.SIGKILL)
+	}},
+	{name: "STOP of both, KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
+		r.signal(r.wrapper, syscall.SIGSTOP)
+		r.signal(r.guard, syscall.SIGSTOP)
+		r.idle(chaosTTL / 8)
+		r.signal(r.wrapper, syscall.SIGKILL)
+	}},
+	{name: "STOP of the wrapper, KILL of the guard, CONT in time", status: []int{137}, strike: func(r *chaosRound) {
+		r.signal(r.wrapper, syscall.SIGSTOP)
+		r.signal(r.guard, syscall.SIGKILL)
+		r.idle(chaosTTL / 8)
+		r.signal(r.wrapper, syscall.SIGCONT)
+	}},
+	{name: "STOP of the wrapper, KILL of the guard, CONT too late", status: []int{137}, alone: true, strike: func(r *chaosRound) {
+		r.signal(r.wrapper, syscall.SIGSTOP)
+		r.signal(r.guard, syscall.SIGKILL)
+		r.follower()
+		r.signal(r.wrapper, syscall.SIGCONT)
+	}},
+	{name: "KILL of the guard and the command", status: []int{137}, strike: func(r *chaosRound) {
+		both := []int{r.guard, r.command}
+		for _, i := range rand.Perm(2) {
+			r.strikeAt(both[i], syscall.SIGKILL)
+		}
+	}},
+	{name: "KILL of the guard of a wrapper that has other children", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
+		r.signal(r.guard, syscall.SIGKILL)
+	}},
+	{name: "KILL of the wrapper that has other children, while the guard is stopped", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
+		r.signal(r.guard, syscall.SIGSTOP)
+		r.signal(r.wrapper, syscall.SIGKILL)
+	}},
+	{name: "a series", status: []int{0, 76, 137}, strike: series},
+	{name: "a series in a cgroup", status: []int{0, 76, 137}, isolate: guard.InCgroup, strike: series},
+	{name: "a series in a PID namespace", status: []int{0, 76, 137}, isolate: guard.InPIDs, strike: series},
+
+	// What only isolated commands stand.
+	{name: "KILL of both in a cgroup", status: []int{137}, isolate: guard.InCgroup, strike: killBoth},
+	{name: "KILL of both in a PID namespace", status: []int{137}, isolate: guard.InPIDs, strike: killBoth},
+	{name: "STOP of the wrapper, KILL of the guard in a cgroup", status: []int{137}, isolate: guard.InCgroup, strike: stopAndKill},
+	{name: "STOP of the wrapper, KILL of the guard in a PID namespace", status: []int{137}, isolate: guard.InPIDs, strike: stopAndKill},
+	{name: "KILL of the guard in a cgroup, of a wrapper that has other children", status: []int{137}, foreign: true, isolate: guard.InCgroup, strike: func(r *chaosRound) {
+		r.signal(r.guard, syscall.SIGKILL)
+	}},
+}
+
+// series stops and continues the wrapper, the guard and the command at random, for less
+// than the TTL, and lets one of them be killed or the command end.
+func series(r *chaosRound) {
+	all := []int{r.wrapper, r.guard, r.command}
+	for range 2 + rand.IntN(4) {
+		sig := syscall.SIGSTOP
+		if rand.IntN(2) == 0 {
+			sig = syscall.SIGCONT
+		}
+		r.strikeAt(all[rand.IntN(3)], sig)
+		r.idle(rand.N(chaosTTL / 16))
+	}
+	switch victim := rand.IntN(3); victim {
+	case 0: // the guard goes on, if only because the kernel continues it
+		r.strikeAt(r.wrapper, syscall.SIGKILL)
+	case 1:
+		r.strikeAt(r.guard, syscall.SIGKILL)
+		r.strikeAt(r.wrapper, syscall.SIGCONT)
+	default:
+		for _, i := range rand.Perm(3) {
+			r.strikeAt(all[i], syscall.SIGCONT)
+		}
+		r.finish()
+	}
+}
+
+func killBoth(r *chaosRound) {
+	both := []int{r.wrapper, r.guard}
+	for _, i := range rand.Perm(2) {
+		r.strikeAt(both[i], syscall.SIGKILL)
+	}
+}
+
+func stopAndKill(r *chaosRound) {
+	r.signal(r.wrapper, syscall.SIGSTOP)
+	r.signal(r.guard, syscall.SIGKILL)
+	r.follower()
+	r.signal(r.wrapper, syscall.SIGKILL)
 }
 
 // TestChaos lets something happen to commands that hold a lock, while others wait
@@ -175,12 +268,21 @@ func chaos(t *testing.T, f fault, store, resource string) {
 	if f.alone {
 		role = "alone"
 	}
-	victim := r.start(f.keys, store, resource, role)
+	if f.isolate != guard.NotIsolated {
+		probe := exec.CommandContext(t.Context(), "holdfast", "run", "--store", store, "--isolate="+string(f.isolate), resource, "--", "true")
+		if out, err := probe.CombinedOutput(); err != nil {
+			t.Skipf("needs %s: %s", f.isolate, out)
+		}
+	}
+	victim := r.start(f, store, resource, role)
 	r.command = r.number("command")
+	if f.isolate == guard.InPIDs {
+		r.command = r.outside(victim.Process.Pid, r.command)
+	}
 	r.guard = parentOf(t, r.command)
 	r.wrapper = parentOf(t, r.guard)
 	for range 2 {
-		r.followers = append(r.followers, r.start(false, store, resource, "follower"))
+		r.followers = append(r.followers, r.start(fault{isolate: f.isolate}, store, resource, "follower"))
 	}
 	f.strike(r)
 	r.await("a follower", "followed")
@@ -197,9 +299,18 @@ func chaos(t *testing.T, f fault, store, resource string) {
 	}
 }
 
-// start starts a run of the role, on a terminal if there are to be keys.
-func (r *chaosRound) start(keys bool, store, resource, role string) *exec.Cmd {
-	run := []string{"holdfast", "run", "--store", store, "--ttl", chaosTTL.String(), resource, "--", "sh", "-c", witness, role}
+// start starts a run of the role as the fault needs it, on a terminal if there are to be
+// keys.
+func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
+	keys := f.keys
+	run := []string{"holdfast", "run", "--store", store, "--ttl", chaosTTL.String()}
+	if f.isolate != guard.NotIsolated {
+		run = append(run, "--isolate="+string(f.isolate))
+	}
+	run = append(run, resource, "--", "sh", "-c", witness, role)
+	if f.foreign {
+		run = append([]string{"bash", "-c", `sh -c 'read x <gate' & exec "$@"`, "bash"}, run...)
+	}
 	if keys {
 		// The shell reports the status of what it has brought back to the front.
 		const shell = `set -m; "$@"; read line; fg >/dev/null`
@@ -259,6 +370,24 @@ func (r *chaosRound) signal(pid int, sig syscall.Signal) {
 	if err := syscall.Kill(pid, sig); err != nil {
 		r.t.Fatalf("%v to %d: %v", sig, pid, err)
 	}
+}
+
+// strikeAt is signal for a process that another fault may have ended.
+func (r *chaosRound) strikeAt(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
+
+// outside returns the number of the process below the wrapper that has that one in a PID
+// namespace.
+func (r *chaosRound) outside(wrapper, number int) int {
+	for p := range proc.Descendants(wrapper) {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+		_, rest, _ := strings.Cut(string(status), "\nNSpid:")
+		line, _, _ := strings.Cut(rest, "\n")
+		if numbers := strings.Fields(line); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
+			return p.PID
+		}
+	}
+	r.t.Fatalf("there is no process %d below %d", number, wrapper)
+	return 0
 }
 
 // key types the character. One that stops the job has done so when this returns.

@@ -82,6 +82,7 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 		checked = trial
 	}
 	report := fitness.Check(ctx, checked.Client)
+	report.Findings = append(report.Findings, fitness.Isolation())
 	if err := tidiedUp(ctx); err != nil {
 		return report, err
 	}

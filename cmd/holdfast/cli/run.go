@@ -52,6 +52,7 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	j.Hooks.Flags(cmd)
 	var script string
 	flags.StringVarP(&script, "script", "c", "", "in place of a command: run this `script` of sh")
+	j.Containment.Flags(cmd)
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := finish(); err != nil {
@@ -61,6 +62,9 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 			j.NeedsQueue = env.Given(flags.Lookup("on-wanted"))
 		}
 		if err := j.Policy.Check(j.TTL); err != nil {
+			return err
+		}
+		if err := j.Containment.Check(j.Policy); err != nil {
 			return err
 		}
 		resources, command, err := runArguments(args, cmd.ArgsLenAtDash(), flags.Changed("script"), script)

@@ -64,8 +64,18 @@ var ErrLate = errors.New("the deadline has passed")
 // command. A command that it had started was killed, too.
 var ErrFell = errors.New("the guard was killed")
 
+// Beyond is a process of the command that the guard cannot end.
+type Beyond struct {
+	PID     int
+	Program string // its name; empty: not known
+	UID     int    // the user whose rights it has; -1: not known
+}
+
 // Event is news of the command. Exactly one field is set.
 type Event struct {
+	// Beyond is a process that the guard cannot end, the first of its program and user.
+	// They are looked for now and then, on Linux.
+	Beyond *Beyond
 	// Stopped is the signal that stopped the command.
 	Stopped syscall.Signal
 	// Continued says that the command was continued.

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -33,18 +32,32 @@ func serve() {
 	// The kernel kills the command when the thread that started it ends. That has to
 	// be this thread, which stays.
 	runtime.LockOSThread()
-	fd, err := strconv.Atoi(os.Args[1])
+	i, err := parseInherited(os.Args[1])
 	if err != nil {
 		return
 	}
-	syscall.CloseOnExec(fd)
+	syscall.CloseOnExec(i.socket)
 	catchSignals()
 	rename(name)
+	wakeWithoutParent()
 	p := process{states: make(chan state), adopts: adoptOrphans()}
-	socket := os.NewFile(uintptr(fd), "socket")
+	socket := os.NewFile(uintptr(i.socket), "socket")
+	p.reports = json.NewEncoder(socket)
+	if i.inNamespace {
+		p.namespace, err = enterNamespace()
+		errno, _ := errors.AsType[syscall.Errno](err)
+		p.report(report{Failed: errno})
+		if err != nil {
+			return
+		}
+	}
+	if i.cgroup >= 0 {
+		syscall.CloseOnExec(i.cgroup)
+		p.cgroup = cgroupOf(i.cgroup)
+	}
 	orders := make(chan order)
 	go receive(socket, orders)
-	p.orders, p.reports = orders, json.NewEncoder(socket)
+	p.orders = orders
 	p.serve()
 }
 
@@ -67,21 +80,25 @@ func catchSignals() {
 
 // process is the guard process of one command.
 type process struct {
-	orders   <-chan order // closed when the program is gone
-	reports  *json.Encoder
-	states   chan state // of the command
-	schedule schedule
-	group    int // the command's process group, and its process ID; 0: none yet
-	killed   bool
-	pause    time.Duration // between looks at the rest of the tree
-	ended    *Result       // how the command ended; its descendants may be alive
-	alone    bool          // this process has no children left
-	orphaned bool          // the program is gone
-	adopts   bool          // a process of the command that loses its parent becomes a child of this one
-	over     bool          // nothing is left to do but to wait for the program
-	done     bool          // the program needs nothing any more
-	marks    []string
-	heir     *Heir
+	orders    <-chan order // closed when the program is gone
+	reports   *json.Encoder
+	states    chan state // of the command
+	schedule  schedule
+	group     int // the command's process group, and its process ID; 0: none yet
+	killed    bool
+	pause     time.Duration // between looks at the rest of the tree
+	spent     time.Duration // on the last of them
+	ended     *Result       // how the command ended; its descendants may be alive
+	alone     bool          // this process has no children left
+	orphaned  bool          // the program is gone
+	adopts    bool          // a process of the command that loses its parent becomes a child of this one
+	over      bool          // nothing is left to do but to wait for the program
+	done      bool          // the program needs nothing any more
+	beyond    lookout
+	cgroup    *cgroup    // of the command; nil: none
+	namespace *namespace // nil: this process is not the first of one
+	marks     []string
+	heir      *Heir
 }
 
 // state is news from the kernel: the command was stopped, was continued or has
@@ -93,6 +110,7 @@ type state struct {
 }
 
 func (p *process) serve() {
+	defer p.cgroup.remove() // of a command that was not started
 	for {
 		wait := never
 		switch {
@@ -148,6 +166,7 @@ func (p *process) handle(o order) {
 		// The command was not started.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
+		p.beyond.soon()
 	case o.End:
 		if p.schedule.end(Now()) {
 			p.signal(syscall.SIGTERM)
@@ -169,16 +188,19 @@ func (p *process) act() time.Duration {
 	case kill:
 		p.kill()
 	}
-	wait := never
+	found, wait := p.beyond.look(now)
+	for _, b := range found {
+		p.report(report{Beyond: &b})
+	}
 	if at != never {
-		wait = max(at-now, 0)
+		wait = min(wait, max(at-now, 0))
 	}
 	if p.killed || p.ended != nil {
 		// There is no event for the end of the last descendant, so look again until
 		// then, and kill processes that were just being started. The pause grows,
 		// because a process that waits for a disk cannot be killed yet, and looking
-		// must not use a whole core.
-		p.pause = max(longer(p.pause), time.Millisecond)
+		// must not use a whole core, however many processes there are.
+		p.pause = max(longer(p.pause), time.Millisecond, 10*p.spent)
 		wait = min(wait, p.pause)
 		if p.killed {
 			wait = p.pause
@@ -191,7 +213,11 @@ func (p *process) kill() {
 	p.schedule.end(Now())
 	p.schedule.killAt = 0
 	p.killed = true
+	began := Now()
+	p.cgroup.kill()
 	p.signal(syscall.SIGKILL)
+	p.spent = Now() - began
+	p.beyond.soon()
 }
 
 // signal sends the signal to all processes of the command.
@@ -205,11 +231,12 @@ func (p *process) signal(sig syscall.Signal) {
 
 // finished reports whether nothing is left to do, and if so reports how the command
 // ended. If the command ended by itself, its descendants live on: it may have
-// started a service. If the guard ended it, they do not.
+// started a service. If the guard ended it, or if it is isolated, they do not.
 func (p *process) finished() bool {
-	if p.ended == nil || p.schedule.asked && p.treeLives() {
+	if p.ended == nil || p.schedule.asked && (p.treeLives() || p.cgroup.lives()) {
 		return false
 	}
+	p.cgroup.remove()
 	p.report(report{Ended: p.ended})
 	return true
 }
@@ -227,12 +254,15 @@ func (p *process) note(s state) {
 		} else {
 			p.ended.Code = s.ended.ExitStatus()
 		}
-		if p.ended.Cut && !p.schedule.asked {
-			// The deadline has passed while this process stood still.
+		if p.ended.Cut && !p.schedule.asked || p.isolated() {
+			// The deadline has passed while this process stood still, or nothing is to
+			// outlive the command.
 			p.kill()
 		}
 	}
 }
+
+func (p *process) isolated() bool { return p.namespace != nil || p.cgroup != nil }
 
 func (p *process) report(r report) {
 	if !p.orphaned {
@@ -257,7 +287,7 @@ func (p *process) launch(l *launch) {
 		p.report(report{Late: true})
 		return
 	}
-	pid, err := start(l)
+	pid, err := startCommand(l, p.cgroup)
 	if err != nil {
 		errno, ok := errors.AsType[syscall.Errno](err)
 		if !ok {
@@ -267,17 +297,25 @@ func (p *process) launch(l *launch) {
 		return
 	}
 	p.group = pid
+	outside, err := p.namespace.outside(pid)
+	if err != nil {
+		p.kill() // the program could not signal it
+	}
+	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
+		p.beyond.begin(p.cgroup)
+	}
 	go p.reap()
-	p.report(report{Started: pid})
+	p.report(report{Started: outside})
 }
 
-func start(l *launch) (pid int, err error) {
+func startCommand(l *launch, c *cgroup) (pid int, err error) {
 	env := (&exec.Cmd{Env: stringsOf(l.Env)}).Environ() // each variable once
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
+	c.join(attr.Sys)
 	if !l.Lenient {
 		dieWithParent(attr.Sys)
 	}

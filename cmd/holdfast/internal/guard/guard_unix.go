@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Guard is the program's end of a guard. The methods may be called concurrently.
@@ -24,7 +25,9 @@ type Guard struct {
 	gone    chan struct{} // closed when the guard has ended
 	group   int           // the command's process group; set before watch starts
 	marks   []string
-	adopts  bool // this process adopts what a dead guard leaves
+	cgroup  *cgroup // of the command; nil: none
+	whole   bool    // nothing lives on when the guard ends
+	adopts  bool    // this process adopts what a dead guard leaves
 	strays  atomic.Bool
 
 	mu       sync.Mutex // guards what follows, and the order of orders
@@ -33,9 +36,8 @@ type Guard struct {
 	lenient  bool
 }
 
-// Start starts a guard. Call it before a lock is acquired: if it fails, no lock is
-// held yet. The guard ends with this process, or when it is closed.
-func Start() (*Guard, error) {
+// start starts a guard, in a namespace of its own if it is told so.
+func start(c *cgroup, inNamespace bool, attr *syscall.SysProcAttr) (*Guard, error) {
 	path, err := program()
 	if err != nil {
 		return nil, err
@@ -49,13 +51,18 @@ func Start() (*Guard, error) {
 	defer syscall.Close(fds[1])
 	syscall.CloseOnExec(fds[0])
 	adopts := childless() && adoptOrphans()
-	pid, err := syscall.ForkExec(path, []string{name, strconv.Itoa(fds[1])}, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2},
-		// In a group of its own, it does not get what the terminal or a shell sends
-		// to this process's group.
-		Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
+	args := []string{name, inherited{fds[1], c.descriptor(), inNamespace}.String()}
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	// In a group of its own, it does not get what the terminal or a shell sends
+	// to this process's group.
+	attr.Setpgid = true
+	// Nobody else may start a process while the guard's descriptors can be inherited.
+	if fd := c.descriptor(); fd >= 0 {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+	}
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
 	if err != nil {
 		_ = syscall.Close(fds[0])
 		return nil, fmt.Errorf("start %s: %w", path, err)
@@ -67,6 +74,8 @@ func Start() (*Guard, error) {
 		reports: make(chan report),
 		events:  make(chan Event),
 		gone:    make(chan struct{}),
+		cgroup:  c,
+		whole:   inNamespace,
 	}
 	g.orders = json.NewEncoder(g.socket)
 	go receive(g.socket, g.reports)
@@ -115,6 +124,7 @@ func (g *Guard) Run(c Command) error {
 	g.mu.Lock() // Extend may be called already
 	g.lenient, g.deadline, g.marks = c.Lenient, c.Deadline, c.Marks
 	g.mu.Unlock()
+	g.cgroup.sweep() // while this run waited, another guard may have been killed
 	g.order(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
@@ -190,7 +200,7 @@ func (g *Guard) watch() {
 				g.events <- Event{Ended: g.clear()}
 				return
 			}
-			g.events <- Event{Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
+			g.events <- Event{Beyond: r.Beyond, Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
 			if r.Ended != nil {
 				return
 			}
@@ -202,6 +212,7 @@ func (g *Guard) watch() {
 				_ = syscall.Kill(g.pid, syscall.SIGCONT)
 				_ = syscall.Kill(-g.group, syscall.SIGKILL)
 				signalBelow(g.pid, g.group, syscall.SIGKILL)
+				g.cgroup.kill()
 			}
 		}
 	}
@@ -212,11 +223,14 @@ func (g *Guard) watch() {
 // others that it finds.
 func (g *Guard) clear() *Result {
 	<-g.gone // what it leaves behind has another parent now
-	if g.adopts {
+	switch {
+	case g.whole: // all processes of the namespace had ended when the guard had
+	case g.adopts:
 		g.clearAdopted()
-	} else {
+	default:
 		g.clearFound()
 	}
+	g.cgroup.remove()
 	return &Result{Signal: syscall.SIGKILL, Fell: true}
 }
 
@@ -225,6 +239,7 @@ func (g *Guard) clear() *Result {
 func (g *Guard) clearAdopted() {
 	group := g.group
 	for pause := time.Millisecond; ; pause = longer(pause) {
+		g.cgroup.kill()
 		signalTree(group, syscall.SIGKILL)
 		group = 0 // once its members have ended, its number may be another's
 		for {
@@ -242,11 +257,13 @@ func (g *Guard) clearAdopted() {
 
 // clearFound kills the processes that it finds until there are none. There may be others.
 func (g *Guard) clearFound() {
-	g.strays.Store(true)
+	g.strays.Store(g.cgroup == nil)
+	g.cgroup.kill()
 	if g.group != 0 {
 		_ = syscall.Kill(-g.group, syscall.SIGKILL) // all at once
 	}
-	for pause := time.Millisecond; killStrays(g.group, g.marks); pause = longer(pause) {
+	for pause := time.Millisecond; killStrays(g.group, g.marks) || g.cgroup.lives(); pause = longer(pause) {
+		g.cgroup.kill()
 		time.Sleep(pause)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func newGuard(t *testing.T) *Guard {
 	t.Helper()
-	g, err := Start()
+	g, err := Start(NotIsolated)
 	if err != nil {
 		t.Fatal(err)
 	}

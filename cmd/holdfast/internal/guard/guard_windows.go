@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -10,6 +11,10 @@ import (
 
 	"golang.org/x/sys/windows"
 )
+
+// Notices says that guards find processes that they cannot end. Those of a job object
+// can all be ended.
+const Notices = false
 
 var started = time.Now()
 
@@ -26,9 +31,12 @@ type Guard struct {
 	once   sync.Once
 }
 
-// Start puts this program into a job object. Call it before a lock is acquired: if it
-// fails, no lock is held yet.
-func Start() (*Guard, error) {
+// Start puts this program into a job object, which isolates the command. Call it before a
+// lock is acquired: if it fails, no lock is held yet.
+func Start(i Isolation) (*Guard, error) {
+	if i == InCgroup || i == InPIDs {
+		return nil, errors.New("it needs Linux")
+	}
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return nil, os.NewSyscallError("CreateJobObject", err)

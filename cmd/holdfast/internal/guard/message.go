@@ -4,10 +4,25 @@ package guard
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"syscall"
 	"time"
 )
+
+// inherited is what a guard gets from the program when it starts, in an argument.
+type inherited struct {
+	socket      int
+	cgroup      int // its descriptor; -1: none
+	inNamespace bool
+}
+
+func (i inherited) String() string { return fmt.Sprint(i.socket, " ", i.cgroup, " ", i.inNamespace) }
+
+func parseInherited(text string) (i inherited, err error) {
+	_, err = fmt.Sscan(text, &i.socket, &i.cgroup, &i.inNamespace)
+	return i, err
+}
 
 // order is what the program sends to the guard.
 type order struct {
@@ -37,6 +52,7 @@ type report struct {
 	Started   int            `json:",omitempty"` // the command's process ID
 	Failed    syscall.Errno  `json:",omitempty"` // why it could not be started
 	Late      bool           `json:",omitempty"` // it was not started: its deadline had passed
+	Beyond    *Beyond        `json:",omitempty"`
 	Stopped   syscall.Signal `json:",omitempty"`
 	Continued bool           `json:",omitempty"`
 	Ended     *Result        `json:",omitempty"`

@@ -2,13 +2,18 @@
 
 package guard
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 const adopting = false
 
 func adoptOrphans() bool { return false }
 
 func rename(string) {}
+
+func wakeWithoutParent() {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
@@ -36,3 +41,15 @@ func marked([]string) bool { return false }
 
 // signalBelow does nothing: the descendants of another process cannot be found.
 func signalBelow(int, int, syscall.Signal) {}
+
+// Notices says that guards find processes that they cannot end.
+const Notices = false
+
+// lookout does nothing: the descendants of another process cannot be found.
+type lookout struct{}
+
+func (*lookout) begin(*cgroup) {}
+
+func (*lookout) soon() {}
+
+func (*lookout) look(time.Duration) ([]Beyond, time.Duration) { return nil, never }

@@ -29,9 +29,9 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	signals, stop := process.Signals()
 	defer stop()
-	g, err := guard.Start()
+	g, err := j.startGuard()
 	if err != nil {
-		return exit.Errorf(exit.Failed, "no guard could be started: %v; look whether the machine has room for another process", err)
+		return err
 	}
 	defer g.Close()
 	j.Options.ForOthers = true // for a run in the command
@@ -68,6 +68,10 @@ func (j *Job) Run(ctx context.Context) error {
 	result := s.supervise(signals)
 	if g.Strays() {
 		return j.abandoned(held) // without a release
+	}
+	if j.beyond != nil && !s.lost {
+		_ = l.Release() // if that fails, the lock ends by itself; nothing runs under it
+		return j.refused(result)
 	}
 	if s.lost && !j.lenient {
 		_ = l.Release() // a lock may still be there: the command is ended before its deadline

@@ -122,6 +122,10 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			s.forward(s.onWanted)
 		case e := <-s.guard.Events():
 			switch {
+			case e.Beyond != nil:
+				if s.escaped(e.Beyond) {
+					s.guard.End()
+				}
 			case e.Stopped != 0:
 				s.stopped = true
 				s.follow(e.Stopped)
@@ -191,7 +195,8 @@ func (s *supervisor) lose() {
 
 // end takes the terminal back after the command has ended.
 func (s *supervisor) end(r guard.Result) {
-	s.lost = s.lost || r.Cut && !s.overtime
+	// What --strict or --max-runtime ends is cut, too.
+	s.lost = s.lost || r.Cut && !s.overtime && (s.beyond == nil || s.locks.left() <= 0)
 	if s.front && (r.Signal != 0 || r.Cut) {
 		s.tty.Restore()
 	}

@@ -20,7 +20,8 @@ func (p Process) Signal(sig syscall.Signal) error {
 		return err
 	}
 	// If the same process is there after its descriptor was opened, that is the process's.
-	if now, ok := Read(p.PID); !ok || now.start != p.start {
+	// One of another user may be hidden (hidepid), before and after.
+	if now, ok := Read(p.PID); now.start != p.start || !ok && p.start != 0 {
 		return unix.ESRCH
 	}
 	if fd < 0 {

@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
+)
+
+// The first and the longest pause between two looks at what the command has started.
+// Each new deadline is a look, too.
+const (
+	firstLook = 20 * time.Millisecond
+	longLook  = 10 * time.Second
+)
+
+// Notices says that guards find processes that they cannot end.
+const Notices = true
+
+// lookout looks for processes of a command that the guard may not end, because they run
+// as another user. A process that is there between two looks only is not found.
+type lookout struct {
+	at    time.Duration // of the next look, on the clock of Now; 0: none
+	pause time.Duration
+	told  map[Beyond]bool // without the process IDs
+	spare *cgroup         // whose processes can be ended
+}
+
+// begin starts to look for those that are not in the cgroup, which can be ended as a whole.
+func (l *lookout) begin(spare *cgroup) {
+	l.spare = spare
+	l.pause, l.told = firstLook, make(map[Beyond]bool)
+	l.at = Now() + l.pause
+}
+
+// soon makes the next look due.
+func (l *lookout) soon() {
+	if l.at != 0 {
+		l.at = Now()
+	}
+}
+
+// look looks if a look is due, and returns what was not there before, and the time until the
+// next look. Only the system's own answer counts: root may end a process of any user.
+func (l *lookout) look(now time.Duration) (found []Beyond, wait time.Duration) {
+	if l.at == 0 {
+		return nil, never
+	}
+	if now < l.at {
+		return nil, l.at - now
+	}
+	for _, p := range proc.Children(os.Getpid()) {
+		if !errors.Is(p.Signal(0), syscall.EPERM) || l.spare.has(p) {
+			continue
+		}
+		b := Beyond{Program: p.Name(), UID: p.UID()}
+		if l.told[b] {
+			continue
+		}
+		l.told[b] = true
+		b.PID = p.PID
+		found = append(found, b)
+	}
+	wait = l.pause
+	l.at, l.pause = now+l.pause, min(2*l.pause, longLook)
+	return found, wait
+}

@@ -1,0 +1,135 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Start starts a guard, whose command is isolated like that. Call it before a lock is
+// acquired: if it fails, no lock is held yet. The guard ends with this process, or when it
+// is closed.
+func Start(i Isolation) (*Guard, error) {
+	switch i {
+	case NotIsolated:
+		return start(nil, false, nil)
+	case InCgroup:
+		return startInCgroup()
+	case InPIDs:
+		return startInPIDs()
+	}
+	g, first := startInCgroup()
+	if first == nil {
+		return g, nil
+	}
+	g, second := startInPIDs()
+	if second == nil {
+		return g, nil
+	}
+	return nil, fmt.Errorf("%w; and %w", first, second)
+}
+
+func startInCgroup() (*Guard, error) {
+	c, err := newCgroup()
+	if err != nil {
+		return nil, fmt.Errorf("no cgroup for the command: %w", err)
+	}
+	g, err := start(c, false, nil)
+	c.forget() // the guard has it now
+	if err != nil {
+		c.remove()
+		return nil, err
+	}
+	return g, nil
+}
+
+// startInPIDs starts a guard that is the first process of a PID namespace, with a /proc of
+// its own. Where only root may have that, it is in a user namespace, too, in which nobody but
+// this process's user is known.
+func startInPIDs() (*Guard, error) {
+	const space = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	g, err := start(nil, true, &syscall.SysProcAttr{Setpgid: true, Cloneflags: space})
+	if err != nil {
+		g, err = start(nil, true, &syscall.SysProcAttr{
+			Setpgid: true, Cloneflags: space | unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // to mount /proc; a user other than root would lose it
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no PID namespace for the command: %w", err)
+	}
+	if r, open := <-g.reports; !open || r.Failed != 0 {
+		g.Close()
+		return nil, fmt.Errorf("no PID namespace for the command: its /proc cannot be mounted: %w", r.Failed)
+	}
+	return g, nil
+}
+
+// namespace is the PID namespace whose first process this is.
+type namespace struct {
+	outer *os.Root // the /proc of the program that has started this process
+}
+
+// enterNamespace mounts the /proc of the namespace, for this process and its descendants
+// only. Other mounts go on to be seen on both sides.
+func enterNamespace() (*namespace, error) {
+	outer, err := os.OpenRoot("/proc")
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.Mount("", "/proc", "", unix.MS_PRIVATE, "") // fails if it is a folder of another mount
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return nil, err
+	}
+	// The command, which this thread starts, does not get what the mount needed.
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	return &namespace{outer}, nil
+}
+
+// outside returns the number that a child of this process has outside.
+func (n *namespace) outside(pid int) (int, error) {
+	if n == nil {
+		return pid, nil
+	}
+	self, err := n.outer.Readlink("self")
+	if err != nil {
+		return 0, err
+	}
+	tasks, err := n.outer.Open(self + "/task")
+	if err != nil {
+		return 0, err
+	}
+	defer tasks.Close()
+	threads, err := tasks.Readdirnames(-1)
+	if err != nil {
+		return 0, err
+	}
+	for _, thread := range threads {
+		list, err := n.outer.ReadFile(self + "/task/" + thread + "/children")
+		if err != nil {
+			continue // the thread has ended
+		}
+		for child := range strings.FieldsSeq(string(list)) {
+			status, _ := n.outer.ReadFile(child + "/status")
+			_, rest, _ := strings.Cut(string(status), "\nNSpid:")
+			line, _, _ := strings.Cut(rest, "\n")
+			numbers := strings.Fields(line)
+			var inside, number int
+			if len(numbers) < 2 {
+				continue
+			}
+			if _, err := fmt.Sscan(numbers[len(numbers)-1]+" "+numbers[0], &inside, &number); err == nil && inside == pid {
+				return number, nil
+			}
+		}
+	}
+	return 0, errors.New("the command's process is not listed")
+}

@@ -1,0 +1,125 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os/user"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// Containment has what run does so that no process of the command gets out of its reach.
+type Containment struct {
+	strict  bool // refuse what could not be ended
+	isolate guard.Isolation
+	beyond  *guard.Beyond
+}
+
+// Flags declares the flags of the containment.
+func (c *Containment) Flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.strict, "strict", false, "end the command if it starts what run could not end when the lock is lost, such\n"+
+		"as sudo; Linux only")
+	cmd.Flags().Func("isolate", "keep the command's processes together in a cgroup or, if that is not possible, a\n"+
+		"PID namespace (pids), so that all end with the lock and with the command (default no)", func(text string) error {
+		switch c.isolate = guard.Isolation(text); c.isolate {
+		case guard.Auto, guard.InCgroup, guard.InPIDs:
+			return nil
+		}
+		return errors.New("it is cgroup, pids or auto")
+	})
+	cmd.Flags().Lookup("isolate").NoOptDefVal = string(guard.Auto)
+}
+
+// Check refuses what is impossible.
+func (c *Containment) Check(p Policy) error {
+	switch {
+	case c.strict && p.lenient:
+		return exit.Usagef("--strict is for commands that end with the lock; leave out --on-loss warn, which lets them run on")
+	case c.isolate != guard.NotIsolated && p.lenient:
+		return exit.Usagef("--isolate is for commands that end with the lock; leave out --on-loss warn, which lets them run on")
+	case c.strict && !guard.Notices:
+		return exit.Usagef("--strict needs Linux: elsewhere run cannot see what the command starts")
+	}
+	return nil
+}
+
+// startGuard starts the guard. If that is not possible as wanted, no lock is acquired.
+func (j *Job) startGuard() (*guard.Guard, error) {
+	g, err := guard.Start(j.isolate)
+	switch {
+	case err == nil:
+		return g, nil
+	case j.isolate != guard.NotIsolated:
+		return nil, exit.Errorf(exit.NotExecutable, "%q cannot be isolated, so it was not run: %v; leave out --isolate, or run it where holdfast check says that it can be used",
+			j.Command[0], err)
+	}
+	return nil, exit.Errorf(exit.Failed, "no guard could be started: %v; look whether the machine has room for another process", err)
+}
+
+// inspect tells, or with --strict refuses, that the command's file gives it the rights of
+// another user.
+func (j *Job) inspect() error {
+	if j.lenient || j.isolate != guard.NotIsolated {
+		return nil
+	}
+	uid, rights := privileges(j.path)
+	switch {
+	case rights == "":
+	case j.strict:
+		return exit.Errorf(exit.NotExecutable, "%q %s, so it might not end when the lock is lost, and --strict refuses it; %s", j.Command[0], rights, whatElse)
+	case uid >= 0:
+		output.Say("%q %s: if it takes on that user for good, it cannot be ended when the lock of %s is lost, and may then run beside the next holder; %s",
+			j.Command[0], rights, j.Names(), whatElse)
+	}
+	return nil
+}
+
+// whatElse is the advice for commands that need another user's rights.
+const whatElse = "run holdfast itself with those rights, or with --isolate"
+
+// escaped handles a process that the guard cannot end. It reports whether the command is
+// not to go on.
+func (j *Job) escaped(b *guard.Beyond) bool {
+	if j.beyond != nil {
+		return false // the command is being ended for another
+	}
+	if j.strict {
+		j.beyond = b
+		output.Say("%s, and cannot be ended when the lock of %s is lost, so --strict ends %q now and waits until all of it has ended", describe(b), j.Names(), j.Command[0])
+		return true
+	}
+	output.Say("%s: it cannot be ended when the lock of %s is lost, and may then run beside the next holder; %s", describe(b), j.Names(), whatElse)
+	return false
+}
+
+// describe says what runs, and as whom.
+func describe(b *guard.Beyond) string {
+	name := "a process"
+	if b.Program != "" {
+		name = strconv.Quote(b.Program)
+	}
+	as := "as another user"
+	if b.UID >= 0 {
+		as = "as " + userName(b.UID)
+	}
+	return fmt.Sprintf("%s (pid %d) runs %s", name, b.PID, as)
+}
+
+func userName(uid int) string {
+	number := strconv.Itoa(uid)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return "user number " + number
+}
+
+// refused returns the exit for a command that --strict has ended.
+func (j *Job) refused(result guard.Result) error {
+	return exit.Errorf(exit.NotExecutable, "--strict has ended %q (status %d), because %s and could not have been ended when the lock is lost; %s",
+		j.Command[0], result.Status(), describe(j.beyond), whatElse)
+}

@@ -1,0 +1,54 @@
+package job
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// privileges returns which rights beyond this process's the executable file gives to what
+// runs it, for a message; empty: none, or this process may end it all the same. uid is the
+// other user whose rights they are, or -1.
+func privileges(path string) (uid int, rights string) {
+	info, err := os.Stat(path)
+	stat, ok := infoOf(info)
+	if err != nil || !ok || mayKillAll() || noNewRights(path) {
+		return -1, ""
+	}
+	switch owner := int(stat.Uid); {
+	case info.Mode()&fs.ModeSetuid != 0 && owner != os.Getuid():
+		return owner, "runs as " + userName(owner) + " (setuid)"
+	case info.Mode()&fs.ModeSetgid != 0 && info.Mode()&0o010 != 0 && int(stat.Gid) != os.Getgid():
+		return -1, "runs as another group (setgid)"
+	}
+	if n, err := unix.Getxattr(path, "security.capability", nil); err == nil && n > 0 {
+		return -1, "has capabilities"
+	}
+	return -1, ""
+}
+
+func infoOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
+	if info == nil {
+		return nil, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return stat, ok
+}
+
+// mayKillAll reports whether this process may send signals to those of any user.
+func mayKillAll() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_KILL) != 0
+}
+
+// noNewRights reports whether the kernel gives no rights to what runs the file.
+func noNewRights(path string) bool {
+	if on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && on == 1 {
+		return true
+	}
+	var at unix.Statfs_t
+	return unix.Statfs(path, &at) == nil && at.Flags&unix.ST_NOSUID != 0
+}
