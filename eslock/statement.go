@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/esdoc"
@@ -44,27 +45,31 @@ const (
 
 // statement is one kind of update.
 type statement struct {
-	script string // up to the parameters
+	script func() string // up to the parameters
 }
 
+// newStatement makes the statement of a script. The first use compacts the script,
+// which takes some ms: most programs that link this package never use it.
 func newStatement(text string) *statement {
-	source, err := json.Marshal(compact(readText + text))
-	if err != nil {
-		panic(err) // a string can be encoded
-	}
-	return &statement{`"script":{"lang":"painless","source":` + string(source) + `,"params":`}
+	return &statement{sync.OnceValue(func() string {
+		source, err := json.Marshal(compact(readText + text))
+		if err != nil {
+			panic(err) // a string can be encoded
+		}
+		return `"script":{"lang":"painless","source":` + string(source) + `,"params":`
+	})}
 }
 
 // compact removes comments and the space that the language does not need, because the
 // text is in every request.
 func compact(script string) string {
-	return strings.TrimSpace(spaces.ReplaceAllString(comments.ReplaceAllString(script, "$1"), "$1$2"))
+	return strings.TrimSpace(spaces().ReplaceAllString(comments().ReplaceAllString(script, "$1"), "$1$2"))
 }
 
 var (
-	comments = regexp.MustCompile(`('[^']*')|//.*`)
+	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`('[^']*')|//.*`) })
 	// spaces are texts, which stay, and what is no part of a word, with the space around it.
-	spaces = regexp.MustCompile(`('[^']*')\s*|\s*([^\w\s'])\s*`)
+	spaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`('[^']*')\s*|\s*([^\w\s'])\s*`) })
 )
 
 // write appends an update to a bulk. The server retries it by itself, inside times.
@@ -89,8 +94,9 @@ func (st *statement) write(b *bytes.Buffer, u *update, inside int, options strin
 	if u.acquireParams != nil && u.Place != nil {
 		returns = fetchHolds
 	}
-	b.Grow(len(returns) + len(options) + len(st.script) + len(params) + len("}}\n")) // once, not in steps: the script is long
-	for _, part := range []string{returns, options, st.script} {
+	script := st.script()
+	b.Grow(len(returns) + len(options) + len(script) + len(params) + len("}}\n")) // once, not in steps: the script is long
+	for _, part := range []string{returns, options, script} {
 		b.WriteString(part)
 	}
 	b.Write(params)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,11 +50,13 @@ func Schema(name string) (string, error) {
 	).Replace(b.String()), nil
 }
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+// schemaName is compiled at its first use: every program that links this package would
+// pay for it when it starts.
+var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`) })
 
 func validSchema(name string) error {
 	switch {
-	case !schemaName.MatchString(name):
+	case !schemaName().MatchString(name):
 		return fmt.Errorf("%w: PostgreSQL schema %q: the name must be 1 to 48 lower-case letters, digits and underscores, the first no digit",
 			driver.ErrInvalid, name)
 	case strings.HasPrefix(name, "pg_"):
