@@ -9,7 +9,11 @@ SHELL := bash
 LINT_VERSION := v2.15.0
 ACTIONLINT_VERSION := v1.7.12
 VULN_VERSION := v1.9.0
+GORELEASER_VERSION := v2.16.0
+SBOM_VERSION := v1.10.0
 LINT := $(CURDIR)/.cache/golangci-lint-$(LINT_VERSION)/golangci-lint
+GORELEASER := $(CURDIR)/.cache/goreleaser-$(GORELEASER_VERSION)/goreleaser
+SBOM := $(CURDIR)/.cache/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod')))
 # The benchmarks are a program, not a part of the suite, and are not tidied.
@@ -151,12 +155,25 @@ vuln: ## govulncheck in every module (needs its vulnerability database)
 
 ## -- products
 
-.PHONY: build build-bench docs docs-check release release-check
+.PHONY: build build-bench packages packages-check docs docs-check release release-check
 build: ## the command holdfast, in bin/
 	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
 
 build-bench: ## the benchmarks, without running them
 	go -C tests/bench build -o /dev/null ./...
+
+# Of the last commit: a change that is not committed is in the binary, which then says so.
+packages: $(GORELEASER) $(SBOM) ## all that a release offers to install, in dist/; ONLY=linux_amd64 for this system alone
+	PATH="$(dir $(SBOM)):$$PATH" $(if $(ONLY),PACKAGES_TRIED_ONLY=true) $(GORELEASER) release --snapshot --clean
+
+packages-check: ## tries what make packages has made: unpacks it into empty roots and runs it there
+	HOLDFAST_PACKAGES=$(CURDIR)/dist go -C tests test -count=1 -v $(TESTFLAGS) ./install
+
+$(GORELEASER):
+	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+$(SBOM):
+	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
 docs: ## runs the transcripts again and writes them, and the examples, into the documents
 	@go -C tests run ./transcript

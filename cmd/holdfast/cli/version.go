@@ -40,13 +40,16 @@ func moduleVersion(info *debug.BuildInfo) string {
 	return info.Main.Version
 }
 
-// version returns one line for bug reports.
+// version returns one line for bug reports. A build of a clone has the commit and its
+// date; go install of a version has none.
 func version(info *debug.BuildInfo) string {
 	text := "holdfast " + moduleVersion(info)
-	for _, s := range info.Settings {
+	for _, s := range info.Settings { // in this order
 		switch {
 		case s.Key == "vcs.revision":
 			text += " revision " + s.Value
+		case s.Key == "vcs.time":
+			text += " of " + s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			text += " (modified)"
 		}
