@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
 	"os"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -25,4 +29,19 @@ func lockID(args []string, form string) (string, error) {
 		return "", exit.Usagef("%v", err)
 	}
 	return id, nil
+}
+
+// notResource returns the exit for a lock ID that holds nothing and is the name of a
+// resource that is held: most likely its name was given by mistake. It returns nil for
+// all others.
+func notResource(ctx context.Context, client *holdfast.Client, where location.Location, id string) error {
+	for _, err := range client.Holds(ctx, holdfast.Filter{Resource: id}) {
+		if err != nil {
+			return where.Failure(err)
+		}
+		of := where.Flag() + " " + output.Argument(id)
+		return exit.Usagef("lock ID %q holds nothing, but %q is a resource that is held; holdfast status%s shows the lock IDs of its holds, "+
+			"holdfast unlock --force%s releases them, whoever they belong to", id, id, of, of)
+	}
+	return nil
 }

@@ -85,6 +85,9 @@ func (r renewal) run(ctx context.Context) error {
 	case !errors.Is(err, holdfast.ErrLost):
 		return r.store.Failure(err)
 	case len(holds) == 0:
+		if err := notResource(ctx, client, r.store, r.id); err != nil {
+			return err
+		}
 		return r.lost()
 	}
 	return exit.Errorf(exit.Lost, "some locks of lock ID %q were not renewed: %s. Lock their resources again", r.id, output.Reason(err))

@@ -18,7 +18,8 @@ func newUnlock() *cobra.Command {
 		Short:      "Release locks by lock ID, or those of a resource by force",
 		SuggestFor: []string{"release", "rm", "free"},
 		Long: `Releases all locks of the lock ID and shows them. Without a LOCK-ID it takes
-$HOLDFAST_LOCK_ID. It is no error if there is nothing to release.
+$HOLDFAST_LOCK_ID. It is no error if there is nothing to release, unless a
+resource of that name is held: then it was most likely meant instead.
 
 With --force it releases the holds of the RESOURCE, for holders that cannot be
 ended otherwise. It shows the holds and asks first; without a terminal it needs
@@ -99,6 +100,11 @@ func release(ctx context.Context, where location.Location, id string, out outcom
 		defer client.Close()
 		if holds, err = client.ReleaseID(ctx, id); err != nil {
 			return where.Failure(err)
+		}
+		if len(holds) == 0 {
+			if err := notResource(ctx, client, where, id); err != nil {
+				return err
+			}
 		}
 	}
 	return out.print(holds, fmt.Sprintf("lock ID %q holds nothing", id))

@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 )
 
-// ended returns the exit of a job whose command was not ended for a lost lock.
-func (j *Job) ended(result guard.Result) error {
+// ended returns the exit of a job whose command was not ended for a lost lock. If it ran
+// on after a loss and succeeded, its success is worth less than what --lost-exit asks for.
+func (j *Job) ended(result guard.Result, lost bool) error {
 	switch {
 	case result.Fell:
 		return exit.Killed(result.Signal, fmt.Sprintf("the process that guards %q was killed, so the command was killed too; run it again", j.Command[0]))
@@ -23,6 +24,8 @@ func (j *Job) ended(result guard.Result) error {
 		return exit.Killed(result.Signal, "")
 	case result.Code != 0:
 		return &exit.Error{Status: result.Code}
+	case lost && j.lostGiven():
+		return &exit.Error{Status: j.lostExit}
 	}
 	return nil
 }

@@ -75,14 +75,16 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	if s.lost && !j.lenient {
 		_ = l.Release() // a lock may still be there: the command is ended before its deadline
-		j.Hooks.loss(j.lossOf(held.lost()), j.environment(held))
+		why := j.lossOf(held.lost())
+		output.Record("lost", acquire.LockAttrs(held.lost()), "the lock of %q was lost: %v", held.lost().Resource(), why)
+		j.Hooks.loss(why, j.environment(held))
 		return j.loss(held.lost(), result)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
 	if s.overtime && result.Cut {
 		return exit.Errorf(exit.Overtime, "%q ran longer than --max-runtime %v, and has ended with status %d", j.Command[0], j.most, result.Status())
 	}
-	return j.ended(result)
+	return j.ended(result, s.lost)
 }
 
 // giveBack releases the locks, or lets them end after the rest of --at-least. The

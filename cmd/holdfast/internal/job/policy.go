@@ -19,6 +19,7 @@ type Policy struct {
 	killAfter time.Duration
 	lenient   bool // when the lock is lost, warn and let the command run on
 	lostExit  int
+	lostGiven func() bool // whether --lost-exit was given
 	atLeast   time.Duration
 	most      time.Duration  // how long the command may run; 0: without an end
 	onWanted  syscall.Signal // what the command gets once others wait; 0: nothing
@@ -30,7 +31,9 @@ func (p *Policy) Flags(cmd *cobra.Command) {
 	span.Var(flags, &p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
 		"TERM that long before another client could get its lock (default a sixth of the TTL, at most 5s)")
 	p.lostExit = exit.Lost
-	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost")
+	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost; with --on-loss warn, if the\n"+
+		"command succeeded, and only if this flag is given")
+	p.lostGiven = func() bool { return flags.Changed("lost-exit") }
 	flags.Func("on-loss", "when the lock is lost, `kill` the command, or warn and let it run on (default kill)", func(text string) error {
 		switch text {
 		case "kill", "warn":

@@ -41,7 +41,7 @@ type supervisor struct {
 	forwarded bool             // the command was sent an interrupt that did not come from the terminal
 	hungUp    bool             // the command got HUP because the terminal is gone
 	hinted    bool             // the command got HUP because nobody can bring it to the foreground
-	lost      bool             // by a forced release, or the guard had to end the command
+	lost      bool             // by a forced release, the guard had to end the command, or it runs on
 	overtime  bool             // the command was ended because it ran for too long
 }
 
@@ -183,6 +183,7 @@ func (s *supervisor) lose() {
 	why := s.lossOf(hold)
 	s.Hooks.loss(why, s.environment(s.locks))
 	if s.lenient {
+		s.lost = true
 		output.SayEvent("lost", acquire.LockAttrs(hold), "the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it",
 			hold.Resource(), s.Command[0], why)
 		return
