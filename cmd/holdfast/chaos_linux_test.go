@@ -99,6 +99,12 @@ var faults = []fault{
 		r.follower()
 		r.key('\n')
 	}},
+	{name: "Ctrl-Z, fg in time, in a PID namespace", status: []int{0}, keys: true, isolate: guard.InPIDs, strike: func(r *chaosRound) {
+		r.key('Z' & 0x1f)
+		r.idle(chaosTTL / 8)
+		r.key('\n')
+		r.finish()
+	}},
 
 	// Several at once.
 	{name: "STOP of the guard, KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {

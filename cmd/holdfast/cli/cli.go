@@ -51,7 +51,7 @@ import (
 func Main() {
 	logging.Disable() // go-redis also writes its errors to stderr
 	if job.IsHeir(os.Args) {
-		if job.Inherit() != nil {
+		if job.Inherit(os.Stdin) != nil {
 			os.Exit(exit.Failed)
 		}
 		os.Exit(0)

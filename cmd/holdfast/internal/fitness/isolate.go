@@ -10,7 +10,7 @@ import (
 // nothing to do with the store.
 func Isolation() Finding {
 	var can, cannot []string
-	for _, kind := range []guard.Isolation{guard.InCgroup, guard.InPIDs} {
+	for _, kind := range guard.Isolations {
 		g, err := guard.Start(kind)
 		if err != nil {
 			cannot = append(cannot, err.Error())

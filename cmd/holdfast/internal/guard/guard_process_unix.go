@@ -296,11 +296,13 @@ func (p *process) launch(l *launch) {
 		p.report(report{Failed: errno})
 		return
 	}
-	p.group = pid
 	outside, err := p.namespace.outside(pid)
-	if err != nil {
-		p.kill() // the program could not signal it
+	if err != nil { // the program could not signal it
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		p.report(report{Failed: syscall.ESRCH})
+		return
 	}
+	p.group = pid
 	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
 		p.beyond.begin(p.cgroup)
 	}

@@ -31,11 +31,14 @@ type Guard struct {
 	once   sync.Once
 }
 
-// Start puts this program into a job object, which isolates the command. Call it before a
-// lock is acquired: if it fails, no lock is held yet.
+// Isolations are those that may be possible here.
+var Isolations = []Isolation{Auto}
+
+// Start puts this program into a job object. Call it before a lock is acquired: if it
+// fails, no lock is held yet.
 func Start(i Isolation) (*Guard, error) {
-	if i == InCgroup || i == InPIDs {
-		return nil, errors.New("it needs Linux")
+	if i != NotIsolated {
+		return nil, errors.New("it needs Linux; here a job object ends all with the lock, and all may outlive the command")
 	}
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {

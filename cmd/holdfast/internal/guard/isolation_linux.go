@@ -1,14 +1,18 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// Isolations are those that may be possible here.
+var Isolations = []Isolation{InCgroup, InPIDs}
 
 // Start starts a guard, whose command is isolated like that. Call it before a lock is
 // acquired: if it fails, no lock is held yet. The guard ends with this process, or when it
@@ -64,11 +68,16 @@ func startInPIDs() (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no PID namespace for the command: %w", err)
 	}
-	if r, open := <-g.reports; !open || r.Failed != 0 {
-		g.Close()
-		return nil, fmt.Errorf("no PID namespace for the command: its /proc cannot be mounted: %w", r.Failed)
+	switch r, open := <-g.reports; {
+	case !open:
+		err = ErrFell
+	case r.Failed != 0:
+		err = fmt.Errorf("its /proc cannot be mounted: %w", r.Failed)
+	default:
+		return g, nil
 	}
-	return g, nil
+	g.Close()
+	return nil, fmt.Errorf("no PID namespace for the command: %w", err)
 }
 
 // namespace is the PID namespace whose first process this is.
@@ -103,33 +112,42 @@ func (n *namespace) outside(pid int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	tasks, err := n.outer.Open(self + "/task")
-	if err != nil {
-		return 0, err
+	for _, number := range n.children(self) {
+		status, _ := n.outer.ReadFile(number + "/status")
+		numbers := strings.Fields(field(status, "NSpid")) // the last one is that in this namespace
+		if field(status, "PPid") == self && len(numbers) > 0 && numbers[len(numbers)-1] == strconv.Itoa(pid) {
+			return strconv.Atoi(number)
+		}
 	}
-	defer tasks.Close()
-	threads, err := tasks.Readdirnames(-1)
-	if err != nil {
-		return 0, err
-	}
+	return 0, syscall.ESRCH
+}
+
+// children returns the outer numbers of this process's children or, if the kernel does not
+// list them, of all processes.
+func (n *namespace) children(self string) (numbers []string) {
+	threads, _ := fs.ReadDir(n.outer.FS(), self+"/task")
 	for _, thread := range threads {
-		list, err := n.outer.ReadFile(self + "/task/" + thread + "/children")
+		list, err := n.outer.ReadFile(self + "/task/" + thread.Name() + "/children")
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has ended, or there are no lists
 		}
-		for child := range strings.FieldsSeq(string(list)) {
-			status, _ := n.outer.ReadFile(child + "/status")
-			_, rest, _ := strings.Cut(string(status), "\nNSpid:")
-			line, _, _ := strings.Cut(rest, "\n")
-			numbers := strings.Fields(line)
-			var inside, number int
-			if len(numbers) < 2 {
-				continue
-			}
-			if _, err := fmt.Sscan(numbers[len(numbers)-1]+" "+numbers[0], &inside, &number); err == nil && inside == pid {
-				return number, nil
-			}
+		numbers = append(numbers, strings.Fields(string(list))...)
+	}
+	if len(numbers) > 0 {
+		return numbers
+	}
+	all, _ := fs.ReadDir(n.outer.FS(), ".")
+	for _, entry := range all {
+		if _, err := strconv.Atoi(entry.Name()); err == nil {
+			numbers = append(numbers, entry.Name())
 		}
 	}
-	return 0, errors.New("the command's process is not listed")
+	return numbers
+}
+
+// field returns a field of the status of a process in proc(5).
+func field(status []byte, name string) string {
+	_, rest, _ := strings.Cut("\n"+string(status), "\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(value)
 }

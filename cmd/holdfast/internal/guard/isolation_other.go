@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// Isolations are those that may be possible here.
+var Isolations = []Isolation{Auto}
+
 // Start starts a guard. Call it before a lock is acquired: if it fails, no lock is held
 // yet. The guard ends with this process, or when it is closed.
 func Start(i Isolation) (*Guard, error) {

@@ -33,9 +33,13 @@ func (j *Job) ended(result guard.Result, lost bool) error {
 // abandoned returns the exit of a job whose guard was killed, and whose processes are not
 // all known to have ended. The lock stays until its time is up.
 func (j *Job) abandoned(held locks) error {
-	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too. "+
-		"Some of its processes may live on: those that have left its group and its environment are not found. "+
-		"So its lock of %s is not released, and ends by itself within %v; run it again then", j.Command[0], j.Names(), held.left().Round(time.Millisecond)))
+	rest := "has ended"
+	if left := held.left(); left > 0 {
+		rest = fmt.Sprintf("is not released, and ends by itself within %v", left.Round(time.Millisecond))
+	}
+	return exit.Killed(syscall.SIGKILL, fmt.Sprintf("the process that guards %q was killed, so the command was killed too, but some of its "+
+		"processes may live on: those that have another group and environment are not found. Its lock of %s %s. Look for them, and run it again",
+		j.Command[0], j.Names(), rest))
 }
 
 // notStarted returns the exit for a command that was found but not started.

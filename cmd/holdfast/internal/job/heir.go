@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -42,10 +43,11 @@ func (j *Job) heir(held locks, granted time.Duration) (*guard.Heir, error) {
 // IsHeir reports whether this program was started as the heir of a run that was killed.
 func IsHeir(args []string) bool { return len(args) == 2 && args[1] == heirArgument }
 
-// Inherit releases the locks of a run that was killed. It has nobody to tell what happens.
-func Inherit() error {
+// Inherit releases the locks of a run that was killed, which the input describes. There is
+// nobody to tell what happens.
+func Inherit(input io.Reader) error {
 	var e estate
-	if err := json.NewDecoder(os.Stdin).Decode(&e); err != nil {
+	if err := json.NewDecoder(input).Decode(&e); err != nil {
 		return err
 	}
 	for _, ref := range e.Holds {

@@ -1,0 +1,78 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The heir releases its own hold, as often as it is asked to, and no other.
+func TestInherit(t *testing.T) {
+	where, err := location.Locate("sqlite://" + t.TempDir() + "/locks.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := holdfast.Open(t.Context(), where.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	lock := func() *holdfast.Hold {
+		t.Helper()
+		h, err := client.TryLock(t.Context(), "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	free := func() bool {
+		t.Helper()
+		for s, err := range client.Holds(t.Context(), holdfast.Filter{Resource: "r"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Left == 0
+		}
+		return true
+	}
+	input := func(h *holdfast.Hold, atLeast time.Duration) []byte {
+		t.Helper()
+		var j Job
+		j.Store, j.atLeast = where, atLeast
+		heir, err := j.heir(locks{h}, guard.Now())
+		if err != nil || !IsHeir(heir.Args) {
+			t.Fatal(heir, err)
+		}
+		return heir.Input
+	}
+
+	h := lock()
+	first := input(h, 0)
+	if err := Inherit(bytes.NewReader(input(h, time.Hour))); err != nil || free() {
+		t.Errorf("with --at-least 1h: %v, free: %v", err, free())
+	}
+	for range 2 {
+		if err := Inherit(bytes.NewReader(first)); err != nil || !free() {
+			t.Errorf("%v, free: %v", err, free())
+		}
+	}
+	lock()
+	if err := Inherit(bytes.NewReader(first)); err != nil || free() {
+		t.Errorf("when another has the lock: %v, free: %v", err, free())
+	}
+	if err := Inherit(bytes.NewReader([]byte(`{"URL": "` + where.URL + `", "Holds": [{"Resource": "r", "LockID": "id"}]}`))); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("without a hold: %v", err)
+	}
+
+	var delayed Job
+	delayed.Options.TakeoverDelay = time.Second
+	if heir, err := delayed.heir(locks{h}, 0); heir != nil || err != nil {
+		t.Errorf("with a takeover delay: %v, %v", heir, err)
+	}
+}
