@@ -223,7 +223,7 @@ func (p *process) kill() {
 // signal sends the signal to all processes of the command.
 func (p *process) signal(sig syscall.Signal) {
 	group := p.group
-	if adopting && p.ended != nil {
+	if p.ended != nil && known() {
 		group = 0 // its number may be another's by now, and its members are descendants
 	}
 	signalTree(group, sig)

@@ -179,6 +179,11 @@ func (g *Guard) Strays() bool { return g.strays.Load() }
 func (g *Guard) Close() {
 	g.order(order{Done: true})
 	_ = g.socket.Close()
+	// Where the first process of a container does not wait for orphans, each would stay.
+	select {
+	case <-g.gone:
+	case <-time.After(time.Second):
+	}
 }
 
 func (g *Guard) order(o order) {
@@ -241,7 +246,9 @@ func (g *Guard) clearAdopted() {
 	for pause := time.Millisecond; ; pause = longer(pause) {
 		g.cgroup.kill()
 		signalTree(group, syscall.SIGKILL)
-		group = 0 // once its members have ended, its number may be another's
+		if known() {
+			group = 0 // once its members have ended, its number may be another's
+		}
 		for {
 			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 			if errors.Is(err, syscall.ECHILD) {

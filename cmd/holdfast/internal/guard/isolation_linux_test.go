@@ -17,6 +17,7 @@ var isolations = []Isolation{InCgroup, InPIDs}
 
 func newIsolated(t *testing.T, i Isolation) *Guard {
 	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // as newGuard
 	g, err := Start(i)
 	if err != nil {
 		t.Skip("needs", i, err)

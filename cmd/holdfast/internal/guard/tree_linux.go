@@ -9,9 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-// adopting says that this process can adopt orphaned descendants.
-const adopting = true
-
 // adoptOrphans makes this process the parent of its orphaned descendants, so that
 // they stay its descendants. It reports whether that works: it does since Linux 3.4.
 func adoptOrphans() bool {
@@ -27,6 +24,9 @@ func wakeWithoutParent() { _ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SI
 
 // dieWithParent lets the kernel kill the process when its parent dies.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// known reports whether descendants can be found.
+func known() bool { return proc.Known() }
 
 // signalTree sends the signal to the process group, if it is known (not 0), and to the
 // descendants of this process that are not in it.

@@ -7,8 +7,6 @@ import (
 	"time"
 )
 
-const adopting = false
-
 func adoptOrphans() bool { return false }
 
 func rename(string) {}
@@ -16,6 +14,8 @@ func rename(string) {}
 func wakeWithoutParent() {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
+
+func known() bool { return false }
 
 // signalTree sends the signal to the process group, if it is known (not 0). Processes
 // that have left the group are not found.

@@ -119,6 +119,9 @@ func below(root int) []Process {
 // miss some while others end. Of a process that it may not read, only PID and Parent are
 // set.
 func Children(root int) []Process {
+	if !Known() {
+		return nil
+	}
 	var found []Process
 	for next := []int{root}; len(next) > 0; next = next[1:] {
 		for _, pid := range children(next[0]) {
@@ -167,7 +170,17 @@ func Members(group int) []Process {
 	return found
 }
 
+// Known reports whether proc(5) is mounted, and is that of this process's PID namespace: in
+// another one, numbers mean other processes. If it is not, no processes are found.
+func Known() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+}
+
 func all(yield func(Process) bool) {
+	if !Known() {
+		return
+	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
