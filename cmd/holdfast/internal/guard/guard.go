@@ -7,8 +7,13 @@
 // socket closes because the program has died. The guard is the command's parent and,
 // on Linux, adopts all its descendants, so that none of them escapes. If the guard
 // itself dies, the kernel kills the command (on Linux) and this package the rest.
-// The code of the guard is in guard_process_unix.go, that of the program in
-// guard_unix.go, and what they send each other in message.go.
+// If the program dies, the guard becomes its Heir, once nothing of the command lives. The
+// code of the guard is in guard_process_unix.go, that of the program in guard_unix.go,
+// and what they send each other in message.go.
+//
+// What the guard cannot find or may not end is told (Beyond, Strays), or isolated, so that
+// one write or one death ends it: in a cgroup (cgroup_linux.go), or in a PID namespace whose
+// first process is the guard (isolation_linux.go).
 //
 // On Windows there is no second process. The program and the command are in a job
 // object, which the kernel ends with the program.
