@@ -39,7 +39,7 @@ func newCgroup() (*cgroup, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, err := lockCgroup(path)
+		c, err := lockCgroup(path, unix.LOCK_EX)
 		if err != nil {
 			continue // somebody sweeps it up
 		}
@@ -86,14 +86,15 @@ func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
-// lockCgroup locks the cgroup, unless another process has.
-func lockCgroup(path string) (*cgroup, error) {
+// lockCgroup locks the cgroup, unless another process has: exclusively for a guard, or
+// shared with others that sweep it up, each of which waits until nothing in it lives.
+func lockCgroup(path string, how int) (*cgroup, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	c := &cgroup{path: path, dir: dir}
-	if err := unix.Flock(c.descriptor(), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(c.descriptor(), how|unix.LOCK_NB); err != nil {
 		c.forget()
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (c *cgroup) sweep() {
 		if path == c.path {
 			continue
 		}
-		other, err := lockCgroup(path)
+		other, err := lockCgroup(path, unix.LOCK_SH)
 		if err != nil {
 			continue // its guard lives
 		}
