@@ -353,6 +353,7 @@ func (s *store) transact(c *conn, f func(*conn) error) error {
 	if err := s.file.checkReplaced(); err != nil {
 		return err
 	}
+	s.reserveLog()
 	if err := f(c); err != nil {
 		return err
 	}

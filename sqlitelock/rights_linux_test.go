@@ -120,6 +120,59 @@ func TestRenewalsOnFullDisk(t *testing.T) {
 	}
 }
 
+// A program renews all its holds in one change, which needs a page of the log for each page
+// of the file that it changes. A log is new when a program opens the file.
+func TestManyRenewalsOnFullDisk(t *testing.T) {
+	dir := smallDisk(t)
+	path := filepath.Join(dir, "locks.db")
+	first := open(t, path)
+	var all []driver.RenewRequest
+	for i := range 9 {
+		q := request(fmt.Sprint("r", i), "a", time.Hour)
+		q.Details.Comment = strings.Repeat("x", 600) // so that a page has room for four or five
+		ref, err := acquire(t.Context(), first, q)
+		check(t, err)
+		all = append(all, driver.RenewRequest{HoldRef: ref, TTL: time.Hour})
+	}
+	check(t, first.Close())
+	s := open(t, path)
+	renew(t, s, all[0].HoldRef)
+	check(t, fillUp(filepath.Join(dir, "fill")))
+	for range 20 {
+		results, err := s.Renew(t.Context(), all)
+		check(t, err)
+		for _, r := range results {
+			check(t, r.Err)
+		}
+	}
+}
+
+// Locks that others acquire while the disk is full, in the space that renewals leave in the
+// log, take nothing from a holder: a new file has pages for them.
+func TestOthersOnFullDisk(t *testing.T) {
+	dir := smallDisk(t)
+	path := filepath.Join(dir, "locks.db")
+	s := open(t, path)
+	ref := mustAcquire(t, s, "held", "a", time.Hour)
+	check(t, fillUp(filepath.Join(dir, "fill")))
+	granted := 0
+	for i := 0; granted < 8; i++ {
+		renew(t, s, ref)
+		q := request(fmt.Sprint("other", i), "b", time.Hour)
+		q.Details.Comment = strings.Repeat("x", 3000) // so that it needs a page of its own
+		_, err := acquire(t.Context(), s, q)
+		switch {
+		case err == nil:
+			granted++
+		case i == 100:
+			t.Fatalf("%d other locks were granted, then: %v", granted, err)
+		}
+	}
+	for range 100 {
+		renew(t, s, ref)
+	}
+}
+
 // A disk that is really full.
 func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t)
