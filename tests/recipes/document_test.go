@@ -1,0 +1,85 @@
+//go:build linux
+
+// Package recipes runs what docs/recipes.md shows. A test takes the code from the
+// page, puts its own store and folders in the place of those of the reader, and
+// starts it twice. A command of the reader's is a script that notes its beginning and
+// its end, and ends when the test lets it.
+package recipes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const page = "../../docs/recipes.md"
+
+var marked = regexp.MustCompile("(?ms)^<!-- recipe (\\S+) -->\n```(\\w+)\n(.*?)^```$")
+
+// recipe is the code below a marker of the page.
+func recipe(t *testing.T, name string) string {
+	t.Helper()
+	for _, m := range marked.FindAllStringSubmatch(read(t, page), -1) {
+		if m[1] == name {
+			return m[3]
+		}
+	}
+	t.Fatalf("%s has no recipe %q", page, name)
+	return ""
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestEveryRecipeIsTested(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		code.WriteString(read(t, file))
+	}
+	markers := strings.Count(read(t, page), "<!-- recipe ")
+	recipes := marked.FindAllStringSubmatch(read(t, page), -1)
+	if len(recipes) != markers || markers == 0 {
+		t.Errorf("%d markers, %d with code", markers, len(recipes))
+	}
+	for _, m := range recipes {
+		if !strings.Contains(code.String(), fmt.Sprintf("%q", m[1])) {
+			t.Errorf("no test has the recipe %q", m[1])
+		}
+	}
+}
+
+// A crontab is for all machines: without a store each has locks of its own.
+func TestCrontabsNameTheirStore(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "../../README.md") {
+		for _, block := range regexp.MustCompile("(?ms)^```\\w*\n.*?^```$").FindAllString(read(t, page), -1) {
+			if !regexp.MustCompile(`(?m)^([*0-9/,-]+ ){5}`).MatchString(block) {
+				continue
+			}
+			found++
+			if !strings.Contains(block, "HOLDFAST_STORE=") && !strings.Contains(block, "--store") {
+				t.Errorf("%s: this crontab names no store:\n%s", page, block)
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d crontabs; the README and %s have some", found, page)
+	}
+}

@@ -1,0 +1,112 @@
+//go:build linux
+
+package recipes
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// unit is a unit file: the values of each key, in order.
+func unit(text string) map[string][]string {
+	values := make(map[string][]string)
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && line[0] != '#' {
+			values[key] = append(values[key], value)
+		}
+	}
+	return values
+}
+
+// service starts what a service starts, as systemd would: without a HOME, and with its
+// credentials in a folder. The store is named by the unit alone.
+func (s *stage) service(name string) (start func() *run, stop func(*run)) {
+	s.Helper()
+	u := unit(s.here(recipe(s.T, name)))
+	source, ok := strings.CutPrefix(u["LoadCredential"][0], "store:")
+	if !ok || source != "/etc/holdfast/store" {
+		s.Fatalf("LoadCredential=%s", u["LoadCredential"])
+	}
+	s.file("credentials/store", 0o400, s.store+"\n")
+	command := strings.Fields(strings.ReplaceAll(u["ExecStart"][0], "%d", s.path("credentials")))
+	if slices.ContainsFunc(command, func(word string) bool { return strings.ContainsAny(word, `%"'\$`) }) {
+		s.Fatalf("%q needs more of systemd than this test has", command)
+	}
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOLDFAST_TTL=" + ttl}
+	if kill := u["KillMode"]; !slices.Equal(kill, []string{"mixed"}) {
+		s.Fatalf("KillMode=%s", kill)
+	}
+	return func() *run { return s.startIn(env, command[0], command[1:]...) },
+		func(r *run) { r.signal(syscall.SIGTERM) } // KillMode=mixed: the first process alone
+}
+
+func TestTimer(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.command("bin/report")
+	start, stop := s.service("report.service")
+	u := unit(recipe(t, "report.service"))
+	if !slices.Equal(u["SuccessExitStatus"], []string{"75"}) {
+		t.Errorf("a run that is skipped is no success: %q", u)
+	}
+	s.skips(start, 75, `"report" is held by`)
+	last := start()
+	command := s.begun(3)
+	stop(last)
+	last.exits(128 + int(syscall.SIGTERM)) // which systemd takes for a clean end
+	if asked := s.events("signal"); len(asked) != 1 || asked[0].pid != command.pid {
+		t.Errorf("the command got these signals: %v, want one", asked)
+	}
+}
+
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.command("bin/scheduler")
+	start, stop := s.service("scheduler.service")
+	first, second := start(), start()
+	s.begun(1)
+	s.waiting("scheduler", 1)
+	s.one(1)
+	one, other := first, second
+	if parent(parent(s.events("begin")[0].pid)) != first.cmd.Process.Pid {
+		one, other = second, first
+	}
+	stop(one)
+	one.exits(128 + int(syscall.SIGTERM))
+	s.begun(2)
+	stop(other)
+	other.exits(128 + int(syscall.SIGTERM))
+	s.one(2)
+}
+
+// systemd finds nothing wrong with the units. Programs that it would start must exist.
+func TestUnits(t *testing.T) {
+	s := set(t)
+	analyze := s.tool("systemd-analyze")
+	t.Parallel()
+	s.command("bin/report")
+	s.command("bin/scheduler")
+	verify := func(names ...string) string {
+		out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, names...)...).CombinedOutput()
+		if err != nil && len(out) == 0 {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	var files []string
+	for _, name := range []string{"report.service", "report.timer", "scheduler.service"} {
+		s.file("units/"+name, 0o644, s.here(recipe(t, name)))
+		files = append(files, s.path("units/"+name))
+	}
+	if said := verify(files...); said != "" {
+		t.Error(said)
+	}
+	s.file("units/report.service", 0o644, strings.ReplaceAll(s.here(recipe(t, "report.service")), "KillMode=", "KilMode="))
+	if said := verify(s.path("units/report.service")); !strings.Contains(said, "KilMode") {
+		t.Errorf("a wrong key is not noticed: %q", said)
+	}
+}
