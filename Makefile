@@ -155,7 +155,7 @@ vuln: ## govulncheck in every module (needs its vulnerability database)
 
 ## -- products
 
-.PHONY: build build-bench packages packages-check docs docs-check release release-check
+.PHONY: build build-bench packages packages-check docs docs-check pictures release release-check
 build: ## the command holdfast, in bin/
 	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
 
@@ -180,6 +180,9 @@ docs: ## runs the transcripts again and writes them, and the examples, into the 
 
 docs-check: ## fails if a document shows what does not happen
 	@go -C tests run ./transcript -check
+
+pictures: ## records the terminals of docs/pictures again; needs root, tmux and npx
+	@go -C tests run ./pictures
 
 release: ## proves VERSION=vX.Y.Z, then tags every module in this repository; pushes nothing
 	@go -C tests run ./release -version '$(VERSION)'

@@ -1,0 +1,88 @@
+//go:build linux
+
+package main
+
+import "time"
+
+// steps runs them until one fails.
+func steps(each ...func() error) error {
+	for _, step := range each {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *terminal) types(line string) func() error {
+	return func() error { return t.typeLine(line) }
+}
+
+func (t *terminal) shows(pattern string) func() error {
+	return func() error { return t.until(pattern) }
+}
+
+func (t *terminal) presses(keys string) func() error {
+	return func() error { return t.press(keys) }
+}
+
+func pause(d time.Duration) func() error {
+	return func() error { time.Sleep(d); return nil }
+}
+
+// recordRun has two terminals, which run the same report.
+func recordRun(t *terminal) error {
+	return steps(
+		func() error {
+			return t.script("report.sh", "#!/bin/sh\nfor part in sales stock staff; do echo \"counting $part ...\"; sleep 3; done\necho 'report written'\n")
+		},
+		t.presses(splitWindow),
+		t.shows(`another terminal`),
+		pause(500*time.Millisecond),
+		func() error { t.restart(); return nil },
+		pause(500*time.Millisecond),
+		t.types(`holdfast run report --comment "November" -- ./report.sh`),
+		t.shows(`counting sales`),
+		pause(700*time.Millisecond),
+		t.presses(secondPane),
+		t.types(`holdfast run -n report -- ./report.sh`),
+		t.shows(`is held by`),
+		pause(700*time.Millisecond),
+		t.types(`holdfast run report -- ./report.sh`),
+		t.shows(`waiting for`),
+		t.shows(`report written`),
+		t.shows(`counting stock`),
+		pause(300*time.Millisecond),
+	)
+}
+
+// recordTop shows what is held, by jobs that nobody sees.
+func recordTop(t *terminal) error {
+	job := func(seconds, host string, args ...string) func() error {
+		return func() error {
+			return t.background(host, append(append([]string{"run"}, args...), "--", "sleep", seconds)...)
+		}
+	}
+	return steps(
+		job("300", "web1", "deploy", "--comment", "version 42"),
+		job("300", "db1", "backup", "--owner", "cron", "--comment", "every night"),
+		job("9", "web2", "index", "--owner", "bob", "--ttl", "10s", "--comment", "rebuild"),
+		pause(400*time.Millisecond),
+		job("300", "web2", "deploy", "--owner", "bob", "--fair", "--comment", "version 43"),
+		pause(300*time.Millisecond),
+		job("300", "web3", "deploy", "--owner", "cy", "--fair", "--comment", "version 44"),
+		pause(1500*time.Millisecond),
+		t.types("holdfast top"),
+		t.shows(`RESOURCE`),
+		pause(1500*time.Millisecond),
+		t.presses(down),
+		pause(900*time.Millisecond),
+		t.presses(down),
+		pause(2500*time.Millisecond),
+		t.presses("/"),
+		t.types("backup"),
+		pause(2*time.Second),
+		t.presses(escape),
+		pause(2*time.Second),
+	)
+}
