@@ -85,6 +85,7 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 			"gone":       gone,
 			"force":      force,
 			"busy":       busy,
+			"deaf":       deaf,
 			"sql":        execSQL,
 			"guard":      signalGuard,
 			"die":        die,

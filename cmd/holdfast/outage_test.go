@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
 	"os"
 	"regexp"
@@ -70,6 +71,32 @@ func (s outages) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dri
 		return nil, err
 	}
 	return s.Store.Release(ctx, qs)
+}
+
+// deaf sets $DEAF to the address of a server that accepts connections and never answers.
+func deaf(ts *testscript.TestScript, _ bool, _ []string) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		var all []net.Conn
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				for _, c := range all {
+					_ = c.Close()
+				}
+				return
+			}
+			all = append(all, c)
+		}
+	}()
+	ts.Defer(func() {
+		_ = listener.Close()
+		<-ended
+	})
+	ts.Setenv("DEAF", listener.Addr().String())
 }
 
 // waitstderr NAME REGEXP waits until what the process has written to stderr

@@ -32,6 +32,7 @@ type acquirer struct {
 	mu     sync.Mutex // guards what follows: the Trace is called by another goroutine
 	silent error      // why the last request had no answer; nil: it had one
 	told   bool       // a message said that the store gives no answer
+	heard  bool       // there was an answer, or an error
 }
 
 // acquire acquires the locks, all or none. While the store gives no answer it retries until
@@ -42,6 +43,7 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 		a.line = newWaitLine()
 	}
 	o = a.options(ctx, o)
+	defer a.watchSilence()()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := a.try(ctx, o)
 		if err == nil {
@@ -49,17 +51,16 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 			return Lease{a.client, a.holds}, nil
 		}
 		if a.lostOne() {
-			_ = unlock(a.holds) // what fails ends by itself
-			a.holds = nil
+			a.giveBack(ctx)
 			continue
 		}
 		if r.once() || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, errNoQueue) || location.Lasting(err) {
-			return Lease{}, a.refusal(err)
+			return Lease{}, a.refusal(ctx, err)
 		}
 		a.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
 		select {
 		case <-ctx.Done():
-			return Lease{}, a.refusal(err)
+			return Lease{}, a.refusal(ctx, err)
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
@@ -118,6 +119,14 @@ func (a *acquirer) lock(ctx context.Context, resource string) (*holdfast.Hold, e
 	return lock(ctx, resource, &opts)
 }
 
+// giveBack releases the locks that are held, to begin anew. What fails ends by itself.
+func (a *acquirer) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, longPause)
+	defer cancel()
+	_ = unlock(ctx, a.holds)
+	a.holds = nil
+}
+
 // lostOne reports whether a lock was lost while the acquirer waited for another.
 func (a *acquirer) lostOne() bool {
 	return slices.ContainsFunc(a.holds, func(h *holdfast.Hold) bool { return h.Context().Err() != nil })
@@ -145,7 +154,7 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 		}
 		if i.Err == nil || errors.Is(i.Err, holdfast.ErrHeld) || location.Lasting(i.Err) {
 			a.mu.Lock()
-			a.silent = nil
+			a.silent, a.heard = nil, true
 			a.mu.Unlock()
 			return
 		}
@@ -162,26 +171,21 @@ func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	}
 	a.line.hide()
 	a.mu.Lock()
-	a.silent = err
+	a.silent, a.heard = err, true
 	known := a.told || a.once() || a.quiet
 	a.told = true
 	a.mu.Unlock()
 	if known {
 		return
 	}
-	until := "it does"
-	if !a.forever {
-		until = "--wait " + a.wait.String() + " is over"
-	}
-	output.SayEvent("no-answer", nil, "the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), until)
+	output.SayEvent("no-answer", nil, "the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), a.until())
 }
 
-// refusal returns the exit for a lock that was not acquired.
-func (a *acquirer) refusal(err error) error {
+// refusal returns the exit for a lock that was not acquired. ctx is that of the wait.
+func (a *acquirer) refusal(ctx context.Context, err error) error {
 	a.line.end()
 	if a.client != nil {
-		_ = unlock(a.holds)  // all or none; what fails ends by itself
-		_ = a.client.Close() // nothing is held
+		_ = a.client.Close() // all or none: it releases what is held, within 5 s
 	}
 	if deadlock, ok := errors.AsType[*holdfast.DeadlockError](err); ok {
 		holder := "the run around this one"
@@ -202,8 +206,12 @@ func (a *acquirer) refusal(err error) error {
 		return exit.Errorf(a.ConflictExit, "%s. Try again later, or wait for it with --wait", describe(held))
 	case ok:
 		return exit.Errorf(a.ConflictExit, "%s; gave up after %v. Try again later, or wait longer with --wait", describe(held), a.wait)
-	case a.once() || location.Lasting(err):
+	case a.once() && ctx.Err() == nil || location.Lasting(err):
 		return a.Store.Failure(err)
+	}
+	after, advice := a.wait, "or wait longer with --wait"
+	if a.once() {
+		after, advice = oncePatience, "or wait for it with --wait"
 	}
 	why := ""
 	a.mu.Lock()
@@ -211,6 +219,6 @@ func (a *acquirer) refusal(err error) error {
 	if a.silent != nil {
 		why = ": " + output.Reason(a.silent)
 	}
-	return exit.Errorf(exit.Store, "the store %s gave no answer%s; gave up after %v. Try again later, or wait longer with --wait",
-		a.Store.Name(), why, a.wait)
+	return exit.Errorf(exit.Store, "the store %s gave no answer%s; gave up after %v. Try again later, %s",
+		a.Store.Name(), why, after, advice)
 }

@@ -21,21 +21,25 @@ type Lease struct {
 
 // Release releases the locks. After an error some may still be held.
 func (l Lease) Release() error {
-	err := unlock(l.Holds)
+	err := unlock(context.Background(), l.Holds)
 	_ = l.Client.Close() // nothing is held any more
 	return err
 }
 
 // unlock releases the locks, all at once.
-func unlock(holds []*holdfast.Hold) error {
+func unlock(ctx context.Context, holds []*holdfast.Hold) error {
 	errs := make([]error, len(holds))
 	var all sync.WaitGroup
 	for i, h := range holds {
-		all.Go(func() { errs[i] = h.Unlock(context.Background()) })
+		all.Go(func() { errs[i] = h.Unlock(ctx) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
+
+// oncePatience is how long a try without a wait takes at most: as long as opening the
+// store and a slow answer may take together, or a second request if one is lost.
+const oncePatience = 20 * time.Second
 
 // once reports whether the request is for one try, without a wait.
 func (r *Request) once() bool { return !r.forever && r.wait == 0 }
@@ -44,9 +48,12 @@ func (r *Request) once() bool { return !r.forever && r.wait == 0 }
 // is over or a signal arrives.
 func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfast.Options) (Lease, error) {
 	var cancel context.CancelFunc
-	if r.forever || r.once() {
+	switch {
+	case r.forever:
 		ctx, cancel = context.WithCancel(ctx)
-	} else {
+	case r.once():
+		ctx, cancel = context.WithTimeout(ctx, oncePatience)
+	default:
 		ctx, cancel = context.WithTimeout(ctx, r.wait)
 	}
 	defer cancel()

@@ -1,0 +1,77 @@
+package acquire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// deaf is a store that takes requests and never answers.
+type deaf struct{ driver.Store }
+
+func (deaf) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Grant, error) {
+	<-ctx.Done()
+	return driver.Grant{}, ctx.Err()
+}
+
+func (deaf) Release(ctx context.Context, _ []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func init() {
+	driver.Register("deaf", func(context.Context, *url.URL) (driver.Store, error) {
+		return deaf{memlock.New(nil)}, nil
+	})
+}
+
+// A store that never answers is named on stderr after some seconds, and the try ends in
+// the time that is documented: 20 s or --wait, and 5 s to clean up.
+func TestStoreThatNeverAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait  time.Duration
+		lines string
+		says  string
+	}{
+		"once": {0, "has given no answer for 3s. Waiting until 20s are over", "gave no answer: no answer within 10s: context deadline exceeded; gave up after 20s. Try again later, or wait for it with --wait"},
+		"wait": {15 * time.Second, "has given no answer for 3s. Waiting until --wait 15s is over", "; gave up after 15s. Try again later, or wait longer with --wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			old := os.Stderr
+			os.Stderr = file
+			defer func() { os.Stderr = old }()
+			synctest.Test(t, func(t *testing.T) {
+				r := Request{Store: location.Location{URL: "deaf://host"}, Resources: []string{"r"}, wait: c.wait}
+				began := time.Now()
+				_, err := r.Await(t.Context(), nil, nil)
+				if e, ok := errors.AsType[*exit.Error](err); !ok || e.Status != exit.Store || !strings.Contains(e.Text, c.says) {
+					t.Errorf("got error %v, want %q", err, c.says)
+				}
+				if took, most := time.Since(began), cmp.Or(c.wait, oncePatience)+5*time.Second; took > most {
+					t.Errorf("it took %v, more than %v", took, most)
+				}
+			})
+			lines, err := os.ReadFile(file.Name())
+			if err != nil || strings.Count(string(lines), c.lines) != 1 {
+				t.Errorf("stderr has %q (error %v), want %q", lines, err, c.lines)
+			}
+		})
+	}
+}
