@@ -133,7 +133,7 @@ func finish(svg []byte) ([]byte, error) {
 	}
 	group := fmt.Sprintf(`<g class="%s"`, class[1])
 	for old, with := range map[string]string{
-		"<svg ":    `<svg xml:space="preserve" `,
+		"<svg":     `<svg xml:space="preserve"`,
 		"</style>": "@media(prefers-reduced-motion){g{animation:none!important}}</style>",
 		group:      fmt.Sprintf(`%s transform="translate(-%s)"`, group, frames[len(frames)-1][1]),
 	} {
