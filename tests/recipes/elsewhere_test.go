@@ -47,7 +47,7 @@ func TestContainer(t *testing.T) {
 		}
 		return len(s.events("signal")) > 0
 	})
-	<-first.ended
+	first.over()
 	third := start()
 	s.begun(2)
 	s.goOn(1)
@@ -150,7 +150,7 @@ func TestSudo(t *testing.T) {
 		}
 	}
 	try := as(sudo + " -n true")
-	<-try.ended
+	try.over()
 	if !try.cmd.ProcessState.Success() {
 		t.Skipf("sudo cannot be used here: %s", try.printed())
 	}
@@ -164,7 +164,7 @@ func TestSudo(t *testing.T) {
 	s.waiting("upgrade", 1)
 	s.one(1)
 	s.killed(command)
-	<-first.ended
+	first.over()
 	s.begun(2)
 	s.goOn(1)
 	second.exits(0)

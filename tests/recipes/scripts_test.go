@@ -39,7 +39,7 @@ func TestDeployScript(t *testing.T) {
 	fourth := start()
 	s.waiting("deploy", 1)
 	third.signal(syscall.SIGKILL)
-	<-third.ended
+	third.over()
 	s.begun(4)
 	if runs(s.events("begin")[2].pid) {
 		t.Error("what a killed script did lives on")
@@ -140,7 +140,7 @@ func TestInTurn(t *testing.T) {
 	late := s.start("holdfast", "run", "-n", "--quiet", "deploy", "--", "./deploy.sh")
 	late.exits(75)
 	s.killed(s.events("begin")[1])
-	<-second.ended
+	second.over()
 	s.begun(3)
 	s.goOn(1)
 	third.exits(0)

@@ -249,14 +249,20 @@ func (s *stage) sh(lines string) *run {
 	return s.start("/bin/sh", "-ec", lines)
 }
 
-// exits waits for the end and wants the status, 128 and n for a death by signal n.
-func (r *run) exits(want int) {
+// over waits for the end.
+func (r *run) over() {
 	r.Helper()
 	select {
 	case <-r.ended:
 	case <-time.After(patience):
 		r.Fatalf("%v has not ended after %v; it printed:\n%s", r.cmd.Args, patience, r.printed())
 	}
+}
+
+// exits waits for the end and wants the status, 128 and n for a death by signal n.
+func (r *run) exits(want int) {
+	r.Helper()
+	r.over()
 	got := r.cmd.ProcessState.ExitCode()
 	if ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
 		got = 128 + int(ws.Signal())
@@ -367,7 +373,7 @@ func (s *stage) waits(resource string, start func() *run) {
 	third := start()
 	s.waiting(resource, 1)
 	s.killed(s.events("begin")[1])
-	<-second.ended
+	second.over()
 	s.begun(3)
 	s.goOn(1)
 	third.exits(0)
@@ -387,7 +393,7 @@ func (s *stage) skips(start func() *run, status int, says string) {
 	}
 	s.one(1)
 	s.killed(command)
-	<-first.ended
+	first.over()
 	s.until("begun after a kill", func() bool {
 		again := start()
 		s.until("begun or skipped", func() bool {
