@@ -14,7 +14,7 @@ import (
 
 func newRun() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:        "run [flags] RESOURCE -- COMMAND [ARGUMENT...]",
+		Use:        "run [flags] RESOURCE... (-- COMMAND [ARGUMENT...] | -c SCRIPT)",
 		Short:      "Run a command while holding a lock",
 		SuggestFor: []string{"exec", "with", "do"},
 		Long: `Waits until the resource is free, runs the command while it holds the lock, and

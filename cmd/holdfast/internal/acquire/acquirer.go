@@ -200,7 +200,7 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 		return a.Store.NoQueue(a.NeedsQueue)
 	case ok && held.BySelf:
 		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", held.Resource)
-	case ok && a.quiet:
+	case ok && a.quiet && !held.LimitDiffers: // another limit is a mistake
 		return &exit.Error{Status: a.ConflictExit} // which says it
 	case ok && a.once():
 		return exit.Errorf(a.ConflictExit, "%s. Try again later, or wait for it with --wait", describe(held))

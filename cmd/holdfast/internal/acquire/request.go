@@ -100,9 +100,16 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 	}
 }
 
+// maxResources is how many resources a run may have. What describes them is in the
+// environment of its command, where the system limits each variable.
+const maxResources = 50
+
 // SetResources sets the resources, if they are valid names. They are acquired in the order
 // of their names, so that two requests never wait for each other.
 func (r *Request) SetResources(names ...string) error {
+	if len(names) > maxResources {
+		return exit.Usagef("there are %d resources; a run has at most %d", len(names), maxResources)
+	}
 	r.Resources = slices.Sorted(slices.Values(names))
 	for i, name := range r.Resources {
 		if err := driver.ValidResource(name); err != nil {
@@ -150,12 +157,12 @@ func (r *Request) Inform(format string, args ...any) {
 }
 
 // SayWanted prints that the command gets a signal because others wait, with --verbose.
-func (r *Request) SayWanted(command string, sig os.Signal) {
+func (r *Request) SayWanted(hold *holdfast.Hold, command string, sig os.Signal) {
 	say := output.SayEvent
 	if !r.verbose {
 		say = output.Record
 	}
-	say("wanted", nil, "others wait for %s, so %q gets a signal (%v)", r.Names(), command, sig)
+	say("wanted", LockAttrs(hold), "others wait for %q, so %q gets a signal (%v)", hold.Resource(), command, sig)
 }
 
 // SayReach prints that the lock is local if no store was named.

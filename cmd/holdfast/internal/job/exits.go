@@ -68,8 +68,7 @@ func (j *Job) lossOf(hold *holdfast.Hold) error {
 }
 
 // loss returns the exit for a lost lock. The command has ended by now.
-func (j *Job) loss(hold *holdfast.Hold, result guard.Result) error {
-	why := j.lossOf(hold)
+func (j *Job) loss(hold *holdfast.Hold, why error, result guard.Result) error {
 	advice := "run it again"
 	if !errors.Is(why, holdfast.ErrForced) {
 		advice = "run it again, and let a longer --ttl survive longer silence"

@@ -71,15 +71,29 @@ func Inherit(input io.Reader) error {
 	}
 }
 
+// lengthen makes the holds last for the rest of --at-least: a delayed release makes no
+// lease longer. What is longer already stays so, and what cannot be renewed ends earlier.
+func (e estate) lengthen(ctx context.Context, store driver.Store, rest time.Duration) {
+	var qs []driver.RenewRequest
+	for _, ref := range e.Holds {
+		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: max(rest, holdfast.MinTTL)})
+	}
+	_, _ = store.Renew(ctx, qs)
+}
+
 func (e estate) release(ctx context.Context) error {
 	store, err := driver.Open(ctx, e.URL)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	rest := max(e.Until-guard.Now(), 0).Truncate(time.Millisecond)
+	if rest > 0 {
+		e.lengthen(ctx, store, rest)
+	}
 	var qs []driver.ReleaseRequest
 	for _, ref := range e.Holds {
-		qs = append(qs, driver.ReleaseRequest{HoldRef: ref, After: max(e.Until-guard.Now(), 0)})
+		qs = append(qs, driver.ReleaseRequest{HoldRef: ref, After: rest})
 	}
 	results, err := store.Release(ctx, qs)
 	if err != nil {

@@ -35,14 +35,25 @@ func (h *Hooks) Flags(cmd *cobra.Command) {
 }
 
 // begin prepares for the scripts of one lock. end waits for them, and ends those that take
-// too long.
-func (h *Hooks) begin() (end func()) {
+// too long, or all at a signal.
+func (h *Hooks) begin(signals <-chan os.Signal) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.over = ctx
 	return func() {
-		defer time.AfterFunc(hookPatience, cancel).Stop()
-		h.running.Wait()
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			h.running.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+			return
+		case <-signals:
+		case <-time.After(hookPatience):
+		}
 		cancel()
+		<-done
 	}
 }
 

@@ -27,6 +27,7 @@ func (j *Job) Run(ctx context.Context) error {
 	if err := j.notNested(os.Getenv(env.HeldVariable)); err != nil {
 		return err
 	}
+	process.OutlivePipes() // the lock and the command do not depend on who reads stderr
 	signals, stop := process.Signals()
 	defer stop()
 	g, err := j.startGuard()
@@ -52,7 +53,7 @@ func (j *Job) Run(ctx context.Context) error {
 	running.Store(&held)
 	granted := guard.Now()
 	j.SayReach()
-	defer j.Hooks.begin()()
+	defer j.Hooks.begin(signals)()
 	j.Hooks.acquired(j.environment(held))
 
 	tty := terminal.Open()
@@ -74,11 +75,12 @@ func (j *Job) Run(ctx context.Context) error {
 		return j.refused(result)
 	}
 	if s.lost && !j.lenient {
+		lost := held.lost() // before the release of the others
+		why := j.lossOf(lost)
 		_ = l.Release() // a lock may still be there: the command is ended before its deadline
-		why := j.lossOf(held.lost())
-		output.Record("lost", acquire.LockAttrs(held.lost()), "the lock of %q was lost: %v", held.lost().Resource(), why)
+		output.Record("lost", acquire.LockAttrs(lost), "the lock of %q was lost: %v", lost.Resource(), why)
 		j.Hooks.loss(why, j.environment(held))
-		return j.loss(held.lost(), result)
+		return j.loss(lost, why, result)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
 	if s.overtime && result.Cut {

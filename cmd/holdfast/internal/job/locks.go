@@ -55,15 +55,14 @@ func (l locks) losses() <-chan struct{} {
 	return lost
 }
 
-// wanted returns a channel that is closed when others wait for one of them.
-func (l locks) wanted() <-chan struct{} {
-	wanted := make(chan struct{})
-	var once sync.Once
+// wanted returns a channel that delivers each lock that others wait for, once.
+func (l locks) wanted() <-chan *holdfast.Hold {
+	wanted := make(chan *holdfast.Hold, len(l))
 	for _, h := range l {
 		go func() {
 			select {
 			case <-h.Wanted():
-				once.Do(func() { close(wanted) })
+				wanted <- h
 			case <-h.Context().Done():
 			}
 		}()

@@ -78,7 +78,7 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 	s.signals = signals
 	defer s.unnotice()
 	lost := s.locks.losses()
-	var wanted <-chan struct{} // nil: the command is not to be told
+	var wanted <-chan *holdfast.Hold // nil: the command is not to be told
 	if s.onWanted != 0 {
 		wanted = s.locks.wanted()
 	}
@@ -111,14 +111,15 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			lost = nil
 			s.lose()
 		case <-overtime:
-			s.overtime = true
+			// If the guard ends the command for its lock, it is not for the time.
+			s.overtime = s.lenient || !s.lost && s.locks.left() > s.killAfter
 			s.guard.End()
 			if s.stopped {
 				s.continued() // a stopped command does not see TERM
 			}
-		case <-wanted:
+		case h := <-wanted:
 			wanted = nil
-			s.SayWanted(s.Command[0], s.onWanted)
+			s.SayWanted(h, s.Command[0], s.onWanted)
 			s.forward(s.onWanted)
 		case e := <-s.guard.Events():
 			switch {
@@ -197,7 +198,7 @@ func (s *supervisor) lose() {
 // end takes the terminal back after the command has ended.
 func (s *supervisor) end(r guard.Result) {
 	// What --strict or --max-runtime ends is cut, too.
-	s.lost = s.lost || r.Cut && !s.overtime && (s.beyond == nil || s.locks.left() <= 0)
+	s.lost = s.lost || r.Cut && (!s.overtime && s.beyond == nil || s.locks.left() <= 0)
 	if s.front && (r.Signal != 0 || r.Cut) {
 		s.tty.Restore()
 	}

@@ -59,7 +59,7 @@ func Locate(named string) (Location, error) {
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
-		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s. holdfast stores shows how to write one", sqliteHint(named))
+		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
 	case reachOf(u.Scheme) == driver.Process:
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
@@ -77,10 +77,10 @@ func Locate(named string) (Location, error) {
 // that may contain a password.
 func sqliteHint(path string) string {
 	switch {
-	case strings.ContainsAny(path, "@?#%") || strings.HasPrefix(path, "//"):
-		return ": for a SQLite file write sqlite:PATH"
+	case strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
+		return ": for a SQLite file write sqlite:PATH;"
 	case strings.Contains(path, ":"): // C:\locks.db
-		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/")
+		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/") + ";"
 	}
 	return ": did you mean ./" + path + " or sqlite:" + path + "?"
 }

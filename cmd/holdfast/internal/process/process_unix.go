@@ -26,6 +26,10 @@ var (
 	}
 )
 
+// OutlivePipes lets this process outlive the readers of its output: a write to them then
+// fails, and what it runs goes on. It does not apply to what this process starts.
+func OutlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // Detach gives the process that is to be started a group of its own, which a key on the
 // terminal does not reach. When its ctx ends, all of the group ends.
 func Detach(cmd *exec.Cmd) {

@@ -15,6 +15,9 @@ var (
 	named     = map[string]syscall.Signal{"TERM": syscall.SIGTERM} // which kills
 )
 
+// OutlivePipes does nothing: a write to nobody is only an error here.
+func OutlivePipes() {}
+
 // Detach gives the process that is to be started a group of its own, which Ctrl-C does not
 // reach.
 func Detach(cmd *exec.Cmd) {
