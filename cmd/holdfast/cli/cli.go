@@ -28,6 +28,7 @@
 //	output     printing text, tables and JSON
 //	exit       exit statuses, and the errors that lead to them
 //	env        flags as environment variables, and what run sets for its command
+//	span       durations as users of a shell write them
 //	secret     keeping passwords out of all of that
 //	process    signals of this process
 //	proc       other processes, on Linux
