@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,10 +147,33 @@ func (c *cgroup) try() error {
 	return nil
 }
 
-// kill sends KILL to all processes in the cgroup.
+// kill sends KILL to all processes in the cgroup. The kernel sends it to the main thread of
+// each, which does nothing to those whose main thread has ended. So they get it as processes.
 func (c *cgroup) kill() {
-	if c != nil {
-		_ = os.WriteFile(c.path+"/cgroup.kill", []byte("1"), 0) // fails if it was removed
+	if c == nil {
+		return
+	}
+	_ = os.WriteFile(c.path+"/cgroup.kill", []byte("1"), 0) // fails if it was removed
+	for folder := range c.folders() {
+		list, _ := os.ReadFile(folder + "/cgroup.procs")
+		for number := range bytes.FieldsSeq(list) {
+			pid, _ := strconv.Atoi(string(number)) // 0: of another namespace
+			if p, ok := proc.Read(pid); ok {
+				_ = p.Signal(syscall.SIGKILL) // fails if it has just ended
+			}
+		}
+	}
+}
+
+// folders yields the cgroup's folder, and then those that the command has made in it.
+func (c *cgroup) folders() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		_ = filepath.WalkDir(c.path, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() && !yield(path) {
+				return filepath.SkipAll
+			}
+			return nil
+		})
 	}
 }
 
@@ -176,14 +200,7 @@ func (c *cgroup) remove() {
 	if c == nil {
 		return
 	}
-	var folders []string
-	_ = filepath.WalkDir(c.path, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			folders = append(folders, path)
-		}
-		return nil
-	})
-	for _, folder := range slices.Backward(folders) { // those within come first
+	for _, folder := range slices.Backward(slices.Collect(c.folders())) { // those within come first
 		_ = unix.Rmdir(folder) // fails if a process is in it
 	}
 }

@@ -42,11 +42,11 @@ func serve() {
 	wakeWithoutParent()
 	p := process{states: make(chan state), adopts: adoptOrphans()}
 	socket := os.NewFile(uintptr(i.socket), "socket")
-	p.reports = json.NewEncoder(socket)
+	p.reports.to = json.NewEncoder(socket)
 	if i.inNamespace {
 		p.namespace, err = enterNamespace()
 		errno, _ := errors.AsType[syscall.Errno](err)
-		p.report(report{Failed: errno})
+		_ = p.reports.to.Encode(report{Failed: errno}) // the program waits for it
 		if err != nil {
 			return
 		}
@@ -81,7 +81,7 @@ func catchSignals() {
 // process is the guard process of one command.
 type process struct {
 	orders    <-chan order // closed when the program is gone
-	reports   *json.Encoder
+	reports   outbox
 	states    chan state // of the command
 	schedule  schedule
 	group     int // the command's process group, and its process ID; 0: none yet
@@ -215,6 +215,7 @@ func (p *process) kill() {
 	p.killed = true
 	began := Now()
 	p.cgroup.kill()
+	p.namespace.kill()
 	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
 	p.beyond.soon()
@@ -266,7 +267,7 @@ func (p *process) isolated() bool { return p.namespace != nil || p.cgroup != nil
 
 func (p *process) report(r report) {
 	if !p.orphaned {
-		_ = p.reports.Encode(r) // fails only if the program is gone, which also closes orders
+		p.reports.send(r)
 	}
 }
 

@@ -103,6 +103,14 @@ func enterNamespace() (*namespace, error) {
 	return &namespace{outer}, nil
 }
 
+// kill sends KILL to all other processes of the namespace. It needs no /proc, which the
+// command may have covered.
+func (n *namespace) kill() {
+	if n != nil {
+		_ = syscall.Kill(-1, syscall.SIGKILL) // as the first process, which it does not reach
+	}
+}
+
 // outside returns the number that a child of this process has outside.
 func (n *namespace) outside(pid int) (int, error) {
 	if n == nil {

@@ -24,6 +24,8 @@ type namespace struct{}
 
 func enterNamespace() (*namespace, error) { return nil, syscall.ENOSYS }
 
+func (*namespace) kill() {}
+
 func (*namespace) outside(pid int) (int, error) { return pid, nil }
 
 type cgroup struct{ path string }

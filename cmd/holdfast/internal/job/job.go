@@ -71,7 +71,7 @@ func (j *Job) Run(ctx context.Context) error {
 		return j.abandoned(held) // without a release
 	}
 	if j.beyond != nil && !s.lost {
-		_ = l.Release() // if that fails, the lock ends by itself; nothing runs under it
+		j.giveBack(l, j.atLeast-(guard.Now()-granted))
 		return j.refused(result)
 	}
 	if s.lost && !j.lenient {

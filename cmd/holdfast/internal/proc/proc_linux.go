@@ -26,11 +26,13 @@ func Read(pid int) (p Process, ok bool) {
 	}
 	// The second field, the name in parentheses, may hold anything.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const start = 19 // the 22nd field
+	const threads, start = 17, 19 // the 20th and the 22nd field
 	if len(fields) <= start {
 		return p, false
 	}
-	p = Process{PID: pid, Dead: fields[0][0] == 'Z' || fields[0][0] == 'X'}
+	// A main thread that has ended is a Z while other threads live.
+	n, _ := strconv.Atoi(string(fields[threads]))
+	p = Process{PID: pid, Dead: fields[0][0] == 'Z' && n <= 1 || fields[0][0] == 'X'}
 	p.Parent, _ = strconv.Atoi(string(fields[1]))
 	p.Group, _ = strconv.Atoi(string(fields[2]))
 	p.start, _ = strconv.ParseUint(string(fields[start]), 10, 64)

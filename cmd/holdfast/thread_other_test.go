@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package main
+
+// leaderless is for Linux.
+func leaderless() {}
