@@ -45,6 +45,9 @@ func signalBelow(root, group int, sig syscall.Signal) {
 			_ = p.Signal(sig) // fails if it has just ended, or is another user's
 		}
 	}
+	if root == os.Getpid() {
+		proc.SignalHidden(sig)
+	}
 }
 
 // killStrays kills the members of the group and the marked processes, and reports

@@ -54,7 +54,7 @@ func (j *Job) Run(ctx context.Context) error {
 	granted := guard.Now()
 	j.SayReach()
 	defer j.Hooks.begin(signals)()
-	j.Hooks.acquired(j.environment(held))
+	j.Hooks.acquired(j.description(held))
 
 	tty := terminal.Open()
 	defer tty.Close()
@@ -68,6 +68,7 @@ func (j *Job) Run(ctx context.Context) error {
 	}
 	result := s.supervise(signals)
 	if g.Strays() {
+		j.lengthen(held, j.atLeast-(guard.Now()-granted))
 		return j.abandoned(held) // without a release
 	}
 	if j.beyond != nil && !s.lost {
@@ -79,7 +80,7 @@ func (j *Job) Run(ctx context.Context) error {
 		why := j.lossOf(lost)
 		_ = l.Release() // a lock may still be there: the command is ended before its deadline
 		output.Record("lost", acquire.LockAttrs(lost), "the lock of %q was lost: %v", lost.Resource(), why)
-		j.Hooks.loss(why, j.environment(held))
+		j.Hooks.loss(why, j.description(held))
 		return j.loss(lost, why, result)
 	}
 	j.giveBack(l, j.atLeast-(guard.Now()-granted))
@@ -115,6 +116,18 @@ func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 	}
 }
 
+// lengthen makes the locks last for the rest of the time, without a release. What cannot be
+// renewed ends earlier.
+func (j *Job) lengthen(held locks, rest time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), j.TTL)
+	defer cancel()
+	for _, h := range held {
+		if rest > h.Left() {
+			_ = h.Renew(ctx, max(rest, holdfast.MinTTL))
+		}
+	}
+}
+
 // keep keeps one resource locked. A delayed release never makes a lease longer, so keep
 // renews a short one first.
 func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) {
@@ -130,9 +143,17 @@ func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) {
 	j.Inform("%q stays locked until %s", h.Resource(), until.Format("15:04:05"))
 }
 
-// environment returns this process's environment and the variables that describe the
-// locks. Those of one lock are empty if there are several.
+// environment returns the environment of the command: this process's, what describes the
+// locks, and what marks the command's processes.
 func (j *Job) environment(held locks) []string {
+	return append(j.description(held),
+		env.LockIDVariable+"="+held[0].LockID(),
+		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), held))
+}
+
+// description returns this process's environment and the variables that describe the
+// locks. Those of one lock are empty if there are several.
+func (j *Job) description(held locks) []string {
 	resource, token := "", ""
 	if len(held) == 1 {
 		resource, token = held[0].Resource(), strconv.FormatUint(held[0].Token(), 10)
@@ -140,7 +161,5 @@ func (j *Job) environment(held locks) []string {
 	return append(os.Environ(),
 		"HOLDFAST_RESOURCE="+resource,
 		"HOLDFAST_TOKEN="+token,
-		"HOLDFAST_TOKENS="+held.tokens(),
-		"HOLDFAST_LOCK_ID="+held[0].LockID(),
-		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), held))
+		"HOLDFAST_TOKENS="+held.tokens())
 }

@@ -182,7 +182,7 @@ func (s *supervisor) forwardAll() {
 func (s *supervisor) lose() {
 	hold := s.locks.lost()
 	why := s.lossOf(hold)
-	s.Hooks.loss(why, s.environment(s.locks))
+	s.Hooks.loss(why, s.description(s.locks))
 	if s.lenient {
 		s.lost = true
 		output.SayEvent("lost", acquire.LockAttrs(hold), "the lock of %q was lost while %q runs: %v. It runs on, and another holder may run beside it",

@@ -2,6 +2,8 @@ package proc
 
 import (
 	"errors"
+	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,4 +30,24 @@ func (p Process) Signal(sig syscall.Signal) error {
 		return syscall.Kill(p.PID, sig)
 	}
 	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// SignalHidden sends the signal to the children of this process that proc(5) hides from it,
+// as with hidepid those that are not dumpable. They are children still when their
+// descriptors are open, so no other process has their numbers.
+func SignalHidden(sig syscall.Signal) {
+	self := os.Getpid()
+	for _, pid := range children(self) {
+		if _, visible := Read(pid); visible {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it has just ended, or before Linux 5.3
+		}
+		if slices.Contains(children(self), pid) {
+			_ = unix.PidfdSendSignal(fd, sig, nil, 0) // fails if it is another user's
+		}
+		_ = unix.Close(fd)
+	}
 }
