@@ -8,9 +8,9 @@
 //	sqlite:///srv/jobs/locks.db?mode=0660
 //
 // The store makes the file and its folder if they are missing, unless create=no; any
-// number of processes may use it at once. ~ is the home folder of the user. The file is Holdfast's own: the store refuses one that
-// another program made. It refuses a network file system, because the locks and the
-// shared memory there are not what SQLite requires.
+// number of processes may use it at once. ~ is the home folder of the user. The file is
+// Holdfast's own: the store refuses one that another program made. It refuses a network
+// file system, because the locks and the shared memory there are not what SQLite requires.
 //
 // If the file, its log or its shared memory is deleted or replaced while it is in use,
 // all operations fail with an error that says so: each change and each read compares

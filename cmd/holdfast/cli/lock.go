@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -103,7 +101,7 @@ type grab struct {
 // run releases the lock, because the caller could not.
 func (g *grab) run(ctx context.Context) error {
 	// A reader that has gone away must be an error, not the end of this process.
-	signal.Ignore(syscall.SIGPIPE)
+	process.OutlivePipes()
 	// Never stopped: a signal must find the lock either printed or released.
 	signals, _ := process.Signals()
 	g.Options.NoKeepAlive = true

@@ -125,12 +125,17 @@ func (r *Request) SetResources(names ...string) error {
 // Names names the resources in a sentence.
 func (r *Request) Names() string { return output.List(r.Resources) }
 
-// acquired prints that the locks were acquired, with --verbose. Programs learn it always.
-func (r *Request) acquired(holds []*holdfast.Hold, after time.Duration) {
-	say := output.SayEvent
-	if !r.verbose {
-		say = output.Record
+// tell prints an event with --verbose. Programs learn it always.
+func (r *Request) tell(event string, attrs []slog.Attr, format string, args ...any) {
+	if r.verbose {
+		output.SayEvent(event, attrs, format, args...)
+	} else {
+		output.Record(event, attrs, format, args...)
 	}
+}
+
+// acquired tells that the locks were acquired.
+func (r *Request) acquired(holds []*holdfast.Hold, after time.Duration) {
 	unit := time.Second
 	switch {
 	case after < time.Second:
@@ -139,7 +144,7 @@ func (r *Request) acquired(holds []*holdfast.Hold, after time.Duration) {
 		unit = 100 * time.Millisecond
 	}
 	for _, h := range holds {
-		say("acquired", append(LockAttrs(h), slog.Int64("waitedMs", after.Milliseconds())),
+		r.tell("acquired", append(LockAttrs(h), slog.Int64("waitedMs", after.Milliseconds())),
 			"acquired %q after %v, token %d", h.Resource(), after.Round(unit), h.Token())
 	}
 }
@@ -156,13 +161,9 @@ func (r *Request) Inform(format string, args ...any) {
 	}
 }
 
-// SayWanted prints that the command gets a signal because others wait, with --verbose.
+// SayWanted tells that the command gets a signal because others wait.
 func (r *Request) SayWanted(hold *holdfast.Hold, command string, sig os.Signal) {
-	say := output.SayEvent
-	if !r.verbose {
-		say = output.Record
-	}
-	say("wanted", LockAttrs(hold), "others wait for %q, so %q gets a signal (%v)", hold.Resource(), command, sig)
+	r.tell("wanted", LockAttrs(hold), "others wait for %q, so %q gets a signal (%v)", hold.Resource(), command, sig)
 }
 
 // SayReach prints that the lock is local if no store was named.

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// waitLine names the holder of the lock while others wait for it. On a terminal it is one
+// waitLine names the holder of the lock while this program waits for it. On a terminal it is one
 // line, which is redrawn every second and when there is news. Elsewhere, as in a log, it is
 // a line after a second, and then one each minute. The methods of nil do nothing. They may
 // be called concurrently: a Trace is called in another goroutine than the one that waits,

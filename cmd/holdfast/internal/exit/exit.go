@@ -2,7 +2,6 @@
 package exit
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -66,12 +65,20 @@ func (s *Status) String() string { return strconv.Itoa(int(*s)) }
 
 // Set reads the flag's value.
 func (s *Status) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 8)
-	if err != nil || n == 0 {
-		return errors.New("an exit status is a number from 1 to 255")
+	n, err := parse(text, 1)
+	if err == nil {
+		*s = Status(n)
 	}
-	*s = Status(n)
-	return nil
+	return err
+}
+
+// parse reads an exit status that is at least that large.
+func parse(text string, least uint64) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || n < least {
+		return 0, fmt.Errorf("an exit status is a number from %d to 255", least)
+	}
+	return n, nil
 }
 
 // Type names the value in the flag's help.
@@ -85,12 +92,11 @@ func (s *AnyStatus) String() string { return (*Status)(s).String() }
 
 // Set reads the flag's value.
 func (s *AnyStatus) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 8)
-	if err != nil {
-		return errors.New("an exit status is a number from 0 to 255")
+	n, err := parse(text, 0)
+	if err == nil {
+		*s = AnyStatus(n)
 	}
-	*s = AnyStatus(n)
-	return nil
+	return err
 }
 
 // Type names the value in the flag's help.
