@@ -1,7 +1,7 @@
 package mongolock
 
 import (
-	"slices"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -28,59 +28,67 @@ func hits(more ...any) bson.D {
 			"ask", op("$arrayElemAt", ask("refs"), op("$indexOfArray", ask("lockIds"), lock("lockId"))),
 			"ours", ours(lock),
 		}, more...)...),
-	), meant)
+	), meant())
 }
 
 // stayingHits are the stages that find hits that may stay.
-var stayingHits = mongo.Pipeline{
-	set("hits", hits(
-		"end", orElse(cond(ours(lock), lock("end"), lock("expiresAt")), nil),
-		"delay", cond(ours(lock), orElse(lock("takeoverDelay"), int64(0)), int64(0)),
-		"released", and(ours(lock), eq(lock("released"), true)),
-	)),
-	set("hits", each(tmp("hits"), merge("$$l", obj(
-		"live", or(eq(hit("end"), nil), gt(hit("end"), tmp("now"))),
-		"asked", add(tmp("now"), hit("ask.after")),
-	)))),
+func stayingHits() mongo.Pipeline {
+	return mongo.Pipeline{
+		set("hits", hits(
+			"end", orElse(cond(ours(lock), lock("end"), lock("expiresAt")), nil),
+			"delay", cond(ours(lock), orElse(lock("takeoverDelay"), int64(0)), int64(0)),
+			"released", and(ours(lock), eq(lock("released"), true)),
+		)),
+		set("hits", each(tmp("hits"), merge("$$l", obj(
+			"live", or(eq(hit("end"), nil), gt(hit("end"), tmp("now"))),
+			"asked", add(tmp("now"), hit("ask.after")),
+		)))),
+	}
 }
 
 // hit is a field of the hit that filter and each bind.
 func hit(field string) string { return lock(field) }
 
 // meant says that the ref of the request matches the lock: see driver.HoldRef.
-var meant = or(
-	and(eq(hit("ask.holdId"), ""), eq(hit("ask.token"), 0)),
-	and(
-		hit("ours"),
-		or(eq(hit("ask.holdId"), ""), eq(hit("lock.holdId"), hit("ask.holdId"))),
-		or(eq(hit("ask.token"), 0), eq(hit("lock.token"), hit("ask.token"))),
-	),
-)
+func meant() bson.D {
+	return or(
+		and(eq(hit("ask.holdId"), ""), eq(hit("ask.token"), 0)),
+		and(
+			hit("ours"),
+			or(eq(hit("ask.holdId"), ""), eq(hit("lock.holdId"), hit("ask.holdId"))),
+			or(eq(hit("ask.token"), 0), eq(hit("lock.token"), hit("ask.token"))),
+		),
+	)
+}
 
 // renewMany extends holds, and notes what their holders wait for. The document changes if,
 // and only if, one is extended.
-var renewMany = newStatement(nil, stayingHits,
-	mongo.Pipeline{
-		set("hits", each(
-			filter(tmp("hits"), and(hit("live"), not(hit("released")))),
-			merge("$$l", obj("becomes", cond(
-				and(ne(hit("asked"), nil), not(hit("ask.exact")), or(eq(hit("end"), nil), gt(hit("end"), hit("asked")))),
-				hit("end"), hit("asked"),
-			))),
-		)),
-		set(rewrites(tmp("hits"), rewritten(add(hit("becomes"), hit("delay")), "renewedAt", tmp("now"), "waits", waiting))...),
-	},
-	changeHits(tmp("hits"), rewrite(tmp("exclusive")), rewrite(tmp("shared")), waitersField, tmp("waiters")),
-)
+var renewMany = sync.OnceValue(func() statement {
+	return newStatement(nil, stayingHits(),
+		mongo.Pipeline{
+			set("hits", each(
+				filter(tmp("hits"), and(hit("live"), not(hit("released")))),
+				merge("$$l", obj("becomes", cond(
+					and(ne(hit("asked"), nil), not(hit("ask.exact")), or(eq(hit("end"), nil), gt(hit("end"), hit("asked")))),
+					hit("end"), hit("asked"),
+				))),
+			)),
+			set(rewrites(tmp("hits"), rewritten(add(hit("becomes"), hit("delay")), "renewedAt", tmp("now"), "waits", waiting()))...),
+		},
+		changeHits(tmp("hits"), rewrite(tmp("exclusive")), rewrite(tmp("shared")), waitersField, tmp("waiters")),
+	)
+})
 
 // waiting is what the holder waits for meanwhile, since that was first noted. Null: nothing.
-var waiting = cond(missing(hit("ask.waits")), nil, merge(hit("ask.waits"), obj("since", cond(
-	and(
-		eq(hit("lock.waits.resource"), hit("ask.waits.resource")), eq(hit("lock.waits.mode"), hit("ask.waits.mode")),
-		eq(hit("lock.waits.placeId"), hit("ask.waits.placeId")),
-	),
-	hit("lock.waits.since"), tmp("now"),
-))))
+func waiting() bson.D {
+	return cond(missing(hit("ask.waits")), nil, merge(hit("ask.waits"), obj("since", cond(
+		and(
+			eq(hit("lock.waits.resource"), hit("ask.waits.resource")), eq(hit("lock.waits.mode"), hit("ask.waits.mode")),
+			eq(hit("lock.waits.placeId"), hit("ask.waits.placeId")),
+		),
+		hit("lock.waits.since"), tmp("now"),
+	))))
+}
 
 // releases are the statements that release holds: releases[places][later]. With places,
 // they take the places out of the queue that the list places of the request names. Without
@@ -91,10 +99,14 @@ var releases = [2][2]func() statement{
 }
 
 func releasing(places, later bool) func() statement {
+	return sync.OnceValue(func() statement { return release(places, later) })
+}
+
+func release(places, later bool) statement {
 	stages := mongo.Pipeline{set("gone", each(hits(), hit("lock")))}
 	changes := any(tmp("gone"))
 	if later {
-		stages = append(slices.Clip(stayingHits),
+		stages = append(stayingHits(),
 			set("hits", each(tmp("hits"), merge("$$l", obj(
 				"goes", or(eq(hit("ask.after"), 0), not(hit("live"))),
 				"becomes", cond(or(eq(hit("end"), nil), gt(hit("end"), hit("asked"))), hit("asked"), hit("end")),
@@ -118,10 +130,10 @@ func releasing(places, later bool) func() statement {
 		return newHoldStatement(stages, changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes)))
 	}
 	// The end of a place frees nothing that an exclusive hold blocks.
-	frees := or(some(changes), and(some(fair(tmp("leave"))), not(some(filter(tmp("exclusive"), not(expired))))))
+	frees := or(some(changes), and(some(fair(tmp("leave"))), not(some(filter(tmp("exclusive"), not(expired()))))))
 	named := op("$in", lock("placeId"), ask("places"))
 	all := concat(changes, tmp("leave"))
-	return newStatement([]any{"leave", filter(allPlaces, named), "others", filter(tmp("waiters"), not(named))}, stages,
+	return newStatement([]any{"leave", filter(allPlaces(), named), "others", filter(tmp("waiters"), not(named))}, stages,
 		changeHits(all, left("exclusive"), left("shared"),
 			waitersField, tmp("others"), freedField, cond(frees, touchedBy(all), "$"+freedField)))
 }

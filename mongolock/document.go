@@ -26,7 +26,7 @@ var (
 // seenWithoutPlace are the fields that an exclusive acquire without a place reads. They are
 // encoded once, because most are of that kind.
 var seenWithoutPlace = sync.OnceValue(func() bson.Raw {
-	raw, err := bson.Marshal(append(seen, queueSeenByOthers))
+	raw, err := bson.Marshal(append(seen, queueSeenByOthers()))
 	if err != nil {
 		panic(err) // a mistake in the program
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,11 +23,11 @@ import (
 const skew = 5 * time.Second
 
 // allPlaces are the elements of the queue.
-var allPlaces = orElse("$"+waitersField, bson.A{})
+func allPlaces() bson.D { return orElse("$"+waitersField, bson.A{}) }
 
 // livePlaces are the places that count.
 func livePlaces(now any) bson.D {
-	return filter(allPlaces, and(
+	return filter(allPlaces(), and(
 		gte(lock("asked"), firstEnd), lte(lock("asked"), add(now, skew.Milliseconds())), gt(lock("until"), now),
 	))
 }
@@ -50,42 +51,48 @@ func ahead(live, at, others any) bson.D {
 }
 
 // nested says that the hold is there under which the caller of a shared request works.
-var nested = and(ne(ask("nested"), ""), some(filter(tmp("shared"), and(
-	eq(lock("holdId"), ask("nested")), ours(lock), live(lock("end")),
-))))
+func nested() bson.D {
+	return and(ne(ask("nested"), ""), some(filter(tmp("shared"), and(
+		eq(lock("holdId"), ask("nested")), ours(lock), live(lock("end")),
+	))))
+}
 
 // queues are the last stages of a request with a place, before it is finished. The field
 // queues says that it gets the place or keeps it. That is so if it was refused, and not by
 // a hold of its own, unless the place is fresh or the queue full, or the request keeps the
 // place for no time.
-var queues = mongo.Pipeline{
-	set(
-		"self", some(filter(concat(tmp("exclusive"), tmp("shared")), and(
-			eq(lock("lockId"), ask("lock.lockId")), live(cond(ours(lock), lock("end"), lock("expiresAt"))),
-		))),
-		"fresh", and(
-			eq(tmp("own.lockId"), ask("place.lockId")), eq(tmp("own.owner"), ask("place.owner")), eq(tmp("own.host"), ask("place.host")),
-			gte(tmp("own.until"), add(tmp("now"), ask("fresh"))), lte(tmp("own.until"), add(tmp("now"), ask("keep"))),
+func queues() mongo.Pipeline {
+	return mongo.Pipeline{
+		set(
+			"self", some(filter(concat(tmp("exclusive"), tmp("shared")), and(
+				eq(lock("lockId"), ask("lock.lockId")), live(cond(ours(lock), lock("end"), lock("expiresAt"))),
+			))),
+			"fresh", and(
+				eq(tmp("own.lockId"), ask("place.lockId")), eq(tmp("own.owner"), ask("place.owner")), eq(tmp("own.host"), ask("place.host")),
+				gte(tmp("own.until"), add(tmp("now"), ask("fresh"))), lte(tmp("own.until"), add(tmp("now"), ask("keep"))),
+			),
+			"place", merge(ask("place"), obj(
+				"since", orElse(tmp("own.since"), tmp("now")), "asked", tmp("now"), "until", add(tmp("now"), ask("keep")),
+			)),
 		),
-		"place", merge(ask("place"), obj(
-			"since", orElse(tmp("own.since"), tmp("now")), "asked", tmp("now"), "until", add(tmp("now"), ask("keep")),
+		set("queues", and(
+			tmp("sound"), gt(ask("keep"), 0), not(or(tmp("granted"), tmp("repeated"), tmp("self"), tmp("fresh"))),
+			or(gte(tmp("at"), 0), lt(size(tmp("others")), driver.MaxPlaces)),
 		)),
-	),
-	set("queues", and(
-		tmp("sound"), gt(ask("keep"), 0), not(or(tmp("granted"), tmp("repeated"), tmp("self"), tmp("fresh"))),
-		or(gte(tmp("at"), 0), lt(size(tmp("others")), driver.MaxPlaces)),
-	)),
+	}
 }
 
 // queueKept is what becomes of the queue by a request with a place.
-var queueKept = cond(tmp("granted"), tmp("others"), cond(
-	tmp("queues"), cond(
-		gte(tmp("at"), 0),
-		each(tmp("waiters"), cond(eq(lock("placeId"), ask("place.placeId")), tmp("place"), "$$l")),
-		concat(tmp("others"), bson.A{tmp("place")}),
-	),
-	"$"+waitersField,
-))
+func queueKept() bson.D {
+	return cond(tmp("granted"), tmp("others"), cond(
+		tmp("queues"), cond(
+			gte(tmp("at"), 0),
+			each(tmp("waiters"), cond(eq(lock("placeId"), ask("place.placeId")), tmp("place"), "$$l")),
+			concat(tmp("others"), bson.A{tmp("place")}),
+		),
+		"$"+waitersField,
+	))
+}
 
 // placeOf is the place of a request, without its times.
 func placeOf(q *driver.AcquireRequest) bson.D {
@@ -118,7 +125,7 @@ const mostAhead = 4
 // of others, how many are ahead, the first of these, and the index of its own.
 func queueSeen(q *driver.AcquireRequest) bson.E {
 	if q.Place.IsZero() {
-		return queueSeenByOthers
+		return queueSeenByOthers()
 	}
 	live := "$$live"
 	own := map[string]any{"placeId": q.Place.String(), "mode": q.Mode.String(), "limit": limitOf(q), "fair": q.Fair}
@@ -133,9 +140,11 @@ func queueSeen(q *driver.AcquireRequest) bson.E {
 }
 
 // queueSeenByOthers is queueSeen for requests without a place.
-var queueSeenByOthers = bson.E{Key: queueField, Value: let("live", livePlaces("$$NOW"), obj(
-	"places", size("$$live"), "first", op("$slice", fair("$$live"), mostAhead),
-))}
+var queueSeenByOthers = sync.OnceValue(func() bson.E {
+	return bson.E{Key: queueField, Value: let("live", livePlaces("$$NOW"), obj(
+		"places", size("$$live"), "first", op("$slice", fair("$$live"), mostAhead),
+	))}
+})
 
 // queueField is the field in which projections return what a request needs of the queue.
 const queueField = "queue"

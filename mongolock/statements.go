@@ -23,23 +23,24 @@ import (
 type statement = mongokit.Statement
 
 // newStatement begins with stage 2, because the first one has the request. It sets
-// the pairs beside sound, which completes stage 2. A statement is built when it is
-// first used: the program may have linked this package and use another store.
-func newStatement(pairs []any, parts ...mongo.Pipeline) func() statement {
+// the pairs beside sound, which completes stage 2.
+//
+// Statements are built when they are first used, and so are their parts, which are
+// functions: the program may have linked this package and use another store. To build
+// all of them takes as long as to start a small program.
+func newStatement(pairs []any, parts ...mongo.Pipeline) statement {
 	return statementOn(locks("waiters", livePlaces(tmp("now"))), pairs, parts)
 }
 
 // newHoldStatement is newStatement for a statement that leaves the queue alone.
-func newHoldStatement(parts ...mongo.Pipeline) func() statement {
+func newHoldStatement(parts ...mongo.Pipeline) statement {
 	return statementOn(locks(), nil, parts)
 }
 
-func statementOn(locks mongo.Pipeline, pairs []any, parts []mongo.Pipeline) func() statement {
-	return sync.OnceValue(func() statement {
-		return mongokit.NewStatement(append([]mongo.Pipeline{
-			locks, {set(append([]any{"sound", sound}, pairs...)...)},
-		}, parts...)...)
-	})
+func statementOn(locks mongo.Pipeline, pairs []any, parts []mongo.Pipeline) statement {
+	return mongokit.NewStatement(append([]mongo.Pipeline{
+		locks, {set(append([]any{"sound", sound()}, pairs...)...)},
+	}, parts...)...)
 }
 
 // locks is stage 2. If a document is damaged, or lacks what others have, an operator
@@ -76,19 +77,23 @@ func next(field string) bson.D {
 // sound says that the lock ID of each lock is a text that is not empty, that its ends
 // are null or dates, and its limit, if it has one, a number. Types have an order: a
 // value between two texts is a text, and numbers are less than any text.
-var sound = and(
-	eq(size(tmp("ids")), add(size(tmp("exclusive")), size(tmp("shared")))),
-	not(op("$in", nil, tmp("ids"))),
-	gt(orElse(least(tmp("ids")), "none"), ""),
-	lt(orElse(most(tmp("ids")), "none"), obj("$literal", bson.D{})),
-	gte(orElse(least(tmp("ends")), firstEnd), firstEnd),
-	lte(orElse(most(tmp("ends")), firstEnd), lastEnd),
-	gte(least(tmp("limits")), 0), lt(most(tmp("limits")), ""),
-	op("$in", orElse("$exclusive.acquired", false), bson.A{false, true}),
-)
+func sound() bson.D {
+	return and(
+		eq(size(tmp("ids")), add(size(tmp("exclusive")), size(tmp("shared")))),
+		not(op("$in", nil, tmp("ids"))),
+		gt(orElse(least(tmp("ids")), "none"), ""),
+		lt(orElse(most(tmp("ids")), "none"), obj("$literal", bson.D{})),
+		gte(orElse(least(tmp("ends")), firstEnd), firstEnd),
+		lte(orElse(most(tmp("ends")), firstEnd), lastEnd),
+		gte(least(tmp("limits")), 0), lt(most(tmp("limits")), ""),
+		op("$in", orElse("$exclusive.acquired", false), bson.A{false, true}),
+	)
+}
 
 // expired says that the lock is past its end and its takeover delay.
-var expired = and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
+func expired() bson.D {
+	return and(gte(lock("expiresAt"), firstEnd), lte(lock("expiresAt"), tmp("now")))
+}
 
 // ours says that Holdfast wrote the end.
 func ours(field func(string) string) bson.D {
@@ -108,11 +113,15 @@ func sharedAs(locks any) bson.D {
 // The places ahead stand beside the holds, as if their waiters held the resource already.
 // There is a statement for requests with a place, because most have none.
 var acquires = [2][2]func() statement{
-	driver.Exclusive: {acquire(driver.Exclusive, false), acquire(driver.Exclusive, true)},
-	driver.Shared:    {acquire(driver.Shared, false), acquire(driver.Shared, true)},
+	driver.Exclusive: {acquiring(driver.Exclusive, false), acquiring(driver.Exclusive, true)},
+	driver.Shared:    {acquiring(driver.Shared, false), acquiring(driver.Shared, true)},
 }
 
-func acquire(mode driver.Mode, hasPlace bool) func() statement {
+func acquiring(mode driver.Mode, hasPlace bool) func() statement {
+	return sync.OnceValue(func() statement { return acquire(mode, hasPlace) })
+}
+
+func acquire(mode driver.Mode, hasPlace bool) statement {
 	pairs := []any{
 		"exclusive", kept("exclusive"), "shared", kept("shared"),
 		"end", add(tmp("now"), ask("ttl")),
@@ -129,12 +138,12 @@ func acquire(mode driver.Mode, hasPlace bool) func() statement {
 	}
 	room, exclusive, shared := not(some(concat(tmp("exclusive"), tmp("shared"), tmp("ahead")))), any(tmp("lock")), any(bson.A{})
 	if mode == driver.Shared {
-		inFront = cond(nested, bson.A{}, inFront)
+		inFront = cond(nested(), bson.A{}, inFront)
 		room = and(
 			not(some(tmp("writers"))),
 			lt(size(tmp("readers")), ask("most")),
 			not(op("$in", ask("lock.lockId"), tmp("readers.lockId"))),
-			not(limitDiffers),
+			not(limitDiffers()),
 		)
 		exclusive, shared = obj("$literal", nobody), concat(tmp("shared"), bson.A{tmp("lock")})
 	}
@@ -155,7 +164,7 @@ func acquire(mode driver.Mode, hasPlace bool) func() statement {
 	parts = append(parts,
 		mongo.Pipeline{set(
 			"granted", and(tmp("sound"), lte(tmp("token"), int64(driver.MaxToken)), room),
-			"repeated", and(tmp("sound"), repeated),
+			"repeated", and(tmp("sound"), repeated()),
 			"lock", merge(ask("lock"), obj(
 				"createdAt", tmp("now"), "expiresAt", tmp("until"),
 				"token", tmp("token"), "end", tmp("end"), "blocksUntil", tmp("until"),
@@ -165,9 +174,9 @@ func acquire(mode driver.Mode, hasPlace bool) func() statement {
 	touches := bson.A{tmp("granted"), tmp("repeated")}
 	waiters := cond(tmp("granted"), tmp("waiters"), "$"+waitersField)
 	if hasPlace {
-		parts = append(parts, queues)
+		parts = append(parts, queues())
 		touches = append(touches, tmp("queues"))
-		waiters = queueKept
+		waiters = queueKept()
 	}
 	return newStatement(pairs, append(parts, mongokit.FinishWith(
 		obj(touchedField, cond(obj("$or", touches), tmp("touched"), "$"+touchedField), waitersField, waiters),
@@ -177,14 +186,16 @@ func acquire(mode driver.Mode, hasPlace bool) func() statement {
 
 // repeated says that the requested hold is there and live. There may be a thousand:
 // the statement checks them one by one only if one of them has the ID.
-var repeated = cond(
-	op("$in", ask("lock.holdId"), concat(tmp("exclusive.holdId"), tmp("shared.holdId"))),
-	some(filter(concat(tmp("exclusive"), tmp("shared")), and(
-		eq(lock("holdId"), ask("lock.holdId")), eq(lock("lockId"), ask("lock.lockId")),
-		ours(lock), ne(lock("released"), true), live(lock("end")),
-	))),
-	false,
-)
+func repeated() bson.D {
+	return cond(
+		op("$in", ask("lock.holdId"), concat(tmp("exclusive.holdId"), tmp("shared.holdId"))),
+		some(filter(concat(tmp("exclusive"), tmp("shared")), and(
+			eq(lock("holdId"), ask("lock.holdId")), eq(lock("lockId"), ask("lock.lockId")),
+			ours(lock), ne(lock("released"), true), live(lock("end")),
+		))),
+		false,
+	)
+}
 
 // live says that this end is not reached.
 func live(end any) bson.D { return or(missing(end), gt(end, tmp("now"))) }
@@ -192,33 +203,37 @@ func live(end any) bson.D { return or(missing(end), gt(end, tmp("now"))) }
 // limitDiffers says that a shared hold, or a place ahead, has another limit than the
 // request. If an old client renews a lock, that has no limit from then on, but keeps the
 // field. The statement checks the locks one by one only if a limit differs.
-var limitDiffers = and(ne(ask("limit"), nil), cond(
-	and(
-		eq(orElse(least(tmp("readers.limit")), ask("limit")), ask("limit")),
-		eq(orElse(most(tmp("readers.limit")), ask("limit")), ask("limit")),
-	),
-	false,
-	some(filter(tmp("readers"), and(
-		ours(lock), gte(lock("limit"), 0), ne(lock("limit"), ask("limit")),
-	))),
-))
+func limitDiffers() bson.D {
+	return and(ne(ask("limit"), nil), cond(
+		and(
+			eq(orElse(least(tmp("readers.limit")), ask("limit")), ask("limit")),
+			eq(orElse(most(tmp("readers.limit")), ask("limit")), ask("limit")),
+		),
+		false,
+		some(filter(tmp("readers"), and(
+			ours(lock), gte(lock("limit"), 0), ne(lock("limit"), ask("limit")),
+		))),
+	))
+}
 
 // kept are the locks that have not expired, usually all of them.
 func kept(locks string) bson.D {
-	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired)), tmp(locks))
+	return cond(lte(least(tmp(locks+".expiresAt")), tmp("now")), filter(tmp(locks), not(expired())), tmp(locks))
 }
 
 // pruneOne drops the locks that no longer block.
-var pruneOne = newStatement(
-	[]any{
-		"noExclusive", some(filter(tmp("exclusive"), expired)),
-		"left", kept("shared"),
-	},
-	mongo.Pipeline{set("changes", and(tmp("sound"), or(
-		tmp("noExclusive"), lt(size(tmp("left")), size(tmp("shared"))),
-	)))},
-	finish(tmp("changes"),
-		"exclusive", cond(tmp("noExclusive"), obj("$literal", nobody), "$exclusive"), "shared", sharedAs(tmp("left")),
-		touchedField, tmp("touched"), freedField, tmp("touched"), waitersField, tmp("waiters"),
-	),
-)
+var pruneOne = sync.OnceValue(func() statement {
+	return newStatement(
+		[]any{
+			"noExclusive", some(filter(tmp("exclusive"), expired())),
+			"left", kept("shared"),
+		},
+		mongo.Pipeline{set("changes", and(tmp("sound"), or(
+			tmp("noExclusive"), lt(size(tmp("left")), size(tmp("shared"))),
+		)))},
+		finish(tmp("changes"),
+			"exclusive", cond(tmp("noExclusive"), obj("$literal", nobody), "$exclusive"), "shared", sharedAs(tmp("left")),
+			touchedField, tmp("touched"), freedField, tmp("touched"), waitersField, tmp("waiters"),
+		),
+	)
+})

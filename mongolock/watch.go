@@ -16,15 +16,17 @@ import (
 // and sweeps of Holdfast set freed. A change without touched is an old client's, of
 // any kind. If a server reports a change as the whole document, freed equals touched
 // after a release.
-var frees = mongo.Pipeline{
-	obj("$match", obj("$or", bson.A{
-		obj("operationType", "update", "$or", bson.A{
-			obj("updateDescription.updatedFields."+freedField, obj("$exists", true)),
-			obj("updateDescription.updatedFields."+touchedField, obj("$exists", false)),
-		}),
-		obj("operationType", "replace", "$expr", eq("$fullDocument."+freedField, "$fullDocument."+touchedField)),
-	})),
-	obj("$project", obj("operationType", 1, "fullDocument."+resourceField, 1)),
+func frees() mongo.Pipeline {
+	return mongo.Pipeline{
+		obj("$match", obj("$or", bson.A{
+			obj("operationType", "update", "$or", bson.A{
+				obj("updateDescription.updatedFields."+freedField, obj("$exists", true)),
+				obj("updateDescription.updatedFields."+touchedField, obj("$exists", false)),
+			}),
+			obj("operationType", "replace", "$expr", eq("$fullDocument."+freedField, "$fullDocument."+touchedField)),
+		})),
+		obj("$project", obj("operationType", 1, "fullDocument."+resourceField, 1)),
+	}
 }
 
 // newStream signals releases. All waiters share one change stream.
@@ -39,7 +41,7 @@ func newStream(coll *mongokit.Collection, log *slog.Logger) *wake.Stream {
 
 // openStream returns when the stream has all writes from then on.
 func openStream(ctx context.Context, coll *mongokit.Collection) (*mongo.ChangeStream, error) {
-	return coll.Watch(ctx, frees)
+	return coll.Watch(ctx, frees())
 }
 
 // followStream signals until the stream ends.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -29,7 +30,7 @@ var lasting = []struct{ prefix, why string }{
 
 // inScript matches what can precede such a prefix: ERR, a place in the script (Redis 6),
 // and the minus sign of an error.
-var inScript = regexp.MustCompile(`^(ERR )?(@user_script: ?\d+: )?-?(ERR )?`)
+var inScript = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(ERR )?(@user_script: ?\d+: )?-?(ERR )?`) })
 
 const lacksRight = "the user lacks a right that the store needs: docs/redis.md lists them"
 
@@ -44,7 +45,7 @@ func (s *Store) wrap(err error) error {
 	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
 		return unusable("this machine does not trust the server's certificate", err)
 	}
-	text := inScript.ReplaceAllString(err.Error(), "")
+	text := inScript().ReplaceAllString(err.Error(), "")
 	for _, l := range lasting {
 		if strings.HasPrefix(text, l.prefix) {
 			return unusable(l.why, err)

@@ -25,7 +25,7 @@ type run struct {
 // time-outs of the client.
 func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []*call) {
 	runs := s.runs(batch)
-	s.send(ctx, client, runs, "EVALSHA", scriptSHA)
+	s.send(ctx, client, runs, "EVALSHA", scriptSHA())
 	var again []*run // those that the server did not run
 	for _, r := range runs {
 		switch err := r.cmd.Err(); {
@@ -37,7 +37,7 @@ func (s *Store) exec(ctx context.Context, client redis.UniversalClient, batch []
 		}
 	}
 	if len(again) > 0 {
-		s.send(ctx, client, again, "EVAL", scriptText)
+		s.send(ctx, client, again, "EVAL", scriptText())
 	}
 	for _, c := range batch {
 		if s.cluster != nil && redirected(c.err) {
@@ -176,7 +176,7 @@ func redirected(err error) bool {
 func (s *Store) redirect(ctx context.Context, c *call) {
 	s.cluster.ReloadState(ctx)
 	r := &run{calls: []*call{c}}
-	r.cmd = s.command(ctx, r, "EVAL", scriptText)
+	r.cmd = s.command(ctx, r, "EVAL", scriptText())
 	s.cluster.Process(ctx, once{r.cmd}) //nolint:errcheck // the command has the error
 	r.settle()
 	if s.o.Replicas > 0 && c.granted() {

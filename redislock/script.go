@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,8 +29,10 @@ var (
 
 // One script has all operations, so that one run can perform any of them.
 var (
-	scriptText = fastLua + recordLua + queueLua + acquireLua + holdsLua + runLua
-	scriptSHA  = redis.NewScript(scriptText).Hash()
+	scriptText = sync.OnceValue(func() string {
+		return fastLua + recordLua + queueLua + acquireLua + holdsLua + runLua
+	})
+	scriptSHA = sync.OnceValue(func() string { return redis.NewScript(scriptText()).Hash() })
 )
 
 // never stands for no TTL or no end in the script.

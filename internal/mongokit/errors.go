@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
@@ -80,11 +81,13 @@ func (u unreached) Unwrap() error { return u.error }
 
 // aServer matches what the driver's error says about a server. Its types are in
 // packages that the driver declares unstable.
-var aServer = regexp.MustCompile(`\{ Addr: (\S+), Type: (\w+)(?:, Tag sets: .*?)?(?:, Average RTT: \d+)?(?:, Last error: (.*?))? \}, `)
+var aServer = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{ Addr: (\S+), Type: (\w+)(?:, Tag sets: .*?)?(?:, Average RTT: \d+)?(?:, Last error: (.*?))? \}, `)
+})
 
 func (u unreached) Error() string {
 	var servers []string
-	for _, s := range aServer.FindAllStringSubmatch(u.error.Error(), -1) {
+	for _, s := range aServer().FindAllStringSubmatch(u.error.Error(), -1) {
 		switch addr, kind, lastError := s[1], s[2], s[3]; {
 		case lastError != "":
 			servers = append(servers, addr+": "+lastError)

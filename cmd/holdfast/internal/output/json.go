@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 	"unicode/utf8"
 )
 
 // control matches the control characters that JSON allows in a string as they are,
 // and that some terminals obey.
-var control = regexp.MustCompile("[\u007f-\u009f]")
+var control = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("[\u007f-\u009f]") })
 
 // JSON prints the value as JSON in many lines, without characters that a terminal
 // would obey.
@@ -23,7 +24,7 @@ func JSON(out io.Writer, value any) error {
 	if err := enc.Encode(value); err != nil {
 		return err
 	}
-	_, err := out.Write(control.ReplaceAllFunc(text.Bytes(), func(char []byte) []byte {
+	_, err := out.Write(control().ReplaceAllFunc(text.Bytes(), func(char []byte) []byte {
 		r, _ := utf8.DecodeRune(char)
 		return fmt.Appendf(nil, `\u%04x`, r)
 	}))

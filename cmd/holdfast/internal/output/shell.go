@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Argument returns the word as an argument after the flags of a command line.
@@ -28,11 +29,11 @@ func ShellQuoted(word string) string {
 			}
 		}
 		return "$'" + b.String() + "'"
-	case plainWord.MatchString(word):
+	case plainWord().MatchString(word):
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // plainWord matches words that no shell changes.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`) })

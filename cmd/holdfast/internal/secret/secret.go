@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -13,7 +14,13 @@ import (
 // authMechanismProperties may contain a session token.
 const secretWords = "pass|pwd|secret|token|api_?key|mechanismproperties"
 
-var secretKey = regexp.MustCompile("(?i)" + secretWords)
+var secretKey = compiled("(?i)" + secretWords)
+
+// compiled returns a function that compiles the expression at its first call: most
+// runs of the program need none.
+func compiled(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // HasPassword reports whether the URL contains a password.
 func HasPassword(storeURL string) bool { return len(Passwords(storeURL)) > 0 }
@@ -31,7 +38,7 @@ func Passwords(storeURL string) []string {
 	}
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		key, written, _ := strings.Cut(pair, "=")
-		if written == "" || !secretKey.MatchString(key) {
+		if written == "" || !secretKey().MatchString(key) {
 			continue
 		}
 		found = append(found, written)
@@ -44,20 +51,20 @@ func Passwords(storeURL string) []string {
 
 // userInfo matches a URL up to its last @: in the word, or in the string in
 // quotation marks.
-var userInfo = regexp.MustCompile(`("[A-Za-z][A-Za-z0-9+.-]*://)(?:[^"\\]|\\.)*@|([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
+var userInfo = compiled(`("[A-Za-z][A-Za-z0-9+.-]*://)(?:[^"\\]|\\.)*@|([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
 
 // secretPair matches a parameter of a URL that may be a password.
-var secretPair = regexp.MustCompile(`([?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=)[^&\s"']+`)
+var secretPair = compiled(`([?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=)[^&\s"']+`)
 
 // Redact removes passwords from the URLs in a text. Stores never put a password into
 // an error, but messages quote arguments, which may be a URL in the wrong place.
 func Redact(text string) string {
-	return secretPair.ReplaceAllString(userInfo.ReplaceAllString(text, "${1}${2}***@"), "${1}***")
+	return secretPair().ReplaceAllString(userInfo().ReplaceAllString(text, "${1}${2}***@"), "${1}***")
 }
 
 // anyUserInfo matches all that may be user and password in a text.
-var anyUserInfo = regexp.MustCompile(`(?s)://.*@`)
+var anyUserInfo = compiled(`(?s)://.*@`)
 
 // WithoutURLs removes user and password from a text that quotes an argument without
 // saying where it ends.
-func WithoutURLs(text string) string { return anyUserInfo.ReplaceAllString(text, "://***@") }
+func WithoutURLs(text string) string { return anyUserInfo().ReplaceAllString(text, "://***@") }
