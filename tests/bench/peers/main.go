@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command peers measures holdfast run beside other programs that run a command under a
-// lock, in turns, and prints the rows of the table in docs/performance.md:
+// lock, in turns, and prints the rows of the tables in docs/performance.md:
 //
 //	cd tests/bench && GOWORK=off go run ./peers
 //
@@ -65,8 +65,17 @@ func run(ctx context.Context) error {
 		defer end()
 		peers = append(peers, &peer{name: "etcdctl", args: []string{"etcdctl", "--endpoints", endpoint, "lock", "peers", "--"}})
 	}
+	beside, err := parts(ctx, dir, holdfast)
+	if err != nil {
+		return err
+	}
 	const rounds = 50
 	for range rounds {
+		for _, p := range beside {
+			if err := p.once(ctx); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
 		for _, p := range peers {
 			if err := p.once(ctx, "true"); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
@@ -92,13 +101,10 @@ func run(ctx context.Context) error {
 	for _, row := range table {
 		fmt.Println("| " + strings.Join(row, " | ") + " |")
 	}
-	version := &peer{args: []string{holdfast, "version"}}
-	for range rounds {
-		if err := version.once(ctx); err != nil {
-			return err
-		}
+	fmt.Printf("\n| of %d runs of each in turns, medians | wall time | CPU time |\n| --- | --- | --- |\n", rounds)
+	for _, p := range append(beside, peers...) {
+		fmt.Printf("| %s | %s | %s |\n", p.name, milliseconds(p.wall), milliseconds(p.cpu))
 	}
-	fmt.Printf("\nholdfast version: %s of wall time\n", milliseconds(version.wall))
 	return nil
 }
 
