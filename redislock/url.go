@@ -116,6 +116,12 @@ func parseURL(u *url.URL) (*target, error) {
 	}
 	t := &target{client: &redis.UniversalOptions{}}
 	servers := strings.Split(u.Host, ",")
+	for _, server := range servers {
+		port := (&url.URL{Host: server}).Port()
+		if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
+			return fail("the port of a server is not a number from 1 to 65535") // it may be a password without its user
+		}
+	}
 	rest := *u
 	rest.Host = servers[0]
 	theirs := url.Values{}

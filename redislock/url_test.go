@@ -54,6 +54,8 @@ func TestParseURL(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		"redis:///0":                                  "no server",
+		"redis://h:99999":                             "from 1 to 65535",
+		"redis://h1,h2:0":                             "from 1 to 65535",
 		"redis://u:secret@h/x":                        "database",
 		"redis://u:secret@h/1/2":                      "redis URL",
 		"redis://u:secret@h#part":                     "%23",

@@ -42,6 +42,8 @@ func parseURL(u *url.URL) (path string, opts *Options, err error) {
 		wrong = "the path is not properly escaped"
 	case path == "":
 		wrong = "it names no file"
+	case strings.HasPrefix(path, "~") && !strings.HasPrefix(path, "~/"):
+		wrong = "~ stands for your own home folder only: write ~/PATH, or ./~NAME for a file of that name"
 	case path == ":memory:":
 		wrong = "locks in memory have the URL memory:"
 	case strings.IndexByte(path, 0) >= 0:

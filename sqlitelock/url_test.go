@@ -57,6 +57,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"sqlite://user:secret@host/x.db":              "no host",
 		"sqlite:":                                     "names no file",
 		"sqlite:?synchronous=full":                    "names no file",
+		"sqlite:~ada/x.db":                            "your own home folder",
 		"sqlite::memory:":                             "memory:",
 		"sqlite:x.db#part":                            "%23",
 		"sqlite:x%zz.db":                              "escaped",

@@ -114,7 +114,7 @@ func TestBeyondIsTold(t *testing.T) {
 	if status != 0 {
 		t.Errorf("status %d", status)
 	}
-	b.want(stderr, `^holdfast: "./asroot" runs as root \(setuid\): if .* beside the next holder; run holdfast itself with those rights, or with --isolate\n`)
+	b.want(stderr, `^holdfast: "./asroot" runs as root \(setuid\): if .* beside the next holder; run holdfast itself with those rights, or with --isolate=cgroup\n`)
 
 	// The command runs until it was told.
 	const script = `trap 'exit 5' USR1; ./asroot --reuid 0 sleep 1000 & while :; do sleep 0.05; done`

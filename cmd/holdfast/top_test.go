@@ -21,7 +21,7 @@ import (
 // Where top draws its rows.
 const (
 	firstRow  = 3 // title, message, names of the columns
-	belowRows = 9 // the details of a hold, and the help
+	belowRows = 10 // the details of a hold, and the help
 )
 
 // storeOf returns the URL of a new store in a file, and another process's client

@@ -68,9 +68,9 @@ func TestCrontabsNameTheirStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, page := range append(pages, "../../README.md") {
-		for _, block := range regexp.MustCompile("(?ms)^```\\w*\n.*?^```$").FindAllString(read(t, page), -1) {
-			if !regexp.MustCompile(`(?m)^([*0-9/,-]+ ){5}`).MatchString(block) {
+	for _, page := range append(pages, "../../README.md", "../../cmd/holdfast/cli/root.go") {
+		for _, block := range regexp.MustCompile("(?ms)^```\\w*\n.*?^```$|Example: `.*?`").FindAllString(read(t, page), -1) {
+			if !regexp.MustCompile(`(?m)^ *([*0-9/,-]+ ){5}`).MatchString(block) {
 				continue
 			}
 			found++
@@ -79,7 +79,7 @@ func TestCrontabsNameTheirStore(t *testing.T) {
 			}
 		}
 	}
-	if found < 2 {
-		t.Errorf("%d crontabs; the README and %s have some", found, page)
+	if found < 3 {
+		t.Errorf("%d crontabs; the README, %s and the help of the command have some", found, page)
 	}
 }

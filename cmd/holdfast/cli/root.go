@@ -49,8 +49,9 @@ func newRoot() *cobra.Command {
 		Short: "Run commands under a lock, one at a time",
 		Long: `Holdfast runs a command while it holds a lock, so that a job runs once at a
 time: on this machine without any set-up, or on all machines that share a store.`,
-		Example: `  # In a crontab: skip the report while one is still being made.
-  */5 * * * * holdfast run --no-wait --at-least 4m report -- ./report.sh
+		Example: `  # In a crontab: skip the report while one is still being made, without a mail.
+  HOLDFAST_STORE=postgres://db.example.com/app
+  */5 * * * * holdfast run -q -n -E 0 --at-least 4m report -- ./report.sh
 
   # In a deploy script: wait for a deploy that runs, and say what this one is.
   holdfast run --wait 10m --comment "$USER deploys $REV" deploy -- ./deploy.sh

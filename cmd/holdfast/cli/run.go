@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/acquire"
@@ -50,8 +51,8 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 	finish := j.Request.Flags(cmd)
 	j.Policy.Flags(cmd)
 	j.Hooks.Flags(cmd)
-	var script string
-	flags.StringVarP(&script, "script", "c", "", "in place of a command: run this `script` of sh")
+	script := script{flags: flags}
+	flags.VarP(&script, "script", "c", "in place of a command: run this `script` of sh")
 	j.Containment.Flags(cmd)
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -64,11 +65,14 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		if err := j.Policy.Check(j.TTL); err != nil {
 			return err
 		}
-		if err := j.Containment.Check(j.Policy); err != nil {
+		resources, command, err := runArguments(args, cmd.ArgsLenAtDash(), flags.Changed("script"), script.text)
+		if err != nil {
 			return err
 		}
-		resources, command, err := runArguments(args, cmd.ArgsLenAtDash(), flags.Changed("script"), script)
-		if err != nil {
+		if err := script.check(resources); err != nil {
+			return err
+		}
+		if err := j.Containment.Check(j.Policy, resources); err != nil {
 			return err
 		}
 		j.Command = command
@@ -88,6 +92,29 @@ HOLDFAST_RESOURCE, HOLDFAST_LOCK_ID and HOLDFAST_TOKEN.`,
 		return j.Run(cmd.Context())
 	}
 	return cmd
+}
+
+// script is the flag -c.
+type script struct {
+	flags  *pflag.FlagSet
+	text   string
+	before int // how many resources came before it
+}
+
+func (s *script) String() string { return s.text }
+func (s *script) Type() string   { return "string" }
+
+func (s *script) Set(text string) error {
+	s.text, s.before = text, s.flags.NArg()
+	return nil
+}
+
+// check refuses what looks like an argument of the script, and would be one more resource.
+func (s *script) check(resources []string) error {
+	if s.before > 0 && s.before < len(resources) {
+		return exit.Usagef("%q comes after the script of -c, which gets no arguments; name all resources before it", resources[s.before])
+	}
+	return nil
 }
 
 // runArguments splits the arguments. dash is how many came before the first --. A script

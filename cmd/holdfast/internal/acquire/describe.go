@@ -38,8 +38,15 @@ func holders(e *holdfast.HeldError) string {
 	if since := e.Holders[0].Created; !since.IsZero() {
 		text += " since " + output.TimeOfDay(since, time.Now())
 	}
+	var details []string
 	if c := e.Holders[0].Comment; c != "" {
-		text += fmt.Sprintf(" (%s)", c)
+		details = append(details, c)
+	}
+	if e.Holders[0].Released { // with a delay, such as that of --at-least
+		details = append(details, "released, ends in "+output.Left(e.Holders[0].Left))
+	}
+	if len(details) > 0 {
+		text += " (" + strings.Join(details, "; ") + ")"
 	}
 	return text + more(len(e.Holders)-1)
 }

@@ -12,11 +12,14 @@ func TestDescribe(t *testing.T) {
 	ada := holdfast.Status{LockID: "id"}
 	ada.Owner, ada.Host, ada.Comment = "ada", "web1", "nightly"
 	nobody := holdfast.Status{LockID: "id"}
+	gone := ada
+	gone.Released, gone.Left = true, 29*time.Second
 	for want, holders := range map[string][]holdfast.Status{
-		`"r" is held`:                                     nil,
-		`"r" is held by ada on web1 (nightly)`:            {ada},
-		`"r" is held by ada on web1 (nightly) and 2 more`: {ada, nobody, nobody},
-		`"r" is held by lock ID id`:                       {nobody},
+		`"r" is held`:                                                 nil,
+		`"r" is held by ada on web1 (nightly)`:                        {ada},
+		`"r" is held by ada on web1 (nightly) and 2 more`:             {ada, nobody, nobody},
+		`"r" is held by lock ID id`:                                   {nobody},
+		`"r" is held by ada on web1 (nightly; released, ends in 29s)`: {gone},
 	} {
 		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: holdfast.NoPlace}); got != want {
 			t.Errorf("got %s, want %s", got, want)

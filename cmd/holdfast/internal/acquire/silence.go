@@ -17,18 +17,26 @@ func (a *acquirer) watchSilence() (stop func() bool) {
 		known := a.heard || a.quiet
 		a.mu.Unlock()
 		if !known {
-			output.SayEvent("no-answer", nil, "the store %s has given no answer for %v. Waiting until %s", a.Store.Name(), silentFor, a.until())
+			output.SayEvent("no-answer", nil, "the store %s has given no answer for %v. Waiting %s", a.Store.Name(), silentFor, a.patience())
 		}
 	}).Stop
 }
 
-// until says how long a store without an answer is tried.
-func (a *acquirer) until() string {
+// patience says how long a store is given for its first answer. A driver may give up before.
+func (a *acquirer) patience() string {
 	switch {
 	case a.forever:
-		return "it does"
+		return "until it does"
 	case a.once():
-		return oncePatience.String() + " are over"
+		return "for " + oncePatience.String() + " at most"
+	}
+	return "for " + a.wait.String() + " (--wait) at most"
+}
+
+// until says how long a store without an answer is tried again.
+func (a *acquirer) until() string {
+	if a.forever {
+		return "it does"
 	}
 	return "--wait " + a.wait.String() + " is over"
 }

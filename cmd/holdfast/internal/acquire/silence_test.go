@@ -45,8 +45,8 @@ func TestStoreThatNeverAnswers(t *testing.T) {
 		lines string
 		says  string
 	}{
-		"once": {0, "has given no answer for 3s. Waiting until 20s are over", "gave no answer: no answer within 10s: context deadline exceeded; gave up after 20s. Try again later, or wait for it with --wait"},
-		"wait": {15 * time.Second, "has given no answer for 3s. Waiting until --wait 15s is over", "; gave up after 15s. Try again later, or wait longer with --wait"},
+		"once": {0, "has given no answer for 3s. Waiting for 20s at most", "gave no answer: no answer within 10s: context deadline exceeded; gave up after 20s. Try again later, or wait for it with --wait"},
+		"wait": {15 * time.Second, "has given no answer for 3s. Waiting for 15s (--wait) at most", "; gave up after 15s. Try again later, or wait longer with --wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))

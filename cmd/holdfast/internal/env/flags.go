@@ -85,7 +85,44 @@ func Misread(cmd *cobra.Command, err error) string {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return fmt.Sprintf("--%s cannot be %q: %s; see %s --help", wrong.GetFlag().Name, wrong.GetValue(), cause(err), cmd.CommandPath())
 	}
-	return fmt.Sprintf("%v; see %s --help", err, cmd.CommandPath())
+	advice := ""
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		advice = suggest(cmd, unknown)
+	}
+	return fmt.Sprintf("%v;%s see %s --help", err, advice, cmd.CommandPath())
+}
+
+// habits are flags of flock, timeout and sem, and what a user of those means.
+var habits = map[string]string{
+	"w": "--wait", "s": "--shared", "nb": "--no-wait", "nonblock": "--no-wait", "nonblocking": "--no-wait",
+	"timeout": "--wait, or --max-runtime for the command", "k": "--kill-after", "j": "--shared --limit", "jobs": "--shared --limit",
+	"command": "--script",
+}
+
+// suggest returns which flag was meant, as far as that can be guessed.
+func suggest(cmd *cobra.Command, unknown *pflag.NotExistError) string {
+	name := unknown.GetSpecifiedName()
+	if meant := habits[name]; meant != "" {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(meant, "--"), ",")
+		flag, _, _ = strings.Cut(flag, " ")
+		if cmd.Flags().Lookup(flag) != nil {
+			return " did you mean " + meant + "?"
+		}
+	}
+	if unknown.GetSpecifiedShortnames() != "" {
+		return "" // all single letters are alike
+	}
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	near := flags.SuggestionsFor(name)
+	if len(near) == 0 {
+		return ""
+	}
+	return " did you mean --" + strings.Join(near, " or --") + "?"
 }
 
 // cause returns what is wrong with the value of a flag.

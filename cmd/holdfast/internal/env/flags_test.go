@@ -130,7 +130,12 @@ func TestMisread(t *testing.T) {
 		"run --limit 99999999999999999999": `--limit cannot be "99999999999999999999": it is out of range; see holdfast run --help`,
 		"run -n=yes":                       `--no-wait cannot be "yes": want true or false; see holdfast run --help`,
 		"run --wait":                       "flag needs an argument: --wait; see holdfast run --help",
-		"status --waits 1s":                "unknown flag: --waits; see holdfast status --help",
+		"status --waits 1s":                "unknown flag: --waits; did you mean --wait? see holdfast status --help",
+		"run --waits 1s":                   "unknown flag: --waits; did you mean --wait? see holdfast run --help",
+		"run --nb":                         "unknown flag: --nb; did you mean --no-wait? see holdfast run --help",
+		"run -w 5":                         "unknown shorthand flag: 'w' in -w; did you mean --wait? see holdfast run --help",
+		"run -z":                           "unknown shorthand flag: 'z' in -z; see holdfast run --help",
+		"run --no-such-flag":               "unknown flag: --no-such-flag; see holdfast run --help",
 		"--waits 1s":                       "unknown flag: --waits; see holdfast --help",
 	} {
 		root, _ := tree()

@@ -17,26 +17,35 @@ import (
 type Containment struct {
 	strict  bool // refuse what could not be ended
 	isolate guard.Isolation
+	before  int // how many resources came before --isolate
 	beyond  *guard.Beyond
 }
 
 // Flags declares the flags of the containment.
 func (c *Containment) Flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&c.strict, "strict", false, "end the command if it starts what run could not end when the lock is lost, such\n"+
+	flags := cmd.Flags()
+	flags.BoolVar(&c.strict, "strict", false, "end the command if it starts what run could not end when the lock is lost, such\n"+
 		"as sudo; Linux only")
-	cmd.Flags().Func("isolate", "keep the command's processes together in a cgroup or, if that is not possible, a\n"+
+	flags.Func("isolate", "keep the command's processes together in a cgroup or, if that is not possible, a\n"+
 		"PID namespace (pids), so that all end with the lock and with the command (default no)", func(text string) error {
+		c.before = flags.NArg()
 		switch c.isolate = guard.Isolation(text); c.isolate {
 		case guard.Auto, guard.InCgroup, guard.InPIDs:
 			return nil
 		}
 		return errors.New("it is cgroup, pids or auto")
 	})
-	cmd.Flags().Lookup("isolate").NoOptDefVal = string(guard.Auto)
+	flags.Lookup("isolate").NoOptDefVal = string(guard.Auto)
 }
 
-// Check refuses what is impossible.
-func (c *Containment) Check(p Policy) error {
+// Check refuses what is impossible, and a kind of isolation among the resources.
+func (c *Containment) Check(p Policy, resources []string) error {
+	if c.isolate == guard.Auto && c.before < len(resources) {
+		switch kind := guard.Isolation(resources[c.before]); kind {
+		case guard.Auto, guard.InCgroup, guard.InPIDs:
+			return exit.Usagef("--isolate takes what is isolated after a =, as --isolate=%[1]s; for a resource %[1]q name it first", kind)
+		}
+	}
 	switch {
 	case c.strict && p.lenient:
 		return exit.Usagef("--strict is for commands that end with the lock; leave out --on-loss warn, which lets them run on")
@@ -80,7 +89,7 @@ func (j *Job) inspect() error {
 }
 
 // whatElse is the advice for commands that need another user's rights.
-const whatElse = "run holdfast itself with those rights, or with --isolate"
+const whatElse = "run holdfast itself with those rights, or with --isolate=cgroup"
 
 // escaped handles a process that the guard cannot end. It reports whether the command is
 // not to go on.

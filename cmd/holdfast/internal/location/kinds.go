@@ -33,6 +33,16 @@ var Kinds = []Kind{
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 
+// formOf returns how URLs of the scheme look, "" for an unknown scheme.
+func formOf(scheme string) string {
+	for _, s := range Kinds {
+		if slices.Contains(s.Schemes, scheme) {
+			return s.Form
+		}
+	}
+	return ""
+}
+
 // reachOf returns how far the stores of the scheme reach, "" for an unknown scheme.
 func reachOf(scheme string) driver.Reach {
 	for _, s := range Kinds {

@@ -54,7 +54,7 @@ func Locate(named string) (Location, error) {
 	u, err := driver.ParseURL(named)
 	switch {
 	case err != nil: // not shown, because it repeats the URL
-		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; holdfast stores shows how to write it")
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis://. holdfast stores shows how to write it")
 	case lateAt(named):
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
@@ -73,10 +73,12 @@ func Locate(named string) (Location, error) {
 	return l, nil
 }
 
-// sqliteHint returns how to write the path of a file as a URL. It repeats nothing
-// that may contain a password.
+// sqliteHint returns how to write the path of a file, or the name of a kind of store, as
+// a URL. It repeats nothing that may contain a password.
 func sqliteHint(path string) string {
 	switch {
+	case formOf(path) != "":
+		return ": write " + formOf(path) + ";"
 	case strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
 		return ": for a SQLite file write sqlite:PATH;"
 	case strings.Contains(path, ":"): // C:\locks.db

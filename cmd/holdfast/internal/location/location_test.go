@@ -69,6 +69,8 @@ func TestLocateRefuses(t *testing.T) {
 	for named, says := range map[string]string{
 		"locks.db":               "neither a URL nor a path: did you mean ./locks.db or sqlite:locks.db?",
 		"a/locks.db":             "did you mean ./a/locks.db or sqlite:a/locks.db?",
+		"redis":                  "neither a URL nor a path: write redis://HOSTS/DATABASE",
+		"127.0.0.1:6379":         "begins with a scheme, such as redis://",
 		"~ada/locks.db":          "neither a URL nor a path",
 		"//ada:hunter2@host/db":  "neither a URL nor a path: for a SQLite file write sqlite:PATH",
 		"./locks.db?create=no":   "write the URL sqlite:PATH?PARAMETERS",

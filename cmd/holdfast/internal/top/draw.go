@@ -19,7 +19,7 @@ import (
 
 const (
 	aboveRows   = 3  // title, message, names of the columns
-	detailLines = 8  // with the rule above them
+	detailLines = 9  // with the rule above them
 	detailed    = 19 // lines that a screen has at least if it shows details
 )
 
@@ -139,13 +139,14 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 			output.Left((asked + passed).Truncate(time.Second)), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
 		fmt.Sprintf("owner %s  host %s", cmp.Or(w.Owner, "-"), cmp.Or(w.Host, "-")),
 		"to see why it waits: holdfast explain" + b.where.Flag() + " " + output.Argument(w.Resource),
-		"to let it come last: " + requeue,
+		"to let it come last:",
+		requeue,
 		target,
 	}
 }
 
 // forced returns the command unlock --force with these arguments, and its second line if it
-// needs one: one may be too short.
+// needs one. They are drawn on lines of their own, to be copied.
 func (b *board) forced(target, resource string) (command, rest string) {
 	command, target = "holdfast unlock --force", target+" "+output.Argument(resource)
 	if flag := b.where.Flag(); flag != "" {
@@ -190,7 +191,8 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
 			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
-		"to release it by force: " + unlock,
+		"to release it by force:",
+		unlock,
 		target,
 		"",
 	}
