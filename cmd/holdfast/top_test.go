@@ -20,7 +20,7 @@ import (
 
 // Where top draws its rows.
 const (
-	firstRow  = 3 // title, message, names of the columns
+	firstRow  = 3  // title, message, names of the columns
 	belowRows = 10 // the details of a hold, and the help
 )
 

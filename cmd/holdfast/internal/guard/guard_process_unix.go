@@ -30,7 +30,8 @@ func init() {
 // serve returns when the guard's work is done.
 func serve() {
 	// The kernel kills the command when the thread that started it ends. That has to
-	// be this thread, which stays.
+	// be this thread, which does nothing else: to start a program takes as long as its
+	// file system, or who scans its files, takes to open it.
 	runtime.LockOSThread()
 	i, err := parseInherited(os.Args[1])
 	if err != nil {
@@ -40,7 +41,8 @@ func serve() {
 	catchSignals()
 	rename(name)
 	wakeWithoutParent()
-	p := process{states: make(chan state), adopts: adoptOrphans()}
+	starts := make(chan *launch)
+	p := process{starts: starts, started: make(chan started, 1), states: make(chan state), adopts: adoptOrphans()}
 	socket := os.NewFile(uintptr(i.socket), "socket")
 	p.reports.to = json.NewEncoder(socket)
 	if i.inNamespace {
@@ -58,7 +60,20 @@ func serve() {
 	orders := make(chan order)
 	go receive(socket, orders)
 	p.orders = orders
-	p.serve()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		p.serve()
+	}()
+	for {
+		select {
+		case l := <-starts:
+			pid, err := startCommand(l, p.cgroup)
+			p.started <- started{pid, err}
+		case <-over:
+			return
+		}
+	}
 }
 
 // catchSignals makes signals have no effect on the guard, which ends after its
@@ -81,7 +96,10 @@ func catchSignals() {
 // process is the guard process of one command.
 type process struct {
 	orders    <-chan order // closed when the program is gone
-	reports   outbox
+	reports   outbox[report]
+	starts    chan<- *launch
+	started   chan started
+	starting  *launch    // it has not started yet; nil: none
 	states    chan state // of the command
 	schedule  schedule
 	group     int // the command's process group, and its process ID; 0: none yet
@@ -99,6 +117,12 @@ type process struct {
 	namespace *namespace // nil: this process is not the first of one
 	marks     []string
 	heir      *Heir
+}
+
+// started is what became of a launch.
+type started struct {
+	pid int
+	err error
 }
 
 // state is news from the kernel: the command was stopped, was continued or has
@@ -119,7 +143,9 @@ func (p *process) serve() {
 		case p.over && p.orphaned:
 			p.bequeath()
 			return
-		case p.group != 0 && !p.over:
+		case p.idle() && (p.done || p.orphaned):
+			return
+		case !p.idle() && !p.over:
 			if p.over = p.finished(); p.over {
 				continue
 			}
@@ -129,21 +155,23 @@ func (p *process) serve() {
 		case o, open := <-p.orders:
 			if !open {
 				p.orders, p.orphaned = nil, true
-				if p.group == 0 {
-					return
-				}
-				if !p.schedule.lenient && !p.over {
+				if !p.schedule.lenient && !p.over && !p.idle() {
 					p.kill()
 				}
 				continue
 			}
 			p.handle(o)
+		case s := <-p.started:
+			p.begun(s)
 		case s := <-p.states:
 			p.note(s)
 		case <-after(wait):
 		}
 	}
 }
+
+// idle reports whether no command was started, and none is being started.
+func (p *process) idle() bool { return p.group == 0 && p.starting == nil }
 
 // after is time.After, but fires after a second at the latest: a timer does not count
 // the time that the machine sleeps, so the caller looks at the clock again.
@@ -162,7 +190,7 @@ func (p *process) handle(o order) {
 		// It has come too late.
 	case o.Run != nil:
 		p.launch(o.Run)
-	case p.group == 0:
+	case p.idle():
 		// The command was not started.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
@@ -173,7 +201,7 @@ func (p *process) handle(o order) {
 		}
 	case o.Kill:
 		p.kill()
-	case o.Signal != 0 && p.ended == nil:
+	case o.Signal != 0 && p.ended == nil && p.group != 0:
 		_ = syscall.Kill(-p.group, o.Signal) // fails only if the command has just ended
 	}
 }
@@ -288,22 +316,30 @@ func (p *process) launch(l *launch) {
 		p.report(report{Late: true})
 		return
 	}
-	pid, err := startCommand(l, p.cgroup)
-	if err != nil {
-		errno, ok := errors.AsType[syscall.Errno](err)
+	p.starting = l
+	p.starts <- l
+}
+
+// begun notes what became of the launch. If its time was up meanwhile, it is over already:
+// what has not become the command yet was killed as this process's child.
+func (p *process) begun(s started) {
+	l := p.starting
+	p.starting = nil
+	if s.err != nil {
+		errno, ok := errors.AsType[syscall.Errno](s.err)
 		if !ok {
 			errno = syscall.EINVAL // there is a NUL in a path or an argument
 		}
 		p.report(report{Failed: errno})
 		return
 	}
-	outside, err := p.namespace.outside(pid)
+	outside, err := p.namespace.outside(s.pid)
 	if err != nil { // the program could not signal it
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		_ = syscall.Kill(s.pid, syscall.SIGKILL)
 		p.report(report{Failed: syscall.ESRCH})
 		return
 	}
-	p.group = pid
+	p.group = s.pid
 	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
 		p.beyond.begin(p.cgroup)
 	}

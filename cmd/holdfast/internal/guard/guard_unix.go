@@ -30,8 +30,9 @@ type Guard struct {
 	adopts  bool    // this process adopts what a dead guard leaves
 	strays  atomic.Bool
 
-	mu       sync.Mutex // guards what follows, and the order of orders
-	orders   *json.Encoder
+	orders outbox[order]
+
+	mu       sync.Mutex // guards what follows
 	deadline time.Duration
 	lenient  bool
 }
@@ -77,7 +78,7 @@ func start(c *cgroup, inNamespace bool, attr *syscall.SysProcAttr) (*Guard, erro
 		cgroup:  c,
 		whole:   inNamespace,
 	}
-	g.orders = json.NewEncoder(g.socket)
+	g.orders.to = json.NewEncoder(g.socket)
 	go receive(g.socket, g.reports)
 	go g.keepAwake()
 	return g, nil
@@ -125,7 +126,7 @@ func (g *Guard) Run(c Command) error {
 	g.lenient, g.deadline, g.marks = c.Lenient, c.Deadline, c.Marks
 	g.mu.Unlock()
 	g.cgroup.sweep() // while this run waited, another guard may have been killed
-	g.order(order{Run: launchOf(c)})
+	g.orders.send(order{Run: launchOf(c)})
 	r, open := <-g.reports
 	switch {
 	case !open: // killed, perhaps between the start and the report
@@ -153,21 +154,21 @@ func (g *Guard) Extend(deadline time.Duration) {
 	g.mu.Lock()
 	g.deadline = max(g.deadline, deadline)
 	g.mu.Unlock()
-	g.order(order{Deadline: deadline})
+	g.orders.send(order{Deadline: deadline})
 }
 
 // End asks the command to end. It is killed Command.KillAfter later, or at the
 // deadline if that is earlier.
-func (g *Guard) End() { g.order(order{End: true}) }
+func (g *Guard) End() { g.orders.send(order{End: true}) }
 
 // Kill ends the command and all its descendants now. A stopped command does not run
 // again.
-func (g *Guard) Kill() { g.order(order{Kill: true}) }
+func (g *Guard) Kill() { g.orders.send(order{Kill: true}) }
 
 // Signal sends the signal to the command's process group.
 func (g *Guard) Signal(sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
-		g.order(order{Signal: s})
+		g.orders.send(order{Signal: s})
 	}
 }
 
@@ -177,20 +178,22 @@ func (g *Guard) Strays() bool { return g.strays.Load() }
 
 // Close ends the guard. A command that still runs is killed. There will be no heir.
 func (g *Guard) Close() {
-	g.order(order{Done: true})
+	g.orders.send(order{Done: true})
+	patience := time.After(time.Second)
+	select {
+	case <-g.orders.sent():
+	case <-patience:
+	}
+	// Closed alone, the socket would stay open for as long as somebody reads from it.
+	if socket, err := g.socket.SyscallConn(); err == nil {
+		_ = socket.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
 	_ = g.socket.Close()
 	// Where the first process of a container does not wait for orphans, each would stay.
 	select {
 	case <-g.gone:
-	case <-time.After(time.Second):
+	case <-patience:
 	}
-}
-
-func (g *Guard) order(o order) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	// Encode fails only if the guard is gone, which watch notices, too.
-	_ = g.orders.Encode(o)
 }
 
 // watch turns reports into events until the command has ended. It replaces the guard

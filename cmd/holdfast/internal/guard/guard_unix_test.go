@@ -118,3 +118,29 @@ func TestBytes(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A guard that is not needed, because the lock was not acquired or the command could not
+// be started, ends at once: run waits for it.
+func TestCloseUnused(t *testing.T) {
+	for name, use := range map[string]func(*Guard){
+		"unused": func(*Guard) {},
+		"failed": func(g *Guard) {
+			c := sh("")
+			c.Path = "/no/such/file"
+			if err := g.Run(c); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("got %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuard(t)
+			use(g)
+			g.Close()
+			select {
+			case <-g.gone:
+			default:
+				t.Error("the guard lives")
+			}
+		})
+	}
+}

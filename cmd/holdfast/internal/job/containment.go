@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/user"
 	"strconv"
 
@@ -67,7 +68,11 @@ func (j *Job) startGuard() (*guard.Guard, error) {
 		return nil, exit.Errorf(exit.NotExecutable, "%q cannot be isolated, so it was not run: %v; leave out --isolate, or run it where holdfast check says that it can be used",
 			j.Command[0], err)
 	}
-	return nil, exit.Errorf(exit.Failed, "no guard could be started: %v; look whether the machine has room for another process", err)
+	advice := "look whether the machine has room for another process"
+	if errors.Is(err, fs.ErrNotExist) { // /proc/self/exe
+		advice = "mount /proc"
+	}
+	return nil, exit.Errorf(exit.Failed, "no guard could be started: %v; %s", err, advice)
 }
 
 // inspect tells, or with --strict refuses, that the command's file gives it the rights of

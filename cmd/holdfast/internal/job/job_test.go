@@ -21,3 +21,13 @@ func TestKillAfter(t *testing.T) {
 		}
 	}
 }
+
+// Of all times, also those whose sum with the margin is no time any more.
+func TestKillAfterIsTooLong(t *testing.T) {
+	for _, after := range []time.Duration{20 * time.Second, time.Hour, 876_000 * time.Hour, 1<<63 - 1} {
+		p := Policy{killAfter: after}
+		if err := p.Check(30 * time.Second); err == nil {
+			t.Errorf("--kill-after %v is accepted", after)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (p *Policy) Check(ttl time.Duration) error {
 	switch {
 	case p.killAfter < 0:
 		return exit.Usagef("--kill-after %v is negative", p.killAfter)
-	case 3*(p.killAfter+margin) >= 2*ttl:
+	case p.killAfter >= 2*ttl/3-margin:
 		// Renewal begins at a third of the TTL, and needs the time after that.
 		return exit.Usagef("--kill-after %v leaves no time to renew a lock with a --ttl of %v: it must be below %v",
 			p.killAfter, ttl, 2*ttl/3-margin)
