@@ -25,9 +25,13 @@ const (
 
 // outcome is the beginning of a row that they return.
 type outcome struct {
-	Outcome int32
+	Outcome int
 	Clock   *int64
 	Ends    *int64 // nil: never
+}
+
+func (o *outcome) read(c *columns) {
+	o.Outcome, o.Clock, o.Ends = c.int(), c.bigintOrNull(), c.bigintOrNull()
 }
 
 // left is the time until the end of the hold.
@@ -79,7 +83,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // acquire asks for as long as an answer is likely.
 func (s *Store) acquire(ctx context.Context, q driver.AcquireRequest, args []any) (driver.Grant, error) {
 	for try := 1; ; try++ {
-		answer, err := ask[acquired](ctx, s, s.pool.Acquire, s.do.acquire, args...)
+		answer, err := ask[acquired](ctx, s, s.pool.acquire, s.do.acquire, args...)
 		if err == nil {
 			return s.grant(answer, q)
 		}
@@ -132,8 +136,8 @@ func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireReques
 	if err != nil {
 		return driver.HoldRef{}, err
 	}
-	answer, err := query[acquired](ctx, tx, s.mode(s.do.acquireTx), s.do.acquireTx, args)
-	if err != nil {
+	var answer rows[acquired, *acquired]
+	if err := pgxQuery(ctx, tx, s.do.acquireTx.sql, s.prepare(s.do.acquireTx), args, &answer); err != nil {
 		return driver.HoldRef{}, s.wrap(err)
 	}
 	g, err := s.grant(answer, q)
@@ -189,6 +193,12 @@ type acquired struct {
 	Place   *int    // the request's position in the queue, or driver.NoPlace
 	Waiters *int
 	Ahead   *string // the first places ahead
+}
+
+func (a *acquired) read(c *columns) {
+	a.outcome.read(c)
+	a.Token, a.Holds = c.bigintOrNull(), c.textOrNull()
+	a.Place, a.Waiters, a.Ahead = c.intOrNull(), c.intOrNull(), c.textOrNull()
 }
 
 // grant returns the result of the answer. For a refusal, package model computes which

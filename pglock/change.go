@@ -41,6 +41,11 @@ type changed struct {
 	Waiters int
 }
 
+func (a *changed) read(c *columns) {
+	a.outcome.read(c)
+	a.Waiters = c.int()
+}
+
 // Renew implements driver.Store: one round trip for each 500, over a connection that
 // is not the caller's.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {

@@ -13,6 +13,7 @@ import (
 // SQLSTATE codes of the server.
 const (
 	readOnly             = "25006"
+	planChanged          = "0A000" // among others
 	noSuchStatement      = "26000"
 	badAuthorization     = "28000"
 	badPassword          = "28P01"

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // found describes the server and the schema.
@@ -23,6 +20,13 @@ type found struct {
 	TableUse          *bool
 	FunctionUse       *bool
 	RowSecurity       *bool // policies apply to the role
+}
+
+func (f *found) read(c *columns) {
+	f.Server, f.Encoding, f.ClientEncoding = c.int(), c.text(), c.text()
+	f.Standby, f.ReadOnly, f.Session = c.bool(), c.bool(), uint32(c.int())
+	f.Table, f.Comment, f.SchemaUse = c.bool(), c.textOrNull(), c.boolOrNull()
+	f.TableUse, f.FunctionUse, f.RowSecurity = c.boolOrNull(), c.boolOrNull(), c.boolOrNull()
 }
 
 const look = `
@@ -66,12 +70,12 @@ func (s *Store) Init(ctx context.Context) error {
 // server might refuse a new one then.
 func (s *Store) look(ctx context.Context) (f found, err error) {
 	var session uint32
-	from := func(ctx context.Context) (*pgxpool.Conn, error) {
-		conn, err := s.fromOwn(ctx)
+	from := func(ctx context.Context) (conn, error) {
+		on, err := s.fromOwn(ctx)
 		if err == nil {
-			session = conn.Conn().PgConn().PID()
+			session = on.raw().PID()
 		}
-		return conn, err
+		return on, err
 	}
 	for try := 0; ; try++ {
 		answer, err := ask[found](ctx, s, from, statement{sql: look}, s.schema)
@@ -145,11 +149,11 @@ func (s *Store) install(ctx context.Context) error {
 		return err
 	}
 	// Read committed: after the wait for other clients it must see their changes.
-	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
-	err = pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
-		return err
-	})
+	on, err := s.pool.acquire(ctx)
+	if err == nil {
+		err = run(ctx, on, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n"+text+"\nCOMMIT")
+		on.release() // after an error within the transaction this closes it
+	}
 	if hasCode(err, noPrivilege) {
 		return s.unusable("it is not installed, and the role has no right to install it: "+
 			"let a user with that right run the SQL of pglock.Schema, and "+s.grants(), err)

@@ -13,18 +13,22 @@ import (
 // page is how many rows a list or a sweep reads in one round trip.
 const page = 500
 
-// row is one of function list.
-type row struct {
+// listed is a row of function list.
+type listed struct {
 	Resource string
 	Clock    int64
 	Holds    string
 	Places   string
 }
 
+func (l *listed) read(c *columns) {
+	l.Resource, l.Clock, l.Holds, l.Places = c.text(), c.bigint(), c.text(), c.text()
+}
+
 // List implements driver.Store. It reads pages by resource: each page is a
 // snapshot, and all of them are not. A damaged record ends it.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return list(ctx, s, f, func(r row) ([]driver.Status, error) {
+	return list(ctx, s, f, func(r listed) ([]driver.Status, error) {
 		record, err := record(r.Resource, r.Holds)
 		return model.Statuses(record, model.Time(r.Clock), f), err
 	})
@@ -32,7 +36,7 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 
 // Waiters implements driver.Queue, as List does.
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
-	return list(ctx, s, f, func(r row) ([]driver.Place, error) {
+	return list(ctx, s, f, func(r listed) ([]driver.Place, error) {
 		places, err := model.DecodePlaces([]byte(r.Places))
 		if err != nil {
 			return nil, fmt.Errorf("resource %q: %w", r.Resource, err)
@@ -43,15 +47,15 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 }
 
 // list yields what rows have.
-func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(row) ([]T, error)) iter.Seq2[T, error] {
+func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(listed) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		after := ""
 		for {
 			err := s.ready(ctx)
-			var rows []row // all, before any is yielded: the loop's body may use the pool
+			var rows []listed // all, before any is yielded: the loop's body may use the pool
 			if err == nil {
-				rows, err = ask[row](ctx, s, s.pool.Acquire, s.do.list, f.Resource, f.LockID, after, page)
+				rows, err = ask[listed](ctx, s, s.pool.acquire, s.do.list, f.Resource, f.LockID, after, page)
 			}
 			if err != nil {
 				yield(none, err)
@@ -82,6 +86,8 @@ type swept struct {
 	Dropped, Deleted int
 	More             bool
 }
+
+func (s *swept) read(c *columns) { s.Dropped, s.Deleted, s.More = c.int(), c.int(), c.bool() }
 
 // Sweep implements driver.Store: one round trip for each 500 records that it changes,
 // if only to note when to look at one again. The server decides, on its clock, row by

@@ -6,9 +6,9 @@
 //	postgres://user:password@db:5432/app?schema=holdfast
 //
 // The parameter schema names the schema that has the locks; the default is
-// "holdfast". Everything else is as for pgx: several hosts with
+// "holdfast". Everything else is as for pgxpool: several hosts with
 // target_session_attrs=read-write, sslmode, pool_max_conns, the PG… variables of the
-// environment. pgx passes a parameter that it does not know to the server as a
+// environment. A parameter that pgxpool does not know goes to the server as a
 // setting, and the server refuses a name that it does not know.
 //
 // # What decides
@@ -56,6 +56,11 @@
 //
 // # Connections
 //
+// A store of New sends its statements through the pool, by pgx: its limits, hooks and
+// tracers apply. A store of a URL has a pool of its own, made of package pgconn alone.
+// It understands the same parameters, and a program that does not call New does not link
+// pgx with its types.
+//
 // Acquires and lists use the pool. The store has up to three connections beside it,
 // made from the pool's configuration. Two serve renewals, and releases, sweeps and
 // marks for wake-ups that got no connection of the pool within 100 ms; Init opens the
@@ -64,8 +69,8 @@
 // waiter on.
 //
 // Behind PgBouncer in transaction mode everything works except wake-ups: the store
-// detects it, and waiters poll. Statements are not prepared there, nor if the pool is
-// configured so, which costs the server some 80 µs for each.
+// detects it, and waiters poll. Statements are not prepared there, nor if the pool or
+// the URL is configured so, which costs the server some 80 µs for each.
 package pglock
 
 import (
@@ -111,11 +116,11 @@ type Store struct {
 	do      statements
 	log     *slog.Logger
 
-	pool  *pgxpool.Pool
-	owned bool                          // Close closes the pool
-	own   func() (*pgxpool.Pool, error) // the store's own, made when it is first needed
-	bare  atomic.Bool                   // statements are not prepared
-	polls atomic.Bool                   // there are no wake-ups
+	pool  pool
+	owned bool                 // Close closes the pool
+	own   func() (pool, error) // the store's own, made when it is first needed
+	bare  atomic.Bool          // statements are not prepared
+	polls atomic.Bool          // there are no wake-ups
 
 	stream  wake.Stream
 	marked  atomic.Pointer[sync.Map] // until when rows are marked as watched, by resource
@@ -132,6 +137,11 @@ var (
 // Client that gets the store calls Init before its first request. Close does not
 // close the pool.
 func New(pool *pgxpool.Pool, opts *Options) *Store {
+	p := pgxPool{pool}
+	return newStore(p, p.prepares(), opts)
+}
+
+func newStore(p pool, prepares bool, opts *Options) *Store {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -142,11 +152,11 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{schema: o.Schema, do: statementsOf(o.Schema), pool: pool, log: o.Logger.With("schema", o.Schema)}
+	s := &Store{schema: o.Schema, do: statementsOf(o.Schema), pool: p, log: o.Logger.With("schema", o.Schema)}
 	s.invalid = validSchema(o.Schema)
-	s.own = sync.OnceValues(s.ownPool)
+	s.own = sync.OnceValues(p.own)
 	s.polls.Store(o.Poll)
-	s.bare.Store(!prepares(pool.Config()))
+	s.bare.Store(!prepares)
 	s.stream.Name, s.stream.Log, s.stream.Open = "the connection for notifications", s.log, s.openStream
 	s.marked.Store(new(sync.Map))
 	return s
@@ -164,10 +174,10 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.stream.Close()
 		if own, err := s.own(); err == nil {
-			own.Close() // also if nothing was sent: then it stays closed
+			own.close() // also if nothing was sent: then it stays closed
 		}
 		if s.owned {
-			s.pool.Close()
+			s.pool.close()
 		}
 	})
 	return nil

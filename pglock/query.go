@@ -7,9 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -20,46 +18,31 @@ const (
 	// busyPool is how long a release waits for the caller's pool.
 	busyPool = 100 * time.Millisecond
 	// longIdle is the idle time after which the store's own connections are tested
-	// before use: a proxy or firewall may have dropped them.
+	// before use: a proxy or firewall may have dropped them. Renewals come often enough,
+	// and a failed one is repeated soon: a ping before each would double the round trips.
 	longIdle = time.Minute
 	// pingTimeout is how long a connection that was idle may take to answer.
 	pingTimeout = 2 * time.Second
 )
 
-// ownPool makes the store's own pool, which connects as the caller's does. It dials
-// nothing yet.
-func (s *Store) ownPool() (*pgxpool.Pool, error) {
-	config := s.pool.Config()
-	config.MaxConns, config.MinConns, config.MinIdleConns = ownConns, 0, 0
-	if config.PingTimeout == 0 {
-		config.PingTimeout = pingTimeout
-	}
-	// Renewals come often enough, and a failed one is repeated soon: a ping before
-	// each would double the round trips.
-	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > longIdle }
-	// The caller's function is not for what the listener receives.
-	config.ConnConfig.OnNotification = nil
-	return pgxpool.NewWithConfig(context.Background(), config)
-}
-
-// A source of connections: fromOwn, fromEither, or Acquire of the caller's pool, for
+// A source of connections: fromOwn, fromEither, or acquire of the caller's pool, for
 // statements that may wait for the caller's own work.
-type source func(ctx context.Context) (*pgxpool.Conn, error)
+type source func(ctx context.Context) (conn, error)
 
 // fromOwn is for statements that must not wait.
-func (s *Store) fromOwn(ctx context.Context) (*pgxpool.Conn, error) {
+func (s *Store) fromOwn(ctx context.Context) (conn, error) {
 	own, err := s.own()
 	if err != nil {
 		return nil, err
 	}
-	return own.Acquire(ctx)
+	return own.acquire(ctx)
 }
 
 // fromEither is for statements that may wait a moment: usually the caller's pool has
 // more connections than the store's.
-func (s *Store) fromEither(ctx context.Context) (*pgxpool.Conn, error) {
+func (s *Store) fromEither(ctx context.Context) (conn, error) {
 	moment, cancel := context.WithTimeout(ctx, busyPool)
-	conn, err := s.pool.Acquire(moment)
+	conn, err := s.pool.acquire(moment)
 	cancel()
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return conn, err
@@ -78,68 +61,75 @@ type statement struct {
 	often bool
 }
 
-func (s *Store) mode(q statement) pgx.QueryExecMode {
-	if q.often && !s.bare.Load() {
-		return pgx.QueryExecModeCacheStatement
-	}
-	return pgx.QueryExecModeExec
+func (s *Store) prepare(q statement) bool { return q.often && !s.bare.Load() }
+
+// answer collects the rows of the answer to a statement.
+type answer interface {
+	// add adds a row, whose columns are in text format and valid until add returns.
+	add(columns [][]byte) error
+	drop()
 }
 
-// prepares reports whether statements of the pool are prepared on the server.
-func prepares(config *pgxpool.Config) bool {
-	c := config.ConnConfig
-	return c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && c.StatementCacheCapacity > 0
+// row is a pointer to a T that reads itself from the columns of a row, all of them.
+type row[T any] interface {
+	*T
+	read(c *columns)
 }
 
-// ask sends the statement and returns the rows of the answer, each a T by the order
-// of its exported fields. It sends a statement again that certainly was not done, for
-// a reason that passes at once. A statement whose connection was lost may have been
-// done, so it is not sent again.
-func ask[T any](ctx context.Context, s *Store, from source, q statement, args ...any) ([]T, error) {
+type rows[T any, R row[T]] []T
+
+func (rs *rows[T, R]) add(values [][]byte) error {
+	c := columns{values: values}
+	var r T
+	R(&r).read(&c)
+	*rs = append(*rs, r)
+	return c.end()
+}
+
+func (rs *rows[T, R]) drop() { *rs = nil }
+
+// ask sends the statement, by exec, and returns the rows of the answer.
+func ask[T any, R row[T]](ctx context.Context, s *Store, from source, q statement, args ...any) ([]T, error) {
+	var into rows[T, R]
+	err := s.exec(ctx, from, q, args, &into)
+	return into, err
+}
+
+// exec sends a statement again that certainly was not done, for a reason that passes at
+// once. A statement whose connection was lost may have been done, so it is not sent again.
+func (s *Store) exec(ctx context.Context, from source, q statement, args []any, into answer) error {
 	for try := 1; ; try++ {
-		answer, err := askOnce[T](ctx, from, s.mode(q), q, args)
+		err := execOnce(ctx, from, q.sql, s.prepare(q), args, into)
 		if err == nil {
-			return answer, nil
+			return nil
 		}
+		into.drop()
 		if ended := ctx.Err(); ended != nil {
 			if !errors.Is(err, ended) {
 				err = fmt.Errorf("%w: %w", ended, err)
 			}
-			return nil, s.wrap(err)
+			return s.wrap(err)
 		}
 		if hasCode(err, noSuchStatement, duplicateStatement) { // a proxy gave the session to others
 			s.bare.Store(true)
 		}
 		if try >= tries(err) || pause(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
-			return nil, s.wrap(err)
+			return s.wrap(err)
 		}
 	}
 }
 
-func askOnce[T any](ctx context.Context, from source, mode pgx.QueryExecMode, q statement, args []any) ([]T, error) {
-	conn, err := from(ctx)
+func execOnce(ctx context.Context, from source, sql string, prepare bool, args []any, into answer) error {
+	on, err := from(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer conn.Release()
-	answer, err := query[T](ctx, conn, mode, q, args)
+	defer on.release()
+	err = on.query(ctx, sql, prepare, args, into)
 	if hasCode(err, readOnly) {
-		_ = conn.Conn().Close(ctx) // another connection may find the primary
+		_ = on.raw().Close(ctx) // another connection may find the primary
 	}
-	return answer, err
-}
-
-// querier is a connection, or a transaction on one.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-func query[T any](ctx context.Context, on querier, mode pgx.QueryExecMode, q statement, args []any) ([]T, error) {
-	rows, err := on.Query(ctx, q.sql, append([]any{mode}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	return err
 }
 
 // tries is how often a statement that fails with err is sent: once, unless it

@@ -1,16 +1,13 @@
 package pglock
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
-	"io/fs"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -20,8 +17,23 @@ const layout = 4
 
 const layoutComment = "Locks of Holdfast, layout "
 
-//go:embed sql/*.sql
-var files embed.FS
+// The SQL, in the order in which it is run.
+var (
+	//go:embed sql/1_table.sql
+	tableSQL string
+	//go:embed sql/2_holds.sql
+	holdsSQL string
+	//go:embed sql/3_acquire.sql
+	acquireSQL string
+	//go:embed sql/4_change.sql
+	changeSQL string
+	//go:embed sql/5_watch.sql
+	watchSQL string
+	//go:embed sql/6_list.sql
+	listSQL string
+	//go:embed sql/7_sweep.sql
+	sweepSQL string
+)
 
 // Schema returns the SQL that installs a schema of this name; see Options.Schema. It
 // may be run again, best as one transaction (psql --single-transaction). It fails if
@@ -30,24 +42,12 @@ func Schema(name string) (string, error) {
 	if err := validSchema(name); err != nil {
 		return "", err
 	}
-	paths, err := fs.Glob(files, "sql/*.sql")
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	for _, path := range paths { // in order
-		text, err := files.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		b.Write(text)
-		b.WriteByte('\n')
-	}
+	text := strings.Join([]string{tableSQL, holdsSQL, acquireSQL, changeSQL, watchSQL, listSQL, sweepSQL, ""}, "\n")
 	// A valid name needs no escaping.
 	return strings.NewReplacer(
 		"{schema}", quoted(name), "{schema_text}", "'"+name+"'", "{channel}", "'"+channel(name)+"'", "{comment}", "'"+layoutComment+strconv.Itoa(layout)+"'",
 		"{never}", strconv.FormatInt(math.MaxInt64, 10), "{places}", strconv.Itoa(driver.MaxPlaces),
-	).Replace(b.String()), nil
+	).Replace(text), nil
 }
 
 // schemaName is compiled at its first use: every program that links this package would
@@ -65,7 +65,8 @@ func validSchema(name string) error {
 	return nil
 }
 
-func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+// quoted is for names that contain no quotes.
+func quoted(name string) string { return `"` + name + `"` }
 
 // channel is where releases in the schema are notified.
 func channel(schema string) string { return "holdfast_" + schema }

@@ -40,7 +40,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := New(s.pool, &Options{Schema: "No"}).Init(t.Context()); !errors.Is(err, driver.ErrInvalid) {
+	if err := newStore(s.pool, true, &Options{Schema: "No"}).Init(t.Context()); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
@@ -33,30 +31,27 @@ func open(ctx context.Context, u *url.URL) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := t.config
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
+	connect := t.settings.connect
+	if connect.ConnectTimeout == 0 {
+		connect.ConnectTimeout = connectTimeout
 	}
-	if config.PingTimeout == 0 {
-		config.PingTimeout = pingTimeout
+	if _, named := connect.RuntimeParams["application_name"]; !named {
+		connect.RuntimeParams["application_name"] = "holdfast"
 	}
-	if _, named := config.ConnConfig.RuntimeParams["application_name"]; !named {
-		config.ConnConfig.RuntimeParams["application_name"] = "holdfast"
-	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	pool, err := dial(t.settings)
 	if err != nil {
 		return nil, invalidURL("%s", t.hide(err))
 	}
-	s := New(pool, &Options{Schema: t.schema})
+	s := newStore(pool, t.settings.prepares, &Options{Schema: t.schema})
 	s.owned = true
 	return s, nil
 }
 
 // target is a parsed URL.
 type target struct {
-	config *pgxpool.Config
-	schema string
-	said   *url.URL // the URL, whose secrets no error may repeat
+	settings settings
+	schema   string
+	said     *url.URL // the URL, whose secrets no error may repeat
 }
 
 func invalidURL(format string, args ...any) error {
@@ -94,7 +89,7 @@ func parseURL(u *url.URL) (t target, err error) {
 	rest.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
 		return pair == "" || strings.HasPrefix(pair, "schema=")
 	}), "&")
-	if t.config, err = pgxpool.ParseConfig(rest.String()); err != nil {
+	if t.settings, err = parse(rest.String()); err != nil {
 		return t, invalidURL("%s", t.hide(err))
 	}
 	return t, nil

@@ -27,7 +27,7 @@ func TestParseURL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conn := got.config.ConnConfig
+			conn := got.settings.connect
 			if got.schema != c.schema || conn.Host != c.host || conn.Database != c.database || c.password != "" && conn.Password != c.password {
 				t.Errorf("schema %q, host %q, database %q, password %q", got.schema, conn.Host, conn.Database, conn.Password)
 			}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -64,17 +63,19 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 // mark is a row of function watch.
 type mark struct{ Resource string }
 
+func (m *mark) read(c *columns) { m.Resource = c.text() }
+
 // renewMarks marks what is watched, over the listener's own connection. Rows that
 // other transactions have locked get no mark now. It marks them in chunks: the rows of
 // one stay locked until its statement commits, and renewals wait for that.
-func (s *Store) renewMarks(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) renewMarks(ctx context.Context, on conn) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	marked, until := new(sync.Map), time.Now().Add(markFor/2)
 	s.marked.Store(marked)
 	for some := range slices.Chunk(s.stream.Resources(), chunk) {
-		marks, err := query[mark](ctx, conn, pgx.QueryExecModeExec, s.do.watch, []any{some, markFor.Microseconds(), false})
-		if err != nil {
+		var marks rows[mark, *mark]
+		if err := on.query(ctx, s.do.watch.sql, false, []any{some, markFor.Microseconds(), false}, &marks); err != nil {
 			return err
 		}
 		for _, m := range marks {
@@ -90,17 +91,17 @@ func (s *Store) renewMarks(ctx context.Context, conn *pgx.Conn) error {
 func (s *Store) openStream(ctx context.Context, again bool) (follow func() error, err error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	pooled, err := s.fromOwn(opening)
+	on, err := s.fromOwn(opening)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
-	conn := pooled.Hijack() // so that the store's own pool keeps its size
-	err = s.listen(opening, conn)
+	on.hijack() // so that the store's own pool keeps its size
+	err = s.listen(opening, on)
 	if err == nil && again {
-		err = s.renewMarks(opening, conn)
+		err = s.renewMarks(opening, on)
 	}
 	if err != nil {
-		hangUp(conn)
+		hangUp(on)
 		if errors.Is(err, errDeaf) {
 			s.polls.Store(true)
 			s.stream.Logger().Info("holdfast: waiters poll, because notifications do not come through")
@@ -111,27 +112,27 @@ func (s *Store) openStream(ctx context.Context, again bool) (follow func() error
 		s.stream.Logger().Info("holdfast: waiters are woken by notifications")
 	}
 	return func() error {
-		defer hangUp(conn)
-		return s.follow(ctx, conn)
+		defer hangUp(on)
+		return s.follow(ctx, on)
 	}, nil
 }
 
 // listen makes the connection listen, and finds out whether it receives what another
 // connection sends. Through a proxy that shares sessions, LISTEN seems to work.
-func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) listen(ctx context.Context, on conn) error {
 	probe := "holdfast_probe_" + strings.ToLower(rand.Text())
 	for _, name := range []string{channel(s.schema), probe} {
-		if _, err := conn.Exec(ctx, "LISTEN "+quoted(name), pgx.QueryExecModeExec); err != nil {
+		if err := run(ctx, on, "LISTEN "+quoted(name)); err != nil {
 			return err
 		}
 	}
-	if _, err := ask[struct{ Sent string }](ctx, s, s.fromEither, s.do.notify, probe); err != nil {
+	if _, err := ask[mark](ctx, s, s.fromEither, s.do.notify, probe); err != nil {
 		return err
 	}
 	soon, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for pinged := false; ; {
-		n, err := conn.WaitForNotification(soon)
+		n, err := nextNotification(soon, on.raw())
 		switch {
 		case err == nil && n.Channel == probe:
 			return nil
@@ -142,7 +143,7 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 			return errDeaf
 		default:
 			// It may be cut off rather than deaf. Notifications arrive before the answer.
-			if err := ping(ctx, conn); err != nil {
+			if err := ping(ctx, on.raw()); err != nil {
 				return err
 			}
 			pinged = true
@@ -152,15 +153,15 @@ func (s *Store) listen(ctx context.Context, conn *pgx.Conn) error {
 
 // follow signals until the connection fails. It also renews marks, and so notices a
 // connection that no longer works.
-func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) follow(ctx context.Context, on conn) error {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, markEvery)
-		err := s.signalUntil(quiet, conn)
+		err := s.signalUntil(quiet, on)
 		cancel()
 		if ctx.Err() != nil || !pgconn.Timeout(err) {
 			return err
 		}
-		err = s.renewMarks(ctx, conn)
+		err = s.renewMarks(ctx, on)
 		var answered *pgconn.PgError
 		if err != nil && !errors.As(err, &answered) {
 			return err
@@ -172,25 +173,12 @@ func (s *Store) follow(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // signalUntil signals notifications until ctx ends or the connection fails.
-func (s *Store) signalUntil(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) signalUntil(ctx context.Context, on conn) error {
 	for {
-		n, err := conn.WaitForNotification(ctx)
+		n, err := nextNotification(ctx, on.raw())
 		if err != nil {
 			return err
 		}
 		s.stream.Signal(n.Payload)
 	}
-}
-
-func ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	return conn.Ping(ctx)
-}
-
-// hangUp closes the connection, and waits for pingTimeout at most.
-func hangUp(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
-	defer cancel()
-	_ = conn.Close(ctx)
 }

@@ -19,20 +19,24 @@ import (
 
 // harnesses open stores in the database, each in a schema of its own.
 func harnesses(d *database, change ...func(*pgxpool.Config)) func(t *testing.T) *drivertest.Harness {
-	return func(t *testing.T) *drivertest.Harness { return harness(d, schema(), t, change...) }
+	return func(t *testing.T) *drivertest.Harness { return harness(d, schema(), t, byPool(d, change...)) }
 }
 
-func harness(d *database, name string, t *testing.T, change ...func(*pgxpool.Config)) *drivertest.Harness {
-	open := func(t *testing.T) driver.Store {
-		return pglock.New(d.pool(t, change...), &pglock.Options{Schema: name})
+// byPool opens stores in far, on a pool of their own.
+func byPool(far *database, change ...func(*pgxpool.Config)) func(t *testing.T, schema string) driver.Store {
+	return func(t *testing.T, schema string) driver.Store {
+		return pglock.New(far.pool(t, change...), &pglock.Options{Schema: schema})
 	}
+}
+
+func harness(d *database, name string, t *testing.T, open func(t *testing.T, schema string) driver.Store) *drivertest.Harness {
 	return &drivertest.Harness{
-		Store: open(t), Reopen: open,
+		Store: open(t, name), Reopen: func(t *testing.T) driver.Store { return open(t, name) },
 		Short: time.Second, // the server writes to disk, and connections are opened meanwhile
 		Damage: func(t *testing.T, resource string) {
 			run(t, d.near, "UPDATE "+name+`.locks SET holds = '[{"lockId": 7}]' WHERE resource = $1`, resource)
 		},
-		Beside: func(t *testing.T) driver.Store { return pglock.New(d.pool(t), &pglock.Options{Schema: name}) },
+		Beside: func(t *testing.T) driver.Store { return byPool(d)(t, name) },
 	}
 }
 
@@ -58,15 +62,20 @@ func behind(t testing.TB, d *database, n *proxy.Network) *pgxpool.Pool {
 	return d.pool(t, through(n))
 }
 
-// onSetClock replaces the function that reads the server's clock by one whose time
-// stands still until it is moved: what the store answers is then known exactly. The
-// stores are opened in far, which is the same database.
+// onSetClock is clocked with stores on pools. The stores are opened in far, which is the
+// same database.
 func onSetClock(d, far *database, change ...func(*pgxpool.Config)) func(t *testing.T) *drivertest.Harness {
+	return clocked(d, byPool(far, change...))
+}
+
+// clocked replaces the function that reads the server's clock by one whose time
+// stands still until it is moved: what the store answers is then known exactly.
+func clocked(d *database, open func(t *testing.T, schema string) driver.Store) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
 		p := newStore(t, d)
 		p.exec(t, `CREATE TABLE SCHEMA.fake AS SELECT SCHEMA.clock() AS time`)
 		p.exec(t, `CREATE OR REPLACE FUNCTION SCHEMA.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT time FROM SCHEMA.fake'`)
-		h := harness(far, p.name, t, change...)
+		h := harness(d, p.name, t, open)
 		h.Now = func() time.Time {
 			var now int64
 			if err := d.near.QueryRow(t.Context(), "SELECT time FROM "+p.name+".fake").Scan(&now); err != nil {

@@ -12,7 +12,7 @@ func TestOutages(t *testing.T) {
 	pair := engines.NewPostgresPair(t)
 	d := inDatabase(t, pair.URL)
 	drivertest.Outages(t, func(t *testing.T) *drivertest.Harness {
-		h := harness(d, schema(), t)
+		h := harness(d, schema(), t, byPool(d))
 		h.Restart = func(t *testing.T) { pair.Primary.Restart(t) }
 		h.HoldCopies = func(t *testing.T) (resume func()) {
 			pair.Cut(t)

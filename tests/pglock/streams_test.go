@@ -166,12 +166,16 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	thorough.Test(t, "the conformance suite once more: behind PgBouncer")
 	d := newDatabase(t)
 	bounced := &database{url: engines.PgBouncer(t, d.url), near: d.near}
-	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
-		h := onSetClock(d, bounced)(t)
+	drivertest.Run(t, pollingOnly(onSetClock(d, bounced)))
+}
+
+func pollingOnly(harness func(t *testing.T) *drivertest.Harness) func(t *testing.T) *drivertest.Harness {
+	return func(t *testing.T) *drivertest.Harness {
+		h := harness(t)
 		open := h.Reopen
 		h.Store, h.Reopen = polling{h.Store}, func(t *testing.T) driver.Store { return polling{open(t)} }
 		return h
-	})
+	}
 }
 
 // polling is a store whose wake-ups are known not to work.

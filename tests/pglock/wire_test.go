@@ -1,0 +1,262 @@
+package pglock_test
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
+)
+
+// wire is a proxy that counts what clients send to a server.
+type wire struct {
+	mu       sync.Mutex
+	trips    int // messages that the server answers, but for pings
+	prepared int // statements with a name
+}
+
+// newWire returns the database as it is behind the wire.
+func newWire(t *testing.T, d *database) (*wire, *database) {
+	t.Helper()
+	u, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, server := new(wire), u.Host
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
+	t.Cleanup(func() { _ = l.Close() })
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var dialer net.Dialer
+			far, err := dialer.DialContext(t.Context(), "tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			all.Go(func() {
+				_, _ = io.Copy(client, far)
+				_ = client.Close()
+			})
+			all.Go(func() {
+				w.read(io.TeeReader(client, far))
+				_ = far.Close()
+			})
+		}
+	})
+	u.Host = l.Addr().String()
+	return w, &database{url: u.String(), near: d.near}
+}
+
+func (w *wire) count(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+}
+
+// read counts until the client ends.
+func (w *wire) read(from io.Reader) {
+	b := pgproto3.NewBackend(from, io.Discard)
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	for {
+		message, err := b.Receive()
+		if err != nil {
+			return
+		}
+		w.count(func() {
+			switch m := message.(type) {
+			case *pgproto3.Sync:
+				w.trips++
+			case *pgproto3.Query:
+				if m.String != "-- ping" { // of a connection that was idle for long
+					w.trips++
+				}
+			case *pgproto3.Parse:
+				if m.Name != "" {
+					w.prepared++
+				}
+			}
+		})
+	}
+}
+
+// of returns how many round trips do takes, and how many statements it prepares.
+func (w *wire) of(do func()) (trips, prepared int) {
+	w.count(func() { w.trips, w.prepared = 0, 0 })
+	do()
+	w.count(func() { trips, prepared = w.trips, w.prepared })
+	return trips, prepared
+}
+
+// Every operation is one round trip, once what it sends often is prepared on its
+// connection.
+func TestRoundTripsByURL(t *testing.T) {
+	w, d := newWire(t, newDatabase(t))
+	s := opened(t, d.urlOf(t, schema(), "pool_max_conns", "1"))
+	watcher := s.(driver.Watcher)
+	want := func(what string, trips, prepared int, do func()) {
+		t.Helper()
+		if gotTrips, gotPrepared := w.of(do); gotTrips != trips || gotPrepared != prepared {
+			t.Errorf("%s: %d round trips, %d of them to prepare, want %d and %d", what, gotTrips, gotPrepared, trips, prepared)
+		}
+	}
+	var ref driver.HoldRef
+	want("first acquire", 2, 1, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
+	want("first release", 2, 1, func() { release(t, s, true, ref) })
+	if _, err := watcher.Watch(t.Context(), "watched"); err != nil {
+		t.Fatal(err)
+	}
+	want("init", 1, 0, func() {
+		if err := s.(driver.Initializer).Init(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	want("acquire", 1, 0, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
+	want("acquire that is refused", 1, 0, func() { _ = ask.Refused(t, s, ask.Request("r", "b")) })
+	want("acquire that gets a place", 1, 0, func() { _ = ask.Refused(t, s, waiting(ask.Request("r", "b"))) })
+	want("renew", 1, 0, func() {
+		if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
+			t.Errorf("%v %v", rs, err)
+		}
+	})
+	want("list", 1, 0, func() {
+		for st, err := range s.List(t.Context(), driver.Filter{}) {
+			if err != nil || st.Resource != "r" {
+				t.Errorf("%+v, error %v", st, err)
+			}
+		}
+	})
+	want("release", 1, 0, func() { release(t, s, true, ref) })
+	want("watch of what is watched", 0, 0, func() {
+		if _, err := watcher.Watch(t.Context(), "watched"); err != nil {
+			t.Error(err)
+		}
+	})
+	want("sweep", 1, 0, func() {
+		if _, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Parameters decide whether statements are prepared, as for a pool of pgx.
+func TestPreparesByURL(t *testing.T) {
+	near := newDatabase(t)
+	for _, c := range []struct {
+		params   []string
+		prepared int
+	}{
+		{nil, 2},
+		{[]string{"default_query_exec_mode", "cache_statement"}, 2},
+		{[]string{"default_query_exec_mode", "exec"}, 0},
+		{[]string{"default_query_exec_mode", "simple_protocol"}, 0},
+		{[]string{"default_query_exec_mode", "cache_describe"}, 0},
+		{[]string{"statement_cache_capacity", "0"}, 0},
+	} {
+		w, d := newWire(t, near)
+		s := opened(t, d.urlOf(t, schema(), c.params...))
+		if _, prepared := w.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) }); prepared != c.prepared {
+			t.Errorf("%q: %d statements prepared, want %d", c.params, prepared, c.prepared)
+		}
+	}
+}
+
+// What was prepared on one session is missing on the next one that PgBouncer chooses, or
+// is there already: that is no error, and the store prepares no more.
+func TestPreparedByURLBehindPgBouncer(t *testing.T) {
+	near := newDatabase(t)
+	w, d := newWire(t, &database{url: engines.PgBouncer(t, near.url), near: near.near})
+	name := schema()
+	opened(t, near.urlOf(t, name))    // installs it
+	s := openURL(t, d.urlOf(t, name)) // and is not told of the proxy by Init
+	defer closeStore(t, s)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for range 20 {
+				q := ask.Request(string(rune('a'+i)), "a")
+				g, err := s.Acquire(t.Context(), q)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{
+					Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token,
+				}}})
+				if err != nil || rs[0].Err != nil || !rs[0].Found {
+					t.Errorf("release: %+v, %v", rs, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := s.(driver.Initializer).Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trips, prepared := w.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
+	if trips != 2 || prepared != 0 {
+		t.Errorf("%d round trips, %d statements prepared, want 2 and none", trips, prepared)
+	}
+}
+
+// Somebody installs functions anew whose rows are others: the server refuses to execute
+// what was prepared before. That costs a connection one request, which was not done.
+func TestPreparedBeforeInstallation(t *testing.T) {
+	d := newDatabase(t)
+	p := newStore(t, d)
+	w, far := newWire(t, d)
+	s := opened(t, far.urlOf(t, p.name, "pool_max_conns", "1"))
+	release(t, s, true, ask.Granted(t, s, ask.Request("r", "a")))
+	var text string
+	if err := d.near.QueryRow(t.Context(), "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'change' AND pronamespace = $1::regnamespace", p.name).
+		Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	p.exec(t, "ALTER FUNCTION SCHEMA.change RENAME TO change_then")
+	p.exec(t, `CREATE FUNCTION SCHEMA.change(text[], text[], text[], bigint[], bigint[], boolean[], text[], text[], boolean, boolean)
+		RETURNS TABLE (outcome int, clock bigint, ends bigint, waiters int, more int) LANGUAGE sql AS
+		'SELECT c.*, 7 FROM SCHEMA.change_then($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) c'`)
+	ref := ask.Granted(t, s, ask.Request("r", "a"))
+	answered := func() error {
+		rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rs[0].Err
+	}
+	if err := answered(); err == nil {
+		t.Error("a statement was executed whose result has changed")
+	}
+	if err := answered(); err == nil {
+		t.Error("a row with a column too many was read")
+	}
+	p.exec(t, "DROP FUNCTION SCHEMA.change")
+	run(t, d.near, text)
+	_ = answered()
+	trips, _ := w.of(func() {
+		if err := answered(); err != nil {
+			t.Errorf("after it was installed again: %v", err)
+		}
+	})
+	if trips > 2 {
+		t.Errorf("%d round trips", trips)
+	}
+}
