@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -14,9 +16,6 @@ func showProgress(lasts time.Duration) (stop func()) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return func() {}
 	}
-	const steps = 1000
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetWidth(40),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionClearOnFinish())
 	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -25,10 +24,9 @@ func showProgress(lasts time.Duration) (stop func()) {
 		for began := time.Now(); ; {
 			select {
 			case <-tick.C:
-				// Never the last step, which would remove the bar.
-				_ = bar.Set(min(int(steps*time.Since(began)/lasts), steps-1))
+				drawBar(os.Stderr, min(1, float64(time.Since(began))/float64(lasts)))
 			case <-done:
-				_ = bar.Clear()
+				clearBar(os.Stderr)
 				return
 			}
 		}
@@ -37,4 +35,18 @@ func showProgress(lasts time.Duration) (stop func()) {
 		close(done)
 		<-gone
 	}
+}
+
+// barWidth leaves room for the rest of the line on a terminal of 80 columns.
+const barWidth = 40
+
+// drawBar draws over the line of before. part is from 0 to 1.
+func drawBar(to io.Writer, part float64) {
+	full := int(part * barWidth)
+	_, _ = fmt.Fprintf(to, "\r%4d%% |%s%s|", int(part*100), strings.Repeat("█", full), strings.Repeat(" ", barWidth-full))
+}
+
+// clearBar leaves the cursor where the line begins.
+func clearBar(to io.Writer) {
+	_, _ = fmt.Fprintf(to, "\r%s\r", strings.Repeat(" ", barWidth+8))
 }
