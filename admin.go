@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +50,10 @@ func (c *Client) all(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 	return scan(ctx, c, "list holds", f, c.store.List)
 }
 
-// scan bounds a list of the store, and ends it with the Client.
+// scan bounds a list of the store, and ends it with the Client. If it were inlined, every
+// caller of Holds and Waiters would have a copy of the function that it returns.
+//
+//go:noinline
 func scan[T any](ctx context.Context, c *Client, what string, f Filter, list func(context.Context, Filter) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -96,7 +100,8 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 		}
 		ss = append(ss, s)
 	}
-	slices.SortFunc(ss, func(a, b Status) int { return b.Created.Compare(a.Created) })
+	// package slices would be compiled once more, for this large struct alone.
+	sort.Slice(ss, func(i, j int) bool { return ss[i].Created.After(ss[j].Created) })
 	return ss, nil
 }
 

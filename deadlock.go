@@ -223,14 +223,16 @@ func (n *node) hasRoom(p Place, nested HoldID) bool {
 // each other, and the path from it back to it: one of them has to give up, and all of them
 // find the same. Others that are left only wait for these.
 func (g graph) victim() (Status, []Deadlocked) {
-	var stuck []Status
+	var stuck []*Status
 	for _, n := range g {
-		stuck = append(stuck, n.holds...)
+		for i := range n.holds {
+			stuck = append(stuck, &n.holds[i])
+		}
 	}
 	slices.SortFunc(stuck, byNote)
 	for _, s := range slices.Backward(stuck) {
-		if path := g.path(s); path != nil {
-			return s, path
+		if path := g.path(*s); path != nil {
+			return *s, path
 		}
 	}
 	return Status{}, nil
@@ -266,7 +268,7 @@ func (a *acquirer) worksUnder(id HoldID) bool {
 }
 
 // byNote orders holds whose holders wait by when that was noted.
-func byNote(a, b Status) int {
+func byNote(a, b *Status) int {
 	return cmp.Or(a.Waits.Since.Compare(b.Waits.Since), bytes.Compare(a.HoldID[:], b.HoldID[:]))
 }
 

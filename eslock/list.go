@@ -49,6 +49,9 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 }
 
 // list yields what documents have: that of the resource, or those that match the query.
+// If it were inlined, each caller would have a copy of the function that it returns.
+//
+//go:noinline
 func list[T any](ctx context.Context, s *Store, resource string, query object, of func(*outcome) []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -135,6 +138,8 @@ type found struct {
 // It scrolls, which reads an index in its own order. All servers can do that. Some
 // are configured not to sort by _id, and the documents of old clients have no other
 // field to sort by.
+//
+//go:noinline
 func (s *Store) search(ctx context.Context, query object) iter.Seq2[[]ask, error] {
 	return func(yield func([]ask, error) bool) {
 		var f found

@@ -46,7 +46,10 @@ func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 	})
 }
 
-// list yields what rows have.
+// list yields what rows have. If it were inlined, List and Waiters would have a second copy
+// of the function that it returns.
+//
+//go:noinline
 func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(listed) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

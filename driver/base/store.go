@@ -190,7 +190,10 @@ func (s *Store) one(ctx context.Context, us []Update, urgent bool) error {
 	return us[0].Err
 }
 
-// List implements driver.Store.
+// List implements driver.Store. If it were inlined, each caller, and each type that embeds
+// a Store, would have a copy of the function that it returns.
+//
+//go:noinline
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -211,7 +214,9 @@ func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Stat
 	}
 }
 
-// Waiters implements driver.Queue.
+// Waiters implements driver.Queue. It is not inlined either.
+//
+//go:noinline
 func (s *Store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
 	return func(yield func(driver.Place, error) bool) {
 		if err := ctx.Err(); err != nil {

@@ -6,7 +6,10 @@ import "go.mongodb.org/mongo-driver/v2/bson"
 // never part of an expression: the first stage of a statement has them, inside
 // $literal, and expressions read them from there.
 
-// Obj makes a document of pairs of key and value.
+// Obj makes a document of pairs of key and value. The functions below all call it, and
+// need no copy of it.
+//
+//go:noinline
 func Obj(pairs ...any) bson.D {
 	d := make(bson.D, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {

@@ -34,7 +34,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// Errorf returns an Error with that status and text.
+// Errorf returns an Error with that status and text. Its code is not worth a copy at each
+// of 200 calls.
+//
+//go:noinline
 func Errorf(status int, format string, args ...any) error {
 	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
 }
@@ -46,7 +49,9 @@ func Killed(sig os.Signal, text string) error {
 	return &Error{Status: Signaled + int(number), Text: text, Signal: number}
 }
 
-// Usagef returns the Error for a wrong command line.
+// Usagef returns the Error for a wrong command line. It is not copied either.
+//
+//go:noinline
 func Usagef(format string, args ...any) error { return Errorf(Usage, format, args...) }
 
 // Printed returns the Error for output that could not be written, nil for nil.

@@ -60,12 +60,16 @@ func (c *check) run(ctx context.Context) {
 }
 
 // say adds a finding. It returns false for a failure.
+//
+//go:noinline
 func (c *check) say(check string, result Verdict, format string, args ...any) bool {
 	c.Findings = append(c.Findings, Finding{Check: check, Result: result, Text: fmt.Sprintf(format, args...)})
 	return result != Fail
 }
 
 // failed adds the finding that an operation failed, and returns false.
+//
+//go:noinline
 func (c *check) failed(check, what string, err error) bool {
 	c.Findings = append(c.Findings, Finding{Check: check, Result: Fail, Text: what, Err: err})
 	return false

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -44,8 +44,10 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 		}
 		holds = append(holds, s)
 	}
-	slices.SortFunc(holds, func(a, b holdfast.Status) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token))
+	// package slices would be compiled once more, for this large struct alone.
+	sort.Slice(holds, func(i, j int) bool {
+		a, b := &holds[i], &holds[j]
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token)) < 0
 	})
 	return holds, nil
 }

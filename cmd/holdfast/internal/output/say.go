@@ -48,6 +48,8 @@ func newJournal(to io.Writer) *slog.Logger {
 }
 
 // Say prints one line of holdfast's own on stderr.
+//
+//go:noinline
 func Say(format string, args ...any) { SayEvent("note", nil, format, args...) }
 
 // SayEvent is Say for an event that programs may want to know. Its name and the
