@@ -21,6 +21,7 @@ func execute(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
+	defer output.Flush()
 	if err == nil {
 		return 0
 	}
@@ -38,6 +39,7 @@ func execute(args []string) int {
 		output.SayEvent("error", []slog.Attr{slog.Int("status", e.Status)}, "%s", text)
 	}
 	if e.Signal != 0 {
+		output.Flush()
 		process.Die(e.Signal)
 	}
 	return e.Status

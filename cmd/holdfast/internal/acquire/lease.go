@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // Lease has locks of one lock ID, one for each resource, with the client that keeps them
@@ -45,8 +46,9 @@ const oncePatience = 20 * time.Second
 func (r *Request) once() bool { return !r.forever && r.wait == 0 }
 
 // Await acquires the lock with a client of those options. It gives up when the wait
-// is over or a signal arrives.
+// is over or a signal arrives. From then on nothing waits for the readers of stderr.
 func (r *Request) Await(ctx context.Context, signals <-chan os.Signal, o *holdfast.Options) (Lease, error) {
+	output.WaitBriefly()
 	var cancel context.CancelFunc
 	switch {
 	case r.forever:

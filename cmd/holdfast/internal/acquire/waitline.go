@@ -33,8 +33,8 @@ type waitLine struct {
 	done  chan struct{} // closed when live has ended; nil: it has not begun
 	ended bool
 
-	drawing sync.Mutex
-	drawn   bool
+	waiting atomic.Bool // a drawing waits for the terminal
+	drawn   bool        // of drawNow alone
 }
 
 // refusal is a store's refusal of an acquire, with its time.
@@ -143,13 +143,20 @@ func (w *waitLine) log() {
 // eraseLine erases from the cursor to the end of the line.
 const eraseLine = "\x1b[K"
 
-// draw draws the line. In the background it does nothing: the terminal then belongs
-// to another job.
+// draw draws the line, in its turn among the lines of package output. What the line shows
+// is read only then, so one drawing that waits is enough.
 func (w *waitLine) draw() {
-	w.drawing.Lock()
-	defer w.drawing.Unlock()
+	if w.terminal != nil && !w.waiting.Swap(true) {
+		output.Draw(w.drawNow)
+	}
+}
+
+// drawNow draws the line. In the background it does nothing: the terminal then belongs
+// to another job.
+func (w *waitLine) drawNow() {
+	w.waiting.Store(false)
 	last := w.last.Load()
-	if last == nil && !w.drawn || w.terminal == nil || !mayDraw(w.terminal) {
+	if last == nil && !w.drawn || !mayDraw(w.terminal) {
 		return
 	}
 	w.drawn = last != nil

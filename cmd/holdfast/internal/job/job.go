@@ -111,8 +111,12 @@ func (j *Job) keepFor(l acquire.Lease, rest time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), j.TTL)
 	defer cancel()
 	defer l.Client.Close()
+	var told []func() // once all is done
 	for _, h := range l.Holds {
-		j.keep(ctx, h, until)
+		told = append(told, j.keep(ctx, h, until)...)
+	}
+	for _, tell := range told {
+		tell()
 	}
 }
 
@@ -128,19 +132,22 @@ func (j *Job) lengthen(held locks, rest time.Duration) {
 	}
 }
 
-// keep keeps one resource locked. A delayed release never makes a lease longer, so keep
-// renews a short one first.
-func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) {
+// keep keeps one resource locked, and returns what tells of it. A delayed release never makes
+// a lease longer, so keep renews a short one first.
+func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) (told []func()) {
+	say := func(format string, args ...any) {
+		told = append(told, func() { output.Say("%q has ended, but "+format, append([]any{j.Command[0]}, args...)...) })
+	}
 	if rest := time.Until(until); h.Left() < rest {
 		if err := h.Renew(ctx, max(rest, holdfast.MinTTL)); err != nil {
-			output.Say("%q has ended, but its lock of %q could not be kept for %v more: %s", j.Command[0], h.Resource(), rest.Round(time.Second), output.Reason(err))
+			say("its lock of %q could not be kept for %v more: %s", h.Resource(), rest.Round(time.Second), output.Reason(err))
 		}
 	}
 	if err := h.UnlockAfter(ctx, max(time.Until(until), 0)); err != nil {
-		output.Say("%q has ended, but the end of its lock of %q could not be set: %s. It ends by itself", j.Command[0], h.Resource(), output.Reason(err))
-		return
+		say("the end of its lock of %q could not be set: %s. It ends by itself", h.Resource(), output.Reason(err))
+		return told
 	}
-	j.Inform("%q stays locked until %s", h.Resource(), until.Format("15:04:05"))
+	return append(told, func() { j.Inform("%q stays locked until %s", h.Resource(), until.Format("15:04:05")) })
 }
 
 // environment returns the environment of the command: this process's, what describes the

@@ -3,6 +3,7 @@
 package output
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,14 +24,14 @@ func Reason(err error) string {
 	return strings.TrimSuffix(strings.Join(slices.Compact(lines), "; "), ".")
 }
 
-// journal is where lines go as JSON objects; nil: they are text.
-var journal atomic.Pointer[slog.Logger]
+// logsJSON: the lines are JSON objects, not text.
+var logsJSON atomic.Bool
 
 // LogJSON makes every line on stderr a JSON object from now on.
-func LogJSON() { journal.Store(newJournal(os.Stderr)) }
+func LogJSON() { logsJSON.Store(true) }
 
 // LogsJSON reports whether the lines are JSON objects.
-func LogsJSON() bool { return journal.Load() != nil }
+func LogsJSON() bool { return logsJSON.Load() }
 
 // newJournal returns a logger of objects with time, event and msg.
 func newJournal(to io.Writer) *slog.Logger {
@@ -55,23 +56,31 @@ func Say(format string, args ...any) { SayEvent("note", nil, format, args...) }
 // SayEvent is Say for an event that programs may want to know. Its name and the
 // attributes are in JSON alone. Scripts read them: one may be added, none changed.
 func SayEvent(event string, attrs []slog.Attr, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if to := journal.Load(); to != nil {
-		record(to, event, attrs, text)
-		return
-	}
-	line := Printable(secret.Redact(text))
-	terminal.Quietly(func() { fmt.Fprintf(os.Stderr, "holdfast: %s\n", line) })
+	line := lineOf(event, attrs, fmt.Sprintf(format, args...))
+	stderr.do(func() { write(line) })
 }
 
 // Record prints an event in JSON alone.
 func Record(event string, attrs []slog.Attr, format string, args ...any) {
-	if to := journal.Load(); to != nil {
-		record(to, event, attrs, fmt.Sprintf(format, args...))
+	if LogsJSON() {
+		SayEvent(event, attrs, format, args...)
 	}
+}
+
+// lineOf returns the line of an event that happens now.
+func lineOf(event string, attrs []slog.Attr, text string) []byte {
+	if !LogsJSON() {
+		return fmt.Appendf(nil, "holdfast: %s\n", Printable(secret.Redact(text)))
+	}
+	var line bytes.Buffer
+	record(newJournal(&line), event, attrs, text)
+	return line.Bytes()
 }
 
 func record(to *slog.Logger, event string, attrs []slog.Attr, text string) {
 	attrs = append([]slog.Attr{slog.String("event", event)}, attrs...)
-	terminal.Quietly(func() { to.LogAttrs(context.Background(), slog.LevelInfo, text, attrs...) })
+	to.LogAttrs(context.Background(), slog.LevelInfo, text, attrs...)
 }
+
+// write writes to stderr. An error has nobody who could be told.
+func write(line []byte) { terminal.Quietly(func() { _, _ = os.Stderr.Write(line) }) }

@@ -1,0 +1,174 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// fullPipe returns the end to write to of a pipe that is full and that nobody reads.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	var fds [2]int
+	if err := syscall.Pipe(fds[:]); err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
+		t.Cleanup(func() { _ = syscall.Close(fd) })
+	}
+	to := fds[1]
+	if err := syscall.SetNonblock(to, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{4096, 1} {
+		for text := bytes.Repeat([]byte("x"), size); ; {
+			if _, err := syscall.Write(to, text); err != nil {
+				break // it is full
+			}
+		}
+	}
+	if err := syscall.SetNonblock(to, false); err != nil {
+		t.Fatal(err)
+	}
+	dup, err := syscall.Dup(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(dup)
+	file := os.NewFile(uintptr(dup), "full pipe")
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+// unread returns holdfast with a stderr that nobody reads.
+func unread(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "holdfast", args...)
+	cmd.Stderr = fullPipe(t)
+	return cmd
+}
+
+func wantStatus(t *testing.T, cmd *exec.Cmd, want int) {
+	t.Helper()
+	if err := cmd.Wait(); cmd.ProcessState == nil || status(cmd.ProcessState) != want {
+		t.Errorf("%q ended with %v, want status %d", cmd.Args, err, want)
+	}
+}
+
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is no %s", path)
+		}
+	}
+}
+
+// What run says holds up neither the command nor the release of its locks.
+func TestRunWithUnreadStderr(t *testing.T) {
+	t.Parallel()
+	url := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
+	ran := filepath.Join(t.TempDir(), "ran")
+	cmd := unread(t, "run", "-v", "--json-log", "--store", url, "--ttl", "1s", "--at-least", "1h", "a", "b", "c", "--", "touch", ran)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, cmd, 0)
+	awaitFile(t, ran)
+	client, err := holdfast.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	kept := 0
+	for s, err := range client.Holds(t.Context(), holdfast.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Released && s.Left > 59*time.Minute {
+			kept++
+		}
+	}
+	if kept != 3 {
+		t.Errorf("%d of 3 resources stay locked for the rest of --at-least", kept)
+	}
+}
+
+// A signal reaches the command, and ends a wait.
+func TestSignalWithUnreadStderr(t *testing.T) {
+	t.Parallel()
+	url, _ := heldStore(t)
+	dir := t.TempDir()
+	runs, waits := filepath.Join(dir, "runs"), filepath.Join(dir, "waits")
+	for name, c := range map[string]struct {
+		cmd   *exec.Cmd
+		ready func(*testing.T)
+	}{
+		"runs": {
+			unread(t, "run", "-v", "--store", url, "other", "--", "sh", "-c", `: >"$0"; exec sleep 1000`, runs),
+			func(t *testing.T) { awaitFile(t, runs) },
+		},
+		"waits": {
+			unread(t, "run", "-v", "--store", url, "--fair", "r", "--", "touch", waits),
+			func(t *testing.T) { awaitWaiter(t, url) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			c.ready(t)
+			if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			wantStatus(t, c.cmd, 128+int(syscall.SIGTERM))
+		})
+	}
+}
+
+func awaitWaiter(t *testing.T, url string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		text, err := exec.CommandContext(t.Context(), "holdfast", "status", "--store", url).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "waits") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nobody waits:\n%s", text)
+		}
+	}
+}
+
+// A terminal that was stopped by Ctrl-S while it showed the wait does not hold up the
+// command.
+func TestStoppedTerminal(t *testing.T) {
+	t.Parallel()
+	url, hold := heldStore(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	s := inTerminal(t, 120, "holdfast", "run", "-v", "--store", url, "r", "--", "touch", ran)
+	s.await(t, `waiting for`)
+	if _, err := s.WriteString("\x13"); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, hold)
+	awaitFile(t, ran)
+}
