@@ -16,9 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/eslock"
-	"github.com/holdfast-go/holdfast/pglock"
-	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -145,45 +142,6 @@ func (l Location) Name() string {
 		u.Path = ""
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}
-
-// choices are the parameters of URLs that choose a place for locks in a database,
-// with their defaults.
-var choices = []struct{ parameter, unset string }{
-	{"collection", "locks"}, // mongodb
-	{"index", eslock.DefaultIndex},
-	{"prefix", redislock.DefaultPrefix},
-	{"schema", pglock.DefaultSchema},
-	{"db", ""}, // redis; the others are for postgres
-	{"host", ""},
-	{"port", ""},
-	{"dbname", ""},
-	{"database", ""},
-}
-
-// Place names the place of the locks as far as the URL tells, without secrets: the
-// locks of two places do not exclude each other.
-func (l Location) Place() string {
-	if l.File != "" {
-		file, err := filepath.Abs(l.File)
-		if err != nil {
-			return l.File
-		}
-		if real, err := filepath.EvalSymlinks(file); err == nil { // if the file exists
-			return real
-		}
-		return file
-	}
-	place := l.Name()
-	u, err := driver.ParseURL(l.URL)
-	if err != nil {
-		return place
-	}
-	values := u.Query()
-	for _, c := range choices {
-		place += "\x00" + cmp.Or(values.Get(c.parameter), c.unset)
-	}
-	return place
 }
 
 // hide removes the passwords from the text of a store's error, although no store

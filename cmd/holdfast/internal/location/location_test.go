@@ -131,8 +131,12 @@ func TestNameHasNoSecret(t *testing.T) {
 	}
 }
 
-// A run inside a run of the same resource in another place does not wait for itself.
+// A run inside a run of the same resource in another place is not refused, and one in the
+// same place does not wait for itself, however its URL is written.
 func TestPlace(t *testing.T) {
+	for _, name := range []string{"PGPORT", "PGSERVICE"} {
+		t.Setenv(name, "")
+	}
 	for _, c := range []struct {
 		one, other string
 		same       bool
@@ -146,6 +150,40 @@ func TestPlace(t *testing.T) {
 		{"redis://h/0?prefix=holdfast:&pool_size=2", "redis://h/0", true},
 		{"elasticsearch://h/?index=a", "elasticsearch://h/", false},
 		{"elasticsearch://h/?index=distributed-locks", "elasticsearch://h/", true},
+		{"redis://h", "redis://H:6379/0", true},
+		{"redis://h/", "redis://h/0", true},
+		{"redis://h/1/", "redis://h/1", true},
+		{"redis://127.0.0.1:7399", "redis://localhost:7399/0", true},
+		{"redis://[::1]", "redis://u:p@127.0.0.1:6379", true},
+		{"redis://127.0.0.2", "redis://localhost", false},
+		{"redis://h:6380", "redis://h", false},
+		{"redis://h/1", "redis://h", false},
+		{"redis://h/0?db=1", "redis://h/0", false},
+		{"redis://h", "rediss://h", false},
+		{"redis://a,B:6379", "redis://b,a", true},
+		{"redis://a,b", "redis://a", false},
+		{"redis://a/0?master_name=x", "redis://a:26379/?master_name=x", true},
+		{"redis://a/0?master_name=x", "redis://a/0?master_name=y", false},
+		{"redis://a/0?master_name=x", "redis://a/0", false},
+		{"rediss://h", "rediss://h:6379/0", true},
+		{"postgres://h/db", "postgresql://H:5432/db", true},
+		{"postgres://localhost/db", "postgres://[::1]/db", true},
+		{"postgres://h/db", "postgres://h/DB", false},
+		{"postgres://h/db", "postgres://h:5433/db", false},
+		{"postgres://h/db?service=a", "postgres://h:5432/db?service=a", false}, // its file may have a port
+		{"postgres://h/db?service=a", "postgres://h/db?service=b", false},
+		{"postgres://a,b/db", "postgres://b,a/db", false}, // the first that answers counts
+		{"mongodb://h/db", "mongodb://u:p@H:27017/db", true},
+		{"mongodb://a,b:27018/db", "mongodb://b:27018,a:27017/db", true},
+		{"mongodb://h/db", "mongodb://h/DB", false},
+		{"mongodb://h/db", "mongodb+srv://h/db", false},
+		{"mongodb+srv://h/db", "mongodb+srv://H/db", true},
+		{"elasticsearch://h", "opensearch://h:9200/", true},
+		{"elasticsearch+https://h/pre", "opensearch+https://h:9200/pre/", true},
+		{"elasticsearch://h/pre", "elasticsearch://h", false},
+		{"elasticsearch://h", "elasticsearch+https://h", false},
+		{"elasticsearch://a,b", "elasticsearch://b,a", true},
+		{"own://h/x", "own://h/x/", false},
 		{"sqlite:a.db", "sqlite:b.db", false},
 		{"sqlite:a.db?synchronous=full", "sqlite:./x/../a.db", true},
 	} {
@@ -159,6 +197,17 @@ func TestPlace(t *testing.T) {
 		}
 		if same := places[0] == places[1]; same != c.same {
 			t.Errorf("%s and %s: the same place %v, want %v", c.one, c.other, same, c.same)
+		}
+	}
+}
+
+// A variable may have the port that the URL leaves out.
+func TestPlaceOfVariables(t *testing.T) {
+	for _, name := range []string{"PGPORT", "PGSERVICE"} {
+		t.Setenv("PGPORT", "")
+		t.Setenv(name, "5433")
+		if (Location{URL: "postgres://h/db"}).Place() == (Location{URL: "postgres://h:5432/db"}).Place() {
+			t.Errorf("with %s the default port counts", name)
 		}
 	}
 }
