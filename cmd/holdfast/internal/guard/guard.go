@@ -55,8 +55,9 @@ type Command struct {
 	Heir *Heir
 }
 
-// Heir is this program, started anew with other arguments. Its input may be secret, and
-// is not more than a pipe holds, 64 KiB. It writes to nobody.
+// Heir is this program, started anew with other arguments. Its input may be secret. Where
+// the system has no files in memory it is not more than a pipe holds, 64 KiB. The heir writes
+// to nobody.
 type Heir struct {
 	Args  []string // with the name
 	Input []byte

@@ -16,26 +16,38 @@ func (h *Heir) succeed() error {
 	if err != nil {
 		return err
 	}
-	r, w, err := os.Pipe()
+	input, err := h.input()
 	if err != nil {
 		return err
-	}
-	fd := int(w.Fd())
-	if err := syscall.SetNonblock(fd, true); err != nil { // nobody reads yet
-		return err
-	}
-	if n, err := syscall.Write(fd, h.Input); err != nil || n < len(h.Input) {
-		return errors.Join(err, syscall.EMSGSIZE)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	// Whoever waits for the end of the command's output does not wait for the heir.
-	for to, from := range []*os.File{r, null, null} {
+	for to, from := range []*os.File{input, null, null} {
 		if err := unix.Dup2(int(from.Fd()), to); err != nil {
 			return err
 		}
 	}
 	return syscall.Exec(path, h.Args, os.Environ())
+}
+
+// input returns a file to read the input from. It is in memory, because it may be secret.
+func (h *Heir) input() (*os.File, error) {
+	if f, err := memoryFile(h.Input); err == nil {
+		return f, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	if err := syscall.SetNonblock(int(w.Fd()), true); err != nil { // nobody reads yet
+		return nil, err
+	}
+	if n, err := syscall.Write(int(w.Fd()), h.Input); err != nil || n < len(h.Input) {
+		return nil, errors.Join(err, syscall.EMSGSIZE)
+	}
+	return r, nil
 }

@@ -52,6 +52,9 @@ func (j *Job) Describe() string {
 
 // cannotRun returns the error for a command that exists and does not run.
 func cannotRun(name string, err error) error {
+	if errors.Is(err, syscall.E2BIG) {
+		return exit.Errorf(exit.NotExecutable, "%q cannot be run: its arguments or its environment, which has the names of the resources, are too long; shorten them", name)
+	}
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		err = errno // without the path: the text has the name
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,9 +77,11 @@ func (l locks) tokens() string {
 	for _, h := range l {
 		tokens[h.Resource()] = h.Token()
 	}
-	text, err := json.Marshal(tokens)
-	if err != nil {
+	var text strings.Builder
+	to := json.NewEncoder(&text)
+	to.SetEscapeHTML(false) // the system limits the length of a variable
+	if err := to.Encode(tokens); err != nil {
 		panic(err) // a map of strings to numbers has JSON
 	}
-	return string(text)
+	return strings.TrimSuffix(text.String(), "\n")
 }

@@ -1,0 +1,33 @@
+//go:build unix
+
+package guard
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// The heir reads all of its input, and then its end.
+func TestHeirInput(t *testing.T) {
+	sizes := []int{0, 1, 64 << 10}
+	if runtime.GOOS == "linux" {
+		sizes = append(sizes, 1<<20)
+	}
+	for _, size := range sizes {
+		want := []byte(strings.Repeat("s", size))
+		f, err := (&Heir{Input: want}).input()
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		got, err := io.ReadAll(f)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("of %d bytes it reads %d, %v", size, len(got), err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
