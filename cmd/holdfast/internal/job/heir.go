@@ -32,7 +32,7 @@ func (j *Job) heir(held locks, granted time.Duration) (*guard.Heir, error) {
 	if j.Options.TakeoverDelay > 0 {
 		return nil, nil //nolint:nilnil // no heir is wanted
 	}
-	e := estate{URL: j.Store.URL, Until: granted + j.atLeast}
+	e := estate{URL: j.Store.Existing(), Until: granted + j.atLeast}
 	for _, h := range held {
 		e.Holds = append(e.Holds, driver.HoldRef{Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID(), Token: h.Token()})
 	}

@@ -2,7 +2,10 @@ package job
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -75,5 +78,51 @@ func TestInherit(t *testing.T) {
 	delayed.Options.TakeoverDelay = time.Second
 	if heir, err := delayed.heir(locks{h}, 0); heir != nil || err != nil {
 		t.Errorf("with a takeover delay: %v, %v", heir, err)
+	}
+}
+
+// Where the file of the locks was deleted there is nothing to release, and no new file is made.
+func TestInheritNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "locks.db")
+	for _, parameters := range []string{"", "?create=yes&synchronous=full", "?create=no"} {
+		where, err := location.Locate("sqlite://" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := where.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := client.TryLock(t.Context(), "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j Job
+		j.Store = where
+		j.Store.URL += parameters
+		heir, err := j.heir(locks{h}, guard.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = client.Close()
+		files, err := filepath.Glob(file + "*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var e estate
+		if err := json.Unmarshal(heir.Input, &e); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.release(t.Context()); !errors.Is(err, holdfast.ErrUnusable) {
+			t.Errorf("%s: %v", e.URL, err)
+		}
+		if _, err := os.Lstat(file); err == nil {
+			t.Errorf("%s: there is a new file", e.URL)
+		}
 	}
 }

@@ -129,6 +129,18 @@ func (l Location) MustExist() bool {
 	return err == nil && l.File != "" && u.Query().Get("create") == "no"
 }
 
+// Existing returns the URL of the store that does not create a file.
+func (l Location) Existing() string {
+	u, err := driver.ParseURL(l.URL)
+	if err != nil || l.File == "" {
+		return l.URL
+	}
+	values := u.Query()
+	values.Set("create", "no")
+	u.RawQuery = values.Encode()
+	return u.String()
+}
+
 // Name returns the name of the store for messages, without secrets.
 func (l Location) Name() string {
 	if l.File != "" {
