@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -22,6 +23,10 @@ var causes = map[int]string{
 	sqlite3.SQLITE_CANTOPEN: "cannot be opened: the file and its folder must be readable and writable",
 	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
 }
+
+// roomless has the extended codes that SQLite also returns for want of room: for its shared
+// memory, and beyond the limit of a file's size. The outcome is unknown.
+var roomless = []int{sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE}
 
 // extendedCode returns 0 for an error that is not SQLite's.
 func extendedCode(err error) int {
@@ -55,6 +60,9 @@ func (s *store) wrap(err error) error {
 		// SQLite refused a statement. The statements do not change, so the schema
 		// did. Errors with an extended code are temporary.
 		return unusable(s.file.path, "is not as Holdfast made it: a table or a column is missing", err)
+	}
+	if slices.Contains(roomless, extendedCode(err)) {
+		return fmt.Errorf("SQLite file %s could not grow: the disk may be full, or ulimit -f too low: %w", s.file.path, err)
 	}
 	return fmt.Errorf("SQLite file %s: %w", s.file.path, err)
 }
