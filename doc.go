@@ -37,7 +37,8 @@
 //   - Work that ignores both the context and the token. A process can be stopped at
 //     any instruction, continue after its lease, and write. Only the receiver of the
 //     write can refuse it, by the token (see Hold.Token; pglock/fence does so for
-//     rows, mongolock/fence and eslock/fence for documents).
+//     rows, mongolock/fence and eslock/fence for documents, fence/httpfence for services
+//     that speak HTTP).
 //   - Fairness between Clients, but for those that wait with LockOptions.Fair. The
 //     waiters of one Client are served in order.
 //   - Stores whose replication can forget what they confirmed, or whose clock

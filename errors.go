@@ -37,8 +37,8 @@ var (
 	ErrUnusable = driver.ErrUnusable
 	// ErrDamaged: a record in the store makes no sense. It was not changed.
 	ErrDamaged = driver.ErrDamaged
-	// ErrStale: the protected data has seen a larger fencing token. The fence
-	// packages return it.
+	// ErrStale: the protected data has seen a larger fencing token, or, in
+	// fence/httpfence, the hold of the token has ended. The fence packages return it.
 	ErrStale = errors.New("stale fencing token")
 	// ErrDeadlock: the caller waits for a resource whose holder waits, maybe by way of
 	// others, for one that the caller holds. The error is a *DeadlockError. It is found

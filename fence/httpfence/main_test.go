@@ -1,0 +1,105 @@
+package httpfence_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence/httpfence"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// trusting accepts every token.
+func trusting(*http.Request, httpfence.Token) error { return nil }
+
+// place is a Resource: all requests are for one.
+func place(*http.Request) string { return "the place" }
+
+// handler returns a Handler in front of next; nil options are the simplest ones.
+func handler(t testing.TB, next http.HandlerFunc, opts httpfence.Options) *httpfence.Handler {
+	t.Helper()
+	if opts.Resource == nil {
+		opts.Resource = place
+	}
+	if opts.Newest == nil {
+		opts.Newest = new(httpfence.Memory)
+	}
+	if opts.Trust == nil {
+		opts.Trust = trusting
+	}
+	h, err := httpfence.New(next, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func serve(t testing.TB, h http.Handler) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// ask sends a request with these headers straight to h.
+func ask(h http.Handler, method, path string, headers ...string) *http.Response {
+	r := httptest.NewRequest(method, path, nil)
+	for _, header := range headers {
+		r.Header.Add(httpfence.Header, header)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// has fails the test unless the response has the status and the reason.
+func has(t testing.TB, resp *http.Response, status int, reason string) {
+	t.Helper()
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != status || resp.Header.Get(httpfence.RefusedHeader) != reason {
+		t.Errorf("status %d, reason %q, body %q, error %v; want status %d, reason %q",
+			resp.StatusCode, resp.Header.Get(httpfence.RefusedHeader), text, err, status, reason)
+	}
+}
+
+func newClient(t testing.TB) *holdfast.Client {
+	t.Helper()
+	client := holdfast.New(memlock.New(nil), nil)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func lock(t testing.TB, client *holdfast.Client, resource string) *holdfast.Hold {
+	t.Helper()
+	hold, err := client.Lock(context.WithoutCancel(t.Context()), resource, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hold
+}
+
+// account is a service with a number, which it changes as slowly as it likes.
+type account struct {
+	mu    sync.Mutex
+	value int64
+}
+
+func (a *account) get() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.value
+}
+
+func (a *account) set(value int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.value = value
+}

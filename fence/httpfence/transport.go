@@ -1,0 +1,133 @@
+package httpfence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// TransportOptions say which requests get a token. Origins must be set.
+type TransportOptions struct {
+	// Origins are those of the service, as in "https://ledger.example.com" or
+	// "http://127.0.0.1:8080". Requests to others, by a redirect too, get no token.
+	Origins []string
+	// Hold returns the hold that a request is sent under, or nil for none. Default:
+	// holdfast.HoldOf of the request's context, which Do and Hold.Bind give. Where a
+	// caller works under several locks, that is the innermost one.
+	Hold func(*http.Request) *holdfast.Hold
+	// Base sends the requests. Default: http.DefaultTransport.
+	Base http.RoundTripper
+}
+
+// Transport is an http.RoundTripper that sends the token of the caller's hold.
+type Transport struct {
+	base    http.RoundTripper
+	hold    func(*http.Request) *holdfast.Hold
+	origins map[string]bool
+}
+
+// NewTransport returns a Transport. The error is holdfast.ErrInvalid if there is no
+// origin, or one that is more or less than a scheme and a host.
+func NewTransport(opts *TransportOptions) (*Transport, error) {
+	if opts == nil || len(opts.Origins) == 0 {
+		return nil, invalid("TransportOptions.Origins must be set")
+	}
+	t := &Transport{base: opts.Base, hold: opts.Hold, origins: make(map[string]bool)}
+	if t.base == nil {
+		t.base = http.DefaultTransport
+	}
+	if t.hold == nil {
+		t.hold = func(r *http.Request) *holdfast.Hold { return holdfast.HoldOf(r.Context()) }
+	}
+	for _, text := range opts.Origins {
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.User != nil || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host ||
+			u.Scheme != "http" && u.Scheme != "https" {
+			return nil, invalid("an origin must be http:// or https:// and a host, nothing else")
+		}
+		t.origins[originOf(u)] = true
+	}
+	return t, nil
+}
+
+// originOf returns the scheme, host and port that a request to u is sent to.
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// RoundTrip sends the request with the token of its hold, and without a token if it has
+// no hold, or goes elsewhere. It replaces the header if the caller has set it. It sends
+// nothing if the hold has ended, and returns the reason; nor if the hold is shared, or has
+// no token.
+//
+// If the fence refuses the token as stale, the error is holdfast.ErrStale. Somebody else
+// may have the lock then: end the work. The other refusals are responses, see
+// RefusedHeader.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	out, hold, err := t.prepare(r)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // nothing was written; as every RoundTripper does
+		}
+		return nil, err
+	}
+	resp, err := t.base.RoundTrip(out)
+	if err != nil || hold == nil || resp.StatusCode != http.StatusPreconditionFailed || resp.Header.Get(RefusedHeader) != string(staleKind) {
+		return resp, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
+	_ = resp.Body.Close()
+	return nil, fmt.Errorf("httpfence: %w: the service refused token %d of %q", holdfast.ErrStale, hold.Token(), hold.Resource())
+}
+
+// prepare returns the request to send and the hold whose token it has, if it has one.
+func (t *Transport) prepare(r *http.Request) (*http.Request, *holdfast.Hold, error) {
+	if r.URL == nil {
+		return r, nil, nil // the base says what is wrong
+	}
+	var hold *holdfast.Hold
+	if t.origins[originOf(r.URL)] {
+		hold = t.hold(r)
+	}
+	out := r.Clone(r.Context())
+	for name := range out.Header {
+		if strings.EqualFold(name, Header) {
+			delete(out.Header, name)
+		}
+	}
+	if hold == nil {
+		return out, nil, nil
+	}
+	switch {
+	case hold.Mode() != holdfast.Exclusive:
+		return nil, nil, fmt.Errorf("httpfence: %w: the hold of %q is shared, and tokens protect exclusive ones", holdfast.ErrInvalid, hold.Resource())
+	case hold.Token() == 0:
+		return nil, nil, fmt.Errorf("httpfence: fencing tokens of %q: %w", hold.Resource(), holdfast.ErrUnsupported)
+	case hold.Left() == 0:
+		why := cmp.Or(context.Cause(hold.Context()), holdfast.ErrLost) // the timer may be late
+		return nil, nil, fmt.Errorf("httpfence: not sent: %w", why)
+	}
+	if out.Header == nil {
+		out.Header = make(http.Header)
+	}
+	out.Header.Set(Header, Token{hold.Resource(), hold.Token()}.String())
+	return out, hold, nil
+}
+
+// CloseIdleConnections closes those of the base.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

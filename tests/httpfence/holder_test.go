@@ -1,0 +1,126 @@
+package httpfence
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence/httpfence"
+	_ "github.com/holdfast-go/holdfast/sqlitelock" // "sqlite:"
+)
+
+// holderEnv makes the test binary a holder: it has a holderConfig in JSON.
+const holderEnv = "HOLDFAST_HTTPFENCE_HOLDER"
+
+type holderConfig struct {
+	Store   string
+	Service string
+	TTL     time.Duration
+	// NoKeepAlive: nothing goes on in the store while the process is stopped. One that
+	// is stopped in the middle of a change blocks the whole file.
+	NoKeepAlive bool
+}
+
+// holder is a program that works under the lock, as each line of its input says, and
+// says what became of it. It is as careless as can be: its requests go on when the lock
+// is lost.
+func holder(config string) int {
+	var c holderConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return fail(err)
+	}
+	ctx := context.Background()
+	client, err := holdfast.Open(ctx, c.Store, &holdfast.Options{TTL: c.TTL, NoSweep: true})
+	if err != nil {
+		return fail(err)
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	goOn := func(what string) { // once it is told to
+		fmt.Println(what)
+		lines.Scan()
+	}
+	var hold *holdfast.Hold
+	var before func()
+	transport, err := httpfence.NewTransport(&httpfence.TransportOptions{
+		Origins: []string{c.Service},
+		Hold:    func(*http.Request) *holdfast.Hold { return hold },
+		Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if before != nil {
+				before()
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		}),
+	})
+	if err != nil {
+		return fail(err)
+	}
+	web := &http.Client{Transport: transport}
+	ask := func(body io.Reader) string {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Service, body)
+		if err != nil {
+			return err.Error()
+		}
+		resp, err := web.Do(r)
+		if errors.Is(err, holdfast.ErrStale) {
+			return "stale"
+		}
+		if err != nil {
+			return "failed"
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			return "failed"
+		}
+		return string(text)
+	}
+	for lines.Scan() {
+		verb, value, _ := strings.Cut(lines.Text(), " ")
+		before = nil
+		switch verb {
+		case "lock":
+			if hold, err = client.Lock(ctx, resource, &holdfast.LockOptions{NoKeepAlive: c.NoKeepAlive}); err != nil {
+				return fail(err)
+			}
+			fmt.Println("locked")
+		case "read":
+			fmt.Println(ask(nil))
+		case "write":
+			fmt.Println(ask(strings.NewReader(value)))
+		case "late": // it is stopped after all checks, before the first byte
+			before = func() { goOn("sending") }
+			fmt.Println(ask(strings.NewReader(value)))
+		case "half": // it is stopped in the middle of the body
+			in, out := io.Pipe()
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				io.WriteString(out, value[:1])
+				goOn("sending")
+				io.WriteString(out, value[1:])
+				out.Close()
+			}()
+			outcome := ask(in)
+			<-sent
+			fmt.Println(outcome)
+		}
+	}
+	return 0
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
