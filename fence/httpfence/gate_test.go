@@ -209,7 +209,7 @@ func bodies(t *testing.T, h http.Handler, run func(t *testing.T, server *httptes
 
 // send sends a request with the token and the body.
 func send(t *testing.T, server *httptest.Server, token int, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL, body)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,11 +217,31 @@ func send(t *testing.T, server *httptest.Server, token int, body io.Reader) (*ht
 	return server.Client().Do(r)
 }
 
+// sender is a client in the middle of a body.
+type sender struct {
+	t   *testing.T
+	out *io.PipeWriter
+}
+
+func pipe(t *testing.T) (*io.PipeReader, sender) {
+	in, out := io.Pipe()
+	return in, sender{t, out}
+}
+
+// send sends a part, unless the server has answered already.
+func (s sender) send(part string) {
+	if _, err := io.WriteString(s.out, part); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		s.t.Error(err)
+	}
+}
+
+func (s sender) end() { s.out.Close() }
+
 // A holder is stopped in the middle of a body. That keeps the next one no longer than the
 // service takes to notice, and the rest of the body never gets to the service.
 func TestStoppedInBody(t *testing.T) {
 	half := make(chan struct{}, 1)
-	read := make(chan error, 1)
+	got := make(chan error, 1)
 	token := 0
 	h := handler(t, func(_ http.ResponseWriter, r *http.Request) {
 		in := bufio.NewReader(r.Body)
@@ -234,11 +254,11 @@ func TestStoppedInBody(t *testing.T) {
 		if line != "half\n" || len(rest) > 0 {
 			t.Errorf("read %q and %q", line, rest)
 		}
-		read <- err
+		got <- err
 	}, httpfence.Options{Patience: time.Hour})
 	bodies(t, h, func(t *testing.T, server *httptest.Server) {
 		token += 2
-		in, out := io.Pipe()
+		in, out := pipe(t)
 		var old sync.WaitGroup
 		old.Go(func() {
 			if resp, err := send(t, server, token, in); err == nil {
@@ -246,18 +266,15 @@ func TestStoppedInBody(t *testing.T) {
 			}
 			in.Close()
 		})
-		io.WriteString(out, "half\n")
+		out.send("half\n")
 		<-half
 		resp, err := send(t, server, token+1, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		has(t, resp, http.StatusOK, "")
-		if err := <-read; err == nil {
+		has(t, read(t, resp, err), http.StatusOK, "")
+		if err := <-got; err == nil {
 			t.Error("the body of the older request seems to be complete")
 		}
-		io.WriteString(out, "the rest")
-		out.Close()
+		out.send("the rest")
+		out.end()
 		old.Wait()
 	})
 }
@@ -284,11 +301,10 @@ func TestStoppedInResponse(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		newer, err := send(t, server, token+1, nil)
-		if err != nil {
-			t.Fatal(err)
+		has(t, read(t, newer, err), http.StatusOK, "")
+		if err := <-wrote; err == nil {
+			t.Error("the response of the older request seems to be complete")
 		}
-		has(t, newer, http.StatusOK, "")
-		<-wrote
 	})
 }
 
@@ -297,7 +313,7 @@ type plainWriter struct{ http.ResponseWriter }
 
 // Where reads cannot be made to fail at once, they do when something comes.
 func TestHiddenWriter(t *testing.T) {
-	half, read := make(chan struct{}), make(chan error)
+	half, got := make(chan struct{}), make(chan error)
 	fence := handler(t, func(_ http.ResponseWriter, r *http.Request) {
 		in := bufio.NewReader(r.Body)
 		if _, err := in.ReadString('\n'); err != nil {
@@ -305,10 +321,10 @@ func TestHiddenWriter(t *testing.T) {
 		}
 		half <- struct{}{}
 		_, err := in.ReadString('\n')
-		read <- err
+		got <- err
 	}, httpfence.Options{Patience: time.Millisecond})
 	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fence.ServeHTTP(plainWriter{w}, r) }))
-	in, out := io.Pipe()
+	in, out := pipe(t)
 	var old sync.WaitGroup
 	old.Go(func() {
 		if resp, err := send(t, server, 5, in); err == nil {
@@ -316,17 +332,14 @@ func TestHiddenWriter(t *testing.T) {
 		}
 		in.Close()
 	})
-	io.WriteString(out, "half\n")
+	out.send("half\n")
 	<-half
 	resp, err := send(t, server, 6, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	has(t, resp, http.StatusOK, "")
-	io.WriteString(out, "the rest\n")
-	if err := <-read; !errors.Is(err, holdfast.ErrStale) {
+	has(t, read(t, resp, err), http.StatusOK, "")
+	out.send("the rest\n")
+	if err := <-got; !errors.Is(err, holdfast.ErrStale) {
 		t.Errorf("error %v", err)
 	}
-	out.Close()
+	out.end()
 	old.Wait()
 }

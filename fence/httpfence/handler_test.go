@@ -80,14 +80,14 @@ func TestRefusal(t *testing.T) {
 		Title, Detail string
 		Status        int
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+	if err := json.Unmarshal([]byte(resp.text), &body); err != nil {
 		t.Fatal(err)
 	}
 	if body.Status != 428 || body.Title != "Precondition Required" || !strings.Contains(body.Detail, `"the place"`) {
 		t.Errorf("body %+v", body)
 	}
 	for name, want := range map[string]string{"Content-Type": "application/problem+json", "Cache-Control": "no-store", "Vary": httpfence.Header} {
-		if got := resp.Header.Get(name); got != want {
+		if got := resp.header.Get(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -98,8 +98,7 @@ func TestNewestIsNotTold(t *testing.T) {
 	h := handler(t, func(http.ResponseWriter, *http.Request) {}, httpfence.Options{})
 	has(t, ask(h, "GET", "/", "987654321"), http.StatusOK, "")
 	resp := ask(h, "GET", "/", "5")
-	text, _ := io.ReadAll(resp.Body)
-	if all := fmt.Sprint(resp.Header, string(text)); strings.Contains(all, "987654321") {
+	if all := fmt.Sprint(resp.header, resp.text); strings.Contains(all, "987654321") {
 		t.Error(all)
 	}
 }
@@ -146,10 +145,7 @@ func TestBehindMux(t *testing.T) {
 			r.Header.Set(httpfence.Header, token)
 		}
 		resp, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		has(t, resp, status, reason)
+		has(t, read(t, resp, err), status, reason)
 	}
 	send("PUT", "/accounts/17", "9", http.StatusOK, "")
 	send("PUT", "/accounts/18", "8", http.StatusOK, "")
@@ -190,9 +186,8 @@ func TestTrust(t *testing.T) {
 	} {
 		asked, answer = 0, try.answer
 		resp := ask(h, "POST", "/", try.token)
-		text, _ := io.ReadAll(resp.Body)
-		if strings.Contains(string(text), "secret") {
-			t.Errorf("the client is told: %s", text)
+		if strings.Contains(resp.text, "secret") {
+			t.Errorf("the client is told: %s", resp.text)
 		}
 		has(t, resp, try.status, try.reason)
 		if seen, _ := newest.Load(t.Context(), "the place"); asked != try.asked || seen != try.seen {
@@ -268,6 +263,6 @@ func TestRefuse(t *testing.T) {
 		if strings.Contains(w.Body.String(), "7") || w.Header().Get("Content-Length") != "" {
 			t.Errorf("%s: header %v, body %s", reason, w.Header(), w.Body)
 		}
-		has(t, w.Result(), map[string]int{"stale": 412, "unusable": 500, "unknown": 503}[reason], reason)
+		has(t, answer{w.Code, w.Header(), w.Body.String()}, map[string]int{"stale": 412, "unusable": 500, "unknown": 503}[reason], reason)
 	}
 }

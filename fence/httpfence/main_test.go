@@ -48,25 +48,43 @@ func serve(t testing.TB, h http.Handler) *httptest.Server {
 	return server
 }
 
+// answer is what a test looks at of a response.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
 // ask sends a request with these headers straight to h.
-func ask(h http.Handler, method, path string, headers ...string) *http.Response {
-	r := httptest.NewRequest(method, path, nil)
+func ask(h http.Handler, method, path string, headers ...string) answer {
+	r := httptest.NewRequestWithContext(context.Background(), method, path, nil)
 	for _, header := range headers {
 		r.Header.Add(httpfence.Header, header)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result()
+	return answer{w.Code, w.Header(), w.Body.String()}
 }
 
-// has fails the test unless the response has the status and the reason.
-func has(t testing.TB, resp *http.Response, status int, reason string) {
+// read reads and closes the response of a server.
+func read(t testing.TB, resp *http.Response, err error) answer {
 	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err != nil || resp.StatusCode != status || resp.Header.Get(httpfence.RefusedHeader) != reason {
-		t.Errorf("status %d, reason %q, body %q, error %v; want status %d, reason %q",
-			resp.StatusCode, resp.Header.Get(httpfence.RefusedHeader), text, err, status, reason)
+	if err != nil {
+		t.Error(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(text)}
+}
+
+// has fails the test unless the answer has the status and the reason.
+func has(t testing.TB, a answer, status int, reason string) {
+	t.Helper()
+	if got := a.header.Get(httpfence.RefusedHeader); a.status != status || got != reason {
+		t.Errorf("status %d, reason %q, body %q; want status %d, reason %q", a.status, got, a.text, status, reason)
 	}
 }
 

@@ -90,7 +90,7 @@ func noWriteIsLost(t *testing.T) {
 // BenchmarkHandler is what the fence costs a request.
 func BenchmarkHandler(b *testing.B) {
 	h := handler(b, func(http.ResponseWriter, *http.Request) {}, httpfence.Options{})
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/", nil)
 	r.Header.Set(httpfence.Header, "1792345678901234; resource=the%20place")
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), r)

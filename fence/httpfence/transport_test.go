@@ -33,9 +33,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func post(t testing.TB, ctx context.Context, url string, body io.Reader) *http.Request { //nolint:revive // ctx belongs to the request
+func post(t testing.TB, ctx context.Context, url string, body io.Reader) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "POST", url, body)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}

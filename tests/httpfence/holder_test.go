@@ -103,10 +103,12 @@ func holder(config string) int {
 			sent := make(chan struct{})
 			go func() {
 				defer close(sent)
-				io.WriteString(out, value[:1])
+				defer out.Close()
+				if _, err := io.WriteString(out, value[:1]); err != nil {
+					return
+				}
 				goOn("sending")
-				io.WriteString(out, value[1:])
-				out.Close()
+				_, _ = io.WriteString(out, value[1:]) // the answer may be there already
 			}()
 			outcome := ask(in)
 			<-sent

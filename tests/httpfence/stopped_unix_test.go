@@ -47,11 +47,12 @@ func start(t *testing.T, c holderConfig) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	hangs := time.AfterFunc(time.Minute, func() { p.cmd.Process.Kill() }) // it then says nothing more
+	kill := func() { _ = p.cmd.Process.Kill() }
+	hangs := time.AfterFunc(time.Minute, kill) // it then says nothing more
 	t.Cleanup(func() {
 		hangs.Stop()
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
+		kill()
+		_ = p.cmd.Wait() // it was killed
 	})
 	return p
 }
