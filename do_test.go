@@ -117,6 +117,36 @@ func TestDoWithoutLock(t *testing.T) {
 	})
 }
 
+func TestTryDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, failure := memlock.New(nil), errors.New("fn failed")
+		c, other := newClient(t, store, nil), newClient(t, store, nil)
+		err := c.TryDo(t.Context(), "r", nil, func(ctx context.Context) error {
+			began := time.Now()
+			err := other.TryDo(t.Context(), "r", nil, func(context.Context) error {
+				t.Error("fn ran without the lock")
+				return nil
+			})
+			mustBeHeld(t, err)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("TryDo waited for %v", took)
+			}
+			if h := holdfast.HoldOf(ctx); h == nil || h.Resource() != "r" {
+				t.Errorf("fn's ctx is bound to %v", h)
+			}
+			if _, err := c.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return failure
+		})
+		if !errors.Is(err, failure) || !errors.Is(err, holdfast.ErrForced) {
+			t.Errorf("got error %v", err)
+		}
+		mustBeFree(t, store, "r")
+	})
+}
+
 func TestDoReleasesBeforePanicGoesOn(t *testing.T) {
 	store := memlock.New(nil)
 	c := newClient(t, store, nil)

@@ -123,15 +123,30 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 // or could not be released. nil means that all of fn ran under the lock, as far as the
 // Client knows: it learns of a forced release by another program only when it renews.
 // If fn panics, Do releases the lock, and the panic goes on.
-func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) (err error) {
+func (c *Client) Do(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) error {
 	h, err := c.Lock(ctx, resource, o)
 	if err != nil {
 		return err
 	}
+	return c.run(ctx, h, fn)
+}
+
+// TryDo is like Do but does not wait: if the resource is held, it fails with ErrHeld, as
+// TryLock does, and does not run fn.
+func (c *Client) TryDo(ctx context.Context, resource string, o *LockOptions, fn func(ctx context.Context) error) error {
+	h, err := c.TryLock(ctx, resource, o)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, h, fn)
+}
+
+// run runs fn under the hold, which it releases, and joins their errors for Do.
+func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) error) (err error) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return wrap("lock", resource, ErrClosed) // Close has released it, or will
+		return wrap("lock", h.ref.Resource, ErrClosed) // Close has released it, or will
 	}
 	c.work.Add(1)
 	h.inDo = true
