@@ -193,6 +193,31 @@ func TestDelayOfTheNextUnlock(t *testing.T) {
 	}
 }
 
+// An Unlock after an UnlockAfter that failed, such as a deferred one, keeps its delay.
+func TestUnlockKeepsTheDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		store := memlock.New(nil)
+		c := newClient(t, faulty(t, store, cutOff(&down, drivertest.Fault{LoseReply: true})), nil)
+		h := lock(t, c, "r", &holdfast.LockOptions{TTL: time.Minute})
+		down.Store(true)
+		began := time.Now()
+		if err := h.UnlockAfter(t.Context(), 20*time.Second); err == nil {
+			t.Error("UnlockAfter succeeded")
+		}
+		down.Store(false)
+		if err := h.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(20*time.Second - time.Millisecond - time.Since(began))
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Error("the delay was cut short")
+		}
+		time.Sleep(2 * time.Millisecond)
+		mustBeFree(t, store, "r")
+	})
+}
+
 // The cleaner goes on while a takeover delay keeps others out.
 func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 	o := &holdfast.LockOptions{TTL: 5 * time.Second, TakeoverDelay: time.Hour}

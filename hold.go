@@ -44,6 +44,7 @@ type Hold struct {
 	lateNote time.Duration // until when a renewal with a note may arrive that got no answer; never: from now on
 	wanted   chan struct{} // made by Wanted
 	isWanted bool          // a renewal said that somebody waits
+	freeFrom time.Duration // by UnlockAfter: an Unlock that repeats it keeps the delay
 
 	bound map[*binding]context.CancelFunc // of the contexts that Bind gave
 }
@@ -293,7 +294,8 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (sent bool, err
 func (h *Hold) Unlock(ctx context.Context) error { return h.unlock(ctx, 0) }
 
 // UnlockAfter is like Unlock, but the store blocks the resource for that long from now,
-// or until the hold's end if that is earlier.
+// or until the hold's end if that is earlier. If it fails, a later Unlock repeats it with
+// the rest of the delay.
 func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 	if after < 0 || after > MaxTTL {
 		return fmt.Errorf("holdfast: unlock %q: %w: delay %v is not between 0 and 100 years",
@@ -305,6 +307,11 @@ func (h *Hold) UnlockAfter(ctx context.Context, after time.Duration) error {
 func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	c := h.client
 	c.mu.Lock()
+	if after > 0 || h.freeFrom > 0 {
+		now := c.clock()
+		h.freeFrom = max(h.freeFrom, now+after)
+		after = (h.freeFrom - now + time.Millisecond - 1).Truncate(time.Millisecond)
+	}
 	shut := c.closed && (!h.inDo || c.opts.LeaveHolds)
 	c.endHold(h, ErrReleased)
 	switch {
