@@ -1,0 +1,177 @@
+package adapt_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/adapt"
+)
+
+func TestLocker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		o := &adapt.LockerOptions{Prefix: "cron/", AtLeast: time.Minute}
+		here, there := adapt.NewLocker[adapt.Unlocker](mine, o), adapt.NewLocker[adapt.Unlocker](others, o)
+		lock, err := here.Lock(t.Context(), "report")
+		is(t, err, nil)
+		if free(t, others, "cron/report") {
+			t.Error("another resource is locked")
+		}
+		for name, l := range map[string]*adapt.Locker[adapt.Unlocker]{"this": here, "another": there} {
+			began := time.Now()
+			if got, err := l.Lock(t.Context(), "report"); !errors.Is(err, holdfast.ErrHeld) || got != nil {
+				t.Errorf("a second Lock by %s instance: %v, error %v", name, got, err)
+			}
+			if time.Since(began) != 0 {
+				t.Errorf("%s instance waited", name)
+			}
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel() // gocron's shutdown
+		is(t, lock.Unlock(ended), nil)
+		is(t, lock.Unlock(ended), adapt.ErrNotHeld)
+		time.Sleep(59 * time.Second)
+		if _, err := there.Lock(t.Context(), "report"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("within AtLeast: error %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		lock, err = there.Lock(t.Context(), "report")
+		is(t, err, nil)
+		is(t, lock.Unlock(t.Context()), nil)
+	})
+}
+
+// A Locker that waited would start the run when another instance has ended its own.
+func TestLockerWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, _, cut := unreachable(t)
+		cut(true)
+		began := time.Now()
+		_, err := adapt.NewLocker[adapt.Unlocker](mine, nil).Lock(t.Context(), "report")
+		if took := time.Since(began); err == nil || errors.Is(err, holdfast.ErrHeld) || took > 6*time.Second {
+			t.Errorf("error %v after %v", err, took)
+		}
+	})
+}
+
+func TestLockerTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		l := adapt.NewLocker[adapt.Unlocker](mine, nil)
+		failure := errors.New("the job failed")
+		never := l.Task("other", func(context.Context) error { t.Error("it ran without a lock"); return nil })
+		is(t, never(t.Context()), adapt.ErrNotHeld)
+
+		lock, err := l.Lock(t.Context(), "report")
+		is(t, err, nil)
+		is(t, never(t.Context()), adapt.ErrNotHeld)
+		is(t, l.Task("report", func(context.Context) error { return nil })(t.Context()), nil)
+		is(t, l.Task("report", func(context.Context) error { return failure })(t.Context()), failure)
+		err = l.Task("report", func(ctx context.Context) error {
+			seize(t, others, "report")
+			lost(t, ctx)
+			return failure
+		})(t.Context())
+		is(t, err, failure)
+		is(t, err, holdfast.ErrForced)
+
+		is(t, l.Task("report", func(context.Context) error { t.Error("it ran after the loss"); return nil })(t.Context()), holdfast.ErrLost)
+
+		// The job has not returned: no other run begins beside it, and its Unlock is not
+		// that of another holder's lock.
+		if _, err := l.Lock(t.Context(), "report"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("a second run begins: error %v", err)
+		}
+		next, err := others.TryLock(t.Context(), "report", nil)
+		is(t, err, nil)
+		is(t, lock.Unlock(t.Context()), holdfast.ErrLost)
+		if next.Left() == 0 || free(t, mine, "report") {
+			t.Error("the next holder lost its lock")
+		}
+	})
+}
+
+type wide interface {
+	adapt.Unlocker
+	Lock()
+}
+
+func TestLockerOfAnotherType(t *testing.T) {
+	mine, _ := pair(t)
+	defer func() {
+		if recover() == nil {
+			t.Error("a Locker of locks that it cannot return")
+		}
+	}()
+	adapt.NewLocker[wide](mine, nil)
+}
+
+func TestElector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		here, there := adapt.NewElector(mine, "leader", nil), adapt.NewElector(others, "leader", nil)
+		is(t, here.Task(func(context.Context) error { t.Error("it ran without a leader"); return nil })(t.Context()), adapt.ErrNotLeader)
+		is(t, here.IsLeader(t.Context()), nil)
+		time.Sleep(time.Hour)
+		is(t, here.IsLeader(t.Context()), nil)
+		is(t, there.IsLeader(t.Context()), adapt.ErrNotLeader)
+		is(t, there.IsLeader(t.Context()), holdfast.ErrHeld)
+
+		ran := here.Task(func(ctx context.Context) error {
+			seize(t, others, "leader")
+			lost(t, ctx)
+			// It goes on. Its instance does not lead again beside it.
+			is(t, here.IsLeader(t.Context()), adapt.ErrNotLeader)
+			is(t, here.Task(func(context.Context) error { t.Error("it ran after the loss"); return nil })(t.Context()), adapt.ErrNotLeader)
+			return nil
+		})(t.Context())
+		is(t, ran, holdfast.ErrForced)
+		is(t, there.IsLeader(t.Context()), nil)
+		is(t, here.IsLeader(t.Context()), holdfast.ErrHeld)
+		is(t, others.Close(), nil)
+		is(t, here.IsLeader(t.Context()), nil)
+		is(t, here.Task(func(context.Context) error { return nil })(t.Context()), nil)
+	})
+}
+
+func TestElectorWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others, cut := unreachable(t)
+		e := adapt.NewElector(mine, "leader", nil)
+		is(t, e.IsLeader(t.Context()), nil)
+		cut(true)
+		is(t, e.IsLeader(t.Context()), nil) // until it has lost the lock
+		err := e.Task(func(ctx context.Context) error { lost(t, ctx); return nil })(t.Context())
+		is(t, err, holdfast.ErrUnreachable)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		is(t, e.IsLeader(t.Context()), adapt.ErrNotLeader)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("it answered after %v", took)
+		}
+		if !free(t, others, "leader") {
+			t.Error("nobody else can lead")
+		}
+		cut(false)
+		is(t, e.IsLeader(t.Context()), nil)
+	})
+}
+
+// Jobs that are due together ask together.
+func TestElectorAskedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, _ := pair(t)
+		e := adapt.NewElector(mine, "leader", nil)
+		answers := make(chan error, 20)
+		for range cap(answers) {
+			go func() { answers <- e.IsLeader(t.Context()) }()
+		}
+		for range cap(answers) {
+			is(t, <-answers, nil)
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package adapt_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// newClient makes a Client that is closed as the test ends. Two of one store stand for
+// two processes.
+func newClient(t *testing.T, store driver.Store) *holdfast.Client {
+	t.Helper()
+	c := holdfast.New(store, &holdfast.Options{NoSweep: true})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// pair is a store, the Client of an adapter, and that of another process.
+func pair(t *testing.T) (mine, others *holdfast.Client) {
+	t.Helper()
+	store := memlock.New(nil)
+	return newClient(t, store), newClient(t, store)
+}
+
+// unreachable makes a Client whose store answers nothing while it is cut off.
+func unreachable(t *testing.T) (mine, others *holdfast.Client, cut func(bool)) {
+	t.Helper()
+	var down atomic.Bool
+	store := memlock.New(nil)
+	f := drivertest.NewFaultStore(store, func(drivertest.Call) drivertest.Fault {
+		return drivertest.Fault{LoseRequest: down.Load()}
+	})
+	return newClient(t, f), newClient(t, store), down.Store
+}
+
+// seize releases the resource by force, as an operator does.
+func seize(t *testing.T, c *holdfast.Client, resource string) {
+	t.Helper()
+	if n, err := c.ForceRelease(t.Context(), resource, holdfast.HoldID{}); err != nil || len(n) != 1 {
+		t.Errorf("ForceRelease of %q: %d holds, error %v", resource, len(n), err)
+	}
+}
+
+// free reports whether somebody else could have the resource now.
+func free(t *testing.T, c *holdfast.Client, resource string) bool {
+	t.Helper()
+	h, err := c.TryLock(t.Context(), resource, nil)
+	if errors.Is(err, holdfast.ErrHeld) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+// lost waits until ctx has ended by a loss.
+func lost(t *testing.T, ctx context.Context) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		if cause := context.Cause(ctx); !errors.Is(cause, holdfast.ErrLost) {
+			t.Errorf("the ctx ended with %v", cause)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the ctx goes on after the lock was lost")
+	}
+}
+
+// is checks an error, nil included.
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}

@@ -1,0 +1,183 @@
+package adapt_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/adapt"
+)
+
+// leading runs Lead until the test ends it.
+func leading(ctx context.Context, c *holdfast.Client, run func(ctx context.Context) error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- adapt.Lead(ctx, c, "leader", nil, run) }()
+	return ended
+}
+
+func TestLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		terms, stopped := make(chan context.Context), errors.New("it was told to stop")
+		ended := leading(ctx, mine, func(ctx context.Context) error {
+			terms <- ctx
+			<-ctx.Done()
+			return stopped
+		})
+		for range 3 {
+			term := <-terms
+			seize(t, others, "leader")
+			lost(t, term)
+		}
+		term := <-terms
+		cancel()
+		<-term.Done()
+		is(t, <-ended, stopped) // the lock was held to the end
+		if !free(t, others, "leader") {
+			t.Error("the lock is held after Lead")
+		}
+	})
+}
+
+func TestLeadEndsWithRun(t *testing.T) {
+	for _, want := range []error{nil, errors.New("the port is in use")} {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others := pair(t)
+			err := <-leading(t.Context(), mine, func(context.Context) error { return want })
+			if !errors.Is(err, want) {
+				t.Errorf("got error %v, want %v", err, want)
+			}
+			if !free(t, others, "leader") {
+				t.Error("the lock is held after Lead")
+			}
+		})
+	}
+}
+
+// Another leader may begin beside a function that ignores its ctx. In this process no
+// other run begins.
+func TestLeadWaitsForRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		running, most := 0, 0
+		terms := make(chan context.Context)
+		ended := leading(ctx, mine, func(ctx context.Context) error {
+			running++
+			most = max(most, running)
+			terms <- ctx
+			<-ctx.Done()
+			time.Sleep(time.Hour)
+			running--
+			return nil
+		})
+		term := <-terms
+		seize(t, others, "leader")
+		lost(t, term)
+		time.Sleep(30 * time.Minute)
+		if !free(t, others, "leader") {
+			t.Error("it campaigns while its function runs")
+		}
+		<-terms
+		cancel()
+		is(t, <-ended, nil)
+		if most != 1 {
+			t.Errorf("%d ran at once", most)
+		}
+	})
+}
+
+func TestLeadStepsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var terms atomic.Int32
+		ended := leading(ctx, mine, func(ctx context.Context) error {
+			terms.Add(1)
+			return holdfast.HoldOf(ctx).Unlock(ctx)
+		})
+		synctest.Wait() // the first term is over
+		h, err := others.Lock(t.Context(), "leader", nil)
+		is(t, err, nil)
+		time.Sleep(time.Minute)
+		before := terms.Load()
+		is(t, h.Unlock(t.Context()), nil)
+		time.Sleep(time.Minute)
+		if after := terms.Load(); before == 0 || after == before {
+			t.Errorf("%d terms before another leader, %d with those after", before, after)
+		}
+		cancel()
+		is(t, <-ended, context.Canceled)
+	})
+}
+
+func TestLeadWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others, cut := unreachable(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		terms := make(chan context.Context)
+		cut(true)
+		ended := leading(ctx, mine, func(ctx context.Context) error {
+			terms <- ctx
+			<-ctx.Done()
+			if free(t, others, "leader") {
+				t.Error("the leader learns of its loss after the next one")
+			}
+			return nil
+		})
+		time.Sleep(time.Hour)
+		cut(false)
+		term := <-terms
+		cut(true)
+		lost(t, term)
+		time.Sleep(time.Hour)
+		cut(false)
+		<-terms
+		cancel()
+		is(t, <-ended, nil)
+	})
+}
+
+func TestLeadGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		never := func(context.Context) error { t.Error("it ran"); return nil }
+		is(t, adapt.Lead(t.Context(), mine, "", nil, never), holdfast.ErrInvalid)
+
+		h, err := others.Lock(t.Context(), "leader", nil)
+		is(t, err, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		is(t, adapt.Lead(ctx, mine, "leader", nil, never), context.DeadlineExceeded)
+		is(t, h.Unlock(t.Context()), nil)
+
+		// Of its own lock, it would wait forever.
+		is(t, mine.Do(t.Context(), "leader", nil, func(ctx context.Context) error {
+			return adapt.Lead(ctx, mine, "leader", nil, never)
+		}), holdfast.ErrHeld)
+
+		ended := leading(t.Context(), mine, func(ctx context.Context) error { <-ctx.Done(); return nil })
+		synctest.Wait()
+		is(t, mine.Close(), nil)
+		is(t, <-ended, holdfast.ErrClosed)
+		is(t, adapt.Lead(t.Context(), mine, "leader", nil, never), holdfast.ErrClosed)
+	})
+}
+
+func TestLeadPanics(t *testing.T) {
+	mine, others := pair(t)
+	defer func() {
+		if r := recover(); r != "oops" {
+			t.Errorf("recovered %v", r)
+		}
+		if !free(t, others, "leader") {
+			t.Error("the lock is held after the panic")
+		}
+	}()
+	_ = adapt.Lead(t.Context(), mine, "leader", nil, func(context.Context) error { panic("oops") })
+}

@@ -1,0 +1,55 @@
+package adapt
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Migrations are one goose.Provider's, or several: one process at a time migrates. They
+// are goose's lock.Locker, for goose.WithLocker. All methods may be called concurrently.
+type Migrations struct{ holds }
+
+// NewMigrations returns Migrations that hold the resource.
+func NewMigrations(client *holdfast.Client, resource string, o *holdfast.LockOptions) *Migrations {
+	return &Migrations{holds{client: client, prefix: resource, lock: o}}
+}
+
+// Migrate acquires the lock, runs fn and releases it, as Client.Do does. fn calls
+// Provider.Up or others with its ctx, which ends when the lock is lost: nothing else can
+// stop goose. The Locker then acquires nothing. Migrate works also for providers without
+// the Locker, and for other tools.
+func (m *Migrations) Migrate(ctx context.Context, fn func(ctx context.Context) error) error {
+	return m.client.Do(ctx, m.prefix, m.lock, func(bound context.Context) error {
+		return fn(context.WithValue(bound, migrating{m}, holdfast.HoldOf(bound)))
+	})
+}
+
+// migrating is the key of the hold of Migrate in a ctx.
+type migrating struct{ m *Migrations }
+
+func (m *Migrations) outer(ctx context.Context) *holdfast.Hold {
+	h, _ := ctx.Value(migrating{m}).(*holdfast.Hold)
+	return h
+}
+
+// Lock acquires the lock, for a Provider that is called outside of Migrate. It waits until
+// ctx ends. If the lock is lost, such a Provider goes on: its ctx is not that of the lock.
+// Within Migrate, Lock fails only if the lock was lost.
+func (m *Migrations) Lock(ctx context.Context, _ *sql.DB) error {
+	if h := m.outer(ctx); h != nil {
+		return context.Cause(h.Context())
+	}
+	_, err := m.acquire(ctx, "", true)
+	return err
+}
+
+// Unlock releases what Lock acquired. If the lock was lost, Unlock returns the
+// *holdfast.LostError, which goose returns with its own error.
+func (m *Migrations) Unlock(ctx context.Context, _ *sql.DB) error {
+	if h := m.outer(ctx); h != nil {
+		return context.Cause(h.Context())
+	}
+	return m.release(ctx, "")
+}

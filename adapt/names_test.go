@@ -1,0 +1,197 @@
+package adapt_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/adapt"
+)
+
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		o := &adapt.NamesOptions{Prefix: "tls/"}
+		here, there := adapt.NewNames(mine, o), adapt.NewNames(others, o)
+		is(t, here.Unlock(t.Context(), "a"), adapt.ErrNotHeld)
+		is(t, here.RenewLockLease(t.Context(), "a", time.Hour), adapt.ErrNotHeld)
+		is(t, here.Lock(t.Context(), "a"), nil)
+		is(t, here.Lock(t.Context(), "b"), nil)
+		if free(t, others, "tls/a") {
+			t.Error("another resource is locked")
+		}
+		for name, n := range map[string]*adapt.Names{"this": here, "another": there} {
+			if got, err := n.TryLock(t.Context(), "a"); got || err != nil {
+				t.Errorf("TryLock by %s process: %v, error %v", name, got, err)
+			}
+			// The waits of both end with their ctx.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err := n.Lock(ctx, "a")
+			cancel()
+			is(t, err, context.DeadlineExceeded)
+			is(t, err, holdfast.ErrHeld)
+		}
+		is(t, here.Unlock(t.Context(), "a"), nil)
+		got, err := there.TryLock(t.Context(), "a")
+		if !got || err != nil {
+			t.Errorf("TryLock after Unlock: %v, error %v", got, err)
+		}
+		is(t, here.Unlock(t.Context(), "b"), nil)
+		is(t, here.Unlock(t.Context(), "a"), adapt.ErrNotHeld)
+		is(t, there.Unlock(t.Context(), "a"), nil)
+	})
+}
+
+// Many goroutines of two processes, and each name is one goroutine's at a time.
+func TestNamesOfMany(t *testing.T) {
+	mine, others := pair(t)
+	var all sync.WaitGroup
+	inside := make(map[string]*sync.Mutex)
+	for _, name := range []string{"a", "b"} {
+		inside[name] = new(sync.Mutex)
+	}
+	for _, c := range []*holdfast.Client{mine, others} {
+		names := adapt.NewNames(c, nil)
+		for name, mu := range inside {
+			for range 10 {
+				all.Go(func() {
+					for range 10 {
+						if err := names.Lock(t.Context(), name); err != nil {
+							t.Error(err)
+							return
+						}
+						if !mu.TryLock() {
+							t.Error("two at once")
+						}
+						mu.Unlock()
+						if err := names.Unlock(t.Context(), name); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+}
+
+// A lock that was lost is reported by the renewal, the bound ctx and Unlock, and the next
+// holder keeps its own: another process, and a goroutine of the same one, which waits
+// until the caller that lost it has returned.
+func TestNamesLoseALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		here, there := adapt.NewNames(mine, nil), adapt.NewNames(others, nil)
+		is(t, here.Lock(t.Context(), "a"), nil)
+		ctx, cancel := here.Bind(t.Context(), "a")
+		defer cancel()
+		seize(t, others, "a")
+		is(t, there.Lock(t.Context(), "a"), nil)
+		lost(t, ctx)
+		is(t, here.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrForced)
+
+		granted := make(chan error, 1)
+		go func() { granted <- here.Lock(t.Context(), "a") }()
+		is(t, there.Unlock(t.Context(), "a"), nil)
+		time.Sleep(time.Minute)
+		select {
+		case err := <-granted:
+			t.Errorf("a goroutine gets the name beside the one that lost it, error %v", err)
+		default:
+		}
+		is(t, here.Unlock(t.Context(), "a"), holdfast.ErrLost)
+		is(t, <-granted, nil)
+		if free(t, others, "a") {
+			t.Error("Unlock of the lost lock hit the next one")
+		}
+		is(t, here.Unlock(t.Context(), "a"), nil)
+
+		ctx, cancel = here.Bind(t.Context(), "a")
+		defer cancel()
+		is(t, context.Cause(ctx), adapt.ErrNotHeld)
+	})
+}
+
+func TestRenewLockLease(t *testing.T) {
+	left := func(t *testing.T, c *holdfast.Client) time.Duration {
+		for s, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+			is(t, err, nil)
+			return s.Left
+		}
+		return 0
+	}
+	t.Run("confirms", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others := pair(t)
+			n := adapt.NewNames(mine, nil)
+			is(t, n.Lock(t.Context(), "a"), nil)
+			time.Sleep(time.Second)
+			is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
+			if got := left(t, others); got != holdfast.DefaultTTL {
+				t.Errorf("%v left: a process that is killed blocks the others for that long", got)
+			}
+		})
+	})
+	t.Run("extends what nothing renews", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others := pair(t)
+			n := adapt.NewNames(mine, &adapt.NamesOptions{Lock: &holdfast.LockOptions{NoKeepAlive: true}})
+			is(t, n.Lock(t.Context(), "a"), nil)
+			is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
+			if got := left(t, others); got != 6*time.Hour {
+				t.Errorf("%v left", got)
+			}
+		})
+	})
+	// certmagic repeats an attempt whose renewal failed, for up to 30 days.
+	t.Run("reports a loss once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others := pair(t)
+			n := adapt.NewNames(mine, nil)
+			is(t, n.Lock(t.Context(), "a"), nil)
+			seize(t, others, "a")
+			next, err := others.Lock(t.Context(), "a", nil)
+			is(t, err, nil)
+			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrLost) // the renewal finds it
+			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrHeld)
+			is(t, next.Unlock(t.Context()), nil)
+			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
+			if free(t, others, "a") {
+				t.Error("it is renewed, and not held")
+			}
+			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
+			is(t, n.Unlock(t.Context(), "a"), nil)
+			if !free(t, others, "a") {
+				t.Error("it is held after Unlock")
+			}
+		})
+	})
+	t.Run("after a loss of its own accord", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others, cut := unreachable(t)
+			n := adapt.NewNames(mine, nil)
+			is(t, n.Lock(t.Context(), "a"), nil)
+			cut(true)
+			ctx, cancel := n.Bind(t.Context(), "a")
+			lost(t, ctx)
+			cancel()
+			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrUnreachable)
+			if err := n.RenewLockLease(t.Context(), "a", time.Hour); err == nil || errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("got error %v", err)
+			}
+			if ok, err := adapt.NewNames(mine, nil).TryLock(t.Context(), "b"); ok || err == nil {
+				t.Errorf("TryLock without the store: %v, error %v", ok, err)
+			}
+			cut(false)
+			time.Sleep(time.Minute)
+			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
+			if free(t, others, "a") {
+				t.Error("it is renewed, and not held")
+			}
+		})
+	})
+}
