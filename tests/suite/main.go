@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, of uint) error {
 	defer stop()
 	began := time.Now()
 	var jobs []job
-	for _, m := range slices.Backward(all) { // module tests, the last one, takes longest: it begins first
+	for _, m := range slices.Backward(all) { // module tests, the last but one, takes longest: it begins early
 		if m.Dir == modules.Bench {
 			continue
 		}

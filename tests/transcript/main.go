@@ -1,6 +1,6 @@
 // Command transcript keeps what the documentation shows true. It runs the
-// scripts in docs/transcripts with a freshly built holdfast, takes the root
-// package's examples, and writes them between the markers
+// scripts in docs/transcripts with a freshly built holdfast, takes the examples of
+// the root package and of the adapters, and writes them between the markers
 //
 //	<!-- transcript NAME -->
 //	<!-- /transcript -->
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,6 +26,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
+
+// exampleFolders have the examples, each of which has a name of its own.
+var exampleFolders = []string{".", "tests/adapters"}
 
 // scripts is the folder of the scripts, one NAME.txt for each transcript.
 const scripts = "docs/transcripts"
@@ -61,9 +65,13 @@ func run(ctx context.Context, check bool) error {
 	if err != nil {
 		return err
 	}
-	code, err := examples(root)
-	if err != nil {
-		return err
+	code := make(map[string]string)
+	for _, folder := range exampleFolders {
+		bodies, err := examples(filepath.Join(root, folder))
+		if err != nil {
+			return err
+		}
+		maps.Copy(code, bodies)
 	}
 	docs, err := modules.Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.md")
 	if err != nil {
@@ -151,7 +159,7 @@ func fill(doc string, sessions, code map[string]string, shown map[string]bool) (
 			language, text, ok = "go", code[example], code[example] != ""
 		}
 		if !ok || m[4] != kind {
-			unknown = fmt.Errorf("the marker <!-- %s --> has nothing to show: want a script in %s or an example in the root package, and the same word in its end", what, scripts)
+			unknown = fmt.Errorf("the marker <!-- %s --> has nothing to show: want a script in %s or an example in the root package or of the adapters, and the same word in its end", what, scripts)
 			return old
 		}
 		if session != "" {
