@@ -18,7 +18,8 @@ func NewMigrations(client *holdfast.Client, resource string, o *holdfast.LockOpt
 
 // Migrate acquires the lock, runs fn and releases it, as Client.Do does. fn calls
 // Provider.Up or others with its ctx, which ends when the lock is lost: nothing else can
-// stop goose. The Locker then acquires nothing. Migrate works also for providers without
+// stop goose. The Locker then acquires nothing. Without that ctx, Up would wait for Migrate,
+// which waits for it. Migrate works also for providers without
 // the Locker, and for other tools.
 func (m *Migrations) Migrate(ctx context.Context, fn func(ctx context.Context) error) error {
 	return m.client.Do(ctx, m.prefix, m.lock, func(bound context.Context) error {

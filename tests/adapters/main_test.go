@@ -1,7 +1,5 @@
 //go:build unix
 
-// Package adapters_test tests package adapt with the libraries that it is for: in two
-// processes on a real store, one of which is killed while it works.
 package adapters_test
 
 import (

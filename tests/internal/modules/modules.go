@@ -31,8 +31,10 @@ type Module struct {
 	Replace map[string]string // module path to folder, as written
 }
 
-// Released reports whether the module gets tags: all but the tests do.
-func (m Module) Released() bool { return m.Dir != "tests" && !strings.HasPrefix(m.Dir, "tests/") }
+// Released reports whether the module gets tags: all but the tests and the examples do.
+func (m Module) Released() bool {
+	return m.Dir != "examples" && m.Dir != "tests" && !strings.HasPrefix(m.Dir, "tests/")
+}
 
 // Tag is the git tag of a version of the module, as the go command expects it.
 func (m Module) Tag(version string) string {
