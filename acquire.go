@@ -36,46 +36,43 @@ type acquirer struct {
 	keep  bool                  // keep alive
 
 	forOthers  bool             // other programs will work under the hold
+	warned     bool             // of limits that differ
+	tried      bool             // with the present hold ID
+	waits      bool             // it was refused, or queued behind another; guarded by c.mu
+	waitsSince time.Duration    // guarded by c.mu
+	scope      *scope           // of what a Trace is told; nil: there is none
 	under      []*Hold          // that the caller works under, the last one first
 	outer      []driver.HoldRef // those of other programs
 	watch      func()           // starts to look for a deadlock, once; nil: there cannot be one
 	noted      bool             // on these holds, that it waits; guarded by c.mu
 	notedPlace driver.PlaceID   // with this place; guarded by c.mu
 	over       bool             // it waits no longer; guarded by c.mu
-	refused    bool             // at least once
 	ask        asking
 
-	tried   bool           // with the present hold ID
 	sent    time.Duration  // when the first of these attempts was sent
 	unknown int            // how many of them may be applied, now or later, without an answer
 	heard   time.Duration  // when the last attempt was answered
 	late    int            // grants in a row that came too late
 	kept    driver.PlaceID // the place that it confirmed
-	warned  bool           // of limits that differ
 	first   attempt        // here to save an allocation
 
 	member // guarded by c.mu
 }
 
-// newAcquirer checks the arguments.
+// newAcquirer checks the arguments. It returns an acquirer even if they are wrong.
 func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acquirer, error) {
 	a := &acquirer{
 		c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive,
 		forOthers: o != nil && o.ForOthers,
 	}
 	err := c.request(&a.q, resource, mode, o)
-	if err != nil {
-		return nil, err
-	}
 	a.ttl = a.q.TTL
-	if a.ttl == Forever {
+	if a.ttl == Forever && err == nil {
 		// If the answer to its grant got lost, a lease without an end would block the
 		// resource forever. So it begins with a finite one.
-		if a.q.TTL, err = c.validTTL(DefaultTTL); err != nil {
-			return nil, err
-		}
+		a.q.TTL, err = c.validTTL(DefaultTTL)
 	}
-	return a, nil
+	return a, err
 }
 
 // errLate: a grant came after the deadline of its hold. Another attempt may succeed.
@@ -116,6 +113,7 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 		took := time.Duration(c.acquireTook.Load())
 		call.timeout = min(call.timeout, max(a.q.Keep/4<<min(lost, 4), 2*took))
 	}
+	traced := a.attemptStart(now)
 	g, err := c.store.Acquire(call, a.q)
 	err = call.end(err)
 
@@ -123,10 +121,7 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 	if err == nil || answered(err) {
 		c.acquireTook.Store(int64(a.heard - now))
 	}
-	if c.trace.Attempt != nil {
-		info := AttemptInfo{Resource: a.q.Resource, LockID: a.q.LockID, Mode: a.q.Mode, Took: a.heard - now, Err: err}
-		c.notifier.notify(func() { c.trace.Attempt(info) })
-	}
+	traced.end(a.heard-now, g.Token, err)
 	switch {
 	case err == nil && a.heard < c.deadlineOf(a.sent, a.q.TTL):
 		return c.hold(ctx, a, g)
@@ -192,9 +187,6 @@ func (a *acquirer) giveUp(err error) error {
 	}
 	return wrap("lock", a.q.Resource, err)
 }
-
-// waited reports whether the acquirer was refused, or queued behind another.
-func (a *acquirer) waited() bool { return a.refused || a.queued }
 
 // try makes attempts until one is answered, and at most maxTries.
 func (a *acquirer) try(ctx context.Context) (*Hold, error) {
@@ -327,7 +319,6 @@ func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
 			if held.BySelf {
 				return nil, a.giveUp(copyOf(held))
 			}
-			a.refused = true
 			if !a.q.Nested.IsZero() && len(held.Ahead) > 0 { // nobody is ahead of who works under a hold
 				return nil, errNotNested
 			}

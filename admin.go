@@ -197,14 +197,14 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 			delete(c.revoked, s.HoldID)
 		}
 	})
-	rs := c.newReleases(refs, releasePatience)
+	rs, began := c.newReleases(refs, releasePatience), c.clock()
 	c.releaseAll(ctx, rs)
 	var gone []Status
 	var errs []error
 	for i, r := range rs {
 		c.mu.Lock()
 		if own[i] != nil {
-			c.released(own[i], r.err)
+			c.released(own[i], began, r.err)
 			c.cleanStrays(own[i], 0)
 		}
 		c.inviteFirst(ss[i].Resource)

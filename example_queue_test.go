@@ -222,7 +222,7 @@ func ExampleTrace_position() {
 	for n, owner := range []string{"bob", "cy"} {
 		refused := make(chan *holdfast.HeldError, 1)
 		client := holdfast.New(store, &holdfast.Options{Trace: &holdfast.Trace{
-			Attempt: func(info holdfast.AttemptInfo) {
+			AttemptEnd: func(_ context.Context, info holdfast.AttemptInfo) {
 				if held := new(holdfast.HeldError); errors.As(info.Err, &held) {
 					select {
 					case refused <- held:

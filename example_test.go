@@ -192,9 +192,18 @@ func ExampleClient_Holds() {
 func ExampleTrace() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-		Acquired: func(h *holdfast.Hold) { fmt.Println("acquired", h.Resource()) },
-		Released: func(h *holdfast.Hold, err error) { fmt.Println("released", h.Resource(), err) },
-		Lost:     func(h *holdfast.Hold, err error) { fmt.Println(err) },
+		HoldStart: func(ctx context.Context, info holdfast.HoldStartInfo) context.Context {
+			fmt.Println("acquired", info.Hold.Resource())
+			return ctx
+		},
+		HoldEnd: func(_ context.Context, info holdfast.HoldInfo) {
+			if errors.Is(info.Err, holdfast.ErrLost) {
+				fmt.Println(info.Err)
+			}
+		},
+		Released: func(_ context.Context, info holdfast.ReleaseInfo) {
+			fmt.Println("released", info.Hold.Resource(), info.Err)
+		},
 	}})
 	defer client.Close()
 

@@ -17,12 +17,13 @@ type Hold struct {
 	client *Client
 	ref    driver.HoldRef
 	mode   Mode
-	keep   bool            // renewed by the Client
 	delay  time.Duration   // the takeover delay
 	stray  time.Duration   // when no earlier attempt can arrive any more; 0: there was none without an answer
 	place  driver.PlaceID  // that these attempts would take again
 	parent context.Context // whose values Context carries
+	traced *tracedHold     // nil: there is no Trace
 
+	keep      bool // renewed by the Client
 	forOthers bool // other programs work under it
 
 	// Guarded by client.mu.
@@ -30,20 +31,20 @@ type Hold struct {
 	cancel   context.CancelCauseFunc
 	ended    error // the cause of ctx, once the hold has ended
 	state    state
+	endless  bool  // a request to keep it Forever was sent at some time
+	inFlight bool  // the keep-alive has sent a renewal that has no answer yet
+	inDo     bool  // Do runs its function, and releases it afterwards
+	isWanted bool  // a renewal said that somebody waits
 	loss     error // *LostError, if lost
 	ttl      time.Duration
-	endless  bool          // a request to keep it Forever was sent at some time
 	deadline time.Duration // on the client's clock; final once it has passed
 	renewAt  time.Duration // when the keep-alive renews it next
-	inFlight bool          // the keep-alive has sent a renewal that has no answer yet
 	failure  error         // of the last renewal, nil if it was answered
 	pauses   backoff       // after renewals that failed
-	inDo     bool          // Do runs its function, and releases it afterwards
 	waits    []*acquirer   // of callers that work under it and wait
 	told     *driver.Waits // the note of that which a renewal stored
 	lateNote time.Duration // until when a renewal with a note may arrive that got no answer; never: from now on
 	wanted   chan struct{} // made by Wanted
-	isWanted bool          // a renewal said that somebody waits
 	freeFrom time.Duration // by UnlockAfter: an Unlock that repeats it keeps the delay
 
 	bound map[*binding]context.CancelFunc // of the contexts that Bind gave
@@ -82,6 +83,7 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	closed := c.closed
 	if !closed {
 		c.holds[h.ref.HoldID] = h
+		h.holdStart(a)
 		if was, ok := c.revoked[h.ref.HoldID]; ok && was.token == h.ref.Token {
 			was.end(h)
 		}
@@ -334,6 +336,10 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 		defer c.work.Done()
 	}
 	deadline, endless := h.deadline, h.endless
+	var began time.Duration
+	if h.traced != nil {
+		began = c.clock()
+	}
 	if o := c.cleaner.orphans[h.ref.HoldID]; o != nil {
 		o.from = max(o.from, c.clock()+after) // it is of an earlier Unlock, which failed
 	}
@@ -347,7 +353,7 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	// release and does no harm.
 	err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: h.ref, After: after}, deadline)
 	c.mu.Lock()
-	c.released(h, err)
+	c.released(h, began, err)
 	c.cleanStrays(h, after)
 	if endless && err != nil && !errors.Is(err, errRetaken) {
 		c.cleanEndless(h, after)
@@ -383,11 +389,12 @@ func (c *Client) finish(h *Hold, to state, cause error) {
 	if h.cancel != nil {
 		h.cancel(cause)
 	}
+	h.holdEnd()
 }
 
-// released notes the answer to a release. If the hold was lost, its end was reported
-// already. c.mu is held.
-func (c *Client) released(h *Hold, err error) {
+// released notes the answer to a release that began then. If the hold was lost, its end
+// was reported already. c.mu is held.
+func (c *Client) released(h *Hold, began time.Duration, err error) {
 	retaken := errors.Is(err, errRetaken)
 	if (err == nil || retaken) && h.state == released {
 		h.state = gone
@@ -405,9 +412,7 @@ func (c *Client) released(h *Hold, err error) {
 		c.warn("holdfast: release not confirmed, the hold ends by itself",
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 	}
-	if c.trace.Released != nil {
-		c.notifier.notify(func() { c.trace.Released(h, err) })
-	}
+	h.tellReleased(began, err)
 }
 
 func (h *Hold) lossBy(cause error) *LostError {
@@ -430,7 +435,4 @@ func (c *Client) lose(h *Hold, cause error) {
 		c.cleanForgotten(h)
 	}
 	c.warn("holdfast: lock lost", "resource", h.ref.Resource, "lockID", h.ref.LockID, "cause", cause)
-	if c.trace.Lost != nil {
-		c.notifier.notify(func() { c.trace.Lost(h, loss) })
-	}
 }

@@ -294,6 +294,7 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 		h.inFlight = false
 	}
 	if cause != nil {
+		h.tellRenewed(sent, now, h.lossBy(cause))
 		c.lose(h, cause)
 		return h.loss
 	}
@@ -303,9 +304,7 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 			"resource", h.ref.Resource, "lockID", h.ref.LockID, "error", err)
 		err = wrap("renew", h.ref.Resource, err)
 	}
-	if c.trace.Renewed != nil {
-		c.notifier.notify(func() { c.trace.Renewed(h, err) })
-	}
+	h.tellRenewed(sent, now, err)
 	return err
 }
 

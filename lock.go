@@ -50,49 +50,33 @@ func (c *Client) TryRLock(ctx context.Context, resource string, o *LockOptions) 
 
 func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOptions, wait bool) (*Hold, error) {
 	a, err := c.newAcquirer(resource, mode, o)
-	if err != nil {
-		return nil, wrap("lock", resource, err)
-	}
-	a.under, a.outer = c.under(ctx), outerHolds(ctx)
-	outer, err := reentry(a.under, a.q)
-	if err != nil {
-		return nil, err
-	}
-	if outer != nil {
-		a.q.Nested = outer.ref.HoldID
-	}
-	for _, ref := range a.outer {
-		if outer == nil && mode == Shared && ref.Resource == resource {
-			a.q.Nested = ref.HoldID
-		}
-	}
-	if err := c.start(ctx); err != nil {
-		return nil, wrap("lock", resource, err)
-	}
-	defer c.work.Done()
 	var began time.Duration
-	if c.trace.Waited != nil {
+	if c.traced {
+		a.scope = &scope{ctx: context.WithoutCancel(ctx)}
 		began = c.clock()
 	}
+	if err == nil {
+		err = a.nest(ctx)
+	}
+	if err == nil {
+		err = c.start(ctx)
+	}
+	if err != nil {
+		return nil, a.failed(began, wrap("lock", resource, err))
+	}
+	defer c.work.Done()
 	var h *Hold
 	if wait {
 		h, err = a.wait(ctx)
 	} else {
 		h, err = a.try(ctx)
 	}
-	if c.trace.Waited != nil && wait && a.waited() {
-		info := WaitInfo{Resource: resource, LockID: a.q.LockID, Mode: mode, Waited: c.clock() - began, Err: err}
-		c.notifier.notify(func() { c.trace.Waited(info) })
-	}
 	if err != nil {
-		return nil, err
+		return nil, a.failed(began, err)
 	}
 	if c.opts.Logger != nil {
 		c.log(ctx, slog.LevelDebug, "holdfast: lock acquired",
 			"resource", resource, "lockID", h.ref.LockID, "token", h.ref.Token, "mode", mode)
-	}
-	if c.trace.Acquired != nil {
-		c.notifier.notify(func() { c.trace.Acquired(h) })
 	}
 	if a.ttl == Forever {
 		if err := h.makeEndless(ctx); err != nil {
@@ -100,6 +84,25 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		}
 	}
 	return h, nil
+}
+
+// nest finds the holds that the caller works under. It fails if the acquirer would wait for
+// one of them.
+func (a *acquirer) nest(ctx context.Context) error {
+	a.under, a.outer = a.c.under(ctx), outerHolds(ctx)
+	outer, err := reentry(a.under, a.q)
+	if err != nil {
+		return err
+	}
+	if outer != nil {
+		a.q.Nested = outer.ref.HoldID
+	}
+	for _, ref := range a.outer {
+		if outer == nil && a.q.Mode == Shared && ref.Resource == a.q.Resource {
+			a.q.Nested = ref.HoldID
+		}
+	}
+	return nil
 }
 
 // makeEndless renews the first lease to Forever. If the store does not answer, the

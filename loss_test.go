@@ -397,7 +397,7 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 				f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldReply: answer}, 1))
 				var lost atomic.Int32
 				c := newClient(t, f, &holdfast.Options{Clock: machine.clock, Trace: &holdfast.Trace{
-					Lost: func(*holdfast.Hold, error) { lost.Add(1) },
+					HoldEnd: func(context.Context, holdfast.HoldInfo) { lost.Add(1) },
 				}})
 				h := lock(t, c, "r", nil)
 				renew(t, h)

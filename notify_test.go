@@ -29,6 +29,14 @@ func (h hooked) Enabled(context.Context, slog.Level) bool  { h.enabled(); return
 func (h hooked) WithAttrs([]slog.Attr) slog.Handler        { return h }
 func (h hooked) WithGroup(string) slog.Handler             { return h }
 
+// starting is a Start function of a Trace that does something first.
+func starting[I any](do func()) func(context.Context, I) context.Context {
+	return func(ctx context.Context, _ I) context.Context {
+		do()
+		return ctx
+	}
+}
+
 // everyHook returns, for each piece of the user's code that a Client calls, Options
 // with which it does that and nothing else.
 func everyHook(do func()) map[string]*holdfast.Options {
@@ -37,12 +45,15 @@ func everyHook(do func()) map[string]*holdfast.Options {
 	return map[string]*holdfast.Options{
 		"Logger":         {Logger: slog.New(hooked{do, none})},
 		"Logger.Enabled": {Logger: slog.New(hooked{none, do})},
-		"Attempt":        trace(holdfast.Trace{Attempt: func(holdfast.AttemptInfo) { do() }}),
-		"Waited":         trace(holdfast.Trace{Waited: func(holdfast.WaitInfo) { do() }}),
-		"Acquired":       trace(holdfast.Trace{Acquired: func(*holdfast.Hold) { do() }}),
-		"Renewed":        trace(holdfast.Trace{Renewed: func(*holdfast.Hold, error) { do() }}),
-		"Released":       trace(holdfast.Trace{Released: func(*holdfast.Hold, error) { do() }}),
-		"Lost":           trace(holdfast.Trace{Lost: func(*holdfast.Hold, error) { do() }}),
+		"AttemptStart":   trace(holdfast.Trace{AttemptStart: starting[holdfast.AttemptStartInfo](do)}),
+		"AttemptEnd":     trace(holdfast.Trace{AttemptEnd: func(context.Context, holdfast.AttemptInfo) { do() }}),
+		"WaitStart":      trace(holdfast.Trace{WaitStart: starting[holdfast.WaitStartInfo](do)}),
+		"WaitEnd":        trace(holdfast.Trace{WaitEnd: func(context.Context, holdfast.WaitInfo) { do() }}),
+		"HoldStart":      trace(holdfast.Trace{HoldStart: starting[holdfast.HoldStartInfo](do)}),
+		"HoldEnd":        trace(holdfast.Trace{HoldEnd: func(context.Context, holdfast.HoldInfo) { do() }}),
+		"Renewed":        trace(holdfast.Trace{Renewed: func(context.Context, holdfast.RenewInfo) { do() }}),
+		"Released":       trace(holdfast.Trace{Released: func(context.Context, holdfast.ReleaseInfo) { do() }}),
+		"Failed":         trace(holdfast.Trace{Failed: func(context.Context, holdfast.FailInfo) { do() }}),
 	}
 }
 
@@ -155,8 +166,11 @@ func TestTellsInOrder(t *testing.T) {
 			told = append(told, fmt.Sprintf(format, args...)) // by one goroutine at a time
 		}
 		c := unswept(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-			Acquired: func(h *holdfast.Hold) { tell("acquired %s", h.Resource()) },
-			Released: func(h *holdfast.Hold, _ error) { tell("released %s", h.Resource()) },
+			HoldStart: func(ctx context.Context, info holdfast.HoldStartInfo) context.Context {
+				tell("acquired %s", info.Hold.Resource())
+				return ctx
+			},
+			Released: func(_ context.Context, info holdfast.ReleaseInfo) { tell("released %s", info.Hold.Resource()) },
 		}})
 		var want []string
 		for i := range 500 {
@@ -182,7 +196,7 @@ func TestTooMuchToTell(t *testing.T) {
 		acquired := 0
 		c := unswept(memlock.New(nil), &holdfast.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Trace:  &holdfast.Trace{Acquired: func(*holdfast.Hold) { <-block; acquired++ }},
+			Trace:  &holdfast.Trace{HoldStart: starting[holdfast.HoldStartInfo](func() { <-block; acquired++ })},
 		})
 		const locks = 30_000
 		for i := range locks {

@@ -99,6 +99,7 @@ const minRetention = time.Minute
 type config struct {
 	opts    Options // with all defaults in place
 	trace   Trace
+	traced  bool // trace is set
 	clock   func() time.Duration
 	invalid error // what is wrong with a lock by these options alone
 }
@@ -120,7 +121,7 @@ func newConfig(o *Options) config {
 	o.Retention = cmp.Or(o.Retention, 24*time.Hour)
 	o.Poll = cmp.Or(o.Poll, pollLimit)
 	if o.Trace != nil {
-		cfg.trace = *o.Trace
+		cfg.trace, cfg.traced = *o.Trace, o.Trace.isSet()
 	}
 	if cfg.clock = o.Clock; cfg.clock == nil {
 		cfg.clock = clock.New()

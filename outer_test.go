@@ -361,7 +361,9 @@ func TestWaitUnderHoldThatEnded(t *testing.T) {
 			}
 		}}
 		var told []holdfast.WaitInfo
-		c := newClient(t, between, &holdfast.Options{Trace: &holdfast.Trace{Waited: func(w holdfast.WaitInfo) { told = append(told, w) }}})
+		c := newClient(t, between, &holdfast.Options{Trace: &holdfast.Trace{
+			WaitEnd: func(_ context.Context, w holdfast.WaitInfo) { told = append(told, w) },
+		}})
 		h := take(holdfast.Under(t.Context(), refOf(outer)), c)
 		synctest.Wait()
 		if refusals != 1 || len(told) != 1 || told[0].Err != nil {

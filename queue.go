@@ -88,6 +88,7 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 		return l.attempts
 	}
 	a.queued, a.came, a.since = true, l.attempts, now
+	a.waitStart(now)
 	a.turn = make(chan struct{}, 1)
 	if a.named && !l.recheck {
 		// The holder may have the same lock ID. Only a new refusal shows that, and
@@ -151,6 +152,9 @@ func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeles
 	if errors.As(err, &held) {
 		if a.q.Place == l.stored.id {
 			l.unplaced = held.Position == driver.NoPlace
+		}
+		if !held.BySelf {
+			a.waitStart(a.heard)
 		}
 		c.rejectOwn(&l, a, attempt, held)
 	}

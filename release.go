@@ -162,12 +162,12 @@ func (c *Client) releaseHeld(held []*Hold, patience time.Duration) (first error)
 	for i, h := range held {
 		refs[i] = h.ref
 	}
-	rs := c.newReleases(refs, patience)
+	rs, began := c.newReleases(refs, patience), c.clock()
 	c.releaseAll(context.Background(), rs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, r := range rs {
-		c.released(held[i], r.err)
+		c.released(held[i], began, r.err)
 		if r.err != nil && first == nil {
 			first = wrap("release", held[i].ref.Resource, r.err)
 		}

@@ -170,7 +170,11 @@ func TestS16_unlock_races_keep_alive(t *testing.T) {
 					unlocked := make(chan struct{})
 					f := faulty(t, store, on(drivertest.Renew, fault(unlocked), 1))
 					c := newClient(t, f, &holdfast.Options{Trace: &holdfast.Trace{
-						Lost: func(_ *holdfast.Hold, err error) { t.Errorf("told of a loss: %v", err) },
+						HoldEnd: func(_ context.Context, info holdfast.HoldInfo) {
+							if errors.Is(info.Err, holdfast.ErrLost) {
+								t.Errorf("told of a loss: %v", info.Err)
+							}
+						},
 					}})
 					h := lock(t, c, "r", nil)
 					time.Sleep(10 * time.Second) // to the renewal

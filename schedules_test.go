@@ -222,9 +222,15 @@ func (p *player) open() {
 	opts := &holdfast.Options{Clock: p.machine.clock, LeaveHolds: p.seed%5 == 0}
 	if p.seed%3 > 0 {
 		opts.Trace = &holdfast.Trace{
-			Attempt: func(holdfast.AttemptInfo) { slow() }, Waited: func(holdfast.WaitInfo) { slow() },
-			Acquired: func(*holdfast.Hold) { slow() }, Renewed: func(*holdfast.Hold, error) { slow() },
-			Released: func(*holdfast.Hold, error) { slow() }, Lost: func(*holdfast.Hold, error) { slow() },
+			AttemptStart: func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context { slow(); return ctx },
+			AttemptEnd:   func(context.Context, holdfast.AttemptInfo) { slow() },
+			WaitStart:    func(ctx context.Context, _ holdfast.WaitStartInfo) context.Context { slow(); return ctx },
+			WaitEnd:      func(context.Context, holdfast.WaitInfo) { slow() },
+			HoldStart:    func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context { slow(); return ctx },
+			HoldEnd:      func(context.Context, holdfast.HoldInfo) { slow() },
+			Renewed:      func(context.Context, holdfast.RenewInfo) { slow() },
+			Released:     func(context.Context, holdfast.ReleaseInfo) { slow() },
+			Failed:       func(context.Context, holdfast.FailInfo) { slow() },
 		}
 		opts.Logger = slog.New(hooked{handle: slow, enabled: slow})
 	}

@@ -21,7 +21,7 @@ func TestWaitersKeepStep(t *testing.T) {
 		holder := newClient(t, store, nil)
 		var mu sync.Mutex
 		moments := make(map[time.Time]int) // at which attempts were answered
-		c := newClient(t, store, &holdfast.Options{Trace: &holdfast.Trace{Attempt: func(holdfast.AttemptInfo) {
+		c := newClient(t, store, &holdfast.Options{Trace: &holdfast.Trace{AttemptEnd: func(context.Context, holdfast.AttemptInfo) {
 			mu.Lock()
 			defer mu.Unlock()
 			moments[time.Now()]++

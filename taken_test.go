@@ -192,8 +192,11 @@ func TestForeverIsAcquiredFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		c := newClient(t, memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-			Acquired: func(*holdfast.Hold) { told = append(told, "acquired") },
-			Renewed:  func(*holdfast.Hold, error) { told = append(told, "renewed") },
+			HoldStart: func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context {
+				told = append(told, "acquired")
+				return ctx
+			},
+			Renewed: func(context.Context, holdfast.RenewInfo) { told = append(told, "renewed") },
 		}})
 		lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
 		synctest.Wait()
@@ -208,9 +211,10 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 10)
 		c := newClient(t, memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-			Acquired: func(h *holdfast.Hold) {
-				told <- h.Resource()
+			HoldStart: func(ctx context.Context, info holdfast.HoldStartInfo) context.Context {
+				told <- info.Hold.Resource()
 				runtime.Goexit()
+				return ctx
 			},
 		}})
 		for _, r := range []string{"a", "b"} {

@@ -2,8 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 	"time"
 )
 
@@ -13,137 +11,177 @@ import (
 // take. If 10,000 calls wait, further ones are left out, and a warning says how many.
 // Close waits for the calls, within its 5 s, so they must not call Close. A panic in a
 // function ends the program.
+//
+// Because the functions are called later, the times of what happened are in the infos.
+// The ctx of a function has the values of the ctx that Lock, RLock, TryLock or TryRLock
+// was called with, but does not end with that. A Start function returns the ctx of the
+// functions that follow it: usually one that it has derived from its own, such as that
+// of a span; nil stands for its own. If a call of a Start function was left out, those
+// that follow get the ctx that it would have had. No other code gets these ctxs.
 type Trace struct {
-	// Attempt: a store answered, or did not answer, an acquire.
-	Attempt func(AttemptInfo)
-	// Waited: a Lock or RLock that could not be granted at once has ended.
-	Waited func(WaitInfo)
-	// Acquired: a lock was granted.
-	Acquired func(*Hold)
-	// Renewed: a renewal was answered (nil), or was not: it will be repeated
-	// until the hold's deadline.
-	Renewed func(*Hold, error)
-	// Released: the holder gave the lock up. The error says that the store did
-	// not confirm it; the hold then ends by itself.
-	Released func(*Hold, error)
-	// Lost: the hold's context was cancelled with this *LostError.
-	Lost func(*Hold, error)
+	// AttemptStart: an acquire is sent to a store. The returned ctx is for AttemptEnd.
+	AttemptStart func(context.Context, AttemptStartInfo) context.Context
+	// AttemptEnd: the store answered, or did not answer, an acquire.
+	AttemptEnd func(context.Context, AttemptInfo)
+	// WaitStart: a Lock or RLock waits, because its first attempt was refused or because it
+	// queues behind another of the same Client. The returned ctx is for the attempts that
+	// follow, for WaitEnd and for HoldStart.
+	WaitStart func(context.Context, WaitStartInfo) context.Context
+	// WaitEnd: a wait has ended.
+	WaitEnd func(context.Context, WaitInfo)
+	// HoldStart: a lock was granted. The returned ctx is for the functions below except
+	// Failed.
+	HoldStart func(context.Context, HoldStartInfo) context.Context
+	// HoldEnd: the holder no longer has the lock, and the context of the hold has ended:
+	// the lock was lost, or its release begins. It is called once for each hold.
+	HoldEnd func(context.Context, HoldInfo)
+	// Renewed: a renewal was answered, or was not: it will be repeated until the hold's
+	// deadline.
+	Renewed func(context.Context, RenewInfo)
+	// Released: a release was answered, or given up. It follows HoldEnd, once for each
+	// Unlock that sends one. A hold that was lost is released without a call.
+	Released func(context.Context, ReleaseInfo)
+	// Failed: a Lock, RLock, TryLock or TryRLock returns an error, and was granted nothing.
+	Failed func(context.Context, FailInfo)
 }
 
-// AttemptInfo is one acquire of a store.
-type AttemptInfo struct {
+// LockInfo says which lock a function of Trace is called for.
+type LockInfo struct {
+	Client           *Client
 	Resource, LockID string
 	Mode             Mode
-	Took             time.Duration
-	// Err is nil for a grant and a *HeldError for a refusal.
+}
+
+// AttemptStartInfo is one acquire of a store.
+type AttemptStartInfo struct {
+	LockInfo
+	// HoldID is that of the hold if the attempt is granted. A repeat of an attempt without
+	// an answer has the same.
+	HoldID HoldID
+	Start  time.Time
+}
+
+// AttemptInfo is one acquire of a store, and its outcome.
+type AttemptInfo struct {
+	AttemptStartInfo
+	Took time.Duration
+	// Token is that of the grant.
+	Token uint64
+	// Err is nil for a grant. For a refusal it is a *HeldError, which names the holders
+	// and the position in the queue, and must not be changed. Any other error means that
+	// the outcome is unknown, or that the store refused for another reason.
 	Err error
 }
 
-// WaitInfo is one wait for a resource.
+// WaitStartInfo is one wait for a resource.
+type WaitStartInfo struct {
+	LockInfo
+	// Start is when the first attempt was refused, or when the caller queued behind
+	// another.
+	Start time.Time
+}
+
+// WaitInfo is one wait for a resource, and its outcome.
 type WaitInfo struct {
-	Resource, LockID string
-	Mode             Mode
-	Waited           time.Duration
-	Err              error // nil: it was granted
+	WaitStartInfo
+	Took time.Duration
+	Err  error // nil: it was granted
 }
 
-// maxUntold is how many calls may wait. Further calls are left out.
-const maxUntold = 10_000
-
-// notifier calls the user's code, the Logger and the Trace, in the order in which
-// things happened. Its goroutine does nothing else, and exists while there is
-// anything to call: docs/adr/0019.
-type notifier struct {
-	overflow func(leftOut int) // called when there is room again
-
-	mu      sync.Mutex // never held across a call of the user's code
-	calls   []func()
-	leftOut int
-	done    chan struct{} // closed when nothing is left to call; nil: nothing is
+// HoldStartInfo is a hold from its grant on.
+type HoldStartInfo struct {
+	Hold  *Hold
+	Start time.Time // when the grant arrived
 }
 
-// notify queues a call of the user's code. It never waits, and may be called with
-// Client.mu held.
-func (n *notifier) notify(call func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.calls) == maxUntold {
-		n.leftOut++
-		return
-	}
-	n.calls = append(n.calls, call)
-	if n.done == nil {
-		n.done = make(chan struct{})
-		go n.run()
-	}
+// HoldInfo is a hold, and why it ended.
+type HoldInfo struct {
+	HoldStartInfo
+	Took time.Duration // from Start until its context ended
+	// Err is ErrReleased, ErrClosed or a *LostError, as the cause of the hold's context.
+	Err error
 }
 
-// run makes all calls. One may end the goroutine, as t.FailNow of a test does: then
-// another goroutine goes on with the rest.
-func (n *notifier) run() {
-	call := n.next()
-	defer func() {
-		if call != nil {
-			go n.run()
+// RenewInfo is one renewal of a hold.
+type RenewInfo struct {
+	Hold  *Hold
+	Start time.Time // when it was sent
+	Took  time.Duration
+	// Err is nil if the hold was renewed, and a *LostError if it was lost instead. Any other
+	// error means that the store did not confirm it.
+	Err error
+}
+
+// ReleaseInfo is the release of a hold.
+type ReleaseInfo struct {
+	Hold  *Hold
+	Start time.Time     // when it began
+	Took  time.Duration // with all repeats
+	// Err is nil if the store has confirmed the release, and a *LostError if the lock was
+	// released but another program has retaken it with the same lock ID. Any other error
+	// means that the store did not confirm it: the hold then ends by itself.
+	Err error
+}
+
+// FailInfo is a call of Lock, RLock, TryLock or TryRLock that was granted nothing.
+type FailInfo struct {
+	LockInfo
+	Start time.Time // when it was called
+	Took  time.Duration
+	Err   error // which the caller gets
+}
+
+// Traces returns a Trace that calls the functions of all given ones, in their order. Those
+// that are nil are left out. A Start function gets the ctx that the one before it
+// returned.
+func Traces(all ...*Trace) *Trace {
+	var joined Trace
+	for _, t := range all {
+		if t == nil {
+			continue
 		}
-	}()
-	for call != nil {
-		call()
-		call = n.next()
+		joined = Trace{
+			AttemptStart: bothStart(joined.AttemptStart, t.AttemptStart),
+			AttemptEnd:   both(joined.AttemptEnd, t.AttemptEnd),
+			WaitStart:    bothStart(joined.WaitStart, t.WaitStart),
+			WaitEnd:      both(joined.WaitEnd, t.WaitEnd),
+			HoldStart:    bothStart(joined.HoldStart, t.HoldStart),
+			HoldEnd:      both(joined.HoldEnd, t.HoldEnd),
+			Renewed:      both(joined.Renewed, t.Renewed),
+			Released:     both(joined.Released, t.Released),
+			Failed:       both(joined.Failed, t.Failed),
+		}
 	}
+	return &joined
 }
 
-// next returns the next call, or nil if there is none.
-func (n *notifier) next() func() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func bothStart[I any](one, other func(context.Context, I) context.Context) func(context.Context, I) context.Context {
 	switch {
-	case len(n.calls) > 0:
-		call := n.calls[0]
-		n.calls[0] = nil
-		n.calls = n.calls[1:]
-		return call
-	case n.leftOut > 0:
-		leftOut := n.leftOut
-		n.leftOut = 0
-		return func() { n.overflow(leftOut) }
+	case one == nil:
+		return other
+	case other == nil:
+		return one
 	}
-	close(n.done)
-	n.done = nil
-	return nil
-}
-
-// pending returns a channel that closes when nothing is left to call, or nil if
-// nothing is.
-func (n *notifier) pending() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.done
-}
-
-// log queues a log line with the present time. Handler.Enabled is the user's code as
-// well, so it is called later.
-func (c *Client) log(ctx context.Context, level slog.Level, text string, args ...any) {
-	if c.opts.Logger == nil {
-		return
-	}
-	r := slog.NewRecord(time.Now(), level, text, 0)
-	r.Add(args...)
-	ctx = context.WithoutCancel(ctx)
-	c.notifier.notify(func() {
-		if h := c.opts.Logger.Handler(); h.Enabled(ctx, level) {
-			_ = h.Handle(ctx, r) // there is no caller to return the error to
+	return func(ctx context.Context, info I) context.Context {
+		if derived := one(ctx, info); derived != nil {
+			ctx = derived
 		}
-	})
+		if derived := other(ctx, info); derived != nil {
+			ctx = derived
+		}
+		return ctx
+	}
 }
 
-func (c *Client) warn(text string, args ...any) {
-	c.log(context.Background(), slog.LevelWarn, text, args...)
-}
-
-// sayLeftOut is called by the notifier.
-func (c *Client) sayLeftOut(n int) {
-	if c.opts.Logger != nil {
-		c.opts.Logger.Warn("holdfast: the Logger or the Trace is too slow, calls were left out", "leftOut", n)
+func both[I any](one, other func(context.Context, I)) func(context.Context, I) {
+	switch {
+	case one == nil:
+		return other
+	case other == nil:
+		return one
+	}
+	return func(ctx context.Context, info I) {
+		one(ctx, info)
+		other(ctx, info)
 	}
 }

@@ -42,7 +42,7 @@ func (j *journal) take() []string {
 func (j *journal) trace() *holdfast.Trace {
 	outcome := func(err error) string {
 		for name, is := range map[string]error{
-			"held": holdfast.ErrHeld, "lost": holdfast.ErrLost, "closed": holdfast.ErrClosed, "fault": drivertest.ErrFault,
+			"held": holdfast.ErrHeld, "released": holdfast.ErrReleased, "lost": holdfast.ErrLost, "closed": holdfast.ErrClosed, "fault": drivertest.ErrFault,
 		} {
 			if errors.Is(err, is) {
 				return name
@@ -55,19 +55,31 @@ func (j *journal) trace() *holdfast.Trace {
 	}
 	// Each may use its Hold: none is called with anything locked.
 	return &holdfast.Trace{
-		Attempt: func(a holdfast.AttemptInfo) {
+		AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 			j.note("attempt %s %v %v: %s", a.Resource, a.Mode, a.Took, outcome(a.Err))
 		},
-		Waited:   func(w holdfast.WaitInfo) { j.note("waited %s %v %v: %s", w.Resource, w.Mode, w.Waited, outcome(w.Err)) },
-		Acquired: func(h *holdfast.Hold) { j.note("acquired %s, alive %v", h.Resource(), h.Left() > 0) },
-		Renewed: func(h *holdfast.Hold, err error) {
-			j.note("renewed %s, alive %v: %s", h.Resource(), h.Left() > 0, outcome(err))
+		WaitStart: func(ctx context.Context, w holdfast.WaitStartInfo) context.Context {
+			j.note("waits for %s %v", w.Resource, w.Mode)
+			return ctx
 		},
-		Released: func(h *holdfast.Hold, err error) {
-			j.note("released %s, alive %v: %s", h.Resource(), h.Left() > 0, outcome(err))
+		WaitEnd: func(_ context.Context, w holdfast.WaitInfo) {
+			j.note("waited %s %v %v: %s", w.Resource, w.Mode, w.Took, outcome(w.Err))
 		},
-		Lost: func(h *holdfast.Hold, err error) {
-			j.note("lost %s, alive %v: %s", h.Resource(), h.Left() > 0, outcome(err))
+		HoldStart: func(ctx context.Context, i holdfast.HoldStartInfo) context.Context {
+			j.note("acquired %s, alive %v", i.Hold.Resource(), i.Hold.Left() > 0)
+			return ctx
+		},
+		HoldEnd: func(_ context.Context, i holdfast.HoldInfo) {
+			j.note("held %s for %v, alive %v: %s", i.Hold.Resource(), i.Took.Round(time.Second), i.Hold.Left() > 0, outcome(i.Err))
+		},
+		Renewed: func(_ context.Context, i holdfast.RenewInfo) {
+			j.note("renewed %s, alive %v: %s", i.Hold.Resource(), i.Hold.Left() > 0, outcome(i.Err))
+		},
+		Released: func(_ context.Context, i holdfast.ReleaseInfo) {
+			j.note("released %s, alive %v: %s", i.Hold.Resource(), i.Hold.Left() > 0, outcome(i.Err))
+		},
+		Failed: func(_ context.Context, i holdfast.FailInfo) {
+			j.note("failed %s %v: %s", i.Resource, i.Mode, outcome(i.Err))
 		},
 	}
 }
@@ -98,10 +110,10 @@ func TestTrace(t *testing.T) {
 		check("a reply lost", "attempt b shared 0s: fault", "attempt b shared 0s: ok", "acquired b, alive true")
 		_, err = c.TryLock(t.Context(), "a", nil)
 		mustBeHeld(t, err)
-		check("a refusal", "attempt a exclusive 0s: held")
+		check("a refusal", "attempt a exclusive 0s: held", "failed a exclusive: held")
 		unlock(t, b)
 		unlock(t, b)
-		check("a release", "released b, alive false: ok")
+		check("a release", "held b for 0s, alive false: released", "released b, alive false: ok")
 
 		if err := h.Renew(t.Context(), 0); err != nil {
 			t.Fatal(err)
@@ -117,7 +129,8 @@ func TestTrace(t *testing.T) {
 		defer cancel()
 		_, err = c.Lock(ctx, "w", nil)
 		mustBeHeld(t, err)
-		check("a wait in vain", "attempt w exclusive 0s: held", "attempt w exclusive 0s: held", "waited w exclusive 500ms: held")
+		check("a wait in vain", "attempt w exclusive 0s: held", "waits for w exclusive", "attempt w exclusive 0s: held",
+			"waited w exclusive 500ms: held", "failed w exclusive: held")
 		waiting := locking(t.Context(), c, "w", nil)
 		time.Sleep(500 * time.Millisecond)
 		unlock(t, other)
@@ -125,20 +138,20 @@ func TestTrace(t *testing.T) {
 		if w.err != nil {
 			t.Fatal(w.err)
 		}
-		check("a wait", "attempt w exclusive 0s: held", "attempt w exclusive 0s: held", "attempt w exclusive 0s: ok",
+		check("a wait", "attempt w exclusive 0s: held", "waits for w exclusive", "attempt w exclusive 0s: held", "attempt w exclusive 0s: ok",
 			"waited w exclusive 500ms: ok", "acquired w, alive true")
 
 		if _, err := c.ReleaseID(t.Context(), w.hold.LockID()); err != nil {
 			t.Fatal(err)
 		}
-		check("a release by lock ID", "released w, alive false: ok")
+		check("a release by lock ID", "held w for 0s, alive false: released", "released w, alive false: ok")
 		l := lock(t, c, "l", nil)
 		synctest.Wait()
 		j.take()
 		if _, err := c.ForceRelease(t.Context(), "l", l.ID()); err != nil {
 			t.Fatal(err)
 		}
-		check("a loss", "lost l, alive false: lost")
+		check("a loss", "held l for 0s, alive false: lost")
 		if err := l.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Error(err)
 		}
@@ -146,15 +159,20 @@ func TestTrace(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		check("close", "released a, alive false: ok")
+		check("close", "held a for 1s, alive false: closed", "released a, alive false: ok")
 	})
 }
 
 // A Trace of which nothing is set, and one with each function alone.
 func TestTraceIsOptional(t *testing.T) {
 	for _, trace := range []*holdfast.Trace{
-		nil, {}, {Attempt: func(holdfast.AttemptInfo) {}}, {Waited: func(holdfast.WaitInfo) {}},
-		{Lost: func(*holdfast.Hold, error) {}}, {Released: func(*holdfast.Hold, error) {}},
+		nil, {}, {AttemptStart: func(context.Context, holdfast.AttemptStartInfo) context.Context { return nil }},
+		{AttemptEnd: func(context.Context, holdfast.AttemptInfo) {}},
+		{WaitStart: func(context.Context, holdfast.WaitStartInfo) context.Context { return nil }},
+		{WaitEnd: func(context.Context, holdfast.WaitInfo) {}},
+		{HoldStart: func(context.Context, holdfast.HoldStartInfo) context.Context { return nil }},
+		{HoldEnd: func(context.Context, holdfast.HoldInfo) {}}, {Renewed: func(context.Context, holdfast.RenewInfo) {}},
+		{Released: func(context.Context, holdfast.ReleaseInfo) {}}, {Failed: func(context.Context, holdfast.FailInfo) {}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
@@ -239,7 +257,7 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 // and Trace looks at.
 func TestErrorsAreNotShared(t *testing.T) {
 	store := memlock.New(nil)
-	trace := &holdfast.Trace{Attempt: func(info holdfast.AttemptInfo) {
+	trace := &holdfast.Trace{AttemptEnd: func(_ context.Context, info holdfast.AttemptInfo) {
 		var held *holdfast.HeldError
 		if errors.As(info.Err, &held) && held.BySelf && info.Resource != "s" {
 			t.Errorf("%q is held by itself", info.Resource)

@@ -150,7 +150,7 @@ func workWaiter(ctx context.Context, p *peer) (err error) {
 	var lockID string // of the last attempt that was told
 	refusals := 0     // of that
 	client := holdfast.New(store, &holdfast.Options{Trace: &holdfast.Trace{
-		Attempt: func(a holdfast.AttemptInfo) {
+		AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 			if !errors.Is(a.Err, holdfast.ErrHeld) {
 				return
 			}

@@ -48,7 +48,7 @@ func measureRedisHandOver(ctx context.Context, _ string) (_ []result, err error)
 // after each unlock it is granted.
 func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*holdfast.Trace) *holdfast.Client) (took []time.Duration, err error) {
 	refused := make(chan struct{}, handOvers)
-	waiter := open(&holdfast.Trace{Attempt: func(a holdfast.AttemptInfo) {
+	waiter := open(&holdfast.Trace{AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 		if errors.Is(a.Err, holdfast.ErrHeld) {
 			refused <- struct{}{}
 		}

@@ -140,15 +140,7 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 		opts = *o
 	}
 	opts.Poll = a.poll
-	var trace holdfast.Trace
-	if opts.Trace != nil {
-		trace = *opts.Trace
-	}
-	also := trace.Attempt
-	trace.Attempt = func(i holdfast.AttemptInfo) {
-		if also != nil {
-			also(i)
-		}
+	opts.Trace = holdfast.Traces(opts.Trace, &holdfast.Trace{AttemptEnd: func(_ context.Context, i holdfast.AttemptInfo) {
 		if held, ok := errors.AsType[*holdfast.HeldError](i.Err); ok {
 			a.line.show(held, a.Options.Fair)
 		}
@@ -159,8 +151,7 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 			return
 		}
 		a.noAnswer(ctx, i.Err)
-	}
-	opts.Trace = &trace
+	}})
 	return &opts
 }
 

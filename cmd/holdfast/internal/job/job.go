@@ -39,9 +39,9 @@ func (j *Job) Run(ctx context.Context) error {
 	j.Runs = true
 	var running atomic.Pointer[locks] // nil: not all are acquired
 	l, err := j.Await(ctx, signals, &holdfast.Options{Trace: &holdfast.Trace{
-		Renewed: func(_ *holdfast.Hold, err error) {
-			j.failed.Store(&err)
-			if held := running.Load(); err == nil && held != nil {
+		Renewed: func(_ context.Context, info holdfast.RenewInfo) {
+			j.failed.Store(&info.Err)
+			if held := running.Load(); info.Err == nil && held != nil {
 				held.extend(g)
 			}
 		},

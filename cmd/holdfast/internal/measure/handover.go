@@ -60,7 +60,7 @@ type peer struct {
 func newPeer(ctx context.Context, open Open) (*peer, error) {
 	p := &peer{waits: make(chan struct{}, 1)}
 	var err error
-	p.client, err = open(ctx, &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{Attempt: p.attempted}})
+	p.client, err = open(ctx, &holdfast.Options{NoSweep: true, Trace: &holdfast.Trace{AttemptEnd: p.attempted}})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func newPeer(ctx context.Context, open Open) (*peer, error) {
 	return p, nil
 }
 
-func (p *peer) attempted(a holdfast.AttemptInfo) {
+func (p *peer) attempted(_ context.Context, a holdfast.AttemptInfo) {
 	if !errors.Is(a.Err, holdfast.ErrHeld) {
 		return
 	}
