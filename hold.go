@@ -99,6 +99,9 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	return h, nil
 }
 
+// Client returns the Client that acquired it.
+func (h *Hold) Client() *Client { return h.client }
+
 // Resource returns the name of what is locked.
 func (h *Hold) Resource() string { return h.ref.Resource }
 

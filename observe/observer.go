@@ -1,0 +1,216 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Options configure an Observer. Nil and the zero value are the defaults.
+type Options struct {
+	// Group names the group of a resource, which becomes a label of each metric. There
+	// should be few of them: each costs some sixty time series. Return the first part of
+	// names with slashes, for example; return the resource itself only if there are few. It
+	// may be called concurrently. Default: nothing of a resource's name is in any label.
+	Group func(resource string) string
+}
+
+// Sample is one value of a metric.
+type Sample struct {
+	Metric string // its name
+	Label  string // the value of Metric.Label
+	Group  string // of the resource
+	Value  float64
+}
+
+// Observer makes samples of what Clients do. All methods may be called concurrently.
+type Observer struct {
+	group  func(resource string) string
+	record func(context.Context, Sample)
+
+	last    atomic.Pointer[holdfast.Client] // seen: most programs have one
+	mu      sync.Mutex
+	clients map[weak.Pointer[holdfast.Client]]bool
+	groups  map[string]bool // seen
+}
+
+// New returns an Observer that calls record for each sample of a counter or histogram, with
+// the ctx of the caller of Lock: maybe concurrently, but never for the locks of one Client.
+// A counter gets a sample of 0 for each of its labels when a group is first seen, so that a
+// rate sees the first loss.
+func New(opts *Options, record func(context.Context, Sample)) *Observer {
+	o := &Observer{
+		record:  record,
+		clients: make(map[weak.Pointer[holdfast.Client]]bool),
+		groups:  make(map[string]bool),
+	}
+	if opts != nil && opts.Group != nil {
+		// It may cut a name within a character, and labels must be UTF-8.
+		o.group = func(resource string) string { return strings.ToValidUTF8(opts.Group(resource), "?") }
+	} else {
+		o.group = func(string) string { return "" }
+		o.groupOf("")
+	}
+	return o
+}
+
+// Trace returns the Trace for Options.Trace of each Client that is to be observed.
+func (o *Observer) Trace() *holdfast.Trace {
+	return &holdfast.Trace{
+		AttemptStart: func(ctx context.Context, i holdfast.AttemptStartInfo) context.Context {
+			o.see(i.Client)
+			return ctx
+		},
+		AttemptEnd: func(ctx context.Context, i holdfast.AttemptInfo) {
+			o.add(ctx, Attempt, Outcome(i.Err), i.Resource, i.Took.Seconds())
+		},
+		WaitStart: func(ctx context.Context, i holdfast.WaitStartInfo) context.Context {
+			o.see(i.Client) // it may wait behind others before its first attempt
+			return ctx
+		},
+		WaitEnd: func(ctx context.Context, i holdfast.WaitInfo) {
+			o.add(ctx, Wait, Outcome(i.Err), i.Resource, i.Took.Seconds())
+		},
+		HoldStart: func(ctx context.Context, i holdfast.HoldStartInfo) context.Context {
+			o.add(ctx, Acquires, Granted, i.Hold.Resource(), 1)
+			return ctx
+		},
+		HoldEnd: func(ctx context.Context, i holdfast.HoldInfo) {
+			o.add(ctx, Hold, "", i.Hold.Resource(), i.Took.Seconds())
+			if cause := Cause(i.Err); cause != "" {
+				o.add(ctx, Losses, cause, i.Hold.Resource(), 1)
+			}
+		},
+		Renewed: func(ctx context.Context, i holdfast.RenewInfo) {
+			o.add(ctx, Renewals, renewal(i.Err), i.Hold.Resource(), 1)
+		},
+		Released: func(ctx context.Context, i holdfast.ReleaseInfo) {
+			o.add(ctx, Releases, Confirmed(i.Err), i.Hold.Resource(), 1)
+		},
+		Failed: func(ctx context.Context, i holdfast.FailInfo) {
+			// Neither says anything about the store or other clients.
+			if !errors.Is(i.Err, holdfast.ErrInvalid) && !errors.Is(i.Err, holdfast.ErrClosed) {
+				o.add(ctx, Acquires, Outcome(i.Err), i.Resource, 1)
+			}
+		},
+	}
+}
+
+func (o *Observer) add(ctx context.Context, metric, label, resource string, value float64) {
+	o.record(ctx, Sample{Metric: metric, Label: label, Group: o.groupOf(resource), Value: value})
+}
+
+// groupOf returns the group of the resource. It starts the counters of a new one at 0.
+func (o *Observer) groupOf(resource string) string {
+	group := o.group(resource)
+	o.mu.Lock()
+	known := o.groups[group]
+	o.groups[group] = true
+	o.mu.Unlock()
+	if !known {
+		for _, m := range metrics {
+			if m.Kind == Counter {
+				for _, label := range m.Values {
+					o.record(context.Background(), Sample{Metric: m.Name, Label: label, Group: group})
+				}
+			}
+		}
+	}
+	return group
+}
+
+// see notes a Client. It does not keep it from being collected.
+func (o *Observer) see(c *holdfast.Client) {
+	if o.last.Load() == c {
+		return
+	}
+	o.last.Store(c)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.clients[weak.Make(c)] = true
+}
+
+// Gauges returns samples of all gauges, as they are now. They come from the Clients, and are
+// right also while no store answers. Left and LeftRatio are absent if no hold has a
+// deadline.
+func (o *Observer) Gauges() []Sample {
+	groups := make(map[string]*present)
+	of := func(resource string) *present {
+		group := o.group(resource)
+		if groups[group] == nil {
+			groups[group] = new(present)
+		}
+		return groups[group]
+	}
+	o.mu.Lock()
+	for group := range o.groups {
+		groups[group] = new(present)
+	}
+	var clients []*holdfast.Client
+	for w := range o.clients {
+		if c := w.Value(); c != nil {
+			clients = append(clients, c)
+		} else {
+			delete(o.clients, w)
+		}
+	}
+	o.mu.Unlock()
+	for _, c := range clients {
+		for _, l := range c.Live() {
+			of(l.Hold.Resource()).hold(l)
+		}
+		for _, w := range c.Waiting() {
+			of(w.Resource).waiting++
+		}
+	}
+	var samples []Sample
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		samples = append(samples, groups[group].samples(group)...)
+	}
+	return samples
+}
+
+// present is the state of a group.
+type present struct {
+	held, waiting int
+	limited       bool // a hold has a deadline
+	left, ratio   float64
+}
+
+func (p *present) hold(l holdfast.LiveHold) {
+	p.held++
+	if !l.KeptAlive || l.Left == holdfast.Forever {
+		return // it is meant to end, or does not
+	}
+	ttl := l.TTL
+	if ttl == holdfast.Forever {
+		ttl = holdfast.DefaultTTL // a first lease, about to be renewed to Forever
+	}
+	left, ratio := l.Left.Seconds(), l.Left.Seconds()/ttl.Seconds()
+	if !p.limited || left < p.left {
+		p.left = left
+	}
+	if !p.limited || ratio < p.ratio {
+		p.ratio = ratio
+	}
+	p.limited = true
+}
+
+func (p *present) samples(group string) []Sample {
+	all := []Sample{
+		{Metric: Held, Group: group, Value: float64(p.held)},
+		{Metric: Waiting, Group: group, Value: float64(p.waiting)},
+	}
+	if p.limited {
+		all = append(all, Sample{Metric: Left, Group: group, Value: p.left},
+			Sample{Metric: LeftRatio, Group: group, Value: p.ratio})
+	}
+	return all
+}

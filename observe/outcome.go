@@ -1,0 +1,49 @@
+package observe
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Outcome returns Granted, IsHeld, Lost or Unknown for the error of an attempt, a wait or a
+// call of Lock. A deadlock counts as IsHeld, and a grant that came too late as Lost.
+func Outcome(err error) string {
+	switch {
+	case err == nil:
+		return Granted
+	case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrDeadlock):
+		return IsHeld
+	case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrTTLTooShort):
+		return Lost
+	}
+	return Unknown
+}
+
+// renewal returns Renewed, Lost or Unknown.
+func renewal(err error) string {
+	if err == nil {
+		return Renewed
+	}
+	return Outcome(err)
+}
+
+// Cause returns why a hold was lost, Expired, Forced or Unreachable, or "" if it was not.
+func Cause(err error) string {
+	switch {
+	case !errors.Is(err, holdfast.ErrLost):
+		return ""
+	case errors.Is(err, holdfast.ErrUnreachable):
+		return Unreachable
+	case errors.Is(err, holdfast.ErrForced):
+		return Forced
+	}
+	return Expired
+}
+
+// Confirmed returns "true" or "false" for the error of a release. The store has confirmed
+// also that of a lock that another program has retaken.
+func Confirmed(err error) string {
+	return strconv.FormatBool(err == nil || errors.Is(err, holdfast.ErrLost))
+}
