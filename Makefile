@@ -43,13 +43,13 @@ help: ## this list
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
 SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly stress clients fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long soak engines bench
+.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long soak engines bench
 test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
 	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
 
 test-all: ## all that can be run in some two hours: the thorough tests too, and what follows with all of its rounds
 	@$(SUITE) all $(TESTFLAGS)
-	@$(MAKE) fuzz schedules crash chaos clients interop faults SCHEDULES=1m
+	@$(MAKE) fuzz schedules crash chaos clients alerts interop faults SCHEDULES=1m
 
 test-nightly: ## make test-all with the newest OpenSearch, where its tests start one; needs pip
 	@export HOLDFAST_TEST_NEWER=1; $(SUITE) all $(TESTFLAGS)
@@ -61,6 +61,9 @@ stress: ## runs each test of the folders STRESSED (root, drivertest, stores, com
 
 clients: ## tests eslock through the official clients of Elasticsearch and OpenSearch, which compile for minutes
 	cd tests && go test -race -count=1 -timeout 30m -tags officialclients ./esclients
+
+alerts: ## runs the alert rules of docs/observe on samples, with the engine of Prometheus, which compiles for minutes
+	cd tests/observe && go test -race -count=1 -timeout 30m -tags promqltest ./rules
 
 schedules: ## random schedules of Clients on bad networks, for SCHEDULES (1h)
 	go test -race -count=1 -v -timeout 0 -run '^TestSchedules$$' . -args -schedules.for=$(SCHEDULES)

@@ -1,4 +1,5 @@
-// A program that takes a lock in a SQLite file.
+// A program that takes a lock in a SQLite file, and reports that to Prometheus and
+// OpenTelemetry.
 package main
 
 import (
@@ -6,13 +7,23 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/otelholdfast"
+	"github.com/holdfast-go/holdfast/promholdfast"
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 func main() {
 	ctx := context.Background()
-	client, err := holdfast.Open(ctx, "sqlite:locks.db", nil)
+	metrics := promholdfast.New(nil)
+	prometheus.MustRegister(metrics)
+	spans, err := otelholdfast.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := holdfast.Open(ctx, "sqlite:locks.db", &holdfast.Options{Trace: holdfast.Traces(spans, metrics.Trace())})
 	if err != nil {
 		log.Fatal(err)
 	}
