@@ -3,6 +3,7 @@ package otelholdfast
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -183,7 +184,7 @@ func (s *spans) released(ctx context.Context, i holdfast.ReleaseInfo) {
 }
 
 func (s *spans) attributes(resource, lockID string, mode holdfast.Mode, more ...attribute.KeyValue) trace.SpanStartEventOption {
-	all := append(more, lockIDKey.String(lockID), modeKey.String(mode.String()))
+	all := slices.Concat(more, []attribute.KeyValue{lockIDKey.String(lockID), modeKey.String(mode.String())})
 	if s.group != nil {
 		all = append(all, groupKey.String(strings.ToValidUTF8(s.group(resource), "?")))
 	}

@@ -27,7 +27,7 @@ func TestOpenTelemetryToPrometheus(t *testing.T) {
 				t.Fatal(err)
 			}
 			provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-			defer provider.Shutdown(context.WithoutCancel(t.Context()))
+			defer func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) }()
 			trace, err := otelholdfast.New(&otelholdfast.Options{MeterProvider: provider, TracerProvider: noop.NewTracerProvider()})
 			if err != nil {
 				t.Fatal(err)
@@ -41,7 +41,7 @@ func TestOpenTelemetryToPrometheus(t *testing.T) {
 func TestInstruments(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	defer provider.Shutdown(context.WithoutCancel(t.Context()))
+	defer func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) }()
 	trace, err := otelholdfast.New(&otelholdfast.Options{MeterProvider: provider, TracerProvider: noop.NewTracerProvider()})
 	if err != nil {
 		t.Fatal(err)

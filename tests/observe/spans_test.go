@@ -112,7 +112,7 @@ func (r *recorder) last(t *testing.T, name string) sdktrace.ReadOnlySpan {
 func attributes(kvs []attribute.KeyValue) map[string]string {
 	all := make(map[string]string)
 	for _, kv := range kvs {
-		all[string(kv.Key)] = kv.Value.Emit()
+		all[string(kv.Key)] = kv.Value.String()
 	}
 	return all
 }

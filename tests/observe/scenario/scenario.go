@@ -73,10 +73,11 @@ func Run(t testing.TB, store driver.Store, trace *holdfast.Trace, look func()) {
 	must(t, err, nil)
 	must(t, forced.Renew(ctx, 0), holdfast.ErrForced)
 
-	short := &holdfast.LockOptions{TTL: holdfast.MinTTL}
-	expired := lock("expired", &holdfast.LockOptions{TTL: holdfast.MinTTL, NoKeepAlive: true})
+	// Not the shortest TTL: in a busy program, grants would come too late.
+	expired := lock("expired", &holdfast.LockOptions{TTL: time.Second, NoKeepAlive: true})
 	<-expired.Context().Done()
 
+	short := &holdfast.LockOptions{TTL: 3 * time.Second / 2}
 	cut := lock("cut", short)
 	late := lock("late", short)
 	outage.Store(true)
