@@ -44,7 +44,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	holdfast := filepath.Join(dir, "holdfast")
-	build := exec.CommandContext(ctx, "go", "build", "-C", "../../cmd/holdfast", "-trimpath", "-ldflags=-s -w", "-o", holdfast, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-C", "../../cmd/holdfast", "-trimpath",
+		"-gcflags=go.mongodb.org/mongo-driver/...=-l", "-ldflags=-s -w", "-o", holdfast, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
