@@ -18,6 +18,8 @@ SBOM := $(CURDIR)/.cache/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- go.mod '*/go.mod')))
 # The benchmarks are a program, not a part of the suite, and are not tidied.
 TESTED := $(filter-out tests/bench,$(MODULES))
+# These are tests that run on Linux, with libraries that take minutes to compile.
+PORTABLE := $(filter-out tests/observe tests/adapters,$(MODULES))
 
 TESTFLAGS ?=
 # A count, not a time: at the end of a time Go 1.26 fails now and then with "context
@@ -141,8 +143,11 @@ vet: ## go vet of every module
 	@$(call each,$(MODULES),go vet ./...)
 
 cross: ## go vet of every module, and a build of the command, for linux, darwin and windows
+	@$(call each,$(MODULES),GOOS=linux go vet ./...)
+	@for os in darwin windows; do \
+		$(call each,$(PORTABLE),GOOS=$$os go vet ./...); \
+	done
 	@for os in linux darwin windows; do \
-		$(call each,$(MODULES),GOOS=$$os go vet ./...); \
 		GOOS=$$os go -C cmd/holdfast build -o /dev/null .; \
 	done
 

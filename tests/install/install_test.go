@@ -102,7 +102,7 @@ func TestStart(t *testing.T) {
 		sum += bytes
 		packages++
 	}
-	const most = 512 << 10
+	const most = 64 << 10
 	if packages == 0 || sum > most {
 		t.Errorf("the packages of Holdfast allocate %d bytes when they are initialized, want some and at most %d:\n%s", sum, most, trace)
 	}
