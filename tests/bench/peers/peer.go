@@ -40,7 +40,9 @@ func (p *peer) once(ctx context.Context, command ...string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, p.args[0], append(slices.Clone(p.args[1:]), command...)...)
-	cmd.Stderr = os.Stderr
+	if p.status == 0 {
+		cmd.Stderr = os.Stderr
+	}
 	if p.argv0 != "" {
 		cmd.Args[0] = p.argv0
 	}
