@@ -116,12 +116,24 @@ func (p *pair) kill(i int) int {
 	return 1 - i
 }
 
+// signal sends an instance a signal.
+func (p *pair) signal(i int, what syscall.Signal) {
+	p.t.Helper()
+	if err := p.both[i].Process.Signal(what); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // end ends an instance as an operator does.
 func (p *pair) end(i int) {
 	p.t.Helper()
-	if err := p.both[i].Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
+	p.signal(i, syscall.SIGTERM)
+	p.ended(i)
+}
+
+// ended waits for the end of an instance.
+func (p *pair) ended(i int) {
+	p.t.Helper()
 	p.until(i, "")
 	if err := p.both[i].Wait(); err != nil {
 		p.t.Errorf("its end: %v", err)
