@@ -229,7 +229,7 @@ var storeMutants = []struct {
 		},
 		{
 			name: "limits are not compared", file: "mongolock/statements.go",
-			old:  "\t\t\tnot(limitDiffers),\n",
+			old:  "\t\t\tnot(limitDiffers()),\n",
 			new:  "",
 			test: "TestConformance/S25_limits",
 		},
