@@ -33,22 +33,12 @@ var Kinds = []Kind{
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 
-// formOf returns how URLs of the scheme look, "" for an unknown scheme.
-func formOf(scheme string) string {
-	for _, s := range Kinds {
-		if slices.Contains(s.Schemes, scheme) {
-			return s.Form
+// kindOf returns the kind of the store with that scheme, a Kind of zeros for an unknown one.
+func kindOf(scheme string) Kind {
+	for _, k := range Kinds {
+		if slices.Contains(k.Schemes, scheme) {
+			return k
 		}
 	}
-	return ""
-}
-
-// reachOf returns how far the stores of the scheme reach, "" for an unknown scheme.
-func reachOf(scheme string) driver.Reach {
-	for _, s := range Kinds {
-		if slices.Contains(s.Schemes, scheme) {
-			return s.Traits.Reach
-		}
-	}
-	return ""
+	return Kind{}
 }

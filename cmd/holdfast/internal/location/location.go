@@ -57,7 +57,7 @@ func Locate(named string) (Location, error) {
 			"elsewhere @ as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
-	case reachOf(u.Scheme) == driver.Process:
+	case kindOf(u.Scheme).Traits.Reach == driver.Process:
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
@@ -73,9 +73,10 @@ func Locate(named string) (Location, error) {
 // sqliteHint returns how to write the path of a file, or the name of a kind of store, as
 // a URL. It repeats nothing that may contain a password.
 func sqliteHint(path string) string {
+	form := kindOf(path).Form
 	switch {
-	case formOf(path) != "":
-		return ": write " + formOf(path) + ";"
+	case form != "":
+		return ": write " + form + ";"
 	case strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
 		return ": for a SQLite file write sqlite:PATH;"
 	case strings.Contains(path, ":"): // C:\locks.db
