@@ -247,6 +247,19 @@ func TestPreparedBehindPgBouncer(t *testing.T) {
 	var sent statements
 	s := pglock.New(bounced.pool(t, traced(&sent)), &pglock.Options{Schema: near.name})
 	defer closeStore(t, s)
+	inParallel(t, s)
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := sent.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
+	if len(got) != 2 {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// inParallel acquires and releases four resources at once, 20 times each.
+func inParallel(t *testing.T, s driver.Store) {
+	t.Helper()
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -267,11 +280,4 @@ func TestPreparedBehindPgBouncer(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := s.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got := sent.of(func() { release(t, s, true, ask.Granted(t, s, ask.Request("r", "a"))) })
-	if len(got) != 2 {
-		t.Errorf("sent %q", got)
-	}
 }

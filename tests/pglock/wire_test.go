@@ -188,26 +188,7 @@ func TestPreparedByURLBehindPgBouncer(t *testing.T) {
 	opened(t, near.urlOf(t, name))    // installs it
 	s := openURL(t, d.urlOf(t, name)) // and is not told of the proxy by Init
 	defer closeStore(t, s)
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			for range 20 {
-				q := ask.Request(string(rune('a'+i)), "a")
-				g, err := s.Acquire(t.Context(), q)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{
-					Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token,
-				}}})
-				if err != nil || rs[0].Err != nil || !rs[0].Found {
-					t.Errorf("release: %+v, %v", rs, err)
-				}
-			}
-		})
-	}
-	all.Wait()
+	inParallel(t, s)
 	if err := s.(driver.Initializer).Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
