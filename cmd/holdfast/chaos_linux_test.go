@@ -129,11 +129,14 @@ var faults = []fault{
 		r.follower()
 		r.signal(r.wrapper, syscall.SIGCONT)
 	}},
-	{name: "KILL of the guard and the command", status: []int{137}, strike: func(r *chaosRound) {
-		both := []int{r.guard, r.command}
-		for _, i := range rand.Perm(2) {
-			r.strikeAt(both[i], syscall.SIGKILL)
-		}
+	{name: "KILL of the guard, then of the command", status: []int{137}, strike: func(r *chaosRound) {
+		r.signal(r.guard, syscall.SIGKILL)
+		r.strikeAt(r.command, syscall.SIGKILL)
+	}},
+	// If the guard lives to tell that the command has ended, what that leaves behind may live.
+	{name: "KILL of the command, then of the guard", status: []int{137}, alone: true, strike: func(r *chaosRound) {
+		r.signal(r.command, syscall.SIGKILL)
+		r.strikeAt(r.guard, syscall.SIGKILL)
 	}},
 	{name: "KILL of the guard of a wrapper that has other children", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
 		r.signal(r.guard, syscall.SIGKILL)
