@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// AcquireRequest is the body of POST /v1/acquire.
+type AcquireRequest struct {
+	Resource string `json:"resource"`
+	// HoldID names the acquisition, so that the request can be repeated. Without one the
+	// server makes one, and releases it if the caller hangs up before the answer.
+	HoldID driver.HoldID `json:"holdId,omitzero"`
+	// LockID is LockIDOf(HoldID) if it is empty.
+	LockID string      `json:"lockId,omitempty"`
+	Mode   driver.Mode `json:"mode,omitzero"`
+	Limit  int         `json:"limit,omitzero"`
+	// OwnLimit is driver.AcquireRequest.OwnLimit.
+	OwnLimit bool `json:"ownLimit,omitzero"`
+	// TTLMs is DefaultTTL if it is 0.
+	TTLMs Millis `json:"ttlMs,omitzero"`
+	// WaitMs is how long the server waits for the lock before it answers that it is held.
+	// It waits no longer than its own limit, which is 25 s by default.
+	WaitMs          Millis `json:"waitMs,omitzero"`
+	Fair            bool   `json:"fair,omitzero"`
+	TakeoverDelayMs Millis `json:"takeoverDelayMs,omitzero"`
+	Owner           string `json:"owner,omitempty"`
+	Host            string `json:"host,omitempty"`
+	Comment         string `json:"comment,omitempty"`
+	// Under is a live shared hold of the resource that the caller works under.
+	Under driver.HoldID `json:"under,omitzero"`
+	// PlaceID and KeepMs are driver.AcquireRequest.Place and Keep, for callers that wait by
+	// asking again. They exclude WaitMs, which has a place of its own.
+	PlaceID driver.PlaceID `json:"placeId,omitzero"`
+	KeepMs  Millis         `json:"keepMs,omitzero"`
+}
+
+// DefaultTTLMs is the TTL of a request without one.
+const DefaultTTLMs Millis = 30_000
+
+// LockIDOf is the lock ID of a hold whose request has none: the first 24 hex digits of the
+// SHA-256 of the hold ID as it is written, so that all servers find the same.
+func LockIDOf(id driver.HoldID) string {
+	sum := sha256.Sum256([]byte(id.String()))
+	return hex.EncodeToString(sum[:12])
+}
+
+// RefOf names a hold to people who may not see its ID: in logs, tickets and answers.
+func RefOf(id driver.HoldID) string {
+	if id.IsZero() {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(id.String()))
+	return hex.EncodeToString(sum[:4])
+}
+
+// AcquireRequestOf returns the body that says q.
+func AcquireRequestOf(q driver.AcquireRequest) AcquireRequest {
+	return AcquireRequest{
+		Resource: q.Resource, HoldID: q.HoldID, LockID: q.LockID, Mode: q.Mode, Limit: q.Limit, OwnLimit: q.OwnLimit,
+		TTLMs: MillisOf(q.TTL), Fair: q.Fair, TakeoverDelayMs: MillisOf(q.TakeoverDelay),
+		Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
+		Under: q.Nested, PlaceID: q.Place, KeepMs: MillisOf(q.Keep),
+	}
+}
+
+// Driver returns the request of the store, with what the body leaves out.
+func (r AcquireRequest) Driver() driver.AcquireRequest {
+	q := driver.AcquireRequest{
+		Resource: r.Resource, HoldID: r.HoldID, LockID: r.LockID, Mode: r.Mode, Limit: r.Limit, OwnLimit: r.OwnLimit,
+		TTL: r.TTLMs.Duration(), TakeoverDelay: r.TakeoverDelayMs.Duration(),
+		Details: driver.Details{Owner: r.Owner, Host: r.Host, Comment: r.Comment},
+		Place:   r.PlaceID, Keep: r.KeepMs.Duration(), Fair: r.Fair, Nested: r.Under,
+	}
+	if r.TTLMs == 0 {
+		q.TTL = DefaultTTLMs.Duration()
+	}
+	if q.LockID == "" && !q.HoldID.IsZero() {
+		q.LockID = LockIDOf(q.HoldID)
+	}
+	return q
+}
+
+// Grant is the answer to an acquire that was granted.
+type Grant struct {
+	Resource string        `json:"resource"`
+	LockID   string        `json:"lockId"`
+	HoldID   driver.HoldID `json:"holdId"`
+	Mode     driver.Mode   `json:"mode"`
+	Token    uint64        `json:"token"`
+	// TTLMs is the time left when the store decided, null if it cannot tell.
+	TTLMs *Millis `json:"ttlMs"`
+	// SafeForMs is for how long the caller may act as holder, from when it sent this very
+	// request: the server has taken a margin off. It is absent if the store cannot tell.
+	// The caller then renews the hold first, and counts the TTL from when it sent that.
+	SafeForMs *Millis `json:"safeForMs,omitempty"`
+}
+
+// GrantOf returns the answer to q.
+func GrantOf(q driver.AcquireRequest, g driver.Grant) Grant {
+	return Grant{
+		Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode,
+		Token: g.Token, TTLMs: known(g.Left, MillisOf),
+	}
+}
+
+// Driver returns what the store answered.
+func (g Grant) Driver() driver.Grant { return driver.Grant{Token: g.Token, Left: left(g.TTLMs)} }

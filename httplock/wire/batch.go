@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Ref names one hold in a batch.
+type Ref struct {
+	Resource string        `json:"resource"`
+	LockID   string        `json:"lockId,omitempty"` // LockIDOf(HoldID) if it is empty
+	HoldID   driver.HoldID `json:"holdId,omitzero"`
+	Token    uint64        `json:"token,omitzero"` // 0: not known
+}
+
+// RefOfHold returns the Ref of a hold.
+func RefOfHold(h driver.HoldRef) Ref {
+	return Ref{Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Token: h.Token}
+}
+
+// Driver returns the ref of the store.
+func (r Ref) Driver() driver.HoldRef {
+	h := driver.HoldRef{Resource: r.Resource, LockID: r.LockID, HoldID: r.HoldID, Token: r.Token}
+	if h.LockID == "" && !h.HoldID.IsZero() {
+		h.LockID = LockIDOf(h.HoldID)
+	}
+	return h
+}
+
+// RenewRequest is the body of POST /v1/renew.
+type RenewRequest struct {
+	Holds []Renewal `json:"holds,omitzero"`
+}
+
+// Renewal extends one hold. It needs a hold ID.
+type Renewal struct {
+	Ref
+	TTLMs Millis `json:"ttlMs,omitzero"` // DefaultTTLMs if it is 0
+	Exact bool   `json:"exact,omitzero"` // driver.RenewRequest.Exact
+	Waits *Waits `json:"waits,omitempty"`
+}
+
+// RenewalOf returns the item that says q.
+func RenewalOf(q driver.RenewRequest) Renewal {
+	return Renewal{Ref: RefOfHold(q.HoldRef), TTLMs: MillisOf(q.TTL), Exact: q.Exact, Waits: waitsOf(q.Waits)}
+}
+
+// Driver returns the request of the store.
+func (r Renewal) Driver() driver.RenewRequest {
+	q := driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: r.TTLMs.Duration(), Exact: r.Exact, Waits: r.Waits.driver()}
+	if r.TTLMs == 0 {
+		q.TTL = DefaultTTLMs.Duration()
+	}
+	return q
+}
+
+// ReleaseRequest is the body of POST /v1/release.
+type ReleaseRequest struct {
+	Holds []Release `json:"holds,omitzero"`
+}
+
+// Release ends one hold, or gives up one place in a queue, or both. It needs the ID of
+// one of them.
+type Release struct {
+	Ref
+	PlaceID driver.PlaceID `json:"placeId,omitzero"`
+	AfterMs Millis         `json:"afterMs,omitzero"` // driver.ReleaseRequest.After
+	Unheard bool           `json:"unheard,omitzero"` // driver.ReleaseRequest.Unheard
+}
+
+// ReleaseOf returns the item that says q.
+func ReleaseOf(q driver.ReleaseRequest) Release {
+	return Release{Ref: RefOfHold(q.HoldRef), PlaceID: q.Place, AfterMs: MillisOf(q.After), Unheard: q.Unheard}
+}
+
+// Driver returns the request of the store. One that only gives up a place needs no lock
+// ID, but the store wants one: it is that of nobody.
+func (r Release) Driver() driver.ReleaseRequest {
+	q := driver.ReleaseRequest{HoldRef: r.Ref.Driver(), Place: r.PlaceID, After: r.AfterMs.Duration(), Unheard: r.Unheard}
+	if q.LockID == "" && !q.Place.IsZero() {
+		q.LockID = q.Place.String()
+	}
+	return q
+}
+
+// ForceRequest is the body of POST /v1/force-release: a release of anybody's hold or place.
+// A hold needs its token: a request that a proxy repeats then never ends the hold of a
+// successor.
+type ForceRequest struct {
+	Ref
+	PlaceID driver.PlaceID `json:"placeId,omitzero"`
+	// Reason is written to the audit.
+	Reason string `json:"reason"`
+}
+
+// Outcome is what became of an item of a batch.
+type Outcome string
+
+// The outcomes. Unknown means that the item may have been applied, now or later.
+const (
+	Renewed     Outcome = "renewed"
+	Released    Outcome = "released"
+	Lost        Outcome = "lost"
+	Unknown     Outcome = "unknown"
+	Invalid     Outcome = "invalid"
+	Denied      Outcome = "denied"
+	Damaged     Outcome = "damaged"
+	Unusable    Outcome = "unusable"
+	Unsupported Outcome = "unsupported"
+)
+
+// RenewAnswer is the answer to a renewal: a result for each hold, in order.
+type RenewAnswer struct {
+	Results []RenewResult `json:"results"`
+}
+
+// RenewResult is the outcome for one hold.
+type RenewResult struct {
+	Outcome Outcome `json:"outcome"`
+	TTLMs   *Millis `json:"ttlMs,omitempty"`
+	// SafeForMs is as that of a Grant: from when this request was sent.
+	SafeForMs *Millis `json:"safeForMs,omitempty"`
+	Waiters   int     `json:"waiters,omitzero"`
+	Detail    string  `json:"detail,omitempty"`
+}
+
+// RenewResultOf returns the result for JSON, with the detail of its error, which has been
+// made fit for callers.
+func RenewResultOf(r driver.RenewResult) RenewResult {
+	if r.Err != nil {
+		return RenewResult{Outcome: OutcomeOf(r.Err), Detail: r.Err.Error()}
+	}
+	return RenewResult{Outcome: Renewed, TTLMs: known(r.Left, MillisOf), Waiters: r.Waiters}
+}
+
+// Driver returns what the store answered.
+func (r RenewResult) Driver() driver.RenewResult {
+	if r.Outcome != Renewed {
+		return driver.RenewResult{Left: driver.Unknown, Err: r.Outcome.err(r.Detail)}
+	}
+	return driver.RenewResult{Left: left(r.TTLMs), Waiters: r.Waiters}
+}
+
+// ReleaseAnswer is the answer to a release: a result for each hold, in order.
+type ReleaseAnswer struct {
+	Results []ReleaseResult `json:"results"`
+}
+
+// ReleaseResult is the outcome for one hold, and the answer to a forced release.
+type ReleaseResult struct {
+	Outcome Outcome `json:"outcome"`
+	Found   bool    `json:"found"` // the hold was there
+	Remains bool    `json:"remains,omitzero"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// ReleaseResultOf returns the result for JSON, as RenewResultOf does.
+func ReleaseResultOf(r driver.ReleaseResult) ReleaseResult {
+	if r.Err != nil {
+		return ReleaseResult{Outcome: OutcomeOf(r.Err), Detail: r.Err.Error()}
+	}
+	return ReleaseResult{Outcome: Released, Found: r.Found, Remains: r.Remains}
+}
+
+// Driver returns what the store answered.
+func (r ReleaseResult) Driver() driver.ReleaseResult {
+	if r.Outcome != Released {
+		return driver.ReleaseResult{Err: r.Outcome.err(r.Detail)}
+	}
+	return driver.ReleaseResult{Found: r.Found, Remains: r.Remains}
+}
+
+// SweepRequest is the body of POST /v1/sweep.
+type SweepRequest struct {
+	IdleMs Millis `json:"idleMs"`
+	Most   int    `json:"most,omitzero"` // 0: no bound
+}
+
+// SweepAnswer is what a sweep removed.
+type SweepAnswer struct {
+	Holds   int  `json:"holds"`
+	Records int  `json:"records"`
+	More    bool `json:"more"`
+}
+
+// Driver returns the request of the store.
+func (r SweepRequest) Driver() driver.SweepRequest {
+	return driver.SweepRequest{Idle: min(r.IdleMs.Duration(), driver.MaxTTL), Most: r.Most}
+}
+
+// SweepRequestOf returns the body that says q. The store gets whole milliseconds, and
+// deletes nothing earlier than it was asked to.
+func SweepRequestOf(q driver.SweepRequest) SweepRequest {
+	return SweepRequest{IdleMs: MillisUp(min(q.Idle, driver.MaxTTL)), Most: q.Most}
+}
+
+// Waits is what a holder waits for.
+type Waits struct {
+	Resource string          `json:"resource"`
+	Mode     driver.Mode     `json:"mode"`
+	Limit    *int            `json:"limit"`
+	PlaceID  *driver.PlaceID `json:"placeId"` // null if it has none
+	Since    *time.Time      `json:"since,omitempty"`
+}
+
+func waitsOf(w *driver.Waits) *Waits {
+	if w == nil {
+		return nil
+	}
+	noted := &Waits{Resource: w.Resource, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit), Since: moment(w.Since)}
+	if !w.Place.IsZero() {
+		noted.PlaceID = &w.Place
+	}
+	return noted
+}
+
+func (w *Waits) driver() *driver.Waits {
+	if w == nil {
+		return nil
+	}
+	noted := &driver.Waits{Resource: w.Resource, Mode: w.Mode, Limit: limit(w.Mode, w.Limit), Since: at(w.Since)}
+	if w.PlaceID != nil {
+		noted.Place = *w.PlaceID
+	}
+	return noted
+}

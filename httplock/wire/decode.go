@@ -1,0 +1,192 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// maxDepth is how deep arrays and objects of a request may be nested: the deepest has
+// holds and what their holders wait for.
+const maxDepth = 8
+
+// Decode reads the body of a request into v, a pointer to a struct of this package. Unlike
+// json.Unmarshal it refuses members that v does not have, that come twice, that are written
+// in other case, or that are null but for those that say unknown or none by it; text that is not UTF-8, and anything behind the value.
+// Its error is driver.ErrInvalid and says where the body is wrong.
+func Decode(body []byte, v any) error {
+	if !utf8.Valid(body) {
+		return fmt.Errorf("%w: the body is not UTF-8", driver.ErrInvalid)
+	}
+	if at := loneSurrogate(body); at >= 0 {
+		return fmt.Errorf("%w: the body has half a surrogate pair at byte %d, which is no character", driver.ErrInvalid, at)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	c := checker{d: d}
+	if err := c.value(reflect.TypeOf(v).Elem(), "the body", 0); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something follows the JSON value of the body", driver.ErrInvalid)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("%w: %s", driver.ErrInvalid, explain(err))
+	}
+	return nil
+}
+
+// explain says what is wrong without what only Go programmers understand.
+func explain(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Sprintf("member %q cannot be a %s", wrong.Field, wrong.Value)
+	}
+	return err.Error()
+}
+
+// checker walks through a value as the type that it is to become.
+type checker struct{ d *json.Decoder }
+
+func (c checker) value(t reflect.Type, where string, depth int) error {
+	token, err := c.d.Token()
+	if err != nil {
+		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
+	}
+	optional := t.Kind() == reflect.Pointer
+	if optional {
+		t = t.Elem()
+	}
+	if token == nil {
+		if optional {
+			return nil
+		}
+		return fmt.Errorf("%w: %s is null: leave it out", driver.ErrInvalid, where)
+	}
+	delim, ok := token.(json.Delim)
+	if !ok {
+		return nil // json.Unmarshal checks its type
+	}
+	if depth == maxDepth {
+		return fmt.Errorf("%w: %s is nested too deep", driver.ErrInvalid, where)
+	}
+	switch delim {
+	case '{':
+		if t.Kind() != reflect.Struct {
+			return fmt.Errorf("%w: %s cannot be an object", driver.ErrInvalid, where)
+		}
+		return c.object(t, where, depth+1)
+	default:
+		if t.Kind() != reflect.Slice {
+			return fmt.Errorf("%w: %s cannot be an array", driver.ErrInvalid, where)
+		}
+		return c.array(t.Elem(), where, depth+1)
+	}
+}
+
+func (c checker) object(t reflect.Type, where string, depth int) error {
+	var seen []string
+	for c.d.More() {
+		token, err := c.d.Token()
+		if err != nil {
+			return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
+		}
+		name, _ := token.(string)
+		member, known := memberOf(t, name)
+		switch {
+		case !known:
+			return fmt.Errorf("%w: %s has no member %.100q", driver.ErrInvalid, where, name)
+		case slices.Contains(seen, name):
+			return fmt.Errorf("%w: %s has the member %q twice", driver.ErrInvalid, where, name)
+		}
+		seen = append(seen, name)
+		if err := c.value(member, fmt.Sprintf("member %q", name), depth); err != nil {
+			return err
+		}
+	}
+	return c.end(where)
+}
+
+func (c checker) array(t reflect.Type, where string, depth int) error {
+	for c.d.More() {
+		if err := c.value(t, "an item of "+where, depth); err != nil {
+			return err
+		}
+	}
+	return c.end(where)
+}
+
+func (c checker) end(where string) error {
+	if _, err := c.d.Token(); err != nil {
+		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
+	}
+	return nil
+}
+
+// memberOf returns the type of the member of the struct, or of one that it embeds.
+func memberOf(t reflect.Type, name string) (reflect.Type, bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			if member, ok := memberOf(f.Type, name); ok {
+				return member, true
+			}
+			continue
+		}
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+// loneSurrogate returns where the text has an escape \uD800 to \uDFFF that is not half of a
+// pair, or -1: json.Unmarshal makes another character of it, and so another name.
+func loneSurrogate(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		switch r := escaped(text[i:]); {
+		case r < 0:
+			i++ // another escape
+		case r >= 0xdc00 && r < 0xe000:
+			return i
+		case r >= 0xd800 && r < 0xdc00:
+			if low := escaped(text[i+6:]); low < 0xdc00 || low >= 0xe000 {
+				return i
+			}
+			i += 11
+		}
+	}
+	return -1
+}
+
+// escaped returns the number of an escape \uXXXX at the beginning of the text, or -1.
+func escaped(text []byte) (r rune) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return -1
+	}
+	for _, c := range text[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}

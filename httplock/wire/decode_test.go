@@ -1,0 +1,102 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+func TestDecode(t *testing.T) {
+	for name, c := range map[string]struct{ body, wrong string }{
+		"a typo":                  {`{"resource":"r","limits":2}`, `no member "limits"`},
+		"other case":              {`{"resource":"r","Limit":2}`, `no member "Limit"`},
+		"doubled":                 {`{"resource":"r","resource":"s"}`, `member "resource" twice`},
+		"doubled by an escape":    {`{"resource":"r","\u0072esource":"s"}`, `member "resource" twice`},
+		"null":                    {`{"resource":"r","limit":null}`, `member "limit" is null`},
+		"null body":               {`null`, `the body is null`},
+		"empty":                   {``, `not complete JSON`},
+		"half":                    {`{"resource":"r"`, `not complete JSON`},
+		"more":                    {`{"resource":"r"}{}`, `something follows`},
+		"NaN":                     {`{"resource":"r","ttlMs":NaN}`, `not complete JSON`},
+		"a fraction":              {`{"resource":"r","ttlMs":1.5}`, `"ttlMs" cannot be a number 1.5`},
+		"an exponent":             {`{"resource":"r","ttlMs":1e3}`, `"ttlMs" cannot be a number 1e3`},
+		"a huge number":           {`{"resource":"r","ttlMs":99999999999999999999}`, `"ttlMs" cannot be a number`},
+		"text for a number":       {`{"resource":"r","ttlMs":"1"}`, `"ttlMs" cannot be a string`},
+		"an array for a text":     {`{"resource":["r"]}`, `member "resource" cannot be an array`},
+		"an object for a text":    {`{"resource":{"a":1}}`, `member "resource" cannot be an object`},
+		"an array":                {`[{"resource":"r"}]`, `the body cannot be an array`},
+		"not UTF-8":               {"{\"resource\":\"\xff\"}", `not UTF-8`},
+		"half a surrogate":        {`{"resource":"\ud800x"}`, `half a surrogate pair`},
+		"the other half":          {`{"resource":"\\\udc00"}`, `half a surrogate pair`},
+		"two first halves":        {`{"resource":"\ud800\ud800"}`, `half a surrogate pair`},
+		"a hold ID that is short": {`{"resource":"r","holdId":"00"}`, `hold ID has 2 characters`},
+		"a mode":                  {`{"resource":"r","mode":"Shared"}`, `no such mode`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r wire.AcquireRequest
+			err := wire.Decode([]byte(c.body), &r)
+			if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("error %v, want ErrInvalid with %q", err, c.wrong)
+			}
+		})
+	}
+	deep := strings.Repeat("[", 1_000_000)
+	if err := wire.Decode([]byte(`{"holds":`+deep), new(wire.RenewRequest)); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("a million arrays: error %v", err)
+	}
+}
+
+func TestDecodeAll(t *testing.T) {
+	const body = ` {"resource":"\ud83d\ude00\\ud800","holdId":"0123456789abcdef01234567","lockId":"l","mode":"shared","limit":2,"ownLimit":true,
+		"ttlMs":-1,"waitMs":5,"fair":true,"takeoverDelayMs":6,"owner":"o","host":"h","comment":"c","under":"0123456789abcdef01234568",
+		"placeId":"0123456789abcdef01234569","keepMs":7} `
+	var r wire.AcquireRequest
+	if err := wire.Decode([]byte(body), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Resource != `😀\ud800` {
+		t.Errorf("resource %q", r.Resource)
+	}
+	for i, v := 0, reflect.ValueOf(r); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is not read", v.Type().Field(i).Name)
+		}
+	}
+	const noted = `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","waits":{"resource":"s","mode":"exclusive","limit":null,"placeId":null}}]}`
+	if err := wire.Decode([]byte(noted), new(wire.RenewRequest)); err != nil {
+		t.Errorf("null where it means none: %v", err)
+	}
+}
+
+// What is read says the same when it is written again.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"resource":"r","mode":"shared","limit":2,"ttlMs":-1}`))
+	f.Add([]byte(`{"holds":[{"resource":"\ud83d\ude00","lockId":"l","holdId":"0123456789abcdef01234567","token":9007199254740991,"ttlMs":1}]}`))
+	f.Add([]byte(`{"holds":[{"resource":"r","placeId":"0123456789abcdef01234567","afterMs":1,"unheard":true}]}`))
+	f.Add([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567","token":1,"reason":"it is stuck"}`))
+	f.Add([]byte(`{"idleMs":1,"most":2}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, v := range []any{new(wire.AcquireRequest), new(wire.RenewRequest), new(wire.ReleaseRequest), new(wire.ForceRequest), new(wire.SweepRequest)} {
+			if wire.Decode(body, v) != nil {
+				continue
+			}
+			again := reflect.New(reflect.TypeOf(v).Elem()).Interface()
+			text, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := wire.Decode(text, again); err != nil {
+				t.Fatalf("%s became %s: %v", body, text, err)
+			}
+			twice, err := json.Marshal(again)
+			if err != nil || string(twice) != string(text) {
+				t.Errorf("%s became %s and then %s", body, text, twice)
+			}
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Hold is a hold in a list or in a refusal. Callers who may not see all of a hold see less
+// of it, see Hidden.
+type Hold struct {
+	Resource string        `json:"resource"`
+	LockID   string        `json:"lockId,omitempty"`
+	HoldID   driver.HoldID `json:"holdId,omitzero"`
+	// Ref is RefOf the hold ID.
+	Ref     string      `json:"ref,omitempty"`
+	Mode    driver.Mode `json:"mode"`
+	Limit   *int        `json:"limit"` // null for an exclusive hold, or if it is not known
+	Owner   string      `json:"owner"`
+	Host    string      `json:"host"`
+	Comment string      `json:"comment"`
+	Token   uint64      `json:"token,omitzero"`
+	// TTLMs is the time left: -1 without an end, null if the store cannot tell.
+	TTLMs           *Millis    `json:"ttlMs"`
+	CreatedAt       *time.Time `json:"createdAt"`
+	RenewedAt       *time.Time `json:"renewedAt"`
+	TakeoverDelayMs Millis     `json:"takeoverDelayMs"`
+	Released        bool       `json:"released"`
+	// Waits is what the holder waits for meanwhile, null if nothing is known of that.
+	Waits *Waits `json:"waits"`
+}
+
+// HoldOf returns the hold for JSON.
+func HoldOf(s driver.Status) Hold {
+	return Hold{
+		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Ref: RefOf(s.HoldID), Mode: s.Mode,
+		Limit: limitOf(s.Mode, s.Limit), Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
+		TTLMs: known(s.Left, MillisUp), CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
+		TakeoverDelayMs: MillisOf(s.TakeoverDelay), Released: s.Released, Waits: waitsOf(s.Waits),
+	}
+}
+
+// Driver returns the hold as the store sees it.
+func (h Hold) Driver() driver.Status {
+	return driver.Status{
+		Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Limit: limit(h.Mode, h.Limit),
+		Token: h.Token, Details: driver.Details{Owner: h.Owner, Host: h.Host, Comment: h.Comment},
+		Created: at(h.CreatedAt), Renewed: at(h.RenewedAt), Left: left(h.TTLMs),
+		TakeoverDelay: h.TakeoverDelayMs.Duration(), Released: h.Released, Waits: h.Waits.driver(),
+	}
+}
+
+// Waiter is a place in a queue, in a list or in a refusal.
+type Waiter struct {
+	Resource string         `json:"resource"`
+	PlaceID  driver.PlaceID `json:"placeId,omitzero"`
+	LockID   string         `json:"lockId,omitempty"`
+	Mode     driver.Mode    `json:"mode"`
+	Limit    *int           `json:"limit"` // as that of a hold
+	Owner    string         `json:"owner"`
+	Host     string         `json:"host"`
+	Fair     bool           `json:"fair"`
+	// Before is how many live places were before it, fair or not.
+	Before int        `json:"before"`
+	Since  *time.Time `json:"since"`
+	Asked  *time.Time `json:"asked"`
+	LeftMs *Millis    `json:"leftMs"` // how long the place is kept
+}
+
+// WaiterOf returns the place for JSON.
+func WaiterOf(p driver.Place) Waiter {
+	return Waiter{
+		Resource: p.Resource, PlaceID: p.ID, LockID: p.LockID, Mode: p.Mode, Limit: limitOf(p.Mode, p.Limit),
+		Owner: p.Owner, Host: p.Host, Fair: p.Fair, Before: p.Position,
+		Since: moment(p.Since), Asked: moment(p.Asked), LeftMs: known(p.Left, MillisUp),
+	}
+}
+
+// Driver returns the place as the store sees it.
+func (w Waiter) Driver() driver.Place {
+	return driver.Place{
+		Resource: w.Resource, ID: w.PlaceID, LockID: w.LockID, Mode: w.Mode, Limit: limit(w.Mode, w.Limit),
+		Owner: w.Owner, Host: w.Host, Fair: w.Fair, Position: w.Before,
+		Since: at(w.Since), Asked: at(w.Asked), Left: left(w.LeftMs),
+	}
+}
+
+// HoldList is a list of holds in plain JSON.
+type HoldList struct {
+	Holds []Hold `json:"holds"`
+	// Truncated: there are more.
+	Truncated bool `json:"truncated"`
+}
+
+// WaiterList is a list of places in plain JSON.
+type WaiterList struct {
+	Waiters   []Waiter `json:"waiters"`
+	Truncated bool     `json:"truncated"`
+}
+
+// End is the last line of a stream of entries: a stream without it has failed, and is never
+// a short list. It has one of the members.
+type End struct {
+	End   *Count   `json:"end,omitempty"`
+	Error *Refusal `json:"error,omitempty"`
+}
+
+// Count is how many entries came before.
+type Count struct {
+	Count int `json:"count"`
+}
+
+// limitOf returns a limit for JSON: null if there cannot be one, or if it is not known.
+func limitOf(mode driver.Mode, limit int) *int {
+	if mode != driver.Shared || limit == driver.LimitUnknown {
+		return nil
+	}
+	return &limit
+}
+
+func limit(mode driver.Mode, limit *int) int {
+	switch {
+	case mode != driver.Shared:
+		return 0
+	case limit == nil:
+		return driver.LimitUnknown
+	}
+	return *limit
+}
+
+// moment returns the time for JSON: null for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

@@ -1,0 +1,225 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Kind is the type of a Refusal, without its prefix.
+type Kind string
+
+// The kinds of refusals. Of all of them but KindUnknown the caller knows that the request
+// was not applied.
+const (
+	KindInvalid     Kind = "invalid"         // 400
+	KindAnonymous   Kind = "unauthenticated" // 401: no token or certificate, or one that is not known
+	KindDenied      Kind = "denied"          // 403
+	KindNotFound    Kind = "not-found"       // 404: no such path
+	KindMethod      Kind = "method"          // 405
+	KindHeld        Kind = "held"            // 409
+	KindTooLarge    Kind = "too-large"       // 413
+	KindMediaType   Kind = "media-type"      // 415
+	KindMisdirected Kind = "misdirected"     // 421: the server does not have that name
+	KindDamaged     Kind = "damaged"         // 422
+	KindBusy        Kind = "busy"            // 429
+	KindUnusable    Kind = "unusable"        // 500
+	KindUnsupported Kind = "unsupported"     // 501
+	KindUnknown     Kind = "unknown"         // 503: the request may be applied, now or later
+	KindDraining    Kind = "draining"        // 503: the server ends, and did not apply the request
+	typePrefix           = "urn:holdfast:"   // of Refusal.Type
+	maxHolders           = 100               // in a refusal
+)
+
+var statuses = map[Kind]int{
+	KindInvalid:     http.StatusBadRequest,
+	KindAnonymous:   http.StatusUnauthorized,
+	KindDenied:      http.StatusForbidden,
+	KindNotFound:    http.StatusNotFound,
+	KindMethod:      http.StatusMethodNotAllowed,
+	KindHeld:        http.StatusConflict,
+	KindTooLarge:    http.StatusRequestEntityTooLarge,
+	KindMediaType:   http.StatusUnsupportedMediaType,
+	KindMisdirected: http.StatusMisdirectedRequest,
+	KindDamaged:     http.StatusUnprocessableEntity,
+	KindBusy:        http.StatusTooManyRequests,
+	KindUnusable:    http.StatusInternalServerError,
+	KindUnsupported: http.StatusNotImplemented,
+	KindUnknown:     http.StatusServiceUnavailable,
+	KindDraining:    http.StatusServiceUnavailable,
+}
+
+// Kinds returns all kinds and the status of each.
+func Kinds() map[Kind]int {
+	all := make(map[Kind]int, len(statuses))
+	for kind, status := range statuses {
+		all[kind] = status
+	}
+	return all
+}
+
+// Refusal is an answer that is not a success: a problem of RFC 9457 with the media type
+// ProblemJSON.
+type Refusal struct {
+	Type   string `json:"type"` // the kind, with a prefix
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Detail is for people.
+	Detail string `json:"detail"`
+	// RetryAfterMs is when another attempt may succeed: for a resource that is held, when
+	// the holds that are in the way end unless they are renewed, -1 if they have no end. It
+	// is absent if that is not known.
+	RetryAfterMs *Millis `json:"retryAfterMs,omitempty"`
+	// Held describes why the resource is held.
+	*Held
+}
+
+// Held are the members of a refusal because the resource is held.
+type Held struct {
+	Resource string `json:"resource"`
+	// Holders are the holds of the resource, the first 100 of them.
+	Holders []Hold `json:"holders"`
+	// Position is how the caller stands in the queue, 1 if it is next. It is null if the
+	// caller has no place.
+	Position *int `json:"position"`
+	// Waiters is how many places the queue has.
+	Waiters int `json:"waiters"`
+	// Ahead are the first of those that are served before the caller.
+	Ahead        []Waiter `json:"ahead"`
+	BySelf       bool     `json:"bySelf"` // the lock ID of the request has the hold
+	LimitDiffers bool     `json:"limitDiffers"`
+	// WaitMs is how long the server was ready to wait, which may be less than it was asked
+	// to.
+	WaitMs Millis `json:"waitMs"`
+}
+
+// NewRefusal returns a refusal of the kind.
+func NewRefusal(kind Kind, detail string) Refusal {
+	status := statuses[kind]
+	return Refusal{Type: typePrefix + string(kind), Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// HeldRefusal returns the refusal that says e.
+func HeldRefusal(e *driver.HeldError) Refusal {
+	r := NewRefusal(KindHeld, e.Error())
+	r.RetryAfterMs = known(e.RetryAfter, MillisUp)
+	r.Held = &Held{
+		Resource: e.Resource, Holders: []Hold{}, Waiters: e.Waiters, Ahead: []Waiter{}, BySelf: e.BySelf, LimitDiffers: e.LimitDiffers,
+	}
+	for _, s := range e.Holders[:min(len(e.Holders), maxHolders)] {
+		r.Holders = append(r.Holders, HoldOf(s))
+	}
+	for _, p := range e.Ahead {
+		r.Ahead = append(r.Ahead, WaiterOf(p))
+	}
+	if e.Position != driver.NoPlace {
+		first := e.Position + 1
+		r.Position = &first
+	}
+	return r
+}
+
+// Kind returns the kind, or "" if the refusal is not one of this package: then somebody
+// else has written it.
+func (r Refusal) Kind() Kind {
+	const n = len(typePrefix)
+	if len(r.Type) <= n || r.Type[:n] != typePrefix {
+		return ""
+	}
+	kind := Kind(r.Type[n:])
+	if status, known := statuses[kind]; !known || status != r.Status {
+		return ""
+	}
+	return kind
+}
+
+// HeldError returns what a refusal of KindHeld says, or nil if it lacks that.
+func (r Refusal) HeldError() *driver.HeldError {
+	if r.Held == nil || r.Resource == "" {
+		return nil
+	}
+	e := &driver.HeldError{
+		Resource: r.Resource, Position: driver.NoPlace, Waiters: r.Waiters, RetryAfter: left(r.RetryAfterMs),
+		BySelf: r.BySelf, LimitDiffers: r.LimitDiffers,
+	}
+	for _, h := range r.Holders {
+		e.Holders = append(e.Holders, h.Driver())
+	}
+	for _, w := range r.Ahead {
+		e.Ahead = append(e.Ahead, w.Driver())
+	}
+	if r.Position != nil {
+		e.Position = *r.Position - 1
+	}
+	return e
+}
+
+// named are the errors of package driver and what they are on the wire.
+var named = []struct {
+	err     error
+	kind    Kind
+	outcome Outcome
+}{
+	{driver.ErrHeld, KindHeld, ""},
+	{driver.ErrLost, "", Lost},
+	{driver.ErrInvalid, KindInvalid, Invalid},
+	{driver.ErrDamaged, KindDamaged, Damaged},
+	{driver.ErrUnusable, KindUnusable, Unusable},
+	{driver.ErrUnsupported, KindUnsupported, Unsupported},
+}
+
+// KindOf returns the kind of a store's error. What is not a named error is unknown.
+func KindOf(err error) Kind {
+	for _, n := range named {
+		if n.kind != "" && errors.Is(err, n.err) {
+			return n.kind
+		}
+	}
+	return KindUnknown
+}
+
+// OutcomeOf returns the outcome of an item with that error.
+func OutcomeOf(err error) Outcome {
+	for _, n := range named {
+		if n.outcome != "" && errors.Is(err, n.err) {
+			return n.outcome
+		}
+	}
+	return Unknown
+}
+
+// err returns the error of an item that was not applied. That of a right that the caller
+// does not have is driver.ErrUnusable: somebody has to grant it.
+func (o Outcome) err(detail string) error {
+	if o == Denied {
+		return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, detail)
+	}
+	for _, n := range named {
+		if o != "" && o == n.outcome {
+			return fmt.Errorf("%w: the server says: %s", n.err, detail)
+		}
+	}
+	return fmt.Errorf("the server does not know the outcome: %s", detail)
+}
+
+// Err returns the error of package driver that the refusal stands for. What is unknown, or
+// no refusal of this package, is none of its named errors.
+func (r Refusal) Err() error {
+	switch kind := r.Kind(); kind {
+	case KindHeld:
+		if e := r.HeldError(); e != nil {
+			return e
+		}
+	case KindInvalid, KindTooLarge, KindMediaType:
+		return fmt.Errorf("%w: the server says: %s", driver.ErrInvalid, r.Detail)
+	case KindAnonymous, KindDenied, KindMisdirected, KindUnusable:
+		return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, r.Detail)
+	case KindDamaged:
+		return fmt.Errorf("%w: the server says: %s", driver.ErrDamaged, r.Detail)
+	case KindUnsupported:
+		return fmt.Errorf("%w: the server says: %s", driver.ErrUnsupported, r.Detail)
+	}
+	return fmt.Errorf("the server answered %d: %s", r.Status, r.Detail)
+}
