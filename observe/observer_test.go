@@ -283,3 +283,30 @@ func TestClientsAreCollected(t *testing.T) {
 		}
 	}
 }
+
+// A call whose grants all come too late counts as lost. Its attempts count as granted: the
+// store did grant them.
+func TestTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sums
+		o := observe.New(nil, s.record)
+		store := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			if c.Op != drivertest.Acquire {
+				return drivertest.Fault{}
+			}
+			reply := make(chan struct{})
+			time.AfterFunc(950*time.Millisecond, func() { close(reply) })
+			return drivertest.Fault{HoldReply: reply}
+		})
+		t.Cleanup(func() { _ = store.Close() })
+		c := newClient(t, store, o)
+		if _, err := c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: time.Second}); !errors.Is(err, holdfast.ErrTTLTooShort) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.check(t, map[string]float64{"holdfast.acquires lost": 1, "holdfast.acquires granted": 0})
+		if attempts, _ := s.of("holdfast.attempt.duration granted"); len(attempts) != 3 {
+			t.Errorf("%d attempts granted, want 3", len(attempts))
+		}
+	})
+}
