@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -49,14 +50,7 @@ func TestStoreThatNeverAnswers(t *testing.T) {
 		"wait": {15 * time.Second, "has given no answer for 3s. Waiting for 15s (--wait) at most", "; gave up after 15s. Try again later, or wait longer with --wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			old := os.Stderr
-			os.Stderr = file
-			defer func() { os.Stderr = old }()
+			printed := stderr(t)
 			synctest.Test(t, func(t *testing.T) {
 				r := Request{Store: location.Location{URL: "deaf://host"}, Resources: []string{"r"}, wait: c.wait}
 				began := time.Now()
@@ -68,10 +62,33 @@ func TestStoreThatNeverAnswers(t *testing.T) {
 					t.Errorf("it took %v, more than %v", took, most)
 				}
 			})
-			lines, err := os.ReadFile(file.Name())
-			if err != nil || strings.Count(string(lines), c.lines) != 1 {
-				t.Errorf("stderr has %q (error %v), want %q", lines, err, c.lines)
+			if lines := printed(); strings.Count(lines, c.lines) != 1 {
+				t.Errorf("stderr has %q, want %q", lines, c.lines)
 			}
 		})
+	}
+}
+
+// stderr makes stderr a file until the test ends. The returned function returns what was
+// printed.
+func stderr(t *testing.T) func() string {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stderr
+	os.Stderr = file
+	t.Cleanup(func() {
+		os.Stderr = old
+		_ = file.Close()
+	})
+	return func() string {
+		output.Flush()
+		text, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
 }

@@ -2,6 +2,7 @@ package acquire
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -104,5 +105,23 @@ func TestFit(t *testing.T) {
 		if got := fit(c.text, c.columns); got != c.want {
 			t.Errorf("%q in %d columns is %q, want %q", c.text, c.columns, got, c.want)
 		}
+	}
+}
+
+// Off a terminal a wait is told after a second, and then each minute, as it is by then.
+func TestWaitLinesInLog(t *testing.T) {
+	printed := stderr(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaitLine()
+		for _, waiters := range []int{3, 4, 5} {
+			w.show(&holdfast.HeldError{Resource: "r", Waiters: waiters}, true)
+			time.Sleep(time.Minute)
+		}
+		w.end()
+		time.Sleep(time.Hour)
+	})
+	const line = "holdfast: waiting for \"r\", position 1 of "
+	if got, want := printed(), line+"3\n"+line+"4\n"+line+"5\n"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
