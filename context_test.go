@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,5 +73,46 @@ func TestContextAskedForLate(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A process that was stopped past the deadline runs again before the timer does. Contexts
+// that are asked for then have ended; those from before end soon.
+func TestContextAfterAStop(t *testing.T) {
+	for name, ask := range map[string]func(h *holdfast.Hold) (context.Context, context.CancelFunc){
+		"Bind":    func(h *holdfast.Hold) (context.Context, context.CancelFunc) { return h.Bind(context.Background()) },
+		"Context": func(h *holdfast.Hold) (context.Context, context.CancelFunc) { return h.Context(), func() {} },
+	} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", name, early), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					machine := newSleeper()
+					client := newClient(t, memlock.New(nil), &holdfast.Options{Clock: machine.clock})
+					h, err := client.Lock(t.Context(), "r", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var before context.Context // as one who works has it
+					if early {
+						bound, cancel := h.Bind(t.Context())
+						defer cancel()
+						before = bound
+					}
+					machine.sleep(holdfast.DefaultTTL)
+					after, cancel := ask(h)
+					defer cancel()
+					if cause := context.Cause(after); after.Err() == nil || !errors.Is(cause, holdfast.ErrExpired) {
+						t.Errorf("the cause is %v, want %v", cause, holdfast.ErrExpired)
+					}
+					synctest.Wait()
+					if early && !errors.Is(context.Cause(before), holdfast.ErrExpired) {
+						t.Errorf("the cause of an earlier context is %v, want %v", context.Cause(before), holdfast.ErrExpired)
+					}
+					if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrExpired) {
+						t.Errorf("Unlock: %v, want %v", err, holdfast.ErrExpired)
+					}
+				})
+			})
+		}
 	}
 }

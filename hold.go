@@ -123,9 +123,13 @@ func (h *Hold) Mode() Mode { return h.mode }
 // context.Cause is ErrReleased after Unlock, ErrClosed after Close, or a *LostError,
 // before the store can grant the resource to another client. The context has the
 // values of the ctx that the lock was acquired with, but does not end with that.
+//
+// If the process was stopped meanwhile, a timer ends the context a moment after it runs
+// again. Context, Bind and Left look at the clock: what they return knows at once.
 func (h *Hold) Context() context.Context {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
+	h.client.expire(h)
 	if h.ctx == nil {
 		h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(h.parent))
 		if h.ended != nil {
@@ -163,8 +167,8 @@ func (h *Hold) noteWaiters(n int) {
 }
 
 // Bind returns a copy of ctx that ends also when the hold does. Call the CancelFunc
-// when the work is done. A Lock of the same resource with that context fails with
-// ErrHeld at once, because it would wait for itself.
+// when the work is done. If the hold has ended, so has the copy. A Lock of the same
+// resource with that context fails with ErrHeld at once, because it would wait for itself.
 func (h *Hold) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	c, b := h.client, &binding{hold: h, outer: bindingOf(ctx)}
 	bound, cancel := context.WithCancelCause(context.WithValue(ctx, bindingKey{}, b))
@@ -371,14 +375,18 @@ func (h *Hold) unlock(ctx context.Context, after time.Duration) error {
 	return wrap("unlock", h.ref.Resource, err)
 }
 
-// endHold releases a live hold here, or loses it if its time is over: the machine
-// slept, or the timer is late. c.mu is held.
-func (c *Client) endHold(h *Hold, cause error) {
-	switch {
-	case h.state != live:
-	case c.clock() >= h.deadline:
+// expire loses a live hold whose time is over: the process or its machine was stopped, or
+// the timer is late. c.mu is held.
+func (c *Client) expire(h *Hold) {
+	if h.state == live && c.clock() >= h.deadline {
 		c.lose(h, nil)
-	default:
+	}
+}
+
+// endHold releases a live hold here, or loses it if its time is over. c.mu is held.
+func (c *Client) endHold(h *Hold, cause error) {
+	c.expire(h)
+	if h.state == live {
 		c.finish(h, released, cause)
 	}
 }
