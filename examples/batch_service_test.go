@@ -40,10 +40,10 @@ func newService(t *testing.T, locks *holdfast.Client) *service {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("PUT /{customer}/{file}", fence)
+	mux.Handle("PUT /v1/{customer}/{file}", fence)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.url = server.URL + "/v1"
 	return s
 }
 

@@ -84,7 +84,11 @@ func (b *batch) send(ctx context.Context, customer, name string) error {
 		return err
 	}
 	defer file.Close()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPut, b.to+"/"+customer+"/"+url.PathEscape(name), file)
+	to, err := url.JoinPath(b.to, customer, url.PathEscape(name))
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, to, file)
 	if err != nil {
 		return err
 	}

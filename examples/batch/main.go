@@ -13,6 +13,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -37,7 +38,7 @@ func main() {
 	customers := flag.String("customers", "acme,beta", "whose files are sent")
 	var b batch
 	flag.StringVar(&b.inbox, "inbox", "inbox", "folder with a folder for each customer")
-	flag.StringVar(&b.to, "to", "http://localhost:8080", "the service, which gets PUT /CUSTOMER/FILE")
+	flag.StringVar(&b.to, "to", "http://localhost:8080", "URL of the service, which gets PUT URL/CUSTOMER/FILE")
 	flag.IntVar(&b.parallel, "parallel", 4, "of how many customers files are sent at a time, by all machines")
 	flag.DurationVar(&b.wait, "wait", time.Minute, "how long to wait for other machines")
 	flag.DurationVar(&b.every, "every", time.Minute, "how often to look for files")
@@ -72,7 +73,11 @@ func (b *batch) run(ctx context.Context, store, listen string, customers []strin
 	defer server.Close() // last: the end can be seen in the metrics
 	log.Printf("metrics on %v", listener.Addr())
 
-	transport, err := httpfence.NewTransport(&httpfence.TransportOptions{Origins: []string{b.to}})
+	to, err := url.Parse(b.to)
+	if err != nil {
+		return err
+	}
+	transport, err := httpfence.NewTransport(&httpfence.TransportOptions{Origins: []string{to.Scheme + "://" + to.Host}})
 	if err != nil {
 		return err
 	}
