@@ -140,6 +140,24 @@ func (p *pair) ended(i int) {
 	}
 }
 
+// The program of the README does its work, each time.
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	folder, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	for range 2 {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "first"))
+		cmd.Dir = here
+		out, err := cmd.CombinedOutput()
+		if err != nil || string(out) != "only one of us runs this\n" {
+			t.Errorf("%v, %s", err, out)
+		}
+	}
+}
+
 func TestScheduler(t *testing.T) {
 	p := start(t, "scheduler", "-every", "300ms")
 	first, _ := p.until(-1, "reporting")

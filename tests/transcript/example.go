@@ -38,6 +38,22 @@ func examples(folder string) (map[string]string, error) {
 	return bodies, nil
 }
 
+// programs adds the main.go of each program in the folder examples, by its folder.
+func programs(root string, code map[string]string) error {
+	files, err := filepath.Glob(filepath.Join(root, "examples", "*", "main.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		code["examples/"+filepath.Base(filepath.Dir(file))] = string(text)
+	}
+	return nil
+}
+
 // shownBody is the body of an example without its indentation and without the
 // output that the test compares.
 func shownBody(body string) string {

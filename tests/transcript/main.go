@@ -1,10 +1,13 @@
 // Command transcript keeps what the documentation shows true. It runs the
 // scripts in docs/transcripts with a freshly built holdfast, takes the examples of
-// the root package and of the adapters, and writes them between the markers
+// the root package and of the adapters and the programs in examples, and writes them between
+// the markers
 //
 //	<!-- transcript NAME -->
 //	<!-- /transcript -->
 //	<!-- example ExampleName -->
+//	<!-- /example -->
+//	<!-- example examples/NAME -->
 //	<!-- /example -->
 //
 // of every Markdown file. With -check it changes nothing and fails on a
@@ -72,6 +75,9 @@ func run(ctx context.Context, check bool) error {
 			return err
 		}
 		maps.Copy(code, bodies)
+	}
+	if err := programs(root, code); err != nil {
+		return err
 	}
 	docs, err := modules.Output(ctx, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.md")
 	if err != nil {
@@ -144,7 +150,7 @@ func runAll(ctx context.Context, folder, bin, tmp string) (map[string]string, er
 	return sessions, nil
 }
 
-var region = regexp.MustCompile(`(?ms)^<!-- (transcript ([a-z0-9-]+)|example (Example\w+)) -->\n.*?^<!-- /(transcript|example) -->$`)
+var region = regexp.MustCompile(`(?ms)^<!-- (transcript ([a-z0-9-]+)|example (Example\w+|examples/\w+)) -->\n.*?^<!-- /(transcript|example) -->$`)
 
 // fill puts the sessions and the code between the markers of a document, and
 // notes which sessions it has shown.
@@ -159,7 +165,7 @@ func fill(doc string, sessions, code map[string]string, shown map[string]bool) (
 			language, text, ok = "go", code[example], code[example] != ""
 		}
 		if !ok || m[4] != kind {
-			unknown = fmt.Errorf("the marker <!-- %s --> has nothing to show: want a script in %s or an example in the root package or of the adapters, and the same word in its end", what, scripts)
+			unknown = fmt.Errorf("the marker <!-- %s --> has nothing to show: want a script in %s or an example in the root package, of the adapters or in examples, and the same word in its end", what, scripts)
 			return old
 		}
 		if session != "" {

@@ -93,12 +93,14 @@ func TestFill(t *testing.T) {
 	const doc = "before\n" +
 		"<!-- transcript a -->\nold\n<!-- /transcript -->\n" +
 		"<!-- example ExampleA -->\n<!-- /example -->\n" +
+		"<!-- example examples/b -->\n<!-- /example -->\n" +
 		"after `<!-- transcript b -->`\n"
 	const want = "before\n" +
 		"<!-- transcript a -->\n```console\n$ true\n```\n<!-- /transcript -->\n" +
 		"<!-- example ExampleA -->\n```go\nprintln()\n```\n<!-- /example -->\n" +
+		"<!-- example examples/b -->\n```go\npackage main\n```\n<!-- /example -->\n" +
 		"after `<!-- transcript b -->`\n"
-	sessions, code := map[string]string{"a": "$ true\n"}, map[string]string{"ExampleA": "println()\n"}
+	sessions, code := map[string]string{"a": "$ true\n"}, map[string]string{"ExampleA": "println()\n", "examples/b": "package main\n"}
 	shown := make(map[string]bool)
 	got, err := fill(doc, sessions, code, shown)
 	if err != nil || got != want {
@@ -147,6 +149,17 @@ func TestA() { println() }
 	const want = "if true {\n\tprintln(\"a {\") // says why\n}\n\nprintln()\n"
 	if len(got) != 1 || got["ExampleA"] != want {
 		t.Errorf("got %q, want only ExampleA: %q", got, want)
+	}
+
+	const program = "package main\n"
+	if err := os.MkdirAll(filepath.Join(folder, "examples", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "examples", "b", "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := programs(folder, got); err != nil || got["examples/b"] != program {
+		t.Errorf("%v, got %q, want %q", err, got["examples/b"], program)
 	}
 }
 
