@@ -4,6 +4,7 @@ package examples_test
 
 import (
 	"bufio"
+	"bytes"
 	"net/http"
 	"os"
 	"os/exec"
@@ -183,6 +184,27 @@ func TestCertificates(t *testing.T) {
 	other := p.kill(first)
 	p.until(other, "asking for a certificate of app.internal")
 	p.until(other, "ready")
+	p.end(other)
+}
+
+// One that was stopped while it made a certificate does not replace that of the next holder.
+func TestCertificatesAfterAStop(t *testing.T) {
+	p := start(t, "certificates", "-name", "app.internal")
+	stopped, _ := p.until(-1, "asking for a certificate of app.internal")
+	p.signal(stopped, syscall.SIGSTOP)
+	other := 1 - stopped
+	p.until(other, "ready")
+	file := filepath.Join(p.both[other].Dir, "certificates", "certificates", "internal", "app.internal", "app.internal.crt")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.signal(stopped, syscall.SIGCONT)
+	p.until(stopped, "lost")
+	p.until(stopped, "")
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("another certificate, or %v", err)
+	}
 	p.end(other)
 }
 

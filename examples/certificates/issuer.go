@@ -25,7 +25,8 @@ func (issuer) IssuerKey() string { return "internal" }
 
 // Issue makes a certificate. It stops if the lock of the certificate is lost.
 func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-	ctx, cancel := i.locks.Bind(ctx, "issue_cert_"+csr.DNSNames[0])
+	lock := "issue_cert_" + csr.DNSNames[0]
+	ctx, cancel := i.locks.Bind(ctx, lock)
 	defer cancel()
 	log.Printf("asking for a certificate of %s", csr.DNSNames[0])
 	select {
@@ -45,6 +46,12 @@ func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 	der, err := x509.CreateCertificate(rand.Reader, text, text, csr.PublicKey, key)
 	if err != nil {
 		return nil, err
+	}
+	// After a stop of the process, ctx ends a moment late. Bind looks at the clock.
+	last, cancel := i.locks.Bind(ctx, lock)
+	defer cancel()
+	if last.Err() != nil {
+		return nil, context.Cause(last)
 	}
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }

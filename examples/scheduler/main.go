@@ -42,7 +42,8 @@ func run(ctx context.Context, store string, ttl, every time.Duration) error {
 	}
 	defer client.Close() // after the scheduler's end
 
-	// Clocks may differ by a tenth of the interval.
+	// Each machine counts the interval from its own start. AtLeast keeps the others from
+	// running the job again before the interval is nearly over.
 	locker := adapt.NewLocker[gocron.Lock](client, &adapt.LockerOptions{Prefix: "jobs/", AtLeast: every * 8 / 10})
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 	if err != nil {

@@ -51,9 +51,19 @@ type issuer struct {
 func (issuer) IssuerKey() string { return "test" }
 
 func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
-	ctx, cancel := i.locks.Bind(ctx, "issue_cert_"+csr.DNSNames[0])
+	lock := "issue_cert_" + csr.DNSNames[0]
+	ctx, cancel := i.locks.Bind(ctx, lock)
 	defer cancel()
-	return i.issue(ctx, csr)
+	certificate, err := i.issue(ctx, csr)
+	if err != nil {
+		return nil, err
+	}
+	last, cancel := i.locks.Bind(ctx, lock) // looks at the clock, if the process was stopped
+	defer cancel()
+	if last.Err() != nil {
+		return nil, context.Cause(last)
+	}
+	return certificate, nil
 }
 
 // magic makes a configuration, as each machine has one.

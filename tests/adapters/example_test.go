@@ -26,7 +26,7 @@ func Example_gocronLocker() {
 	defer client.Close()
 	locker := adapt.NewLocker[gocron.Lock](client, &adapt.LockerOptions{
 		Prefix:  "cron/",
-		AtLeast: 50 * time.Second, // of the minute: the machines' clocks differ by less than 10 s
+		AtLeast: 50 * time.Second, // of the minute: else each instance runs the job, in turn
 	})
 	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 	if err != nil {
