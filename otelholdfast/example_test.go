@@ -16,5 +16,5 @@ func Example() {
 		return
 	}
 	client := holdfast.New(memlock.New(nil), &holdfast.Options{Trace: trace})
-	defer client.Close()
+	defer client.Close() // before the TracerProvider's Shutdown
 }

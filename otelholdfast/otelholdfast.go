@@ -34,6 +34,10 @@ type Options struct {
 
 // New returns a Trace for Options.Trace of all Clients of the program. Call it once: two
 // Traces of one MeterProvider report the gauges twice.
+//
+// Close the Clients before the TracerProvider is shut down: spans are made a little after
+// what they show, the last of them until Close returns, and a provider that was shut down
+// drops them.
 func New(opts *Options) (*holdfast.Trace, error) {
 	var o Options
 	if opts != nil {

@@ -1,10 +1,15 @@
 package observe_test
 
 import (
+	"math"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/observe"
 )
 
@@ -47,6 +52,28 @@ func TestDocument(t *testing.T) {
 			if !strings.Contains(row[3], "as of acquires") && !strings.Contains(row[3], "`"+value+"`") {
 				t.Errorf("%s has the labels %q, want %s", m.Name, row[3], value)
 			}
+		}
+	}
+}
+
+// A renewal begins when a third of the TTL has passed: docs/observe.md has what is left then.
+func TestLowestRatios(t *testing.T) {
+	text, err := os.ReadFile("../../docs/observe.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (\d+m?s|\d+m) \| (\d\.\d\d) \|$`).FindAllStringSubmatch(string(text), -1)
+	if len(rows) == 0 {
+		t.Error("no rows")
+	}
+	for _, row := range rows {
+		ttl, err := time.ParseDuration(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := ttl - ttl/3 - holdfast.DefaultMargin(ttl)
+		if want := strconv.FormatFloat(math.Floor(100*left.Seconds()/ttl.Seconds())/100, 'f', 2, 64); row[2] != want {
+			t.Errorf("%v: %s, want %s", ttl, row[2], want)
 		}
 	}
 }

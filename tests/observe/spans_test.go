@@ -311,3 +311,23 @@ func TestSpansEnd(t *testing.T) {
 		}
 	}
 }
+
+// When Close has returned, the provider has all spans.
+func TestSpansOfAClose(t *testing.T) {
+	r := newRecorder(t, nil)
+	c := r.client(t, memlock.New(nil))
+	if _, err := c.Lock(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range r.Ended() {
+		names = append(names, s.Name())
+	}
+	slices.Sort(names)
+	if want := []string{"holdfast.attempt", "holdfast.hold", "holdfast.release"}; !slices.Equal(names, want) {
+		t.Errorf("the spans are %q, want %q", names, want)
+	}
+}

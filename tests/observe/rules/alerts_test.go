@@ -26,11 +26,24 @@ func TestAlerts(t *testing.T) {
 		{"HoldfastLockLost", `holdfast_losses_total{instance="a", cause="forced"} 0x20 1x20`, "9m", 0},
 		{"HoldfastLockForced", `holdfast_losses_total{instance="a", cause="forced"} 0x20 1x20`, "9m", 1},
 		{"HoldfastLockForced", `holdfast_losses_total{instance="a", cause="expired"} 0x20 1x20`, "9m", 0},
-		{"HoldfastRenewalsFail", `holdfast_renewals_total{instance="a", outcome="unknown"} 0x10 3x10`, "4m", 1},
-		{"HoldfastRenewalsFail", `holdfast_renewals_total{instance="a", outcome="renewed"} 0+1x20`, "4m", 0},
-		{"HoldfastAcquiresFail", `holdfast_acquires_total{instance="a", outcome="unknown"} 0x10 3x10`, "4m", 1},
-		{"HoldfastAcquiresFail", `holdfast_acquires_total{instance="a", outcome="lost"} 0x10 3x10`, "4m", 1},
-		{"HoldfastAcquiresFail", `holdfast_acquires_total{instance="a", outcome="held"} 0+1x20`, "4m", 0},
+		{"HoldfastRenewalsFail", renewals("0x8 1x20", "0+1x28"), "2m30s", 0},         // a hiccup of a TTL of 30 s
+		{"HoldfastRenewalsFail", renewals("0x8 1x20", "0x9 1x19"), "3m15s", 0},       // of 5 min
+		{"HoldfastRenewalsFail", renewals("0x8 1x20", "0x28"), "3m15s", 0},           // before a release
+		{"HoldfastRenewalsFail", renewals("0x8 1x7 2x12", "0+1x28"), "4m15s", 0},     // two of them
+		{"HoldfastRenewalsFail", renewals("0x8 3 5x20", "0+2x7 14x21"), "3m", 0},     // an outage, lost within 28 s
+		{"HoldfastRenewalsFail", renewals("0x8 1x20", "0+2x7 14x21"), "4m", 0},       // the same: later
+		{"HoldfastRenewalsFail", renewals("0x8 0+1x40", "0 1x48"), "3m", 0},          // an outage: too soon
+		{"HoldfastRenewalsFail", renewals("0x8 0+1x40", "0 1x48"), "4m", 1},          // lasts
+		{"HoldfastRenewalsFail", renewals("0x8 0+1x8 9x32", "0 1x15 2x33"), "5m", 0}, // is over
+		{"HoldfastRenewalsFail", renewals("0x40", "0+1x40"), "4m", 0},
+		{"HoldfastAcquiresFail", acquires("unknown", "0x8 1x40", "0+1x48"), "3m", 0},       // a hiccup
+		{"HoldfastAcquiresFail", acquires("unknown", "0x8 1x40", "0x48"), "4m30s", 0},      // in calls that are rare
+		{"HoldfastAcquiresFail", acquires("unknown", "0x8 0+1x40", "0+1x8 8x40"), "3m", 0}, // an outage: too soon
+		{"HoldfastAcquiresFail", acquires("unknown", "0x8 0+1x40", "0+1x8 8x40"), "5m", 1}, // lasts
+		{"HoldfastAcquiresFail", acquires("lost", "0x8 0+1x40", "0x48"), "5m", 1},
+		{"HoldfastAcquiresFail", acquires("unknown", "0x8 0x2 1x3 2x3 3x3 4x40", "0x48"), "5m", 1}, // a call each minute
+		{"HoldfastAcquiresFail", acquires("unknown", "0x8 0+1x12 12x28", "0x20 0+1x28"), "6m", 0},  // is over
+		{"HoldfastAcquiresFail", `holdfast_acquires_total{instance="a", outcome="held"} 0+1x40`, "5m", 0},
 		{"HoldfastReleasesUnconfirmed", `holdfast_releases_total{instance="a", confirmed="false"} 0x20 1x20`, "9m", 1},
 		{"HoldfastReleasesUnconfirmed", `holdfast_releases_total{instance="a", confirmed="true"} 0+1x40`, "9m", 0},
 		{"HoldfastStoreSlow", slow("holdfast_attempt_duration_seconds_bucket", "0.005", "2.5"), "15m", 1},
@@ -39,6 +52,10 @@ func TestAlerts(t *testing.T) {
 		{"HoldfastWaitsLong", slow("holdfast_wait_duration_seconds_bucket", "5", "30"), "15m", 0},
 		{"HoldfastAlwaysWaiting", `holdfast_waiting{instance="a"} 1x300`, "70m", 1},
 		{"HoldfastAlwaysWaiting", `holdfast_waiting{instance="a"} 1x100 0 1x199`, "70m", 0},
+		{"HoldfastAlwaysWaiting", `holdfast_waiting{instance="a"} 1x300`, "0s", 0}, // its first scrape
+		{"HoldfastAlwaysWaiting", `holdfast_waiting{instance="a"} _x60 1x300`, "70m", 0},
+		{"HoldfastAlwaysWaiting", waiting("batch"), "70m", 1},
+		{"HoldfastAlwaysWaiting", waiting("leader"), "70m", 0},
 	} {
 		tested[test.alert] = true
 		t.Run(fmt.Sprintf("%s/%d", test.alert, test.fires), func(t *testing.T) {
@@ -56,6 +73,23 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("alert %s is not tested", name)
 		}
 	}
+}
+
+// renewals are counters of renewals that got no answer, and of those that did.
+func renewals(unknown, renewed string) string {
+	return fmt.Sprintf("holdfast_renewals_total{instance=\"a\", outcome=\"unknown\"} %s\n"+
+		"  holdfast_renewals_total{instance=\"a\", outcome=\"renewed\"} %s", unknown, renewed)
+}
+
+// acquires are counters of calls that failed, and of those that got a lock.
+func acquires(failed, samples, granted string) string {
+	return fmt.Sprintf("holdfast_acquires_total{instance=\"a\", outcome=%q} %s\n"+
+		"  holdfast_acquires_total{instance=\"a\", outcome=\"granted\"} %s", failed, samples, granted)
+}
+
+// waiting are two groups, and somebody always waits in one of them.
+func waiting(group string) string {
+	return fmt.Sprintf("holdfast_waiting{instance=\"a\", group=%q} 1x300\n  holdfast_waiting{instance=\"a\", group=\"other\"} 0x300", group)
 }
 
 // slow are the buckets of a histogram: half of the samples are in the first, and the rest in

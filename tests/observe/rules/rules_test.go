@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/observe"
 	"github.com/holdfast-go/holdfast/promholdfast"
 	"github.com/holdfast-go/holdfast/tests/observe/scenario"
 )
@@ -128,7 +129,7 @@ func TestExpressions(t *testing.T) {
 			for _, m := range selector.LabelMatchers {
 				values, ok := has[m.Name]
 				switch {
-				case slices.Contains([]string{"__name__", "job", "instance"}, m.Name):
+				case slices.Contains([]string{"__name__", "job", "instance", observe.GroupLabel}, m.Name):
 				case !ok:
 					t.Errorf("%s: %s has no label %s", where, selector.Name, m.Name)
 				case m.Type == labels.MatchEqual && !slices.Contains(values, m.Value),
