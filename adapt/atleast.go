@@ -10,13 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// answerLimit is how long an adapter that may not wait takes for an answer of the store.
-// A job that starts much later than it was due may run a second time elsewhere.
-const answerLimit = 5 * time.Second
-
-// errNoAnswer: the store did not answer within answerLimit.
-var errNoAnswer = fmt.Errorf("the store did not answer within %v", answerLimit)
-
 // validAtLeast checks how long a lock is to block its resource.
 func validAtLeast(d time.Duration) error {
 	if d < 0 || d > holdfast.MaxTTL {

@@ -52,21 +52,25 @@ func NewLocker[L Unlocker](client *holdfast.Client, o *LockerOptions) *Locker[L]
 // Lock acquires the lock of a job's run if it is free. It does not wait: an error makes
 // gocron skip the run. It takes 5 s at most.
 func (l *Locker[L]) Lock(ctx context.Context, key string) (L, error) {
-	if _, err := l.acquire(ctx, key, false); err != nil {
+	mine, err := l.acquire(ctx, key, false)
+	if err != nil {
 		var none L
 		return none, err
 	}
-	return any(&jobLock{&l.holds, key}).(L), nil
+	return any(&jobLock{&l.holds, mine}).(L), nil
 }
 
 // jobLock is the lock of a job's run.
 type jobLock struct {
 	holds *holds
-	key   string
+	held  *held
 }
 
-// Unlock releases the lock. At a shutdown gocron calls it with a ctx that has ended.
-func (l *jobLock) Unlock(ctx context.Context) error { return l.holds.release(ctx, l.key) }
+// Unlock releases the lock. A second Unlock returns ErrNotHeld. At a shutdown gocron calls
+// it with a ctx that has ended.
+func (l *jobLock) Unlock(ctx context.Context) error {
+	return l.holds.release(ctx, l.held)
+}
 
 // Task returns the function of a job, for gocron.NewTask. It runs fn with a ctx that ends
 // also when the lock of the job's run does. It returns fn's error, joined with the reason
@@ -76,7 +80,7 @@ func (l *jobLock) Unlock(ctx context.Context) error { return l.holds.release(ctx
 // of that name is held, Task does not run fn and returns ErrNotHeld.
 func (l *Locker[L]) Task(key string, fn func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		_, h, err := l.held("run the job of", key)
+		_, h, err := l.find("run the job of", key)
 		if err != nil {
 			return fmt.Errorf("%w: is that the name of the job?", err)
 		}

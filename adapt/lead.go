@@ -3,15 +3,13 @@ package adapt
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
 
 // Lead waits for the lock of the resource and runs the function while it is held: on one
-// instance at a time, of all that call Lead. run's ctx ends with the given one and when
-// the lock is lost. If the lock is lost, Lead waits until run has returned, however long
+// instance at a time, of all that call Lead, and once at a time in this process. run's ctx
+// ends with the given one and when the lock is lost. If the lock is lost, Lead waits until run has returned, however long
 // that takes, and then waits for the lock again. So run is called again after each loss,
 // and must start from the beginning.
 //
@@ -24,10 +22,10 @@ import (
 // A run that ignores its ctx goes on beside the next leader. Lead cannot end it; it only
 // does not start another one.
 func Lead(ctx context.Context, client *holdfast.Client, resource string, o *holdfast.LockOptions, run func(ctx context.Context) error) error {
-	pauses := newBackoff()
+	pauses := patient()
 	for {
 		var ran, lost bool
-		err := client.Do(ctx, resource, o, func(bound context.Context) error {
+		err := doInTurn(ctx, client, resource, o, func(bound context.Context) error {
 			ran = true
 			err := run(bound)
 			lost = context.Cause(holdfast.HoldOf(bound).Context()) != nil
@@ -42,49 +40,10 @@ func Lead(ctx context.Context, client *holdfast.Client, resource string, o *hold
 			return err
 		case ran:
 			// Others that wait come first: an operator may want another leader.
-			pauses = newBackoff()
+			pauses = patient()
 		}
-		if err := pauses.wait(ctx); err != nil {
+		if err := pauses.wait(ctx, client); err != nil {
 			return err
 		}
-	}
-}
-
-// transient reports whether another attempt at the lock may succeed.
-func transient(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	for _, final := range []error{
-		holdfast.ErrInvalid, holdfast.ErrUnsupported, holdfast.ErrUnusable, holdfast.ErrDamaged,
-		holdfast.ErrClosed, holdfast.ErrDeadlock,
-		holdfast.ErrHeld, // by the caller itself: Lock waits for all others
-	} {
-		if errors.Is(err, final) {
-			return false
-		}
-	}
-	return true
-}
-
-// backoff is a pause that doubles up to a limit, spread so that instances that failed
-// together do not return together.
-type backoff struct{ next time.Duration }
-
-func newBackoff() backoff { return backoff{time.Second} }
-
-// backoffLimit is the longest pause, on average.
-const backoffLimit = 10 * time.Second
-
-// wait waits for the next pause, or returns ctx's error.
-func (b *backoff) wait(ctx context.Context) error {
-	timer := time.NewTimer(b.next/2 + rand.N(b.next))
-	defer timer.Stop()
-	b.next = min(2*b.next, backoffLimit)
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
