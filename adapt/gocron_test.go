@@ -60,10 +60,12 @@ func TestLockerWithoutTheStore(t *testing.T) {
 	})
 }
 
-// An Unlock that is repeated is not that of the next run.
+// An Unlock that is repeated is not that of the next run, and a Locker reports each error
+// that gocron drops.
 func TestLockerUnlocksItsOwn(t *testing.T) {
 	mine, others := pair(t)
-	l := adapt.NewLocker[adapt.Unlocker](mine, nil)
+	var reports []error
+	l := adapt.NewLocker[adapt.Unlocker](mine, &adapt.LockerOptions{Report: func(err error) { reports = append(reports, err) }})
 	first, err := l.Lock(t.Context(), "report")
 	is(t, err, nil)
 	is(t, first.Unlock(t.Context()), nil)
@@ -77,7 +79,29 @@ func TestLockerUnlocksItsOwn(t *testing.T) {
 		t.Errorf("a run begins beside the second: error %v", err)
 	}
 	is(t, l.Task("report", func(context.Context) error { return nil })(t.Context()), nil)
-	is(t, second.Unlock(t.Context()), nil)
+	seize(t, others, "report")
+	is(t, second.Unlock(t.Context()), nil) // it has not heard of that
+	if len(reports) != 1 {
+		t.Fatalf("reports %v", reports)
+	}
+	is(t, reports[0], adapt.ErrNotHeld)
+}
+
+func TestLockerReportsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		var reports []error
+		l := adapt.NewLocker[adapt.Unlocker](mine, &adapt.LockerOptions{Report: func(err error) { reports = append(reports, err) }})
+		lock, err := l.Lock(t.Context(), "report")
+		is(t, err, nil)
+		seize(t, others, "report")
+		time.Sleep(time.Minute)
+		is(t, lock.Unlock(t.Context()), holdfast.ErrForced)
+		if len(reports) != 1 {
+			t.Fatalf("reports %v", reports)
+		}
+		is(t, reports[0], holdfast.ErrForced)
+	})
 }
 
 func TestLockerTask(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 // JobOptions configure a Job. Nil and the zero value are the defaults.
 type JobOptions struct {
 	// AtLeast is how long the resource stays locked, from the start of the job: see
-	// LockerOptions.AtLeast. Default: 0.
+	// LockerOptions.AtLeast, whose Unlock is the end of the run here. Default: 0.
 	AtLeast time.Duration
 	// Report gets the result of each run that did not happen, or not wholly under the
 	// lock: holdfast.ErrHeld if the job runs on another instance (a *holdfast.HeldError) or
 	// in this one, another error if the store did not answer, a *holdfast.LostError if the
-	// lock was lost before fn returned. It is called by the goroutine that runs the job.
-	// Default: none.
+	// lock was lost before fn returned, or before the store had confirmed AtLeast. It is
+	// called by the goroutine that runs the job. Default: none.
 	Report func(err error)
 	// Lock are the options of each lock.
 	Lock *holdfast.LockOptions
