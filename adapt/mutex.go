@@ -40,9 +40,9 @@ func NewMutex(ctx context.Context, client *holdfast.Client, resource string, o *
 }
 
 // Lock acquires the lock. It waits as long as needed, and asks a store that does not
-// answer again, forever. Lock cannot return an error, and must not return without the
-// lock: it panics if the Mutex's ctx ends, if the Client is closed, and for errors that
-// asking again does not change, such as holdfast.ErrInvalid and ErrUnusable.
+// answer, or is holdfast.ErrUnusable, again, forever. Lock cannot return an error, and must
+// not return without the lock: it panics if the Mutex's ctx ends, if the Client is closed,
+// and for errors that asking again does not change, such as holdfast.ErrInvalid.
 func (m *Mutex) Lock() {
 	pauses := patient()
 	mine, err := m.acquire(m.ctx, "", true)

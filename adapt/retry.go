@@ -24,14 +24,15 @@ func tryLock(ctx context.Context, client *holdfast.Client, resource string, o *h
 	return client.TryLock(limited, resource, o)
 }
 
-// transient reports whether another attempt at the lock may succeed.
+// transient reports whether another attempt at the lock may succeed. ErrUnusable may be
+// over soon, when somebody has made room in a full store: a leader or a mutex that has
+// waited through outages waits through that as well.
 func transient(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	for _, final := range []error{
-		holdfast.ErrInvalid, holdfast.ErrUnsupported, holdfast.ErrUnusable, holdfast.ErrDamaged,
-		holdfast.ErrClosed, holdfast.ErrDeadlock,
+		holdfast.ErrInvalid, holdfast.ErrUnsupported, holdfast.ErrDamaged, holdfast.ErrClosed, holdfast.ErrDeadlock,
 		holdfast.ErrHeld, // by the caller itself: Lock waits for all others
 	} {
 		if errors.Is(err, final) {

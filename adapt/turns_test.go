@@ -114,9 +114,7 @@ func TestTurns(t *testing.T) {
 						t.Error("the lock was not lost")
 					}
 					err := other(t.Context(), mine, fn)
-					if <-ended == nil {
-						t.Error("it does not return the loss")
-					}
+					is(t, <-ended, holdfast.ErrLost)
 					if waiting[second] != nil {
 						is(t, err, nil)
 						if runs != 2 {
