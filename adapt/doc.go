@@ -27,9 +27,9 @@
 // In its own process no adapter lets such a function run beside the next one. All adapters
 // take turns at a resource of a Client: a caller has its turn from before it asks for the
 // lock until its function has returned, or until Unlock, lost or not. The next one waits
-// (Lead, Names, Migrations, Mutex) or is skipped with an error that is holdfast.ErrHeld (Job,
-// Locker, Elector, Names.TryLock). Waits end with their ctx, and with the Client: use one
-// Client for each store.
+// (Lead, Names, Migrations, Mutex) or is refused with an error that is holdfast.ErrHeld (Job,
+// Locker, Elector; Names.TryLock returns false). Waits end with their ctx, and with the
+// Client. Callers with different Clients take no turns: use one Client for each store.
 //
 // A wait for a turn is not in the store's queue, so nobody finds a deadlock of such waits. A
 // caller with the ctx of the lock itself does not wait for its own turn: it gets ErrHeld.
