@@ -269,6 +269,10 @@ func (c *Client) start(ctx context.Context) error {
 	return nil
 }
 
+// Done returns a channel that is closed when Close begins, once the contexts of the holds
+// have ended. Code with waits of its own can end them with the Client.
+func (c *Client) Done() <-chan struct{} { return c.life.Done() }
+
 // Traits returns what the store promises.
 func (c *Client) Traits() Traits { return c.store.Traits() }
 

@@ -109,6 +109,28 @@ func TestClose(t *testing.T) {
 			})
 		}
 	})
+	t.Run("ends Done as it begins", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
+			h := lock(t, c, "r", nil)
+			select {
+			case <-c.Done():
+				t.Error("Done, and the Client is open")
+			default:
+			}
+			closed := make(chan error)
+			began := time.Now()
+			go func() { closed <- c.Close() }()
+			<-c.Done()
+			if took := time.Since(began); took != 0 || h.Context().Err() == nil {
+				t.Errorf("Done after %v, and the hold's context has ended: %v", took, h.Context().Err() != nil)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+			<-c.Done()
+		})
+	})
 	t.Run("twice at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)

@@ -10,13 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// answerLimit is how long an adapter that may not wait takes for an answer of the store.
-// A job that starts much later than it was due may run a second time elsewhere.
-const answerLimit = 5 * time.Second
-
-// errNoAnswer: the store did not answer within answerLimit.
-var errNoAnswer = fmt.Errorf("the store did not answer within %v", answerLimit)
-
 // validAtLeast checks how long a lock is to block its resource.
 func validAtLeast(d time.Duration) error {
 	if d < 0 || d > holdfast.MaxTTL {
@@ -27,23 +20,48 @@ func validAtLeast(d time.Duration) error {
 
 // release releases a hold. The store blocks the resource for what is left of atLeast
 // since the grant. The error is that of the release, or the reason why the hold ended
-// before.
+// before, or why the store does not block the resource for so long.
 func release(ctx context.Context, h *holdfast.Hold, granted time.Time, atLeast time.Duration) error {
 	early := context.Cause(h.Context())
-	rest := atLeast - time.Since(granted)
-	if rest <= 0 || early != nil {
-		return cmp.Or(h.Unlock(ctx), early)
+	var short error
+	var rest time.Duration
+	if early == nil && time.Since(granted) < atLeast {
+		short = lengthen(ctx, h, granted.Add(atLeast))
+		// If it was lost meanwhile, the store may have it until then.
+		rest = max(atLeast-time.Since(granted), 0)
+		early = context.Cause(h.Context())
 	}
-	return cmp.Or(lengthen(ctx, h, rest), h.UnlockAfter(ctx, rest))
+	err := cmp.Or(h.UnlockAfter(ctx, rest), early)
+	if err == nil && rest > 0 {
+		err = short
+	}
+	return err
 }
 
-// lengthen makes the hold last for the rest: a release with a delay makes none longer.
-func lengthen(ctx context.Context, h *holdfast.Hold, rest time.Duration) error {
-	if h.Left() >= rest {
-		return nil
+// lengthen makes the hold last until then: a release with a delay makes none longer. If the
+// store does not answer, lengthen retries while its Client keeps the hold alive, but not for
+// longer than answerLimit after ctx has ended: at a shutdown, somebody waits.
+func lengthen(ctx context.Context, h *holdfast.Hold, until time.Time) error {
+	longer, cancel := outlast(ctx)
+	defer cancel()
+	ctx, unbind := h.Bind(longer) // Close ends the hold
+	defer unbind()
+	pauses := backoff{100 * time.Millisecond, time.Second}
+	for {
+		rest := time.Until(until)
+		if h.Left() >= rest {
+			return nil
+		}
+		err := renew(ctx, h, rest)
+		if err == nil || pauses.wait(ctx, h.Client()) != nil {
+			return err
+		}
 	}
-	// At a shutdown ctx has ended.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+}
+
+// renew makes the hold last for the rest. It takes answerLimit at most.
+func renew(ctx context.Context, h *holdfast.Hold, rest time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errNoAnswer)
 	defer cancel()
 	err := h.Renew(ctx, rest)
 	if errors.Is(err, holdfast.ErrInvalid) {
@@ -52,4 +70,17 @@ func lengthen(ctx context.Context, h *holdfast.Hold, rest time.Duration) error {
 		err = h.Renew(ctx, 0)
 	}
 	return err
+}
+
+// outlast returns a copy of ctx that ends answerLimit later.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(answerLimit):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() { stop(); cancel() }
 }

@@ -19,14 +19,25 @@
 // so afterwards. docs/adapters.md describes each.
 //
 // A function that ignores its ctx goes on, and other instances cannot know that: they
-// are granted the lock when its time in the store is over. In its own process no
-// adapter lets such a function run beside the next one: it first waits until the
-// function has returned, or skips the next run. What must not be written late checks
-// the fencing token of holdfast.HoldOf(ctx), see Hold.Token.
+// are granted the lock when its time in the store is over. What must not be written late
+// checks the fencing token of holdfast.HoldOf(ctx), see Hold.Token.
+//
+// # Turns
+//
+// In its own process no adapter lets such a function run beside the next one. All adapters
+// take turns at a resource of a Client: a caller has its turn from before it asks for the
+// lock until its function has returned, or until Unlock, lost or not. The next one waits
+// (Lead, Names, Migrations, Mutex) or is refused with an error that is holdfast.ErrHeld (Job,
+// Locker, Elector; Names.TryLock returns false). Waits end with their ctx, and with the
+// Client. Callers with different Clients take no turns: use one Client for each store.
+//
+// A wait for a turn is not in the store's queue, so nobody finds a deadlock of such waits. A
+// caller with the ctx of the lock itself does not wait for its own turn: it gets ErrHeld.
 //
 // # Shutdown
 //
 // Stop the scheduler first, and close the Client then. Close ends the ctx of all that
-// runs. It gives Job, Lead and Migrations up to 3 s to return before it releases their
-// locks, but not jobs under Locker and Elector, nor Names and Mutex.
+// runs, and all waits. It gives the functions of Job, Lead and Migrate up to 3 s to return
+// before it releases their locks, but not jobs under Locker and Elector, nor what runs under
+// Names, Mutex and Migrations.Lock.
 package adapt

@@ -19,16 +19,28 @@ type Elector struct {
 	client   *holdfast.Client
 	resource string
 	lock     *holdfast.LockOptions
-	asking   chan struct{} // has an element while a caller asks the store
 
-	mu    sync.Mutex
-	hold  *holdfast.Hold // nil: it has never led
-	tasks int            // that run under hold
+	mu       sync.Mutex
+	term     *term     // nil: this instance does not lead
+	campaign *campaign // under way; nil: there is none
+}
+
+// term is the time in which this instance leads, and then until the tasks have returned.
+type term struct {
+	turn  *turn
+	hold  *holdfast.Hold
+	tasks int // that run
+}
+
+// campaign is an attempt to lead, for all that ask meanwhile.
+type campaign struct {
+	done chan struct{}
+	err  error
 }
 
 // NewElector returns an Elector of the instances that use the resource.
 func NewElector(client *holdfast.Client, resource string, o *holdfast.LockOptions) *Elector {
-	return &Elector{client: client, resource: resource, lock: o, asking: make(chan struct{}, 1)}
+	return &Elector{client: client, resource: resource, lock: o}
 }
 
 // IsLeader returns nil if this instance leads. If there is no leader, it becomes the
@@ -37,45 +49,63 @@ func NewElector(client *holdfast.Client, resource string, o *holdfast.LockOption
 //
 // After a loss this instance leads again only when all functions of Task have returned.
 func (e *Elector) IsLeader(ctx context.Context) error {
-	if _, err := e.leads(0); err == nil {
+	e.mu.Lock()
+	if e.leads() {
+		e.mu.Unlock()
 		return nil
 	}
+	c := e.campaign
+	if c == nil {
+		c = &campaign{done: make(chan struct{})}
+		e.campaign = c
+		go e.run(context.WithoutCancel(ctx), c) // others may wait for it as well
+	}
+	e.mu.Unlock()
+	var err error
 	select {
-	case e.asking <- struct{}{}:
+	case <-c.done:
+		err = c.err
 	case <-ctx.Done():
-		return fmt.Errorf("holdfast: %w: %w", ErrNotLeader, ctx.Err())
+		err = ctxError(ctx)
 	}
-	defer func() { <-e.asking }()
-	// Another caller may have asked meanwhile.
-	if _, err := e.leads(0); err == nil || errors.Is(err, errStillRunning) {
-		return err
-	}
-	h, err := tryLock(ctx, e.client, e.resource, e.lock)
 	if err != nil {
 		return fmt.Errorf("holdfast: %w: %w", ErrNotLeader, err)
 	}
-	e.mu.Lock()
-	e.hold = h
-	e.mu.Unlock()
 	return nil
 }
 
-var errStillRunning = errors.New("the lock was lost, and jobs that began under it have not returned")
-
-// leads returns the hold by which this instance leads, and adds tasks to those under it.
-func (e *Elector) leads(tasks int) (*holdfast.Hold, error) {
+// run is a campaign.
+func (e *Elector) run(ctx context.Context, c *campaign) {
+	turn, hold, err := lockInTurn(ctx, e.client, e.resource, e.lock, false)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.hold == nil:
-		return nil, fmt.Errorf("holdfast: %w", ErrNotLeader)
-	case e.hold.Left() > 0:
-		e.tasks += tasks
-		return e.hold, nil
-	case e.tasks > 0:
-		return nil, fmt.Errorf("holdfast: %w: %w", ErrNotLeader, errStillRunning)
+	if err == nil {
+		t := &term{turn: turn, hold: hold}
+		e.term = t
+		context.AfterFunc(hold.Context(), func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.settle(t)
+		})
 	}
-	return nil, fmt.Errorf("holdfast: %w any more", ErrNotLeader)
+	e.campaign, c.err = nil, err
+	close(c.done)
+}
+
+// leads reports whether this instance leads. e.mu is held.
+func (e *Elector) leads() bool {
+	if e.term != nil {
+		e.settle(e.term)
+	}
+	return e.term != nil && e.term.hold.Left() > 0
+}
+
+// settle ends a term that is over. e.mu is held.
+func (e *Elector) settle(t *term) {
+	if e.term == t && t.tasks == 0 && t.hold.Left() == 0 {
+		e.term = nil
+		t.turn.end()
+	}
 }
 
 // Task returns the function of a job, for gocron.NewTask. It runs fn with a ctx that ends
@@ -84,15 +114,28 @@ func (e *Elector) leads(tasks int) (*holdfast.Hold, error) {
 // and returns ErrNotLeader.
 func (e *Elector) Task(fn func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		h, err := e.leads(1)
-		if err != nil {
-			return err
+		t := e.begin()
+		if t == nil {
+			return fmt.Errorf("holdfast: %w", ErrNotLeader)
 		}
 		defer func() {
 			e.mu.Lock()
-			e.tasks--
-			e.mu.Unlock()
+			defer e.mu.Unlock()
+			t.tasks--
+			e.settle(t)
 		}()
-		return under(ctx, h, fn)
+		return under(ctx, t.hold, fn)
 	}
+}
+
+// begin adds a task to the term in which this instance leads. It returns nil if there is
+// none.
+func (e *Elector) begin() *term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.leads() {
+		return nil
+	}
+	e.term.tasks++
+	return e.term
 }

@@ -12,7 +12,10 @@ import (
 // the run. Locker[gocron.Lock] is a gocron.Locker, for WithDistributedLocker, or for
 // WithDistributedJobLocker if a job has options of its own. All methods may be called
 // concurrently.
-type Locker[L Unlocker] struct{ holds }
+type Locker[L Unlocker] struct {
+	holds
+	report func(err error)
+}
 
 // Unlocker is what Locker.Lock returns: a gocron.Lock.
 type Unlocker interface {
@@ -29,7 +32,15 @@ type LockerOptions struct {
 	// each instance whose clock is 10 ms behind the last one. Set it to more than clocks
 	// may differ, and to less than the interval. It does not outlast a process that is
 	// killed: its lock ends with the TTL. Default: 0.
+	//
+	// If the store does not answer when the job ends, Unlock retries until the resource is
+	// locked for the rest, as long as the lock is not lost: so it may take what is left of
+	// AtLeast. It gives up 5 s after its ctx has ended, and when the Client is closed.
 	AtLeast time.Duration
+	// Report gets the error of each Unlock, which gocron drops: the lock was lost, or the
+	// store has not confirmed the release or AtLeast. It is called by the goroutine that ran
+	// the job. Default: none.
+	Report func(err error)
 	// Lock are the options of each lock.
 	Lock *holdfast.LockOptions
 }
@@ -46,27 +57,36 @@ func NewLocker[L Unlocker](client *holdfast.Client, o *LockerOptions) *Locker[L]
 	if _, ok := any((*jobLock)(nil)).(L); !ok {
 		panic(fmt.Sprintf("holdfast: a Locker cannot return a %T: use Locker[gocron.Lock]", *new(L)))
 	}
-	return &Locker[L]{holds{client: client, prefix: o.Prefix, lock: o.Lock, atLeast: o.AtLeast}}
+	return &Locker[L]{holds{client: client, prefix: o.Prefix, lock: o.Lock, atLeast: o.AtLeast}, o.Report}
 }
 
 // Lock acquires the lock of a job's run if it is free. It does not wait: an error makes
 // gocron skip the run. It takes 5 s at most.
 func (l *Locker[L]) Lock(ctx context.Context, key string) (L, error) {
-	if _, err := l.acquire(ctx, key, false); err != nil {
+	mine, err := l.acquire(ctx, key, false)
+	if err != nil {
 		var none L
 		return none, err
 	}
-	return any(&jobLock{&l.holds, key}).(L), nil
+	return any(&jobLock{&l.holds, mine, l.report}).(L), nil
 }
 
 // jobLock is the lock of a job's run.
 type jobLock struct {
-	holds *holds
-	key   string
+	holds  *holds
+	held   *held
+	report func(err error)
 }
 
-// Unlock releases the lock. At a shutdown gocron calls it with a ctx that has ended.
-func (l *jobLock) Unlock(ctx context.Context) error { return l.holds.release(ctx, l.key) }
+// Unlock releases the lock. A second Unlock returns ErrNotHeld. At a shutdown gocron calls
+// it with a ctx that has ended.
+func (l *jobLock) Unlock(ctx context.Context) error {
+	err := l.holds.release(ctx, l.held)
+	if err != nil && l.report != nil {
+		l.report(err)
+	}
+	return err
+}
 
 // Task returns the function of a job, for gocron.NewTask. It runs fn with a ctx that ends
 // also when the lock of the job's run does. It returns fn's error, joined with the reason
@@ -76,7 +96,7 @@ func (l *jobLock) Unlock(ctx context.Context) error { return l.holds.release(ctx
 // of that name is held, Task does not run fn and returns ErrNotHeld.
 func (l *Locker[L]) Task(key string, fn func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		_, h, err := l.held("run the job of", key)
+		_, h, err := l.find("run the job of", key)
 		if err != nil {
 			return fmt.Errorf("%w: is that the name of the job?", err)
 		}

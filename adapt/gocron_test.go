@@ -3,12 +3,14 @@ package adapt_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapt"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 func TestLocker(t *testing.T) {
@@ -55,6 +57,50 @@ func TestLockerWithoutTheStore(t *testing.T) {
 		if took := time.Since(began); err == nil || errors.Is(err, holdfast.ErrHeld) || took > 6*time.Second {
 			t.Errorf("error %v after %v", err, took)
 		}
+	})
+}
+
+// An Unlock that is repeated is not that of the next run, and a Locker reports each error
+// that gocron drops.
+func TestLockerUnlocksItsOwn(t *testing.T) {
+	mine, others := pair(t)
+	var reports []error
+	l := adapt.NewLocker[adapt.Unlocker](mine, &adapt.LockerOptions{Report: func(err error) { reports = append(reports, err) }})
+	first, err := l.Lock(t.Context(), "report")
+	is(t, err, nil)
+	is(t, first.Unlock(t.Context()), nil)
+	second, err := l.Lock(t.Context(), "report")
+	is(t, err, nil)
+	is(t, first.Unlock(t.Context()), adapt.ErrNotHeld)
+	if free(t, others, "report") {
+		t.Error("an Unlock that was repeated released the lock of the next run")
+	}
+	if _, err := l.Lock(t.Context(), "report"); !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("a run begins beside the second: error %v", err)
+	}
+	is(t, l.Task("report", func(context.Context) error { return nil })(t.Context()), nil)
+	seize(t, others, "report")
+	is(t, second.Unlock(t.Context()), nil) // it has not heard of that
+	if len(reports) != 1 {
+		t.Fatalf("reports %v", reports)
+	}
+	is(t, reports[0], adapt.ErrNotHeld)
+}
+
+func TestLockerReportsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		var reports []error
+		l := adapt.NewLocker[adapt.Unlocker](mine, &adapt.LockerOptions{Report: func(err error) { reports = append(reports, err) }})
+		lock, err := l.Lock(t.Context(), "report")
+		is(t, err, nil)
+		seize(t, others, "report")
+		time.Sleep(time.Minute)
+		is(t, lock.Unlock(t.Context()), holdfast.ErrForced)
+		if len(reports) != 1 {
+			t.Fatalf("reports %v", reports)
+		}
+		is(t, reports[0], holdfast.ErrForced)
 	})
 }
 
@@ -174,4 +220,82 @@ func TestElectorAskedAtOnce(t *testing.T) {
 			is(t, <-answers, nil)
 		}
 	})
+}
+
+// Each gets an answer within 5 s, however many ask a store that does not answer.
+func TestElectorAskedInAnOutage(t *testing.T) {
+	for name, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mine, _, set := failing(t)
+				e := adapt.NewElector(mine, "leader", nil)
+				set(fault)
+				var all sync.WaitGroup
+				for i := range 20 {
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * time.Second)
+						began := time.Now()
+						is(t, e.IsLeader(t.Context()), adapt.ErrNotLeader)
+						if took := time.Since(began); took > 5*time.Second {
+							t.Errorf("an answer came after %v", took)
+						}
+					})
+				}
+				all.Wait()
+				set(works)
+				is(t, e.IsLeader(t.Context()), nil)
+			})
+		})
+	}
+}
+
+// A job that is removed while it asks costs no other job its run.
+func TestElectorAskedByOneThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, _, set := failing(t)
+		e := adapt.NewElector(mine, "leader", nil)
+		gate := make(chan struct{})
+		time.AfterFunc(2*time.Second, func() { close(gate) })
+		set(func(drivertest.Call) drivertest.Fault { return drivertest.Fault{HoldRequest: gate} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		answers := make(chan error)
+		go func() { answers <- e.IsLeader(ctx) }()
+		synctest.Wait()
+		go func() { answers <- e.IsLeader(t.Context()) }()
+		err := <-answers
+		is(t, err, context.DeadlineExceeded)
+		is(t, err, adapt.ErrNotLeader)
+		is(t, <-answers, nil)
+	})
+}
+
+// A leader that has lost its lock lets other callers of its process have the resource when
+// its jobs have returned, without being asked.
+func TestElectorEndsItsTurn(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others := pair(t)
+			e, n := adapt.NewElector(mine, "leader", nil), adapt.NewNames(mine, nil)
+			is(t, e.IsLeader(t.Context()), nil)
+			ended := make(chan time.Time, 1)
+			if running {
+				go func() {
+					is(t, e.Task(func(ctx context.Context) error { time.Sleep(time.Hour); return nil })(t.Context()), holdfast.ErrForced)
+					ended <- time.Now()
+				}()
+				synctest.Wait()
+			} else {
+				ended <- time.Now()
+			}
+			seize(t, others, "leader")
+			is(t, n.Lock(t.Context(), "leader"), nil)
+			if took := time.Since(<-ended); took > time.Minute {
+				t.Errorf("it had its turn for %v", took)
+			}
+			is(t, e.IsLeader(t.Context()), holdfast.ErrHeld)
+			is(t, n.Unlock(t.Context(), "leader"), nil)
+			is(t, e.IsLeader(t.Context()), nil)
+		})
+	}
 }

@@ -43,6 +43,27 @@ func unreachable(t *testing.T) (mine, others *holdfast.Client, cut func(bool)) {
 	return newClient(t, f), newClient(t, store), down.Store
 }
 
+// failing makes the Client of a store whose calls fail as set.
+func failing(t *testing.T) (mine, others *holdfast.Client, set func(func(drivertest.Call) drivertest.Fault)) {
+	t.Helper()
+	store := memlock.New(nil)
+	var now atomic.Value
+	f := drivertest.NewFaultStore(store, func(c drivertest.Call) drivertest.Fault {
+		if fault, ok := now.Load().(func(drivertest.Call) drivertest.Fault); ok {
+			return fault(c)
+		}
+		return drivertest.Fault{}
+	})
+	t.Cleanup(func() { _ = f.Close() })
+	return newClient(t, f), newClient(t, store), func(fault func(drivertest.Call) drivertest.Fault) { now.Store(fault) }
+}
+
+func fails(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: true} }
+func hangs(drivertest.Call) drivertest.Fault {
+	return drivertest.Fault{HoldRequest: make(chan struct{})}
+}
+func works(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
+
 // seize releases the resource by force, as an operator does.
 func seize(t *testing.T, c *holdfast.Client, resource string) {
 	t.Helper()

@@ -11,19 +11,21 @@ import (
 // JobOptions configure a Job. Nil and the zero value are the defaults.
 type JobOptions struct {
 	// AtLeast is how long the resource stays locked, from the start of the job: see
-	// LockerOptions.AtLeast. Default: 0.
+	// LockerOptions.AtLeast, whose Unlock is the end of the run here. Default: 0.
 	AtLeast time.Duration
 	// Report gets the result of each run that did not happen, or not wholly under the
-	// lock: a *holdfast.HeldError if another instance runs the job, another error if the
-	// store did not answer, a *holdfast.LostError if the lock was lost before fn returned.
-	// It is called by the goroutine that runs the job. Default: none.
+	// lock: holdfast.ErrHeld if the job runs on another instance (a *holdfast.HeldError) or
+	// in this one, another error if the store did not answer, a *holdfast.LostError if the
+	// lock was lost before fn returned, or before the store had confirmed AtLeast. It is
+	// called by the goroutine that runs the job. Default: none.
 	Report func(err error)
 	// Lock are the options of each lock.
 	Lock *holdfast.LockOptions
 }
 
 // Job returns a function that runs fn with the resource locked, or does not run it if
-// another instance does: a job of robfig/cron, or of any timer. fn's ctx is derived from
+// another instance does, or if an earlier run in this process has not returned, even if it
+// has lost its lock: a job of robfig/cron, or of any timer. fn's ctx is derived from
 // the given one, which ends the jobs of a program that ends; it ends also when the lock is
 // lost. The function does not wait: if the store does not answer within 5 s, it skips the
 // run. If fn panics, it releases the lock, and the panic goes on.
@@ -45,13 +47,18 @@ func Job(ctx context.Context, client *holdfast.Client, resource string, o *JobOp
 
 // run is one run of a job.
 func run(ctx context.Context, client *holdfast.Client, resource string, o *JobOptions, fn func(ctx context.Context)) error {
+	t, err := takeTurn(ctx, client, resource, false)
+	if err != nil {
+		return err
+	}
+	defer t.end()
 	// TryDo's ctx is also fn's, so the time for the answer has to end it by itself.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := time.AfterFunc(answerLimit, func() { cancel(errNoAnswer) })
 	defer limit.Stop()
 	var early, late error
-	err := client.TryDo(ctx, resource, o.Lock, func(bound context.Context) error {
+	err = client.TryDo(ctx, resource, o.Lock, func(bound context.Context) error {
 		granted := time.Now()
 		if !limit.Stop() {
 			return errNoAnswer // the answer came as the time ended

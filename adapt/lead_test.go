@@ -3,6 +3,7 @@ package adapt_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/adapt"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
 // leading runs Lead until the test ends it.
@@ -167,6 +169,119 @@ func TestLeadGivesUp(t *testing.T) {
 		is(t, <-ended, holdfast.ErrClosed)
 		is(t, adapt.Lead(t.Context(), mine, "leader", nil, never), holdfast.ErrClosed)
 	})
+}
+
+// A run that has released its lock itself has not lost it.
+func TestLeadStepsDownWithAnError(t *testing.T) {
+	failure := errors.New("the port is in use")
+	for name, test := range map[string]struct {
+		result func(ctx context.Context) error
+		want   error // nil: another term
+	}{
+		"its own":               {func(context.Context) error { return failure }, failure},
+		"that of another lock":  {func(context.Context) error { return holdfast.ErrInvalid }, holdfast.ErrInvalid},
+		"none":                  {func(context.Context) error { return nil }, nil},
+		"of the ctx":            {func(ctx context.Context) error { return ctx.Err() }, nil},
+		"the cause of its end":  {context.Cause, nil},
+		"of the ctx, explained": {func(ctx context.Context) error { return fmt.Errorf("serve: %w", ctx.Err()) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mine, _ := pair(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				terms := 0
+				o := &adapt.LeadOptions{Report: func(err error) { t.Errorf("it reports %v", err) }}
+				err := adapt.Lead(ctx, mine, "leader", o, func(ctx context.Context) error {
+					if terms++; terms == 3 {
+						cancel()
+						return nil
+					}
+					is(t, holdfast.HoldOf(ctx).Unlock(ctx), nil)
+					<-ctx.Done()
+					return test.result(ctx)
+				})
+				is(t, err, test.want)
+				if want := map[bool]int{true: 3, false: 1}[test.want == nil]; terms != want {
+					t.Errorf("%d terms", terms)
+				}
+			})
+		})
+	}
+}
+
+// What a term whose lock was lost returns is reported, and so is each failed attempt.
+func TestLeadReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others, cut := unreachable(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		failure := errors.New("the port is in use")
+		reports, terms := make(chan error), make(chan context.Context)
+		ended := make(chan error)
+		go func() {
+			o := &adapt.LeadOptions{Report: func(err error) { reports <- err }}
+			ended <- adapt.Lead(ctx, mine, "leader", o, func(ctx context.Context) error {
+				terms <- ctx
+				<-ctx.Done()
+				return failure
+			})
+		}()
+		<-terms
+		seize(t, others, "leader")
+		err := <-reports
+		is(t, err, holdfast.ErrForced)
+		is(t, err, failure)
+		<-terms
+		cut(true)
+		err = <-reports
+		is(t, err, holdfast.ErrUnreachable)
+		is(t, err, failure)
+		for range 3 {
+			if err := <-reports; errors.Is(err, holdfast.ErrLost) || errors.Is(err, failure) {
+				t.Errorf("an attempt is reported as %v", err)
+			}
+		}
+		cut(false)
+		term := <-terms
+		cancel()
+		<-term.Done()
+		is(t, <-ended, failure)
+	})
+}
+
+// At the end of the program, too, a loss is not hidden.
+func TestLeadEndsInALostTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, others := pair(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := adapt.Lead(ctx, mine, "leader", nil, func(ctx context.Context) error {
+			seize(t, others, "leader")
+			lost(t, ctx)
+			cancel()
+			return errors.New("the port is in use")
+		})
+		is(t, err, holdfast.ErrForced)
+	})
+}
+
+// A store that somebody must fix is fixed sooner or later: those that wait for the lock go
+// on to do so.
+func TestUnusableStore(t *testing.T) {
+	for _, name := range []string{"Lead", "Mutex"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mine, _, set := failing(t)
+				set(func(drivertest.Call) drivertest.Fault {
+					return drivertest.Fault{Err: holdfast.ErrUnusable, LoseRequest: true}
+				})
+				time.AfterFunc(time.Hour, func() { set(works) })
+				began := time.Now()
+				is(t, waiting[name](t.Context(), mine, func() {}), nil)
+				if took := time.Since(began); took < time.Hour || took > time.Hour+time.Minute {
+					t.Errorf("it waited for %v", took)
+				}
+			})
+		})
+	}
 }
 
 func TestLeadPanics(t *testing.T) {

@@ -16,13 +16,13 @@ func NewMigrations(client *holdfast.Client, resource string, o *holdfast.LockOpt
 	return &Migrations{holds{client: client, prefix: resource, lock: o}}
 }
 
-// Migrate acquires the lock, runs fn and releases it, as Client.Do does. fn calls
-// Provider.Up or others with its ctx, which ends when the lock is lost: nothing else can
-// stop goose. The Locker then acquires nothing. Without that ctx, Up would wait for Migrate,
-// which waits for it. Migrate works also for providers without
-// the Locker, and for other tools.
+// Migrate acquires the lock, runs fn and releases it, as Client.Do does. In this process, it
+// first waits until no other fn runs, even if that has lost the lock. fn calls Provider.Up
+// or others with its ctx, which ends when the lock is lost: nothing else can stop goose. The
+// Locker then acquires nothing. Without that ctx, Up would wait for Migrate, which waits for
+// it. Migrate works also for providers without the Locker, and for other tools.
 func (m *Migrations) Migrate(ctx context.Context, fn func(ctx context.Context) error) error {
-	return m.client.Do(ctx, m.prefix, m.lock, func(bound context.Context) error {
+	return doInTurn(ctx, m.client, m.prefix, m.lock, func(bound context.Context) error {
 		return fn(context.WithValue(bound, migrating{m}, holdfast.HoldOf(bound)))
 	})
 }
@@ -36,7 +36,7 @@ func (m *Migrations) outer(ctx context.Context) *holdfast.Hold {
 }
 
 // Lock acquires the lock, for a Provider that is called outside of Migrate. It waits until
-// ctx ends. If the lock is lost, such a Provider goes on: its ctx is not that of the lock.
+// ctx ends, or the Client is closed. If the lock is lost, such a Provider goes on: its ctx is not that of the lock.
 // Within Migrate, Lock fails only if the lock was lost.
 func (m *Migrations) Lock(ctx context.Context, _ *sql.DB) error {
 	if h := m.outer(ctx); h != nil {
@@ -52,5 +52,9 @@ func (m *Migrations) Unlock(ctx context.Context, _ *sql.DB) error {
 	if h := m.outer(ctx); h != nil {
 		return context.Cause(h.Context())
 	}
-	return m.release(ctx, "")
+	mine, _, err := m.find("unlock", "")
+	if err != nil {
+		return err
+	}
+	return m.release(ctx, mine)
 }

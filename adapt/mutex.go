@@ -40,24 +40,24 @@ func NewMutex(ctx context.Context, client *holdfast.Client, resource string, o *
 }
 
 // Lock acquires the lock. It waits as long as needed, and asks a store that does not
-// answer again, forever. Lock cannot return an error, and must not return without the
-// lock: it panics if the Mutex's ctx has ended, if the Client is closed, and for errors
-// that asking again does not change, such as holdfast.ErrInvalid and ErrUnusable.
+// answer, or is holdfast.ErrUnusable, again, forever. Lock cannot return an error, and must
+// not return without the lock: it panics if the Mutex's ctx ends, if the Client is closed,
+// and for errors that asking again does not change, such as holdfast.ErrInvalid.
 func (m *Mutex) Lock() {
-	pauses := newBackoff()
-	h, err := m.acquire(m.ctx, "", true)
-	for ; err != nil; h, err = m.acquire(m.ctx, "", true) {
+	pauses := patient()
+	mine, err := m.acquire(m.ctx, "", true)
+	for ; err != nil; mine, err = m.acquire(m.ctx, "", true) {
 		if !transient(m.ctx, err) {
 			panic(err)
 		}
-		if err := pauses.wait(m.ctx); err != nil {
-			panic(fmt.Errorf("holdfast: lock %q: %w", m.prefix, err))
+		if ended := pauses.wait(m.ctx, m.client); ended != nil {
+			panic(fmt.Errorf("holdfast: lock %q: %w; the last attempt: %w", m.prefix, ended, err))
 		}
 	}
 	if m.onLoss == nil {
 		return
 	}
-	ended := h.Context()
+	ended := mine.hold.Context()
 	stop := context.AfterFunc(ended, func() { m.onLoss(context.Cause(ended)) })
 	m.lossMu.Lock()
 	m.stop = stop
@@ -68,13 +68,13 @@ func (m *Mutex) Lock() {
 // OnLoss, if the lock was lost or ended otherwise since Lock: what was done meanwhile was
 // not protected. If the store does not confirm the release, the lock ends by itself.
 func (m *Mutex) Unlock() {
-	_, h, err := m.held("unlock", "")
+	mine, h, err := m.find("unlock", "")
 	if err != nil {
 		panic(err)
 	}
 	unwatched := m.unwatch()
 	loss := context.Cause(h.Context())
-	switch err := m.release(m.ctx, ""); {
+	switch err := m.release(m.ctx, mine); {
 	case errors.Is(err, ErrNotHeld): // another goroutine has unlocked it
 		panic(err)
 	case errors.Is(err, holdfast.ErrLost):
@@ -101,7 +101,7 @@ func (m *Mutex) unwatch() bool {
 // Hold returns the hold of the present lock, with its token and its ctx, or nil if the
 // Mutex is not locked. Only the caller that has locked it knows whose hold that is.
 func (m *Mutex) Hold() *holdfast.Hold {
-	_, h, err := m.held("hold", "")
+	_, h, err := m.find("hold", "")
 	if err != nil {
 		return nil
 	}

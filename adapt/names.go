@@ -3,7 +3,6 @@ package adapt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -31,15 +30,17 @@ func NewNames(client *holdfast.Client, o *NamesOptions) *Names {
 	return &Names{holds{client: client, prefix: o.Prefix, lock: o.Lock}}
 }
 
-// Lock acquires the lock of the name. It waits until ctx ends. If the store does not
-// answer, Lock retries for about one TTL, at most 30 s.
+// Lock acquires the lock of the name. It waits until ctx ends, or the Client is closed. If
+// the store does not answer, Lock retries for about one TTL, at most 30 s.
 func (n *Names) Lock(ctx context.Context, name string) error {
 	_, err := n.acquire(ctx, name, true)
 	return err
 }
 
-// TryLock acquires the lock of the name if it is free, and reports whether it did. An
-// error means that this is not known. It takes 5 s at most.
+// TryLock acquires the lock of the name if it is free, and reports whether it did. It
+// returns false also while a caller in this process waits for the name in Lock, whether the
+// store answers or not. An error means that nobody in this process has or wants the name,
+// and that the store did not say whether another process has it. It takes 5 s at most.
 func (n *Names) TryLock(ctx context.Context, name string) (bool, error) {
 	_, err := n.acquire(ctx, name, false)
 	if errors.Is(err, holdfast.ErrHeld) {
@@ -51,7 +52,13 @@ func (n *Names) TryLock(ctx context.Context, name string) (bool, error) {
 // Unlock releases the lock of the name. Like Hold.Unlock it uses only the values of ctx.
 // If the lock was lost, Unlock returns the *holdfast.LostError and touches no lock of
 // another holder. If no caller has the name, it returns ErrNotHeld.
-func (n *Names) Unlock(ctx context.Context, name string) error { return n.release(ctx, name) }
+func (n *Names) Unlock(ctx context.Context, name string) error {
+	mine, _, err := n.find("unlock", name)
+	if err != nil {
+		return err
+	}
+	return n.release(ctx, mine)
+}
 
 // RenewLockLease confirms that the lock of the name is held. The Client renews it all the
 // time, so RenewLockLease leaves its TTL as it is, except with LockOptions.NoKeepAlive: it
@@ -63,15 +70,15 @@ func (n *Names) Unlock(ctx context.Context, name string) error { return n.releas
 // then tries to acquire the lock again, without waiting. So the attempts go on when the
 // store can be reached again, and only if no other process makes them.
 func (n *Names) RenewLockLease(ctx context.Context, name string, d time.Duration) error {
-	s, h, err := n.held("renew", name)
+	l, h, err := n.find("renew", name)
 	if err != nil {
 		return err
 	}
 	if lost := context.Cause(h.Context()); lost != nil {
-		if n.tell(s, h) {
+		if n.tell(l, h) {
 			return lost
 		}
-		return n.again(ctx, name, s, h)
+		return n.again(ctx, l, h)
 	}
 	var ttl time.Duration // as it is
 	if n.lock != nil && n.lock.NoKeepAlive {
@@ -79,46 +86,46 @@ func (n *Names) RenewLockLease(ctx context.Context, name string, d time.Duration
 	}
 	if err := h.Renew(ctx, ttl); err != nil {
 		if errors.Is(err, holdfast.ErrLost) {
-			n.tell(s, h)
+			n.tell(l, h)
 		}
 		return err
 	}
 	return nil
 }
 
-// tell reports whether the loss of the slot's hold is to be reported: once.
-func (n *Names) tell(s *slot, h *holdfast.Hold) bool {
+// tell reports whether the loss of the hold is to be reported: once.
+func (n *Names) tell(l *held, h *holdfast.Hold) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	first := s.hold == h && !s.told
-	s.told = true
+	first := l.hold == h && !l.told
+	l.told = true
 	return first
 }
 
-// again acquires the lock of a slot whose hold was lost.
-func (n *Names) again(ctx context.Context, name string, s *slot, lost *holdfast.Hold) error {
-	h, err := tryLock(ctx, n.client, n.prefix+name, n.lock)
+// again acquires a lock whose hold was lost.
+func (n *Names) again(ctx context.Context, l *held, lost *holdfast.Hold) error {
+	h, err := tryLock(ctx, n.client, n.prefix+l.name, n.lock)
 	if err != nil {
 		return err
 	}
 	n.mu.Lock()
-	taken := s.hold == lost
+	taken := n.named[l.name] == l && l.hold == lost
 	if taken {
-		s.hold, s.granted, s.told = h, time.Now(), false
+		l.hold, l.granted, l.told = h, time.Now(), false
 	}
 	n.mu.Unlock()
 	if taken {
 		return nil
 	}
 	// Meanwhile the caller has released it, or another call has acquired it.
-	return errors.Join(fmt.Errorf("holdfast: renew %q: %w", n.prefix+name, ErrNotHeld), h.Unlock(ctx))
+	return errors.Join(n.notHeld("renew", l.name), h.Unlock(ctx))
 }
 
 // Bind returns a copy of ctx that ends also when the lock of the name does. Call the
 // CancelFunc when the work is done. If no caller has the name, the copy has ended, with
 // cause ErrNotHeld.
 func (n *Names) Bind(ctx context.Context, name string) (context.Context, context.CancelFunc) {
-	_, h, err := n.held("bind", name)
+	_, h, err := n.find("bind", name)
 	if err != nil {
 		ended, cancel := context.WithCancelCause(ctx)
 		cancel(err)

@@ -46,6 +46,27 @@ func TestNames(t *testing.T) {
 	})
 }
 
+// A name that a goroutine waits for is in use, whatever the store says.
+func TestTryLockOfANameThatIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, _, cut := unreachable(t)
+		cut(true)
+		n := adapt.NewNames(mine, nil)
+		ended := make(chan error)
+		go func() { ended <- n.Lock(t.Context(), "a") }()
+		synctest.Wait()
+		if ok, err := n.TryLock(t.Context(), "a"); ok || err != nil {
+			t.Errorf("%v, error %v", ok, err)
+		}
+		if err := <-ended; err == nil {
+			t.Error("it is locked without the store")
+		}
+		if ok, err := n.TryLock(t.Context(), "a"); ok || err == nil {
+			t.Errorf("%v, error %v, and nobody has it", ok, err)
+		}
+	})
+}
+
 // Many goroutines of two processes, and each name is one goroutine's at a time.
 func TestNamesOfMany(t *testing.T) {
 	mine, others := pair(t)

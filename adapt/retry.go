@@ -1,0 +1,75 @@
+package adapt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// answerLimit is how long an adapter that may not wait takes for an answer of the store.
+// A job that starts much later than it was due may run a second time elsewhere.
+const answerLimit = 5 * time.Second
+
+// errNoAnswer: the store did not answer within answerLimit.
+var errNoAnswer = fmt.Errorf("the store did not answer within %v", answerLimit)
+
+// tryLock is TryLock that takes answerLimit at most.
+func tryLock(ctx context.Context, client *holdfast.Client, resource string, o *holdfast.LockOptions) (*holdfast.Hold, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, answerLimit, errNoAnswer)
+	defer cancel()
+	return client.TryLock(limited, resource, o)
+}
+
+// transient reports whether another attempt at the lock may succeed. ErrUnusable may be
+// over soon, when somebody has made room in a full store: a leader or a mutex that has
+// waited through outages waits through that as well.
+func transient(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	for _, final := range []error{
+		holdfast.ErrInvalid, holdfast.ErrUnsupported, holdfast.ErrDamaged, holdfast.ErrClosed, holdfast.ErrDeadlock,
+		holdfast.ErrHeld, // by the caller itself: Lock waits for all others
+	} {
+		if errors.Is(err, final) {
+			return false
+		}
+	}
+	return true
+}
+
+// backoff is a pause that doubles up to a limit, spread so that instances that failed
+// together do not return together.
+type backoff struct{ next, limit time.Duration }
+
+// patient is the back-off of a caller that waits for as long as it takes.
+func patient() backoff { return backoff{time.Second, 10 * time.Second} }
+
+// wait waits for the next pause. It returns an error if ctx ends or the Client is closed
+// before.
+func (b *backoff) wait(ctx context.Context, client *holdfast.Client) error {
+	timer := time.NewTimer(b.next/2 + rand.N(b.next))
+	defer timer.Stop()
+	b.next = min(2*b.next, b.limit)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctxError(ctx)
+	case <-client.Done():
+		return holdfast.ErrClosed
+	}
+}
+
+// ctxError returns why ctx ended: an error that is ctx.Err(), and its cause if it has one.
+func ctxError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,36 @@
+package adapt
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// Nothing is kept of a turn that nobody has or wants.
+func TestTurnsAreDropped(t *testing.T) {
+	c := holdfast.New(memlock.New(nil), nil)
+	defer c.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	first, err := takeTurn(t.Context(), c, "r", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []bool{true, false} {
+		if _, err := takeTurn(ended, c, "r", wait); err == nil {
+			t.Error("two have the turn")
+		}
+	}
+	if _, _, err := lockInTurn(t.Context(), c, "", nil, false); err == nil {
+		t.Error("a resource without a name is locked")
+	}
+	if len(turns.of) != 1 {
+		t.Errorf("%d turns", len(turns.of))
+	}
+	first.end()
+	if len(turns.of) != 0 {
+		t.Errorf("%d turns are kept", len(turns.of))
+	}
+}

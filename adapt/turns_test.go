@@ -1,0 +1,215 @@
+package adapt_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/adapt"
+)
+
+// An adapter runs fn once under the lock of "r". It returns an error if it does not run it.
+type adapter func(ctx context.Context, c *holdfast.Client, fn func()) error
+
+// waiting are the adapters that wait for the lock, and skipping those that do not.
+var (
+	waiting = map[string]adapter{
+		"Lead": func(ctx context.Context, c *holdfast.Client, fn func()) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return adapt.Lead(ctx, c, "r", nil, func(context.Context) error {
+				fn()
+				cancel() // there is no second term
+				return nil
+			})
+		},
+		"Migrate": func(ctx context.Context, c *holdfast.Client, fn func()) error {
+			return adapt.NewMigrations(c, "r", nil).Migrate(ctx, func(context.Context) error { fn(); return nil })
+		},
+		"Migrations": func(ctx context.Context, c *holdfast.Client, fn func()) error {
+			m := adapt.NewMigrations(c, "r", nil)
+			if err := m.Lock(ctx, nil); err != nil {
+				return err
+			}
+			fn()
+			return m.Unlock(ctx, nil)
+		},
+		"Mutex": func(ctx context.Context, c *holdfast.Client, fn func()) (err error) {
+			defer func() {
+				if r := recover(); r != nil {
+					err = r.(error)
+				}
+			}()
+			m := adapt.NewMutex(ctx, c, "r", nil)
+			m.Lock()
+			fn()
+			m.Unlock()
+			return nil
+		},
+		"Names": func(ctx context.Context, c *holdfast.Client, fn func()) error {
+			n := adapt.NewNames(c, nil)
+			if err := n.Lock(ctx, "r"); err != nil {
+				return err
+			}
+			fn()
+			return n.Unlock(ctx, "r")
+		},
+	}
+	skipping = map[string]adapter{
+		"Elector": func(ctx context.Context, c *holdfast.Client, fn func()) error {
+			e := adapt.NewElector(c, "r", nil)
+			if err := e.IsLeader(ctx); err != nil {
+				return err
+			}
+			return e.Task(func(context.Context) error { fn(); return nil })(ctx)
+		},
+		"Job": func(ctx context.Context, c *holdfast.Client, fn func()) (err error) {
+			o := &adapt.JobOptions{Report: func(failure error) { err = failure }}
+			adapt.Job(ctx, c, "r", o, func(context.Context) { fn() })()
+			return err
+		},
+		"Locker": func(ctx context.Context, c *holdfast.Client, fn func()) error {
+			l := adapt.NewLocker[adapt.Unlocker](c, nil)
+			lock, err := l.Lock(ctx, "r")
+			if err != nil {
+				return err
+			}
+			_ = l.Task("r", func(context.Context) error { fn(); return nil })(ctx)
+			return lock.Unlock(ctx)
+		},
+	}
+)
+
+// A function that ignores the loss of its lock runs beside no other one in its process,
+// whichever adapter runs that.
+func TestTurns(t *testing.T) {
+	all := maps.Clone(waiting)
+	maps.Copy(all, skipping)
+	for first, one := range all {
+		for second, other := range all {
+			t.Run(first+", "+second, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					mine, others, cut := unreachable(t)
+					running, runs := 0, 0
+					fn := func() {
+						if running++; running > 1 {
+							t.Error("two run at once")
+						}
+						runs++
+						time.Sleep(3 * time.Minute)
+						running--
+					}
+					ended := make(chan error, 1)
+					go func() { ended <- one(t.Context(), mine, fn) }()
+					synctest.Wait()
+					cut(true)
+					time.Sleep(time.Minute)
+					cut(false)
+					if !free(t, others, "r") {
+						t.Error("the lock was not lost")
+					}
+					err := other(t.Context(), mine, fn)
+					is(t, <-ended, holdfast.ErrLost)
+					if waiting[second] != nil {
+						is(t, err, nil)
+						if runs != 2 {
+							t.Errorf("%d runs", runs)
+						}
+						return
+					}
+					is(t, err, holdfast.ErrHeld)
+					is(t, other(t.Context(), mine, fn), nil)
+				})
+			})
+		}
+	}
+}
+
+// Those that wait in their process end with their ctx, and with the Client.
+func TestTurnsEnd(t *testing.T) {
+	for name, lock := range waiting {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mine, _ := pair(t)
+				never := func() { t.Error("it ran beside another") }
+				n := adapt.NewNames(mine, nil)
+				is(t, n.Lock(t.Context(), "r"), nil)
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("it takes too long"))
+				defer cancel()
+				err := lock(ctx, mine, never)
+				is(t, err, context.DeadlineExceeded)
+				is(t, err, context.Cause(ctx))
+				is(t, err, holdfast.ErrHeld)
+
+				ended := make(chan error)
+				go func() { ended <- lock(context.WithoutCancel(t.Context()), mine, never) }()
+				synctest.Wait()
+				began := time.Now()
+				is(t, mine.Close(), nil)
+				is(t, <-ended, holdfast.ErrClosed)
+				if took := time.Since(began); took != 0 {
+					t.Errorf("it waited for %v after Close", took)
+				}
+				is(t, n.Unlock(t.Context(), "r"), holdfast.ErrClosed)
+			})
+		})
+	}
+}
+
+// A caller that works under the lock would wait for itself.
+func TestTurnWithinATurn(t *testing.T) {
+	mine, _ := pair(t)
+	for name, lock := range waiting {
+		err := adapt.NewMigrations(mine, "r", nil).Migrate(t.Context(), func(ctx context.Context) error {
+			return lock(ctx, mine, func() { t.Errorf("%s ran", name) })
+		})
+		is(t, err, holdfast.ErrHeld)
+	}
+}
+
+// Those that came first have their turn first.
+func TestTurnsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine, _ := pair(t)
+		var order []int
+		done := make(chan error)
+		for i := range 10 {
+			go func() {
+				done <- waiting["Names"](t.Context(), mine, func() { order = append(order, i); time.Sleep(time.Second) })
+			}()
+			synctest.Wait()
+		}
+		for range 10 {
+			is(t, <-done, nil)
+		}
+		if !slices.IsSorted(order) {
+			t.Errorf("the order is %v", order)
+		}
+	})
+}
+
+// What waits out an outage ends with the Client as well, in an attempt or between two.
+func TestPausesEnd(t *testing.T) {
+	for _, name := range []string{"Lead", "Mutex"} {
+		for at := range 60 {
+			synctest.Test(t, func(t *testing.T) {
+				mine, _, cut := unreachable(t)
+				cut(true)
+				ended := make(chan error)
+				go func() { ended <- waiting[name](t.Context(), mine, func() { t.Error("it ran") }) }()
+				time.Sleep(time.Duration(at) * time.Second)
+				began := time.Now()
+				go func() { _ = mine.Close() }()
+				is(t, <-ended, holdfast.ErrClosed)
+				if took := time.Since(began); took != 0 {
+					t.Errorf("%s waited for %v after Close", name, took)
+				}
+			})
+		}
+	}
+}
