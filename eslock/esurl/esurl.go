@@ -82,12 +82,18 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	// answer: on a path that went silent, all would be lost for a quarter of an hour.
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(true)
+	if transport.TLSClientConfig == nil {
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	// The default transport offers HTTP/2 once it was used, and so do its clones: a server
+	// that takes the offer would get HTTP/1.1.
+	transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	if t.ca != "" {
 		roots, err := certificates(t.ca)
 		if err != nil {
 			return nil, err
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		transport.TLSClientConfig.RootCAs = roots
 	}
 	n := &nodes{urls: t.nodes, apiKey: t.apiKey, transport: transport, rests: make([]time.Time, len(t.nodes))}
 	return &store{eslock.New(n, &t.options), n}, nil

@@ -2,6 +2,7 @@ package esurl
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -153,6 +154,30 @@ func TestSilentConnection(t *testing.T) {
 	defer cancel()
 	if status, err := perform(ctx, t, n); err != nil || status != http.StatusOK {
 		t.Errorf("the next request: %d %v", status, err)
+	}
+}
+
+// Servers that speak HTTP/2 as well are spoken to in HTTP/1.1, also if the system's
+// certificates are those that count.
+func TestNoHTTP2IsOffered(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	host, _ := serveTLS(t, server)
+	// Once it was used, the default transport has the settings that its clones inherit.
+	first, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := http.DefaultTransport.RoundTrip(first); err == nil {
+		res.Body.Close()
+		t.Fatal("the certificate of the test server is trusted")
+	}
+	n := opened(t, "opensearch+https://"+host+"/")
+	n.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+	n.transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+	if status, err := perform(t.Context(), t, n); err != nil || status != http.StatusOK {
+		t.Errorf("status %d, error %v", status, err)
 	}
 }
 
