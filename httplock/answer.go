@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,6 +102,8 @@ func (s *Store) read(res *http.Response, v any) error {
 		return s.strange("it is longer than %d bytes", maxAnswer)
 	case !utf8.Valid(text):
 		return s.strange("it is not UTF-8")
+	case !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")):
+		return s.strange("it is not a JSON object") // null would leave v as it is
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return s.strange("%v", err)

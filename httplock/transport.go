@@ -82,6 +82,7 @@ func (t *target) tls(base *tls.Config) (*tls.Config, error) {
 		config = base.Clone()
 	}
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+	config.NextProtos = []string{"http/1.1"} // the copy of a transport with HTTP/2 would still offer that
 	if t.ca != "" {
 		text, err := os.ReadFile(t.ca)
 		if err != nil {
