@@ -1,7 +1,10 @@
 package access_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 
@@ -10,7 +13,7 @@ import (
 
 // What `holdfast token` prints goes into the auth file; the token goes to the caller.
 func ExampleNewToken() {
-	_, entry, err := access.NewToken("billing")
+	token, entry, err := access.NewToken("billing")
 	if err != nil {
 		panic(err)
 	}
@@ -28,6 +31,12 @@ func ExampleNewToken() {
 		panic(err)
 	}
 	defer auth.Close()
-	fmt.Println(auth.Err())
-	// Output: <nil>
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	caller, err := auth.Identify(r)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(caller.Name(), "may lock:", caller.May(access.Lock, "billing/42")) // the entry has no rules yet
+	// Output: billing may lock: false
 }

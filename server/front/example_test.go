@@ -49,8 +49,11 @@ func Example() {
 		panic(err)
 	}
 	server := front.Server(handler, nil)
-	done := make(chan error)
-	go func() { done <- server.Serve(l) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
 
 	for _, authorization := range []string{"Bearer " + token, "Bearer wrong"} {
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+l.Addr().String()+"/", nil)
