@@ -243,7 +243,11 @@ func stored(t testing.TB, store driver.Store, resource string) (all []driver.Sta
 // faulty puts a FaultStore in front of a new store in memory. The server's own requests
 // about its ID pass.
 func faulty(t testing.TB, decide func(drivertest.Call) drivertest.Fault) *drivertest.FaultStore {
-	f := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+	return faultyOf(t, memlock.New(nil), decide)
+}
+
+func faultyOf(t testing.TB, store driver.Store, decide func(drivertest.Call) drivertest.Fault) *drivertest.FaultStore {
+	f := drivertest.NewFaultStore(store, func(c drivertest.Call) drivertest.Fault {
 		if len(c.Refs) > 0 && c.Refs[0].Resource == "holdfast/server" {
 			return drivertest.Fault{}
 		}
