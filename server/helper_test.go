@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -243,7 +244,11 @@ func stored(t testing.TB, store driver.Store, resource string) (all []driver.Sta
 // faulty puts a FaultStore in front of a new store in memory. The server's own requests
 // about its ID pass.
 func faulty(t testing.TB, decide func(drivertest.Call) drivertest.Fault) *drivertest.FaultStore {
-	f := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+	return faultyOf(t, memlock.New(nil), decide)
+}
+
+func faultyOf(t testing.TB, store driver.Store, decide func(drivertest.Call) drivertest.Fault) *drivertest.FaultStore {
+	f := drivertest.NewFaultStore(store, func(c drivertest.Call) drivertest.Fault {
 		if len(c.Refs) > 0 && c.Refs[0].Resource == "holdfast/server" {
 			return drivertest.Fault{}
 		}
@@ -260,4 +265,49 @@ func after(d time.Duration) <-chan struct{} {
 	return ch
 }
 
-func hungUp(a answer) bool { return errors.Is(a.err, context.Canceled) || a.err != nil }
+// direct is a transport that calls the handler itself.
+type direct struct{ http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	d.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// lateStore fails until it is ready, and while it is down.
+type lateStore struct {
+	driver.Store
+	mu          sync.Mutex
+	ready, down bool
+}
+
+var errLate = errors.New("no answer")
+
+func (s *lateStore) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ready || s.down {
+		return errLate
+	}
+	return nil
+}
+
+func (s *lateStore) setReady() { s.mu.Lock(); defer s.mu.Unlock(); s.ready = true }
+func (s *lateStore) setDown()  { s.mu.Lock(); defer s.mu.Unlock(); s.down = true }
+
+func (s *lateStore) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if err := s.err(); err != nil {
+		return driver.Grant{}, err
+	}
+	return s.Store.Acquire(ctx, q)
+}
+
+func (s *lateStore) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if err := s.err(); err != nil {
+		return nil, err
+	}
+	return s.Store.Renew(ctx, qs)
+}

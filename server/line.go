@@ -20,17 +20,30 @@ const (
 	// keepStanding is how long the line keeps the standing of a caller whose wait has
 	// ended, for its next request with the same hold ID.
 	keepStanding = 10 * time.Second
+	// keepAway is how long the store keeps a fair place from the last request of such a
+	// caller on. It is longer than keepStanding even if the store, which does not note each
+	// request, counts from the one before.
+	keepAway = 14 * time.Second
 )
 
 // lines are the lines of a server, by resource.
 type lines struct {
 	s      *Server
 	mu     sync.Mutex
-	lines  map[string]*line
+	lines  map[lineKey]*line
 	byID   map[standing]*waiter
 	closed bool
 	watch  sync.WaitGroup
 }
+
+// lineKey names a line. Those who work under a shared hold of the resource are in a line of
+// their own: the others may wait for that very hold.
+type lineKey struct {
+	resource string
+	nested   bool
+}
+
+func keyOf(q *driver.AcquireRequest) lineKey { return lineKey{q.Resource, !q.Nested.IsZero()} }
 
 // standing names an acquisition of one resource.
 type standing struct {
@@ -46,13 +59,14 @@ type standing struct {
 // as were granted since the last refusal. All others wait for their turn, and ask only to
 // keep their places in the store.
 type line struct {
-	resource  string
+	key       lineKey
+	queue     bool      // they may have places in the store
 	waiters   []*waiter // by seq
 	seq       uint64
 	head      *waiter // nil: none is present
 	headSince time.Time
 	heard     *driver.HeldError // the last refusal
-	headAt    int               // the head's position in the store's queue, as far as known
+	others    int               // places of others in the store that are served before the head's
 	granted   int               // shared holds since the last refusal
 	fair      int               // waiters that are fair
 	watched   bool              // signals arrive
@@ -99,7 +113,7 @@ func invite(turn chan struct{}) {
 }
 
 func (ls *lines) init(s *Server) {
-	ls.s, ls.lines, ls.byID = s, make(map[string]*line), make(map[standing]*waiter)
+	ls.s, ls.lines, ls.byID = s, make(map[lineKey]*line), make(map[standing]*waiter)
 }
 
 // join puts the acquisition at the end of the line, or where an earlier request with the
@@ -110,14 +124,14 @@ func (ls *lines) join(q *driver.AcquireRequest) *waiter {
 	defer ls.mu.Unlock()
 	key := standing{q.Resource, q.HoldID}
 	old := ls.byID[key]
-	if old != nil && old.kind != kindOf(q) {
+	if old != nil && (old.kind != kindOf(q) || old.line.key != keyOf(q)) {
 		ls.remove(old)
 		old = nil
 	}
-	l := ls.lines[q.Resource]
+	l := ls.lines[keyOf(q)]
 	if l == nil {
-		l = &line{resource: q.Resource}
-		ls.lines[q.Resource] = l
+		l = &line{key: keyOf(q), queue: ls.s.store.Traits().Queue && q.Nested.IsZero()}
+		ls.lines[l.key] = l
 	}
 	w := &waiter{
 		line: l, id: q.HoldID, kind: kindOf(q), present: true, asking: true,
@@ -171,16 +185,16 @@ func (l *line) index(w *waiter) int {
 
 // lead makes w the head. lines.mu is held.
 func (l *line) lead(w *waiter) {
-	l.head, l.headSince, l.headAt = w, time.Now(), 0
+	l.head, l.headSince = w, time.Now()
 }
 
 // stays reports whether the waiter is in its line. lines.mu is held.
-func (ls *lines) stays(w *waiter) bool { return ls.byID[standing{w.line.resource, w.id}] == w }
+func (ls *lines) stays(w *waiter) bool { return ls.byID[standing{w.line.key.resource, w.id}] == w }
 
 // remove takes the waiter out of its line. lines.mu is held.
 func (ls *lines) remove(w *waiter) {
 	l := w.line
-	delete(ls.byID, standing{l.resource, w.id})
+	delete(ls.byID, standing{l.key.resource, w.id})
 	i := l.index(w)
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	if w.kind.fair {
@@ -188,7 +202,7 @@ func (ls *lines) remove(w *waiter) {
 	}
 	w.leave()
 	if len(l.waiters) == 0 {
-		delete(ls.lines, l.resource)
+		delete(ls.lines, l.key)
 		if l.unwatch != nil {
 			l.unwatch()
 		}
@@ -295,6 +309,9 @@ func (l *line) inviteShared(k kind) {
 // place invites the next one that may take a place in the store, so that the store notes
 // them in the order of the line. lines.mu is held.
 func (l *line) place() {
+	if !l.queue {
+		return
+	}
 	for i, w := range l.waiters[:min(len(l.waiters), placesOfLine)] {
 		switch {
 		case !w.present || w.placed:
@@ -312,7 +329,7 @@ func (l *line) place() {
 // once, those before them too, and others once they have been the head for placeAfter. Each
 // waits for all that are before it: the store would serve it before them. lines.mu is held.
 func (l *line) mayPlace(i int, w *waiter) bool {
-	if i >= placesOfLine {
+	if i >= placesOfLine || !l.queue {
 		return false
 	}
 	if w.tried {
@@ -323,9 +340,32 @@ func (l *line) mayPlace(i int, w *waiter) bool {
 			return false
 		}
 	}
-	return w.kind.fair || l.fair > 0 && l.fairBehind(i) || l.head == w && time.Since(l.headSince) >= placeAfter
+	return l.fair > 0 && l.fairFrom(i) || l.head == w && time.Since(l.headSince) >= placeAfter
 }
 
-func (l *line) fairBehind(i int) bool {
+func (l *line) fairFrom(i int) bool {
 	return slices.ContainsFunc(l.waiters[i:min(len(l.waiters), placesOfLine)], func(w *waiter) bool { return w.kind.fair })
+}
+
+// sink puts the waiter behind those of its line that the store serves before it. Its place
+// there was lost, as after an outage, and it has a new one at the end. lines.mu is held.
+func (ls *lines) sink(w *waiter, e *driver.HeldError) {
+	l := w.line
+	passed := slices.ContainsFunc(e.Ahead, func(p driver.Place) bool {
+		v := ls.byID[standing{l.key.resource, driver.HoldID(p.ID)}]
+		return v != nil && v.line == l && v.present && v.seq > w.seq
+	})
+	if !passed {
+		return
+	}
+	for i := l.index(w); i+1 < len(l.waiters) && l.waiters[i+1].tried; i++ {
+		next := l.waiters[i+1]
+		w.seq, next.seq = next.seq, w.seq
+		l.waiters[i], l.waiters[i+1] = next, w
+	}
+	i := slices.IndexFunc(l.waiters, func(w *waiter) bool { return w.present })
+	if first := l.waiters[i]; first != l.head {
+		l.lead(first)
+		invite(first.turn)
+	}
 }

@@ -70,7 +70,7 @@ func (ls *lines) watchOnce(l *line) {
 func (ls *lines) follows(ctx context.Context, l *line) {
 	pauses := backoff{first: watchFirst, limit: watchLimit}
 	for {
-		signals, stop, err := ls.s.subscribe(ctx, l.resource)
+		signals, stop, err := ls.s.subscribe(ctx, l.key.resource)
 		if err == nil {
 			ls.signal(l, true, true)
 			for open := true; open; {

@@ -77,14 +77,19 @@ func TestLists(t *testing.T) {
 // cutStore breaks off each list.
 type cutStore struct {
 	driver.Store
-	cutAt int
+	cutAt  int
+	before func(n int) // is called before each entry
 }
 
 func (s *cutStore) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return func(yield func(driver.Status, error) bool) {
 		n := 0
 		for h, err := range s.Store.List(ctx, f) {
-			if n++; n == s.cutAt {
+			n++
+			if s.before != nil {
+				s.before(n)
+			}
+			if n == s.cutAt {
 				err = drivertest.ErrFault
 			}
 			if !yield(h, err) || err != nil {
@@ -180,11 +185,14 @@ func TestWaiters(t *testing.T) {
 }
 
 // events reads the events of a watch as they come.
-func (s *site) events(path string) (<-chan string, func()) {
+func (s *site) events(path string) (<-chan string, func()) { return s.eventsAs(path, "") }
+
+func (s *site) eventsAs(path, who string) (<-chan string, func()) {
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://server"+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	r.Header.Set("Who", who)
 	resp, err := s.http.Do(r)
 	if err != nil {
 		s.t.Fatal(err)

@@ -53,6 +53,7 @@ type stand struct {
 	limit                    time.Duration
 	until                    time.Time // the end of the wait
 	by                       time.Time // the end of the next attempt
+	last                     bool      // it is the last one
 	retries, polls, lookouts backoff
 	timer                    *time.Timer
 }
@@ -73,6 +74,7 @@ func (st *stand) stand() {
 		if st.over(g, err) {
 			return
 		}
+		st.underNothing(err)
 		if !st.pause(st.afterRefusal(err), changed) {
 			return
 		}
@@ -109,6 +111,19 @@ func (st *stand) over(g granted, err error) bool {
 	return true
 }
 
+// underNothing makes an acquisition whose caller works under a shared hold one like all
+// others, if that hold is gone: then others are served before it.
+func (st *stand) underNothing(err error) {
+	a, ls := st.a, &st.a.x.s.lines
+	var held *driver.HeldError
+	if a.q.Nested.IsZero() || !errors.As(err, &held) || len(held.Ahead) == 0 {
+		return
+	}
+	ls.leave(st.w, gaveUp)
+	a.q.Nested = driver.HoldID{}
+	st.w = ls.join(&a.q)
+}
+
 // later is how a wait is left whose caller may repeat its request: not if nobody knows the
 // hold ID.
 func (st *stand) later() end {
@@ -134,6 +149,9 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 	st.timer.Reset(min(d, time.Until(st.until)))
 	for {
 		if !time.Now().Before(st.until) { // also if it was always its turn
+			if st.keepsPlace() {
+				return true
+			}
 			refusal := s.lines.refusal(st.w, &a.q)
 			s.lines.leave(st.w, st.later())
 			a.conclude(granted{}, refusal, st.limit)
@@ -171,18 +189,31 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 	}
 }
 
+// keepsPlace reports whether a last attempt is due, which keeps the fair place in the store
+// for the time until the caller comes back.
+func (st *stand) keepsPlace() bool {
+	a, ls := st.a, &st.a.x.s.lines
+	if st.last || a.ours || !a.q.Fair || st.until.Equal(a.x.budget) {
+		return false
+	}
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	st.last = st.w.tried && ls.stays(st.w)
+	return st.last
+}
+
 // beforeAttempt gives the next attempt the place that the waiter has or may take.
 func (st *stand) beforeAttempt() {
 	a, w, ls := st.a, st.w, &st.a.x.s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	a.q.Place, w.asking = driver.PlaceID{}, true
-	if !ls.stays(w) || !a.q.Nested.IsZero() || !ls.s.store.Traits().Queue {
-		return // no place stops who works under a shared hold
-	}
-	if l := w.line; w.tried || l.mayPlace(l.index(w), w) {
+	if l := w.line; ls.stays(w) && (w.tried || l.mayPlace(l.index(w), w)) {
 		a.q.Place, a.q.Keep = driver.PlaceID(a.q.HoldID), keepPlain
-		if a.q.Fair {
+		switch {
+		case st.last:
+			a.q.Keep = keepAway
+		case a.q.Fair:
 			a.q.Keep = keepFair
 		}
 		w.tried, a.placed = true, true
@@ -210,6 +241,7 @@ func (st *stand) afterRefusal(err error) time.Duration {
 		return never
 	}
 	ls.watchOnce(l)
+	ls.sink(w, held)
 	l.place()
 	if l.head != w {
 		if w.tried { // it keeps its place
@@ -217,7 +249,7 @@ func (st *stand) afterRefusal(err error) time.Duration {
 		}
 		return never
 	}
-	l.headAt = max(held.Position, 0)
+	l.others = max(held.Position-l.placesBefore(w), 0)
 	pause := st.polls.pause()
 	// 0 is no hint, or a time too short for the store to return.
 	switch {
@@ -227,6 +259,16 @@ func (st *stand) afterRefusal(err error) time.Duration {
 		pause = st.lookouts.pause()
 	}
 	return min(w.ask.refused(&a.q, held, pause), hint(held), l.untilPlace(w))
+}
+
+// placesBefore returns how many of the line have fair places before w. lines.mu is held.
+func (l *line) placesBefore(w *waiter) (n int) {
+	for _, before := range l.waiters[:l.index(w)] {
+		if before.placed && before.kind.fair {
+			n++
+		}
+	}
+	return n
 }
 
 // untilPlace returns how long until the head takes a place. lines.mu is held.
@@ -252,7 +294,7 @@ func (ls *lines) refusal(w *waiter, q *driver.AcquireRequest) *driver.HeldError 
 	e.Ahead = slices.DeleteFunc(slices.Clone(e.Ahead), func(p driver.Place) bool { return p.ID == driver.PlaceID(q.HoldID) })
 	e.Position = driver.NoPlace
 	if ls.stays(w) {
-		e.Position = l.headAt + l.index(w)
+		e.Position = l.others + l.index(w)
 		e.Waiters = max(e.Waiters, e.Position+1)
 	}
 	return &e
