@@ -47,6 +47,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -153,10 +154,8 @@ func (s *Store) Init(ctx context.Context) error {
 
 // known returns what a newer server says, or the weakest if this version does not know it.
 func known[T comparable](said, weakest T, others ...T) T {
-	for _, o := range others {
-		if said == o {
-			return said
-		}
+	if slices.Contains(others, said) {
+		return said
 	}
 	return weakest
 }
