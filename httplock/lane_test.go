@@ -194,7 +194,11 @@ func TestBrokenAnswers(t *testing.T) {
 		if err := do(t, s); isDefinite(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if again := server.served.Load() - before; fresh != 1 || again > 3 || again < 2 {
+		again, most := server.served.Load()-before, int64(3) // net/http itself sends a GET again
+		if name == "sweep" {
+			most = 1 // it has a new connection each time
+		}
+		if fresh != 1 || again > most || again < min(most, 2) {
 			t.Errorf("%s: %d requests over a new connection, %d over an old one", name, fresh, again)
 		}
 	}
