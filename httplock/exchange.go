@@ -33,13 +33,22 @@ func (s *Store) get(ctx context.Context, path string, query url.Values, answer a
 }
 
 // post sends a request and reads what it is answered into answer.
-func (s *Store) post(ctx context.Context, path string, request, answer any) error {
-	body, err := json.Marshal(request)
+func (s *Store) post(ctx context.Context, over lane, path string, request, answer any) error {
+	body, err := marshal(request)
 	if err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+		return err
 	}
-	_, err = s.exchange(ctx, s.calls, message{method: http.MethodPost, path: path, body: body, accept: wire.JSON}, answer)
+	_, err = s.exchange(ctx, over, message{method: http.MethodPost, path: path, body: body, accept: wire.JSON}, answer)
 	return err
+}
+
+// marshal returns the JSON of a type of package wire.
+func marshal(v any) (json.RawMessage, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
+	return text, nil
 }
 
 // exchange sends the message and reads the answer, which is complete unless there is an

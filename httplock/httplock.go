@@ -32,7 +32,7 @@
 //
 // # Connections
 //
-// Requests travel by HTTP/1.1, each on a connection of its own. In HTTP/2 all would share
+// Requests travel by HTTP/1.1, one at a time on a connection. In HTTP/2 all would share
 // a connection that outlives those without an answer: on a path that went silent, they
 // would be lost until somebody notices. Renewals have connections apart from those of all
 // other requests. If a connection that was used before brings no answer in a third of the
@@ -47,6 +47,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -71,8 +72,9 @@ type Options struct {
 type Store struct {
 	target   *target
 	token    *token
-	calls    lane // of all requests but renewals
+	calls    lane // of all other requests
 	renewals lane
+	sweeps   lane // with a new connection for each: a sweep may take minutes
 	log      *slog.Logger
 	watches  watches
 
@@ -117,7 +119,8 @@ func open(u *url.URL, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.calls, s.renewals = lane{transport}, lane{transport.Clone()}
+	s.calls, s.renewals, s.sweeps = lane{transport}, lane{transport.Clone()}, lane{transport.Clone()}
+	s.sweeps.DisableKeepAlives = true
 	return s, nil
 }
 
@@ -153,10 +156,8 @@ func (s *Store) Init(ctx context.Context) error {
 
 // known returns what a newer server says, or the weakest if this version does not know it.
 func known[T comparable](said, weakest T, others ...T) T {
-	for _, o := range others {
-		if said == o {
-			return said
-		}
+	if slices.Contains(others, said) {
+		return said
 	}
 	return weakest
 }

@@ -2,7 +2,6 @@ package httplock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,7 +12,7 @@ import (
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	var g wire.Grant
-	if err := s.post(ctx, wire.AcquirePath, wire.AcquireRequestOf(q), &g); err != nil {
+	if err := s.post(ctx, s.calls, wire.AcquirePath, wire.AcquireRequestOf(q), &g); err != nil {
 		var held *driver.HeldError
 		if errors.As(err, &held) && held.Resource != q.Resource {
 			return driver.Grant{}, s.strange("it is about another resource")
@@ -79,7 +78,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		case q.HoldID.IsZero() && q.Place.IsZero(): // it is not there
 		case q.Reason != "":
 			var r wire.ReleaseResult
-			err := s.post(ctx, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), PlaceID: q.Place, Reason: q.Reason}, &r)
+			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), PlaceID: q.Place, Reason: q.Reason}, &r)
 			results[i] = s.released(r, err)
 		default:
 			b.add(i, wire.ReleaseOf(q))
@@ -125,20 +124,11 @@ func (s *Store) named(ctx context.Context, ref driver.HoldRef) (driver.HoldRef, 
 // Sweep implements driver.Store.
 func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
 	var a wire.SweepAnswer
-	if err := s.post(ctx, wire.SweepPath, wire.SweepRequestOf(q), &a); err != nil {
+	if err := s.post(ctx, s.sweeps, wire.SweepPath, wire.SweepRequestOf(q), &a); err != nil {
 		return driver.SweepResult{}, err
 	}
 	if a.Holds < 0 || a.Records < 0 {
 		return driver.SweepResult{}, s.strange("it has swept less than nothing")
 	}
 	return driver.SweepResult{Holds: a.Holds, Records: a.Records, More: a.More}, nil
-}
-
-// marshal returns the JSON of a type of package wire, with names that are valid.
-func marshal(v any) (json.RawMessage, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
-	}
-	return text, nil
 }

@@ -24,6 +24,8 @@ const (
 type token struct {
 	file string // "": it is constant
 
+	reading sync.Mutex // held by the one that reads the file, which may take its time
+
 	mu    sync.Mutex
 	value string // "": none is sent
 	read  time.Time
@@ -40,20 +42,27 @@ func newToken(value, file string) (*token, error) {
 
 // get returns the token, or "".
 func (t *token) get() string {
-	if t.file == "" {
-		return t.value
+	if value, old := t.present(); !old || !t.reading.TryLock() {
+		return value
 	}
+	defer t.reading.Unlock()
+	_ = t.readFile()
+	value, _ := t.present()
+	return value
+}
+
+// present returns the token, and whether to read the file again.
+func (t *token) present() (value string, old bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.read) >= readAgain {
-		_ = t.readFile()
-	}
-	return t.value
+	return t.value, t.file != "" && time.Since(t.read) >= readAgain
 }
 
 func (t *token) readFile() error {
-	t.read = time.Now()
 	text, err := readToken(t.file)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.read = time.Now()
 	if err != nil {
 		return fmt.Errorf("%w: token file: %w", driver.ErrUnusable, err)
 	}
