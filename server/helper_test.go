@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		serveAsChild()
+		return
+	}
+	leaktest.Main(m)
+}
 
 // pipes is a listener whose connections are in memory, for bubbles of testing/synctest.
 type pipes struct {
