@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		serveAsChild()
+		return
+	}
+	leaktest.Main(m)
+}
 
 // pipes is a listener whose connections are in memory, for bubbles of testing/synctest.
 type pipes struct {
@@ -120,16 +126,19 @@ func (a answer) kind() wire.Kind {
 
 // do sends a request, with v as its body, or v itself if it is a string.
 func (s *site) do(ctx context.Context, method, path string, v any, headers ...string) answer {
-	var body io.Reader
+	var text []byte
 	switch v := v.(type) {
 	case nil:
 	case string:
-		body = strings.NewReader(v)
+		text = []byte(v)
 	default:
-		text, err := json.Marshal(v)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(v); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+	var body io.Reader
+	if v != nil {
 		body = bytes.NewReader(text)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "http://server"+path, body)
@@ -147,10 +156,10 @@ func (s *site) do(ctx context.Context, method, path string, v any, headers ...st
 		return answer{err: err}
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	a := answer{status: resp.StatusCode, header: resp.Header, body: text, err: err}
+	read, err := io.ReadAll(resp.Body)
+	a := answer{status: resp.StatusCode, header: resp.Header, body: read, err: err}
 	if err == nil {
-		heldAgainstDocument(s.t, method, path, a)
+		heldAgainstDocument(s.t, method, path, text, a)
 	}
 	return a
 }
