@@ -6,7 +6,7 @@ require (
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
-	golang.org/x/sys v0.5.0
+	golang.org/x/sys v0.48.0
 )
 
 require (
