@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -78,12 +79,7 @@ func TestBatchWithoutAnswer(t *testing.T) {
 // Once it has arrived, a release is done, even if the caller is gone.
 func TestReleaseOfACallerThatHangsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Release {
-				return drivertest.Fault{HoldRequest: after(2 * time.Second)}
-			}
-			return drivertest.Fault{}
-		})
+		store := slowRelease{memlock.New(nil)}
 		s := newSite(t, store, nil)
 		g := s.acquire(wire.AcquireRequest{Resource: "r"})
 		conn, err := s.pipes.dial(t.Context())
@@ -99,6 +95,18 @@ func TestReleaseOfACallerThatHangsUp(t *testing.T) {
 			t.Errorf("%+v", holds)
 		}
 	})
+}
+
+// slowRelease is a store whose releases take 2 s, unless their ctx ends.
+type slowRelease struct{ driver.Store }
+
+func (s slowRelease) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	select {
+	case <-after(2 * time.Second):
+		return s.Store.Release(ctx, qs)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // The longest names, of the characters that are the longest in JSON, fit.

@@ -174,8 +174,7 @@ func TestDocumentHasAllMembers(t *testing.T) {
 }
 
 func members(t reflect.Type) (all []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			embedded := f.Type
 			if embedded.Kind() == reflect.Pointer {

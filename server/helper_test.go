@@ -74,7 +74,6 @@ type site struct {
 	store driver.Store
 	pipes *pipes
 	http  *http.Client
-	check func(*http.Request, *http.Response, []byte)
 }
 
 // newSite serves the store, or a new one in memory, over connections in memory.
@@ -246,6 +245,18 @@ func stored(t testing.TB, store driver.Store, resource string) (all []driver.Sta
 			t.Fatal(err)
 		}
 		all = append(all, h)
+	}
+	return all
+}
+
+// placesOf returns the places in the queue of the resource.
+func placesOf(t testing.TB, store driver.Store, resource string) (all []driver.PlaceID) {
+	t.Helper()
+	for p, err := range driver.Waiters(context.Background(), store, driver.Filter{Resource: resource}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p.ID)
 	}
 	return all
 }
