@@ -119,7 +119,7 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 	if err != nil {
 		return nil, err
 	}
-	return c.releaseListed(ctx, ss, func(h *Hold) { c.endHold(h, ErrReleased) })
+	return c.releaseListed(ctx, ss, "", func(h *Hold) { c.endHold(h, ErrReleased) })
 }
 
 // ForceRelease releases a hold of the resource, or all its holds if holdID is zero,
@@ -137,7 +137,7 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 	if !holdID.IsZero() {
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
-	return c.releaseListed(ctx, ss, func(h *Hold) { c.lose(h, ErrForced) })
+	return c.releaseListed(ctx, ss, c.forceReason(), func(h *Hold) { c.lose(h, ErrForced) })
 }
 
 // ForceRequeue takes a place out of the queue of the resource. If its waiter still waits,
@@ -158,16 +158,22 @@ func (c *Client) ForceRequeue(ctx context.Context, resource string, id PlaceID) 
 	defer c.work.Done()
 	// The store looks for the place alone. The lock ID is that of nobody.
 	ref := driver.HoldRef{Resource: resource, LockID: id.String()}
-	if err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: ref, Place: id}, never); err != nil {
+	if err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: ref, Place: id, Reason: c.forceReason()}, never); err != nil {
 		return wrap(what, resource, err)
 	}
 	return nil
 }
 
-// releaseListed releases the holds. It first ends those of this Client with end: the
-// context of a holder in the same process ends before the store releases the hold.
-// end is called with c.mu held.
-func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)) ([]Status, error) {
+// forceReason is driver.ReleaseRequest.Reason of this Client.
+func (c *Client) forceReason() string {
+	short := func(s string) string { return driver.CutPlaceName(name(s)) }
+	return fmt.Sprintf("forced by %s on %s", short(c.opts.Owner), short(c.opts.Host))
+}
+
+// releaseListed releases the holds, by force if there is a reason. It first ends those of
+// this Client with end: the context of a holder in the same process ends before the store
+// releases the hold. end is called with c.mu held.
+func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string, end func(*Hold)) ([]Status, error) {
 	if len(ss) == 0 {
 		return nil, nil
 	}
@@ -198,6 +204,9 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, end func(*Hold)
 		}
 	})
 	rs, began := c.newReleases(refs, releasePatience), c.clock()
+	for _, r := range rs {
+		r.q.Reason = reason
+	}
 	c.releaseAll(ctx, rs)
 	var gone []Status
 	var errs []error

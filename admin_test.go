@@ -346,6 +346,48 @@ func (l listing) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Sta
 	}
 }
 
+// reasons is a store that notes why it was to release.
+type reasons struct {
+	*memlock.Store
+	got []string
+}
+
+func (r *reasons) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	for _, q := range qs {
+		if err := q.Validate(); err != nil {
+			return nil, err
+		}
+		r.got = append(r.got, q.Reason)
+	}
+	return r.Store.Release(ctx, qs)
+}
+
+// A store that gives callers rights learns which releases are forced, and by whom.
+func TestForcedReleasesSayWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &reasons{Store: memlock.New(nil)}
+		c := newClient(t, store, &holdfast.Options{Owner: strings.Repeat("ä", 40), Host: "h"})
+		group(t, c, "g", "a", "b")
+		unlock(t, lock(t, c, "c", nil))
+		if _, err := c.ReleaseID(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		group(t, c, "g", "a", "b")
+		for _, r := range []string{"a", "b"} {
+			if ss, err := c.ForceRelease(t.Context(), r, holdfast.HoldID{}); err != nil || len(ss) != 1 {
+				t.Fatal(ss, err)
+			}
+		}
+		if err := c.ForceRequeue(t.Context(), "a", driver.NewPlaceID()); err != nil {
+			t.Fatal(err)
+		}
+		forced := "forced by " + strings.Repeat("ä", 32) + " on h"
+		if want := []string{"", "", "", forced, forced, forced}; !slices.Equal(store.got, want) {
+			t.Errorf("got %q, want %q", store.got, want)
+		}
+	})
+}
+
 func TestHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)

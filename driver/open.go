@@ -68,6 +68,7 @@ var packages = map[string]string{
 	"postgres": "pglock", "postgresql": "pglock",
 	"elasticsearch": "eslock/esurl", "elasticsearch+https": "eslock/esurl",
 	"opensearch": "eslock/esurl", "opensearch+https": "eslock/esurl",
+	"https": "httplock", "http": "httplock", "unix": "httplock",
 }
 
 func unknownScheme(scheme string) error {

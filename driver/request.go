@@ -98,6 +98,11 @@ type ReleaseRequest struct {
 	// not released then, and Found is false. It is for drop-ins whose callers share
 	// holds by lock ID; stores without such a drop-in may ignore it.
 	Unheard bool
+	// Reason is set if an operator releases what may be anybody's. A store that gives
+	// callers rights of their own looks for the right to that, and notes the reason;
+	// without one, it releases only what is the caller's. Other stores ignore it. After is
+	// 0 then.
+	Reason string
 }
 
 // ReleaseResult is the outcome of one ReleaseRequest.

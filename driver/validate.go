@@ -103,6 +103,14 @@ func (r ReleaseRequest) Validate() error {
 	if r.After < 0 || r.After > MaxTTL {
 		return fmt.Errorf("%w: release after %v is not between 0 and 100 years", ErrInvalid, r.After)
 	}
+	if r.Reason != "" {
+		if r.After != 0 {
+			return fmt.Errorf("%w: a forced release ends the hold at once, not after %v", ErrInvalid, r.After)
+		}
+		if err := validName("reason", r.Reason); err != nil {
+			return err
+		}
+	}
 	return r.HoldRef.Validate()
 }
 

@@ -81,6 +81,9 @@ func TestRenewAndReleaseValidate(t *testing.T) {
 		"release later":         {ReleaseRequest{HoldRef: ref, After: time.Second}.Validate(), true},
 		"release earlier":       {ReleaseRequest{HoldRef: ref, After: -1}.Validate(), false},
 		"release never":         {ReleaseRequest{HoldRef: ref, After: Forever}.Validate(), false},
+		"release by force":      {ReleaseRequest{HoldRef: ref, Reason: "stuck"}.Validate(), true},
+		"force without UTF-8":   {ReleaseRequest{HoldRef: ref, Reason: "\xff"}.Validate(), false},
+		"force later":           {ReleaseRequest{HoldRef: ref, Reason: "stuck", After: time.Second}.Validate(), false},
 		"release without names": {ReleaseRequest{HoldRef: HoldRef{Resource: "r"}}.Validate(), false},
 	} {
 		t.Run(name, func(t *testing.T) { wantValid(t, c.err, c.valid) })

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "panicky": panicky, "leaderless": leaderless})
+	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "panicky": panicky, "leaderless": leaderless, "ask": asker})
 }
 
 // patience is how long a script waits for anything.
@@ -92,6 +92,8 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 			"live":       live,
 			"waitstderr": waitstderr,
 			"prints":     prints,
+			"served":     served,
+			"value":      value,
 			"waits":      waits,
 		},
 	}
@@ -149,7 +151,7 @@ type started struct {
 func start(ts *testscript.TestScript, _ bool, args []string) {
 	p := &started{Cmd: exec.CommandContext(context.Background(), args[1], args[2:]...), done: make(chan struct{})}
 	p.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "STORE", "GOCOVERDIR", "GORACE"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "STORE", "GOCOVERDIR", "GORACE", "TOKEN"} {
 		p.Env = append(p.Env, name+"="+ts.Getenv(name))
 	}
 	p.stdout, p.stderr = outputFile(ts, args[0]), outputFile(ts, args[0])

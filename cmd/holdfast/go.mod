@@ -7,12 +7,14 @@ require github.com/holdfast-go/holdfast v0.0.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/clipperhouse/displaywidth v0.11.0
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/creack/pty v1.1.24
 	github.com/gdamore/tcell/v3 v3.6.0
 	github.com/holdfast-go/holdfast/compat/mongodoc v0.0.0-00010101000000-000000000000
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
+	github.com/holdfast-go/holdfast/server v0.0.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.19.0
@@ -68,3 +70,5 @@ replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 replace github.com/holdfast-go/holdfast/sqlitelock => ../../sqlitelock
 
 replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
+
+replace github.com/holdfast-go/holdfast/server => ../../server

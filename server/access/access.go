@@ -2,6 +2,28 @@
 // knows the rights of each caller. It keeps no locks.
 //
 // A right is a verb on a resource: Lock, Look or Force. What nobody was given is refused.
+//
+// A File is an auth file. It has callers, what each is known by, and the rules of its rights:
+//
+//	{
+//	  "callers": [
+//	    {
+//	      "name": "billing",
+//	      "tokenSha256": ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+//	      "certificateNames": ["spiffe://example.com/billing", "billing.example.com"],
+//	      "rules": [
+//	        {"resources": "billing/*", "may": ["lock", "look"]},
+//	        {"resources": "leader", "may": ["lock"], "maxTtl": "forever"}
+//	      ]
+//	    }
+//	  ]
+//	}
+//
+// A caller is known by a token of NewToken, of which the file has the hash, or by a URI or
+// host among the names of its client certificate; it may have several of each, so that they
+// can be replaced one after the other. A rule's pattern is a name, or a prefix and one final
+// "*". The rights of all rules that match count, and the longest maxTtl of those that give
+// the right to lock: 24h where a rule has none.
 package access
 
 import (
@@ -44,8 +66,8 @@ type Caller interface {
 	Changed() <-chan struct{}
 }
 
-// Identify returns the caller of a request. The error is ErrAnonymous if the request does
-// not prove who sent it.
+// Identify returns the caller of a request. The error wraps ErrAnonymous if the request does
+// not prove who sent it, and says why: whoever sent it may know.
 type Identify func(*http.Request) (Caller, error)
 
 // ErrAnonymous says that a request does not prove who sent it.

@@ -28,6 +28,8 @@ func TestDeb(t *testing.T) {
 	r.has("usr/share/zsh/vendor-completions/_holdfast", "#compdef holdfast")
 	r.has("usr/share/fish/vendor_completions.d/holdfast.fish", "complete -c holdfast")
 	r.has("usr/share/doc/holdfast/copyright", "Apache-2.0")
+	r.has("usr/lib/systemd/system/holdfast.service", "ExecStart=/usr/bin/holdfast serve")
+	r.has("usr/lib/systemd/system/holdfast.socket", "ListenStream=127.0.0.1:4653")
 }
 
 func TestRPM(t *testing.T) {
@@ -42,6 +44,8 @@ func TestRPM(t *testing.T) {
 	r.has("usr/share/bash-completion/completions/holdfast", "complete -o default")
 	r.has("usr/share/zsh/site-functions/_holdfast", "#compdef holdfast")
 	r.has("usr/share/licenses/holdfast/LICENSE", "Apache License")
+	r.has("usr/lib/systemd/system/holdfast.service", "ExecStart=/usr/bin/holdfast serve")
+	r.has("usr/lib/systemd/system/holdfast.socket", "ListenStream=127.0.0.1:4653")
 }
 
 func TestArchive(t *testing.T) {
@@ -58,6 +62,8 @@ func TestArchive(t *testing.T) {
 		"completions/holdfast.bash": "complete -o default",
 		"completions/holdfast.fish": "complete -c holdfast",
 		"completions/holdfast.ps1":  "Register-ArgumentCompleter",
+		"systemd/holdfast.service":  "ExecStart=/usr/bin/holdfast serve",
+		"systemd/holdfast.socket":   "ListenStream=127.0.0.1:4653",
 	} {
 		r.has(filepath.Join("unpacked", file), text)
 	}
@@ -80,7 +86,7 @@ func TestBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 20_000_000
+	const most = 22_200_000
 	if info.Size() > most {
 		t.Errorf("the binary has %d bytes, want at most %d", info.Size(), most)
 	}

@@ -3,11 +3,15 @@
 package recipes
 
 import (
+	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // unit is a unit file: the values of each key, in order.
@@ -109,4 +113,65 @@ func TestUnits(t *testing.T) {
 	if said := verify(s.path("units/report.service")); !strings.Contains(said, "KilMode") {
 		t.Errorf("a wrong key is not noticed: %q", said)
 	}
+}
+
+// packaged has the units that the packages install.
+const packaged = "../../packaging/systemd"
+
+// systemd finds nothing wrong with the units of the server.
+func TestServerUnits(t *testing.T) {
+	s := set(t)
+	analyze := s.tool("systemd-analyze")
+	t.Parallel()
+	args := []string{"verify", "--man=no"}
+	for _, name := range []string{"holdfast.service", "holdfast.socket"} {
+		s.file("units/"+name, 0o644, s.here(read(t, filepath.Join(packaged, name))))
+		args = append(args, s.path("units/"+name))
+	}
+	if out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// What the unit of the server starts serves the locks of the store that it names, and tells
+// systemd when it is ready and when it ends. Its folders are those of the stage here.
+func TestServerOfTheUnit(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	u := unit(s.here(read(t, filepath.Join(packaged, "holdfast.service"))))
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: s.path("notify"), Net: "unixgram"})
+	s.check(err)
+	defer manager.Close()
+	env := []string{"PATH=/usr/bin:/bin", "NOTIFY_SOCKET=" + s.path("notify"), "HOLDFAST_SERVE_LISTEN=none", "HOLDFAST_SERVE_DRAIN_DELAY=0"}
+	for _, folder := range []string{"StateDirectory", "RuntimeDirectory"} {
+		if !slices.Equal(u[folder], []string{"holdfast"}) || !slices.Equal(u[folder+"Mode"], []string{"0700"}) {
+			t.Errorf("%s=%s, Mode=%s", folder, u[folder], u[folder+"Mode"])
+		}
+	}
+	folders := strings.NewReplacer("/var/lib/holdfast", s.path("state"), "/run/holdfast", s.path("run"))
+	for _, assignment := range u["Environment"] {
+		env = append(env, folders.Replace(assignment))
+	}
+	for _, folder := range []string{"state", "run"} {
+		s.check(os.Mkdir(s.path(folder), 0o700))
+	}
+	command := strings.Fields(u["ExecStart"][0])
+	server := s.startIn(env, command[0], command[1:]...)
+	told := func(want string) {
+		t.Helper()
+		s.check(manager.SetReadDeadline(time.Now().Add(patience)))
+		message := make([]byte, 4096)
+		n, err := manager.Read(message)
+		s.check(err)
+		if got, _, _ := strings.Cut(string(message[:n]), "\n"); got != want {
+			t.Errorf("systemd is told %q, want %q", got, want)
+		}
+	}
+	told("READY=1")
+	socket := "unix://" + s.path("run/holdfast.sock")
+	other := s.start("holdfast", "run", "--store", socket, "job", "--", "holdfast", "run", "-n", "--store", s.path("state/locks.db"), "job", "--", "true")
+	other.exits(75)
+	server.signal(syscall.SIGTERM)
+	told("STOPPING=1")
+	server.exits(0)
 }

@@ -114,7 +114,7 @@ func completeStore(_ *cobra.Command, _ []string, prefix string) ([]string, cobra
 		"file:\tthe URL is in a file",
 	}
 	for _, s := range location.Kinds {
-		if s.Traits.Reach != driver.Process {
+		if s.Varies() || s.Traits.Reach != driver.Process {
 			for _, scheme := range s.Schemes {
 				forms = append(forms, scheme+":\t"+s.Form)
 			}

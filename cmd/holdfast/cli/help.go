@@ -59,6 +59,7 @@ empty variable is an empty value, which most flags refuse; unset it instead.
 	for _, v := range env.Told {
 		fmt.Fprintf(&b, row, width, v.Name, v.Meaning)
 	}
+	b.WriteString("\nIf the store is a server, HOLDFAST_SERVER_TOKEN has the caller's token, unless the\nURL names a file with it.\n")
 	b.WriteString("\nIf no store is named, the locks are below XDG_STATE_HOME, or else below HOME, or\nelse in the home folder that the system has for the user.\n")
 	return b.String()
 }

@@ -43,12 +43,14 @@ type listed struct {
 	output.Traits
 	Schemes []string `json:"schemes"`
 	URL     string   `json:"url"`
+	// Varies: it promises what the store behind it does, and its traits are the weakest.
+	Varies bool `json:"varies"`
 }
 
 func storesListed() []listed {
 	var all []listed
 	for _, s := range location.Kinds {
-		all = append(all, listed{output.TraitsOf(s.Traits), s.Schemes, s.Form})
+		all = append(all, listed{output.TraitsOf(s.Traits), s.Schemes, s.Form, s.Varies()})
 	}
 	return all
 }
@@ -57,6 +59,10 @@ func storesTable() [][]string {
 	rows := [][]string{{"STORE", "REACH", "CLOCK", "NOTIFIES", "QUEUE", "DURABLE", "SHARED", "FENCING", "FAIL-OVER", "URL"}}
 	for _, s := range location.Kinds {
 		t := s.Traits
+		if s.Varies() {
+			rows = append(rows, []string{t.Name, "varies", "-", "-", "-", "-", "-", "-", "-", s.Form})
+			continue
+		}
 		clock := "each client's"
 		if t.ServerClock {
 			clock = "the store's"

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	_ "github.com/holdfast-go/holdfast/eslock/esurl" // its URLs
+	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/pglock"
@@ -21,6 +22,13 @@ type Kind struct {
 	Traits  driver.Traits
 }
 
+// Varies reports whether it is a server, which promises what the store behind it does. Its
+// Traits are the weakest.
+func (k Kind) Varies() bool { return slices.Contains(k.Schemes, "https") }
+
+// endsWithProcess reports whether the locks are no longer there when this process ends.
+func (k Kind) endsWithProcess() bool { return k.Traits.Reach == driver.Process && !k.Varies() }
+
 // Kinds lists the kinds of store that every holdfast has. A program can add others,
 // which it registers with package driver.
 var Kinds = []Kind{
@@ -30,6 +38,7 @@ var Kinds = []Kind{
 		"elasticsearch://HOSTS/?index=NAME, opensearch://, or either with +https", eslock.Traits()},
 	{[]string{"postgres", "postgresql"}, "postgres://HOSTS/DATABASE?schema=NAME", pglock.Traits()},
 	{[]string{"redis", "rediss"}, "redis://HOSTS/DATABASE, or rediss: for TLS", redislock.Traits()},
+	{[]string{"https", "http", "unix"}, "https://HOST, http://127.0.0.1:PORT or unix:///PATH of holdfast serve", new(httplock.Store).Traits()},
 	{[]string{"memory"}, "memory: in Go programs only, ends with the process", memlock.Traits()},
 }
 

@@ -21,7 +21,7 @@ func TestLinkedStores(t *testing.T) {
 			u.Path = filepath.ToSlash(filepath.Join(t.TempDir(), "locks.db"))
 		case "mongodb", "postgres":
 			u.Host, u.Path = "127.0.0.1:1", "/app" // nobody is asked yet
-		case "elasticsearch", "redis":
+		case "elasticsearch", "https", "redis":
 			u.Host = "127.0.0.1:1"
 		}
 		store, err := driver.Open(t.Context(), u.String())

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -57,7 +58,7 @@ func Locate(named string) (Location, error) {
 			"elsewhere @ as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
-	case kindOf(u.Scheme).Traits.Reach == driver.Process:
+	case kindOf(u.Scheme).endsWithProcess():
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
 	case u.Scheme == "sqlite":
@@ -157,9 +158,9 @@ func (l Location) Name() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// hide removes the passwords from the text of a store's error, although no store
+// Hide removes the passwords from the text of a store's error, although no store
 // should repeat one. It leaves very short ones, which may be other text.
-func (l Location) hide(text string) string {
+func (l Location) Hide(text string) string {
 	for _, p := range secret.Passwords(l.URL) {
 		if len(p) >= 4 {
 			text = strings.ReplaceAll(text, p, "***")
@@ -177,6 +178,21 @@ func (l Location) Open(ctx context.Context) (*holdfast.Client, error) {
 	return client, nil
 }
 
+// IsServer reports whether the locks are in the store of a server.
+func (l Location) IsServer() bool {
+	u, err := driver.ParseURL(l.URL)
+	return err == nil && kindOf(u.Scheme).Varies()
+}
+
+// Driver returns the store itself, for a server.
+func (l Location) Driver(ctx context.Context) (driver.Store, error) {
+	store, err := driver.Open(ctx, l.URL)
+	if err != nil {
+		return nil, l.Failure(fmt.Errorf("driver: %w", err))
+	}
+	return store, nil
+}
+
 // NoQueue returns the exit for a flag that a store without a queue cannot follow.
 func (l Location) NoQueue(flag string) error {
 	return exit.Usagef("%s needs a store that keeps a queue, and %s keeps none; leave it out, or choose another store", flag, l.Name())
@@ -185,7 +201,7 @@ func (l Location) NoQueue(flag string) error {
 // Failure returns the exit for an operation that failed in the store.
 func (l Location) Failure(err error) error {
 	// Without the client's prefix, which names the operation.
-	text := l.hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
+	text := l.Hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
 		return exit.Errorf(exit.Store, "%s. Fix this, or choose another store with --store", text)

@@ -173,6 +173,10 @@ func TestPlace(t *testing.T) {
 		{"postgres://h/db?service=a", "postgres://h:5432/db?service=a", false}, // its file may have a port
 		{"postgres://h/db?service=a", "postgres://h/db?service=b", false},
 		{"postgres://a,b/db", "postgres://b,a/db", false}, // the first that answers counts
+		{"https://h", "https://H:443/?token_file=a", true},
+		{"https://h", "https://h/base", false},
+		{"http://localhost:4653", "http://127.0.0.1:4653/", true},
+		{"unix:///a/holdfast.sock", "unix:///b/holdfast.sock", false},
 		{"mongodb://h/db", "mongodb://u:p@H:27017/db", true},
 		{"mongodb://a,b:27018/db", "mongodb://b:27018,a:27017/db", true},
 		{"mongodb://h/db", "mongodb://h/DB", false},

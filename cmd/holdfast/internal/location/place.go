@@ -47,6 +47,8 @@ var spellings = map[string]struct {
 	"mongodb+srv":         {scheme: "mongodb+srv"},
 	"elasticsearch":       {scheme: "elasticsearch", port: "9200", slash: true},
 	"opensearch":          {scheme: "elasticsearch", port: "9200", slash: true},
+	"http":                {scheme: "http", port: "80", slash: true},
+	"https":               {scheme: "https", port: "443", slash: true},
 	"elasticsearch+https": {scheme: "elasticsearch+https", port: "9200", slash: true},
 	"opensearch+https":    {scheme: "elasticsearch+https", port: "9200", slash: true},
 }

@@ -34,6 +34,9 @@ func TestNoPasswordIsSaid(t *testing.T) {
 		"sqlite://user:hunter2@/x.db",
 		"sqlite:///x.db?password=hunter2",
 		"memory://user:hunter2@host",
+		"https://user:hunter2@host",
+		"https://host/?token=hunter2",
+		"unix://user:hunter2@host/a.sock",
 	} {
 		var said []error
 		l, err := Locate(storeURL)

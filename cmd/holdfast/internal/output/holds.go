@@ -24,10 +24,18 @@ func HoldRowsBy(title string, holds []holdfast.Status, id func(holdfast.Status) 
 	for _, s := range holds {
 		rows = append(rows, []string{
 			s.Resource, s.Mode.String(), s.Owner, s.Host, Left(s.Left),
-			strconv.FormatUint(s.Token, 10), id(s), s.Comment,
+			token(s.Token), id(s), s.Comment,
 		})
 	}
 	return rows
+}
+
+// token returns a token for a table, "-" if a server does not show it.
+func token(t uint64) string {
+	if t == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(t, 10)
 }
 
 // entry is a hold in JSON. Scripts read it: a field may be added, none changed.

@@ -101,3 +101,14 @@ func TestJSON(t *testing.T) {
 		t.Errorf("the resource was read back as %q", got)
 	}
 }
+
+// A server without the right force shows neither lock IDs nor tokens.
+func TestRowsOfAServer(t *testing.T) {
+	rows := HoldRows([]holdfast.Status{{Resource: "r", Left: driver.Unknown}})
+	if got := strings.Join(rows[1], ","); got != "r,exclusive,,,?,-,," {
+		t.Errorf("the row is %s", got)
+	}
+	if got := Holder(holdfast.Status{Resource: "r"}); got != "another client" {
+		t.Errorf("the holder is %q", got)
+	}
+}

@@ -86,6 +86,8 @@ func nameOf(owner, host, lockID string) string {
 		return owner + " on " + host
 	case owner != "":
 		return owner
+	case lockID == "": // a server does not show it
+		return "another client"
 	}
 	return "lock ID " + lockID
 }

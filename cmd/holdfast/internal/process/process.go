@@ -24,6 +24,14 @@ func Notices() (received <-chan os.Signal, stop func()) { return listen(notices)
 // Ends delivers the signals that end a program without a command.
 func Ends() (received <-chan os.Signal, stop func()) { return listen(ends) }
 
+// Stops delivers the signals that ask a server to end.
+func Stops() (received <-chan os.Signal, stop func()) {
+	return listen([]os.Signal{os.Interrupt, syscall.SIGTERM})
+}
+
+// Hangups delivers the signal that asks a server to open its files again.
+func Hangups() (received <-chan os.Signal, stop func()) { return listen([]os.Signal{syscall.SIGHUP}) }
+
 var ends = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // Names returns the names of the signals that can be sent to a command.

@@ -14,7 +14,13 @@ import (
 // authMechanismProperties may contain a session token.
 const secretWords = "pass|pwd|secret|token|api_?key|mechanismproperties"
 
-var secretKey = compiled("(?i)" + secretWords)
+var secretWord = compiled("(?i)" + secretWords)
+
+// isSecret reports whether the parameter of that name may be a password. The path of a file
+// with one is none.
+func isSecret(key string) bool {
+	return secretWord().MatchString(key) && !strings.HasSuffix(strings.ToLower(key), "_file")
+}
 
 // compiled returns a function that compiles the expression at its first call: most
 // runs of the program need none.
@@ -38,7 +44,7 @@ func Passwords(storeURL string) []string {
 	}
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		key, written, _ := strings.Cut(pair, "=")
-		if written == "" || !secretKey().MatchString(key) {
+		if written == "" || !isSecret(key) {
 			continue
 		}
 		found = append(found, written)
@@ -54,12 +60,19 @@ func Passwords(storeURL string) []string {
 var userInfo = compiled(`("[A-Za-z][A-Za-z0-9+.-]*://)(?:[^"\\]|\\.)*@|([A-Za-z][A-Za-z0-9+.-]*://)[^\s"']*@`)
 
 // secretPair matches a parameter of a URL that may be a password.
-var secretPair = compiled(`([?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=)[^&\s"']+`)
+var secretPair = compiled(`[?&][^=&\s"']*(?i:` + secretWords + `)[^=&\s"']*=[^&\s"']+`)
 
 // Redact removes passwords from the URLs in a text. Stores never put a password into
 // an error, but messages quote arguments, which may be a URL in the wrong place.
 func Redact(text string) string {
-	return secretPair().ReplaceAllString(userInfo().ReplaceAllString(text, "${1}${2}***@"), "${1}***")
+	text = userInfo().ReplaceAllString(text, "${1}${2}***@")
+	return secretPair().ReplaceAllStringFunc(text, func(pair string) string {
+		key, _, _ := strings.Cut(pair, "=")
+		if !isSecret(key) {
+			return pair
+		}
+		return key + "=***"
+	})
 }
 
 // anyUserInfo matches all that may be user and password in a text.

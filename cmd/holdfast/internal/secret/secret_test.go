@@ -17,6 +17,7 @@ func TestRedact(t *testing.T) {
 		`got "redis://u:\"secret@h", twice`:        `got "redis://***@h", twice`,
 		"postgres://h/d?user=u&sslPassword=secret": "postgres://h/d?user=u&sslPassword=***",
 		`got "https://h/?api_key=secret&x=y"`:      `got "https://h/?api_key=***&x=y"`,
+		"https://h/?token=secret&token_file=/a/b":  "https://h/?token=***&token_file=/a/b",
 	} {
 		if got := Redact(text); got != want {
 			t.Errorf("redact(%q) = %s, want %s", text, got, want)
@@ -39,6 +40,7 @@ func TestPasswords(t *testing.T) {
 		"postgres://host/db?PASSWORD=a%20b&x=y":                          "a%20b a b",
 		"postgres://host/db?sslpassword=&user=ada":                       "",
 		"https://host/?apikey=k&auth_token=t":                            "k k t t",
+		"https://host?token_file=/etc/holdfast/token":                    "",
 		"redis://user:pass@host:port/0":                                  "", // cannot be parsed
 	} {
 		if got := strings.Join(Passwords(storeURL), " "); got != want {

@@ -1,0 +1,156 @@
+// Package meters counts what a server does, and shows it to Prometheus. No label has the name
+// of a resource or a caller, or an ID: who reads the metrics learns how busy the server is,
+// and how well it does, but not what is locked.
+package meters
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server"
+)
+
+// Meters are the metrics of one server. All methods may be called concurrently, but those
+// that begin with Show before all others.
+type Meters struct {
+	requests *family
+	took     *family
+	refused  *family
+	waits    *family
+	streams  *family
+	calls    *family
+	callTook *family
+	dropped  func() uint64
+	authFile func() error
+}
+
+// New returns meters that have counted nothing.
+func New() *Meters {
+	m := &Meters{
+		requests: newFamily(counter, "holdfast_server_requests_total",
+			"Requests that were answered, by path and outcome: ok, or the kind of the refusal.", "route", "outcome"),
+		took: newFamily(histogram, "holdfast_server_request_duration_seconds",
+			"Time from the receipt of a request to its answer, waits and streams included.", "route"),
+		refused: newFamily(counter, "holdfast_server_refused_total",
+			"Requests that were refused before anybody looked at what they ask for.", "reason"),
+		waits: newFamily(gauge, "holdfast_server_waits",
+			"Acquires that wait at present."),
+		streams: newFamily(gauge, "holdfast_server_streams",
+			"Lists and watches that are being answered.", "kind"),
+		calls: newFamily(counter, "holdfast_server_store_calls_total",
+			"Calls of the store, by operation and outcome.", "op", "outcome"),
+		callTook: newFamily(histogram, "holdfast_server_store_call_duration_seconds",
+			"Time that calls of the store took.", "op"),
+	}
+	m.waits.add(0)
+	m.streams.add(0, string(server.ListStream))
+	m.streams.add(0, string(server.WatchStream))
+	for _, status := range frontStatuses {
+		m.refused.add(0, reason(status))
+	}
+	return m
+}
+
+// frontStatuses are those of what is refused for what it is.
+var frontStatuses = [...]int{
+	http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge,
+	http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest, http.StatusTooManyRequests,
+}
+
+// ShowAudit shows how many events are missing in the audit.
+func (m *Meters) ShowAudit(dropped func() uint64) { m.dropped = dropped }
+
+// ShowAuthFile shows whether the auth file is in force as it is: err returns nil then.
+func (m *Meters) ShowAuthFile(err func() error) { m.authFile = err }
+
+// Observer returns what tells the meters about a server.
+func (m *Meters) Observer() *server.Observer {
+	return &server.Observer{
+		Request: func(route string, _ int, kind wire.Kind, took time.Duration) {
+			outcome := "ok"
+			if kind != "" {
+				outcome = string(kind)
+			}
+			m.requests.add(1, route, outcome)
+			m.took.observe(took.Seconds(), route)
+		},
+		Wait:   func(change int) { m.waits.add(float64(change)) },
+		Stream: func(kind server.Stream, change int) { m.streams.add(float64(change), string(kind)) },
+		StoreCall: func(_ context.Context, op string, took time.Duration, err error) {
+			m.calls.add(1, op, outcome(err))
+			m.callTook.observe(took.Seconds(), op)
+		},
+	}
+}
+
+// outcome names what came of a call of the store.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, driver.ErrHeld):
+		return "held"
+	case errors.Is(err, driver.ErrInvalid):
+		return "invalid"
+	case errors.Is(err, driver.ErrDamaged):
+		return "damaged"
+	case errors.Is(err, driver.ErrUnusable):
+		return "unusable"
+	case errors.Is(err, driver.ErrUnsupported):
+		return "unsupported"
+	case errors.Is(err, context.Canceled):
+		return "canceled" // by the caller, which hung up
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	return "unknown"
+}
+
+// Refused counts a request that was refused with the status before the server got it.
+func (m *Meters) Refused(status int) { m.refused.add(1, reason(status)) }
+
+// reason returns the kind of refusals that has the status. No two of those that a request
+// gets before the server have the same.
+func reason(status int) string {
+	for kind, s := range wire.Kinds() {
+		if s == status && kind != wire.KindDraining { // which has that of unknown
+			return string(kind)
+		}
+	}
+	return "other"
+}
+
+// ServeHTTP answers with the metrics of the server and of its process, in the text format of
+// Prometheus.
+func (m *Meters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "this path takes a GET", http.StatusMethodNotAllowed)
+		return
+	}
+	var page bytes.Buffer
+	for _, f := range []*family{m.requests, m.took, m.refused, m.waits, m.streams, m.calls, m.callTook} {
+		f.write(&page)
+	}
+	if m.dropped != nil {
+		now(&page, counter, "holdfast_server_audit_dropped_total",
+			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(m.dropped()))
+	}
+	if m.authFile != nil {
+		inForce := 1.
+		if m.authFile() != nil {
+			inForce = 0
+		}
+		now(&page, gauge, "holdfast_server_auth_file_ok",
+			"Whether the auth file is in force as it is now: 0 if it is broken, and its last good state counts.", inForce)
+	}
+	writeProcess(&page)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second)) // not all writers have one
+	_, _ = w.Write(page.Bytes())                                                         // there is nobody to tell
+}

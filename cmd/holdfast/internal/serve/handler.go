@@ -1,0 +1,74 @@
+package serve
+
+import (
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/meters"
+)
+
+const metricsPath = "/metrics"
+
+// counted counts the requests that the front refuses: the server does not see them.
+type counted struct {
+	front  http.Handler
+	meters *meters.Meters
+}
+
+// ServeHTTP implements http.Handler.
+func (c counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := &noted{ResponseWriter: w}
+	c.front.ServeHTTP(answer, r)
+	if !answer.passed && answer.status != 0 {
+		c.meters.Refused(answer.status)
+	}
+}
+
+// noted is an answer of the front.
+type noted struct {
+	http.ResponseWriter
+	status int
+	passed bool // the front has passed the request on
+}
+
+// WriteHeader notes the status.
+func (n *noted) WriteHeader(status int) {
+	n.status = status
+	n.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
+// passed serves what the front has passed on, without the note around it.
+func passed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n, ok := w.(*noted); ok {
+			n.passed, w = true, n.ResponseWriter
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withMetrics serves the metrics beside the locks.
+func withMetrics(locks http.Handler, m *meters.Meters) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == metricsPath {
+			m.ServeHTTP(w, r)
+			return
+		}
+		locks.ServeHTTP(w, r)
+	})
+}
+
+// debug serves metrics and profiles, but not the command line, which may have a password.
+func debug(m *meters.Meters) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metricsPath, m)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler())
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}

@@ -1,0 +1,309 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/meters"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/audit"
+	"github.com/holdfast-go/holdfast/server/front"
+)
+
+const (
+	// readiness is how long systemd is not told that the server is ready while the store
+	// does not answer. Then it is, or else it would kill what waits for the store.
+	readiness = 10 * time.Second
+	// lastAnswers is how long, at the end, requests may take that are being answered.
+	lastAnswers = 15 * time.Second
+)
+
+// Run serves until a signal ends that. It returns nil if the server ended as it should.
+func Run(ctx context.Context, c Config) error {
+	// A line that nobody reads must not keep a request.
+	output.WaitBriefly()
+	process.OutlivePipes()
+	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
+	hangups, _ := process.Hangups()
+	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), failed: make(chan error, 1)}
+	defer r.close()
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	return r.until(ctx, stops, hangups)
+}
+
+// running is a server that runs, with all that it needs.
+type running struct {
+	Config
+	log    *slog.Logger
+	meters *meters.Meters
+	store  driver.Store
+	server *server.Server
+	auth   *access.File
+	audit  *audit.Log
+	fronts []*http.Server
+	id     storeID
+	failed chan error // why a listener ended
+}
+
+// start opens everything and begins to serve.
+func (r *running) start(ctx context.Context) error {
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	var secure *tls.Config
+	if r.Certificate != "" {
+		var err error
+		files := front.TLSFiles{Certificate: r.Certificate, Key: r.Key, ClientCA: r.Clients, Log: r.log}
+		if secure, err = front.TLS(files); err != nil {
+			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
+		}
+	}
+	locks, err := front.Handler(passed(withMetrics(r.server, r.meters)), &front.Options{
+		Identify: r.identify(), Hosts: r.Hosts, Proxies: r.proxies, Store: r.id.get, Refused: keepRefused(r.audit), Log: r.log,
+	})
+	if err != nil {
+		return exit.Usagef("--host: %v", err)
+	}
+	listeners, err := r.listen(ctx, secure)
+	if err != nil {
+		return err
+	}
+	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.named())
+	r.serve(counted{locks, r.meters}, listeners)
+	return r.startDebug(ctx)
+}
+
+// named returns the name of the store for people.
+func (r *running) named() string {
+	if r.Store.Unasked {
+		return r.Store.Name() + ", this user's on this host, since none is named"
+	}
+	return r.Store.Name()
+}
+
+// open opens the files and the store, and makes the server.
+func (r *running) open(ctx context.Context) (err error) {
+	if r.Auth != "" {
+		if r.auth, err = access.OpenFile(r.Auth, &access.FileOptions{Log: r.log}); err != nil {
+			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
+		}
+		r.meters.ShowAuthFile(r.auth.Err)
+	}
+	if r.Audit != "" {
+		if r.audit, err = audit.Open(r.Audit, &audit.Options{Log: r.log}); err != nil {
+			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
+		}
+		r.meters.ShowAudit(r.audit.Dropped)
+	}
+	if r.store, err = r.Store.Driver(ctx); err != nil {
+		return err
+	}
+	r.server, err = server.New(r.store, &server.Options{
+		Identify: front.CallerOf, MaxWait: r.MaxWait, Audit: keep(r.audit), Logger: r.log, Observer: r.meters.Observer(),
+	})
+	return err
+}
+
+// identify returns how callers are found out, nil if everybody is a user of this machine.
+func (r *running) identify() access.Identify {
+	switch {
+	case r.auth != nil:
+		return r.auth.Identify
+	case r.NoAuth:
+		return func(*http.Request) (access.Caller, error) { return access.Everybody(), nil }
+	}
+	return nil
+}
+
+// serve answers requests at the listeners, and says where they are.
+func (r *running) serve(h http.Handler, listeners []listener) {
+	s := front.Server(h, r.log)
+	r.fronts = append(r.fronts, s)
+	for _, l := range listeners {
+		output.SayEvent("listening", []slog.Attr{slog.String("url", l.url)}, "listening on %s, where %s", l.url, l.who)
+		go func() {
+			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				select {
+				case r.failed <- err:
+				default: // another one has failed before
+				}
+			}
+		}()
+	}
+}
+
+// startDebug serves metrics and profiles at an address of their own.
+func (r *running) startDebug(ctx context.Context) error {
+	if r.Debug == "" {
+		return nil
+	}
+	h, err := front.Handler(debug(r.meters), &front.Options{Log: r.log})
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Debug)
+	if err != nil {
+		return exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --debug-listen", err)
+	}
+	r.serve(h, []listener{{l, "http://" + l.Addr().String(), "every user of this machine may see metrics and profiles"}})
+	return nil
+}
+
+// until serves until a signal or a failure.
+func (r *running) until(ctx context.Context, stops, hangups <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready := make(chan error, 1)
+	go func() { ready <- r.ready(ctx) }()
+	for {
+		select {
+		case err := <-ready:
+			if err != nil {
+				return err
+			}
+			ready = nil
+		case err := <-r.failed:
+			return exit.Errorf(exit.Failed, "the server no longer listens: %v", err)
+		case <-hangups:
+			r.reopen()
+		case sig := <-stops:
+			return r.drain(ctx, sig, stops)
+		}
+	}
+}
+
+// ready tells the operator and systemd when the store is prepared. It returns an error if
+// the store never will be.
+func (r *running) ready(ctx context.Context) error {
+	began, told := time.Now(), false
+	for {
+		err := r.waitReady(ctx)
+		switch {
+		case err == nil:
+			if err := r.id.learn(ctx, r.server); err != nil {
+				return err
+			}
+			output.SayEvent("ready", nil, "ready")
+			notify(daemon.SdNotifyReady + "\nSTATUS=serving the locks in " + r.Store.Name())
+			return nil
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // until has ended for another reason
+		case location.Lasting(err):
+			return r.Store.Failure(fmt.Errorf("serve: %w", err))
+		case !told && time.Since(began) > readiness:
+			told = true
+			notify(daemon.SdNotifyReady + "\nSTATUS=the store does not answer")
+		}
+	}
+}
+
+// waitReady waits for the store for a moment. Its error is what the store said last.
+func (r *running) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	err := r.server.WaitReady(ctx)
+	if both, ok := err.(interface{ Unwrap() []error }); ok {
+		all := both.Unwrap()
+		return all[len(all)-1]
+	}
+	return err
+}
+
+// notify tells systemd, if it has started this process.
+func notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		output.Say("systemd cannot be told: %v", err)
+	}
+}
+
+// reopen is for what rotates the audit.
+func (r *running) reopen() {
+	switch {
+	case r.audit == nil:
+		output.Say("HUP opens the file of --audit again, and there is none")
+	default:
+		if err := r.audit.Reopen(); err != nil {
+			output.Say("the audit goes on in the file from before: %s", output.Reason(err))
+			return
+		}
+		output.SayEvent("reopened", nil, "opened %s again", r.Audit)
+	}
+}
+
+// drain ends the server so that its callers can go to another one: first it only says that
+// it ends, then it ends waits, and last the connections. A second signal ends it at once.
+func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Signal) error {
+	r.server.Drain()
+	output.SayEvent("draining", []slog.Attr{slog.String("signal", sig.String())},
+		"ending by a signal (%v): for %v /readyz fails and all else goes on, then waits end. A second signal ends at once", sig, r.DrainDelay)
+	notify(daemon.SdNotifyStopping)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- r.end(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case sig := <-stops:
+		// The server would wait for the store, which may not answer.
+		r.server, r.store = nil, nil
+		return exit.Killed(sig, fmt.Sprintf("ended at once by a second signal (%v); holds end by themselves unless their callers renew them elsewhere", sig))
+	}
+}
+
+// end ends waits after the delay, and then the connections once they are answered.
+func (r *running) end(ctx context.Context) error {
+	select {
+	case <-time.After(r.DrainDelay):
+	case <-ctx.Done():
+		return nil
+	}
+	r.server.EndWaits()
+	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
+	defer cancel()
+	for _, s := range r.fronts {
+		if err := s.Shutdown(ctx); err != nil {
+			_ = s.Close()
+		}
+	}
+	output.SayEvent("ended", nil, "ended")
+	return nil
+}
+
+// close closes what start has opened, also of a start that failed.
+func (r *running) close() {
+	for _, s := range r.fronts {
+		_ = s.Close()
+	}
+	if r.server != nil {
+		_ = r.server.Close()
+	}
+	if r.audit != nil {
+		if err := r.audit.Close(); err != nil {
+			output.Say("%s", output.Reason(err))
+		}
+	}
+	if r.auth != nil {
+		r.auth.Close()
+	}
+	if r.store != nil {
+		_ = r.store.Close()
+	}
+}

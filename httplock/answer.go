@@ -1,0 +1,156 @@
+package httplock
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+const (
+	// maxAnswer is how many bytes of an answer are read. The largest is a refusal with
+	// a hundred holders, or the results of a batch.
+	maxAnswer = 16 << 20
+	// maxStoreID is the longest ID of a store, in bytes.
+	maxStoreID = 128
+)
+
+// understand reads the answer into v. A refusal is an error: that of package driver which
+// it stands for, if somebody who knows wrote it.
+func (s *Store) understand(res *http.Response, v any) error {
+	if res.StatusCode != http.StatusOK {
+		return s.refusal(res)
+	}
+	if err := s.hasType(res, wire.JSON); err != nil {
+		return err
+	}
+	if err := s.read(res, v); err != nil {
+		return err
+	}
+	return s.sameStore(res)
+}
+
+// refusal returns the error of an answer that is not a success.
+func (s *Store) refusal(res *http.Response) error {
+	if err := s.hasType(res, wire.ProblemJSON); err != nil {
+		return err
+	}
+	var r wire.Refusal
+	if err := s.read(res, &r); err != nil {
+		return err
+	}
+	kind := r.Kind()
+	if kind == "" || r.Status != res.StatusCode {
+		return s.strange("status %d with a problem of another kind", res.StatusCode)
+	}
+	if err := s.sameStore(res); err != nil {
+		return err
+	}
+	return s.meaning(kind, r)
+}
+
+// meaning returns the error of a refusal by the server.
+func (s *Store) meaning(kind wire.Kind, r wire.Refusal) error {
+	switch kind {
+	case wire.KindHeld:
+		held := r.HeldError()
+		if held == nil || !soundRefusal(r.Held, held) {
+			return s.strange("a refusal without its reason")
+		}
+		return held
+	case wire.KindAnonymous:
+		advice := fmt.Sprintf("give the caller's token in a file, ?token_file=FILE, or in %s", tokenVariable)
+		if s.token.get() != "" {
+			advice = "it does not know the token: ask for a new one"
+		}
+		return fmt.Errorf("%s: %w (%s)", s.target.name, r.Err(), advice)
+	case wire.KindNotFound, wire.KindMethod:
+		return fmt.Errorf("%w: %s: the server does not have version 1 of the API: %s", driver.ErrUnusable, s.target.name, r.Detail)
+	}
+	return fmt.Errorf("%s: %w", s.target.name, r.Err())
+}
+
+// hasType checks who wrote the answer, as far as its media type says.
+func (s *Store) hasType(res *http.Response, want string) error {
+	header := res.Header.Get("Content-Type")
+	media, _, err := mime.ParseMediaType(header)
+	if err != nil || media != want {
+		return s.strange("status %d and content type %.100q, so holdfast did not write it: look at what is between this program and the server",
+			res.StatusCode, header)
+	}
+	if encoding := res.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return s.strange("it is encoded as %.100q, which was not asked for", encoding)
+	}
+	return nil
+}
+
+// read reads all of the answer into v.
+func (s *Store) read(res *http.Response, v any) error {
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: the answer was cut off: %w", s.target.name, err)
+	case len(text) > maxAnswer:
+		return s.strange("it is longer than %d bytes", maxAnswer)
+	case !utf8.Valid(text):
+		return s.strange("it is not UTF-8")
+	case !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")):
+		return s.strange("it is not a JSON object") // null would leave v as it is
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return s.strange("%v", err)
+	}
+	return nil
+}
+
+// sameStore checks that the store behind the server is the one that answered first.
+func (s *Store) sameStore(res *http.Response) error {
+	ids := res.Header.Values(wire.StoreHeader)
+	if len(ids) != 1 || ids[0] == "" || len(ids[0]) > maxStoreID || strings.ContainsAny(ids[0], " ,") {
+		return s.strange("status %d without one header %s, so holdfast did not write it, or is not ready", res.StatusCode, wire.StoreHeader)
+	}
+	s.storeID.CompareAndSwap(nil, &ids[0])
+	if first := *s.storeID.Load(); first != ids[0] {
+		return fmt.Errorf("%w: %s: the server answers for store %q, and before it was %q: two stores under one name grant a lock twice. "+
+			"Give all servers of that name the same --store. If you have moved the locks to another store, restart this program",
+			driver.ErrUnusable, s.target.name, ids[0], first)
+	}
+	return nil
+}
+
+// sound reports whether a store can have said so.
+func sound(d time.Duration) bool { return d >= 0 || d == driver.Unknown }
+
+func soundRefusal(r *wire.Held, e *driver.HeldError) bool {
+	if e.Waiters < 0 || !sound(e.RetryAfter) || r.Position != nil && *r.Position < 1 {
+		return false
+	}
+	for _, h := range e.Holders {
+		if !soundHold(h) {
+			return false
+		}
+	}
+	for _, p := range e.Ahead {
+		if !soundPlace(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// soundHold checks a hold of an answer. Of others' holds the caller may see only a part.
+func soundHold(h driver.Status) bool {
+	return h.Resource != "" && sound(h.Left) && h.TakeoverDelay >= 0 && h.Token <= driver.MaxToken
+}
+
+func soundPlace(p driver.Place) bool {
+	return p.Resource != "" && sound(p.Left) && p.Position >= 0
+}

@@ -1,0 +1,128 @@
+package httplock
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+const (
+	// maxBody is how many bytes the items of a request have at most, one item apart.
+	// Servers take more, but proxies may not.
+	maxBody = 512 << 10
+	// leastShare is how long one of several requests may take at least, if ctx does not
+	// end before.
+	leastShare = time.Second
+)
+
+// batch is many items of a kind for one path. R is the result of one.
+type batch[R any] struct {
+	store *Store
+	over  lane
+	path  string
+	// take gets the result of each item, or why its outcome is unknown. The number is
+	// that of add.
+	take  func(number int, r R, err error)
+	items []item
+}
+
+type item struct {
+	number int
+	text   json.RawMessage
+}
+
+func (b *batch[R]) add(number int, v any) {
+	text, err := marshal(v)
+	if err != nil {
+		var none R
+		b.take(number, none, err)
+		return
+	}
+	b.items = append(b.items, item{number, text})
+}
+
+// send sends all items. Its error is that of the first request, if none was answered.
+// Otherwise each item has its own outcome.
+func (b *batch[R]) send(ctx context.Context) (first error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	answered := len(b.items) == 0
+	for parts := split(b.items); len(parts) > 0; {
+		part := parts[0]
+		results, status, err := b.exchange(ctx, part, len(parts))
+		if status == http.StatusRequestEntityTooLarge && len(part) > 1 {
+			half := len(part) / 2
+			parts = append([][]item{part[:half], part[half:]}, parts[1:]...)
+			continue
+		}
+		parts = parts[1:]
+		if answered = answered || err == nil; first == nil {
+			first = err
+		}
+		for i, it := range part {
+			var r R
+			switch {
+			case err != nil:
+				b.take(it.number, r, err)
+			case i < len(results):
+				b.take(it.number, results[i], nil)
+			default:
+				b.take(it.number, r, b.store.strange("%d results for %d requests", len(results), len(part)))
+			}
+		}
+	}
+	if answered {
+		return nil
+	}
+	return first
+}
+
+// exchange sends some items. The time of ctx is for several requests.
+func (b *batch[R]) exchange(ctx context.Context, items []item, requests int) (results []R, status int, err error) {
+	if deadline, ok := ctx.Deadline(); ok && requests > 1 {
+		share := max(time.Until(deadline)/time.Duration(requests), leastShare)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, share)
+		defer cancel()
+	}
+	var body bytes.Buffer
+	body.WriteString(`{"holds":[`)
+	for i, it := range items {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		body.Write(it.text)
+	}
+	body.WriteString(`]}`)
+	var answer struct {
+		Results []R `json:"results"`
+	}
+	m := message{method: http.MethodPost, path: b.path, body: body.Bytes(), accept: wire.JSON}
+	status, err = b.store.exchange(ctx, b.over, m, &answer)
+	if err == nil && len(answer.Results) > len(items) {
+		err = b.store.strange("%d results for %d requests", len(answer.Results), len(items))
+	}
+	return answer.Results, status, err
+}
+
+// split returns the items in parts that are small enough for a request.
+func split(items []item) (parts [][]item) {
+	for len(items) > 0 {
+		n, size := 0, 0
+		for n < min(len(items), wire.MaxBatch) {
+			size += len(items[n].text) + 1
+			if n > 0 && size > maxBody {
+				break
+			}
+			n++
+		}
+		parts = append(parts, items[:n])
+		items = items[n:]
+	}
+	return parts
+}

@@ -1,0 +1,232 @@
+package httplock
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// measured is a server that notes how large its requests are, and refuses those that are
+// larger than most, as itself or as a proxy does.
+type measured struct {
+	*testServer
+	most  int64
+	proxy bool
+
+	mu    sync.Mutex
+	sizes []int64
+}
+
+func newMeasured(t *testing.T) *measured {
+	m := &measured{testServer: &testServer{t: t, store: memlock.New(nil)}, most: wire.MaxBody}
+	m.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != wire.RenewPath && r.URL.Path != wire.ReleasePath {
+			return true
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if r.ContentLength <= m.most {
+			m.sizes = append(m.sizes, r.ContentLength)
+			return true
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer := reply{status: http.StatusRequestEntityTooLarge, media: "text/html", body: "<html>"}
+		if !m.proxy {
+			answer = ours(wire.NewRefusal(wire.KindTooLarge, "too large"))
+		}
+		answer.write(w)
+		return false
+	}
+	return m
+}
+
+// many acquires n holds with those names.
+func many(t *testing.T, s driver.Store, n int, name func(i int) string) (qs []driver.RenewRequest) {
+	t.Helper()
+	for i := range n {
+		q := driver.AcquireRequest{Resource: name(i), LockID: name(i), HoldID: driver.NewHoldID(), TTL: time.Hour}
+		g, err := s.Acquire(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		qs = append(qs, driver.RenewRequest{
+			HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
+			TTL:     time.Hour + time.Duration(i)*time.Second,
+		})
+	}
+	return qs
+}
+
+// 1,000 of the longest names, of control characters, which take six bytes each in JSON.
+func TestLongestNames(t *testing.T) {
+	t.Parallel()
+	server := newMeasured(t)
+	s := dial(t, server.listen().URL, nil)
+	qs := many(t, server.store, wire.MaxBatch, func(i int) string { return strings.Repeat("\x01", driver.MaxName-4) + fmt.Sprintf("%04d", i) })
+	for i := range qs {
+		qs[i].Waits = &driver.Waits{Resource: qs[i].Resource, Mode: driver.Shared, Limit: 3, Place: driver.NewPlaceID()}
+	}
+	gone := qs[500].HoldRef
+	if rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: gone}}); err != nil || !rs[0].Found {
+		t.Fatal(rs, err)
+	}
+	rs, err := s.Renew(t.Context(), qs)
+	if err != nil || len(rs) != len(qs) {
+		t.Fatalf("%d results, %v", len(rs), err)
+	}
+	for i, r := range rs {
+		switch {
+		case qs[i].HoldRef == gone:
+			if !errors.Is(r.Err, driver.ErrLost) {
+				t.Errorf("renewal %d: %v", i, r.Err)
+			}
+		case r.Err != nil || r.Left < qs[i].TTL-time.Minute || r.Left > qs[i].TTL:
+			t.Fatalf("renewal %d: %v left of %v, %v", i, r.Left, qs[i].TTL, r.Err)
+		}
+	}
+	for _, size := range server.sizes {
+		if size > maxBody+1<<10 {
+			t.Errorf("a request of %d bytes", size)
+		}
+	}
+	if n := len(server.sizes); n < 1+20 || n > 1+50 {
+		t.Errorf("%d requests for 1,000 renewals", n-1)
+	}
+}
+
+// A batch that is too large for somebody on the way is halved until it is not, and one
+// that is too large by itself fails alone.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	for _, proxy := range []bool{false, true} {
+		server := newMeasured(t)
+		server.most, server.proxy = 4<<10, proxy
+		s := dial(t, server.listen().URL, nil)
+		qs := many(t, s, 100, func(i int) string {
+			if i == 37 {
+				return strings.Repeat("\x01", driver.MaxName)
+			}
+			return fmt.Sprint("resource ", i)
+		})
+		rs, err := s.Renew(t.Context(), qs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var releases []driver.ReleaseRequest
+		for i, r := range rs {
+			switch {
+			case i != 37 && (r.Err != nil || r.Left < qs[i].TTL-time.Minute || r.Left > qs[i].TTL):
+				t.Errorf("renewal %d: %v, %v", i, r.Left, r.Err)
+			case i == 37 && (r.Err == nil || proxy == isDefinite(r.Err)):
+				t.Errorf("by a proxy %v: one that is too large: %v", proxy, r.Err)
+			}
+			releases = append(releases, driver.ReleaseRequest{HoldRef: qs[i].HoldRef})
+		}
+		released, err := s.Release(t.Context(), releases)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range released {
+			if found := i != 37; r.Found != found || (r.Err == nil) != found {
+				t.Errorf("release %d: %+v", i, r)
+			}
+		}
+	}
+}
+
+// More than a thousand are several requests. If one of them fails, the others count; if
+// all do, the batch has failed.
+func TestPartOfBatchFails(t *testing.T) {
+	t.Parallel()
+	server := newMeasured(t)
+	s := dial(t, server.listen().URL, nil)
+	var qs []driver.RenewRequest
+	for i := range 2*wire.MaxBatch + 1 {
+		qs = append(qs, driver.RenewRequest{HoldRef: driver.HoldRef{Resource: fmt.Sprint(i), LockID: "a", HoldID: driver.HoldID{1}}, TTL: time.Hour})
+	}
+	inner := server.before
+	n, fails := 0, func(n int) bool { return n == 2 }
+	server.before = func(w http.ResponseWriter, r *http.Request) bool {
+		if n++; fails(n) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			reply{status: http.StatusBadGateway, media: "text/html"}.write(w)
+			return false
+		}
+		return inner(w, r)
+	}
+	rs, err := s.Renew(t.Context(), qs)
+	if err != nil || len(rs) != len(qs) || n != 3 {
+		t.Fatalf("%d requests, %d results, %v", n, len(rs), err)
+	}
+	for i, r := range rs {
+		if known := i < wire.MaxBatch || i >= 2*wire.MaxBatch; known != errors.Is(r.Err, driver.ErrLost) || known != isDefinite(r.Err) {
+			t.Fatalf("renewal %d: %v", i, r.Err)
+		}
+	}
+	fails = func(int) bool { return true }
+	if _, err := s.Renew(t.Context(), qs); err == nil || isDefinite(err) {
+		t.Errorf("when all fail: %v", err)
+	}
+}
+
+// Results that are missing at the end are unknown.
+func TestMissingResults(t *testing.T) {
+	t.Parallel()
+	ms := wire.Millis(1000)
+	s := answering(t, ours(wire.RenewAnswer{Results: []wire.RenewResult{{Outcome: wire.Renewed, TTLMs: &ms}}}))
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref}, {HoldRef: ref}})
+	if err != nil || rs[0].Err != nil || rs[0].Left != time.Second || isDefinite(rs[1].Err) || rs[1].Left != driver.Unknown {
+		t.Errorf("%+v, %v", rs, err)
+	}
+}
+
+// "Whichever hold" is looked for, and then named. A forced release goes to a path of its
+// own, with its reason.
+func TestForcedRelease(t *testing.T) {
+	t.Parallel()
+	server := newMeasured(t)
+	s := dial(t, server.listen().URL, nil)
+	qs := many(t, s, 3, func(i int) string { return fmt.Sprint("r", i) })
+	unnamed := qs[1].HoldRef
+	unnamed.HoldID, unnamed.Token = driver.HoldID{}, 0
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{
+		{HoldRef: qs[0].HoldRef, Reason: "stuck"},
+		{HoldRef: unnamed, Reason: "stuck, too"},
+		{HoldRef: unnamed},
+		{HoldRef: driver.HoldRef{Resource: "r2", LockID: "r2"}},
+		{HoldRef: driver.HoldRef{Resource: "r2", LockID: "nobody"}, Reason: "unused"},
+		{HoldRef: driver.HoldRef{Resource: "r2"}, Reason: "of a hold that is shown in part"},
+		{HoldRef: driver.HoldRef{Resource: "r2", LockID: "p"}, Place: driver.NewPlaceID(), Reason: "a place"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, found := range []bool{true, true, true, true, false, false, false} {
+		// The second and third looked for the hold at the same time: before it was released.
+		if i == 2 {
+			found = rs[i].Found
+		}
+		if rs[i].Found != found || (rs[i].Err != nil) != (i == 5) {
+			t.Errorf("release %d: %+v", i, rs[i])
+		}
+	}
+	if !errors.Is(rs[5].Err, driver.ErrUnusable) {
+		t.Errorf("of a hold that is shown in part: %v", rs[5].Err)
+	}
+	if got := strings.Join(server.reasons, ", "); got != "stuck, stuck, too, a place" {
+		t.Errorf("reasons: %s", got)
+	}
+	renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: unnamed, TTL: time.Hour}})
+	if err != nil || !errors.Is(renewed[0].Err, driver.ErrLost) {
+		t.Errorf("renewal of what is not there: %+v, %v", renewed, err)
+	}
+}

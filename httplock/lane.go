@@ -1,0 +1,96 @@
+package httplock
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+)
+
+// How long a connection that was used before has for the beginning of an answer: a third
+// of the time that is left, at most mostPatience. A request that has very little time is not
+// worth a second try.
+const (
+	mostPatience  = 5 * time.Second
+	leastPatience = 100 * time.Millisecond
+)
+
+func patience(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return mostPatience
+	}
+	third := time.Until(deadline) / 3
+	if third < leastPatience {
+		return 0
+	}
+	return min(third, mostPatience)
+}
+
+// lane sends requests over connections of its own.
+type lane struct{ *http.Transport }
+
+// send sends the request that build returns. If a connection that was used before breaks,
+// or brings no answer in time, another one gets the request again: the network may have
+// dropped the old one silently, as firewalls do with those that were idle, or the server has
+// just closed it. A new connection has as long as ctx. net/http itself sends a request with
+// a body again only if nothing of it was written.
+func (l lane) send(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
+	res, reused, err := l.try(ctx, limit, build)
+	if err == nil || !reused || ctx.Err() != nil {
+		return res, err
+	}
+	l.CloseIdleConnections() // what silenced this one has silenced them
+	res, _, err = l.try(ctx, 0, build)
+	return res, err
+}
+
+// try sends the request once. reused says that it went over a connection that was used
+// before; such a one gets the limit, unless that is 0.
+func (l lane) try(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (_ *http.Response, reused bool, _ error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var old atomic.Bool
+	req, err := build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) { old.Store(i.Reused) },
+	}))
+	if err != nil {
+		cancel()
+		return nil, false, err
+	}
+	inTime := func() bool { return true }
+	if limit > 0 {
+		late := time.AfterFunc(limit, func() {
+			if old.Load() {
+				cancel()
+			}
+		})
+		inTime = late.Stop
+	}
+	res, err := l.RoundTrip(req)
+	switch late := !inTime() && old.Load(); {
+	case err == nil && !late:
+		res.Body = &body{res.Body, cancel}
+		return res, old.Load(), nil
+	case err == nil:
+		res.Body.Close()
+		fallthrough
+	case late:
+		err = fmt.Errorf("no answer within %v", limit.Round(time.Millisecond))
+	}
+	cancel()
+	return nil, old.Load(), err
+}
+
+// body is that of an answer, whose context ends when it is closed.
+type body struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+func (b *body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}

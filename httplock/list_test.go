@@ -1,0 +1,147 @@
+package httplock
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// lister answers each list with so many holds, and breaks off before the given one.
+func lister(t *testing.T, count, cut int) *testServer {
+	return &testServer{t: t, store: memlock.New(nil), before: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != wire.HoldsPath {
+			return true
+		}
+		w.Header().Set("Content-Type", wire.NDJSON)
+		w.Header().Set(wire.StoreHeader, testStoreID)
+		out := bufio.NewWriter(w)
+		lines := json.NewEncoder(out)
+		for i := range count {
+			if i == cut {
+				_ = out.Flush()
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+			s := driver.Status{Resource: fmt.Sprint("resource ", i), LockID: "a", HoldID: driver.HoldID{1}, Token: uint64(i), Left: time.Second}
+			if err := lines.Encode(wire.HoldOf(s)); err != nil {
+				return false
+			}
+		}
+		_ = lines.Encode(wire.End{End: &wire.Count{Count: count}})
+		_ = out.Flush()
+		return false
+	}}
+}
+
+// A long list is complete and in order, however slow its reader is: it waits in a file,
+// and the server is done with it.
+func TestLongList(t *testing.T) {
+	const count = 20_000
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir)
+	server := lister(t, count, -1)
+	s := dial(t, server.listen().URL, nil)
+	n := 0
+	for h, err := range s.List(t.Context(), driver.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint("resource ", n); h.Resource != want {
+			t.Fatalf("hold %d is %q", n, h.Resource)
+		}
+		if n == 0 {
+			files, err := os.ReadDir(dir)
+			if err != nil || len(files) != 1 {
+				t.Errorf("files %v, %v", files, err)
+			}
+			held(t, s) // over the same connection
+		}
+		n++
+	}
+	if n != count {
+		t.Errorf("%d holds, want %d", n, count)
+	}
+	for _, err := range s.List(t.Context(), driver.Filter{}) {
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("left behind: %v, %v", files, err)
+	}
+}
+
+// A list that is cut in the middle is an error, and yields nothing else.
+func TestListCut(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []int{0, 1, 999, 19_000} {
+		s := dial(t, lister(t, 20_000, cut).listen().URL, nil)
+		holds, errs := 0, 0
+		for _, err := range s.List(t.Context(), driver.Filter{}) {
+			if err == nil {
+				holds++
+			} else if errs++; isDefinite(err) {
+				t.Errorf("cut before %d: %v", cut, err)
+			}
+		}
+		if holds != 0 || errs != 1 {
+			t.Errorf("cut before %d: %d holds and %d errors", cut, holds, errs)
+		}
+	}
+}
+
+// A list ends with its ctx, also in the middle of a loop, and on a full disk.
+func TestListEnds(t *testing.T) {
+	s := dial(t, lister(t, 20_000, -1).listen().URL, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for _, err := range s.List(ctx, driver.Filter{}) {
+		if err != nil {
+			if !errors.Is(err, context.Canceled) || n != 10 {
+				t.Errorf("after %d holds: %v", n, err)
+			}
+			break
+		}
+		if n++; n == 10 {
+			cancel()
+		}
+	}
+	t.Setenv("TMPDIR", "/nosuch")
+	t.Setenv("TMP", "/nosuch")
+	for _, err := range s.List(t.Context(), driver.Filter{}) {
+		if err == nil || isDefinite(err) {
+			t.Errorf("without a folder for the list: %v", err)
+		}
+	}
+}
+
+// A filter is sent as it is. What is finer than milliseconds chooses a little more.
+func TestQuery(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600))
+	for want, f := range map[string]driver.Filter{
+		"":                               {},
+		"resource=%0A%26%3D%F0%9F%94%92": {Resource: "\n&=🔒"},
+		"lockId=b&owner=c&resource=a+":   {Resource: "a ", LockID: "b", Owner: "c"},
+		"createdAfter=2026-01-02T02%3A04%3A05.000006Z&createdBefore=2026-01-02T02%3A04%3A05.000006Z": {CreatedBefore: at, CreatedAfter: at},
+		"ttlAtLeastMs=1&ttlBelowMs=2":           {LeftBelow: 1001 * time.Microsecond, LeftAtLeast: 1999 * time.Microsecond},
+		"ttlAtLeastMs=3153600000001":            {LeftAtLeast: driver.Forever},
+		"expired=true&ttlBelowMs=3153600000001": {LeftBelow: driver.Forever, Expired: true},
+	} {
+		if got := query(f).Encode(); got != want {
+			t.Errorf("%+v: %s, want %s", f, got, want)
+		}
+	}
+}

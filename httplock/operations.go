@@ -1,0 +1,134 @@
+package httplock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// Acquire implements driver.Store.
+func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	var g wire.Grant
+	if err := s.post(ctx, s.calls, wire.AcquirePath, wire.AcquireRequestOf(q), &g); err != nil {
+		var held *driver.HeldError
+		if errors.As(err, &held) && held.Resource != q.Resource {
+			return driver.Grant{}, s.strange("it is about another resource")
+		}
+		return driver.Grant{}, err
+	}
+	grant := g.Driver()
+	noToken := g.Token == 0 && s.Traits().Fencing != driver.FencingNone
+	switch {
+	case g.Resource != q.Resource || g.HoldID != q.HoldID || g.LockID != q.LockID || g.Mode != q.Mode:
+		return driver.Grant{}, s.strange("it grants another request")
+	case noToken || g.Token > driver.MaxToken || !sound(grant.Left):
+		return driver.Grant{}, s.strange("a grant without a valid token or time")
+	}
+	return grant, nil
+}
+
+// Renew implements driver.Store. More than a thousand renewals, or more than half a
+// mebibyte, travel in several requests, one after the other.
+func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	results := make([]driver.RenewResult, len(qs))
+	fail := func(i int, err error) { results[i] = driver.RenewResult{Left: driver.Unknown, Err: err} }
+	b := batch[wire.RenewResult]{store: s, over: s.renewals, path: wire.RenewPath}
+	b.take = func(i int, r wire.RenewResult, err error) {
+		switch {
+		case err != nil:
+			fail(i, err)
+		case r.Outcome == wire.Renewed && (!sound(r.Driver().Left) || r.Waiters < 0):
+			fail(i, s.strange("a renewal without a valid time"))
+		default:
+			results[i] = r.Driver()
+		}
+	}
+	for i, q := range qs {
+		ref, err := s.named(ctx, q.HoldRef)
+		switch {
+		case err != nil:
+			fail(i, err)
+		case ref.HoldID.IsZero():
+			fail(i, fmt.Errorf("hold of %q by lock ID %q: %w", q.Resource, q.LockID, driver.ErrLost))
+		default:
+			q.HoldRef = ref
+			b.add(i, wire.RenewalOf(q))
+		}
+	}
+	return results, b.send(ctx)
+}
+
+// Release implements driver.Store. It splits batches as Renew does. A forced release is a
+// request of its own.
+func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	results := make([]driver.ReleaseResult, len(qs))
+	b := batch[wire.ReleaseResult]{store: s, over: s.calls, path: wire.ReleasePath}
+	b.take = func(i int, r wire.ReleaseResult, err error) { results[i] = s.released(r, err) }
+	for i, q := range qs {
+		ref, err := q.HoldRef, error(nil)
+		if q.Place.IsZero() {
+			ref, err = s.named(ctx, ref)
+		}
+		switch q.HoldRef = ref; {
+		case err != nil:
+			results[i].Err = err
+		case q.HoldID.IsZero() && q.Place.IsZero(): // it is not there
+		case q.Reason != "":
+			var r wire.ReleaseResult
+			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), PlaceID: q.Place, Reason: q.Reason}, &r)
+			results[i] = s.released(r, err)
+		default:
+			b.add(i, wire.ReleaseOf(q))
+		}
+	}
+	return results, b.send(ctx)
+}
+
+// released returns the result of a release. One cannot be lost: what is not there is
+// released.
+func (s *Store) released(r wire.ReleaseResult, err error) driver.ReleaseResult {
+	switch {
+	case err != nil:
+		return driver.ReleaseResult{Err: err}
+	case r.Outcome == wire.Lost:
+		return driver.ReleaseResult{Err: s.strange("a release that is lost")}
+	}
+	return r.Driver()
+}
+
+// named returns the ref, or if it has no hold ID, that of the hold which the lock ID has,
+// which is zero if there is none. The API refuses requests without a hold ID: a proxy that
+// sends one twice would end the hold of a successor.
+func (s *Store) named(ctx context.Context, ref driver.HoldRef) (driver.HoldRef, error) {
+	if !ref.HoldID.IsZero() {
+		return ref, nil
+	}
+	if ref.LockID == "" {
+		return ref, fmt.Errorf("%w: %s: the server shows only a part of the hold of %q, so it cannot be named: that takes the right force",
+			driver.ErrUnusable, s.target.name, ref.Resource)
+	}
+	for h, err := range s.List(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID, Expired: true}) {
+		if err != nil {
+			return ref, err
+		}
+		if h.Resource == ref.Resource && h.LockID == ref.LockID && !h.HoldID.IsZero() {
+			return h.Ref(), nil
+		}
+	}
+	return ref, nil
+}
+
+// Sweep implements driver.Store.
+func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
+	var a wire.SweepAnswer
+	if err := s.post(ctx, s.sweeps, wire.SweepPath, wire.SweepRequestOf(q), &a); err != nil {
+		return driver.SweepResult{}, err
+	}
+	if a.Holds < 0 || a.Records < 0 {
+		return driver.SweepResult{}, s.strange("it has swept less than nothing")
+	}
+	return driver.SweepResult{Holds: a.Holds, Records: a.Records, More: a.More}, nil
+}

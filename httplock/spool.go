@@ -1,0 +1,103 @@
+package httplock
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+const (
+	// inMemory is how many bytes of a list are kept in memory.
+	inMemory = 4 << 20
+	// maxLine and maxList bound what is read: the longest entry, with names of control
+	// characters, has some 40 KB.
+	maxLine = 256 << 10
+	maxList = 16 << 30
+)
+
+var errLong = errors.New("it is too long")
+
+// spool keeps the lines of a list until its reader, who may be slow, has read them: the
+// first of them in memory, the others in a temporary file that only this user can read.
+type spool struct {
+	count  int // of lines
+	memory bytes.Buffer
+	file   *os.File
+	writer *bufio.Writer
+}
+
+// fill reads all lines, keeps all but the last, and returns that.
+func (p *spool) fill(from io.Reader) (last []byte, err error) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	size := 0
+	for lines.Scan() {
+		if len(last) > 0 {
+			if size += len(last) + 1; size > maxList {
+				return nil, errLong
+			}
+			if err := p.add(append(last, '\n')); err != nil {
+				return nil, err
+			}
+		}
+		last = append(last[:0], lines.Bytes()...)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if p.writer != nil {
+		err = p.writer.Flush()
+	}
+	return last, err
+}
+
+func (p *spool) add(line []byte) (err error) {
+	p.count++
+	if p.file == nil && p.memory.Len()+len(line) <= inMemory {
+		p.memory.Write(line)
+		return nil
+	}
+	if p.file == nil {
+		if p.file, err = os.CreateTemp("", "holdfast-list-*"); err != nil {
+			return fmt.Errorf("no room for a long list: %w", err)
+		}
+		p.writer = bufio.NewWriterSize(p.file, 64<<10)
+	}
+	_, err = p.writer.Write(line)
+	return err
+}
+
+// all yields the lines that were kept.
+func (p *spool) all() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		from := io.Reader(bytes.NewReader(p.memory.Bytes()))
+		if p.file != nil {
+			if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+				yield(nil, err)
+				return
+			}
+			from = io.MultiReader(from, p.file)
+		}
+		lines := bufio.NewScanner(from)
+		lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+		for lines.Scan() {
+			if !yield(lines.Bytes(), nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (p *spool) close() {
+	if p.file != nil {
+		_ = p.file.Close()
+		_ = os.Remove(p.file.Name())
+	}
+}

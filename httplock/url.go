@@ -1,0 +1,177 @@
+package httplock
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/urlsecret"
+)
+
+// tokenVariable has the token unless the URL names a file.
+const tokenVariable = "HOLDFAST_SERVER_TOKEN"
+
+func init() {
+	for _, scheme := range []string{"https", "http", "unix"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			o := Options{}
+			if !u.Query().Has("token_file") {
+				o.Token = os.Getenv(tokenVariable)
+			}
+			return open(u, o)
+		})
+	}
+}
+
+// target is a parsed URL.
+type target struct {
+	name          string  // for people: without a path, which may be a secret
+	base          url.URL // before the paths of the API
+	socket        string  // the path of a Unix socket, or ""
+	tokenFile     string
+	ca, cert, key string // files
+}
+
+// fail returns the error of an invalid URL.
+func fail(format string, args ...any) error {
+	return fmt.Errorf("%w: server URL: %s", driver.ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+func parse(u *url.URL) (*target, error) {
+	if u.User != nil {
+		return nil, fail("it has a user or a password: give the caller's token in a file, ?token_file=FILE, or in %s", tokenVariable)
+	}
+	if err := urlsecret.Misplaced(u); err != nil {
+		return nil, fail("%v", err)
+	}
+	if u.Fragment != "" {
+		return nil, fail("a # is written %%23")
+	}
+	t := &target{}
+	var err error
+	switch u.Scheme {
+	case "unix":
+		err = t.setSocket(u)
+	case "http", "https":
+		err = t.setHost(u)
+	default:
+		err = fail("scheme %q is none of https, http and unix", u.Scheme)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, t.read(u.RawQuery)
+}
+
+func (t *target) setSocket(u *url.URL) error {
+	if u.Host != "" || u.Opaque != "" || u.Path == "" || u.Path == "/" {
+		return fail("it names no socket: write unix:///PATH/TO/SOCKET, with three slashes")
+	}
+	t.name = "unix:" + u.Path
+	t.socket = u.Path
+	// The server takes the caller to be the user at the other end.
+	t.base = url.URL{Scheme: "http", Host: "localhost"}
+	return nil
+}
+
+func (t *target) setHost(u *url.URL) error {
+	host := u.Hostname()
+	switch {
+	case u.Opaque != "" || host == "":
+		return fail("it names no host: write %s://HOST", u.Scheme)
+	case strings.Contains(u.Host, ","):
+		return fail("it names several hosts: give the servers one name")
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fail("the port is not a number from 1 to 65535")
+		}
+	}
+	if u.Scheme == "http" && !isLoopback(host) {
+		return fail("http is for 127.0.0.1, [::1] and localhost: on a network, others would read the token and could answer: write https://")
+	}
+	t.name = u.Scheme + "://" + u.Host
+	t.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}
+	if u.RawPath != "" {
+		t.base.RawPath = strings.TrimRight(u.RawPath, "/")
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// read reads the parameters.
+func (t *target) read(query string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fail("the parameters are not properly escaped")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) != 1 || values[name][0] == "" {
+			return fail("parameter %q must have one value", name)
+		}
+		if err := t.set(name, values[name][0]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case t.base.Scheme != "https" && t.ca+t.cert+t.key != "":
+		return fail("the parameters ca, cert and key are for https")
+	case (t.cert == "") != (t.key == ""):
+		return fail("the parameters cert and key come together")
+	}
+	return nil
+}
+
+func (t *target) set(name, value string) error {
+	switch name {
+	case "token_file":
+		t.tokenFile = value
+	case "ca":
+		t.ca = value
+	case "cert":
+		t.cert = value
+	case "key":
+		t.key = value
+	case "token":
+		return fail("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
+	default:
+		return fail("unknown parameter %q", name)
+	}
+	return nil
+}
+
+// at returns the URL of a path of the API.
+func (t *target) at(path string, query url.Values) *url.URL {
+	u := t.base
+	u.Path += path
+	if u.RawPath != "" {
+		u.RawPath += path
+	}
+	u.RawQuery = query.Encode()
+	return &u
+}
+
+// reach is how far apart callers of the server may be, if its store reaches that far.
+func (t *target) reach(store driver.Reach) driver.Reach {
+	if t.base.Scheme == "https" || store == driver.Network {
+		return driver.Network
+	}
+	return driver.Host
+}

@@ -1,0 +1,162 @@
+package httplock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/wake"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// watchPatience is how long a connection that was used before may take until a watch
+// begins. The Client waits 2 s for it.
+const watchPatience = time.Second
+
+// Watch implements driver.Watcher. Each watch has a connection.
+func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := &wake.Stream{Name: "watch", Log: s.log}
+	w.Open = func(ctx context.Context, _ bool) (func() error, error) { return s.openWatch(ctx, w, resource) }
+	if !s.watches.add(w) {
+		w.Close() // and so its channel
+		return w.Watch(ctx, resource)
+	}
+	end := func() {
+		w.Close()
+		s.watches.remove(w)
+	}
+	stop := context.AfterFunc(ctx, end)
+	signals, err := w.Watch(ctx, resource)
+	if err != nil && stop() {
+		end()
+	}
+	return signals, err
+}
+
+// openWatch implements wake.Stream.Open for a watch of one resource.
+func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) (follow func() error, err error) {
+	f := &follower{}
+	f.ctx, f.cancel = context.WithCancelCause(ctx)
+	f.silence = time.AfterFunc(wire.WatchSilence, func() { f.cancel(errSilent) })
+	m := message{method: http.MethodGet, path: wire.WatchPath, query: url.Values{"resource": {resource}}, accept: wire.Events}
+	res, err := s.send(f.ctx, s.calls, m, watchPatience) //nolint:bodyclose // f.end closes it
+	if err != nil {
+		return nil, f.end(err)
+	}
+	f.body = res.Body
+	if res.StatusCode != http.StatusOK {
+		return nil, f.end(s.refusal(res))
+	}
+	if err := s.hasType(res, wire.Events); err != nil {
+		return nil, f.end(err)
+	}
+	if err := s.sameStore(res); err != nil {
+		return nil, f.end(err)
+	}
+	f.events = newEvents(res.Body, func() { f.silence.Reset(wire.WatchSilence) })
+	switch event, err := f.events.next(); {
+	case err != nil:
+		return nil, f.end(fmt.Errorf("%s: watch: %w", s.target.name, err))
+	case event == endEvent:
+		return nil, f.end(fmt.Errorf("%w: the store has ended its signals", driver.ErrUnsupported))
+	case event != readyEvent:
+		return nil, f.end(s.strange("a watch begins with the event %.100q", event))
+	}
+	return func() error {
+		err := f.follow(func() { w.Signal(resource) })
+		if errors.Is(err, errEnd) {
+			w.Hub.Close() // poll from now on
+			<-ctx.Done()
+		}
+		return err
+	}, nil
+}
+
+var (
+	errSilent = fmt.Errorf("nothing came for %v", wire.WatchSilence)
+	errEnd    = errors.New("the store has ended its signals")
+)
+
+// follower reads the events of a watch. Its ctx ends when the connection is silent.
+type follower struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	silence *time.Timer
+	body    interface{ Close() error }
+	events  *events
+}
+
+// follow signals until the stream ends, and returns why.
+func (f *follower) follow(signal func()) error {
+	for {
+		event, err := f.events.next()
+		if err == nil && event == endEvent {
+			err = errEnd
+		}
+		if err != nil {
+			return f.end(err)
+		}
+		if event == signalEvent {
+			signal()
+		}
+	}
+}
+
+// end closes the connection, and returns the error, or why that came.
+func (f *follower) end(err error) error {
+	f.silence.Stop()
+	if f.body != nil {
+		_ = f.body.Close()
+	}
+	if errors.Is(context.Cause(f.ctx), errSilent) {
+		err = errSilent
+	}
+	f.cancel(nil)
+	return err
+}
+
+// watches are those that are open, which end with the store.
+type watches struct {
+	mu     sync.Mutex
+	open   map[*wake.Stream]struct{}
+	closed bool
+}
+
+// add notes a watch, unless the store is closed.
+func (ws *watches) add(w *wake.Stream) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.closed {
+		return false
+	}
+	if ws.open == nil {
+		ws.open = make(map[*wake.Stream]struct{})
+	}
+	ws.open[w] = struct{}{}
+	return true
+}
+
+func (ws *watches) remove(w *wake.Stream) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.open, w)
+}
+
+func (ws *watches) close() {
+	ws.mu.Lock()
+	ws.closed = true
+	open := ws.open
+	ws.open = nil
+	ws.mu.Unlock()
+	for w := range open {
+		w.Close()
+	}
+}

@@ -1,0 +1,247 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lookPeriod is how often the file is read: a few microseconds' work, after which no
+	// trick with its time or a link can hide a change.
+	lookPeriod = time.Second
+	// maxFile is how many bytes a file has at most: some 4,000 callers.
+	maxFile = 1 << 20
+)
+
+// File is an auth file: who may do what. It is read again every second. A caller that is
+// removed or changed has its channel closed at once. A file that cannot be read or used
+// changes nothing, whether it is missing, empty, half written or wrong: the rights that
+// were in force remain so, which is logged, and Err says why.
+//
+// The file may be replaced by a rename or behind a symbolic link, as Kubernetes does, which
+// is better than to write into it: all changes then count at the same moment.
+type File struct {
+	path   string
+	log    *slog.Logger
+	policy atomic.Pointer[policy]
+	stop   context.CancelFunc
+	done   chan struct{}
+
+	mu  sync.Mutex
+	err error // why the file as it is now is not in force
+}
+
+// FileOptions are the optional parts of OpenFile.
+type FileOptions struct {
+	// Log gets each change of the file and each reason why it is not in force.
+	Log *slog.Logger
+}
+
+// OpenFile reads an auth file. Users other than its owner must not be able to write it. The
+// caller closes the File.
+func OpenFile(path string, o *FileOptions) (*File, error) {
+	if o == nil {
+		o = new(FileOptions)
+	}
+	f := &File{path: path, log: o.Log, done: make(chan struct{})}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	p, err := parsePolicy(text)
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	f.policy.Store(p)
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	go f.follow(ctx, text)
+	return f, nil
+}
+
+// Close stops reading the file. The rights remain as they are.
+func (f *File) Close() {
+	f.stop()
+	<-f.done
+}
+
+// Err returns nil if the file is in force as it is now, and otherwise why it is not.
+func (f *File) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *File) explain(err error) error {
+	return fmt.Errorf("auth file %s cannot be used: %w", f.path, err)
+}
+
+// follow reads the file until ctx ends. Text is what was read last.
+func (f *File) follow(ctx context.Context, text []byte) {
+	defer close(f.done)
+	ticker := time.NewTicker(lookPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, err := readFile(f.path)
+		if err == nil && f.Err() == nil && bytes.Equal(now, text) {
+			continue
+		}
+		if err == nil {
+			err = f.apply(now)
+		}
+		if err == nil {
+			text = now
+		}
+		f.note(err)
+	}
+}
+
+func (f *File) apply(text []byte) error {
+	p, err := parsePolicy(text)
+	if err != nil {
+		return err
+	}
+	changed := p.succeed(f.policy.Load())
+	f.policy.Store(p)
+	for _, m := range changed {
+		close(m.changed)
+	}
+	f.log.Info("the auth file has been read again", "file", f.path, "callers", len(p.callers), "changedOrRemoved", len(changed))
+	return nil
+}
+
+// note keeps the error, and logs it if it is another one than before.
+func (f *File) note(err error) {
+	if err != nil {
+		err = f.explain(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && (f.err == nil || f.err.Error() != err.Error()) {
+		f.log.Error("what the auth file said before stays in force", "error", err)
+	}
+	f.err = err
+}
+
+// readFile reads a file that only its owner can write. A reader of half a file is harmless:
+// no beginning of a JSON object is one.
+func readFile(path string) ([]byte, error) {
+	// Looked at first: to open a pipe waits for a writer.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if others := info.Mode().Perm() & 0o022; others != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("users other than its owner can write it (mode %04o): chmod go-w", info.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
+	}
+	return text, nil
+}
+
+// Identify returns the caller whose token or client certificate the request has. It is an
+// Identify. A request that has both of different callers has none, and so has one whose
+// token is not known, whatever its certificate.
+func (f *File) Identify(r *http.Request) (Caller, error) {
+	p := f.policy.Load()
+	token, err := bearer(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	name, err := p.certificateName(r.TLS)
+	if err != nil {
+		return nil, err
+	}
+	if token == "" {
+		if name == "" {
+			return nil, fmt.Errorf("%w: the request has neither a token nor a client certificate with the name of a caller", ErrAnonymous)
+		}
+		return &caller{file: f, name: p.certs[name].entry.Name, by: credential{certificate: name}}, nil
+	}
+	by := credential{token: hashToken(token)}
+	m := p.byToken(by.token)
+	if m == nil {
+		return nil, fmt.Errorf("%w: the token is not known", ErrAnonymous)
+	}
+	if name != "" && p.certs[name] != m {
+		return nil, fmt.Errorf("%w: the token and the client certificate are those of different callers", ErrAnonymous)
+	}
+	return &caller{file: f, name: m.entry.Name, by: by}, nil
+}
+
+// caller is one that a file knows. It has rights as long as the file still has what it was
+// known by.
+type caller struct {
+	file *File
+	name string
+	by   credential
+}
+
+func (c *caller) now() *member {
+	if m := c.file.policy.Load().callers[c.name]; m != nil && m.has(c.by) {
+		return m
+	}
+	return nil
+}
+
+func (c *caller) Name() string { return c.name }
+
+func (c *caller) May(v Verb, resource string) bool {
+	m := c.now()
+	return m != nil && m.may(v, resource)
+}
+
+func (c *caller) MayAll(v Verb) bool {
+	m := c.now()
+	return m != nil && m.mayAll(v)
+}
+
+func (c *caller) MaxTTL(resource string) time.Duration {
+	if m := c.now(); m != nil {
+		return m.maxTTL(resource)
+	}
+	return 0
+}
+
+func (c *caller) Changed() <-chan struct{} {
+	if m := c.now(); m != nil {
+		return m.changed
+	}
+	return gone
+}
+
+// gone is closed: the caller was removed.
+var gone = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

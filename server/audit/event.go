@@ -1,0 +1,73 @@
+// Package audit writes who did what to a file: one line of JSON for each event. It is for
+// those who ask later why a lock was gone, and delays nobody's lock.
+//
+// A line is safe to print: what names and reasons have of control characters, line ends,
+// marks that turn the direction of text and others that are not seen is escaped.
+package audit
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Event is what somebody did, or was kept from. It has no hold IDs, lock IDs or tokens of
+// callers. A member that is empty is left out.
+type Event struct {
+	// Time is when it happened. Default: when the Log gets it.
+	Time time.Time `json:"time"`
+	// Caller is the name of who did it, and Address where the request came from.
+	Caller  string `json:"caller,omitempty"`
+	Address string `json:"address,omitempty"`
+	// Action is what the caller asked for: acquire, release, force-release, login, …
+	Action   string `json:"action"`
+	Resource string `json:"resource,omitempty"`
+	// Ref is wire.RefOf the hold ID.
+	Ref string `json:"ref,omitempty"`
+	// Token is the fencing token of the hold.
+	Token uint64 `json:"token,omitempty"`
+	// Outcome is what became of it: granted, released, denied, …
+	Outcome string `json:"outcome,omitempty"`
+	// Reason is why a caller used force, or why it was denied.
+	Reason string `json:"reason,omitempty"`
+	// Dropped is how many events before this one are missing, because they came faster than
+	// they could be written.
+	Dropped uint64 `json:"dropped,omitempty"`
+}
+
+// appendLine appends the event and a line end.
+func appendLine(to []byte, e Event) []byte {
+	e.Time = e.Time.UTC().Truncate(time.Millisecond)
+	text, err := json.Marshal(e)
+	if err != nil { // a year of five digits
+		e.Time = time.Time{}
+		text, _ = json.Marshal(e)
+	}
+	return append(appendPrintable(to, text), '\n')
+}
+
+// appendPrintable appends JSON, and escapes what is not seen. There is no such thing outside
+// of its strings.
+func appendPrintable(to, text []byte) []byte {
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		switch {
+		case unicode.IsPrint(r):
+			to = append(to, text[:n]...)
+		case r > 0xffff:
+			r -= 0x10000
+			to = appendEscape(appendEscape(to, 0xd800+r>>10), 0xdc00+r&0x3ff)
+		default:
+			to = appendEscape(to, r)
+		}
+		text = text[n:]
+	}
+	return to
+}
+
+func appendEscape(to []byte, r rune) []byte {
+	hex := strconv.FormatInt(int64(r)|0x10000, 16)
+	return append(append(to, `\u`...), hex[1:]...)
+}

@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// queued is how many events may wait to be written: some seconds of a busy server.
+	queued = 8192
+	// batched is how many bytes are written at once.
+	batched = 64 << 10
+	// patience is how long Record waits for a disk.
+	patience = 5 * time.Second
+)
+
+// Log writes events to a file. Its methods may be called concurrently. One goroutine writes,
+// in the order in which the events came.
+type Log struct {
+	path  string
+	log   *slog.Logger
+	queue chan item
+	ended chan struct{}
+
+	closing sync.RWMutex // held for reading while an item is put into the queue
+	closed  bool
+
+	mu      sync.Mutex
+	dropped uint64 // in all
+	missing uint64 // of those, what the file was not told yet
+	err     error
+}
+
+// item is one thing for the goroutine: an event, or a file to write to from now on. If done
+// is not nil, it gets the outcome once the event is on the disk.
+type item struct {
+	event Event
+	file  *os.File
+	done  chan error
+}
+
+// Options are the optional parts of Open.
+type Options struct {
+	// Log gets why the file cannot be written.
+	Log *slog.Logger
+}
+
+// Open opens a file for events, which are appended. A new file can be read by its owner
+// alone. The caller closes the Log.
+func Open(path string, o *Options) (*Log, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	file, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{path: path, log: o.Log, queue: make(chan item, queued), ended: make(chan struct{})}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	go l.run(file)
+	return l, nil
+}
+
+// openFile opens a regular file: to open or write another one may wait for somebody.
+func openFile(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("audit %s: it is not a regular file", path)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	return file, nil
+}
+
+var errClosed = errors.New("the audit is closed")
+
+// Note writes the event soon. It never waits: an event that comes while the queue is full is
+// dropped, and counted.
+func (l *Log) Note(e Event) {
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	if l.closed {
+		l.drop(1)
+		return
+	}
+	select {
+	case l.queue <- item{event: stamped(e)}:
+	default:
+		l.drop(1)
+	}
+}
+
+// Record writes the event before it returns, so that a crash does not undo it. If it returns
+// an error, what the event tells must not be done; the event may be written all the same. It
+// waits for five seconds at most.
+func (l *Log) Record(ctx context.Context, e Event) error {
+	return l.await(ctx, item{event: stamped(e), done: make(chan error, 1)})
+}
+
+// Reopen opens the file again, which may be another one now: what rotates logs has renamed
+// the old one. If it cannot be opened, events go on into the old one. It waits as Record
+// does.
+func (l *Log) Reopen() error {
+	file, err := openFile(l.path)
+	if err != nil {
+		return err
+	}
+	return l.await(context.Background(), item{file: file, done: make(chan error, 1)})
+}
+
+// await puts the item into the queue and returns what became of it.
+func (l *Log) await(ctx context.Context, it item) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	if err := l.put(ctx, it); err != nil {
+		if it.file != nil {
+			_ = it.file.Close()
+		}
+		return err
+	}
+	select {
+	case err := <-it.done:
+		return err
+	case <-ctx.Done():
+		return l.late(ctx)
+	}
+}
+
+func (l *Log) put(ctx context.Context, it item) error {
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	if l.closed {
+		return errClosed
+	}
+	select {
+	case l.queue <- it:
+		return nil
+	case <-ctx.Done():
+		return l.late(ctx)
+	}
+}
+
+func (l *Log) late(ctx context.Context) error {
+	return fmt.Errorf("audit %s: it is not written yet: %w", l.path, ctx.Err())
+}
+
+// Err returns why the last events could not be written, or nil.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Dropped returns how many events are missing in the file.
+func (l *Log) Dropped() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dropped
+}
+
+// Close writes what came before and closes the file. Events that come later are dropped.
+func (l *Log) Close() error {
+	l.closing.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.queue)
+	}
+	l.closing.Unlock()
+	<-l.ended
+	return l.Err()
+}
+
+func stamped(e Event) Event {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	return e
+}
+
+func (l *Log) drop(n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped += n
+	l.missing += n
+}

@@ -1,0 +1,112 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// run writes what is in the queue until that is closed.
+func (l *Log) run(file *os.File) {
+	defer close(l.ended)
+	w := &writer{log: l, file: file}
+	for it := range l.queue {
+		w.add(it)
+		for more := true; more && len(w.lines) < batched; {
+			select {
+			case it, ok := <-l.queue:
+				if more = ok; ok {
+					w.add(it)
+				}
+			default:
+				more = false
+			}
+		}
+		w.flush()
+	}
+	w.note(errors.Join(w.err, w.file.Close()))
+}
+
+// writer is the state of the goroutine.
+type writer struct {
+	log   *Log
+	file  *os.File
+	torn  bool // the last line in the file may be half of one
+	err   error
+	lines []byte
+	count uint64       // of the lines, without those that tell of missing ones
+	told  uint64       // missing events that the lines tell of
+	await []chan error // of those that want to know that the lines are on the disk
+}
+
+func (w *writer) add(it item) {
+	if it.file != nil {
+		w.flush()
+		_ = w.file.Close() // what was written there is not better for it
+		w.file, w.torn = it.file, false
+		it.done <- nil
+		return
+	}
+	if missing := w.log.missed() - w.told; missing > 0 {
+		w.lines = appendLine(w.lines, Event{Time: it.event.Time, Action: "audit", Outcome: "dropped", Dropped: missing})
+		w.told += missing
+	}
+	w.lines = appendLine(w.lines, it.event)
+	w.count++
+	if it.done != nil {
+		w.await = append(w.await, it.done)
+	}
+}
+
+// flush writes the lines, and syncs them if somebody waits for that.
+func (w *writer) flush() {
+	if len(w.lines) == 0 {
+		return
+	}
+	if w.torn {
+		w.lines = append([]byte{'\n'}, w.lines...)
+	}
+	n, err := w.file.Write(w.lines)
+	if err != nil {
+		w.torn = w.torn || n > 0
+		w.log.drop(w.count) // even if some of them were written
+	} else {
+		w.torn = false
+		w.log.tell(w.told)
+		if len(w.await) > 0 {
+			err = w.file.Sync()
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("audit %s: %w", w.log.path, err)
+	}
+	w.note(err)
+	for _, done := range w.await {
+		done <- err
+	}
+	w.lines, w.await, w.count, w.told = w.lines[:0], nil, 0, 0
+}
+
+// note keeps the error for Err, and logs it if it is another one than before.
+func (w *writer) note(err error) {
+	if err != nil && (w.err == nil || w.err.Error() != err.Error()) {
+		w.log.log.Error("events are missing in the audit", "error", err)
+	}
+	w.err = err
+	w.log.mu.Lock()
+	defer w.log.mu.Unlock()
+	w.log.err = err
+}
+
+// missed returns how many events are missing of which the file does not tell.
+func (l *Log) missed() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.missing
+}
+
+func (l *Log) tell(n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missing -= n
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// renew serves POST /v1/renew. A reply that is lost, and a renewal that comes twice or late,
+// do no harm: a renewal never moves an end backwards, and finds no hold that was released.
+func (s *Server) renew(x *exchange) {
+	var body wire.RenewRequest
+	if !x.read(&body, wire.MaxBody) || !x.batch(len(body.Holds)) {
+		return
+	}
+	results := make([]wire.RenewResult, len(body.Holds))
+	var qs []driver.RenewRequest
+	var of []int // the item of each request
+	for i, item := range body.Holds {
+		q, err := x.renewal(item)
+		if err != nil {
+			outcome, why := refusedItem(err)
+			results[i] = wire.RenewResult{Outcome: outcome, Detail: why}
+			continue
+		}
+		qs, of = append(qs, q), append(of, i)
+	}
+	answers, sent, err := call(x, "renew", x.r.Context(), qs, s.store.Renew)
+	for n, i := range of {
+		r := driver.RenewResult{Left: driver.Unknown, Err: err}
+		switch {
+		case err != nil:
+		case n < len(answers):
+			r = answers[n]
+		default:
+			r.Err = errNoResult
+		}
+		results[i] = wire.RenewResultOf(r)
+		if r.Err != nil {
+			x.logError("renew", r.Err)
+			results[i].Detail = detail(r.Err)
+			continue
+		}
+		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
+	}
+	x.answer(wire.RenewAnswer{Results: results})
+}
+
+func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
+	q := item.Driver()
+	q.LockID = x.ownID(q.LockID)
+	switch {
+	case q.HoldID.IsZero():
+		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
+	case q.Resource == reserved || q.Waits != nil && q.Waits.Resource == reserved:
+		return q, errReserved
+	}
+	if err := q.Validate(); err != nil {
+		return q, err
+	}
+	if !x.caller.May(access.Lock, q.Resource) {
+		return q, fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
+	}
+	if most := x.caller.MaxTTL(q.Resource); q.TTL > most {
+		return q, fmt.Errorf("%w: the TTL may be %v at most", errDenied, most)
+	}
+	return q, nil
+}
+
+// release serves POST /v1/release. Once it has arrived as a whole, it is sent to the store
+// even if the caller hangs up: that was its wish.
+func (s *Server) release(x *exchange) {
+	var body wire.ReleaseRequest
+	if !x.read(&body, wire.MaxBody) || !x.batch(len(body.Holds)) {
+		return
+	}
+	results := make([]wire.ReleaseResult, len(body.Holds))
+	var qs []driver.ReleaseRequest
+	var of []int
+	for i, item := range body.Holds {
+		q, err := x.giveBack(item)
+		if err != nil {
+			outcome, why := refusedItem(err)
+			results[i] = wire.ReleaseResult{Outcome: outcome, Detail: why}
+			continue
+		}
+		qs, of = append(qs, q), append(of, i)
+	}
+	answers, _, err := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release)
+	for n, i := range of {
+		r := driver.ReleaseResult{Err: err}
+		switch {
+		case err != nil:
+		case n < len(answers):
+			r = answers[n]
+		default:
+			r.Err = errNoResult
+		}
+		results[i] = wire.ReleaseResultOf(r)
+		if r.Err != nil {
+			x.logError("release", r.Err)
+			results[i].Detail = detail(r.Err)
+			continue
+		}
+		_ = x.audit(Event{Action: "release", Outcome: "released", Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token})
+	}
+	x.answer(wire.ReleaseAnswer{Results: results})
+}
+
+func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
+	q := item.Driver()
+	q.LockID = x.ownID(q.LockID)
+	switch {
+	case q.HoldID.IsZero() && q.Place.IsZero():
+		return q, fmt.Errorf("%w: a release needs a holdId or a placeId", driver.ErrInvalid)
+	case q.Resource == reserved:
+		return q, errReserved
+	}
+	if err := q.Validate(); err != nil {
+		return q, err
+	}
+	if !x.caller.May(access.Lock, q.Resource) {
+		return q, fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
+	}
+	// A caller that gives up waiting releases the hold ID. Its place has the same ID.
+	if !q.HoldID.IsZero() && x.s.lines.giveUp(q.HoldRef) && q.Place.IsZero() {
+		q.Place = driver.PlaceID(q.HoldID)
+	}
+	return q, nil
+}
+
+// batch checks how many items there are.
+func (x *exchange) batch(n int) bool {
+	switch {
+	case n == 0:
+		x.refuse(wire.KindInvalid, `the request has no "holds"`)
+	case n > wire.MaxBatch:
+		x.refuse(wire.KindTooLarge, fmt.Sprintf("the request has %d holds, at most %d are allowed", n, wire.MaxBatch))
+	default:
+		return true
+	}
+	return false
+}
+
+// call sends a batch to the store, in one call, unless it is empty or too late.
+func call[Q, R any](
+	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error),
+) (rs []R, sent time.Time, err error) {
+	sent = time.Now()
+	if len(qs) == 0 {
+		return nil, sent, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, x.deadline())
+	defer cancel()
+	if ctx.Err() != nil {
+		return nil, sent, errNotSent
+	}
+	rs, err = send(ctx, qs)
+	x.s.opts.Observer.storeCall(x.r.Context(), op, sent, err)
+	return rs, sent, err
+}
+
+// refusedItem returns the outcome of an item that was not sent to the store.
+func refusedItem(err error) (wire.Outcome, string) {
+	if isDenied(err) {
+		return wire.Denied, detailDenied(err)
+	}
+	return wire.Invalid, detail(err)
+}

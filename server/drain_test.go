@@ -1,0 +1,144 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server"
+)
+
+// 50 holders and 50 waiters go to another server as the first one ends: none is lost, and
+// none is told that its resource is held.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		first, second := newSite(t, store, nil), newSite(t, store, nil)
+		const n = 50
+		var grants []wire.Grant
+		for range n {
+			grants = append(grants, first.acquire(wire.AcquireRequest{Resource: driver.NewHoldID().String(), TTLMs: 10_000}))
+		}
+		type wait struct {
+			q wire.AcquireRequest
+			a <-chan answer
+		}
+		var waits []wait
+		for i := range n {
+			q := wire.AcquireRequest{Resource: grants[i].Resource, HoldID: driver.NewHoldID(), WaitMs: 25_000, Fair: i%2 == 0}
+			waits = append(waits, wait{q, first.posting(t.Context(), wire.AcquirePath, q)})
+		}
+		synctest.Wait()
+		first.Drain()
+		mustBe(t, first.get("/readyz"), wire.KindDraining)
+		if a := first.get("/healthz"); a.status != http.StatusOK {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		// Everything goes on.
+		time.Sleep(4 * time.Second)
+		for _, g := range grants {
+			if r := first.renew(refOf(g), 10_000); r.Outcome != wire.Renewed {
+				t.Fatalf("%+v", r)
+			}
+		}
+		first.EndWaits()
+		for i, w := range waits {
+			a := <-w.a
+			mustBe(t, a, wire.KindDraining)
+			if a.header.Get("Retry-After") != "0" {
+				t.Errorf("%v", a.header)
+			}
+			waits[i].a = second.posting(t.Context(), wire.AcquirePath, w.q)
+		}
+		mustBe(t, first.post(wire.AcquirePath, wire.AcquireRequest{Resource: "x", WaitMs: 1}), wire.KindDraining)
+		mustBe(t, first.get(wire.WatchPath+"?resource=x"), wire.KindDraining)
+		// Renewals and releases are served to the last.
+		time.Sleep(4 * time.Second)
+		for i, g := range grants {
+			if r := first.renew(refOf(g), 10_000); r.Outcome != wire.Renewed {
+				t.Fatalf("%+v", r)
+			}
+			if r := first.release(refOf(g)); !r.Found {
+				t.Fatalf("%+v", r)
+			}
+			grantOf(t, <-waits[i].a)
+		}
+	})
+}
+
+// An attempt that is under way when waits end may be granted: then that is the answer.
+func TestDrainDuringAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire {
+				return drivertest.Fault{HoldReply: after(3 * time.Second)}
+			}
+			return drivertest.Fault{}
+		})
+		s := newSite(t, store, nil)
+		a := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000})
+		time.Sleep(time.Second)
+		s.EndWaits()
+		grantOf(t, <-a)
+	})
+}
+
+// One whose last attempt had no answer is not told that it was not applied.
+func TestDrainAfterAnUnknownAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *site
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire {
+				s.EndWaits()
+				return drivertest.Fault{LoseReply: true}
+			}
+			return drivertest.Fault{}
+		})
+		s = newSite(t, store, nil)
+		a := s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000})
+		mustBe(t, a, wire.KindUnknown)
+		if a.header.Get("Retry-After") != "0" {
+			t.Errorf("%v", a.header)
+		}
+	})
+}
+
+// Before the store is ready nothing is answered but that.
+func TestNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lateStore{Store: memlock.New(nil)}
+		s, err := server.New(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		p := &site{Server: s, t: t, http: &http.Client{Transport: direct{s}}}
+		for _, a := range []answer{
+			p.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}), p.post(wire.RenewPath, "{}"), p.get(wire.HoldsPath), p.get(wire.TraitsPath), p.get("/readyz"),
+		} {
+			mustBe(t, a, wire.KindUnknown)
+			if a.header.Get(wire.StoreHeader) != "" {
+				t.Errorf("%v", a.header)
+			}
+		}
+		if a := p.get("/healthz"); a.status != http.StatusOK {
+			t.Errorf("%d", a.status)
+		}
+		store.setReady()
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.acquire(wire.AcquireRequest{Resource: "r"})
+		// A store that blinks does not make the server unready.
+		store.setDown()
+		time.Sleep(5 * time.Minute)
+		if a := p.get("/readyz"); a.status != http.StatusOK {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// exchange is a request and its answer.
+type exchange struct {
+	s       *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	control *http.ResponseController
+	// received is when the handler began: before the body was read, which may take long.
+	received time.Time
+	// budget is when the caller no longer waits for the answer, zero if it did not say.
+	budget time.Time
+	caller access.Caller
+	status int       // of the answer, 0: none yet
+	kind   wire.Kind // if it is a refusal
+}
+
+func (x *exchange) identified() bool {
+	caller, err := x.s.opts.Identify(x.r)
+	switch {
+	case errors.Is(err, access.ErrAnonymous):
+		x.w.Header().Set("WWW-Authenticate", "Bearer")
+		x.refuse(wire.KindAnonymous, err.Error())
+		return false
+	case err != nil:
+		x.s.opts.Logger.Error("holdfast server: cannot find out who sent a request", "error", err)
+		x.refuse(wire.KindUnknown, "the server cannot find out who sent the request")
+		return false
+	}
+	x.caller = caller
+	return true
+}
+
+// readBudget reads wire.TimeoutHeader.
+func (x *exchange) readBudget() bool {
+	given := x.r.Header.Values(wire.TimeoutHeader)
+	if len(given) == 0 {
+		return true
+	}
+	ms, err := strconv.ParseUint(given[0], 10, 32)
+	if err != nil || len(given) > 1 {
+		x.refuse(wire.KindInvalid, wire.TimeoutHeader+" must be one whole number of milliseconds")
+		return false
+	}
+	x.budget = x.received.Add(time.Duration(ms) * time.Millisecond)
+	return true
+}
+
+// deadline returns when a call of the store that begins now has to be over.
+func (x *exchange) deadline() time.Time {
+	d := time.Now().Add(x.s.opts.StoreTimeout)
+	if !x.budget.IsZero() && x.budget.Before(d) {
+		return x.budget
+	}
+	return d
+}
+
+const (
+	// smallBody is how many bytes a request about one hold has at most: five names of
+	// driver.MaxName bytes, each of which may be escaped in six.
+	smallBody = 64 << 10
+	// readPatience is how long a body may take, and writePatience a part of an answer.
+	readPatience  = 30 * time.Second
+	writePatience = 10 * time.Second
+)
+
+// read reads the body into v. It reads it to its end: only then does net/http notice that
+// the caller hangs up. If the body is not as it should be, read refuses the request, and
+// reports false. The caller that is gone before the body is complete has changed nothing.
+func (x *exchange) read(v any, most int64) bool {
+	_ = x.control.SetReadDeadline(x.received.Add(readPatience)) // not all writers have one
+	if (x.r.ContentLength < 0 || x.r.ContentLength > largeBody) && most > largeBody {
+		select {
+		case x.s.limits.bodies <- struct{}{}:
+			defer func() { <-x.s.limits.bodies }()
+		case <-time.After(writePatience):
+			x.busy("too many large requests at once")
+			return false
+		case <-x.r.Context().Done():
+			x.refuse(wire.KindUnknown, "the caller hung up")
+			return false
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, most))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes")
+		return false
+	case err != nil:
+		x.w.Header().Set("Connection", "close")
+		x.refuse(wire.KindInvalid, "the body did not arrive as a whole")
+		return false
+	}
+	_ = x.control.SetReadDeadline(time.Time{}) // else it would look like a hang-up
+	if err := wire.Decode(body, v); err != nil {
+		x.refuse(wire.KindInvalid, detail(err))
+		return false
+	}
+	return true
+}
+
+// reserved is the resource in which the store's ID is kept. Requests cannot name it.
+const reserved = "holdfast/server"
+
+// validName checks a resource that a request names.
+func validName(resource string) error {
+	if resource == reserved {
+		return errReserved
+	}
+	return driver.ValidResource(resource)
+}

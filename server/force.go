@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// forceRelease serves POST /v1/force-release. It ends one hold that its hold ID and its
+// token name: a request that a proxy repeats finds that hold, or none.
+func (s *Server) forceRelease(x *exchange) {
+	var body wire.ForceRequest
+	if !x.read(&body, smallBody) {
+		return
+	}
+	if err := validForce(body); err != nil {
+		x.refuse(wire.KindInvalid, detail(err))
+		return
+	}
+	event := Event{
+		Action: "force-release", Resource: body.Resource, Ref: wire.RefOf(body.HoldID), Token: body.Token,
+		Reason: body.Reason,
+	}
+	if !x.caller.May(access.Force, body.Resource) {
+		event.Outcome = "denied"
+		_ = x.audit(event)
+		x.refuse(wire.KindDenied, fmt.Sprintf("no right to force a release of %q", body.Resource))
+		return
+	}
+	q, err := x.forced(body)
+	if err != nil {
+		x.refuseError("list", err)
+		return
+	}
+	event.Outcome = "allowed"
+	if !x.mayAct(event) {
+		return
+	}
+	result := driver.ReleaseResult{} // the hold is not there
+	if q.LockID != "" {
+		rs, _, err := call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release)
+		switch {
+		case err == nil && len(rs) == 0:
+			err = errNoResult
+		case err == nil:
+			result, err = rs[0], rs[0].Err
+		}
+		if err != nil {
+			x.refuseError("release", err)
+			return
+		}
+	}
+	event.Outcome = "released"
+	_ = x.audit(event)
+	x.answer(wire.ReleaseResultOf(result))
+}
+
+// mayAct reports whether the audit has taken down what is about to be done.
+func (x *exchange) mayAct(e Event) bool {
+	if err := x.audit(e); err != nil {
+		x.s.opts.Logger.Error("holdfast server: cannot write the audit", "error", err)
+		x.refuse(wire.KindUnusable, "the server cannot write its audit, and does nothing by force without it")
+		return false
+	}
+	return true
+}
+
+func validForce(body wire.ForceRequest) error {
+	if err := validName(body.Resource); err != nil {
+		return err
+	}
+	switch {
+	case body.HoldID.IsZero() && body.PlaceID.IsZero():
+		return fmt.Errorf("%w: a forced release needs a holdId or a placeId", driver.ErrInvalid)
+	case !body.HoldID.IsZero() && body.Token == 0:
+		return fmt.Errorf("%w: a forced release of a hold needs its token", driver.ErrInvalid)
+	case strings.TrimSpace(body.Reason) == "":
+		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
+	}
+	return driver.Details{Comment: body.Reason}.Validate()
+}
+
+// forced returns the release of the hold as the store knows it: its lock ID begins with the
+// name of its caller. The lock ID is empty if there is nothing to release.
+func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error) {
+	q := driver.ReleaseRequest{
+		HoldRef: driver.HoldRef{Resource: body.Resource, HoldID: body.HoldID, Token: body.Token}, Place: body.PlaceID,
+	}
+	if !q.Place.IsZero() {
+		q.LockID = q.Place.String() // that of nobody: the place alone is meant
+	}
+	if body.HoldID.IsZero() {
+		return q, nil
+	}
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
+	defer cancel()
+	began := time.Now()
+	var failed error
+	for h, err := range x.s.store.List(ctx, driver.Filter{Resource: body.Resource}) {
+		if err != nil {
+			failed = err
+			break
+		}
+		if h.HoldID == body.HoldID {
+			q.LockID = h.LockID
+			break
+		}
+	}
+	x.s.opts.Observer.storeCall(x.r.Context(), "list", began, failed)
+	if body.LockID != "" && failed == nil && q.LockID != "" && q.LockID != body.LockID && x.shownID(q.LockID) != body.LockID {
+		return q, fmt.Errorf("%w: the hold has another lockId", driver.ErrInvalid)
+	}
+	return q, failed
+}
+
+// sweep serves POST /v1/sweep.
+func (s *Server) sweep(x *exchange) {
+	var body wire.SweepRequest
+	if !x.read(&body, smallBody) {
+		return
+	}
+	q := body.Driver()
+	if q.Idle < 0 || q.Most < 0 {
+		x.refuse(wire.KindInvalid, "idleMs and most must not be negative")
+		return
+	}
+	if !x.caller.MayAll(access.Force) {
+		_ = x.audit(Event{Action: "sweep", Outcome: "denied"})
+		x.refuse(wire.KindDenied, "no right to sweep, which is that to force on all resources")
+		return
+	}
+	if !x.mayAct(Event{Action: "sweep", Outcome: "allowed"}) {
+		return
+	}
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
+	defer cancel()
+	if ctx.Err() != nil {
+		x.refuseError("sweep", errNotSent)
+		return
+	}
+	began := time.Now()
+	r, err := s.store.Sweep(ctx, q)
+	s.opts.Observer.storeCall(x.r.Context(), "sweep", began, err)
+	if err != nil {
+		x.refuseError("sweep", err)
+		return
+	}
+	x.answer(wire.SweepAnswer{Holds: r.Holds, Records: r.Records, More: r.More})
+}

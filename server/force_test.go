@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+func operator(*http.Request) (access.Caller, error) { return access.Operator(), nil }
+
+func TestForceRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events []server.Event
+		var broken error
+		s := newSite(t, nil, &server.Options{Identify: operator, Audit: func(e server.Event) error {
+			events = append(events, e)
+			return broken
+		}})
+		g := s.acquire(wire.AcquireRequest{Resource: "r", LockID: "theirs"})
+		force := wire.ForceRequest{Ref: wire.Ref{Resource: "r", HoldID: g.HoldID, Token: g.Token}, Reason: "it hangs"}
+		for _, change := range []func(*wire.ForceRequest){
+			func(r *wire.ForceRequest) { r.Token = 0 },
+			func(r *wire.ForceRequest) { r.HoldID = driver.HoldID{} },
+			func(r *wire.ForceRequest) { r.Reason = " " },
+			func(r *wire.ForceRequest) { r.LockID = "another" },
+			func(r *wire.ForceRequest) { r.Resource = "holdfast/server" },
+		} {
+			wrong := force
+			change(&wrong)
+			mustBe(t, s.post(wire.ForceReleasePath, wrong), wire.KindInvalid)
+		}
+		broken = errors.New("disk full")
+		mustBe(t, s.post(wire.ForceReleasePath, force), wire.KindUnusable)
+		mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: 1}), wire.KindUnusable)
+		broken, events = nil, nil
+		stale := force
+		stale.Token--
+		if r := read[wire.ReleaseResult](t, s.post(wire.ForceReleasePath, stale)); r.Found || len(stored(t, s.store, "r")) != 1 {
+			t.Errorf("with another token: %+v", r)
+		}
+		for _, found := range []bool{true, false} {
+			if r := read[wire.ReleaseResult](t, s.post(wire.ForceReleasePath, force)); r.Outcome != wire.Released || r.Found != found {
+				t.Errorf("%+v, want found: %v", r, found)
+			}
+		}
+		if e := events[2]; e.Action != "force-release" || e.Reason != "it hangs" || e.Ref != wire.RefOf(g.HoldID) || e.Outcome != "allowed" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestForceAndSweepAreDenied(t *testing.T) {
+	s := newSite(t, nil, nil)
+	g := s.acquire(wire.AcquireRequest{Resource: "r"})
+	mustBe(t, s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: refOf(g), Reason: "why"}), wire.KindDenied)
+	mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: 1000}), wire.KindDenied)
+}
+
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: operator})
+		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 1000})
+		time.Sleep(2 * time.Second)
+		a := s.post(wire.SweepPath, wire.SweepRequest{IdleMs: 60_000})
+		if r := read[wire.SweepAnswer](t, a); r.Holds != 1 || r.Records != 0 || r.More {
+			t.Errorf("%+v", r)
+		}
+		mustBe(t, s.post(wire.SweepPath, `{"idleMs":-2}`), wire.KindInvalid)
+		mustBe(t, s.post(wire.SweepPath, `{"idleMs":1,"most":-1}`), wire.KindInvalid)
+	})
+}

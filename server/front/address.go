@@ -1,0 +1,82 @@
+package front
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// address returns where the request came from: the last address that a proxy which is not
+// believed has added, or the connection's.
+func (f *Front) address(r *http.Request) string {
+	at := remote(r)
+	var hops []string
+	for _, line := range r.Header.Values("X-Forwarded-For") {
+		hops = append(hops, strings.Split(line, ",")...)
+	}
+	for f.believed(at) && len(hops) > 0 {
+		last := strings.TrimSpace(hops[len(hops)-1])
+		hops = hops[:len(hops)-1]
+		ip, err := netip.ParseAddr(last)
+		if err != nil {
+			break
+		}
+		at = ip.Unmap().WithZone("").String()
+	}
+	return at
+}
+
+func (f *Front) believed(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	for _, p := range f.opts.Proxies {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// remote returns the IP address at the other end of the connection, or its user.
+func remote(r *http.Request) string {
+	if p, ok := peerOf(r); ok {
+		return p.String()
+	}
+	if ip, ok := remoteIP(r); ok {
+		return ip.String()
+	}
+	return "unknown"
+}
+
+func remoteIP(r *http.Request) (netip.Addr, bool) {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return at.Addr().Unmap().WithZone(""), err == nil
+}
+
+// networkOf names who is counted together where no caller is known: an IPv4 address, or the
+// network of an IPv6 address, whose other addresses its user has too.
+func networkOf(r *http.Request) string {
+	ip, ok := remoteIP(r)
+	if !ok {
+		return remote(r)
+	}
+	if ip.Is6() {
+		if p, err := ip.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return ip.String()
+}
+
+// keyOf names who is counted together: a caller, or the address if callers have no names. No
+// address begins with "caller/".
+func keyOf(c access.Caller, r *http.Request) string {
+	if c.Name() != "" {
+		return "caller/" + c.Name()
+	}
+	return networkOf(r)
+}

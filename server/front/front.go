@@ -1,0 +1,186 @@
+// Package front is what stands between a network and a server: it refuses what may not come
+// in, finds out who sent the rest, and keeps one caller from taking everything. With it come
+// the listeners: TLS whose files are replaced while it runs, and a Unix socket that knows the
+// user at its other end. It knows no locks, and no rights: see package access.
+//
+// A handler behind it gets only requests whose Host is a name of the server, that no page of
+// another origin sent, and whose caller is known. The name protects from a page that makes
+// its own name point to the server's address, the origin from one that just sends requests:
+// without them, any page that a user opens could release locks of a server on loopback.
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// Options are what a Front needs to know. The zero value is that of a server on loopback
+// that distinguishes no callers.
+type Options struct {
+	// Identify finds out who sent a request that did not come through a Unix socket. If it
+	// is nil, everybody is access.Everybody, and requests that say that a proxy forwarded
+	// them are refused: whoever they came from, they are not from this machine.
+	Identify access.Identify
+	// Hosts are the names of the server, each with a port or, for all ports, without. A
+	// server is also known by the address and port that a connection came to, and on
+	// loopback by localhost, 127.0.0.1 and [::1] with the port: no other name can be made
+	// to point there.
+	Hosts []string
+	// Proxies are the addresses of proxies that are believed when they say, in
+	// X-Forwarded-For, which address a request came from. It is used for AddressOf alone.
+	Proxies []netip.Prefix
+	// Limits bound what one caller may do at a time.
+	Limits Limits
+	// Store returns the ID of the store for wire.StoreHeader, or "" while it is not known.
+	Store func() string
+	// Refused is told of each request whose caller is not known, and why, but for those of
+	// an address that sends more of them than an audit should have. It must not block.
+	Refused func(r *http.Request, why error)
+	// Log gets what an operator has to know.
+	Log *slog.Logger
+}
+
+// Front is a http.Handler that passes on what may come in. All methods may be called
+// concurrently.
+type Front struct {
+	next     http.Handler
+	opts     Options
+	hosts    map[string]bool
+	origins  *http.CrossOriginProtection
+	renewals *lane // renew and release
+	others   *lane
+	failures *buckets
+}
+
+// Handler returns a Front for next.
+func Handler(next http.Handler, o *Options) (*Front, error) {
+	f := &Front{next: next, hosts: map[string]bool{}, origins: http.NewCrossOriginProtection()}
+	if o != nil {
+		f.opts = *o
+	}
+	if f.opts.Log == nil {
+		f.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, host := range f.opts.Hosts {
+		name, err := parseHost(host)
+		if err != nil {
+			return nil, err
+		}
+		f.hosts[name] = true
+	}
+	limits, err := f.opts.Limits.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	f.renewals, f.others = newLane(limits), newLane(limits)
+	f.failures = newBuckets(failureRate, failureBurst)
+	return f, nil
+}
+
+// isOpen reports whether everybody may have what is at the path: balancers ask for it.
+func isOpen(path string) bool {
+	return path == "/healthz" || path == "/readyz" || path == "/openapi.yaml"
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.setHeaders(w.Header())
+	boundBody(w, r)
+	for _, check := range []func(*http.Request) error{f.checkHost, f.checkForwarded, f.checkOrigin, checkType, checkLength} {
+		if err := check(r); err != nil {
+			refuse(w, err)
+			return
+		}
+	}
+	in := &inbound{address: f.address(r)}
+	if isOpen(r.URL.Path) {
+		f.next.ServeHTTP(w, in.with(r))
+		return
+	}
+	caller, err := f.identify(r)
+	if err != nil {
+		f.refuseAnonymous(w, in.with(r), err)
+		return
+	}
+	in.caller = caller
+	lane := f.others
+	if r.URL.Path == wire.RenewPath || r.URL.Path == wire.ReleasePath {
+		lane = f.renewals
+	}
+	leave, err := lane.enter(keyOf(caller, r), time.Now())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	defer leave()
+	f.next.ServeHTTP(w, in.with(r))
+}
+
+// identify finds out who sent a request. At a Unix socket it is the user at the other end,
+// whatever the request says.
+func (f *Front) identify(r *http.Request) (access.Caller, error) {
+	if p, ok := peerOf(r); ok {
+		return p.caller()
+	}
+	if f.opts.Identify != nil {
+		return f.opts.Identify(r)
+	}
+	return access.Everybody(), nil
+}
+
+func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, err error) {
+	if !errors.Is(err, access.ErrAnonymous) {
+		f.opts.Log.Error("it cannot be found out who sent a request", "error", err)
+		refuse(w, refused(wire.KindUnknown, "the server cannot find out who sent the request"))
+		return
+	}
+	// The request was looked at, and would have been served had its caller been known: an
+	// address from which others try tokens shuts nobody out.
+	if wait, ok := f.failures.take(networkOf(r), time.Now()); !ok {
+		refuse(w, &refusal{wire.KindBusy, "too many requests from this address have no caller that is known", wait})
+		return
+	}
+	if f.opts.Refused != nil {
+		f.opts.Refused(r, err)
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	refuse(w, refused(wire.KindAnonymous, err.Error()))
+}
+
+// inbound is what is known of a request.
+type inbound struct {
+	caller  access.Caller
+	address string
+}
+
+type inboundKey struct{}
+
+func (in *inbound) with(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), inboundKey{}, in))
+}
+
+// CallerOf returns who sent a request that has come through a Front. It is an
+// access.Identify.
+func CallerOf(r *http.Request) (access.Caller, error) {
+	if in, ok := r.Context().Value(inboundKey{}).(*inbound); ok && in.caller != nil {
+		return in.caller, nil
+	}
+	return nil, fmt.Errorf("%w: the request did not come through package front", access.ErrAnonymous)
+}
+
+// AddressOf returns where a request came from, for an audit: an IP address, or the user at
+// the other end of a Unix socket as "unix:UID".
+func AddressOf(r *http.Request) string {
+	if in, ok := r.Context().Value(inboundKey{}).(*inbound); ok {
+		return in.address
+	}
+	return remote(r)
+}

@@ -1,0 +1,66 @@
+package front
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// refusal is the reason why a request is not passed on, and what is answered.
+type refusal struct {
+	kind   wire.Kind
+	detail string
+	wait   time.Duration // until another attempt may succeed, if it is busy
+}
+
+func (r *refusal) Error() string { return r.detail }
+
+func refused(kind wire.Kind, detail string) error { return &refusal{kind: kind, detail: detail} }
+
+// refuse answers with a problem of package wire.
+func refuse(w http.ResponseWriter, err error) {
+	var r *refusal
+	if !errors.As(err, &r) {
+		r = &refusal{kind: wire.KindUnknown, detail: "the server failed"}
+	}
+	problem := wire.NewRefusal(r.kind, r.detail)
+	if r.kind == wire.KindBusy {
+		ms := wire.MillisUp(r.wait)
+		problem.RetryAfterMs = &ms
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((ms+999)/1000), 10))
+	}
+	body, err := json.Marshal(problem)
+	if err != nil {
+		http.Error(w, "the server cannot write its answer", http.StatusInternalServerError) // no answer of our schema: unknown
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", wire.ProblemJSON)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	// Before it writes, net/http reads what the handler left of a body. Not all writers have
+	// a deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(readPatience + writePatience))
+	w.WriteHeader(problem.Status)
+	_, _ = w.Write(body) // there is nobody to tell
+}
+
+// setHeaders sets what every answer has. A page of the server replaces the policy.
+func (f *Front) setHeaders(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	// Not "no-referrer": browsers then say that a form of the server itself is from nowhere.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	if f.opts.Store != nil {
+		if id := f.opts.Store(); id != "" {
+			h.Set(wire.StoreHeader, id)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package front
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// authority makes certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	check(t, err)
+	cert, err := x509.ParseCertificate(der)
+	check(t, err)
+	return &authority{cert, key}
+}
+
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}
+
+func (a *authority) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// issue makes a certificate and its key in PEM. A name with a colon is a URI, unless it is
+// an address.
+func (a *authority) issue(t *testing.T, until time.Duration, names ...string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	check(t, err)
+	template := &x509.Certificate{
+		SerialNumber: serial, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(until),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if strings.Contains(name, ":") {
+			u, err := url.Parse(name)
+			check(t, err)
+			template.URIs = append(template.URIs, u)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
+	check(t, err)
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	check(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
+}
+
+// tlsFiles writes the files of a server that has a certificate of ca, and asks clients for
+// one of clientCA, if that is not nil.
+func tlsFiles(t *testing.T, ca, clientCA *authority) TLSFiles {
+	t.Helper()
+	dir := t.TempDir()
+	files := TLSFiles{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	cert, key := ca.issue(t, time.Hour, "127.0.0.1", "localhost")
+	check(t, errors.Join(os.WriteFile(files.Certificate, cert, 0o600), os.WriteFile(files.Key, key, 0o600)))
+	if clientCA != nil {
+		files.ClientCA = filepath.Join(dir, "ca.pem")
+		check(t, os.WriteFile(files.ClientCA, clientCA.pem(), 0o600))
+	}
+	return files
+}
+
+// startTLS serves a Front with TLS, and returns its address.
+func startTLS(t *testing.T, config *tls.Config, o *Options) string {
+	t.Helper()
+	l := listen(t)
+	s := Server(newFront(t, whoami, o), nil)
+	s.TLSConfig = config
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.ServeTLS(l, "", "")
+	}()
+	t.Cleanup(func() {
+		_ = s.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// withTLS is a client's transport that trusts ca, and presents the certificate if there is
+// one.
+func withTLS(t *testing.T, ca *authority, cert, key []byte) func(*http.Transport) {
+	return func(tr *http.Transport) {
+		tr.ForceAttemptHTTP2 = true
+		tr.TLSClientConfig = &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12}
+		if cert != nil {
+			pair, err := tls.X509KeyPair(cert, key)
+			check(t, err)
+			// Presented even if the server says that it knows no such authority.
+			tr.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	ca := newAuthority(t)
+	config, err := TLS(tlsFiles(t, ca, nil))
+	check(t, err)
+	auth, tokens := newAuth(t, "a")
+	addr := startTLS(t, config, &Options{Identify: auth.Identify})
+	token := "Authorization: Bearer " + tokens["a"]
+	got := send(t, client(t, withTLS(t, ca, nil, nil)), "POST", "https://"+addr+wire.AcquirePath, "{}", token, "Content-Type: application/json")
+	if got.body != "caller a from 127.0.0.1" || got.proto != 2 {
+		t.Errorf("HTTP/%d: %s", got.proto, got.body)
+	}
+	if got := send(t, client(t, withTLS(t, ca, nil, nil)), "GET", "https://"+addr+"/", ""); got.kind != wire.KindAnonymous {
+		t.Errorf("%d: %s", got.status, got.body)
+	}
+	old := client(t, func(tr *http.Transport) {
+		tr.TLSClientConfig = &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/", nil)
+	check(t, err)
+	if got, err := old.Do(r); err == nil {
+		_ = got.Body.Close()
+		t.Error("TLS 1.1 is accepted")
+	}
+	// Who speaks HTTP to it gets nothing that could be taken for an answer.
+	if got := sendRaw(t, addr, "GET /healthz HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); !strings.Contains(got, " 400 ") {
+		t.Errorf("answer %q", got)
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	ca, clientCA, strangers := newAuthority(t), newAuthority(t), newAuthority(t)
+	config, err := TLS(tlsFiles(t, ca, clientCA))
+	check(t, err)
+	auth, tokens := newAuth(t, "a=spiffe://example/a", "b=b.example.com", "c")
+	addr := startTLS(t, config, &Options{Identify: auth.Identify})
+	for name, c := range map[string]struct {
+		by    *authority
+		until time.Duration
+		names []string
+		token string
+		want  string // the caller, or "401", or "no connection"
+	}{
+		"a URI":               {clientCA, time.Hour, []string{"spiffe://example/a"}, "", "a"},
+		"a host":              {clientCA, time.Hour, []string{"b.example.com", "other"}, "", "b"},
+		"both":                {clientCA, time.Hour, []string{"spiffe://example/a", "b.example.com"}, "", "401"},
+		"none that is known":  {clientCA, time.Hour, []string{"d.example.com"}, "", "401"},
+		"and its token":       {clientCA, time.Hour, []string{"spiffe://example/a"}, "a", "a"},
+		"and another's token": {clientCA, time.Hour, []string{"spiffe://example/a"}, "c", "401"},
+		"a token alone":       {nil, 0, nil, "c", "c"},
+		"nothing":             {nil, 0, nil, "", "401"},
+		"of strangers":        {strangers, time.Hour, []string{"spiffe://example/a"}, "", "no connection"},
+		"of the server's CA":  {ca, time.Hour, []string{"spiffe://example/a"}, "", "no connection"},
+		"strangers, a token":  {strangers, time.Hour, []string{"x"}, "c", "no connection"},
+		"expired":             {clientCA, -time.Minute, []string{"spiffe://example/a"}, "", "no connection"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cert, key []byte
+			if c.by != nil {
+				cert, key = c.by.issue(t, c.until, c.names...)
+			}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/", nil)
+			check(t, err)
+			if c.token != "" {
+				r.Header.Set("Authorization", "Bearer "+tokens[c.token])
+			}
+			got, err := client(t, withTLS(t, ca, cert, key)).Do(r)
+			if err != nil {
+				if c.want != "no connection" {
+					t.Error(err)
+				}
+				return
+			}
+			a := readAnswer(t, got)
+			if c.want == "401" && a.kind != wire.KindAnonymous || c.want != "401" && a.body != "caller "+c.want+" from 127.0.0.1" {
+				t.Errorf("%d: %s, want %s", a.status, a.body, c.want)
+			}
+		})
+	}
+}
+
+// The files of a server are replaced while it runs, one after the other.
+func TestTLSFilesChange(t *testing.T) {
+	ca, clientCA := newAuthority(t), newAuthority(t)
+	files := tlsFiles(t, ca, clientCA)
+	var log bytes.Buffer
+	files.Log = slog.New(slog.NewTextHandler(&log, nil))
+	config, err := TLS(files)
+	check(t, err)
+	c := &certificates{files: files}
+	c.text, err = c.read()
+	check(t, err)
+	c.inUse = config
+	now := time.Now()
+	later := func() *tls.Config {
+		now = now.Add(tlsPeriod)
+		return c.current(now)
+	}
+	serial := func(config *tls.Config) string { return config.Certificates[0].Leaf.SerialNumber.String() }
+
+	if later() != config {
+		t.Error("files that are the same make another configuration")
+	}
+	cert, key := ca.issue(t, time.Hour, "127.0.0.1")
+	check(t, os.WriteFile(files.Certificate, cert, 0o600))
+	if later() != config || c.err == nil || later() != config {
+		t.Errorf("a certificate without its key is in use: %v", c.err)
+	}
+	if n := strings.Count(log.String(), "stays in use"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
+	check(t, os.WriteFile(files.Key, key, 0o600))
+	if got := c.current(now.Add(tlsPeriod - 1)); got != config {
+		t.Error("the files are read too often")
+	}
+	second := later()
+	if second == config || c.err != nil || serial(second) == serial(config) {
+		t.Errorf("the new certificate is not in use: %v", c.err)
+	}
+	for _, file := range []string{files.Certificate, files.Key, files.ClientCA} {
+		text, err := os.ReadFile(file)
+		check(t, err)
+		for what, spoil := range map[string]func() error{
+			"empty":        func() error { return os.WriteFile(file, nil, 0o600) },
+			"half written": func() error { return os.WriteFile(file, text[:len(text)/2], 0o600) },
+			"missing":      func() error { return os.Remove(file) },
+		} {
+			check(t, spoil())
+			if later() != second || c.err == nil {
+				t.Errorf("%s is %s: error %v", filepath.Base(file), what, c.err)
+			}
+			check(t, os.WriteFile(file, text, 0o600))
+			if later() != second || c.err != nil {
+				t.Errorf("%s is as before: error %v", filepath.Base(file), c.err)
+			}
+		}
+	}
+	other := newAuthority(t)
+	check(t, os.WriteFile(files.ClientCA, other.pem(), 0o600))
+	if got := later(); got == second || !got.ClientCAs.Equal(other.pool()) {
+		t.Error("the new authority is not in use")
+	}
+}
+
+// A server that runs presents the new certificate to whoever connects.
+func TestTLSFilesChangeInUse(t *testing.T) {
+	ca := newAuthority(t)
+	files := tlsFiles(t, ca, nil)
+	config, err := TLS(files)
+	check(t, err)
+	addr := startTLS(t, config, nil)
+	serial := func() string {
+		d := tls.Dialer{Config: &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12}}
+		c, err := d.DialContext(t.Context(), "tcp", addr)
+		check(t, err)
+		defer c.Close()
+		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	first := serial()
+	cert, key := ca.issue(t, time.Hour, "127.0.0.1")
+	check(t, errors.Join(os.WriteFile(files.Certificate, cert, 0o600), os.WriteFile(files.Key, key, 0o600)))
+	for deadline := time.Now().Add(time.Minute); serial() == first; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the first certificate is still in use after a minute")
+		}
+	}
+}
+
+func TestTLSRefused(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	for name, spoil := range map[string]func(f *TLSFiles) error{
+		"no certificate":    func(f *TLSFiles) error { return os.Remove(f.Certificate) },
+		"no key":            func(f *TLSFiles) error { return os.Remove(f.Key) },
+		"no authority":      func(f *TLSFiles) error { return os.Remove(f.ClientCA) },
+		"an empty one":      func(f *TLSFiles) error { return os.WriteFile(f.ClientCA, nil, 0o600) },
+		"a key for another": func(f *TLSFiles) error { _, key := ca.issue(t, time.Hour, "a"); return os.WriteFile(f.Key, key, 0o600) },
+		"a key as an authority": func(f *TLSFiles) error {
+			_, key := ca.issue(t, time.Hour, "a")
+			return os.WriteFile(f.ClientCA, key, 0o600)
+		},
+	} {
+		files := tlsFiles(t, ca, other)
+		check(t, spoil(&files))
+		_, err := TLS(files)
+		if err == nil {
+			t.Errorf("%s is accepted", name)
+		} else if strings.Contains(err.Error(), "PRIVATE KEY") {
+			t.Errorf("the error has the key: %v", err)
+		}
+	}
+}

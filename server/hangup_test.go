@@ -1,0 +1,355 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server"
+)
+
+// hangUp is a moment at which a caller hangs up, once its acquire has come so far.
+type hangUp struct {
+	name string
+	// decide disturbs the store.
+	decide func(drivertest.Call) drivertest.Fault
+	// held: another holds the resource, and releases it after the hang-up.
+	held bool
+	wait wire.Millis
+	// granted: the store grants it in the end.
+	granted bool
+}
+
+var never = func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
+
+func hangUps() []hangUp {
+	acquires := func(fault func() drivertest.Fault) func(drivertest.Call) drivertest.Fault {
+		return func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
+				return fault()
+			}
+			return drivertest.Fault{}
+		}
+	}
+	late := acquires(func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(5 * time.Second)} })
+	silent := acquires(func() drivertest.Fault { return drivertest.Fault{HoldReply: after(5 * time.Second)} })
+	return []hangUp{
+		{"wait", never, true, 20_000, false},
+		{"before the store has the request", late, false, 0, true},
+		{"before the store has the request of a wait", late, false, 20_000, true},
+		{"before the store's answer", silent, false, 0, true},
+		{"before the store's answer to a wait", silent, false, 20_000, true},
+	}
+}
+
+// A hold whose ID the server made is released when its caller hangs up. One whose ID the
+// caller made never is.
+func TestHangUp(t *testing.T) {
+	for _, h := range hangUps() {
+		for _, ours := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/ours=%v", h.name, ours), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := faulty(t, func(c drivertest.Call) drivertest.Fault { return h.decide(c) })
+					s := newSite(t, store, nil)
+					holder := driver.AcquireRequest{Resource: "r", LockID: "holder", HoldID: driver.NewHoldID(), TTL: time.Minute}
+					if h.held {
+						if _, err := store.Acquire(t.Context(), holder); err != nil {
+							t.Fatal(err)
+						}
+					}
+					q := wire.AcquireRequest{Resource: "r", WaitMs: h.wait, Fair: true, TTLMs: 60_000}
+					if !ours {
+						q.HoldID = driver.NewHoldID()
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					answered := s.posting(ctx, wire.AcquirePath, q)
+					time.Sleep(time.Second)
+					cancel()
+					if a := <-answered; a.err == nil {
+						t.Fatalf("answered %d %s", a.status, a.body)
+					}
+					synctest.Wait()
+					places := placesOf(t, store, "r")
+					if want := h.held && !ours; want != (len(places) == 1) {
+						t.Errorf("%d places are left", len(places))
+					}
+					if h.held {
+						ref := driver.HoldRef{Resource: "r", LockID: "holder", HoldID: holder.HoldID}
+						if _, err := store.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					// The request may arrive late, and the clean-up goes on until it has found it.
+					time.Sleep(20 * time.Second)
+					holds := stored(t, store, "r")
+					if want := h.granted && !ours; want != (len(holds) == 1) {
+						t.Errorf("%d holds are left", len(holds))
+					}
+				})
+			})
+		}
+	}
+}
+
+// After the grant, but before the first byte of the answer.
+func TestHangUpBeforeTheAnswer(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := newSite(t, nil, &server.Options{Observer: &server.Observer{
+				StoreCall: func(request context.Context, op string, _ time.Duration, _ error) {
+					if op == "acquire" {
+						cancel()
+						<-request.Done()
+					}
+				},
+			}})
+			q := wire.AcquireRequest{Resource: "r"}
+			if !ours {
+				q.HoldID = driver.NewHoldID()
+			}
+			if a := <-s.posting(ctx, wire.AcquirePath, q); a.err == nil {
+				t.Fatalf("answered %d %s", a.status, a.body)
+			}
+			synctest.Wait()
+			if holds := stored(t, s.store, "r"); ours != (len(holds) == 0) {
+				t.Errorf("ours: %v, %d holds are left", ours, len(holds))
+			}
+		})
+	}
+}
+
+// In the middle of the answer: the caller may know the hold ID. It ends by its TTL.
+func TestHangUpInTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		conn, err := s.pipes.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const body = `{"resource":"r"}`
+		fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: server\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+		time.Sleep(29 * time.Second)
+		if holds := stored(t, s.store, "r"); len(holds) != 1 {
+			t.Errorf("%d holds are left", len(holds))
+		}
+	})
+}
+
+// Before the body is complete: nothing happened.
+func TestHangUpInTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty(t, never)
+		s := newSite(t, store, nil)
+		before := store.Calls(drivertest.Acquire)
+		conn, err := s.pipes.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "POST /v1/acquire HTTP/1.1\r\nHost: server\r\nContent-Length: 100\r\n\r\n", `{"resource":"r"}`)
+		time.Sleep(time.Second)
+		_ = conn.Close()
+		time.Sleep(time.Minute)
+		if n := store.Calls(drivertest.Acquire) - before; n != 0 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+}
+
+// A body that never comes to its end is given up.
+func TestSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		conn, err := s.pipes.dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "POST /v1/renew HTTP/1.1\r\nHost: server\r\nContent-Length: 100\r\n\r\n")
+		began, written := time.Now(), make(chan struct{})
+		go func() {
+			defer close(written)
+			for range 100 {
+				time.Sleep(time.Second)
+				if _, err := conn.Write([]byte(" ")); err != nil {
+					return
+				}
+			}
+		}()
+		buf := make([]byte, 1<<10)
+		n, _ := conn.Read(buf)
+		if took := time.Since(began); took > 31*time.Second || n == 0 {
+			t.Errorf("%q after %v", buf[:n], took)
+		}
+		_ = conn.Close()
+		<-written
+	})
+}
+
+// A half-closed connection counts as hung up, as net/http has it. So does one of HTTP/1.1
+// that is closed over a real network, whatever its body was.
+func TestHangUpOnTheNetwork(t *testing.T) {
+	for _, half := range []bool{true, false} {
+		store := memlock.New(nil)
+		ended := make(chan struct{}, 1)
+		s, err := server.New(store, &server.Options{Observer: &server.Observer{Wait: func(n int) {
+			if n < 0 {
+				ended <- struct{}{}
+			}
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := server.HTTPServer(s)
+		served := make(chan struct{})
+		go func() { defer close(served); _ = h.Serve(listener) }()
+		if _, err := store.Acquire(t.Context(), driver.AcquireRequest{Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		signals, err := store.Watch(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = signals
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const body = `{"resource":"r","waitMs":25000}`
+		fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		if half {
+			_ = conn.(*net.TCPConn).CloseWrite()
+		} else {
+			_ = conn.Close()
+		}
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("half: %v: the wait goes on", half)
+		}
+		_ = conn.Close()
+		_ = h.Close()
+		<-served
+		_ = s.Close()
+		_ = store.Close()
+	}
+}
+
+// Two servers and one hold ID. The first try is cut while its call of the store is delayed,
+// and the second is granted by the other server: that hold outlives what the first server
+// still does.
+func TestCutAndRepeatedElsewhere(t *testing.T) {
+	runs := 1000
+	if testing.Short() {
+		runs = 100
+	}
+	for run := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			direct := memlock.New(nil)
+			delayed := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire {
+					return drivertest.Fault{HoldRequest: after(5 * time.Second)}
+				}
+				return drivertest.Fault{}
+			})
+			first := newSite(t, delayed, nil)
+			second := newSite(t, direct, nil)
+			q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: wire.Millis(run % 3 * 10_000), TTLMs: 60_000}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+run)*4*time.Millisecond)
+			defer cancel()
+			if a := <-first.posting(ctx, wire.AcquirePath, q); a.err == nil {
+				t.Fatalf("answered %d %s", a.status, a.body)
+			}
+			g := second.acquire(q)
+			time.Sleep(50 * time.Second)
+			if r := second.renew(refOf(g), 60_000); r.Outcome != wire.Renewed {
+				t.Fatalf("run %d: %+v", run, r)
+			}
+			if holds := stored(t, direct, "r"); len(holds) != 1 || holds[0].Token != g.Token {
+				t.Fatalf("run %d: %+v", run, holds)
+			}
+		})
+	}
+}
+
+// The clean-up goes on while the store does not answer, and does not outlive the TTL.
+func TestCleanUpIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op == drivertest.Acquire:
+				return drivertest.Fault{LoseReply: true}
+			case c.Op == drivertest.Release && down.Load():
+				return drivertest.Fault{LoseRequest: true}
+			}
+			return drivertest.Fault{}
+		})
+		s := newSite(t, store, nil)
+		down.Store(true)
+		mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 60_000}), wire.KindUnknown)
+		time.Sleep(20 * time.Second)
+		if n := len(stored(t, store, "r")); n != 1 {
+			t.Fatalf("%d holds", n)
+		}
+		down.Store(false)
+		time.Sleep(15 * time.Second)
+		if n := len(stored(t, store, "r")); n != 0 {
+			t.Fatalf("%d holds are left", n)
+		}
+		asked := store.Calls(drivertest.Release)
+		time.Sleep(10 * time.Minute)
+		if n := store.Calls(drivertest.Release); n != asked {
+			t.Errorf("%d releases more", n-asked)
+		}
+	})
+}
+
+// An attempt without an answer may be applied later, so a wait that ends after it is not
+// told that the resource is held, unless the server cleans up itself.
+func TestUnknownAttempt(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && c.Refs[0].LockID != "holder" {
+					if n++; n == 1 {
+						return drivertest.Fault{LoseRequest: true}
+					}
+				}
+				return drivertest.Fault{}
+			})
+			s := newSite(t, store, nil)
+			s.acquire(wire.AcquireRequest{Resource: "r", LockID: "holder"})
+			q := wire.AcquireRequest{Resource: "r", WaitMs: 2000}
+			if !ours {
+				q.HoldID = driver.NewHoldID()
+			}
+			a := s.post(wire.AcquirePath, q)
+			if want := map[bool]wire.Kind{true: wire.KindHeld, false: wire.KindUnknown}[ours]; a.kind() != want {
+				t.Errorf("ours: %v: %d %s", ours, a.status, a.body)
+			}
+		})
+	}
+}
+
+var _ http.Handler = (*server.Server)(nil)

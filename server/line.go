@@ -1,0 +1,371 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// placesOfLine is how many of a line have places in the store's queue.
+	placesOfLine = 16
+	// placeAfter is how long the first of a line stands there before it takes a place that
+	// is not fair: most locks are held for a shorter time.
+	placeAfter = time.Second
+	// keepFair and keepPlain are how long the store keeps a place after each request.
+	keepFair, keepPlain = driver.DefaultKeep, driver.MaxKeep
+	// keepStanding is how long the line keeps the standing of a caller whose wait has
+	// ended, for its next request with the same hold ID.
+	keepStanding = 10 * time.Second
+	// keepAway is how long the store keeps a fair place from the last request of such a
+	// caller on. It is longer than keepStanding even if the store, which does not note each
+	// request, counts from the one before.
+	keepAway = 14 * time.Second
+)
+
+// lines are the lines of a server, by resource.
+type lines struct {
+	s      *Server
+	mu     sync.Mutex
+	lines  map[lineKey]*line
+	byID   map[standing]*waiter
+	closed bool
+	watch  sync.WaitGroup
+}
+
+// lineKey names a line. Those who work under a shared hold of the resource are in a line of
+// their own: the others may wait for that very hold.
+type lineKey struct {
+	resource string
+	nested   bool
+}
+
+func keyOf(q *driver.AcquireRequest) lineKey { return lineKey{q.Resource, !q.Nested.IsZero()} }
+
+// standing names an acquisition of one resource.
+type standing struct {
+	resource string
+	id       driver.HoldID
+}
+
+// line are those who wait for one resource, first come, first served, in all modes. It is
+// guarded by lines.mu, which is never held during a call of the store.
+//
+// The first who is present is the head. It asks at each signal of the store. After the
+// grant of a shared hold, the next ones that ask for the same kind of hold ask too: as many
+// as were granted since the last refusal. All others wait for their turn, and ask only to
+// keep their places in the store.
+type line struct {
+	key       lineKey
+	queue     bool      // they may have places in the store
+	waiters   []*waiter // by seq
+	seq       uint64
+	head      *waiter // nil: none is present
+	headSince time.Time
+	heard     *driver.HeldError // the last refusal
+	others    int               // places of others in the store that are served before the head's
+	granted   int               // shared holds since the last refusal
+	fair      int               // waiters that are fair
+	signals   <-chan struct{}   // of the store, for the head; nil: there are none
+	watching  bool              // there will be, in a moment
+	unwatch   context.CancelFunc
+}
+
+// waiter is an acquisition in a line. It stays for keepStanding after its request has
+// ended, and is away then: it keeps nobody waiting but by its place in the store.
+type waiter struct {
+	line    *line
+	seq     uint64
+	kind    kind
+	id      driver.HoldID
+	present bool
+	asking  bool // an attempt is under way
+	tried   bool // it has asked for a place
+	placed  bool // and the last refusal gave it one
+	ask     asking
+	turn    chan struct{} // an invitation to ask
+	over    chan struct{} // closed when another request has taken the standing, or gave it up
+	gone    bool          // it was released
+	away    *time.Timer
+}
+
+// kind is what requests have in common that are attempts of one acquisition.
+type kind struct {
+	lockID   string
+	mode     driver.Mode
+	limit    int
+	ownLimit bool
+	fair     bool
+}
+
+func kindOf(q *driver.AcquireRequest) kind {
+	return kind{q.LockID, q.Mode, q.Limit, q.OwnLimit, q.Fair}
+}
+
+func invite(turn chan struct{}) {
+	select {
+	case turn <- struct{}{}:
+	default: // there is an invitation
+	}
+}
+
+func (ls *lines) init(s *Server) {
+	ls.s, ls.lines, ls.byID = s, make(map[lineKey]*line), make(map[standing]*waiter)
+}
+
+// join puts the acquisition at the end of the line, or where an earlier request with the
+// same hold ID stands. If that one still waits, it is told to go: both are attempts of one
+// acquisition, and the caller reads the answer to the later one.
+func (ls *lines) join(q *driver.AcquireRequest) *waiter {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	key := standing{q.Resource, q.HoldID}
+	old := ls.byID[key]
+	if old != nil && (old.kind != kindOf(q) || old.line.key != keyOf(q)) {
+		ls.remove(old)
+		old = nil
+	}
+	l := ls.lines[keyOf(q)]
+	if l == nil {
+		l = &line{key: keyOf(q), queue: ls.s.store.Traits().Queue && q.Nested.IsZero()}
+		ls.lines[l.key] = l
+	}
+	w := &waiter{
+		line: l, id: q.HoldID, kind: kindOf(q), present: true, asking: true,
+		turn: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	ls.byID[key] = w
+	if old != nil {
+		w.seq, w.tried, w.placed = old.seq, old.tried, old.placed
+		l.waiters[l.index(old)] = w
+		old.leave()
+	} else {
+		l.seq++
+		w.seq = l.seq
+		l.waiters = append(l.waiters, w)
+		if w.kind.fair {
+			l.fair++
+		}
+	}
+	switch {
+	case l.head != nil && l.head == old:
+		l.head = w
+	case l.head == nil || w.seq < l.head.seq:
+		l.lead(w)
+	}
+	return w
+}
+
+// leave makes the waiter one that is in no line. lines.mu is held.
+func (w *waiter) leave() {
+	if w.away != nil {
+		w.away.Stop()
+	}
+	if w.present {
+		close(w.over)
+	}
+	w.present = false
+}
+
+func (l *line) index(w *waiter) int {
+	i, _ := slices.BinarySearchFunc(l.waiters, w.seq, func(w *waiter, seq uint64) int {
+		switch {
+		case w.seq < seq:
+			return -1
+		case w.seq > seq:
+			return 1
+		}
+		return 0
+	})
+	return i
+}
+
+// lead makes w the head. lines.mu is held.
+func (l *line) lead(w *waiter) {
+	l.head, l.headSince = w, time.Now()
+}
+
+// stays reports whether the waiter is in its line. lines.mu is held.
+func (ls *lines) stays(w *waiter) bool { return ls.byID[standing{w.line.key.resource, w.id}] == w }
+
+// remove takes the waiter out of its line. lines.mu is held.
+func (ls *lines) remove(w *waiter) {
+	l := w.line
+	delete(ls.byID, standing{l.key.resource, w.id})
+	i := l.index(w)
+	l.waiters = slices.Delete(l.waiters, i, i+1)
+	if w.kind.fair {
+		l.fair--
+	}
+	w.leave()
+	if len(l.waiters) == 0 {
+		delete(ls.lines, l.key)
+		if l.unwatch != nil {
+			l.unwatch()
+		}
+		l.head = nil
+		return
+	}
+	ls.follow(w, i)
+}
+
+// follow finds a new head if w was it: the first who is present from i on. lines.mu is held.
+func (ls *lines) follow(w *waiter, i int) {
+	l := w.line
+	if l.head == w {
+		for i < len(l.waiters) && !l.waiters[i].present {
+			i++
+		}
+		if i == len(l.waiters) {
+			l.head = nil
+		} else {
+			l.lead(l.waiters[i])
+			invite(l.head.turn)
+		}
+	}
+	l.place()
+}
+
+// ends are the ways to leave a line.
+type end uint8
+
+const (
+	gotIt    end = iota // the grant took its place out of the store's queue
+	gaveUp              // it will not come back
+	comeBack            // its standing is kept
+)
+
+// leave ends the wait.
+func (ls *lines) leave(w *waiter, how end) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if !ls.stays(w) {
+		return // another request has taken the standing
+	}
+	if how == comeBack && !ls.closed && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
+		w.present, w.asking = false, false
+		w.away = time.AfterFunc(keepStanding, func() { ls.expire(w) })
+		ls.follow(w, w.line.index(w)+1)
+		return
+	}
+	l := w.line
+	ls.remove(w)
+	if how == gotIt {
+		l.inviteShared(w.kind)
+	}
+}
+
+func (ls *lines) expire(w *waiter) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.stays(w) && !w.present {
+		ls.remove(w)
+	}
+}
+
+// giveUp ends the standing of a hold ID that its caller releases. It reports whether that
+// may have a place in the store.
+func (ls *lines) giveUp(ref driver.HoldRef) (placed bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	w := ls.byID[standing{ref.Resource, ref.HoldID}]
+	if w == nil || w.kind.lockID != ref.LockID {
+		return false
+	}
+	w.gone = w.present
+	ls.remove(w)
+	return w.tried
+}
+
+// inviteShared invites those at the head of the line that ask for a shared hold with the
+// same limit as one that was granted. lines.mu is held.
+func (l *line) inviteShared(k kind) {
+	if k.mode != driver.Shared {
+		l.granted = 0
+		return
+	}
+	l.granted++
+	n := l.granted
+	for _, w := range l.waiters {
+		switch {
+		case n == 0:
+			return
+		case !w.present:
+			continue
+		case w.kind.mode != driver.Shared || w.kind.limit != k.limit:
+			return
+		}
+		if !w.asking {
+			w.asking = true
+			invite(w.turn)
+		}
+		n--
+	}
+}
+
+// place invites the next one that may take a place in the store, so that the store notes
+// them in the order of the line. lines.mu is held.
+func (l *line) place() {
+	if !l.queue {
+		return
+	}
+	for i, w := range l.waiters[:min(len(l.waiters), placesOfLine)] {
+		switch {
+		case !w.present || w.placed:
+			continue
+		case w.tried || w.asking: // it will ask again by itself
+			return
+		case l.mayPlace(i, w):
+			invite(w.turn)
+		}
+		return
+	}
+}
+
+// mayPlace reports whether the waiter, the i-th, may take a place. Fair ones take it at
+// once, those before them too, and others once they have been the head for placeAfter. Each
+// waits for all that are before it: the store would serve it before them. lines.mu is held.
+func (l *line) mayPlace(i int, w *waiter) bool {
+	if i >= placesOfLine || !l.queue {
+		return false
+	}
+	if w.tried {
+		return true
+	}
+	for _, before := range l.waiters[:i] {
+		if before.present && !before.placed {
+			return false
+		}
+	}
+	return l.fair > 0 && l.fairFrom(i) || l.head == w && time.Since(l.headSince) >= placeAfter
+}
+
+func (l *line) fairFrom(i int) bool {
+	return slices.ContainsFunc(l.waiters[i:min(len(l.waiters), placesOfLine)], func(w *waiter) bool { return w.kind.fair })
+}
+
+// sink puts the waiter behind those of its line that the store serves before it. Its place
+// there was lost, as after an outage, and it has a new one at the end. lines.mu is held.
+func (ls *lines) sink(w *waiter, e *driver.HeldError) {
+	l := w.line
+	passed := slices.ContainsFunc(e.Ahead, func(p driver.Place) bool {
+		v := ls.byID[standing{l.key.resource, driver.HoldID(p.ID)}]
+		return v != nil && v.line == l && v.present && v.seq > w.seq
+	})
+	if !passed {
+		return
+	}
+	for i := l.index(w); i+1 < len(l.waiters) && l.waiters[i+1].tried; i++ {
+		next := l.waiters[i+1]
+		w.seq, next.seq = next.seq, w.seq
+		l.waiters[i], l.waiters[i+1] = next, w
+	}
+	i := slices.IndexFunc(l.waiters, func(w *waiter) bool { return w.present })
+	if first := l.waiters[i]; first != l.head {
+		l.lead(first)
+		invite(first.turn)
+	}
+}

@@ -1,0 +1,250 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// holds serves GET /v1/holds.
+func (s *Server) holds(x *exchange) {
+	serveList(x, "list", s.store.List,
+		func(h driver.Status) (resource, lockID string) { return h.Resource, h.LockID },
+		func(h driver.Status, named string) any { return x.hold(h, named) },
+		func(entries []json.RawMessage, truncated bool) any {
+			return struct {
+				Holds     []json.RawMessage `json:"holds"`
+				Truncated bool              `json:"truncated"`
+			}{entries, truncated}
+		})
+}
+
+// waiters serves GET /v1/waiters.
+func (s *Server) waiters(x *exchange) {
+	list := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+		return driver.Waiters(ctx, s.store, f)
+	}
+	serveList(x, "waiters", list,
+		func(p driver.Place) (resource, lockID string) { return p.Resource, p.LockID },
+		func(p driver.Place, named string) any { return x.waiter(p, named) },
+		func(entries []json.RawMessage, truncated bool) any {
+			return struct {
+				Waiters   []json.RawMessage `json:"waiters"`
+				Truncated bool              `json:"truncated"`
+			}{entries, truncated}
+		})
+}
+
+const (
+	// maxListBytes bounds an answer in plain JSON, whatever its entries are.
+	maxListBytes = 16 << 20
+	// listSilence is how long the store may take for the next entry, besides what the reader
+	// takes for those before.
+	listSilence = 20 * time.Second
+)
+
+var errSlowStore = errors.New("the store yielded nothing for too long")
+
+func serveList[T any](
+	x *exchange, op string, list func(context.Context, driver.Filter) iter.Seq2[T, error],
+	names func(T) (resource, lockID string), shown func(T, string) any, whole func([]json.RawMessage, bool) any,
+) {
+	s := x.s
+	q, err := x.parseQuery()
+	if err != nil {
+		x.refuse(wire.KindInvalid, detail(err))
+		return
+	}
+	if r := q.filter.Resource; r != "" && !x.mayList(r) {
+		_ = x.audit(Event{Action: "look", Outcome: "denied", Resource: r})
+		x.refuse(wire.KindDenied, fmt.Sprintf("no right to look at %q", r))
+		return
+	}
+	if !s.limits.takeList(x.caller.Name()) {
+		x.busy("too many lists at once")
+		return
+	}
+	defer s.limits.giveList(x.caller.Name())
+	s.opts.Observer.stream(ListStream, 1)
+	defer s.opts.Observer.stream(ListStream, -1)
+
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	// It ends a list whose store is silent. The reader's time is bounded by each write.
+	silence := time.AfterFunc(listSilence, func() { cancel(errSlowStore) })
+	defer silence.Stop()
+
+	out := lister{x: x, q: q, stream: q.stream}
+	began := time.Now()
+	err = nil
+entries:
+	for _, f := range q.filters {
+		for entry, failed := range list(ctx, f) {
+			if failed != nil {
+				err = failed
+				break entries
+			}
+			silence.Reset(listSilence)
+			resource, lockID := names(entry)
+			if resource == reserved || !x.mayLook(resource, lockID) {
+				continue
+			}
+			if err = out.revoked(); err != nil || !out.add(shown(entry, q.named)) {
+				break entries
+			}
+			out.last.Resource, out.last.LockID = resource, lockID
+		}
+	}
+	if err != nil && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
+	s.opts.Observer.storeCall(x.r.Context(), op, began, err)
+	out.end(op, err, whole)
+}
+
+// mayList reports whether the caller may see anything of the resource.
+func (x *exchange) mayList(resource string) bool {
+	c := x.caller
+	return c.May(access.Look, resource) || c.May(access.Lock, resource) || c.May(access.Force, resource)
+}
+
+// mayLook reports whether the caller may see that there is such a hold or place.
+func (x *exchange) mayLook(resource, lockID string) bool {
+	c := x.caller
+	return c.May(access.Look, resource) || c.May(access.Force, resource) || c.May(access.Lock, resource) && x.isOwn(lockID)
+}
+
+// lister writes the entries of a list.
+type lister struct {
+	x         *exchange
+	q         query
+	stream    bool
+	buf       []byte            // of a stream: what is not written yet
+	entries   []json.RawMessage // of plain JSON
+	bytes     int
+	count     int
+	truncated bool
+	broken    bool           // the reader is gone
+	last      driver.HoldRef // that was added
+}
+
+// pieceBytes is how many bytes of a stream are written at a time.
+const pieceBytes = 16 << 10
+
+// add adds an entry. It reports whether there may be more.
+func (l *lister) add(entry any) bool {
+	text, err := json.Marshal(entry)
+	if err != nil { // no entry does that
+		l.x.logError("list", err)
+		l.broken = true
+		return false
+	}
+	if !l.stream {
+		if l.count == l.q.limit || l.bytes+len(text) > maxListBytes {
+			l.truncated = true
+			return false
+		}
+		l.entries = append(l.entries, text)
+		l.bytes += len(text)
+		l.count++
+		return true
+	}
+	l.count++
+	l.buf = append(append(l.buf, text...), '\n')
+	return len(l.buf) < pieceBytes || l.flush()
+}
+
+// flush writes what is there of a stream. A reader that is slower than writePatience is cut
+// off: the stream then has no last line.
+func (l *lister) flush() bool {
+	x := l.x
+	if x.status == 0 {
+		x.status = http.StatusOK
+		x.w.Header().Set("Content-Type", wire.NDJSON)
+		x.w.WriteHeader(x.status)
+	}
+	l.broken = l.broken || !x.write(l.buf)
+	l.buf = l.buf[:0]
+	return !l.broken
+}
+
+// revoked returns errDenied if the caller may no longer see what it was shown last: a list
+// that goes on without it would look like a short one.
+func (l *lister) revoked() error {
+	if isClosed(l.q.changed) && l.last.Resource != "" && !l.x.mayLook(l.last.Resource, l.last.LockID) {
+		return fmt.Errorf("%w: the right to look was taken away", errDenied)
+	}
+	return nil
+}
+
+// write writes a part of an answer and sends it.
+func (x *exchange) write(part []byte) bool {
+	_ = x.control.SetWriteDeadline(time.Now().Add(writePatience))
+	if _, err := x.w.Write(part); err != nil {
+		return false
+	}
+	err := x.control.Flush()
+	return err == nil || errors.Is(err, http.ErrNotSupported)
+}
+
+// end ends the list.
+func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) any) {
+	x := l.x
+	if l.broken {
+		panic(http.ErrAbortHandler) // the end of the answer must not look like one
+	}
+	if err == nil {
+		err = l.revoked()
+	}
+	refusal := x.listRefusal(op, err)
+	switch {
+	case err != nil && x.status == 0:
+		x.sendRefusal(refusal)
+	case !l.stream:
+		if l.entries == nil {
+			l.entries = []json.RawMessage{}
+		}
+		x.answer(whole(l.entries, l.truncated))
+	default:
+		last := wire.End{End: &wire.Count{Count: l.count}}
+		if err != nil {
+			last = wire.End{Error: &refusal}
+		}
+		text, _ := json.Marshal(last) // of numbers and text
+		l.buf = append(append(l.buf, text...), '\n')
+		if !l.flush() {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+func (x *exchange) listRefusal(op string, err error) wire.Refusal {
+	switch {
+	case err == nil:
+		return wire.Refusal{}
+	case isDenied(err):
+		return wire.NewRefusal(wire.KindDenied, detailDenied(err))
+	}
+	x.logError(op, err)
+	return wire.NewRefusal(wire.KindOf(err), detail(err))
+}
+
+func wantsStream(r *http.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(accept, ",") {
+			if media, _, _ := strings.Cut(part, ";"); strings.EqualFold(strings.TrimSpace(media), wire.NDJSON) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+package server
+
+import "strings"
+
+// A lock ID belongs to its caller: the store gets it with the caller's name before it. So
+// nobody can renew or release the hold of another, even if he knows its IDs, and the store
+// decides that in the statement that it runs anyway.
+
+// ownID returns the lock ID for the store.
+func (x *exchange) ownID(lockID string) string {
+	if name := x.caller.Name(); name != "" && lockID != "" {
+		return name + ":" + lockID
+	}
+	return lockID
+}
+
+// isOwn reports whether a lock ID of the store is of a caller that has a name.
+func (x *exchange) isOwn(stored string) bool {
+	name := x.caller.Name()
+	return name != "" && strings.HasPrefix(stored, name+":")
+}
+
+// shownID returns the lock ID as the caller is shown it: his own ones as he wrote them.
+func (x *exchange) shownID(stored string) string {
+	if x.isOwn(stored) {
+		return stored[len(x.caller.Name())+1:]
+	}
+	return stored
+}
+
+// owner returns the owner for the store: nobody can give himself out as another.
+func (x *exchange) owner(given string) string {
+	switch name := x.caller.Name(); {
+	case name == "":
+		return given
+	case given == "":
+		return name
+	default:
+		return name + "/" + given
+	}
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// Observer is told what the server does, for metrics. Any of its functions may be nil. They
+// are called by many goroutines at once, and delay those that call them. They are never
+// told a hold ID, a lock ID or a resource.
+type Observer struct {
+	// Request: a request was answered. The kind is empty for a success.
+	Request func(route string, status int, kind wire.Kind, took time.Duration)
+	// Wait: an acquire begins to stand in a line (+1), or ends that (-1).
+	Wait func(change int)
+	// Stream: a list or a watch begins (+1) or ends (-1).
+	Stream func(kind Stream, change int)
+	// StoreCall: a call of the store has returned. Op is acquire, renew, release, list,
+	// waiters, sweep, watch or init. ctx is that of the request, or of the server.
+	StoreCall func(ctx context.Context, op string, took time.Duration, err error)
+}
+
+// Stream is a kind of answer that goes on.
+type Stream string
+
+// The streams. Lists are also those that are answered as plain JSON.
+const (
+	ListStream  Stream = "list"
+	WatchStream Stream = "watch"
+)
+
+func (o *Observer) request(route string, status int, kind wire.Kind, took time.Duration) {
+	if o.Request != nil {
+		o.Request(route, status, kind, took)
+	}
+}
+
+func (o *Observer) wait(change int) {
+	if o.Wait != nil {
+		o.Wait(change)
+	}
+}
+
+func (o *Observer) stream(kind Stream, change int) {
+	if o.Stream != nil {
+		o.Stream(kind, change)
+	}
+}
+
+func (o *Observer) storeCall(ctx context.Context, op string, began time.Time, err error) {
+	if o.StoreCall != nil {
+		o.StoreCall(ctx, op, time.Since(began), err)
+	}
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// query is what a list is asked for.
+type query struct {
+	filter  driver.Filter
+	filters []driver.Filter // for the store
+	named   string          // the lock ID, in the store, that the request names
+	limit   int
+	stream  bool
+	changed <-chan struct{} // closed when rights may have changed since
+}
+
+// parseQuery reads the query of a list as strictly as a body.
+func (x *exchange) parseQuery() (query, error) {
+	q := query{limit: wire.DefaultList, stream: wantsStream(x.r), changed: x.caller.Changed()}
+	values, err := parameters(x.r, "resource", "lockId", "owner", "createdBefore", "createdAfter", "ttlBelowMs", "ttlAtLeastMs", "expired", "limit")
+	if err != nil {
+		return q, err
+	}
+	f := &q.filter
+	for name, value := range values {
+		switch name {
+		case "resource":
+			f.Resource, err = value, validName(value)
+		case "lockId":
+			f.LockID, err = value, driver.ValidLockID(value)
+		case "owner":
+			f.Owner, err = value, driver.Details{Owner: value}.Validate()
+		case "createdBefore":
+			f.CreatedBefore, err = time.Parse(time.RFC3339Nano, value)
+		case "createdAfter":
+			f.CreatedAfter, err = time.Parse(time.RFC3339Nano, value)
+		case "ttlBelowMs":
+			f.LeftBelow, err = millis(value)
+		case "ttlAtLeastMs":
+			f.LeftAtLeast, err = millis(value)
+		case "expired":
+			f.Expired, err = strconv.ParseBool(value)
+			if value != "true" && value != "false" {
+				err = errors.New("want true or false")
+			}
+		case "limit":
+			q.limit, err = strconv.Atoi(value)
+			if err == nil && (q.limit < 1 || q.limit > wire.MaxList) {
+				err = fmt.Errorf("want 1 to %d", wire.MaxList)
+			}
+			if q.stream {
+				err = errors.New("a stream has no limit")
+			}
+		}
+		if err != nil {
+			return q, fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
+		}
+	}
+	q.filters = []driver.Filter{q.filter}
+	if f.LockID != "" {
+		// The caller's own ones are in the store under his name. Who may force sees others'
+		// as they are there, and names them so.
+		q.named = x.ownID(f.LockID)
+		q.filters[0].LockID = q.named
+		if q.named != f.LockID && x.caller.MayAll(access.Force) {
+			q.filters = append(q.filters, q.filter)
+		}
+	}
+	return q, nil
+}
+
+func millis(text string) (time.Duration, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, errors.New("want milliseconds")
+	}
+	return min(wire.Millis(n).Duration(), driver.MaxTTL), nil
+}
+
+// parameters returns those of the query, each of which may come once.
+func parameters(r *http.Request, names ...string) (map[string]string, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the query cannot be read: %v", driver.ErrInvalid, err)
+	}
+	single := make(map[string]string, len(values))
+	for name, all := range values {
+		switch {
+		case !slices.Contains(names, name):
+			return nil, fmt.Errorf("%w: there is no parameter %.100q", driver.ErrInvalid, name)
+		case len(all) > 1:
+			return nil, fmt.Errorf("%w: the parameter %q comes twice", driver.ErrInvalid, name)
+		}
+		single[name] = all[0]
+	}
+	return single, nil
+}

@@ -1,0 +1,353 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// person is a caller whose rights a test changes.
+type person struct {
+	name string
+
+	mu      sync.Mutex
+	may     map[access.Verb][]string // prefixes
+	maxTTL  time.Duration
+	changed chan struct{}
+}
+
+func newPerson(name string, may map[access.Verb][]string) *person {
+	return &person{name: name, may: may, maxTTL: 24 * time.Hour, changed: make(chan struct{})}
+}
+
+func (p *person) Name() string { return p.name }
+
+func (p *person) May(v access.Verb, resource string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, prefix := range p.may[v] {
+		if strings.HasPrefix(resource, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *person) MayAll(v access.Verb) bool { return p.May(v, "") }
+
+func (p *person) MaxTTL(string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.maxTTL
+}
+
+func (p *person) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+// remove takes all rights away.
+func (p *person) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.may = nil
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// people are told apart by a header.
+type people map[string]*person
+
+func (ps people) identify(r *http.Request) (access.Caller, error) {
+	if p := ps[r.Header.Get("Who")]; p != nil {
+		return p, nil
+	}
+	return nil, access.ErrAnonymous
+}
+
+var everything = []string{""}
+
+func newPeople() people {
+	ps := people{}
+	for _, p := range []*person{
+		newPerson("alice", map[access.Verb][]string{access.Lock: everything}),
+		newPerson("bob", map[access.Verb][]string{access.Lock: everything}),
+		newPerson("carol", map[access.Verb][]string{access.Look: {"r"}}),
+		newPerson("oscar", map[access.Verb][]string{access.Lock: everything, access.Look: everything, access.Force: everything}),
+	} {
+		ps[p.name] = p
+	}
+	return ps
+}
+
+func (s *site) as(name, path string, v any) answer { return s.post(path, v, "Who", name) }
+
+func TestAnonymous(t *testing.T) {
+	s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+	for _, a := range []answer{
+		s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}), s.as("nobody", wire.ReleasePath, "{}"), s.get(wire.HoldsPath), s.get(wire.TraitsPath),
+	} {
+		mustBe(t, a, wire.KindAnonymous)
+		if a.header.Get("WWW-Authenticate") == "" {
+			t.Error("no WWW-Authenticate")
+		}
+	}
+	if a := s.get("/readyz"); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A lock ID belongs to its caller: others cannot renew or release, even with all IDs.
+func TestOthersHolds(t *testing.T) {
+	s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+	g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "l", Owner: "job"}))
+	if g.LockID != "l" {
+		t.Errorf("lock ID %q", g.LockID)
+	}
+	if h := stored(t, s.store, "r")[0]; h.LockID != "alice:l" || h.Owner != "alice/job" {
+		t.Errorf("stored %+v", h)
+	}
+	for _, lockID := range []string{"l", "alice:l"} {
+		ref := refOf(g)
+		ref.LockID = lockID
+		renewed := read[wire.RenewAnswer](t, s.as("bob", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: ref}}}))
+		released := read[wire.ReleaseAnswer](t, s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: ref}}}))
+		if renewed.Results[0].Outcome != wire.Lost || released.Results[0].Found {
+			t.Errorf("%+v %+v", renewed, released)
+		}
+	}
+	renewed := read[wire.RenewAnswer](t, s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g)}}}))
+	if renewed.Results[0].Outcome != wire.Renewed {
+		t.Errorf("%+v", renewed)
+	}
+	// One that is too long with the name is refused, not cut.
+	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "x", LockID: strings.Repeat("l", driver.MaxName-5)}), wire.KindInvalid)
+	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "x", Owner: strings.Repeat("o", driver.MaxName)}), wire.KindInvalid)
+}
+
+// Without the right, no answer has an ID of another, wherever it might be.
+func TestIDsAreHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+		under := driver.NewHoldID()
+		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{
+			Resource: "r", LockID: "secret-lock", HoldID: under, Comment: "why", TTLMs: 600_000,
+		}))
+		place := driver.NewPlaceID()
+		heldOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "secret-place", PlaceID: place, Fair: true, KeepMs: 60_000}))
+		waiting := driver.NewHoldID()
+		waits := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "secret-wait", HoldID: waiting, WaitMs: 20_000, Fair: true}, "Who", "alice")
+		synctest.Wait()
+		// The holder notes what it waits for, and where.
+		note := driver.NewPlaceID()
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000, Waits: &wire.Waits{Resource: "elsewhere", PlaceID: &note}}}})
+
+		secrets := map[string]string{
+			under.String(): "hold ID", "secret-": "lock ID", `"token":`: "token", place.String(): "place ID",
+			waiting.String(): "hold ID of a waiter", note.String(): "place ID of a note",
+		}
+		queries := []string{
+			wire.HoldsPath, wire.HoldsPath + "?resource=r", wire.WaitersPath, wire.WaitersPath + "?resource=r",
+			wire.HoldsPath + "?lockId=secret-lock", wire.HoldsPath + "?lockId=alice:secret-lock",
+		}
+		var answers []answer
+		for _, who := range []string{"bob", "carol"} {
+			for _, q := range queries {
+				answers = append(answers, s.get(q, "Who", who), s.get(q, "Who", who, "Accept", wire.NDJSON))
+			}
+			for _, q := range []wire.AcquireRequest{
+				{Resource: "r"}, {Resource: "r", WaitMs: 500}, {Resource: "r", LockID: "secret-lock"}, {Resource: "r", PlaceID: driver.NewPlaceID(), Fair: true},
+			} {
+				a := s.as(who, wire.AcquirePath, q)
+				if who == "carol" {
+					mustBe(t, a, wire.KindDenied)
+				} else if held := heldOf(t, a); held.Holders[0].Owner != "" || held.Holders[0].Ref != "" || held.Holders[0].CreatedAt != nil {
+					t.Errorf("bob, who may only lock, sees %+v", held.Holders[0])
+				}
+				answers = append(answers, a)
+			}
+		}
+		for _, a := range answers {
+			text := string(a.body)
+			if strings.Contains(text, `"secret-lock" is held`) { // what the caller wrote itself
+				t.Errorf("%s", text)
+			}
+			for secret, what := range secrets {
+				if strings.Contains(text, secret) {
+					t.Errorf("a %s is shown: %s", what, text)
+				}
+			}
+		}
+		// Carol may look: she sees who, since when and why, but not what is elsewhere.
+		carols := s.get(wire.HoldsPath, "Who", "carol")
+		list := read[wire.HoldList](t, carols)
+		if len(list.Holds) != 1 || list.Holds[0].Owner != "alice" || list.Holds[0].Comment != "why" || list.Holds[0].Ref != wire.RefOf(under) ||
+			strings.Contains(string(carols.body), "elsewhere") {
+			t.Errorf("%s", carols.body)
+		}
+		// Of a note about what she may look at she sees all but the place.
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000, Waits: &wire.Waits{Resource: "r2", PlaceID: &note}}}})
+		list = read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "carol"))
+		if w := list.Holds[0].Waits; w == nil || w.Resource != "r2" || w.PlaceID != nil {
+			t.Errorf("%+v", w)
+		}
+		// Bob has no holds: his list is empty.
+		if list := read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "bob")); len(list.Holds) != 0 {
+			t.Errorf("%+v", list)
+		}
+		// Alice and Oscar see all.
+		list = read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "alice"))
+		if h := list.Holds[0]; h.HoldID != under || h.LockID != "secret-lock" || h.Token != g.Token || h.Waits == nil {
+			t.Errorf("%+v", h)
+		}
+		for _, q := range []string{"", "?lockId=alice:secret-lock"} {
+			list = read[wire.HoldList](t, s.get(wire.HoldsPath+q, "Who", "oscar"))
+			if h := list.Holds[0]; h.HoldID != under || h.LockID != "alice:secret-lock" {
+				t.Errorf("%+v", h)
+			}
+		}
+		<-waits
+	})
+}
+
+// Nobody has a name: lock IDs are what one knows.
+func TestIDsAreHiddenWithoutNames(t *testing.T) {
+	s := newSite(t, nil, nil)
+	g := s.acquire(wire.AcquireRequest{Resource: "r", LockID: "secret"})
+	for _, a := range []answer{s.get(wire.HoldsPath), s.get(wire.HoldsPath + "?resource=r"), s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"})} {
+		for _, id := range []string{"secret", g.HoldID.String(), `"token":`} {
+			if strings.Contains(string(a.body), id) {
+				t.Errorf("%s is in %s", id, a.body)
+			}
+		}
+	}
+	list := read[wire.HoldList](t, s.get(wire.HoldsPath+"?lockId=secret"))
+	if h := list.Holds[0]; h.HoldID != g.HoldID || h.Token != g.Token {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestMaxTTL(t *testing.T) {
+	ps := newPeople()
+	ps["alice"].maxTTL = time.Minute
+	s := newSite(t, nil, &server.Options{Identify: ps.identify})
+	id := driver.NewHoldID()
+	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 60_001}), wire.KindDenied)
+	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: wire.Forever, HoldID: id}), wire.KindDenied)
+	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TakeoverDelayMs: 60_001}), wire.KindDenied)
+	g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 60_000}))
+	a := s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: wire.Forever}, {Ref: refOf(g), TTLMs: 60_000}}})
+	rs := read[wire.RenewAnswer](t, a).Results
+	if rs[0].Outcome != wire.Denied || rs[1].Outcome != wire.Renewed {
+		t.Errorf("%+v", rs)
+	}
+}
+
+// A caller that is removed loses its waits and its streams at once.
+func TestRemovedCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPeople()
+		s := newSite(t, nil, &server.Options{Identify: ps.identify})
+		s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		waits := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 25_000, Fair: true}, "Who", "alice")
+		events, stop := s.eventsAs(wire.WatchPath+"?resource=r", "alice")
+		defer stop()
+		if e := <-events; e != "event: ready" {
+			t.Fatal(e)
+		}
+		synctest.Wait()
+		began := time.Now()
+		ps["alice"].remove()
+		mustBe(t, <-waits, wire.KindDenied)
+		if e, open := <-events; open {
+			t.Errorf("got %q", e)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		if list := read[wire.WaiterList](t, s.get(wire.WaitersPath, "Who", "oscar")); len(list.Waiters) != 0 {
+			t.Errorf("its place is kept: %+v", list)
+		}
+	})
+}
+
+// The right is looked at again at the grant: a hold that was granted too late is released.
+func TestRightIsGoneAtTheGrant(t *testing.T) {
+	for _, wait := range []wire.Millis{0, 20_000} {
+		synctest.Test(t, func(t *testing.T) {
+			ps := newPeople()
+			store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire {
+					return drivertest.Fault{HoldReply: after(5 * time.Second)}
+				}
+				return drivertest.Fault{}
+			})
+			s := newSite(t, store, &server.Options{Identify: ps.identify})
+			a := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: wait}, "Who", "alice")
+			time.Sleep(time.Second)
+			ps["alice"].remove()
+			mustBe(t, <-a, wire.KindDenied)
+			synctest.Wait()
+			if holds := stored(t, store, "r"); len(holds) != 0 {
+				t.Errorf("%+v", holds)
+			}
+		})
+	}
+}
+
+// A list whose reader loses the right in the middle does not look like a short one.
+func TestRightIsGoneInAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPeople()
+		store := &cutStore{Store: memlock.New(nil)}
+		s := newSite(t, store, &server.Options{Identify: ps.identify})
+		for _, r := range []string{"r1", "r2", "r3", "r4"} {
+			s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: r})
+		}
+		store.before = func(n int) {
+			if n == 4 {
+				ps["carol"].remove()
+			}
+		}
+		mustBe(t, s.get(wire.HoldsPath, "Who", "carol"), wire.KindDenied)
+	})
+}
+
+func TestListsOfOneCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &cutStore{Store: memlock.New(nil)}
+		s := newSite(t, store, &server.Options{Identify: newPeople().identify})
+		s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: "r"})
+		release := make(chan struct{})
+		store.before = func(int) { <-release }
+		var lists []<-chan answer
+		for range 4 {
+			ch := make(chan answer, 1)
+			go func() { ch <- s.get(wire.HoldsPath, "Who", "carol") }()
+			lists = append(lists, ch)
+		}
+		synctest.Wait()
+		mustBe(t, s.get(wire.HoldsPath, "Who", "carol"), wire.KindBusy)
+		close(release)
+		for _, l := range lists {
+			if a := <-l; a.status != http.StatusOK {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		if a := s.get(wire.HoldsPath, "Who", "oscar"); a.status != http.StatusOK {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+}

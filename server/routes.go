@@ -1,0 +1,116 @@
+package server
+
+import (
+	_ "embed"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// route is what is served at a path.
+type route struct {
+	method string
+	// open routes are for everybody, whether the store is ready or not.
+	open  bool
+	serve func(*exchange)
+}
+
+// makeRoutes maps whole paths, and not a http.ServeMux: that answers an unclean path with a
+// redirect, and a POST that is redirected may become a GET. There is no name in a path, so
+// there is nothing to match.
+func (s *Server) makeRoutes() map[string]route {
+	return map[string]route{
+		wire.AcquirePath:      {http.MethodPost, false, s.acquire},
+		wire.RenewPath:        {http.MethodPost, false, s.renew},
+		wire.ReleasePath:      {http.MethodPost, false, s.release},
+		wire.ForceReleasePath: {http.MethodPost, false, s.forceRelease},
+		wire.SweepPath:        {http.MethodPost, false, s.sweep},
+		wire.HoldsPath:        {http.MethodGet, false, s.holds},
+		wire.WaitersPath:      {http.MethodGet, false, s.waiters},
+		wire.WatchPath:        {http.MethodGet, false, s.watch},
+		wire.TraitsPath:       {http.MethodGet, false, s.traits},
+		"/healthz":            {http.MethodGet, true, s.healthz},
+		"/readyz":             {http.MethodGet, true, s.readyz},
+		"/openapi.yaml":       {http.MethodGet, true, s.openAPI},
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if id := s.identity.current(); id != "" {
+		h.Set(wire.StoreHeader, id)
+	}
+	at, known := s.routes[r.URL.Path]
+	if r.URL.RawPath != "" { // %2F is not a slash
+		known = false
+	}
+	name := "other"
+	if known {
+		name = r.URL.Path
+	}
+	defer func() { s.opts.Observer.request(name, x.status, x.kind, time.Since(x.received)) }()
+	switch {
+	case !known:
+		x.refuse(wire.KindNotFound, "there is nothing at this path")
+	case r.Method != at.method:
+		h.Set("Allow", at.method)
+		x.refuse(wire.KindMethod, "this path takes a "+at.method)
+	case at.open || x.begin():
+		at.serve(x)
+	}
+}
+
+// begin finds out who sent the request and when it is too late for it. It reports whether
+// the request is to be served; if not, it has refused it.
+func (x *exchange) begin() bool {
+	if !x.identified() {
+		return false
+	}
+	if x.s.identity.current() == "" {
+		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
+		return false
+	}
+	return x.readBudget()
+}
+
+func (s *Server) healthz(x *exchange) { x.answer(status{"ok"}) }
+
+// readyz fails until the store was prepared and from the beginning of the end on, and if
+// the store has become another one. It does not fail if the store does not answer for a
+// while: all servers would be taken out at once.
+func (s *Server) readyz(x *exchange) {
+	switch {
+	case isClosed(s.drain.began):
+		x.refuse(wire.KindDraining, "the server ends")
+	case !s.identity.ready():
+		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
+	default:
+		x.answer(status{"ready"})
+	}
+}
+
+type status struct {
+	Status string `json:"status"`
+}
+
+func (s *Server) traits(x *exchange) {
+	t := wire.TraitsOf(s.store.Traits())
+	t.MaxWaitMs = wire.MillisOf(s.opts.MaxWait)
+	x.answer(t)
+}
+
+//go:embed openapi.yaml
+var openAPI string
+
+// OpenAPI returns the description of the API in OpenAPI 3.1.
+func OpenAPI() string { return openAPI }
+
+func (s *Server) openAPI(x *exchange) {
+	x.send(http.StatusOK, "application/yaml", []byte(strings.Clone(openAPI)))
+}

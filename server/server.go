@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// Options change what New makes. The zero value of each is its default.
+type Options struct {
+	// Identify finds out who sent a request. Default: access.Everybody.
+	Identify access.Identify
+	// MaxWait is how long an acquire waits at most. It should be shorter than what proxies
+	// wait for an answer. Default: 25 s.
+	MaxWait time.Duration
+	// StoreTimeout bounds each call of the store. Default: 10 s.
+	StoreTimeout time.Duration
+	// MaxWaits is how many acquires may wait at a time, and MaxWatches how many watches
+	// there may be. Further ones are refused with 429. Default: 20,000 each.
+	MaxWaits, MaxWatches int
+	// MaxLists is how many lists are answered at a time, and MaxListsOfCaller how many of
+	// one caller, if callers have names. Default: 16 and 4.
+	MaxLists, MaxListsOfCaller int
+	// Audit is told what callers change, what they are denied, and each forced release and
+	// sweep before it is done: that is refused if the error is not nil.
+	Audit func(Event) error
+	// Logger gets what an operator should know. Default: nothing is logged.
+	Logger *slog.Logger
+	// Observer is told what the server does.
+	Observer *Observer
+}
+
+// The defaults of Options.
+const (
+	DefaultMaxWait      = 25 * time.Second
+	DefaultStoreTimeout = 10 * time.Second
+	defaultMaxOpen      = 20_000
+	defaultLists        = 16
+	defaultListsOfOne   = 4
+)
+
+func withDefaults(opts *Options) (Options, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.MaxWait < 0 || o.StoreTimeout < 0 || o.MaxWaits < 0 || o.MaxWatches < 0 || o.MaxLists < 0 || o.MaxListsOfCaller < 0 {
+		return o, errors.New("holdfast server: a negative option")
+	}
+	fill(&o.MaxWait, DefaultMaxWait)
+	fill(&o.StoreTimeout, DefaultStoreTimeout)
+	fill(&o.MaxWaits, defaultMaxOpen)
+	fill(&o.MaxWatches, defaultMaxOpen)
+	fill(&o.MaxLists, defaultLists)
+	fill(&o.MaxListsOfCaller, defaultListsOfOne)
+	if o.Identify == nil {
+		everybody := access.Everybody()
+		o.Identify = func(*http.Request) (access.Caller, error) { return everybody, nil }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Observer == nil {
+		o.Observer = new(Observer)
+	}
+	return o, nil
+}
+
+func fill[T time.Duration | int](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+// Server serves the locks of one store. It is a http.Handler. All methods may be called
+// concurrently.
+type Server struct {
+	opts     Options
+	store    driver.Store
+	routes   map[string]route
+	identity identity
+	lines    lines
+	cleaner  cleaner
+	limits   limits
+
+	life  context.Context // of what goes on in the background
+	end   context.CancelFunc
+	work  sync.WaitGroup // goroutines that Close waits for
+	drain drain
+	// hungWatches counts calls of the store's Watch that did not return in time.
+	hungWatches atomic.Int64
+}
+
+// New returns a server of the locks in the store, which stays the caller's to close. It
+// returns at once, and prepares the store in the background until that has succeeded; see
+// WaitReady. The caller closes the server.
+func New(store driver.Store, opts *Options) (*Server, error) {
+	if store == nil {
+		return nil, errors.New("holdfast server: no store")
+	}
+	o, err := withDefaults(opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opts: o, store: store}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.routes = s.makeRoutes()
+	s.identity.init()
+	s.lines.init(s)
+	s.cleaner.init(s)
+	s.limits.init(&s.opts)
+	s.drain.init()
+	s.work.Go(s.identify)
+	return s, nil
+}
+
+// WaitReady returns once the store is prepared, or the error of ctx, which then wraps what
+// the store answered last.
+func (s *Server) WaitReady(ctx context.Context) error {
+	select {
+	case <-s.identity.found:
+		return nil
+	case <-ctx.Done():
+		if err := s.identity.lastError(); err != nil {
+			return fmt.Errorf("%w; the store: %w", ctx.Err(), err)
+		}
+		return ctx.Err()
+	}
+}
+
+// Close ends what the server does in the background. It waits a moment for the releases of
+// holds whose callers have hung up, and closes no connection: end them before.
+func (s *Server) Close() error {
+	s.EndWaits()
+	s.cleaner.close()
+	s.end()
+	s.lines.close()
+	s.work.Wait()
+	return nil
+}
+
+// HTTPServer returns a http.Server with the time-outs that the handler needs. It has no
+// WriteTimeout: a wait that took longer would answer into nothing. The handler bounds each
+// write itself.
+func HTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       120 * time.Second, // longer than that of balancers, which must close first
+		MaxHeaderBytes:    64 << 10,
+	}
+}

@@ -1,0 +1,178 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The ID of a store is the lock ID of a hold without an end of the reserved resource. All
+// servers of the store find the same, whichever of them made it. Callers that reach two
+// stores under one address see that it changes, and stop: both stores would grant.
+
+const (
+	identifyFirst, identifyLimit = 100 * time.Millisecond, 10 * time.Second
+	// lookEvery is how often the server looks whether the ID is still there.
+	lookEvery = time.Minute
+	// idLease is the TTL with which the hold is acquired, before it is renewed to one
+	// without an end.
+	idLease = time.Minute
+	idOwner = "holdfast serve"
+	idNote  = "The lock ID of this hold names this store of locks. All servers of the store keep it: do not release it."
+)
+
+// identity is what the server knows of the ID.
+type identity struct {
+	found chan struct{} // closed once it is known
+
+	mu      sync.Mutex
+	ref     driver.HoldRef
+	changed bool // the store has another one now, or none
+	err     error
+}
+
+func (i *identity) init() { i.found = make(chan struct{}) }
+
+// current returns the ID, or "" as long as it is not known. It never changes.
+func (i *identity) current() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ref.LockID
+}
+
+// StoreID returns the ID of the store, which is in each answer, or "" as long as it is not
+// known. It never changes.
+func (s *Server) StoreID() string { return s.identity.current() }
+
+// ready reports whether the ID is known, and is that of the store as far as it answered.
+func (i *identity) ready() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ref.LockID != "" && !i.changed
+}
+
+func (i *identity) lastError() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.err
+}
+
+// identify prepares the store, finds out its ID or makes it, and looks at it from time to
+// time until the server is closed.
+func (s *Server) identify() {
+	i, pauses := &s.identity, backoff{first: identifyFirst, limit: identifyLimit}
+	for {
+		ref, err := s.prepare()
+		if err == nil {
+			i.mu.Lock()
+			i.ref, i.err = ref, nil
+			i.mu.Unlock()
+			close(i.found)
+			break
+		}
+		if s.life.Err() != nil {
+			return
+		}
+		s.opts.Logger.Error("holdfast server: the store is not ready, trying again", "error", err)
+		i.mu.Lock()
+		i.err = err
+		i.mu.Unlock()
+		if !s.sleep(pauses.pause()) {
+			return
+		}
+	}
+	for s.sleep(lookEvery) {
+		s.lookAtID()
+	}
+}
+
+// sleep reports whether the server still lives after that time.
+func (s *Server) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.life.Done():
+		return false
+	}
+}
+
+// prepare makes all that the server needs in the store. Each step can be repeated.
+func (s *Server) prepare() (ref driver.HoldRef, err error) {
+	ctx, cancel := context.WithTimeout(s.life, max(s.opts.StoreTimeout, DefaultStoreTimeout))
+	defer cancel()
+	began := time.Now()
+	defer func() { s.opts.Observer.storeCall(s.life, "init", began, err) }()
+	if store, ok := s.store.(driver.Initializer); ok {
+		if err := store.Init(ctx); err != nil {
+			return ref, err
+		}
+	}
+	hold := driver.NewHoldID()
+	ref = driver.HoldRef{Resource: reserved, LockID: driver.NewHoldID().String(), HoldID: hold}
+	g, err := s.store.Acquire(ctx, driver.AcquireRequest{
+		Resource: reserved, LockID: ref.LockID, HoldID: hold, TTL: idLease, Details: driver.Details{Owner: idOwner, Comment: idNote},
+	})
+	var held *driver.HeldError
+	switch {
+	case err == nil:
+		ref.Token = g.Token
+	case errors.As(err, &held):
+		if ref, err = idOf(held); err != nil {
+			return ref, err
+		}
+	default: // if it was applied, it ends by its TTL, or another server keeps it
+		return ref, err
+	}
+	// Whoever finds it keeps it: the server that made it may be gone.
+	if _, err := s.renewOne(ctx, driver.RenewRequest{HoldRef: ref, TTL: driver.Forever}); err != nil {
+		return ref, err
+	}
+	return ref, nil
+}
+
+// idOf returns the hold that names the store.
+func idOf(e *driver.HeldError) (driver.HoldRef, error) {
+	if len(e.Holders) != 1 {
+		return driver.HoldRef{}, fmt.Errorf("%w: %q has %d holders, want one", driver.ErrUnusable, reserved, len(e.Holders))
+	}
+	h := e.Holders[0]
+	raw, err := hex.DecodeString(h.LockID)
+	if err != nil || len(raw) != len(h.HoldID) || h.Mode != driver.Exclusive || h.Released {
+		return driver.HoldRef{}, fmt.Errorf("%w: %q is held by %s, but it is for the ID of the store: release it",
+			driver.ErrUnusable, reserved, h.Holder())
+	}
+	return h.Ref(), nil
+}
+
+// lookAtID looks whether the hold that names the store is still there. A renewal decides
+// that: it is as sure as the store is, and a hold without an end stays as it is.
+func (s *Server) lookAtID() {
+	ctx, cancel := context.WithTimeout(s.life, s.opts.StoreTimeout)
+	defer cancel()
+	i := &s.identity
+	began := time.Now()
+	_, err := s.renewOne(ctx, driver.RenewRequest{HoldRef: i.ref, TTL: driver.Forever})
+	s.opts.Observer.storeCall(s.life, "renew", began, err)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case err == nil:
+		if i.changed {
+			s.opts.Logger.Info("holdfast server: the store has its ID again", "store", i.ref.LockID)
+		}
+		i.changed = false
+	case errors.Is(err, driver.ErrLost):
+		if !i.changed {
+			s.opts.Logger.Error("holdfast server: the store no longer has its ID: it was replaced, restored, or the ID was released. "+
+				"No lock is granted until the server is started again", "store", i.ref.LockID)
+		}
+		i.changed = true
+	}
+}
