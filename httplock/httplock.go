@@ -6,7 +6,7 @@
 //
 //	https://locks.example.com/base?token_file=/etc/holdfast/token
 //	https://locks.example.com:8443?ca=ca.pem&cert=me.pem&key=me.key
-//	http://127.0.0.1:7117
+//	http://127.0.0.1:4653
 //	unix:///run/holdfast/holdfast.sock
 //
 // Plain HTTP is for this machine only: 127.0.0.0/8, [::1] and localhost. The parameters:

@@ -9,7 +9,7 @@
 //
 // A caller acquires a resource by one POST, renews the hold while it works, and releases it:
 //
-//	curl -H 'Content-Type: application/json' -d '{"resource":"nightly","waitMs":20000}' http://127.0.0.1:7411/v1/acquire
+//	curl -H 'Content-Type: application/json' -d '{"resource":"nightly","waitMs":20000}' http://127.0.0.1:4653/v1/acquire
 //
 // Package wire describes requests and answers as Go types, and openapi.yaml, which the
 // server answers too, for all other languages.
