@@ -58,7 +58,6 @@ type running struct {
 	auth   *access.File
 	audit  *audit.Log
 	fronts []*http.Server
-	id     storeID
 	failed chan error // why a listener ended
 }
 
@@ -76,7 +75,7 @@ func (r *running) start(ctx context.Context) error {
 		}
 	}
 	locks, err := front.Handler(passed(withMetrics(r.server, r.meters)), &front.Options{
-		Identify: r.identify(), Hosts: r.Hosts, Proxies: r.proxies, Store: r.id.get, Refused: keepRefused(r.audit), Log: r.log,
+		Identify: r.identify(), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit), Log: r.log,
 	})
 	if err != nil {
 		return exit.Usagef("--host: %v", err)
@@ -197,9 +196,6 @@ func (r *running) ready(ctx context.Context) error {
 		err := r.waitReady(ctx)
 		switch {
 		case err == nil:
-			if err := r.id.learn(ctx, r.server); err != nil {
-				return err
-			}
 			output.SayEvent("ready", nil, "ready")
 			notify(daemon.SdNotifyReady + "\nSTATUS=serving the locks in " + r.Store.Name())
 			return nil
