@@ -359,6 +359,31 @@ func TestSharedPassTogether(t *testing.T) {
 	})
 }
 
+// They pass at the same time, more with each grant, and not one after the other.
+func TestSharedPassAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire {
+				return drivertest.Fault{HoldReply: after(100 * time.Millisecond)}
+			}
+			return drivertest.Fault{}
+		})
+		s := newSite(t, store, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		const n = 30
+		waits, _ := s.line(n, wire.AcquireRequest{Resource: "r", Mode: driver.Shared, WaitMs: 25_000})
+		time.Sleep(time.Second)
+		began := time.Now()
+		s.release(refOf(g))
+		for _, w := range waits {
+			grantOf(t, <-w)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%d took %v", n, took)
+		}
+	})
+}
+
 // A semaphore gives as many as there is room for.
 func TestPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
