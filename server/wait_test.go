@@ -264,12 +264,13 @@ func TestUnderASharedHold(t *testing.T) {
 		s.release(refOf(outer))
 		last := grantOf(t, <-writer[0])
 		late, _ := s.line(1, permit)
-		behind, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000})
+		fair, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
 		s.release(refOf(last))
-		if served, _ := granted(t, late); len(served) != 1 {
-			t.Error("it lost its turn")
+		if _, grants = granted(t, fair); len(grants) != 1 {
+			t.Fatal("it passed a fair one")
 		}
-		heldOf(t, <-behind[0])
+		s.release(refOf(grants[0]))
+		grantOf(t, <-late[0])
 	})
 }
 
