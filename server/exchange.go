@@ -80,6 +80,7 @@ const (
 // the caller hangs up. If the body is not as it should be, read refuses the request, and
 // reports false. The caller that is gone before the body is complete has changed nothing.
 func (x *exchange) read(v any, most int64) bool {
+	// At the end of the body net/http takes it off: it then reads on to see a hang-up.
 	_ = x.control.SetReadDeadline(x.received.Add(readPatience)) // not all writers have one
 	if (x.r.ContentLength < 0 || x.r.ContentLength > largeBody) && most > largeBody {
 		select {
@@ -104,7 +105,6 @@ func (x *exchange) read(v any, most int64) bool {
 		x.refuse(wire.KindInvalid, "the body did not arrive as a whole")
 		return false
 	}
-	_ = x.control.SetReadDeadline(time.Time{}) // else it would look like a hang-up
 	if err := wire.Decode(body, v); err != nil {
 		x.refuse(wire.KindInvalid, detail(err))
 		return false

@@ -264,12 +264,13 @@ func TestUnderASharedHold(t *testing.T) {
 		s.release(refOf(outer))
 		last := grantOf(t, <-writer[0])
 		late, _ := s.line(1, permit)
-		behind, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000})
+		fair, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
 		s.release(refOf(last))
-		if served, _ := granted(t, late); len(served) != 1 {
-			t.Error("it lost its turn")
+		if _, grants = granted(t, fair); len(grants) != 1 {
+			t.Fatal("it passed a fair one")
 		}
-		heldOf(t, <-behind[0])
+		s.release(refOf(grants[0]))
+		grantOf(t, <-late[0])
 	})
 }
 
@@ -355,6 +356,31 @@ func TestSharedPassTogether(t *testing.T) {
 		s.release(refOf(grants[0]))
 		if served, _ = granted(t, waits); !slices.Equal(served, []int{6, 7, 8}) {
 			t.Fatalf("%v were served", served)
+		}
+	})
+}
+
+// They pass at the same time, more with each grant, and not one after the other.
+func TestSharedPassAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire {
+				return drivertest.Fault{HoldReply: after(100 * time.Millisecond)}
+			}
+			return drivertest.Fault{}
+		})
+		s := newSite(t, store, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		const n = 30
+		waits, _ := s.line(n, wire.AcquireRequest{Resource: "r", Mode: driver.Shared, WaitMs: 25_000})
+		time.Sleep(time.Second)
+		began := time.Now()
+		s.release(refOf(g))
+		for _, w := range waits {
+			grantOf(t, <-w)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%d took %v", n, took)
 		}
 	})
 }
