@@ -55,9 +55,10 @@ const (
 	MaxBody = 16 << 20
 	// MaxBatch is how many holds a renewal or a release has at most.
 	MaxBatch = 1000
-	// MaxList is how many entries an answer in plain JSON has at most, and DefaultList how
-	// many unless the request says otherwise. A stream has no limit.
-	MaxList, DefaultList = 10_000, 1000
+	// MaxList is how many entries an answer in plain JSON has at most. A stream has no limit.
+	MaxList = 10_000
+	// DefaultList is how many it has unless the request says otherwise.
+	DefaultList = 1000
 )
 
 // KeepAlive is the time between two comments in a stream of events. A stream that was silent

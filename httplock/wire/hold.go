@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Hold is a hold in a list or in a refusal. Callers who may not see all of a hold see less
-// of it, see Hidden.
+// Hold is a hold in a list or in a refusal. Callers who may not see all of a hold get less of
+// it: members are left out, and names are empty.
 type Hold struct {
 	Resource string        `json:"resource"`
 	LockID   string        `json:"lockId,omitempty"`

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -52,13 +53,7 @@ var statuses = map[Kind]int{
 }
 
 // Kinds returns all kinds and the status of each.
-func Kinds() map[Kind]int {
-	all := make(map[Kind]int, len(statuses))
-	for kind, status := range statuses {
-		all[kind] = status
-	}
-	return all
-}
+func Kinds() map[Kind]int { return maps.Clone(statuses) }
 
 // Refusal is an answer that is not a success: a problem of RFC 9457 with the media type
 // ProblemJSON.
