@@ -274,7 +274,7 @@ func (r *run) all(sig syscall.Signal) {
 		stopped := true
 		for _, pid := range session(r.cmd.Process.Pid) {
 			_ = syscall.Kill(pid, sig)
-			if f := stat(pid); sig == syscall.SIGSTOP && len(f) > 0 && !strings.Contains("TZX", f[0]) {
+			if f := stat(pid); sig == syscall.SIGSTOP && len(f) > 0 && !slices.Contains([]string{"T", "Z", "X"}, f[0]) {
 				stopped = false
 			}
 		}
