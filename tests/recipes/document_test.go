@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package recipes runs what docs/recipes.md shows. A test takes the code from the
-// page, puts its own store and folders in the place of those of the reader, and
+// Package recipes runs what docs/recipes.md and docs/http.md show. A test takes the code from
+// the page, puts its own store and folders in the place of those of the reader, and
 // starts it twice. A command of the reader's is a script that notes its beginning and
 // its end, and ends when the test lets it.
 package recipes
@@ -15,19 +15,21 @@ import (
 	"testing"
 )
 
-const page = "../../docs/recipes.md"
+var pages = []string{"../../docs/recipes.md", "../../docs/http.md"}
 
 var marked = regexp.MustCompile("(?ms)^<!-- recipe (\\S+) -->\n```(\\w+)\n(.*?)^```$")
 
-// recipe is the code below a marker of the page.
+// recipe is the code below a marker of a page.
 func recipe(t *testing.T, name string) string {
 	t.Helper()
-	for _, m := range marked.FindAllStringSubmatch(read(t, page), -1) {
-		if m[1] == name {
-			return m[3]
+	for _, page := range pages {
+		for _, m := range marked.FindAllStringSubmatch(read(t, page), -1) {
+			if m[1] == name {
+				return m[3]
+			}
 		}
 	}
-	t.Fatalf("%s has no recipe %q", page, name)
+	t.Fatalf("%v have no recipe %q", pages, name)
 	return ""
 }
 
@@ -49,14 +51,16 @@ func TestEveryRecipeIsTested(t *testing.T) {
 	for _, file := range files {
 		code.WriteString(read(t, file))
 	}
-	markers := strings.Count(read(t, page), "<!-- recipe ")
-	recipes := marked.FindAllStringSubmatch(read(t, page), -1)
-	if len(recipes) != markers || markers == 0 {
-		t.Errorf("%d markers, %d with code", markers, len(recipes))
-	}
-	for _, m := range recipes {
-		if !strings.Contains(code.String(), fmt.Sprintf("%q", m[1])) {
-			t.Errorf("no test has the recipe %q", m[1])
+	for _, page := range pages {
+		markers := strings.Count(read(t, page), "<!-- recipe ")
+		recipes := marked.FindAllStringSubmatch(read(t, page), -1)
+		if len(recipes) != markers || markers == 0 {
+			t.Errorf("%s: %d markers, %d with code", page, markers, len(recipes))
+		}
+		for _, m := range recipes {
+			if !strings.Contains(code.String(), fmt.Sprintf("%q", m[1])) {
+				t.Errorf("no test has the recipe %q of %s", m[1], page)
+			}
 		}
 	}
 }
@@ -80,6 +84,6 @@ func TestCrontabsNameTheirStore(t *testing.T) {
 		}
 	}
 	if found < 3 {
-		t.Errorf("%d crontabs; the README, %s and the help of the command have some", found, page)
+		t.Errorf("%d crontabs; the README, the recipes and the help of the command have some", found)
 	}
 }

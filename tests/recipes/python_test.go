@@ -16,10 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
-// lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word pip.
-func lacks(t *testing.T, what string) {
+// lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word.
+func lacks(t *testing.T, word, what string) {
 	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), "pip") {
+	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
 		t.Fatal(what)
 	}
 	t.Skip(what)
@@ -31,7 +31,7 @@ func python(t *testing.T, packages []string, command ...string) *exec.Cmd {
 	t.Helper()
 	pip, err := exec.LookPath("pip")
 	if err != nil {
-		lacks(t, "pip is missing; on Debian: apt-get install python3-pip")
+		lacks(t, "pip", "pip is missing; on Debian: apt-get install python3-pip")
 	}
 	root, err := modules.Root(t.Context())
 	if err != nil {
@@ -49,7 +49,7 @@ func python(t *testing.T, packages []string, command ...string) *exec.Cmd {
 		defer os.RemoveAll(fresh)
 		install := exec.CommandContext(t.Context(), pip, append([]string{"install", "--quiet", "--disable-pip-version-check", "--target", fresh}, packages...)...)
 		if out, err := install.CombinedOutput(); err != nil {
-			lacks(t, fmt.Sprintf("pip cannot install %v: %s", packages, out))
+			lacks(t, "pip", fmt.Sprintf("pip cannot install %v: %s", packages, out))
 		}
 		// Another process may have been quicker.
 		if err := os.Rename(fresh, folder); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, os.ErrExist) {
