@@ -132,7 +132,7 @@ func onCallers(t *testing.T, test func(c *calling)) {
 			c.server = s.start("holdfast", "serve", "--listen", "127.0.0.1:0", "--store", s.store)
 			s.until("ready", func() bool { return strings.Contains(c.server.printed(), "holdfast: ready\n") })
 			c.url = regexp.MustCompile(`listening on (\S+), `).FindStringSubmatch(c.server.printed())[1]
-			s.env = append(s.env, "HOLDFAST_URL="+c.url)
+			s.env = append(s.env, "HOLDFAST_URL="+c.url, "TMPDIR="+s.dir) // what a killed caller leaves goes with the test
 			test(c)
 		})
 	}
