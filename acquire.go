@@ -38,6 +38,7 @@ type acquirer struct {
 	forOthers  bool             // other programs will work under the hold
 	warned     bool             // of limits that differ
 	tried      bool             // with the present hold ID
+	asked      bool             // the store, or it queued behind another that did
 	waits      bool             // it was refused, or queued behind another; guarded by c.mu
 	waitsSince time.Duration    // guarded by c.mu
 	scope      *scope           // of what a Trace is told; nil: there is none
@@ -113,6 +114,7 @@ func (a *acquirer) once(ctx context.Context) (*Hold, error) {
 		took := time.Duration(c.acquireTook.Load())
 		call.timeout = min(call.timeout, max(a.q.Keep/4<<min(lost, 4), 2*took))
 	}
+	a.asked = true
 	traced := a.attemptStart(now)
 	g, err := c.store.Acquire(call, a.q)
 	err = call.end(err)

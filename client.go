@@ -119,6 +119,9 @@ func New(store driver.Store, opts *Options) *Client {
 	}
 	c.notifier.overflow = c.sayLeftOut
 	c.life, c.endLife = context.WithCancel(context.Background())
+	if c.trace.ClientStart != nil {
+		c.trace.ClientStart(c)
+	}
 	return c
 }
 

@@ -59,6 +59,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		err = a.nest(ctx)
 	}
 	if err == nil {
+		a.asked = ctx.Err() == nil && !c.initDone.Load() // it begins the store's Init, or waits for it
 		err = c.start(ctx)
 	}
 	if err != nil {

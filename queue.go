@@ -87,7 +87,7 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 		queues[resource] = l
 		return l.attempts
 	}
-	a.queued, a.came, a.since = true, l.attempts, now
+	a.queued, a.came, a.since, a.asked = true, l.attempts, now, true
 	a.waitStart(now)
 	a.turn = make(chan struct{}, 1)
 	if a.named && !l.recheck {

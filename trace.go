@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Trace observes what a Client does. Functions that are nil are not called. One
-// goroutine calls the others and Options.Logger, one call at a time, in the order in
-// which things happened and a little later. So they delay no lock, however long they
-// take. If 10,000 calls wait, further ones are left out, and a warning says how many.
-// Close waits for the calls, within its 5 s, so they must not call Close. A panic in a
-// function ends the program.
+// Trace observes what a Client does. Functions that are nil are not called. Apart from
+// ClientStart, one goroutine calls the others and Options.Logger, one call at a time, in
+// the order in which things happened and a little later. So they delay no lock, however
+// long they take. If 10,000 calls wait, further ones are left out, and a warning says how
+// many. Close waits for the calls, within its 5 s, so they must not call Close. A panic in
+// a function ends the program.
 //
 // Because the functions are called later, the times of what happened are in the infos.
 // The ctx of a function has the values of the ctx that Lock, RLock, TryLock or TryRLock
@@ -19,6 +19,10 @@ import (
 // of a span; nil stands for its own. If a call of a Start function was left out, those
 // that follow get the ctx that it would have had. No other code gets these ctxs.
 type Trace struct {
+	// ClientStart: New or Open makes a Client. It calls this function at once, and waits
+	// for it. So an observer knows the Client, and can ask it for what Live and Waiting
+	// return, also while a slow Logger or function delays all the others.
+	ClientStart func(*Client)
 	// AttemptStart: an acquire is sent to a store. The returned ctx is for AttemptEnd.
 	AttemptStart func(context.Context, AttemptStartInfo) context.Context
 	// AttemptEnd: the store answered, or did not answer, an acquire.
@@ -68,8 +72,9 @@ type AttemptInfo struct {
 	// Token is that of the grant.
 	Token uint64
 	// Err is nil for a grant. For a refusal it is a *HeldError, which names the holders
-	// and the position in the queue, and must not be changed. Any other error means that
-	// the outcome is unknown, or that the store refused for another reason.
+	// and the position in the queue, and must not be changed. It is ErrClosed if Close
+	// ended the attempt. Any other error means that the outcome is unknown, or that the
+	// store refused for another reason.
 	Err error
 }
 
@@ -128,7 +133,12 @@ type FailInfo struct {
 	LockInfo
 	Start time.Time // when it was called
 	Took  time.Duration
-	Err   error // which the caller gets
+	// Err is the caller's error, or equal to it: it must not be changed, but the caller may
+	// change a *HeldError or *DeadlockError.
+	Err error
+	// Asked: the call, or one of the same Client that it queued behind, asked the store. If
+	// not, Err says nothing about the store: the ctx had ended before, for example.
+	Asked bool
 }
 
 // Traces returns a Trace that calls the functions of all given ones, in their order. Those
@@ -141,6 +151,7 @@ func Traces(all ...*Trace) *Trace {
 			continue
 		}
 		joined = Trace{
+			ClientStart:  bothClients(joined.ClientStart, t.ClientStart),
 			AttemptStart: bothStart(joined.AttemptStart, t.AttemptStart),
 			AttemptEnd:   both(joined.AttemptEnd, t.AttemptEnd),
 			WaitStart:    bothStart(joined.WaitStart, t.WaitStart),
@@ -170,6 +181,19 @@ func bothStart[I any](one, other func(context.Context, I) context.Context) func(
 			ctx = derived
 		}
 		return ctx
+	}
+}
+
+func bothClients(one, other func(*Client)) func(*Client) {
+	switch {
+	case one == nil:
+		return other
+	case other == nil:
+		return one
+	}
+	return func(c *Client) {
+		one(c)
+		other(c)
 	}
 }
 

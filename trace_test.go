@@ -257,12 +257,25 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 // and Trace looks at.
 func TestErrorsAreNotShared(t *testing.T) {
 	store := memlock.New(nil)
-	trace := &holdfast.Trace{AttemptEnd: func(_ context.Context, info holdfast.AttemptInfo) {
+	look := func(resource string, err error) {
 		var held *holdfast.HeldError
-		if errors.As(info.Err, &held) && held.BySelf && info.Resource != "s" {
-			t.Errorf("%q is held by itself", info.Resource)
+		if !errors.As(err, &held) {
+			return
 		}
-	}}
+		if held.BySelf && resource[0] != 's' {
+			t.Errorf("%q is held by itself", resource)
+		}
+		for _, h := range held.Holders {
+			if h.Comment != "" {
+				t.Error("the Trace is told what a caller made of its error")
+			}
+		}
+	}
+	trace := &holdfast.Trace{
+		AttemptEnd: func(_ context.Context, info holdfast.AttemptInfo) { look(info.Resource, info.Err) },
+		WaitEnd:    func(_ context.Context, info holdfast.WaitInfo) { look(info.Resource, info.Err) },
+		Failed:     func(_ context.Context, info holdfast.FailInfo) { look(info.Resource, info.Err) },
+	}
 	c, d := newClient(t, store, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
 	lock(t, d, "r", nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -282,8 +295,62 @@ func TestErrorsAreNotShared(t *testing.T) {
 	lock(t, c, "s", mine)
 	for range 10 {
 		_, err := c.TryLock(t.Context(), "s", mine)
-		if held := heldError(t, err); !held.BySelf {
+		held := heldError(t, err)
+		if !held.BySelf {
 			t.Errorf("got %+v", held)
 		}
+		held.Holders[0].Comment = "mine"
 	}
+	err := c.Do(t.Context(), "s2", nil, func(ctx context.Context) error {
+		_, err := c.TryLock(ctx, "s2", nil)
+		return err
+	})
+	if held := heldError(t, err); held.Resource == "s2" {
+		held.Holders[0].Comment = "mine"
+	}
+}
+
+// ClientStart is called by New, also while all other calls wait.
+func TestClientStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		var all []*holdfast.Client
+		see := &holdfast.Trace{ClientStart: func(c *holdfast.Client) { all = append(all, c) }}
+		hang := &holdfast.Trace{AttemptStart: func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context {
+			<-hangs
+			return ctx
+		}}
+		opts := &holdfast.Options{Trace: holdfast.Traces(hang, see, nil, see)}
+		for n := range 3 {
+			c := newClient(t, memlock.New(nil), opts)
+			if len(all) != 2*n+2 || all[2*n] != c || all[2*n+1] != c {
+				t.Errorf("%d calls after %d Clients", len(all), n+1)
+			}
+			lock(t, c, "r", nil)
+			if live := all[2*n].Live(); len(live) != 1 {
+				t.Errorf("live: %v", live)
+			}
+		}
+		close(hangs)
+	})
+}
+
+// An attempt that Close cuts off says so.
+func TestTraceAttemptClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		never := make(chan struct{})
+		defer close(never)
+		f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{HoldRequest: never}))
+		c := holdfast.New(f, &holdfast.Options{NoSweep: true, Trace: j.trace()})
+		waits := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		_ = c.Close()
+		if err := (<-waits).err; !errors.Is(err, holdfast.ErrClosed) {
+			t.Error(err)
+		}
+		if got := j.take(); len(got) == 0 || !strings.HasSuffix(got[0], "closed") {
+			t.Errorf("told of %q", got)
+		}
+	})
 }

@@ -189,54 +189,82 @@ func TestTraceFailed(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, test := range map[string]struct {
-		call func(ctx context.Context, c *holdfast.Client) error
-		want error
+		call  func(ctx context.Context, c *holdfast.Client) error
+		want  error
+		asked bool
 	}{
 		"invalid": {func(ctx context.Context, c *holdfast.Client) error {
 			_, err := c.Lock(ctx, "", nil)
 			return err
-		}, holdfast.ErrInvalid},
+		}, holdfast.ErrInvalid, false},
 		"reentry": {func(ctx context.Context, c *holdfast.Client) error {
 			return c.Do(ctx, "own", nil, func(ctx context.Context) error {
 				_, err := c.Lock(ctx, "own", nil)
 				return err
 			})
-		}, holdfast.ErrHeld},
+		}, holdfast.ErrHeld, false},
 		"refused": {func(ctx context.Context, c *holdfast.Client) error {
 			_, err := c.TryRLock(ctx, "r", nil)
 			return err
-		}, holdfast.ErrHeld},
+		}, holdfast.ErrHeld, true},
 		"a ctx that has ended": {func(_ context.Context, c *holdfast.Client) error {
 			_, err := c.Lock(ended, "r", nil)
 			return err
-		}, context.Canceled},
+		}, context.Canceled, false},
+		"a ctx that has ended, later": {func(ctx context.Context, c *holdfast.Client) error {
+			if err := c.Do(ctx, "free", nil, func(context.Context) error { return nil }); err != nil {
+				return err
+			}
+			_, err := c.TryLock(ended, "r", nil)
+			return err
+		}, context.Canceled, false},
+		"a ctx that ends behind others": {func(ctx context.Context, c *holdfast.Client) error {
+			others, cancel := context.WithCancel(ctx)
+			defer cancel()
+			go c.Lock(others, "slow", nil)
+			synctest.Wait()
+			ctx, stop := context.WithTimeout(ctx, time.Second)
+			defer stop()
+			_, err := c.Lock(ctx, "slow", nil)
+			return err
+		}, context.DeadlineExceeded, true},
 		"a wait that ends": {func(ctx context.Context, c *holdfast.Client) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
 			_, err := c.Lock(ctx, "r", nil)
 			return err
-		}, context.DeadlineExceeded},
+		}, context.DeadlineExceeded, true},
 		"closed": {func(ctx context.Context, c *holdfast.Client) error {
 			go c.Close()
 			_, err := c.Lock(ctx, "r", nil)
 			return err
-		}, holdfast.ErrClosed},
+		}, holdfast.ErrClosed, true},
 		"no answer": {func(ctx context.Context, c *holdfast.Client) error {
 			_, err := c.Lock(ctx, "silent", nil)
 			return err
-		}, drivertest.ErrFault},
+		}, drivertest.ErrFault, true},
 		"granted": {func(ctx context.Context, c *holdfast.Client) error {
 			_, err := c.Lock(ctx, "free", nil)
 			return err
-		}, nil},
+		}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told []error
-				trace := &holdfast.Trace{Failed: func(_ context.Context, i holdfast.FailInfo) { told = append(told, i.Err) }}
+				var asked bool
+				trace := &holdfast.Trace{Failed: func(_ context.Context, i holdfast.FailInfo) {
+					if i.Resource == "slow" && errors.Is(i.Err, context.Canceled) {
+						return // of the first one
+					}
+					told, asked = append(told, i.Err), i.Asked
+				}}
 				store := memlock.New(nil)
 				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					return drivertest.Fault{LoseRequest: len(c.Refs) > 0 && c.Refs[0].Resource == "silent"}
+					f := drivertest.Fault{LoseRequest: len(c.Refs) > 0 && c.Refs[0].Resource == "silent"}
+					if len(c.Refs) > 0 && c.Refs[0].Resource == "slow" {
+						f.HoldRequest = after(5 * time.Second)
+					}
+					return f
 				})
 				c, d := newClient(t, f, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
 				lock(t, d, "r", nil)
@@ -250,6 +278,8 @@ func TestTraceFailed(t *testing.T) {
 					t.Errorf("told of %v", told)
 				case test.want != nil && (len(told) != 1 || !errors.Is(told[0], test.want)):
 					t.Errorf("told of %v, want %v", told, test.want)
+				case asked != test.asked && name != "closed": // before or after
+					t.Errorf("asked: %v", asked)
 				}
 			})
 		})

@@ -2,13 +2,14 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // This file calls the functions of Options.Trace. Without one, acquirer.scope and
 // Hold.traced are nil, and nothing here costs anything.
 
-// isSet reports whether any function is.
+// isSet reports whether any function is that is called for a lock.
 func (t *Trace) isSet() bool {
 	return t.AttemptStart != nil || t.AttemptEnd != nil || t.WaitStart != nil || t.WaitEnd != nil ||
 		t.HoldStart != nil || t.HoldEnd != nil || t.Renewed != nil || t.Released != nil || t.Failed != nil
@@ -72,6 +73,9 @@ func (t *tracedAttempt) end(took time.Duration, token uint64, err error) {
 		return
 	}
 	c := t.info.Client
+	if err != nil {
+		err = c.whyEnded(err)
+	}
 	happened(c, t.scope, c.trace.AttemptEnd, AttemptInfo{AttemptStartInfo: t.info, Took: took, Token: token, Err: err})
 }
 
@@ -103,13 +107,27 @@ func (a *acquirer) waitEnd(err error) {
 	}
 }
 
-// failed tells that the acquirer was granted nothing, and returns the error. It is in no
-// queue any more.
+// failed tells that the acquirer was granted nothing, and returns the error for the
+// caller. It is in no queue any more.
 func (a *acquirer) failed(began time.Duration, err error) error {
 	a.waitEnd(err)
-	if a.scope != nil {
-		info := FailInfo{LockInfo: a.info(), Start: a.c.wall(began), Took: a.c.clock() - began, Err: err}
-		happened(a.c, a.scope, a.c.trace.Failed, info)
+	if a.scope == nil {
+		return err
+	}
+	info := FailInfo{LockInfo: a.info(), Start: a.c.wall(began), Took: a.c.clock() - began, Err: err, Asked: a.asked}
+	happened(a.c, a.scope, a.c.trace.Failed, info)
+	return ownError(err)
+}
+
+// ownError returns an equal error that the caller may change, while a Trace looks at err.
+func ownError(err error) error {
+	switch e := err.(type) { //nolint:errorlint // what wraps these cannot be copied
+	case *HeldError:
+		return copyOf(e)
+	case *reentryError:
+		return &reentryError{*copyOf(&e.held)}
+	case *DeadlockError:
+		return &DeadlockError{Path: slices.Clone(e.Path)}
 	}
 	return err
 }

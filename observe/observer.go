@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"weak"
 
 	"github.com/holdfast-go/holdfast"
@@ -35,7 +34,6 @@ type Observer struct {
 	group  func(resource string) string
 	record func(context.Context, Sample)
 
-	last    atomic.Pointer[holdfast.Client] // seen: most programs have one
 	mu      sync.Mutex
 	clients map[weak.Pointer[holdfast.Client]]bool
 	groups  map[string]bool // seen
@@ -61,22 +59,20 @@ func New(opts *Options, record func(context.Context, Sample)) *Observer {
 	return o
 }
 
-// Trace returns the Trace for Options.Trace of each Client that is to be observed.
+// Trace returns the Trace for Options.Trace of each Client that is to be observed. A Trace
+// that calls its functions must call ClientStart too: without it, there are no gauges.
 func (o *Observer) Trace() *holdfast.Trace {
 	return &holdfast.Trace{
-		AttemptStart: func(ctx context.Context, i holdfast.AttemptStartInfo) context.Context {
-			o.see(i.Client)
-			return ctx
-		},
+		ClientStart: o.see,
 		AttemptEnd: func(ctx context.Context, i holdfast.AttemptInfo) {
-			o.add(ctx, Attempt, Outcome(i.Err), i.Resource, i.Took.Seconds())
-		},
-		WaitStart: func(ctx context.Context, i holdfast.WaitStartInfo) context.Context {
-			o.see(i.Client) // it may wait behind others before its first attempt
-			return ctx
+			if outcome := Outcome(i.Err); outcome != "" {
+				o.add(ctx, Attempt, outcome, i.Resource, i.Took.Seconds())
+			}
 		},
 		WaitEnd: func(ctx context.Context, i holdfast.WaitInfo) {
-			o.add(ctx, Wait, Outcome(i.Err), i.Resource, i.Took.Seconds())
+			if outcome := Outcome(i.Err); outcome != "" {
+				o.add(ctx, Wait, outcome, i.Resource, i.Took.Seconds())
+			}
 		},
 		HoldStart: func(ctx context.Context, i holdfast.HoldStartInfo) context.Context {
 			o.add(ctx, Acquires, Granted, i.Hold.Resource(), 1)
@@ -95,9 +91,11 @@ func (o *Observer) Trace() *holdfast.Trace {
 			o.add(ctx, Releases, Confirmed(i.Err), i.Hold.Resource(), 1)
 		},
 		Failed: func(ctx context.Context, i holdfast.FailInfo) {
-			// Neither says anything about the store or other clients.
-			if !errors.Is(i.Err, holdfast.ErrInvalid) && !errors.Is(i.Err, holdfast.ErrClosed) {
-				o.add(ctx, Acquires, Outcome(i.Err), i.Resource, 1)
+			switch outcome := Outcome(i.Err); {
+			case outcome == "", errors.Is(i.Err, holdfast.ErrInvalid), outcome == Unknown && !i.Asked:
+				// This says nothing about the store or other clients.
+			default:
+				o.add(ctx, Acquires, outcome, i.Resource, 1)
 			}
 		},
 	}
@@ -128,18 +126,14 @@ func (o *Observer) groupOf(resource string) string {
 
 // see notes a Client. It does not keep it from being collected.
 func (o *Observer) see(c *holdfast.Client) {
-	if o.last.Load() == c {
-		return
-	}
-	o.last.Store(c)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.clients[weak.Make(c)] = true
 }
 
 // Gauges returns samples of all gauges, as they are now. They come from the Clients, and are
-// right also while no store answers. Left and LeftRatio are absent if no hold has a
-// deadline.
+// right also while no store answers, or a Logger hangs. Left and LeftRatio are absent if no
+// hold has a deadline.
 func (o *Observer) Gauges() []Sample {
 	groups := make(map[string]*present)
 	of := func(resource string) *present {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -262,18 +263,16 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// An Observer does not keep Clients alive, but for the last.
+// An Observer does not keep Clients alive.
 func TestClientsAreCollected(t *testing.T) {
 	o := observe.New(nil, func(context.Context, observe.Sample) {})
 	collected := make(chan struct{})
-	for i := range 2 {
+	func() {
 		c := holdfast.New(memlock.New(nil), &holdfast.Options{NoSweep: true, Trace: o.Trace()})
 		lock(t, c, "r", nil)
-		if i == 0 {
-			runtime.AddCleanup(c, func(struct{}) { close(collected) }, struct{}{})
-		}
+		runtime.AddCleanup(c, func(struct{}) { close(collected) }, struct{}{})
 		_ = c.Close()
-	}
+	}()
 	for {
 		runtime.GC()
 		select {
@@ -307,6 +306,85 @@ func TestTooLate(t *testing.T) {
 		s.check(t, map[string]float64{"holdfast.acquires lost": 1, "holdfast.acquires granted": 0})
 		if attempts, _ := s.of("holdfast.attempt.duration granted"); len(attempts) != 3 {
 			t.Errorf("%d attempts granted, want 3", len(attempts))
+		}
+	})
+}
+
+// hung is a Handler that never returns, until the test ends.
+type hung struct {
+	slog.Handler
+	until chan struct{}
+}
+
+func (h hung) Enabled(context.Context, slog.Level) bool  { return true }
+func (h hung) Handle(context.Context, slog.Record) error { <-h.until; return nil }
+
+// The gauges are right also if the Logger, or a function of another Trace, hangs from its
+// first call on.
+func TestGaugesWhileOthersHang(t *testing.T) {
+	for _, name := range []string{"Logger", "Trace"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := observe.New(nil, func(context.Context, observe.Sample) {})
+				until := make(chan struct{})
+				opts := &holdfast.Options{NoSweep: true, Trace: o.Trace()}
+				if name == "Logger" {
+					opts.Logger = slog.New(hung{until: until})
+				} else {
+					slow := func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context { <-until; return ctx }
+					opts.Trace = holdfast.Traces(&holdfast.Trace{AttemptStart: slow}, opts.Trace)
+				}
+				store, _ := outage(t)
+				c, d := holdfast.New(store, opts), newClient(t, store, nil)
+				lock(t, c, "a", nil)
+				lock(t, d, "b", nil)
+				go func() { _, _ = c.Lock(t.Context(), "b", nil) }()
+				synctest.Wait()
+				if got, want := gauges(o), "held=1.000 waiting=1.000 hold.left=28.125 hold.left.ratio=0.938"; got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+				close(until)
+				_ = c.Close()
+			})
+		})
+	}
+}
+
+// What Close ends, and calls whose ctx had ended before, say nothing about the store.
+func TestNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s sums
+		o := observe.New(nil, s.record)
+		never := make(chan struct{})
+		defer close(never)
+		store := drivertest.NewFaultStore(memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire && c.Refs[0].Resource == "silent" {
+				return drivertest.Fault{HoldRequest: never}
+			}
+			return drivertest.Fault{}
+		})
+		c, d := newClient(t, store, o), newClient(t, store, nil)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 2 {
+			_, _ = c.Lock(ended, "free", nil)
+			_, _ = c.TryLock(ended, "free", nil)
+		}
+		lock(t, d, "r", nil)
+		go func() { _, _ = c.Lock(t.Context(), "r", nil) }()
+		go func() { _, _ = c.Lock(t.Context(), "silent", nil) }()
+		synctest.Wait()
+		_ = c.Close()
+		synctest.Wait()
+		for _, m := range []string{observe.Acquires, observe.Wait, observe.Attempt} {
+			if _, n := s.of(m + " unknown"); n != 0 {
+				t.Errorf("%s: %v unknown", m, n)
+			}
+		}
+		for key, all := range s.all {
+			if strings.HasPrefix(key, observe.Wait) || strings.HasPrefix(key, observe.Attempt) && key != observe.Attempt+" held" {
+				t.Errorf("%s: %v", key, all)
+			}
 		}
 	})
 }

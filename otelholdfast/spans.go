@@ -232,10 +232,13 @@ func linkTo(span trace.Span, relation string) trace.Link {
 	return trace.Link{SpanContext: span.SpanContext(), Attributes: []attribute.KeyValue{relationKey.String(relation)}}
 }
 
-// finish ends the span of an attempt or a wait. A refusal is no error of the span.
+// finish ends the span of an attempt or a wait. A refusal is no error of the span, nor is
+// Close, which leaves it without an outcome.
 func finish(span trace.Span, err error, at time.Time) {
 	outcome := observe.Outcome(err)
-	span.SetAttributes(outcomeKey.String(outcome))
+	if outcome != "" {
+		span.SetAttributes(outcomeKey.String(outcome))
+	}
 	if outcome == observe.Unknown || outcome == observe.Lost {
 		// The text of an error may contain the name of the resource. The Client logs it.
 		span.SetAttributes(errorKey.String(errorType(err)))

@@ -230,6 +230,25 @@ func TestSpansOfRefusal(t *testing.T) {
 	})
 }
 
+// What Close ends is no error.
+func TestSpansOfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, store := newRecorder(t, nil), memlock.New(nil)
+		c, d := r.client(t, store), holdfast.New(store, nil)
+		defer d.Close()
+		if _, err := d.Lock(t.Context(), "r", nil); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = c.Lock(t.Context(), "r", nil) }()
+		synctest.Wait()
+		_ = c.Close()
+		r.check(t, "holdfast.attempt 0s-0s in ", "holdfast.attempt 0s-0s in holdfast.wait", "holdfast.wait 0s-0s in ")
+		if got, ok := attributes(r.last(t, "holdfast.wait").Attributes())["holdfast.outcome"]; ok {
+			t.Errorf("outcome %s", got)
+		}
+	})
+}
+
 // The span of a hold that was lost says why, and shows the renewals that failed. It ends
 // when the hold's ctx does, not when somebody hears of it.
 func TestSpansOfLoss(t *testing.T) {
