@@ -3,7 +3,6 @@ package httpfence
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -28,26 +27,9 @@ type gate struct {
 	inside   map[string]map[*visit]struct{} // by resource; no entry without a request
 }
 
-// visit is a request in the gate.
-type visit struct {
-	Token
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	ended  chan struct{} // closed when it leaves
-	over   chan struct{} // closed when no newer request waits for it any longer
-	ending bool          // end was called; guarded by gate.mu
-
-	// mu keeps the request from leaving while its connection is used: that may be
-	// done only until its handler returns.
-	mu   sync.Mutex
-	left bool
-	conn *http.ResponseController
-}
-
 // enter registers a request, until leave.
-func (g *gate) enter(ctx context.Context, w http.ResponseWriter, t Token) *visit {
-	v := &visit{Token: t, ended: make(chan struct{}), over: make(chan struct{}), conn: http.NewResponseController(w)}
-	v.ctx, v.cancel = context.WithCancelCause(ctx)
+func (g *gate) enter(ctx context.Context, w http.ResponseWriter, r *http.Request, t Token) *visit {
+	v := newVisit(ctx, w, r, t)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inside == nil {
@@ -67,11 +49,7 @@ func (g *gate) leave(v *visit) {
 		delete(g.inside, v.Resource)
 	}
 	g.mu.Unlock()
-	v.mu.Lock()
-	v.left = true
-	v.mu.Unlock()
-	v.cancel(nil)
-	close(v.ended)
+	v.leave()
 }
 
 // clear ends all requests with older tokens, and returns when they are over. It fails if
@@ -101,56 +79,4 @@ func (g *gate) endOlder(v *visit) (all []*visit) {
 		}
 	}
 	return all
-}
-
-// end gives the service time to notice that the request's context has ended. A read of
-// the body, or a write of the response, does not: the client may be the very holder that
-// was stopped. So reads fail at once, and writes after half the time.
-func (v *visit) end(patience time.Duration, logger *slog.Logger) {
-	defer close(v.over)
-	v.unblock((*http.ResponseController).SetReadDeadline)
-	if v.endsWithin(patience / 2) {
-		return
-	}
-	v.unblock((*http.ResponseController).SetWriteDeadline)
-	if !v.endsWithin(patience - patience/2) {
-		logger.WarnContext(v.ctx, "httpfence: the request of an earlier holder goes on beside newer ones",
-			"resource", v.Resource, "token", v.Value, "waited", patience)
-	}
-}
-
-func (v *visit) endsWithin(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-v.ended:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// unblock sets a deadline that has passed. A ResponseWriter that cannot do that, such as
-// one of a middleware without Unwrap, fails, and then only body and time help.
-func (v *visit) unblock(set func(*http.ResponseController, time.Time) error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.left {
-		_ = set(v.conn, time.Unix(1, 0))
-	}
-}
-
-// body is that of a request, and fails as soon as the request is overtaken: what comes
-// later is not for the service.
-type body struct {
-	io.ReadCloser
-	ctx context.Context
-}
-
-func (b body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if cause := context.Cause(b.ctx); cause == errOvertaken { //nolint:errorlint // this very error
-		return 0, cause
-	}
-	return n, err
 }

@@ -83,19 +83,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, err)
 		return
 	}
-	v := h.gate.enter(context.WithValue(r.Context(), tokenKey{}, t), w, t)
+	v := h.gate.enter(context.WithValue(r.Context(), tokenKey{}, t), w, r, t)
 	defer h.gate.leave(v)
 	r = r.WithContext(v.ctx)
 	if err := h.admit(r, v); err != nil {
-		if cause := context.Cause(v.ctx); cause == errOvertaken { //nolint:errorlint // this very error
-			err = cause // and not what it did to the query that was under way
+		if v.overtaken() {
+			err = errOvertaken // and not what it did to the query that was under way
 		}
 		h.log(r, t, err)
 		Refuse(w, err)
 		return
 	}
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = body{r.Body, v.ctx}
+		r.Body = body{r.Body, v}
 	}
 	h.next.ServeHTTP(w, r)
 }

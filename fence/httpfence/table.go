@@ -28,6 +28,11 @@ const (
 // primary, and synchronous_commit must not be off; in SQLite set synchronous to FULL, and
 // a busy_timeout. Do not delete rows, and do not change them. pglock/fence.Row may
 // claim such a row in the service's own transaction: the column is that of all its rows.
+//
+// Any isolation of transactions will do. Where it is repeatable read or serializable by
+// default, PostgreSQL makes all but one of several requests that bring a new token at once
+// fail, and the Table repeats them, if the error of the driver has a method SQLState, as
+// those of pgx and lib/pq have.
 type Table struct {
 	DB *sql.DB
 }
@@ -41,7 +46,7 @@ func (t *Table) Create(ctx context.Context) error {
 // Load implements Newest. The error is holdfast.ErrDamaged if the row has no token.
 func (t *Table) Load(ctx context.Context, resource string) (uint64, error) {
 	var stored any
-	err := t.DB.QueryRowContext(ctx, load, resource).Scan(&stored)
+	err := again(func() error { return t.DB.QueryRowContext(ctx, load, resource).Scan(&stored) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -62,7 +67,11 @@ func (t *Table) Raise(ctx context.Context, resource string, token uint64) error 
 	if err := valid(resource, token); err != nil {
 		return err
 	}
-	result, err := t.DB.ExecContext(ctx, raise, resource, int64(token))
+	var result sql.Result
+	err := again(func() (err error) {
+		result, err = t.DB.ExecContext(ctx, raise, resource, int64(token))
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -81,4 +90,19 @@ func (t *Table) Raise(ctx context.Context, resource string, token uint64) error 
 			"a trigger, a rule or row-level security prevents it", token, resource, seen, changed)
 	}
 	return nil
+}
+
+// maxConflicts is how often a statement is sent that others keep from being serialized.
+// At each of these conflicts, one of the others got through.
+const maxConflicts = 20
+
+// again repeats a statement that PostgreSQL could not serialize: it did nothing.
+func again(send func() error) (err error) {
+	for range maxConflicts {
+		var refused interface{ SQLState() string } // of any driver's
+		if err = send(); !errors.As(err, &refused) || refused.SQLState() != "40001" {
+			break
+		}
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -16,7 +17,9 @@ import (
 // TransportOptions say which requests get a token. Origins must be set.
 type TransportOptions struct {
 	// Origins are those of the service, as in "https://ledger.example.com" or
-	// "http://127.0.0.1:8080". Requests to others, by a redirect too, get no token.
+	// "http://127.0.0.1:8080". Requests to others, by a redirect too, get no token. The host
+	// is compared as text, apart from case: a request needs it as it is here, a name with
+	// other characters than ASCII as "xn--...", and no dot at its end.
 	Origins []string
 	// Hold returns the hold that a request is sent under, or nil for none. Default:
 	// holdfast.HoldOf of the request's context, which Do and Hold.Bind give. Where a
@@ -34,7 +37,8 @@ type Transport struct {
 }
 
 // NewTransport returns a Transport. The error is holdfast.ErrInvalid if there is no
-// origin, or one that is more or less than a scheme and a host.
+// origin, or one that is more or less than a scheme and a host, or whose host is not in
+// ASCII or ends with a dot.
 func NewTransport(opts *TransportOptions) (*Transport, error) {
 	if opts == nil || len(opts.Origins) == 0 {
 		return nil, invalid("TransportOptions.Origins must be set")
@@ -48,9 +52,14 @@ func NewTransport(opts *TransportOptions) (*Transport, error) {
 	}
 	for _, text := range opts.Origins {
 		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || u.User != nil || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host ||
-			u.Scheme != "http" && u.Scheme != "https" {
+		switch {
+		case err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https",
+			strings.TrimSuffix(text[len(u.Scheme):], "/") != "://"+u.Host: // the scheme may be in capitals
 			return nil, invalid("an origin must be http:// or https:// and a host, nothing else")
+		case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
+			return nil, invalid("the host of an origin must be in ASCII, as xn--..., and so must that of the requests")
+		case strings.HasSuffix(u.Hostname(), "."):
+			return nil, invalid("the host of an origin must not end with a dot, and nor may that of the requests")
 		}
 		t.origins[originOf(u)] = true
 	}

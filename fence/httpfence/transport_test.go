@@ -219,8 +219,19 @@ func TestNotSent(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	for _, origin := range []string{"", "example.com", "//example.com", "ftp://example.com", "https://", "https://example.com/path", "https://user@example.com", "https://example.com?q", "https://a b", "*"} {
+	for _, origin := range []string{"", "example.com", "//example.com", "ftp://example.com", "https://", "https://example.com/path", "https://user@example.com", "https://example.com?q", "https://a b", "*", "HTTPS:example.com", "https://example.com//", "https://example.com#"} {
 		if _, err := httpfence.NewTransport(&httpfence.TransportOptions{Origins: []string{origin}}); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%q: error %v", origin, err)
+		}
+	}
+	for origin, want := range map[string]string{"https://bücher.example": "xn--", "https://a.example.": "dot", "https://a.example.:443": "dot"} {
+		_, err := httpfence.NewTransport(&httpfence.TransportOptions{Origins: []string{origin}})
+		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v", origin, err)
+		}
+	}
+	for _, origin := range []string{"HTTPS://Example.com", "https://xn--bcher-kva.example/", "http://[::1]"} {
+		if _, err := httpfence.NewTransport(&httpfence.TransportOptions{Origins: []string{origin}}); err != nil {
 			t.Errorf("%q: error %v", origin, err)
 		}
 	}

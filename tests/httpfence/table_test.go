@@ -203,6 +203,42 @@ func TestRaise(t *testing.T) {
 	})
 }
 
+// PostgreSQL does not serialize what the statements do under a stricter isolation, and
+// they are repeated.
+func TestIsolation(t *testing.T) {
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			at, err := url.Parse(engines.PostgresDatabase(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			settings := at.Query()
+			settings.Set("default_transaction_isolation", level)
+			at.RawQuery = strings.ReplaceAll(settings.Encode(), "+", "%20")
+			db := open(t, "pgx", at.String())
+			var set string
+			if err := db.QueryRowContext(t.Context(), "SHOW transaction_isolation").Scan(&set); err != nil || set != level {
+				t.Fatalf("the isolation is %q, error %v", set, err)
+			}
+			table := &httpfence.Table{DB: db}
+			if err := table.Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for token := uint64(1); token <= 20; token++ {
+				var burst sync.WaitGroup
+				for range 8 {
+					burst.Go(func() {
+						if err := table.Raise(t.Context(), resource, token); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				burst.Wait()
+			}
+		})
+	}
+}
+
 // What one instance of the service has seen, the other ones have seen, too.
 func TestInstances(t *testing.T) {
 	each(t, func(t *testing.T, _ database, open func(t *testing.T) (*sql.DB, *httpfence.Table)) {
