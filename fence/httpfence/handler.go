@@ -75,7 +75,8 @@ func invalid(what string) error { return fmt.Errorf("httpfence: %w: %s", holdfas
 
 // ServeHTTP calls the service if the token of the request is the newest one, or becomes
 // it. The context of the request then has the token (TokenOf), and ends when a request
-// with a newer one comes; its cause is holdfast.ErrStale.
+// with a newer one comes; its cause is holdfast.ErrStale. If the service then returns
+// without having begun an answer, ServeHTTP refuses the request, with 412.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", Header) // what one holder reads is not for the next
 	t, err := h.tokenOf(r)
@@ -97,7 +98,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body{r.Body, v}
 	}
-	h.next.ServeHTTP(w, r)
+	answer := &response{ResponseWriter: w}
+	h.next.ServeHTTP(answer, r)
+	if v.overtaken() && !answer.begun.Load() {
+		Refuse(w, errUnanswered)
+	}
+}
+
+// errUnanswered: the service was overtaken and returned without an answer.
+var errUnanswered = &refusal{
+	staleKind, "a request with a newer fencing token came while this one was served: what it asks for may have been done or not", errOvertaken,
 }
 
 // tokenOf returns the token of the request, with the resource that it must be of.

@@ -1,0 +1,59 @@
+package httpfence
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// response is the ResponseWriter of the service. It knows whether the service has begun to
+// answer: one that was overtaken and just returns would otherwise seem to have succeeded,
+// as net/http answers 200 for it.
+type response struct {
+	http.ResponseWriter
+	begun atomic.Bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(status int) {
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		r.begun.Store(true)
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *response) Write(p []byte) (int, error) {
+	r.begun.Store(true)
+	return r.ResponseWriter.Write(p)
+}
+
+// ReadFrom lets net/http send files without copying them.
+func (r *response) ReadFrom(from io.Reader) (int64, error) {
+	r.begun.Store(true)
+	return io.Copy(r.ResponseWriter, from)
+}
+
+// FlushError is for http.ResponseController, Flush for services that look for a
+// http.Flusher.
+func (r *response) FlushError() error {
+	r.begun.Store(true)
+	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// Flush implements http.Flusher.
+func (r *response) Flush() { _ = r.FlushError() }
+
+// Hijack implements http.Hijacker.
+func (r *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffer, err := http.NewResponseController(r.ResponseWriter).Hijack()
+	if err == nil {
+		r.begun.Store(true)
+	}
+	return conn, buffer, err
+}
+
+// Unwrap is for http.ResponseController.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
