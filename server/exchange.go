@@ -32,7 +32,7 @@ func (x *exchange) identified() bool {
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
-		x.refuse(wire.KindAnonymous, "no caller is known by what the request has")
+		x.refuse(wire.KindAnonymous, err.Error())
 		return false
 	case err != nil:
 		x.s.opts.Logger.Error("holdfast server: cannot find out who sent a request", "error", err)

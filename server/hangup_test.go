@@ -78,12 +78,9 @@ func TestHangUp(t *testing.T) {
 						t.Fatalf("answered %d %s", a.status, a.body)
 					}
 					synctest.Wait()
-					places := 0
-					for range driver.Waiters(t.Context(), store, driver.Filter{Resource: "r"}) {
-						places++
-					}
-					if want := h.held && !ours; want != (places == 1) {
-						t.Errorf("%d places are left", places)
+					places := placesOf(t, store, "r")
+					if want := h.held && !ours; want != (len(places) == 1) {
+						t.Errorf("%d places are left", len(places))
 					}
 					if h.held {
 						ref := driver.HoldRef{Resource: "r", LockID: "holder", HoldID: holder.HoldID}

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		serveAsChild()
+		return
+	}
+	leaktest.Main(m)
+}
 
 // pipes is a listener whose connections are in memory, for bubbles of testing/synctest.
 type pipes struct {
@@ -68,7 +74,6 @@ type site struct {
 	store driver.Store
 	pipes *pipes
 	http  *http.Client
-	check func(*http.Request, *http.Response, []byte)
 }
 
 // newSite serves the store, or a new one in memory, over connections in memory.
@@ -120,16 +125,19 @@ func (a answer) kind() wire.Kind {
 
 // do sends a request, with v as its body, or v itself if it is a string.
 func (s *site) do(ctx context.Context, method, path string, v any, headers ...string) answer {
-	var body io.Reader
+	var text []byte
 	switch v := v.(type) {
 	case nil:
 	case string:
-		body = strings.NewReader(v)
+		text = []byte(v)
 	default:
-		text, err := json.Marshal(v)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(v); err != nil {
 			s.t.Fatal(err)
 		}
+	}
+	var body io.Reader
+	if v != nil {
 		body = bytes.NewReader(text)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "http://server"+path, body)
@@ -147,10 +155,10 @@ func (s *site) do(ctx context.Context, method, path string, v any, headers ...st
 		return answer{err: err}
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	a := answer{status: resp.StatusCode, header: resp.Header, body: text, err: err}
+	read, err := io.ReadAll(resp.Body)
+	a := answer{status: resp.StatusCode, header: resp.Header, body: read, err: err}
 	if err == nil {
-		heldAgainstDocument(s.t, method, path, a)
+		heldAgainstDocument(s.t, method, path, text, a)
 	}
 	return a
 }
@@ -237,6 +245,18 @@ func stored(t testing.TB, store driver.Store, resource string) (all []driver.Sta
 			t.Fatal(err)
 		}
 		all = append(all, h)
+	}
+	return all
+}
+
+// placesOf returns the places in the queue of the resource.
+func placesOf(t testing.TB, store driver.Store, resource string) (all []driver.PlaceID) {
+	t.Helper()
+	for p, err := range driver.Waiters(context.Background(), store, driver.Filter{Resource: resource}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p.ID)
 	}
 	return all
 }

@@ -69,8 +69,8 @@ type line struct {
 	others    int               // places of others in the store that are served before the head's
 	granted   int               // shared holds since the last refusal
 	fair      int               // waiters that are fair
-	watched   bool              // signals arrive
-	watching  bool              // they will, in a moment
+	signals   <-chan struct{}   // of the store, for the head; nil: there are none
+	watching  bool              // there will be, in a moment
 	unwatch   context.CancelFunc
 }
 

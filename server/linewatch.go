@@ -61,34 +61,21 @@ func (ls *lines) watchOnce(l *line) {
 	}
 	ctx, cancel := context.WithCancel(ls.s.life)
 	l.unwatch, l.watching = cancel, true
-	ls.watch.Go(func() { ls.follows(ctx, l) })
+	ls.watch.Go(func() { ls.begin(ctx, l) })
 }
 
-// follows passes the store's signals to the head until the line ends, or the store cannot.
-// Once the subscription is effective, the head asks again: a release before that gave no
-// signal.
-func (ls *lines) follows(ctx context.Context, l *line) {
+// begin subscribes for the line. Once that is effective, the head asks again: a release
+// before that gave no signal. From then on the head receives the signals, so that a line
+// needs no goroutine of its own.
+func (ls *lines) begin(ctx context.Context, l *line) {
 	pauses := backoff{first: watchFirst, limit: watchLimit}
 	for {
-		signals, stop, err := ls.s.subscribe(ctx, l.key.resource)
-		if err == nil {
-			ls.signal(l, true, true)
-			for open := true; open; {
-				select {
-				case _, open = <-signals:
-					ls.signal(l, open, !open)
-				case <-ctx.Done():
-					open = false
-				}
-			}
-			stop()
-			return // the line is gone, or the store says: poll from now on
-		}
+		signals, _, err := ls.s.subscribe(ctx, l.key.resource) // until ctx ends
 		if ctx.Err() != nil {
 			return
 		}
-		ls.signal(l, false, true)
-		if errors.Is(err, driver.ErrUnsupported) {
+		ls.watches(l, signals)
+		if err == nil || errors.Is(err, driver.ErrUnsupported) {
 			return
 		}
 		timer := time.NewTimer(pauses.pause())
@@ -101,12 +88,22 @@ func (ls *lines) follows(ctx context.Context, l *line) {
 	}
 }
 
-// signal invites the head if the signal is worth it, or in any case.
-func (ls *lines) signal(l *line, watched, inAnyCase bool) {
+// watches notes where signals arrive from now on, or nil if nowhere: the head then polls.
+func (ls *lines) watches(l *line, signals <-chan struct{}) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	l.watched, l.watching = watched, false
-	if w := l.head; w != nil && (inAnyCase || w.ask.signalled()) {
+	l.signals, l.watching = signals, false
+	if l.head != nil {
+		invite(l.head.turn)
+	}
+}
+
+// signalled invites the head if the signal is worth it. It need not be the head that has
+// received it.
+func (ls *lines) signalled(l *line) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if w := l.head; w != nil && w.ask.signalled() {
 		invite(w.turn)
 	}
 }

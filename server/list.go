@@ -192,7 +192,8 @@ func (x *exchange) write(part []byte) bool {
 	if _, err := x.w.Write(part); err != nil {
 		return false
 	}
-	return x.control.Flush() == nil
+	err := x.control.Flush()
+	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
 // end ends the list.

@@ -193,7 +193,7 @@ func (s *site) eventsAs(path, who string) (<-chan string, func()) {
 		s.t.Fatal(err)
 	}
 	r.Header.Set("Who", who)
-	resp, err := s.http.Do(r)
+	resp, err := s.http.Do(r) //nolint:bodyclose // the caller stops it
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -196,6 +196,12 @@ func TestIDsAreHidden(t *testing.T) {
 			strings.Contains(string(carols.body), "elsewhere") {
 			t.Errorf("%s", carols.body)
 		}
+		// Of a note about what she may look at she sees all but the place.
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000, Waits: &wire.Waits{Resource: "r2", PlaceID: &note}}}})
+		list = read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "carol"))
+		if w := list.Holds[0].Waits; w == nil || w.Resource != "r2" || w.PlaceID != nil {
+			t.Errorf("%+v", w)
+		}
 		// Bob has no holds: his list is empty.
 		if list := read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "bob")); len(list.Holds) != 0 {
 			t.Errorf("%+v", list)

@@ -34,12 +34,13 @@ func TestSafeForIsNeverTooLong(t *testing.T) {
 			upTo := func(d time.Duration) <-chan struct{} { return after(time.Duration(faults.Int64N(int64(d)))) }
 			direct := memlock.New(nil)
 			store := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
-				switch {
-				case c.Op == drivertest.Watch:
+				if c.Op == drivertest.Watch {
 					return drivertest.Fault{}
-				case faults.IntN(5) == 0:
+				}
+				switch faults.IntN(5) {
+				case 0:
 					return drivertest.Fault{LoseReply: true}
-				case faults.IntN(5) == 0:
+				case 1:
 					return drivertest.Fault{LoseRequest: true}
 				}
 				return drivertest.Fault{HoldRequest: upTo(3 * time.Second), HoldReply: upTo(4 * time.Second)}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/server"
 )
 
 // A hold from its grant to its release.
@@ -66,6 +66,28 @@ func TestForever(t *testing.T) {
 				t.Fatalf("grant %+v", g)
 			}
 			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// If the answer to its acquire gets lost, a hold without an end has one.
+func TestForeverWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := drivertest.Acquire
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{LoseRequest: c.Op == lost && lost == drivertest.Renew, LoseReply: c.Op == lost}
+		})
+		s := newSite(t, store, nil)
+		for _, lost = range []drivertest.Op{drivertest.Acquire, drivertest.Renew} {
+			q := wire.AcquireRequest{Resource: string(lost), TTLMs: wire.Forever, HoldID: driver.NewHoldID()}
+			mustBe(t, s.post(wire.AcquirePath, q), wire.KindUnknown)
+			if h := stored(t, store, q.Resource); len(h) != 1 || h[0].Left != 30*time.Second {
+				t.Errorf("%+v", h)
+			}
+			lost = "" // repeated, it is the same, without an end
+			if g := s.acquire(q); *g.TTLMs != wire.Forever {
+				t.Errorf("%+v", g)
+			}
 		}
 	})
 }
@@ -129,5 +151,3 @@ func TestPaths(t *testing.T) {
 		}
 	}
 }
-
-var _ = server.Options{}

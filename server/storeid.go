@@ -45,6 +45,10 @@ func (i *identity) current() string {
 	return i.ref.LockID
 }
 
+// StoreID returns the ID of the store, which is in each answer, or "" as long as it is not
+// known. It never changes.
+func (s *Server) StoreID() string { return s.identity.current() }
+
 // ready reports whether the ID is known, and is that of the store as far as it answered.
 func (i *identity) ready() bool {
 	i.mu.Lock()

@@ -54,6 +54,7 @@ type stand struct {
 	until                    time.Time // the end of the wait
 	by                       time.Time // the end of the next attempt
 	last                     bool      // it is the last one
+	signals                  <-chan struct{}
 	retries, polls, lookouts backoff
 	timer                    *time.Timer
 }
@@ -159,6 +160,14 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 		}
 		select {
 		case <-st.w.turn:
+		case _, open := <-st.signals:
+			if open {
+				s.lines.signalled(st.w.line)
+			} else { // the store says: poll from now on
+				s.lines.watches(st.w.line, nil)
+				st.signals = nil
+			}
+			continue
 		case <-changed:
 		case <-st.timer.C:
 			if !time.Now().Before(st.until) {
@@ -228,7 +237,7 @@ func (st *stand) afterRefusal(err error) time.Duration {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := w.line
-	w.asking = false
+	w.asking, st.signals = false, nil
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		// Its hold may be there and keep all others waiting: so it asks, head or not.
@@ -249,13 +258,14 @@ func (st *stand) afterRefusal(err error) time.Duration {
 		}
 		return never
 	}
+	st.signals = l.signals
 	l.others = max(held.Position-l.placesBefore(w), 0)
 	pause := st.polls.pause()
 	// 0 is no hint, or a time too short for the store to return.
 	switch {
 	case l.watching:
 		pause = watchTimeout
-	case l.watched && held.RetryAfter != 0:
+	case l.signals != nil && held.RetryAfter != 0:
 		pause = st.lookouts.pause()
 	}
 	return min(w.ask.refused(&a.q, held, pause), hint(held), l.untilPlace(w))

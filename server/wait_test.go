@@ -194,23 +194,14 @@ func TestPlaces(t *testing.T) {
 		s := newSite(t, nil, nil)
 		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
 		plain, ids := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000})
-		places := func() (all []driver.PlaceID) {
-			for p, err := range driver.Waiters(t.Context(), s.store, driver.Filter{Resource: "r"}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, p.ID)
-			}
-			return all
-		}
-		if len(places()) != 0 {
+		if len(placesOf(t, s.store, "r")) != 0 {
 			t.Error("a waiter that is not fair has a place at once")
 		}
 		fair, more := s.line(20, wire.AcquireRequest{Resource: "r", WaitMs: 24_000, Fair: true})
 		ids = append(ids, more...)
 		for range 20 { // they are kept
 			synctest.Wait()
-			got := places()
+			got := placesOf(t, s.store, "r")
 			if len(got) != 16 {
 				t.Fatalf("%d places", len(got))
 			}
@@ -224,6 +215,70 @@ func TestPlaces(t *testing.T) {
 		for _, w := range append(plain, fair...) {
 			heldOf(t, <-w)
 		}
+	})
+}
+
+// A place that the store has lost is taken again at the end, and the line follows the store.
+func TestPlaceIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		waits, ids := s.line(3, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
+		lost := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: "r", LockID: "nobody"}, Place: driver.PlaceID(ids[0])}
+		if _, err := s.store.Release(t.Context(), []driver.ReleaseRequest{lost}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		var order []int
+		for range waits {
+			began := time.Now()
+			s.release(refOf(g))
+			served, grants := granted(t, waits)
+			if len(served) != 1 || time.Since(began) > 0 {
+				t.Fatalf("%v were served", served)
+			}
+			order, g = append(order, served...), grants[0]
+		}
+		if !slices.Equal(order, []int{1, 2, 0}) {
+			t.Errorf("served in the order %v", order)
+		}
+	})
+}
+
+// Who works under a shared hold does not stand behind those who wait for that very hold.
+func TestUnderASharedHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		permit := wire.AcquireRequest{Resource: "r", Mode: driver.Shared, Limit: 2, TTLMs: 600_000}
+		outer, other := s.acquire(permit), s.acquire(permit)
+		writer, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
+		permit.Under, permit.WaitMs = outer.HoldID, 20_000
+		inner, _ := s.line(1, permit)
+		s.release(refOf(other))
+		served, grants := granted(t, inner)
+		if len(served) != 1 {
+			t.Fatal("it waits for who waits for it")
+		}
+		// Once the outer hold is gone, it is one like all others.
+		s.release(refOf(grants[0]))
+		s.release(refOf(outer))
+		last := grantOf(t, <-writer[0])
+		late, _ := s.line(1, permit)
+		behind, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000})
+		s.release(refOf(last))
+		if served, _ := granted(t, late); len(served) != 1 {
+			t.Error("it lost its turn")
+		}
+		heldOf(t, <-behind[0])
+	})
+}
+
+// A wait may be longer than a body may take.
+func TestLongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{MaxWait: time.Hour})
+		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		s.acquire(wire.AcquireRequest{Resource: "r", WaitMs: 3_600_000})
 	})
 }
 

@@ -24,7 +24,7 @@ var offers = []struct {
 	{"holdfast completion ", "bash fish powershell zsh", "", false},
 	{"holdfast run --no", "--no-wait", "", false},
 	{"holdfast run --on-wanted ", "HUP INT QUIT TERM USR1 USR2", "", false},
-	{"holdfast run --store ", "elasticsearch+https: elasticsearch: env: file: local mongodb+srv: mongodb: opensearch+https: opensearch: postgres: postgresql: redis: rediss: sqlite:", "", false},
+	{"holdfast run --store ", "elasticsearch+https: elasticsearch: env: file: http: https: local mongodb+srv: mongodb: opensearch+https: opensearch: postgres: postgresql: redis: rediss: sqlite: unix:", "", false},
 	{"holdfast status --store=sq", "sqlite:", "", false},
 	{"holdfast status --store env:HF_TEST", "env:HF_TEST_ONE env:HF_TEST_TWO", "", true},
 	{"holdfast status --store file:", "file:folder/ file:reports", "", false},

@@ -25,6 +25,8 @@
 //	screen     drawing on the whole terminal
 //	fitness    checking whether a store is fit to lock on
 //	measure    timing a store
+//	serve      running the server: its listeners, signals, start and end
+//	meters     the metrics of the server
 //	output     printing text, tables and JSON
 //	exit       exit statuses, and the errors that lead to them
 //	env        flags as environment variables, and what run sets for its command

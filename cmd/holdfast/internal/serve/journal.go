@@ -17,7 +17,11 @@ const allowed = "allowed"
 func keep(log *audit.Log) func(server.Event) error {
 	return func(e server.Event) error {
 		if log == nil {
-			if e.Outcome == allowed {
+			switch {
+			case e.Outcome != allowed:
+			case e.Resource == "":
+				output.Say("%s by %s", e.Action, by(e))
+			default:
 				output.Say("%s of %q (ref %s) by %s: %s", e.Action, e.Resource, e.Ref, by(e), e.Reason)
 			}
 			return nil

@@ -25,6 +25,22 @@ func (sayer) Enabled(_ context.Context, level slog.Level) bool { return level >=
 
 // Handle implements slog.Handler.
 func (s sayer) Handle(_ context.Context, r slog.Record) error {
+	text, attrs := s.line(r)
+	if !output.LogsJSON() {
+		var more []string
+		for _, a := range attrs[1:] {
+			more = append(more, a.String())
+		}
+		if len(more) > 0 {
+			text += " (" + strings.Join(more, ", ") + ")"
+		}
+	}
+	output.SayEvent("log", attrs, "%s", text)
+	return nil
+}
+
+// line returns the text and the attributes of a record, the level first, without secrets.
+func (s sayer) line(r slog.Record) (string, []slog.Attr) {
 	attrs := append([]slog.Attr{slog.String("level", r.Level.String())}, s.attrs...)
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, a)
@@ -35,19 +51,7 @@ func (s sayer) Handle(_ context.Context, r slog.Record) error {
 			attrs[i] = slog.String(a.Key, s.hide(a.Value.String()))
 		}
 	}
-	text := strings.TrimPrefix(r.Message, "holdfast server: ")
-	if !output.LogsJSON() {
-		var more []string
-		for _, a := range attrs[1:] {
-			more = append(more, a.String())
-		}
-		if len(more) > 0 {
-			text += " (" + strings.Join(more, ", ") + ")"
-		}
-		attrs = nil
-	}
-	output.SayEvent("log", attrs, "%s", text)
-	return nil
+	return s.hide(strings.TrimPrefix(r.Message, "holdfast server: ")), attrs
 }
 
 // WithAttrs implements slog.Handler.

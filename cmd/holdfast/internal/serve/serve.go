@@ -250,10 +250,10 @@ func (r *running) reopen() {
 // drain ends the server so that its callers can go to another one: first it only says that
 // it ends, then it ends waits, and last the connections. A second signal ends it at once.
 func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Signal) error {
+	r.server.Drain()
 	output.SayEvent("draining", []slog.Attr{slog.String("signal", sig.String())},
 		"ending by a signal (%v): for %v /readyz fails and all else goes on, then waits end. A second signal ends at once", sig, r.DrainDelay)
 	notify(daemon.SdNotifyStopping)
-	r.server.Drain()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -262,9 +262,8 @@ func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Sign
 	case err := <-done:
 		return err
 	case sig := <-stops:
-		for _, s := range r.fronts {
-			_ = s.Close()
-		}
+		// The server would wait for the store, which may not answer.
+		r.server, r.store = nil, nil
 		return exit.Killed(sig, fmt.Sprintf("ended at once by a second signal (%v); holds end by themselves unless their callers renew them elsewhere", sig))
 	}
 }

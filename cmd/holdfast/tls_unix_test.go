@@ -1,0 +1,99 @@
+//go:build unix
+
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestServeTLS runs the scripts about TLS, with the certificates of an authority of the test:
+// ca.pem, server.pem for 127.0.0.1, and billing.pem for a caller, each with its .key.
+func TestServeTLS(t *testing.T) {
+	p := scripts(t, func(dir string) string { return "sqlite://" + dir + "/locks.db" })
+	p.Dir = "testdata/tls"
+	setup := p.Setup
+	p.Setup = func(e *testscript.Env) error {
+		writeCertificates(t, e.WorkDir)
+		return setup(e)
+	}
+	testscript.Run(t, p)
+}
+
+func writeCertificates(t *testing.T, dir string) {
+	t.Helper()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	caKey := newKey(t)
+	writeCertificate(t, filepath.Join(dir, "ca"), ca, ca, caKey, caKey)
+	for i, c := range []*x509.Certificate{
+		{Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}},
+		{Subject: pkix.Name{CommonName: "billing"}, DNSNames: []string{"billing.example.com"}},
+	} {
+		c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(int64(i)+2), ca.NotBefore, ca.NotAfter
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+		writeCertificate(t, filepath.Join(dir, c.Subject.CommonName), c, ca, newKey(t), caKey)
+	}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func writeCertificate(t *testing.T, path string, c, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A key that others can see on the command line, or in the environment of a command, would be
+// none: no part of a token gets there from a file.
+func TestTokenOfAFileStaysThere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	made, err := exec.CommandContext(t.Context(), "holdfast", "token", "a").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "token"), made, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "holdfast", "status", "--store", "http://127.0.0.1:1?token_file=token")
+	cmd.Dir = dir
+	out, _ := cmd.CombinedOutput() // nobody listens there
+	if !strings.Contains(string(out), "gave no answer") || strings.Contains(string(out), strings.TrimSpace(string(made))) {
+		t.Errorf("it says %s", out)
+	}
+}
