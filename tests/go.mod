@@ -57,6 +57,7 @@ require (
 	github.com/gorilla/mux v1.8.0 // indirect
 	github.com/holdfast-go/holdfast/pglock v0.0.0
 	github.com/holdfast-go/holdfast/redislock v0.0.0
+	github.com/holdfast-go/holdfast/server v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
@@ -94,3 +95,5 @@ require (
 replace github.com/holdfast-go/holdfast/compat/mongo-lock => ../compat/mongo-lock
 
 replace github.com/holdfast-go/holdfast/pglock => ../pglock
+
+replace github.com/holdfast-go/holdfast/server => ../server

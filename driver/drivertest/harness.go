@@ -37,6 +37,9 @@ type Harness struct {
 	// although Now is known: the reply to a batch may have no room for it. The suite
 	// then compares a list. All other calls must return it.
 	RenewalsUntold bool
+	// EndlessRenewed says that Store acquires a hold without an end as one that ends, and
+	// renews it then, as a server does. It is shown as one that was renewed.
+	EndlessRenewed bool
 	// Uncounted says that Store does not keep the records of resources without holds
 	// as package model does: a release deletes them, or the store never deletes one.
 	// The suite then does not compare how many a sweep deletes.

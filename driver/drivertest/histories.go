@@ -164,7 +164,7 @@ func (h *history) someTTL() time.Duration {
 
 func (h *history) acquire(q driver.AcquireRequest) {
 	h.last = fmt.Sprintf("acquire %+v", q)
-	want, grant, changed, refused := model.Acquire(h.record(q.Resource), h.time(), q)
+	want, grant, changed, refused := h.foresee(q)
 	got, err := h.store.Acquire(h.t.Context(), q)
 	if (err == nil) != (refused == nil) {
 		h.t.Fatalf("store says %v, model says %v\n%s", err, refused, h.last)
@@ -188,6 +188,22 @@ func (h *history) acquire(q driver.AcquireRequest) {
 	if len(h.refs) > 12 {
 		h.refs = h.refs[1:]
 	}
+}
+
+// foresee is what the model makes of an acquire.
+func (h *history) foresee(q driver.AcquireRequest) (r model.Record, g driver.Grant, changed bool, err error) {
+	if !h.EndlessRenewed || q.TTL != driver.Forever {
+		return model.Acquire(h.record(q.Resource), h.time(), q)
+	}
+	q.TTL = time.Minute
+	r, g, changed, err = model.Acquire(h.record(q.Resource), h.time(), q)
+	if err == nil && g.Left != driver.Forever {
+		ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
+		var renewed driver.RenewResult
+		r, renewed = model.Renew(r, h.time(), driver.RenewRequest{HoldRef: ref, TTL: driver.Forever})
+		g.Left, err = renewed.Left, renewed.Err
+	}
+	return r, g, changed, err
 }
 
 func (h *history) compareRefusals(err, refused error) {

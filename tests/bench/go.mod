@@ -64,3 +64,4 @@ replace github.com/holdfast-go/holdfast/compat/mongodoc => ../../compat/mongodoc
 
 replace github.com/holdfast-go/holdfast/pglock => ../../pglock
 
+replace github.com/holdfast-go/holdfast/server => ../../server
