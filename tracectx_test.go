@@ -221,7 +221,7 @@ func TestTraceFailed(t *testing.T) {
 		"a ctx that ends behind others": {func(ctx context.Context, c *holdfast.Client) error {
 			others, cancel := context.WithCancel(ctx)
 			defer cancel()
-			go c.Lock(others, "slow", nil)
+			go func() { _, _ = c.Lock(others, "slow", nil) }()
 			synctest.Wait()
 			ctx, stop := context.WithTimeout(ctx, time.Second)
 			defer stop()

@@ -61,11 +61,22 @@ func (u user) send(method, path string, token int, body io.Reader) (_ answer, re
 // an earlier one.
 func (u user) served(method, path string, token int, body string) bool {
 	u.t.Helper()
+	return u.answered(http.StatusOK, "", method, path, token, body)
+}
+
+// overtaken is served, but for a request that is overtaken.
+func (u user) overtaken(method, path string, token int, body string) bool {
+	u.t.Helper()
+	return u.answered(http.StatusPreconditionFailed, "stale", method, path, token, body)
+}
+
+func (u user) answered(status int, reason, method, path string, token int, body string) bool {
+	u.t.Helper()
 	a, reused, err := u.send(method, path, token, strings.NewReader(body))
 	if err != nil {
 		u.t.Error(err)
 	} else {
-		has(u.t, a, http.StatusOK, "")
+		has(u.t, a, status, reason)
 	}
 	return reused
 }
@@ -132,7 +143,7 @@ func TestConnectionsLive(t *testing.T) {
 				for n := range 7 {
 					token := newToken()
 					o.during(t, func() {
-						if reused := older.served("PUT", "/a", token, test.body); reused != (n > 0) {
+						if reused := older.overtaken("PUT", "/a", token, test.body); reused != (n > 0) {
 							t.Errorf("reused: %v", reused)
 						}
 					}, func() { newer.served("GET", "/a", token+1, "") })
@@ -162,7 +173,7 @@ func TestConnectionsOfProxy(t *testing.T) {
 		older, newer, other := newUser(t, proxy, proxy.URL), newUser(t, proxy, proxy.URL), newUser(t, proxy, proxy.URL)
 		for range 10 {
 			token := newToken()
-			o.during(t, func() { older.served("PUT", "/a", token, "") }, func() { newer.served("GET", "/a", token+1, "") })
+			o.during(t, func() { older.overtaken("PUT", "/a", token, "") }, func() { newer.served("GET", "/a", token+1, "") })
 			var all sync.WaitGroup
 			for range 4 { // on all connections of the proxy
 				all.Go(func() { other.served("GET", "/b", 1, "") })
@@ -283,14 +294,14 @@ func TestFullDuplex(t *testing.T) {
 
 // A response that is long makes net/http read the rest of the body first.
 func TestStoppedBeforeResponse(t *testing.T) {
-	writes, wrote := make(chan struct{}), make(chan error, 1)
+	writes, wrote := make(chan struct{}), make(chan struct{})
 	h := handler(t, func(w http.ResponseWriter, r *http.Request) {
 		if token, _ := httpfence.TokenOf(r.Context()); token.Value > 5 {
 			return
 		}
 		writes <- struct{}{}
-		_, err := w.Write(make([]byte, 1<<16))
-		wrote <- err
+		_, _ = w.Write(make([]byte, 1<<16)) // which may fail
+		close(wrote)
 	}, httpfence.Options{Patience: 50 * time.Millisecond})
 	server := serve(t, h)
 	old := dial(t, server)
