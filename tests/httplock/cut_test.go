@@ -89,7 +89,7 @@ func TestListFails(t *testing.T) {
 	}
 	for name, of := range map[string]error{"no answer": nil, "damaged": driver.ErrDamaged} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, drivertest.NewFaultStore(lent{store}, func(c drivertest.Call) drivertest.Fault {
+			s := newSite(t, drivertest.NewFaultStore(lend(store), func(c drivertest.Call) drivertest.Fault {
 				return drivertest.Fault{LoseReply: c.Op == drivertest.List, Err: of}
 			}), nil)
 			n, failed := 0, error(nil)

@@ -73,7 +73,7 @@ func (n *node) end(delay time.Duration) {
 func TestDrainBehindBalancer(t *testing.T) {
 	thorough.Test(t, "needs a balancer")
 	const each = 50
-	store := lent{memlock.New(nil)}
+	store := lend(memlock.New(nil))
 	var waits atomic.Int64
 	nodes := []*node{startNode(t, "127.0.0.1:0", store, &waits), startNode(t, "127.0.0.1:0", store, &waits)}
 	url := engines.HAProxy(t, nodes[0].address, nodes[1].address)

@@ -68,8 +68,18 @@ func inMemorySite(t testing.TB, store driver.Store) (*site, *http.Transport) {
 	return s, transport
 }
 
+// whole is a store that can all that a store may.
+type whole interface {
+	driver.Store
+	driver.Watcher
+	driver.Queue
+	driver.Initializer
+}
+
 // lent is a store that belongs to somebody else.
-type lent struct{ driver.Store }
+type lent struct{ whole }
+
+func lend(s driver.Store) lent { return lent{s.(whole)} }
 
 func (lent) Close() error { return nil }
 
@@ -85,7 +95,7 @@ func outlive(t *testing.T, open func(t testing.TB) driver.Store, how first) {
 	store := open(t)
 	t.Cleanup(func() { _ = store.Close() })
 	late, reached := make(chan struct{}), make(chan struct{})
-	delayed := drivertest.NewFaultStore(lent{store}, func(c drivertest.Call) drivertest.Fault {
+	delayed := drivertest.NewFaultStore(lend(store), func(c drivertest.Call) drivertest.Fault {
 		switch {
 		case c.Op != drivertest.Acquire || c.Refs[0].Resource != "r":
 			return drivertest.Fault{}
@@ -97,7 +107,7 @@ func outlive(t *testing.T, open func(t testing.TB) driver.Store, how first) {
 		return drivertest.Fault{HoldRequest: late}
 	})
 	one, throughOne := inMemorySite(t, delayed)
-	other, throughOther := inMemorySite(t, lent{store})
+	other, throughOther := inMemorySite(t, lend(store))
 	q := ask.Request("r", "a")
 	q.TTL = time.Minute
 
