@@ -38,7 +38,7 @@ func TestForceRelease(t *testing.T) {
 		}
 		broken = errors.New("disk full")
 		mustBe(t, s.post(wire.ForceReleasePath, force), wire.KindUnusable)
-		mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: 1}), wire.KindUnusable)
+		mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: new(wire.Millis(1))}), wire.KindUnusable)
 		broken, events = nil, nil
 		stale := force
 		stale.Token--
@@ -60,7 +60,7 @@ func TestForceAndSweepAreDenied(t *testing.T) {
 	s := newSite(t, nil, nil)
 	g := s.acquire(wire.AcquireRequest{Resource: "r"})
 	mustBe(t, s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: refOf(g), Reason: "why"}), wire.KindDenied)
-	mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: 1000}), wire.KindDenied)
+	mustBe(t, s.post(wire.SweepPath, wire.SweepRequest{IdleMs: new(wire.Millis(1000))}), wire.KindDenied)
 }
 
 func TestSweep(t *testing.T) {
@@ -68,7 +68,7 @@ func TestSweep(t *testing.T) {
 		s := newSite(t, nil, &server.Options{Identify: operator})
 		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 1000})
 		time.Sleep(2 * time.Second)
-		a := s.post(wire.SweepPath, wire.SweepRequest{IdleMs: 60_000})
+		a := s.post(wire.SweepPath, wire.SweepRequest{IdleMs: new(wire.Millis(60_000))})
 		if r := read[wire.SweepAnswer](t, a); r.Holds != 1 || r.Records != 0 || r.More {
 			t.Errorf("%+v", r)
 		}

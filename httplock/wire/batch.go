@@ -173,8 +173,9 @@ func (r ReleaseResult) Driver() driver.ReleaseResult {
 
 // SweepRequest is the body of POST /v1/sweep.
 type SweepRequest struct {
-	IdleMs Millis `json:"idleMs"`
-	Most   int    `json:"most,omitzero"` // 0: no bound
+	// IdleMs is DefaultIdleMs if it is left out.
+	IdleMs *Millis `json:"idleMs,omitempty"`
+	Most   int     `json:"most,omitzero"` // 0: no bound
 }
 
 // SweepAnswer is what a sweep removed.
@@ -184,15 +185,23 @@ type SweepAnswer struct {
 	More    bool `json:"more"`
 }
 
+// DefaultIdleMs is a day: what the command and Clients sweep by.
+const DefaultIdleMs Millis = 24 * 60 * 60 * 1000
+
 // Driver returns the request of the store.
 func (r SweepRequest) Driver() driver.SweepRequest {
-	return driver.SweepRequest{Idle: min(r.IdleMs.Duration(), driver.MaxTTL), Most: r.Most}
+	idle := DefaultIdleMs
+	if r.IdleMs != nil {
+		idle = *r.IdleMs
+	}
+	return driver.SweepRequest{Idle: min(idle.Duration(), driver.MaxTTL), Most: r.Most}
 }
 
 // SweepRequestOf returns the body that says q. The store gets whole milliseconds, and
 // deletes nothing earlier than it was asked to.
 func SweepRequestOf(q driver.SweepRequest) SweepRequest {
-	return SweepRequest{IdleMs: MillisUp(min(q.Idle, driver.MaxTTL)), Most: q.Most}
+	idle := MillisUp(min(q.Idle, driver.MaxTTL))
+	return SweepRequest{IdleMs: &idle, Most: q.Most}
 }
 
 // Waits is what a holder waits for.

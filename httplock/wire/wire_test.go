@@ -74,6 +74,7 @@ func TestDefaults(t *testing.T) {
 		driver.AcquireRequest{Resource: "r", HoldID: id, LockID: lockID, TTL: 30 * time.Second})
 	same(t, wire.Renewal{Ref: wire.Ref{Resource: "r", HoldID: id}}.Driver(),
 		driver.RenewRequest{HoldRef: driver.HoldRef{Resource: "r", HoldID: id, LockID: lockID}, TTL: 30 * time.Second})
+	same(t, wire.SweepRequest{Most: 2}.Driver(), driver.SweepRequest{Idle: 24 * time.Hour, Most: 2})
 	onlyPlace := wire.Release{Ref: wire.Ref{Resource: "r"}, PlaceID: driver.PlaceID(id)}.Driver()
 	if err := onlyPlace.Validate(); err != nil || !onlyPlace.HoldID.IsZero() {
 		t.Errorf("release of a place alone: %+v, %v", onlyPlace, err)
