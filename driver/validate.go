@@ -74,10 +74,13 @@ func (d Details) Validate() error {
 	return nil
 }
 
-// Validate checks the names in the ref. Its error wraps ErrInvalid.
+// Validate checks the names in the ref, and its token. Its error wraps ErrInvalid.
 func (r HoldRef) Validate() error {
 	if err := ValidResource(r.Resource); err != nil {
 		return err
+	}
+	if r.Token > MaxToken {
+		return fmt.Errorf("%w: token %d is larger than %d", ErrInvalid, r.Token, uint64(MaxToken))
 	}
 	return ValidLockID(r.LockID)
 }
@@ -91,8 +94,12 @@ func (r RenewRequest) Validate() error {
 		if err := ValidResource(r.Waits.Resource); err != nil {
 			return err
 		}
-		if r.Waits.Mode > Shared {
-			return fmt.Errorf("%w: no such mode: %d", ErrInvalid, uint8(r.Waits.Mode))
+		w := r.Waits
+		switch {
+		case w.Mode > Shared:
+			return fmt.Errorf("%w: no such mode: %d", ErrInvalid, uint8(w.Mode))
+		case w.Limit < 0 && w.Limit != LimitUnknown || w.Limit > MaxLimit || w.Limit != 0 && w.Mode == Exclusive:
+			return fmt.Errorf("%w: a %v lock that is waited for cannot have the limit %d", ErrInvalid, w.Mode, w.Limit)
 		}
 	}
 	return validTTL(r.TTL)
