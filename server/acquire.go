@@ -128,8 +128,8 @@ func (a *acquisition) concludeGrant(g granted) {
 	x := a.x
 	if err := a.allowed(); err != nil {
 		// The right was taken away meanwhile. The hold is released whoever made its ID: the
-		// caller no longer can.
-		a.unknown = max(a.unknown, 1)
+		// caller no longer can. It is this very grant, by its token.
+		a.token, a.unknown = g.Token, 1
 		a.cleanUp()
 		a.denied(err)
 		return

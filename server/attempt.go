@@ -19,6 +19,7 @@ type acquisition struct {
 	ours    bool                  // the server made the hold ID, and cleans up
 	unknown int                   // attempts that may be applied, now or later, without an answer
 	placed  bool                  // the wait has asked for a place, whose ID is that of the hold
+	token   uint64                // of a grant that is released again; 0: not known
 }
 
 // firstLease is the TTL with which a hold without an end is acquired. If the answer gets

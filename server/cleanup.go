@@ -58,7 +58,7 @@ func (a *acquisition) cleanUp() {
 	if a.unknown == 0 && !a.placed {
 		return
 	}
-	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID}, Unheard: true}
+	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: a.token}, Unheard: true}
 	if a.placed {
 		q.Place = driver.PlaceID(a.q.HoldID)
 	}

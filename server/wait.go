@@ -66,6 +66,9 @@ func (st *stand) stand() {
 		changed := x.caller.Changed()
 		if err := a.allowed(); err != nil {
 			s.lines.leave(st.w, gaveUp)
+			if !a.ours {
+				a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
+			}
 			a.cleanUp()
 			a.denied(err)
 			return
@@ -117,7 +120,7 @@ func (st *stand) over(g granted, err error) bool {
 func (st *stand) underNothing(err error) {
 	a, ls := st.a, &st.a.x.s.lines
 	var held *driver.HeldError
-	if a.q.Nested.IsZero() || !errors.As(err, &held) || len(held.Ahead) == 0 {
+	if a.q.Nested.IsZero() || !errors.As(err, &held) || len(held.Ahead) == 0 || !ls.present(st.w) {
 		return
 	}
 	ls.leave(st.w, gaveUp)
@@ -281,9 +284,10 @@ func (l *line) placesBefore(w *waiter) (n int) {
 	return n
 }
 
-// untilPlace returns how long until the head takes a place. lines.mu is held.
+// untilPlace returns how long until the head takes a place, never if it takes none.
+// lines.mu is held.
 func (l *line) untilPlace(w *waiter) time.Duration {
-	if w.tried {
+	if w.tried || !l.queue || l.index(w) >= placesOfLine {
 		return never
 	}
 	return max(placeAfter-time.Since(l.headSince), time.Millisecond)
@@ -308,6 +312,14 @@ func (ls *lines) refusal(w *waiter, q *driver.AcquireRequest) *driver.HeldError 
 		e.Waiters = max(e.Waiters, e.Position+1)
 	}
 	return &e
+}
+
+// present reports whether the waiter is in its line: no other request has taken its
+// standing, or has released the hold ID.
+func (ls *lines) present(w *waiter) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.stays(w)
 }
 
 // wasReleased reports whether the caller has released the hold ID by another request.

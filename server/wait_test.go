@@ -274,6 +274,21 @@ func TestUnderASharedHold(t *testing.T) {
 	})
 }
 
+// One that takes no place, as it works under a shared hold, does not ask all the time.
+func TestFewAttemptsWithoutAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := drivertest.NewFaultStore(memlock.New(nil), func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} })
+		s := newSite(t, store, nil)
+		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		before := store.Calls(drivertest.Acquire)
+		q := wire.AcquireRequest{Resource: "r", Mode: driver.Shared, Under: driver.NewHoldID(), WaitMs: 25_000}
+		mustBe(t, s.post(wire.AcquirePath, q), wire.KindHeld)
+		if n := store.Calls(drivertest.Acquire) - before; n > 20 {
+			t.Errorf("asked %d times in 25 s", n)
+		}
+	})
+}
+
 // A wait may be longer than a body may take.
 func TestLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -252,8 +252,8 @@ func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Sign
 	notify(daemon.SdNotifyStopping)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- r.end(ctx) }()
+	done, s := make(chan error, 1), r.server
+	go func() { done <- r.end(ctx, s) }()
 	select {
 	case err := <-done:
 		return err
@@ -265,18 +265,18 @@ func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Sign
 }
 
 // end ends waits after the delay, and then the connections once they are answered.
-func (r *running) end(ctx context.Context) error {
+func (r *running) end(ctx context.Context, s *server.Server) error {
 	select {
 	case <-time.After(r.DrainDelay):
 	case <-ctx.Done():
 		return nil
 	}
-	r.server.EndWaits()
+	s.EndWaits()
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
-	for _, s := range r.fronts {
-		if err := s.Shutdown(ctx); err != nil {
-			_ = s.Close()
+	for _, f := range r.fronts {
+		if err := f.Shutdown(ctx); err != nil {
+			_ = f.Close()
 		}
 	}
 	output.SayEvent("ended", nil, "ended")
