@@ -198,7 +198,13 @@ func TestForcedRelease(t *testing.T) {
 	qs := many(t, s, 3, func(i int) string { return fmt.Sprint("r", i) })
 	unnamed := qs[1].HoldRef
 	unnamed.HoldID, unnamed.Token = driver.HoldID{}, 0
-	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{
+	older := unnamed
+	older.Token = qs[1].Token - 1
+	rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: older}})
+	if err != nil || rs[0].Found || rs[0].Err != nil {
+		t.Errorf("release of whichever hold has an older token: %+v, %v", rs, err)
+	}
+	rs, err = s.Release(t.Context(), []driver.ReleaseRequest{
 		{HoldRef: qs[0].HoldRef, Reason: "stuck"},
 		{HoldRef: unnamed, Reason: "stuck, too"},
 		{HoldRef: unnamed},

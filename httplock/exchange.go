@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,6 +25,9 @@ type message struct {
 	query  url.Values
 	body   []byte
 	accept string
+	// once: a copy that arrives late would do harm that the caller cannot know of, so the
+	// message is not sent again.
+	once bool
 }
 
 // get asks for what the path has, and reads it into answer.
@@ -67,7 +71,7 @@ func (s *Store) send(ctx context.Context, over lane, m message, limit time.Durat
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	res, err := over.send(ctx, limit, func(ctx context.Context) (*http.Request, error) { return s.request(ctx, m) })
+	res, err := over.send(ctx, limit, m.once, func(ctx context.Context) (*http.Request, error) { return s.request(ctx, m) })
 	if err != nil {
 		return nil, s.ended(ctx, s.explain(err))
 	}
@@ -110,7 +114,7 @@ func (s *Store) request(ctx context.Context, m message) (*http.Request, error) {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		left := max(time.Until(deadline).Milliseconds(), 1)
+		left := min(max(time.Until(deadline).Milliseconds(), 1), math.MaxUint32)
 		r.Header.Set(wire.TimeoutHeader, strconv.FormatInt(left, 10))
 	}
 	return r, nil

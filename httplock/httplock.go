@@ -36,9 +36,10 @@
 // a connection that outlives those without an answer: on a path that went silent, they
 // would be lost until somebody notices. Renewals have connections apart from those of all
 // other requests. If a connection that was used before brings no answer in a third of the
-// time that a request has, or breaks, the request is sent once more, on another one. No
-// request does harm if it arrives twice: each names one hold by its ID. After a call has
-// returned, nothing is sent.
+// time that a request has, or breaks, the request is sent once more, on another one, unless
+// a late copy of it could do harm: then the outcome is unknown, and the Client repeats it. So
+// it is with acquires, and with renewals that may shorten a lease or note what a holder waits
+// for. After a call has returned, nothing is sent.
 package httplock
 
 import (

@@ -38,14 +38,22 @@ type lane struct{ *http.Transport }
 // dropped the old one silently, as firewalls do with those that were idle, or the server has
 // just closed it. A new connection has as long as ctx. net/http itself sends a request with
 // a body again only if nothing of it was written.
-func (l lane) send(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
+//
+// With once, the caller has to send it again itself: the next time it gets a new connection.
+func (l lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	res, reused, err := l.try(ctx, limit, build)
 	if err == nil || !reused || ctx.Err() != nil {
 		return res, err
 	}
 	l.CloseIdleConnections() // what silenced this one has silenced them
-	res, _, err = l.try(ctx, 0, build)
-	return res, err
+	if once {
+		return nil, err
+	}
+	if res, _, err = l.try(ctx, 0, build); err != nil {
+		// Whatever it is, the first one may have arrived.
+		return nil, fmt.Errorf("sent twice: %v", err)
+	}
+	return res, nil
 }
 
 // try sends the request once. reused says that it went over a connection that was used

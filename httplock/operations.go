@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -11,8 +12,16 @@ import (
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	body, err := marshal(wire.AcquireRequestOf(q))
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	// If it were sent twice here, the answer to the second would be taken for that to both. A
+	// first one that arrives later would lock what the caller believes to be refused, or has
+	// released.
+	m := message{method: http.MethodPost, path: wire.AcquirePath, body: body, accept: wire.JSON, once: true}
 	var g wire.Grant
-	if err := s.post(ctx, s.calls, wire.AcquirePath, wire.AcquireRequestOf(q), &g); err != nil {
+	if _, err := s.exchange(ctx, s.calls, m, &g); err != nil {
 		var held *driver.HeldError
 		if errors.As(err, &held) && held.Resource != q.Resource {
 			return driver.Grant{}, s.strange("it is about another resource")
@@ -47,6 +56,8 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		}
 	}
 	for i, q := range qs {
+		// A late copy of these would undo what a later renewal says. Others only lengthen.
+		b.once = b.once || q.Exact || q.Waits != nil
 		ref, err := s.named(ctx, q.HoldRef)
 		switch {
 		case err != nil:
@@ -114,7 +125,8 @@ func (s *Store) named(ctx context.Context, ref driver.HoldRef) (driver.HoldRef, 
 		if err != nil {
 			return ref, err
 		}
-		if h.Resource == ref.Resource && h.LockID == ref.LockID && !h.HoldID.IsZero() {
+		other := ref.Token != 0 && h.Token != ref.Token
+		if h.Resource == ref.Resource && h.LockID == ref.LockID && !h.HoldID.IsZero() && !other {
 			return h.Ref(), nil
 		}
 	}
