@@ -74,6 +74,7 @@ func (g *gate) endOlder(v *visit) (all []*visit) {
 		all = append(all, older)
 		if !older.ending {
 			older.ending = true
+			older.taken.Store(true) // its context may have ended for another reason
 			older.cancel(errOvertaken)
 			go older.end(g.patience, g.logger)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/fencetest"
 	"github.com/holdfast-go/holdfast/fence/httpfence"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // A Handler is a fence like those of databases: over a real connection, and whatever
@@ -264,5 +266,37 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%s: header %v, body %s", reason, w.Header(), w.Body)
 		}
 		has(t, answer{w.Code, w.Header(), w.Body.String()}, map[string]int{"stale": 412, "unusable": 500, "unknown": 503}[reason], reason)
+	}
+}
+
+// masked is a store that shows no tokens, as one behind a server does to most callers.
+type masked struct{ driver.Store }
+
+func (m masked) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		for s, err := range m.Store.List(ctx, f) {
+			s.Token = 0
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// A token that is not shown is not one whose hold has ended.
+func TestHeldNeedsTokens(t *testing.T) {
+	client := holdfast.New(masked{memlock.New(nil)}, nil)
+	defer client.Close()
+	hold := lock(t, client, "r")
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	trust := httpfence.Held(client)
+	if err := trust(r, httpfence.Token{Resource: "r", Value: hold.Token()}); !errors.Is(err, holdfast.ErrUnusable) {
+		t.Errorf("error %v", err)
+	}
+	if err := hold.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := trust(r, httpfence.Token{Resource: "r", Value: hold.Token()}); !errors.Is(err, holdfast.ErrStale) {
+		t.Errorf("after its end: error %v", err)
 	}
 }

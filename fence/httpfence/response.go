@@ -2,6 +2,7 @@ package httpfence
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -30,17 +31,24 @@ func (r *response) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// ReadFrom lets net/http send files without copying them.
+// ReadFrom lets net/http send files without copying them. Without a byte to send it begins
+// no answer.
 func (r *response) ReadFrom(from io.Reader) (int64, error) {
-	r.begun.Store(true)
-	return io.Copy(r.ResponseWriter, from)
+	n, err := io.Copy(r.ResponseWriter, from)
+	if n > 0 {
+		r.begun.Store(true)
+	}
+	return n, err
 }
 
 // FlushError is for http.ResponseController, Flush for services that look for a
 // http.Flusher.
 func (r *response) FlushError() error {
-	r.begun.Store(true)
-	return http.NewResponseController(r.ResponseWriter).Flush()
+	err := http.NewResponseController(r.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		r.begun.Store(true)
+	}
+	return err
 }
 
 // Flush implements http.Flusher.

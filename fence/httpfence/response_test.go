@@ -2,6 +2,8 @@ package httpfence_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence/httpfence"
 )
 
@@ -22,12 +25,13 @@ func TestOvertakenWithoutAnswer(t *testing.T) {
 		status int
 		reason string
 	}{
-		"none":       {func(http.ResponseWriter) {}, http.StatusPreconditionFailed, "stale"},
-		"a status":   {func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, http.StatusAccepted, ""},
-		"a body":     {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "done") }, http.StatusOK, ""},
-		"a copy":     {func(w http.ResponseWriter) { _, _ = io.Copy(w, strings.NewReader("done")) }, http.StatusOK, ""},
-		"a flush":    {func(w http.ResponseWriter) { w.(http.Flusher).Flush() }, http.StatusOK, ""},
-		"controlled": {func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }, http.StatusOK, ""},
+		"none":          {func(http.ResponseWriter) {}, http.StatusPreconditionFailed, "stale"},
+		"a status":      {func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, http.StatusAccepted, ""},
+		"a body":        {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "done") }, http.StatusOK, ""},
+		"a copy":        {func(w http.ResponseWriter) { _, _ = io.Copy(w, strings.NewReader("done")) }, http.StatusOK, ""},
+		"an empty copy": {func(w http.ResponseWriter) { _, _ = io.Copy(w, io.MultiReader()) }, http.StatusPreconditionFailed, "stale"},
+		"a flush":       {func(w http.ResponseWriter) { w.(http.Flusher).Flush() }, http.StatusOK, ""},
+		"controlled":    {func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }, http.StatusOK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,6 +53,40 @@ func TestOvertakenWithoutAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request whose context has ended before, as by a time-out, is overtaken like any other.
+func TestOvertakenAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn, read := make(chan struct{}), make(chan error, 1)
+		h := handler(t, func(_ http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPut {
+				<-goOn
+				_, err := r.Body.Read(make([]byte, 1))
+				read <- err
+			}
+		}, httpfence.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodPut, "/", strings.NewReader("body"))
+		r.Header.Set(httpfence.Header, "5")
+		w, over := httptest.NewRecorder(), make(chan struct{})
+		go func() {
+			defer close(over)
+			h.ServeHTTP(w, r)
+		}()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		go ask(h, "POST", "/", "6")
+		synctest.Wait()
+		close(goOn)
+		if err := <-read; !errors.Is(err, holdfast.ErrStale) {
+			t.Errorf("it may read on: %v", err)
+		}
+		if <-over; w.Code != http.StatusPreconditionFailed {
+			t.Errorf("status %d", w.Code)
+		}
+	})
 }
 
 // The service has what net/http's ResponseWriter can.

@@ -21,17 +21,28 @@ const heldTimeout = 5 * time.Second
 // live in the Client's store. Otherwise its error is holdfast.ErrStale: the hold has
 // ended, or there never was one. Its error is another one if the store does not answer
 // within 5 s. It reads the holds of the resource once for each new token.
+//
+// Behind a server (package httplock), the Client needs the right to force on the resources:
+// others see no tokens. The error is then holdfast.ErrUnusable.
 func Held(client *holdfast.Client) func(*http.Request, Token) error {
 	return func(r *http.Request, t Token) error {
 		ctx, cancel := context.WithTimeout(r.Context(), heldTimeout)
 		defer cancel()
+		hidden := false
 		for s, err := range client.Holds(ctx, holdfast.Filter{Resource: t.Resource}) {
 			if err != nil {
 				return err
 			}
-			if s.Token == t.Value && s.Mode == holdfast.Exclusive && s.Live() && !s.Released {
+			switch live := s.Mode == holdfast.Exclusive && s.Left != 0 && !s.Released; {
+			case live && s.Token == t.Value:
 				return nil
+			case live && s.Token == 0:
+				hidden = true
 			}
+		}
+		if hidden {
+			return fmt.Errorf("httpfence: %w: the store does not show the token of the hold of %q; behind a server, that takes the right to force",
+				holdfast.ErrUnusable, t.Resource)
 		}
 		return fmt.Errorf("httpfence: %w: no live exclusive hold of %q has token %d", holdfast.ErrStale, t.Resource, t.Value)
 	}

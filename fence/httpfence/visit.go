@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type visit struct {
 	ended  chan struct{} // closed when it leaves
 	over   chan struct{} // closed when no newer request waits for it any longer
 	ending bool          // end was called; guarded by gate.mu
+	taken  atomic.Bool   // a request with a newer token has come
 
 	// mu keeps the request from leaving while its connection is used: that may be
 	// done only until its handler returns.
@@ -51,9 +53,7 @@ func (v *visit) leave() {
 	close(v.ended)
 }
 
-func (v *visit) overtaken() bool {
-	return context.Cause(v.ctx) == errOvertaken //nolint:errorlint // this very error
-}
+func (v *visit) overtaken() bool { return v.taken.Load() }
 
 // end gives the service time to notice that the request's context has ended. A read of
 // the body, or a write of the response, does not: the client may be the very holder that
