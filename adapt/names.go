@@ -97,9 +97,11 @@ func (n *Names) RenewLockLease(ctx context.Context, name string, d time.Duration
 func (n *Names) tell(l *held, h *holdfast.Hold) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	first := l.hold == h && !l.told
+	if l.hold != h || l.told {
+		return false
+	}
 	l.told = true
-	return first
+	return true
 }
 
 // again acquires a lock whose hold was lost.

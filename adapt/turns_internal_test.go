@@ -8,6 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
+// A late caller that tells of an earlier loss leaves the next one to be told.
+func TestEachLossIsTold(t *testing.T) {
+	first, second := new(holdfast.Hold), new(holdfast.Hold)
+	n, l := new(Names), &held{hold: first}
+	if !n.tell(l, first) || n.tell(l, first) {
+		t.Error("the first loss is told once")
+	}
+	l.hold, l.told = second, false
+	if n.tell(l, first) || !n.tell(l, second) {
+		t.Error("the second loss is not told")
+	}
+}
+
 // Nothing is kept of a turn that nobody has or wants.
 func TestTurnsAreDropped(t *testing.T) {
 	c := holdfast.New(memlock.New(nil), nil)
