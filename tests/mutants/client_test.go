@@ -108,8 +108,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "Unlock does not look at the time", file: "hold.go",
-		old:  "case c.clock() >= h.deadline:",
-		new:  "case false:",
+		old:  "cause error) {\n\tc.expire(h)\n",
+		new:  "cause error) {\n",
 		test: "TestUnlockAfterTheEnd",
 	},
 	{
