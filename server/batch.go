@@ -133,17 +133,12 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	return q, nil
 }
 
-// batch checks how many items there are.
+// batch checks that there are items. Package wire has refused too many.
 func (x *exchange) batch(n int) bool {
-	switch {
-	case n == 0:
+	if n == 0 {
 		x.refuse(wire.KindInvalid, `the request has no "holds"`)
-	case n > wire.MaxBatch:
-		x.refuse(wire.KindTooLarge, fmt.Sprintf("the request has %d holds, at most %d are allowed", n, wire.MaxBatch))
-	default:
-		return true
 	}
-	return false
+	return n > 0
 }
 
 // call sends a batch to the store, in one call, unless it is empty or too late.

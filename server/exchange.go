@@ -106,7 +106,11 @@ func (x *exchange) read(v any, most int64) bool {
 		return false
 	}
 	if err := wire.Decode(body, v); err != nil {
-		x.refuse(wire.KindInvalid, detail(err))
+		kind := wire.KindInvalid
+		if errors.Is(err, wire.ErrTooMany) {
+			kind = wire.KindTooLarge
+		}
+		x.refuse(kind, detail(err))
 		return false
 	}
 	return true

@@ -30,7 +30,7 @@ func (r Ref) Driver() driver.HoldRef {
 
 // RenewRequest is the body of POST /v1/renew.
 type RenewRequest struct {
-	Holds []Renewal `json:"holds,omitzero"`
+	Holds []Renewal `json:"holds,omitzero" most:"1000"` // MaxBatch
 }
 
 // Renewal extends one hold. It needs a hold ID.
@@ -57,7 +57,7 @@ func (r Renewal) Driver() driver.RenewRequest {
 
 // ReleaseRequest is the body of POST /v1/release.
 type ReleaseRequest struct {
-	Holds []Release `json:"holds,omitzero"`
+	Holds []Release `json:"holds,omitzero" most:"1000"` // MaxBatch
 }
 
 // Release ends one hold, or gives up one place in a queue, or both. It needs the ID of

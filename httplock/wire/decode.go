@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -18,10 +19,14 @@ import (
 // holds and what their holders wait for.
 const maxDepth = 8
 
+// ErrTooMany says that an array has more items than it may: its struct's field says how
+// many, in the tag most. It is found before they take memory.
+var ErrTooMany = errors.New("too many items")
+
 // Decode reads the body of a request into v, a pointer to a struct of this package. Unlike
 // json.Unmarshal it refuses members that v does not have, that come twice, that are written
 // in other case, or that are null but for those that say unknown or none by it; text that is not UTF-8, and anything behind the value.
-// Its error is driver.ErrInvalid and says where the body is wrong.
+// Its error is driver.ErrInvalid and says where the body is wrong; it may be ErrTooMany, too.
 func Decode(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return fmt.Errorf("%w: the body is not UTF-8", driver.ErrInvalid)
@@ -32,7 +37,7 @@ func Decode(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	c := checker{d: d}
-	if err := c.value(reflect.TypeOf(v).Elem(), "the body", 0); err != nil {
+	if err := c.value(reflect.TypeOf(v).Elem(), "the body", 0, 0); err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -56,7 +61,8 @@ func explain(err error) string {
 // checker walks through a value as the type that it is to become.
 type checker struct{ d *json.Decoder }
 
-func (c checker) value(t reflect.Type, where string, depth int) error {
+// value checks a value. most is how many items an array has at most, 0 for any number.
+func (c checker) value(t reflect.Type, where string, depth, most int) error {
 	token, err := c.d.Token()
 	if err != nil {
 		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
@@ -88,7 +94,7 @@ func (c checker) value(t reflect.Type, where string, depth int) error {
 		if t.Kind() != reflect.Slice {
 			return fmt.Errorf("%w: %s cannot be an array", driver.ErrInvalid, where)
 		}
-		return c.array(t.Elem(), where, depth+1)
+		return c.array(t.Elem(), where, depth+1, most)
 	}
 }
 
@@ -108,16 +114,20 @@ func (c checker) object(t reflect.Type, where string, depth int) error {
 			return fmt.Errorf("%w: %s has the member %q twice", driver.ErrInvalid, where, name)
 		}
 		seen = append(seen, name)
-		if err := c.value(member, fmt.Sprintf("member %q", name), depth); err != nil {
+		most, _ := strconv.Atoi(member.Tag.Get("most"))
+		if err := c.value(member.Type, fmt.Sprintf("member %q", name), depth, most); err != nil {
 			return err
 		}
 	}
 	return c.end(where)
 }
 
-func (c checker) array(t reflect.Type, where string, depth int) error {
-	for c.d.More() {
-		if err := c.value(t, "an item of "+where, depth); err != nil {
+func (c checker) array(t reflect.Type, where string, depth, most int) error {
+	for n := 1; c.d.More(); n++ {
+		if most > 0 && n > most {
+			return fmt.Errorf("%w: %w: %s has more than %d", driver.ErrInvalid, ErrTooMany, where, most)
+		}
+		if err := c.value(t, "an item of "+where, depth, 0); err != nil {
 			return err
 		}
 	}
@@ -131,8 +141,8 @@ func (c checker) end(where string) error {
 	return nil
 }
 
-// memberOf returns the type of the member of the struct, or of one that it embeds.
-func memberOf(t reflect.Type, name string) (reflect.Type, bool) {
+// memberOf returns the field of the member of the struct, or of one that it embeds.
+func memberOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
@@ -142,10 +152,10 @@ func memberOf(t reflect.Type, name string) (reflect.Type, bool) {
 			continue
 		}
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
-			return f.Type, true
+			return f, true
 		}
 	}
-	return nil, false
+	return reflect.StructField{}, false
 }
 
 // loneSurrogate returns where the text has an escape \uD800 to \uDFFF that is not half of a

@@ -1,9 +1,11 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -48,6 +50,29 @@ func TestDecode(t *testing.T) {
 	deep := strings.Repeat("[", 1_000_000)
 	if err := wire.Decode([]byte(`{"holds":`+deep), new(wire.RenewRequest)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a million arrays: error %v", err)
+	}
+}
+
+// Items that are too many are refused before they take memory.
+func TestTooManyItems(t *testing.T) {
+	body := func(n int) []byte { return []byte(`{"holds":[` + strings.Repeat(`{},`, n-1) + `{}]}`) }
+	for _, v := range []any{new(wire.RenewRequest), new(wire.ReleaseRequest)} {
+		if err := wire.Decode(body(wire.MaxBatch), v); err != nil {
+			t.Errorf("%T: %v", v, err)
+		}
+		if err := wire.Decode(body(wire.MaxBatch+1), v); !errors.Is(err, wire.ErrTooMany) || !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%T: error %v", v, err)
+		}
+	}
+	huge := append([]byte(`{"holds":[`), bytes.Repeat([]byte(`{},`), 5_000_000)...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := wire.Decode(huge, new(wire.RenewRequest)); !errors.Is(err, wire.ErrTooMany) {
+		t.Errorf("error %v", err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 10<<20 {
+		t.Errorf("it took %d bytes", took)
 	}
 }
 
