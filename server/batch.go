@@ -31,13 +31,9 @@ func (s *Server) renew(x *exchange) {
 	}
 	answers, sent, err := call(x, "renew", x.r.Context(), qs, s.store.Renew)
 	for n, i := range of {
-		r := driver.RenewResult{Left: driver.Unknown, Err: err}
-		switch {
-		case err != nil:
-		case n < len(answers):
+		r := driver.RenewResult{Left: driver.Unknown, Err: missing(answers, n, err)}
+		if r.Err == nil {
 			r = answers[n]
-		default:
-			r.Err = errNoResult
 		}
 		results[i] = wire.RenewResultOf(r)
 		if r.Err != nil {
@@ -92,13 +88,9 @@ func (s *Server) release(x *exchange) {
 	}
 	answers, _, err := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release)
 	for n, i := range of {
-		r := driver.ReleaseResult{Err: err}
-		switch {
-		case err != nil:
-		case n < len(answers):
+		r := driver.ReleaseResult{Err: missing(answers, n, err)}
+		if r.Err == nil {
 			r = answers[n]
-		default:
-			r.Err = errNoResult
 		}
 		results[i] = wire.ReleaseResultOf(r)
 		if r.Err != nil {
@@ -139,6 +131,15 @@ func (x *exchange) batch(n int) bool {
 		x.refuse(wire.KindInvalid, `the request has no "holds"`)
 	}
 	return n > 0
+}
+
+// missing returns why the store has no n-th answer, or nil if it has. err is that of the
+// call.
+func missing[R any](answers []R, n int, err error) error {
+	if err == nil && n >= len(answers) {
+		return errNoResult
+	}
+	return err
 }
 
 // call sends a batch to the store, in one call, unless it is empty or too late.
