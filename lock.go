@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -195,12 +196,22 @@ func bindingOf(ctx context.Context) *binding {
 
 // HoldOf returns the hold that ctx was bound to last by Do or Hold.Bind, or nil.
 func HoldOf(ctx context.Context) *Hold {
-	for u := bindingOf(ctx); u != nil; u = u.outer {
-		if u.hold != nil {
-			return u.hold
-		}
+	for h := range HoldsOf(ctx) {
+		return h
 	}
 	return nil
+}
+
+// HoldsOf yields the holds that ctx is bound to by Do or Hold.Bind, the last one first,
+// also those that have ended. One that ctx was bound to twice comes twice.
+func HoldsOf(ctx context.Context) iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
+		for u := bindingOf(ctx); u != nil; u = u.outer {
+			if u.hold != nil && !yield(u.hold) {
+				return
+			}
+		}
+	}
 }
 
 // NotUnder returns a copy of ctx that is bound to no hold, though it still ends with the
@@ -212,9 +223,9 @@ func NotUnder(ctx context.Context) context.Context {
 
 // under returns the live holds of this Client that ctx is bound to, the last one first.
 func (c *Client) under(ctx context.Context) (holds []*Hold) {
-	for u := bindingOf(ctx); u != nil; u = u.outer {
+	for h := range HoldsOf(ctx) {
 		// Bound to the same hold twice, it has one nevertheless.
-		if h := u.hold; h != nil && h.client == c && h.Left() > 0 && !slices.Contains(holds, h) {
+		if h.client == c && h.Left() > 0 && !slices.Contains(holds, h) {
 			holds = append(holds, h)
 		}
 	}

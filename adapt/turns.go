@@ -70,8 +70,12 @@ func (t *turn) take(ctx context.Context, wait bool) error {
 
 // isOf reports whether the caller would wait for itself: it works under the lock.
 func (t *turn) isOf(ctx context.Context) bool {
-	h := holdfast.HoldOf(ctx)
-	return h != nil && h.Client() == t.client && h.Resource() == t.resource && h.Left() > 0
+	for h := range holdfast.HoldsOf(ctx) {
+		if h.Client() == t.client && h.Resource() == t.resource && h.Left() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // end lets the next caller have the turn.

@@ -169,6 +169,12 @@ func TestTurnWithinATurn(t *testing.T) {
 			return lock(ctx, mine, func() { t.Errorf("%s ran", name) })
 		})
 		is(t, err, holdfast.ErrHeld)
+		err = adapt.NewMigrations(mine, "r", nil).Migrate(t.Context(), func(ctx context.Context) error {
+			return mine.Do(ctx, "another", nil, func(ctx context.Context) error {
+				return lock(ctx, mine, func() { t.Errorf("%s ran under another lock", name) })
+			})
+		})
+		is(t, err, holdfast.ErrHeld)
 	}
 }
 
