@@ -75,7 +75,9 @@ func Refuse(w http.ResponseWriter, err error) {
 	r := refusalOf(err)
 	status := answers[r.kind].status
 	h := w.Header()
-	h.Del("Content-Length")
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
+		h.Del(name) // of the body that the service had in mind
+	}
 	h.Set(RefusedHeader, string(r.kind))
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
