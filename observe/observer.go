@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -128,7 +129,15 @@ func (o *Observer) groupOf(resource string) string {
 func (o *Observer) see(c *holdfast.Client) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.clients[weak.Make(c)] = true
+	w := weak.Make(c)
+	o.clients[w] = true
+	runtime.AddCleanup(c, o.forget, w)
+}
+
+func (o *Observer) forget(c weak.Pointer[holdfast.Client]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.clients, c)
 }
 
 // Gauges returns samples of all gauges, as they are now. They come from the Clients, and are
@@ -151,8 +160,6 @@ func (o *Observer) Gauges() []Sample {
 	for w := range o.clients {
 		if c := w.Value(); c != nil {
 			clients = append(clients, c)
-		} else {
-			delete(o.clients, w)
 		}
 	}
 	o.mu.Unlock()

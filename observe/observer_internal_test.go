@@ -1,0 +1,28 @@
+package observe
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// An Observer that nobody asks for gauges keeps nothing of Clients that are gone.
+func TestForgetsClients(t *testing.T) {
+	o := New(nil, func(context.Context, Sample) {})
+	for range 10 {
+		_ = holdfast.New(memlock.New(nil), &holdfast.Options{NoSweep: true, Trace: o.Trace()}).Close()
+	}
+	known := func() int {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.clients)
+	}
+	for known() > 0 {
+		runtime.GC()
+		<-time.After(10 * time.Millisecond)
+	}
+}
