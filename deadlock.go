@@ -1,8 +1,6 @@
 package holdfast
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/driver/deadlock"
 )
 
 // A caller that waits for a resource while it holds others (by the ctx that Do or Bind
@@ -44,10 +42,7 @@ type DeadlockError struct {
 }
 
 // Deadlocked is a holder of one resource that waits for another.
-type Deadlocked struct {
-	Holds    Status
-	WaitsFor string
-}
+type Deadlocked = deadlock.Link
 
 // Error tells who waits for whom.
 func (e *DeadlockError) Error() string {
@@ -122,18 +117,10 @@ func (c *Client) noteWait(a *acquirer, waits bool) (changed bool) {
 // Client knows. c.mu is held.
 func (h *Hold) isTold() bool { return sameWaits(h.waitsNote(), h.told) }
 
-// graph is what the store says of the resources that a deadlock may be among.
-type graph map[string]*node
-
-type node struct {
-	holds  []Status
-	places []Place
-}
-
 // readGraph reads the record of a resource, and those to which its holders' notes lead. It
 // returns nil if these are too many.
-func (c *Client) readGraph(ctx context.Context, resource string) (graph, error) {
-	g := make(graph)
+func (c *Client) readGraph(ctx context.Context, resource string) (deadlock.Graph, error) {
+	g := make(deadlock.Graph)
 	for todo := []string{resource}; len(todo) > 0; todo = todo[1:] {
 		if g[todo[0]] != nil {
 			continue
@@ -141,12 +128,12 @@ func (c *Client) readGraph(ctx context.Context, resource string) (graph, error) 
 		if len(g) == mostRecords {
 			return nil, nil
 		}
-		n := new(node)
+		r := new(deadlock.Record)
 		for s, err := range c.all(ctx, Filter{Resource: todo[0]}) {
 			if err != nil {
 				return nil, err
 			}
-			n.holds = append(n.holds, s)
+			r.Holds = append(r.Holds, s)
 			if s.Waits != nil {
 				todo = append(todo, s.Waits.Resource)
 			}
@@ -155,177 +142,17 @@ func (c *Client) readGraph(ctx context.Context, resource string) (graph, error) 
 			if err != nil {
 				return nil, err
 			}
-			n.places = append(n.places, p)
+			r.Places = append(r.Places, p)
 		}
-		g[todo[0]] = n
+		g[todo[0]] = r
 	}
 	return g, nil
-}
-
-// reduce takes away what goes by itself, until nothing more does: a hold whose holder does
-// not wait or that cannot be renewed, a hold whose holder waits for something that has
-// room, and a place that has room. What is left waits for what is left.
-//
-// To follow the notes from hold to hold until one comes back would not do: it would find
-// cycles among the holders of a semaphore that another holder will release, and miss those
-// that wait behind a place.
-func (g graph) reduce() {
-	for changed := true; changed; {
-		changed = false
-		for _, n := range g {
-			before := len(n.holds) + len(n.places)
-			n.holds = slices.DeleteFunc(n.holds, func(s Status) bool {
-				return s.Waits == nil || s.Released || !s.Live() || g.hasRoom(s)
-			})
-			n.places = slices.DeleteFunc(n.places, func(p Place) bool { return n.hasRoom(p, HoldID{}) })
-			changed = changed || len(n.holds)+len(n.places) < before
-		}
-	}
-}
-
-// hasRoom reports whether nothing is in the way of what the holder waits for. A note whose
-// place is gone is one of the past: the wait is over, its program was killed, or it will
-// note another place.
-func (g graph) hasRoom(s Status) bool {
-	w := s.Waits
-	n := g[w.Resource]
-	if n == nil {
-		return true
-	}
-	p := Place{Mode: w.Mode, Limit: w.Limit}
-	var nested HoldID
-	switch {
-	case !w.Place.IsZero():
-		i := n.place(w.Place)
-		if i < 0 {
-			return true
-		}
-		p = n.places[i]
-	case s.Resource == w.Resource && s.Mode == Shared:
-		nested = s.HoldID // no place stops it
-	}
-	return n.hasRoom(p, nested)
-}
-
-func (n *node) place(id driver.PlaceID) int {
-	return slices.IndexFunc(n.places, func(p Place) bool { return p.ID == id })
-}
-
-// hasRoom reports whether the waiter would be granted the resource by the rule of all
-// stores, beside what is left.
-func (n *node) hasRoom(p Place, nested HoldID) bool {
-	r := model.RecordOf(n.holds, n.places)
-	q := driver.AcquireRequest{LockID: p.LockID, Mode: p.Mode, Limit: max(p.Limit, 0), OwnLimit: p.Limit < 0, Place: p.ID, Fair: p.Fair, Nested: nested}
-	return model.Refusal(r, 0, q) == nil
-}
-
-// victim returns the hold whose holder noted last that it waits, of those that wait for
-// each other, and the path from it back to it: one of them has to give up, and all of them
-// find the same. Others that are left only wait for these.
-func (g graph) victim() (Status, []Deadlocked) {
-	var stuck []*Status
-	for _, n := range g {
-		for i := range n.holds {
-			stuck = append(stuck, &n.holds[i])
-		}
-	}
-	slices.SortFunc(stuck, byNote)
-	for _, s := range slices.Backward(stuck) {
-		if path := g.path(*s); path != nil {
-			return *s, path
-		}
-	}
-	return Status{}, nil
-}
-
-// asked returns when those on the path have last asked for their places.
-func (g graph) asked(path []Deadlocked) map[driver.PlaceID]time.Time {
-	asked := make(map[driver.PlaceID]time.Time)
-	for _, d := range path {
-		n := g[d.WaitsFor]
-		if i := n.place(d.Holds.Waits.Place); i >= 0 {
-			asked[n.places[i].ID] = n.places[i].Asked
-		}
-	}
-	return asked
-}
-
-// allAsked reports whether all on the path that have places have asked for them since. A
-// place outlives its waiter, and so does a note.
-func (g graph) allAsked(path []Deadlocked, since map[driver.PlaceID]time.Time) bool {
-	for id, at := range g.asked(path) {
-		if before, known := since[id]; !known || !at.After(before) {
-			return false
-		}
-	}
-	return true
 }
 
 // worksUnder reports whether the acquirer's caller works under that hold.
 func (a *acquirer) worksUnder(id HoldID) bool {
 	return slices.ContainsFunc(a.under, func(h *Hold) bool { return h.ref.HoldID == id }) ||
 		slices.ContainsFunc(a.outer, func(ref driver.HoldRef) bool { return ref.HoldID == id })
-}
-
-// byNote orders holds whose holders wait by when that was noted.
-func byNote(a, b *Status) int {
-	return cmp.Or(a.Waits.Since.Compare(b.Waits.Since), bytes.Compare(a.HoldID[:], b.HoldID[:]))
-}
-
-// path returns those that wait for each other, from the holder of s on: it waits for a
-// resource that the next one holds, or waits for ahead of it. It is the holder alone only
-// if nobody else is in its way.
-func (g graph) path(s Status) []Deadlocked {
-	type step struct {
-		hold Status
-		from *step
-	}
-	todo := []*step{{hold: s}}
-	seen := map[HoldID]bool{}
-	var alone []Deadlocked
-	for ; len(todo) > 0; todo = todo[1:] {
-		at := todo[0]
-		n := g[at.hold.Waits.Resource]
-		if n == nil {
-			continue
-		}
-		for _, next := range g.inTheWay(at.hold) {
-			switch {
-			case next.HoldID == s.HoldID && at.from == nil:
-				alone = []Deadlocked{{Holds: s, WaitsFor: s.Waits.Resource}}
-			case next.HoldID == s.HoldID:
-				var path []Deadlocked
-				for ; at != nil; at = at.from {
-					path = append(path, Deadlocked{Holds: at.hold, WaitsFor: at.hold.Waits.Resource})
-				}
-				slices.Reverse(path)
-				return path
-			case !seen[next.HoldID]:
-				seen[next.HoldID] = true
-				todo = append(todo, &step{next, at})
-			}
-		}
-	}
-	return alone
-}
-
-// inTheWay returns the holds left that the holder of s waits for: those of the resource,
-// and those of others who are ahead in its queue.
-func (g graph) inTheWay(s Status) []Status {
-	n := g[s.Waits.Resource]
-	all := slices.Clone(n.holds)
-	ahead := n.places
-	if i := n.place(s.Waits.Place); i >= 0 {
-		ahead = ahead[:i]
-	}
-	for _, other := range g {
-		for _, h := range other.holds {
-			if h.Waits.Resource == s.Waits.Resource && slices.ContainsFunc(ahead, func(p Place) bool { return p.ID == h.Waits.Place }) {
-				all = append(all, h)
-			}
-		}
-	}
-	return all
 }
 
 // Deadlock returns callers that wait for each other, as DeadlockError does, among the
@@ -337,8 +164,8 @@ func (c *Client) Deadlock(ctx context.Context, resource string) ([]Deadlocked, e
 	if err != nil {
 		return nil, err
 	}
-	g.reduce()
-	_, path := g.victim()
+	g.Reduce()
+	_, path := g.Victim()
 	return path, nil
 }
 
@@ -407,15 +234,15 @@ func (w *lookout) look(ctx context.Context) []Deadlocked {
 		w.found, w.stuck = HoldID{}, false
 		return nil
 	}
-	g.reduce()
-	last, path := g.victim()
+	g.Reduce()
+	last, path := g.Victim()
 	w.stuck = path != nil
 	switch {
 	case path == nil || !w.a.worksUnder(last.HoldID):
 		w.found = HoldID{}
 	case last.HoldID != w.found:
-		w.found, w.asked = last.HoldID, g.asked(path)
-	case g.allAsked(path, w.asked): // else one of them may have been killed
+		w.found, w.asked = last.HoldID, g.Asked(path)
+	case g.AllAsked(path, w.asked): // else one of them may have been killed
 		return path
 	}
 	return nil
