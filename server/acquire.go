@@ -13,7 +13,7 @@ import (
 // acquire serves POST /v1/acquire.
 func (s *Server) acquire(x *exchange) {
 	var body wire.AcquireRequest
-	if !x.read(&body, smallBody) {
+	if !x.read(&body) {
 		return
 	}
 	a, err := x.acquisition(body)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -79,26 +78,24 @@ const (
 // read reads the body into v. It reads it to its end: only then does net/http notice that
 // the caller hangs up. If the body is not as it should be, read refuses the request, and
 // reports false. The caller that is gone before the body is complete has changed nothing.
-func (x *exchange) read(v any, most int64) bool {
+func (x *exchange) read(v any) bool { return x.readUpTo(smallBody, v, nil) }
+
+// readBatch is read for a renewal or a release of many holds, of which large has the large
+// ones.
+func (x *exchange) readBatch(v any, large *pool) bool { return x.readUpTo(wire.MaxBody, v, large) }
+
+func (x *exchange) readUpTo(most int64, v any, large *pool) bool {
 	// At the end of the body net/http takes it off: it then reads on to see a hang-up.
 	_ = x.control.SetReadDeadline(x.received.Add(readPatience)) // not all writers have one
-	if (x.r.ContentLength < 0 || x.r.ContentLength > largeBody) && most > largeBody {
-		select {
-		case x.s.limits.bodies <- struct{}{}:
-			defer func() { <-x.s.limits.bodies }()
-		case <-time.After(writePatience):
-			x.busy("too many large requests at once")
-			return false
-		case <-x.r.Context().Done():
-			x.refuse(wire.KindUnknown, "the caller hung up")
-			return false
-		}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, most))
-	var large *http.MaxBytesError
+	body, leave, err := x.readAll(most, large)
+	defer leave()
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
+	case errors.As(err, &tooLarge):
 		x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes")
+		return false
+	case errors.Is(err, errTooManyLarge):
+		x.busy(err.Error())
 		return false
 	case err != nil:
 		x.w.Header().Set("Connection", "close")

@@ -15,7 +15,7 @@ import (
 // token name: a request that a proxy repeats finds that hold, or none.
 func (s *Server) forceRelease(x *exchange) {
 	var body wire.ForceRequest
-	if !x.read(&body, smallBody) {
+	if !x.read(&body) {
 		return
 	}
 	if err := validForce(body); err != nil {
@@ -121,7 +121,7 @@ func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error)
 // sweep serves POST /v1/sweep.
 func (s *Server) sweep(x *exchange) {
 	var body wire.SweepRequest
-	if !x.read(&body, smallBody) {
+	if !x.read(&body) {
 		return
 	}
 	q := body.Driver()
