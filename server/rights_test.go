@@ -58,10 +58,13 @@ func (p *person) Changed() <-chan struct{} {
 }
 
 // remove takes all rights away.
-func (p *person) remove() {
+func (p *person) remove() { p.change(nil) }
+
+// change gives the person other rights.
+func (p *person) change(may map[access.Verb][]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.may = nil
+	p.may = may
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -279,6 +282,40 @@ func TestRemovedCaller(t *testing.T) {
 		synctest.Wait()
 		if list := read[wire.WaiterList](t, s.get(wire.WaitersPath, "Who", "oscar")); len(list.Waiters) != 0 {
 			t.Errorf("its place is kept: %+v", list)
+		}
+	})
+}
+
+// A change of what else a caller may do costs its waits nothing, and is not the last one that
+// they notice.
+func TestChangedCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPeople()
+		store := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} })
+		s := newSite(t, store, &server.Options{Identify: ps.identify})
+		s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		var waits []<-chan answer
+		for range 20 {
+			waits = append(waits, s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 25_000}, "Who", "alice"))
+		}
+		synctest.Wait()
+		before := store.Calls(drivertest.Acquire)
+		for _, more := range []string{"x", "y"} {
+			ps["alice"].change(map[access.Verb][]string{access.Lock: everything, access.Look: {more}})
+			synctest.Wait()
+		}
+		if n := store.Calls(drivertest.Acquire) - before; n != 0 {
+			t.Errorf("%d attempts", n)
+		}
+		ps["alice"].remove()
+		synctest.Wait()
+		for _, w := range waits {
+			select {
+			case a := <-w:
+				mustBe(t, a, wire.KindDenied)
+			default:
+				t.Fatal("a wait goes on")
+			}
 		}
 	})
 }

@@ -60,17 +60,11 @@ type stand struct {
 }
 
 func (st *stand) stand() {
-	a, x, s := st.a, st.a.x, st.a.x.s
+	a, x := st.a, st.a.x
 	for {
 		// Before it looks: rights that change later close the channel.
 		changed := x.caller.Changed()
-		if err := a.allowed(); err != nil {
-			s.lines.leave(st.w, gaveUp)
-			if !a.ours {
-				a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
-			}
-			a.cleanUp()
-			a.denied(err)
+		if st.denied() {
 			return
 		}
 		st.beforeAttempt()
@@ -84,6 +78,22 @@ func (st *stand) stand() {
 		}
 		st.by = earliest(x.deadline(), st.until.Add(overtime))
 	}
+}
+
+// denied reports whether the caller has lost its right, and if so, ends the wait.
+func (st *stand) denied() bool {
+	a := st.a
+	err := a.allowed()
+	if err == nil {
+		return false
+	}
+	a.x.s.lines.leave(st.w, gaveUp)
+	if !a.ours {
+		a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
+	}
+	a.cleanUp()
+	a.denied(err)
+	return true
 }
 
 // over reports whether the wait is over by that outcome of an attempt, and if so, answers.
@@ -172,6 +182,12 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 			}
 			continue
 		case <-changed:
+			// Most changes are of other rights: all waiters of a caller would ask at once.
+			changed = x.caller.Changed()
+			if st.denied() {
+				return false
+			}
+			continue
 		case <-st.timer.C:
 			if !time.Now().Before(st.until) {
 				continue
