@@ -110,3 +110,48 @@ func TestTooManyLargeBodies(t *testing.T) {
 		time.Sleep(time.Second) // net/http waits before it closes a connection
 	})
 }
+
+// A caller that sends slowly what nobody reads is told why, and keeps its connection no
+// longer than a body may take.
+func TestSlowBodyThatNobodyReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		path          string
+		length, until int // bytes, each of which takes a second
+		want          int
+	}{
+		"no such path":        {"/v1/nothing", 20, 20, http.StatusNotFound},
+		"no caller":           {wire.AcquirePath, 20, 20, http.StatusUnauthorized},
+		"and that has no end": {wire.AcquirePath, 100, 30, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+				conn, err := s.pipes.dial(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer time.Sleep(time.Second) // net/http waits before it closes a connection
+				defer conn.Close()
+				_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n", c.path, c.length)
+				began := time.Now()
+				go func() {
+					for range c.length {
+						time.Sleep(time.Second)
+						if _, err := io.WriteString(conn, " "); err != nil {
+							return
+						}
+					}
+				}()
+				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				took := time.Since(began)
+				if err != nil {
+					t.Fatalf("%v after %v", err, took)
+				}
+				_ = answer.Body.Close()
+				if answer.StatusCode != c.want || took > time.Duration(c.until)*time.Second {
+					t.Errorf("%d after %v", answer.StatusCode, took)
+				}
+			})
+		})
+	}
+}
