@@ -19,7 +19,7 @@ func (s *Server) acquire(x *exchange) {
 	a, err := x.acquisition(body)
 	switch {
 	case isDenied(err):
-		_ = x.audit(Event{Action: "acquire", Outcome: "denied", Resource: body.Resource, Ref: wire.RefOf(body.HoldID)})
+		x.auditDenied("acquire", body.Resource, body.HoldID, err)
 		x.refuse(wire.KindDenied, detailDenied(err))
 	case err != nil:
 		x.refuse(wire.KindInvalid, detail(err))
@@ -28,8 +28,10 @@ func (s *Server) acquire(x *exchange) {
 	case body.WaitMs == 0:
 		g, err := a.once(x.deadline())
 		a.conclude(g, err, 0)
+		a.auditUnknown()
 	default:
 		a.wait(min(waitOf(body.WaitMs), s.opts.MaxWait))
+		a.auditUnknown()
 	}
 }
 
@@ -145,12 +147,22 @@ func (a *acquisition) concludeGrant(g granted) {
 	answer := wire.GrantOf(a.q, g.Grant)
 	answer.LockID = x.shownID(a.q.LockID)
 	answer.SafeForMs = safeFor(x.received, g.sent, g.Left, a.q.TTL)
+	a.audited = true
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})
 	x.answer(answer)
 }
 
+// auditUnknown tells of an acquire that may be granted, or was for a moment, although its
+// caller was not told so.
+func (a *acquisition) auditUnknown() {
+	if a.unknown > 0 && !a.audited {
+		_ = a.x.audit(Event{Action: "acquire", Outcome: "unknown", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID)})
+	}
+}
+
 // denied answers that the right is gone.
 func (a *acquisition) denied(err error) {
-	_ = a.x.audit(Event{Action: "acquire", Outcome: "denied", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID)})
+	a.audited = true
+	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 	a.x.refuse(wire.KindDenied, detailDenied(err))
 }

@@ -20,6 +20,7 @@ type acquisition struct {
 	unknown int                   // attempts that may be applied, now or later, without an answer
 	placed  bool                  // the wait has asked for a place, whose ID is that of the hold
 	token   uint64                // of a grant that is released again; 0: not known
+	audited bool                  // the audit knows what it came to
 }
 
 // firstLease is the TTL with which a hold without an end is acquired. If the answer gets

@@ -23,7 +23,7 @@ func (s *Server) renew(x *exchange) {
 	for i, item := range body.Holds {
 		q, err := x.renewal(item)
 		if err != nil {
-			outcome, why := refusedItem(err)
+			outcome, why := x.refusedItem("renew", item.Ref, err)
 			results[i] = wire.RenewResult{Outcome: outcome, Detail: why}
 			continue
 		}
@@ -80,7 +80,7 @@ func (s *Server) release(x *exchange) {
 	for i, item := range body.Holds {
 		q, err := x.giveBack(item)
 		if err != nil {
-			outcome, why := refusedItem(err)
+			outcome, why := x.refusedItem("release", item.Ref, err)
 			results[i] = wire.ReleaseResult{Outcome: outcome, Detail: why}
 			continue
 		}
@@ -96,9 +96,12 @@ func (s *Server) release(x *exchange) {
 		if r.Err != nil {
 			x.logError("release", r.Err)
 			results[i].Detail = detail(r.Err)
-			continue
 		}
-		_ = x.audit(Event{Action: "release", Outcome: "released", Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token})
+		if r.Err == nil || !definite(r.Err) {
+			_ = x.audit(Event{
+				Action: "release", Outcome: string(results[i].Outcome), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
+			})
+		}
 	}
 	x.answer(wire.ReleaseAnswer{Results: results})
 }
@@ -161,8 +164,9 @@ func call[Q, R any](
 }
 
 // refusedItem returns the outcome of an item that was not sent to the store.
-func refusedItem(err error) (wire.Outcome, string) {
+func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Outcome, string) {
 	if isDenied(err) {
+		x.auditDenied(action, ref.Resource, ref.HoldID, err)
 		return wire.Denied, detailDenied(err)
 	}
 	return wire.Invalid, detail(err)

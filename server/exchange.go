@@ -31,6 +31,7 @@ func (x *exchange) identified() bool {
 	caller, err := x.s.opts.Identify(x.r)
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
+		_ = x.audit(Event{Action: "login", Outcome: "denied", Reason: err.Error()})
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 		x.refuse(wire.KindAnonymous, err.Error())
 		return false
