@@ -121,9 +121,13 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	if !x.caller.May(access.Lock, q.Resource) {
 		return q, fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
 	}
-	// A caller that gives up waiting releases the hold ID. Its place has the same ID.
-	if !q.HoldID.IsZero() && x.s.lines.giveUp(q.HoldRef) && q.Place.IsZero() {
-		q.Place = driver.PlaceID(q.HoldID)
+	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
+	// be in the store although this server knows nothing of it.
+	if !q.HoldID.IsZero() {
+		x.s.lines.giveUp(q.HoldRef)
+		if q.Place.IsZero() {
+			q.Place = driver.PlaceID(q.HoldID)
+		}
 	}
 	return q, nil
 }

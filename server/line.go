@@ -266,18 +266,16 @@ func (ls *lines) expire(w *waiter) {
 	}
 }
 
-// giveUp ends the standing of a hold ID that its caller releases. It reports whether that
-// may have a place in the store.
-func (ls *lines) giveUp(ref driver.HoldRef) (placed bool) {
+// giveUp ends the standing of a hold ID that its caller releases.
+func (ls *lines) giveUp(ref driver.HoldRef) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	w := ls.byID[standing{ref.Resource, ref.HoldID}]
 	if w == nil || w.kind.lockID != ref.LockID {
-		return false
+		return
 	}
 	w.gone = w.present
 	ls.remove(w)
-	return w.tried
 }
 
 // inviteShared invites those at the head of the line that ask for a shared hold with the
