@@ -75,7 +75,7 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	if err := a.allowed(); err != nil {
 		return nil, err
 	}
-	x.s.cleaner.forget(&a.q)
+	x.s.cleaner.forget(a.standing())
 	return a, nil
 }
 

@@ -124,7 +124,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
 	// be in the store although this server knows nothing of it.
 	if !q.HoldID.IsZero() {
-		x.s.lines.giveUp(q.HoldRef)
+		x.s.lines.giveUp(x.standingOf(q.HoldRef))
 		if q.Place.IsZero() {
 			q.Place = driver.PlaceID(q.HoldID)
 		}

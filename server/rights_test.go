@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,67 @@ func TestOthersHolds(t *testing.T) {
 	// One that is too long with the name is refused, not cut.
 	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "x", LockID: strings.Repeat("l", driver.MaxName-5)}), wire.KindInvalid)
 	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "x", Owner: strings.Repeat("o", driver.MaxName)}), wire.KindInvalid)
+}
+
+// Nor can they end the waits of others.
+func TestOthersWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+		g := grantOf(t, s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000}))
+		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000, Fair: true}
+		alice := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+		synctest.Wait()
+		var bob []<-chan answer
+		for _, lockID := range []string{"", "of bob"} {
+			q.LockID = lockID
+			bob = append(bob, s.posting(t.Context(), wire.AcquirePath, q, "Who", "bob"))
+			synctest.Wait()
+		}
+		for _, lockID := range []string{"", "of bob", "alice:" + wire.LockIDOf(q.HoldID)} {
+			s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r", HoldID: q.HoldID, LockID: lockID}}}})
+		}
+		for _, wait := range bob {
+			mustBe(t, <-wait, wire.KindUnknown)
+		}
+		s.as("oscar", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
+		synctest.Wait()
+		select {
+		case a := <-alice:
+			grantOf(t, a)
+		default:
+			t.Fatal("she still waits")
+		}
+	})
+}
+
+// Nor can they keep what the server releases by itself.
+func TestOthersOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op == drivertest.Acquire:
+				return drivertest.Fault{HoldReply: after(time.Second)}
+			case c.Op == drivertest.Release && down.Load():
+				return drivertest.Fault{LoseRequest: true}
+			}
+			return drivertest.Fault{}
+		})
+		ps := newPeople()
+		s := newSite(t, store, &server.Options{Identify: ps.identify})
+		down.Store(true)
+		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), TTLMs: 600_000}
+		alice := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+		synctest.Wait()
+		ps["alice"].remove()
+		mustBe(t, <-alice, wire.KindDenied)
+		heldOf(t, s.as("bob", wire.AcquirePath, q))
+		down.Store(false)
+		time.Sleep(30 * time.Second)
+		if holds := stored(t, store, "r"); len(holds) != 0 {
+			t.Errorf("%+v", holds)
+		}
+	})
 }
 
 // Without the right, no answer has an ID of another, wherever it might be.

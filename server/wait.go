@@ -31,7 +31,7 @@ func (a *acquisition) wait(limit time.Duration) {
 	s.opts.Observer.wait(1)
 	defer s.opts.Observer.wait(-1)
 
-	w := s.lines.join(&a.q)
+	w := s.lines.join(a)
 	a.placed = w.tried // by an earlier request
 	until := x.received.Add(limit)
 	if !x.budget.IsZero() && x.budget.Before(until) {
@@ -135,7 +135,7 @@ func (st *stand) underNothing(err error) {
 	}
 	ls.leave(st.w, gaveUp)
 	a.q.Nested = driver.HoldID{}
-	st.w = ls.join(&a.q)
+	st.w = ls.join(a)
 }
 
 // later is how a wait is left whose caller may repeat its request: not if nobody knows the
