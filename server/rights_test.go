@@ -286,6 +286,32 @@ func TestIDsAreHidden(t *testing.T) {
 	})
 }
 
+// Who may force on some resources does not see by the notes of their holders what they, or
+// others, wait for elsewhere.
+func TestNotesAreHidden(t *testing.T) {
+	ps := newPeople()
+	ps["oscar"].may = map[access.Verb][]string{access.Force: {"a/", "d/"}, access.Look: {"b/"}}
+	s := newSite(t, nil, &server.Options{Identify: ps.identify})
+	for resource, want := range map[string]string{
+		"b/y": `"waits":{"resource":"b/y","mode":"exclusive","limit":null,"placeId":null`,
+		"c/y": `"waits":null`,
+		"d/y": `"waits":{"resource":"d/y","mode":"exclusive","limit":null,"placeId":"`,
+	} {
+		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "a/x"}))
+		place := driver.NewPlaceID()
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: resource, PlaceID: &place}}}})
+		oscars := s.get(wire.HoldsPath, "Who", "oscar")
+		if text := string(oscars.body); !strings.Contains(text, want) || !strings.Contains(text, g.HoldID.String()) {
+			t.Errorf("%s: %s", resource, text)
+		}
+		alices := s.get(wire.HoldsPath, "Who", "alice")
+		if text := string(alices.body); !strings.Contains(text, resource) || strings.Contains(text, `"placeId":null`) {
+			t.Errorf("%s: she sees %s", resource, text)
+		}
+		s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
+	}
+}
+
 // Nobody has a name: lock IDs are what one knows.
 func TestIDsAreHiddenWithoutNames(t *testing.T) {
 	s := newSite(t, nil, nil)
