@@ -68,7 +68,7 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 		body.HoldID = driver.NewHoldID()
 	}
 	a.q = body.Driver()
-	a.q.LockID, a.q.Details.Owner = x.ownID(a.q.LockID), x.owner(a.q.Details.Owner)
+	a.q.LockID, a.q.Details.Owner, a.q.Place = x.ownID(a.q.LockID), x.owner(a.q.Details.Owner), x.ownPlace(a.q.Place)
 	if err := a.q.Validate(); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,9 @@ func (s *Server) renew(x *exchange) {
 func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
+	if q.Waits != nil {
+		q.Waits.Place = x.ownPlace(q.Waits.Place)
+	}
 	switch {
 	case q.HoldID.IsZero():
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
@@ -129,6 +132,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 			q.Place = driver.PlaceID(q.HoldID)
 		}
 	}
+	q.Place = x.ownPlace(q.Place)
 	return q, nil
 }
 

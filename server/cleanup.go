@@ -59,7 +59,7 @@ func (a *acquisition) cleanUp() {
 	}
 	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: a.token}, Unheard: true}
 	if a.placed {
-		q.Place = driver.PlaceID(a.q.HoldID)
+		q.Place = a.ownPlace()
 	}
 	now := time.Now()
 	ttl := min(a.q.TTL, cleanMost)

@@ -90,6 +90,7 @@ type waiter struct {
 	line    *line
 	seq     uint64
 	key     standing
+	place   driver.PlaceID // its ID in the store, if it has one
 	kind    kind
 	present bool
 	asking  bool // an attempt is under way
@@ -143,7 +144,7 @@ func (ls *lines) join(a *acquisition) *waiter {
 		ls.lines[l.key] = l
 	}
 	w := &waiter{
-		line: l, key: key, kind: kindOf(q), present: true, asking: true,
+		line: l, key: key, place: a.ownPlace(), kind: kindOf(q), present: true, asking: true,
 		turn: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	ls.byID[key] = w
@@ -352,9 +353,6 @@ func (l *line) fairFrom(i int) bool {
 	return slices.ContainsFunc(l.waiters[i:min(len(l.waiters), placesOfLine)], func(w *waiter) bool { return w.kind.fair })
 }
 
-// place returns the ID of the waiter's place in the store.
-func (w *waiter) place() driver.PlaceID { return driver.PlaceID(w.key.id) }
-
 // sink puts the waiter behind those of its line that the store serves before it. Its place
 // there was lost, as after an outage, and it has a new one at the end. lines.mu is held.
 func (ls *lines) sink(w *waiter, e *driver.HeldError) {
@@ -362,7 +360,7 @@ func (ls *lines) sink(w *waiter, e *driver.HeldError) {
 	end := min(len(l.waiters), placesOfLine) // none beyond has a place
 	behind := l.waiters[min(l.index(w), end):end]
 	passed := slices.ContainsFunc(behind, func(v *waiter) bool {
-		return v.present && v != w && slices.ContainsFunc(e.Ahead, func(p driver.Place) bool { return p.ID == v.place() })
+		return v.present && v != w && slices.ContainsFunc(e.Ahead, func(p driver.Place) bool { return p.ID == v.place })
 	})
 	if !passed {
 		return

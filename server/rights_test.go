@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -198,6 +199,76 @@ func TestOthersOrphans(t *testing.T) {
 		if holds := stored(t, store, "r"); len(holds) != 0 {
 			t.Errorf("%+v", holds)
 		}
+	})
+}
+
+// A place belongs to its caller, too, whoever knows its ID.
+func TestOthersPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+		grantOf(t, s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000}))
+		places := func() (all []string) {
+			for p, err := range driver.Waiters(t.Context(), s.store, driver.Filter{Resource: "r"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner, _, _ := strings.Cut(p.LockID, ":")
+				all = append(all, owner)
+			}
+			return all
+		}
+		want := func(what string, owners ...string) {
+			t.Helper()
+			if got := places(); !slices.Equal(got, owners) {
+				t.Errorf("%s: places of %q, want %q", what, got, owners)
+			}
+		}
+		place, id := driver.NewPlaceID(), driver.NewHoldID()
+		try := wire.AcquireRequest{Resource: "r", PlaceID: place, Fair: true, KeepMs: 60_000}
+		giveUp := func(who string, id driver.PlaceID) {
+			s.as(who, wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: id}}})
+		}
+		held := heldOf(t, s.as("alice", wire.AcquirePath, try))
+		want("one", "alice")
+		if *held.Position != 1 {
+			t.Errorf("position %d", *held.Position)
+		}
+		stored := placesOf(t, s.store, "r")[0]
+		for _, id := range []driver.PlaceID{place, stored} {
+			giveUp("bob", id)
+			want("given up by another", "alice")
+		}
+		heldOf(t, s.as("bob", wire.AcquirePath, try))
+		want("with the ID of another", "alice", "bob")
+		if held = heldOf(t, s.as("alice", wire.AcquirePath, try)); *held.Position != 1 || held.Waiters != 2 {
+			t.Errorf("asked again: %+v", held.Held)
+		}
+		giveUp("bob", place)
+		want("the own one", "alice")
+
+		// The place of a wait is that of its hold ID.
+		wait := wire.AcquireRequest{Resource: "r", HoldID: id, WaitMs: 20_000, Fair: true}
+		waits := s.posting(t.Context(), wire.AcquirePath, wait, "Who", "bob")
+		synctest.Wait()
+		want("a wait", "alice", "bob")
+		giveUp("alice", driver.PlaceID(id))
+		want("given up by another", "alice", "bob")
+		s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r", HoldID: id}, PlaceID: driver.PlaceID(id)}}})
+		mustBe(t, <-waits, wire.KindUnknown)
+		want("a wait that was released", "alice")
+
+		// What a holder notes leads to the place, and the operator can take it away.
+		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "q"}))
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &place}}}})
+		for _, who := range []string{"alice", "oscar"} {
+			holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=q", "Who", who)).Holds
+			waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", who)).Waiters
+			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != stored {
+				t.Errorf("%s sees %v in the note, %v in the list", who, noted, waiters[0].PlaceID)
+			}
+		}
+		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: stored, Reason: "why"})
+		want("after force")
 	})
 }
 

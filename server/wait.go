@@ -237,7 +237,7 @@ func (st *stand) beforeAttempt() {
 	defer ls.mu.Unlock()
 	a.q.Place, w.asking = driver.PlaceID{}, true
 	if l := w.line; ls.stays(w) && (w.tried || l.mayPlace(l.index(w), w)) {
-		a.q.Place, a.q.Keep = driver.PlaceID(a.q.HoldID), keepPlain
+		a.q.Place, a.q.Keep = w.place, keepPlain
 		switch {
 		case st.last:
 			a.q.Keep = keepAway
@@ -321,7 +321,7 @@ func (ls *lines) refusal(w *waiter, q *driver.AcquireRequest) *driver.HeldError 
 	}
 	e.BySelf = false // it may be the answer to another one's request
 	e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return q.LimitDiffers(s.Mode, s.Limit) })
-	e.Ahead = slices.DeleteFunc(slices.Clone(e.Ahead), func(p driver.Place) bool { return p.ID == driver.PlaceID(q.HoldID) })
+	e.Ahead = slices.DeleteFunc(slices.Clone(e.Ahead), func(p driver.Place) bool { return p.ID == w.place })
 	e.Position = driver.NoPlace
 	if ls.stays(w) {
 		e.Position = l.others + l.index(w)
