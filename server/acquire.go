@@ -13,13 +13,13 @@ import (
 // acquire serves POST /v1/acquire.
 func (s *Server) acquire(x *exchange) {
 	var body wire.AcquireRequest
-	if !x.read(&body, smallBody) {
+	if !x.read(&body) {
 		return
 	}
 	a, err := x.acquisition(body)
 	switch {
 	case isDenied(err):
-		_ = x.audit(Event{Action: "acquire", Outcome: "denied", Resource: body.Resource, Ref: wire.RefOf(body.HoldID)})
+		x.auditDenied("acquire", body.Resource, body.HoldID, err)
 		x.refuse(wire.KindDenied, detailDenied(err))
 	case err != nil:
 		x.refuse(wire.KindInvalid, detail(err))
@@ -28,8 +28,10 @@ func (s *Server) acquire(x *exchange) {
 	case body.WaitMs == 0:
 		g, err := a.once(x.deadline())
 		a.conclude(g, err, 0)
+		a.auditUnknown()
 	default:
 		a.wait(min(waitOf(body.WaitMs), s.opts.MaxWait))
+		a.auditUnknown()
 	}
 }
 
@@ -66,14 +68,14 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 		body.HoldID = driver.NewHoldID()
 	}
 	a.q = body.Driver()
-	a.q.LockID, a.q.Details.Owner = x.ownID(a.q.LockID), x.owner(a.q.Details.Owner)
+	a.q.LockID, a.q.Details.Owner, a.q.Place = x.ownID(a.q.LockID), x.owner(a.q.Details.Owner), x.ownPlace(a.q.Place)
 	if err := a.q.Validate(); err != nil {
 		return nil, err
 	}
 	if err := a.allowed(); err != nil {
 		return nil, err
 	}
-	x.s.cleaner.forget(&a.q)
+	x.s.cleaner.forget(a.standing())
 	return a, nil
 }
 
@@ -145,12 +147,22 @@ func (a *acquisition) concludeGrant(g granted) {
 	answer := wire.GrantOf(a.q, g.Grant)
 	answer.LockID = x.shownID(a.q.LockID)
 	answer.SafeForMs = safeFor(x.received, g.sent, g.Left, a.q.TTL)
+	a.audited = true
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})
 	x.answer(answer)
 }
 
+// auditUnknown tells of an acquire that may be granted, or was for a moment, although its
+// caller was not told so.
+func (a *acquisition) auditUnknown() {
+	if a.unknown > 0 && !a.audited {
+		_ = a.x.audit(Event{Action: "acquire", Outcome: "unknown", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID)})
+	}
+}
+
 // denied answers that the right is gone.
 func (a *acquisition) denied(err error) {
-	_ = a.x.audit(Event{Action: "acquire", Outcome: "denied", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID)})
+	a.audited = true
+	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 	a.x.refuse(wire.KindDenied, detailDenied(err))
 }

@@ -56,13 +56,14 @@ func (x *exchange) sendRefusal(r wire.Refusal) {
 	x.send(r.Status, wire.ProblemJSON, body)
 }
 
-// send writes an answer. A reader that does not take it within writePatience is cut off.
+// send writes an answer. A reader that does not take it within writePatience is cut off. Who
+// is refused before its body was read may send that first.
 func (x *exchange) send(status int, mediaType string, body []byte) {
 	x.status = status
 	h := x.w.Header()
 	h.Set("Content-Type", mediaType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_ = x.control.SetWriteDeadline(time.Now().Add(writePatience))
+	_ = x.control.SetWriteDeadline(time.Now().Add(x.unread + writePatience))
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body) // there is nobody to tell
 }

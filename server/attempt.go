@@ -18,9 +18,13 @@ type acquisition struct {
 	q       driver.AcquireRequest // TTL: what is asked for, which may be driver.Forever
 	ours    bool                  // the server made the hold ID, and cleans up
 	unknown int                   // attempts that may be applied, now or later, without an answer
-	placed  bool                  // the wait has asked for a place, whose ID is that of the hold
+	placed  bool                  // the wait has asked for a place
 	token   uint64                // of a grant that is released again; 0: not known
+	audited bool                  // the audit knows what it came to
 }
+
+// ownPlace returns the ID of the place that the acquisition has in the store while it waits.
+func (a *acquisition) ownPlace() driver.PlaceID { return a.x.ownPlace(driver.PlaceID(a.q.HoldID)) }
 
 // firstLease is the TTL with which a hold without an end is acquired. If the answer gets
 // lost and nobody asks again, the hold ends by it.

@@ -1,6 +1,11 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
 
 // Event is what an audit keeps of a request. Hold IDs and lock IDs are not part of it.
 type Event struct {
@@ -8,14 +13,18 @@ type Event struct {
 	Request *http.Request
 	// Caller is the name of who sent it, or empty.
 	Caller string
-	// Action is acquire, release, force-release, sweep or look.
+	// Action is acquire, renew, release, force-release, sweep, look, or login if it is not
+	// known who sent the request.
 	Action string
-	// Outcome is granted, released, swept, denied, or allowed for what is about to be done.
+	// Outcome is granted, released, swept, denied, allowed for what is about to be done, or
+	// unknown if the store did not answer: it may be done, now or later. An acquire that was
+	// refused because the resource is held is no event: those who wait repeat it all the
+	// time. Nor is a renewal, unless it is denied.
 	Outcome  string
 	Resource string // empty for a sweep
 	Ref      string // wire.RefOf the hold ID, if there is one
 	Token    uint64
-	Reason   string // of a forced release
+	Reason   string // of a forced release, or why it was denied
 }
 
 // audit tells Options.Audit. Its error matters only before an event.
@@ -23,6 +32,14 @@ func (x *exchange) audit(e Event) error {
 	if x.s.opts.Audit == nil {
 		return nil
 	}
-	e.Request, e.Caller = x.r, x.caller.Name()
+	e.Request = x.r
+	if x.caller != nil {
+		e.Caller = x.caller.Name()
+	}
 	return x.s.opts.Audit(e)
+}
+
+// auditDenied tells what the caller was denied. The error is errDenied, and says why.
+func (x *exchange) auditDenied(action, resource string, id driver.HoldID, err error) {
+	_ = x.audit(Event{Action: action, Outcome: "denied", Resource: resource, Ref: wire.RefOf(id), Reason: detailDenied(err)})
 }

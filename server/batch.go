@@ -14,7 +14,7 @@ import (
 // do no harm: a renewal never moves an end backwards, and finds no hold that was released.
 func (s *Server) renew(x *exchange) {
 	var body wire.RenewRequest
-	if !x.read(&body, wire.MaxBody) || !x.batch(len(body.Holds)) {
+	if !x.readBatch(&body, s.limits.renewals) || !x.batch(len(body.Holds)) {
 		return
 	}
 	results := make([]wire.RenewResult, len(body.Holds))
@@ -23,7 +23,7 @@ func (s *Server) renew(x *exchange) {
 	for i, item := range body.Holds {
 		q, err := x.renewal(item)
 		if err != nil {
-			outcome, why := refusedItem(err)
+			outcome, why := x.refusedItem("renew", item.Ref, err)
 			results[i] = wire.RenewResult{Outcome: outcome, Detail: why}
 			continue
 		}
@@ -49,6 +49,9 @@ func (s *Server) renew(x *exchange) {
 func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
+	if q.Waits != nil {
+		q.Waits.Place = x.ownPlace(q.Waits.Place)
+	}
 	switch {
 	case q.HoldID.IsZero():
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
@@ -71,7 +74,7 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 // even if the caller hangs up: that was its wish.
 func (s *Server) release(x *exchange) {
 	var body wire.ReleaseRequest
-	if !x.read(&body, wire.MaxBody) || !x.batch(len(body.Holds)) {
+	if !x.readBatch(&body, s.limits.releases) || !x.batch(len(body.Holds)) {
 		return
 	}
 	results := make([]wire.ReleaseResult, len(body.Holds))
@@ -80,7 +83,7 @@ func (s *Server) release(x *exchange) {
 	for i, item := range body.Holds {
 		q, err := x.giveBack(item)
 		if err != nil {
-			outcome, why := refusedItem(err)
+			outcome, why := x.refusedItem("release", item.Ref, err)
 			results[i] = wire.ReleaseResult{Outcome: outcome, Detail: why}
 			continue
 		}
@@ -96,9 +99,12 @@ func (s *Server) release(x *exchange) {
 		if r.Err != nil {
 			x.logError("release", r.Err)
 			results[i].Detail = detail(r.Err)
-			continue
 		}
-		_ = x.audit(Event{Action: "release", Outcome: "released", Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token})
+		if r.Err == nil || !definite(r.Err) {
+			_ = x.audit(Event{
+				Action: "release", Outcome: string(results[i].Outcome), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
+			})
+		}
 	}
 	x.answer(wire.ReleaseAnswer{Results: results})
 }
@@ -118,10 +124,15 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	if !x.caller.May(access.Lock, q.Resource) {
 		return q, fmt.Errorf("%w: no right to lock %q", errDenied, q.Resource)
 	}
-	// A caller that gives up waiting releases the hold ID. Its place has the same ID.
-	if !q.HoldID.IsZero() && x.s.lines.giveUp(q.HoldRef) && q.Place.IsZero() {
-		q.Place = driver.PlaceID(q.HoldID)
+	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
+	// be in the store although this server knows nothing of it.
+	if !q.HoldID.IsZero() {
+		x.s.lines.giveUp(x.standingOf(q.HoldRef))
+		if q.Place.IsZero() {
+			q.Place = driver.PlaceID(q.HoldID)
+		}
 	}
+	q.Place = x.ownPlace(q.Place)
 	return q, nil
 }
 
@@ -161,8 +172,9 @@ func call[Q, R any](
 }
 
 // refusedItem returns the outcome of an item that was not sent to the store.
-func refusedItem(err error) (wire.Outcome, string) {
+func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Outcome, string) {
 	if isDenied(err) {
+		x.auditDenied(action, ref.Resource, ref.HoldID, err)
 		return wire.Denied, detailDenied(err)
 	}
 	return wire.Invalid, detail(err)

@@ -39,14 +39,13 @@ type cleaner struct {
 
 // orphan is what is left of an acquire.
 type orphan struct {
+	key     standing
 	q       driver.ReleaseRequest
 	unknown int       // attempts that may be applied, now or later; 0: there is only a place
 	until   time.Time // when the hold has ended by itself
 	due     time.Time
 	pause   time.Duration
 }
-
-func (o *orphan) standing() standing { return standing{o.q.Resource, o.q.HoldID} }
 
 func (c *cleaner) init(s *Server) {
 	c.s, c.orphans = s, make(map[standing]*orphan)
@@ -60,14 +59,14 @@ func (a *acquisition) cleanUp() {
 	}
 	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: a.token}, Unheard: true}
 	if a.placed {
-		q.Place = driver.PlaceID(a.q.HoldID)
+		q.Place = a.ownPlace()
 	}
 	now := time.Now()
 	ttl := min(a.q.TTL, cleanMost)
 	if a.q.TTL == driver.Forever {
 		ttl = cleanMost
 	}
-	a.x.s.cleaner.add(&orphan{q: q, unknown: a.unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
+	a.x.s.cleaner.add(&orphan{key: a.standing(), q: q, unknown: a.unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
 }
 
 func (c *cleaner) add(o *orphan) {
@@ -77,7 +76,7 @@ func (c *cleaner) add(o *orphan) {
 		c.s.opts.Logger.Warn("holdfast server: cannot release a hold, which is left to its TTL")
 		return
 	}
-	c.orphans[o.standing()] = o
+	c.orphans[o.key] = o
 	if !c.busy {
 		c.busy, c.idle = true, make(chan struct{})
 		go c.run(c.idle)
@@ -87,10 +86,10 @@ func (c *cleaner) add(o *orphan) {
 }
 
 // forget ends the clean-up for an acquire that comes again.
-func (c *cleaner) forget(q *driver.AcquireRequest) {
+func (c *cleaner) forget(key standing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.orphans, standing{q.Resource, q.HoldID})
+	delete(c.orphans, key)
 }
 
 // run releases until nothing is left.
@@ -155,7 +154,7 @@ func (c *cleaner) release(batch []*orphan) {
 				o.unknown--
 			}
 			if o.unknown <= 0 {
-				delete(c.orphans, o.standing())
+				delete(c.orphans, o.key)
 				continue
 			}
 		}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -23,14 +22,16 @@ type exchange struct {
 	// budget is when the caller no longer waits for the answer, zero if it did not say.
 	budget time.Time
 	caller access.Caller
-	status int       // of the answer, 0: none yet
-	kind   wire.Kind // if it is a refusal
+	unread time.Duration // for how long net/http may read the body before it answers
+	status int           // of the answer, 0: none yet
+	kind   wire.Kind     // if it is a refusal
 }
 
 func (x *exchange) identified() bool {
 	caller, err := x.s.opts.Identify(x.r)
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
+		_ = x.audit(Event{Action: "login", Outcome: "denied", Reason: err.Error()})
 		x.w.Header().Set("WWW-Authenticate", "Bearer")
 		x.refuse(wire.KindAnonymous, err.Error())
 		return false
@@ -71,40 +72,48 @@ const (
 	// smallBody is how many bytes a request about one hold has at most: five names of
 	// driver.MaxName bytes, each of which may be escaped in six.
 	smallBody = 64 << 10
-	// readPatience is how long a body may take, and writePatience a part of an answer.
+	// readPatience is how long a body may take, also one that nobody wants: net/http reads
+	// some of it before it answers. writePatience is how long a part of an answer may take.
 	readPatience  = 30 * time.Second
 	writePatience = 10 * time.Second
 )
 
+// boundBody bounds the time until the body is there.
+func (x *exchange) boundBody() {
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		return
+	}
+	// At the end of the body net/http takes it off: it then reads on to see a hang-up.
+	_ = x.control.SetReadDeadline(x.received.Add(readPatience)) // not all writers have one
+	x.unread = readPatience
+}
+
 // read reads the body into v. It reads it to its end: only then does net/http notice that
 // the caller hangs up. If the body is not as it should be, read refuses the request, and
 // reports false. The caller that is gone before the body is complete has changed nothing.
-func (x *exchange) read(v any, most int64) bool {
-	// At the end of the body net/http takes it off: it then reads on to see a hang-up.
-	_ = x.control.SetReadDeadline(x.received.Add(readPatience)) // not all writers have one
-	if (x.r.ContentLength < 0 || x.r.ContentLength > largeBody) && most > largeBody {
-		select {
-		case x.s.limits.bodies <- struct{}{}:
-			defer func() { <-x.s.limits.bodies }()
-		case <-time.After(writePatience):
-			x.busy("too many large requests at once")
-			return false
-		case <-x.r.Context().Done():
-			x.refuse(wire.KindUnknown, "the caller hung up")
-			return false
-		}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, most))
-	var large *http.MaxBytesError
+func (x *exchange) read(v any) bool { return x.readUpTo(smallBody, v, nil) }
+
+// readBatch is read for a renewal or a release of many holds, of which large has the large
+// ones.
+func (x *exchange) readBatch(v any, large *pool) bool { return x.readUpTo(wire.MaxBody, v, large) }
+
+func (x *exchange) readUpTo(most int64, v any, large *pool) bool {
+	body, leave, err := x.readAll(most, large)
+	defer leave()
+	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
+	case errors.As(err, &tooLarge):
 		x.refuse(wire.KindTooLarge, "the body has more than "+strconv.FormatInt(most, 10)+" bytes")
+		return false
+	case errors.Is(err, errTooManyLarge):
+		x.busy(err.Error())
 		return false
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
 		x.refuse(wire.KindInvalid, "the body did not arrive as a whole")
 		return false
 	}
+	x.unread = 0
 	if err := wire.Decode(body, v); err != nil {
 		kind := wire.KindInvalid
 		if errors.Is(err, wire.ErrTooMany) {

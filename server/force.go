@@ -15,7 +15,7 @@ import (
 // token name: a request that a proxy repeats finds that hold, or none.
 func (s *Server) forceRelease(x *exchange) {
 	var body wire.ForceRequest
-	if !x.read(&body, smallBody) {
+	if !x.read(&body) {
 		return
 	}
 	if err := validForce(body); err != nil {
@@ -51,6 +51,7 @@ func (s *Server) forceRelease(x *exchange) {
 			result, err = rs[0], rs[0].Err
 		}
 		if err != nil {
+			x.auditLost(event, err)
 			x.refuseError("release", err)
 			return
 		}
@@ -68,6 +69,14 @@ func (x *exchange) mayAct(e Event) bool {
 		return false
 	}
 	return true
+}
+
+// auditLost tells of what was allowed and got no answer from the store.
+func (x *exchange) auditLost(e Event, err error) {
+	if !definite(err) {
+		e.Outcome = "unknown"
+		_ = x.audit(e)
+	}
 }
 
 func validForce(body wire.ForceRequest) error {
@@ -121,7 +130,7 @@ func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error)
 // sweep serves POST /v1/sweep.
 func (s *Server) sweep(x *exchange) {
 	var body wire.SweepRequest
-	if !x.read(&body, smallBody) {
+	if !x.read(&body) {
 		return
 	}
 	q := body.Driver()
@@ -130,8 +139,9 @@ func (s *Server) sweep(x *exchange) {
 		return
 	}
 	if !x.caller.MayAll(access.Force) {
-		_ = x.audit(Event{Action: "sweep", Outcome: "denied"})
-		x.refuse(wire.KindDenied, "no right to sweep, which is that to force on all resources")
+		err := fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied)
+		x.auditDenied("sweep", "", driver.HoldID{}, err)
+		x.refuse(wire.KindDenied, detailDenied(err))
 		return
 	}
 	if !x.mayAct(Event{Action: "sweep", Outcome: "allowed"}) {
@@ -147,8 +157,10 @@ func (s *Server) sweep(x *exchange) {
 	r, err := s.store.Sweep(ctx, q)
 	s.opts.Observer.storeCall(x.r.Context(), "sweep", began, err)
 	if err != nil {
+		x.auditLost(Event{Action: "sweep"}, err)
 		x.refuseError("sweep", err)
 		return
 	}
+	_ = x.audit(Event{Action: "sweep", Outcome: "swept"})
 	x.answer(wire.SweepAnswer{Holds: r.Holds, Records: r.Records, More: r.More})
 }

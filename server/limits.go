@@ -11,18 +11,12 @@ type limits struct {
 	watches int
 	lists   int
 	listsOf map[string]int
-	bodies  chan struct{} // a token for each large body in memory
+
+	renewals, releases *pool // of large bodies
 }
 
-// largeBody is the size from which bodies are large. Of these, maxLargeBodies are in memory
-// at a time.
-const (
-	largeBody      = 256 << 10
-	maxLargeBodies = 8
-)
-
 func (l *limits) init(o *Options) {
-	l.opts, l.listsOf, l.bodies = o, make(map[string]int), make(chan struct{}, maxLargeBodies)
+	l.opts, l.listsOf, l.renewals, l.releases = o, make(map[string]int), newPool(), newPool()
 }
 
 // take adds 1 to the count unless it has reached most. The caller gives it back.

@@ -45,10 +45,20 @@ type lineKey struct {
 
 func keyOf(q *driver.AcquireRequest) lineKey { return lineKey{q.Resource, !q.Nested.IsZero()} }
 
-// standing names an acquisition of one resource.
+// standing names an acquisition of one resource. Nobody gets at that of another, even if he
+// knows its hold ID.
 type standing struct {
-	resource string
-	id       driver.HoldID
+	caller, resource, lockID string
+	id                       driver.HoldID
+}
+
+// standingOf returns the standing of a hold of the caller.
+func (x *exchange) standingOf(ref driver.HoldRef) standing {
+	return standing{x.caller.Name(), ref.Resource, ref.LockID, ref.HoldID}
+}
+
+func (a *acquisition) standing() standing {
+	return standing{a.x.caller.Name(), a.q.Resource, a.q.LockID, a.q.HoldID}
 }
 
 // line are those who wait for one resource, first come, first served, in all modes. It is
@@ -79,8 +89,9 @@ type line struct {
 type waiter struct {
 	line    *line
 	seq     uint64
+	key     standing
+	place   driver.PlaceID // its ID in the store, if it has one
 	kind    kind
-	id      driver.HoldID
 	present bool
 	asking  bool // an attempt is under way
 	tried   bool // it has asked for a place
@@ -94,7 +105,6 @@ type waiter struct {
 
 // kind is what requests have in common that are attempts of one acquisition.
 type kind struct {
-	lockID   string
 	mode     driver.Mode
 	limit    int
 	ownLimit bool
@@ -102,7 +112,7 @@ type kind struct {
 }
 
 func kindOf(q *driver.AcquireRequest) kind {
-	return kind{q.LockID, q.Mode, q.Limit, q.OwnLimit, q.Fair}
+	return kind{q.Mode, q.Limit, q.OwnLimit, q.Fair}
 }
 
 func invite(turn chan struct{}) {
@@ -119,10 +129,10 @@ func (ls *lines) init(s *Server) {
 // join puts the acquisition at the end of the line, or where an earlier request with the
 // same hold ID stands. If that one still waits, it is told to go: both are attempts of one
 // acquisition, and the caller reads the answer to the later one.
-func (ls *lines) join(q *driver.AcquireRequest) *waiter {
+func (ls *lines) join(a *acquisition) *waiter {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	key := standing{q.Resource, q.HoldID}
+	q, key := &a.q, a.standing()
 	old := ls.byID[key]
 	if old != nil && (old.kind != kindOf(q) || old.line.key != keyOf(q)) {
 		ls.remove(old)
@@ -134,7 +144,7 @@ func (ls *lines) join(q *driver.AcquireRequest) *waiter {
 		ls.lines[l.key] = l
 	}
 	w := &waiter{
-		line: l, id: q.HoldID, kind: kindOf(q), present: true, asking: true,
+		line: l, key: key, place: a.ownPlace(), kind: kindOf(q), present: true, asking: true,
 		turn: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	ls.byID[key] = w
@@ -189,12 +199,12 @@ func (l *line) lead(w *waiter) {
 }
 
 // stays reports whether the waiter is in its line. lines.mu is held.
-func (ls *lines) stays(w *waiter) bool { return ls.byID[standing{w.line.key.resource, w.id}] == w }
+func (ls *lines) stays(w *waiter) bool { return ls.byID[w.key] == w }
 
 // remove takes the waiter out of its line. lines.mu is held.
 func (ls *lines) remove(w *waiter) {
 	l := w.line
-	delete(ls.byID, standing{l.key.resource, w.id})
+	delete(ls.byID, w.key)
 	i := l.index(w)
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	if w.kind.fair {
@@ -266,18 +276,14 @@ func (ls *lines) expire(w *waiter) {
 	}
 }
 
-// giveUp ends the standing of a hold ID that its caller releases. It reports whether that
-// may have a place in the store.
-func (ls *lines) giveUp(ref driver.HoldRef) (placed bool) {
+// giveUp ends the standing of a hold ID that its caller releases.
+func (ls *lines) giveUp(key standing) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	w := ls.byID[standing{ref.Resource, ref.HoldID}]
-	if w == nil || w.kind.lockID != ref.LockID {
-		return false
+	if w := ls.byID[key]; w != nil {
+		w.gone = w.present
+		ls.remove(w)
 	}
-	w.gone = w.present
-	ls.remove(w)
-	return w.tried
 }
 
 // inviteShared invites those at the head of the line that ask for a shared hold with the
@@ -351,9 +357,10 @@ func (l *line) fairFrom(i int) bool {
 // there was lost, as after an outage, and it has a new one at the end. lines.mu is held.
 func (ls *lines) sink(w *waiter, e *driver.HeldError) {
 	l := w.line
-	passed := slices.ContainsFunc(e.Ahead, func(p driver.Place) bool {
-		v := ls.byID[standing{l.key.resource, driver.HoldID(p.ID)}]
-		return v != nil && v.line == l && v.present && v.seq > w.seq
+	end := min(len(l.waiters), placesOfLine) // none beyond has a place
+	behind := l.waiters[min(l.index(w), end):end]
+	passed := slices.ContainsFunc(behind, func(v *waiter) bool {
+		return v.present && v != w && slices.ContainsFunc(e.Ahead, func(p driver.Place) bool { return p.ID == v.place })
 	})
 	if !passed {
 		return

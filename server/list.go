@@ -65,8 +65,9 @@ func serveList[T any](
 		return
 	}
 	if r := q.filter.Resource; r != "" && !x.mayList(r) {
-		_ = x.audit(Event{Action: "look", Outcome: "denied", Resource: r})
-		x.refuse(wire.KindDenied, fmt.Sprintf("no right to look at %q", r))
+		err := fmt.Errorf("%w: no right to look at %q", errDenied, r)
+		x.auditDenied("look", r, driver.HoldID{}, err)
+		x.refuse(wire.KindDenied, detailDenied(err))
 		return
 	}
 	if !s.limits.takeList(x.caller.Name()) {
@@ -204,6 +205,9 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) a
 	}
 	if err == nil {
 		err = l.revoked()
+	}
+	if isDenied(err) {
+		x.auditDenied("look", l.last.Resource, driver.HoldID{}, err)
 	}
 	refusal := x.listRefusal(op, err)
 	switch {

@@ -20,6 +20,26 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 )
 
+// A bound that chooses all or nothing is no bound that is missing.
+func TestListsWithExtremeBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		s.acquire(wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID()})
+		time.Sleep(time.Minute) // its end is over
+		s.acquire(wire.AcquireRequest{Resource: "r2"})
+		s.acquire(wire.AcquireRequest{Resource: "r3", HoldID: driver.NewHoldID(), TTLMs: wire.Forever})
+		for q, want := range map[string]int{
+			"ttlAtLeastMs=0": 2, "ttlAtLeastMs=0&expired=true": 3, "ttlBelowMs=1&expired=true": 1, "ttlBelowMs=9223372036854775807": 1,
+			"createdBefore=0001-01-01T00:00:00Z": 0, "createdAfter=0001-01-01T00:00:00Z": 2, "createdBefore=9999-12-31T23:59:59Z": 2,
+			"createdBefore=0001-01-01T01:00:00%2B01:00": 0,
+		} {
+			if list := read[wire.HoldList](t, s.get(wire.HoldsPath+"?"+q)); len(list.Holds) != want {
+				t.Errorf("%s: %d holds, want %d", q, len(list.Holds), want)
+			}
+		}
+	})
+}
+
 // entries reads a stream: its entries and its last line, if there is one.
 func entries(t *testing.T, body []byte) (holds []wire.Hold, end wire.End) {
 	t.Helper()
@@ -65,7 +85,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%+v", list)
 		}
 		for _, query := range []string{
-			"?limit=0", "?limit=10001", "?limit=x", "?resource=a&resource=a", "?Resource=a", "?resource=", "?expired=1", "?ttlBelowMs=-1",
+			"?limit=0", "?limit=10001", "?limit=x", "?resource=a&resource=a", "?Resource=a", "?resource=", "?expired=1", "?ttlBelowMs=-1", "?ttlBelowMs=0",
 			"?createdBefore=yesterday", "?a;b", "?resource=%00", "?resource=%ff", "?resource=holdfast/server",
 		} {
 			mustBe(t, s.get(wire.HoldsPath+query), wire.KindInvalid)

@@ -1,6 +1,11 @@
 package server
 
-import "strings"
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
 
 // A lock ID belongs to its caller: the store gets it with the caller's name before it. So
 // nobody can renew or release the hold of another, even if he knows its IDs, and the store
@@ -26,6 +31,17 @@ func (x *exchange) shownID(stored string) string {
 		return stored[len(x.caller.Name())+1:]
 	}
 	return stored
+}
+
+// ownPlace returns the ID of a place for the store: one that no other caller can name, so
+// that nobody can take over or give up the place of another. Lists show it as it is there.
+func (x *exchange) ownPlace(id driver.PlaceID) driver.PlaceID {
+	name := x.caller.Name()
+	if name == "" || id.IsZero() {
+		return id
+	}
+	sum := sha256.Sum256([]byte(name + ":" + id.String()))
+	return driver.PlaceID(sum[:len(id)])
 }
 
 // owner returns the owner for the store: nobody can give himself out as another.

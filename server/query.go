@@ -41,11 +41,14 @@ func (x *exchange) parseQuery() (query, error) {
 		case "owner":
 			f.Owner, err = value, driver.Details{Owner: value}.Validate()
 		case "createdBefore":
-			f.CreatedBefore, err = time.Parse(time.RFC3339Nano, value)
+			f.CreatedBefore, err = moment(value)
 		case "createdAfter":
-			f.CreatedAfter, err = time.Parse(time.RFC3339Nano, value)
+			f.CreatedAfter, err = moment(value)
 		case "ttlBelowMs":
 			f.LeftBelow, err = millis(value)
+			if err == nil && f.LeftBelow == 0 { // to the store that would be no bound
+				err = errors.New("want 1 at least: nothing has less than 0 left")
+			}
 		case "ttlAtLeastMs":
 			f.LeftAtLeast, err = millis(value)
 		case "expired":
@@ -77,6 +80,16 @@ func (x *exchange) parseQuery() (query, error) {
 		}
 	}
 	return q, nil
+}
+
+// moment reads a time. To the store the zero time would be no bound: the moment before
+// chooses the same.
+func moment(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err == nil && t.IsZero() {
+		t = t.Add(-1)
+	}
+	return t, err
 }
 
 func millis(text string) (time.Duration, error) {

@@ -2,8 +2,10 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,10 +60,13 @@ func (p *person) Changed() <-chan struct{} {
 }
 
 // remove takes all rights away.
-func (p *person) remove() {
+func (p *person) remove() { p.change(nil) }
+
+// change gives the person other rights.
+func (p *person) change(may map[access.Verb][]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.may = nil
+	p.may = may
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -134,6 +139,137 @@ func TestOthersHolds(t *testing.T) {
 	// One that is too long with the name is refused, not cut.
 	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "x", LockID: strings.Repeat("l", driver.MaxName-5)}), wire.KindInvalid)
 	mustBe(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "x", Owner: strings.Repeat("o", driver.MaxName)}), wire.KindInvalid)
+}
+
+// Nor can they end the waits of others.
+func TestOthersWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+		g := grantOf(t, s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000}))
+		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000, Fair: true}
+		alice := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+		synctest.Wait()
+		var bob []<-chan answer
+		for _, lockID := range []string{"", "of bob"} {
+			q.LockID = lockID
+			bob = append(bob, s.posting(t.Context(), wire.AcquirePath, q, "Who", "bob"))
+			synctest.Wait()
+		}
+		for _, lockID := range []string{"", "of bob", "alice:" + wire.LockIDOf(q.HoldID)} {
+			s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r", HoldID: q.HoldID, LockID: lockID}}}})
+		}
+		for _, wait := range bob {
+			mustBe(t, <-wait, wire.KindUnknown)
+		}
+		s.as("oscar", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
+		synctest.Wait()
+		select {
+		case a := <-alice:
+			grantOf(t, a)
+		default:
+			t.Fatal("she still waits")
+		}
+	})
+}
+
+// Nor can they keep what the server releases by itself.
+func TestOthersOrphans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op == drivertest.Acquire:
+				return drivertest.Fault{HoldReply: after(time.Second)}
+			case c.Op == drivertest.Release && down.Load():
+				return drivertest.Fault{LoseRequest: true}
+			}
+			return drivertest.Fault{}
+		})
+		ps := newPeople()
+		s := newSite(t, store, &server.Options{Identify: ps.identify})
+		down.Store(true)
+		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), TTLMs: 600_000}
+		alice := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+		synctest.Wait()
+		ps["alice"].remove()
+		mustBe(t, <-alice, wire.KindDenied)
+		heldOf(t, s.as("bob", wire.AcquirePath, q))
+		down.Store(false)
+		time.Sleep(30 * time.Second)
+		if holds := stored(t, store, "r"); len(holds) != 0 {
+			t.Errorf("%+v", holds)
+		}
+	})
+}
+
+// A place belongs to its caller, too, whoever knows its ID.
+func TestOthersPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+		grantOf(t, s.as("oscar", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000}))
+		places := func() (all []string) {
+			for p, err := range driver.Waiters(t.Context(), s.store, driver.Filter{Resource: "r"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner, _, _ := strings.Cut(p.LockID, ":")
+				all = append(all, owner)
+			}
+			return all
+		}
+		want := func(what string, owners ...string) {
+			t.Helper()
+			if got := places(); !slices.Equal(got, owners) {
+				t.Errorf("%s: places of %q, want %q", what, got, owners)
+			}
+		}
+		place, id := driver.NewPlaceID(), driver.NewHoldID()
+		try := wire.AcquireRequest{Resource: "r", PlaceID: place, Fair: true, KeepMs: 60_000}
+		giveUp := func(who string, id driver.PlaceID) {
+			s.as(who, wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: id}}})
+		}
+		held := heldOf(t, s.as("alice", wire.AcquirePath, try))
+		want("one", "alice")
+		if *held.Position != 1 {
+			t.Errorf("position %d", *held.Position)
+		}
+		stored := placesOf(t, s.store, "r")[0]
+		for _, id := range []driver.PlaceID{place, stored} {
+			giveUp("bob", id)
+			want("given up by another", "alice")
+		}
+		heldOf(t, s.as("bob", wire.AcquirePath, try))
+		want("with the ID of another", "alice", "bob")
+		if held = heldOf(t, s.as("alice", wire.AcquirePath, try)); *held.Position != 1 || held.Waiters != 2 {
+			t.Errorf("asked again: %+v", held.Held)
+		}
+		giveUp("bob", place)
+		want("the own one", "alice")
+
+		// The place of a wait is that of its hold ID.
+		wait := wire.AcquireRequest{Resource: "r", HoldID: id, WaitMs: 20_000, Fair: true}
+		waits := s.posting(t.Context(), wire.AcquirePath, wait, "Who", "bob")
+		synctest.Wait()
+		want("a wait", "alice", "bob")
+		giveUp("alice", driver.PlaceID(id))
+		want("given up by another", "alice", "bob")
+		s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r", HoldID: id}, PlaceID: driver.PlaceID(id)}}})
+		mustBe(t, <-waits, wire.KindUnknown)
+		want("a wait that was released", "alice")
+
+		// What a holder notes leads to the place, and the operator can take it away.
+		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "q"}))
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &place}}}})
+		for _, who := range []string{"alice", "oscar"} {
+			holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=q", "Who", who)).Holds
+			waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", who)).Waiters
+			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != stored {
+				t.Errorf("%s sees %v in the note, %v in the list", who, noted, waiters[0].PlaceID)
+			}
+		}
+		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: stored, Reason: "why"})
+		want("after force")
+	})
 }
 
 // Without the right, no answer has an ID of another, wherever it might be.
@@ -221,6 +357,32 @@ func TestIDsAreHidden(t *testing.T) {
 	})
 }
 
+// Who may force on some resources does not see by the notes of their holders what they, or
+// others, wait for elsewhere.
+func TestNotesAreHidden(t *testing.T) {
+	ps := newPeople()
+	ps["oscar"].may = map[access.Verb][]string{access.Force: {"a/", "d/"}, access.Look: {"b/"}}
+	s := newSite(t, nil, &server.Options{Identify: ps.identify})
+	for resource, want := range map[string]string{
+		"b/y": `"waits":{"resource":"b/y","mode":"exclusive","limit":null,"placeId":null`,
+		"c/y": `"waits":null`,
+		"d/y": `"waits":{"resource":"d/y","mode":"exclusive","limit":null,"placeId":"`,
+	} {
+		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "a/x"}))
+		place := driver.NewPlaceID()
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: resource, PlaceID: &place}}}})
+		oscars := s.get(wire.HoldsPath, "Who", "oscar")
+		if text := string(oscars.body); !strings.Contains(text, want) || !strings.Contains(text, g.HoldID.String()) {
+			t.Errorf("%s: %s", resource, text)
+		}
+		alices := s.get(wire.HoldsPath, "Who", "alice")
+		if text := string(alices.body); !strings.Contains(text, resource) || strings.Contains(text, `"placeId":null`) {
+			t.Errorf("%s: she sees %s", resource, text)
+		}
+		s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
+	}
+}
+
 // Nobody has a name: lock IDs are what one knows.
 func TestIDsAreHiddenWithoutNames(t *testing.T) {
 	s := newSite(t, nil, nil)
@@ -279,6 +441,40 @@ func TestRemovedCaller(t *testing.T) {
 		synctest.Wait()
 		if list := read[wire.WaiterList](t, s.get(wire.WaitersPath, "Who", "oscar")); len(list.Waiters) != 0 {
 			t.Errorf("its place is kept: %+v", list)
+		}
+	})
+}
+
+// A change of what else a caller may do costs its waits nothing, and is not the last one that
+// they notice.
+func TestChangedCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPeople()
+		store := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} })
+		s := newSite(t, store, &server.Options{Identify: ps.identify})
+		s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+		var waits []<-chan answer
+		for range 20 {
+			waits = append(waits, s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 25_000}, "Who", "alice"))
+		}
+		synctest.Wait()
+		before := store.Calls(drivertest.Acquire)
+		for _, more := range []string{"x", "y"} {
+			ps["alice"].change(map[access.Verb][]string{access.Lock: everything, access.Look: {more}})
+			synctest.Wait()
+		}
+		if n := store.Calls(drivertest.Acquire) - before; n != 0 {
+			t.Errorf("%d attempts", n)
+		}
+		ps["alice"].remove()
+		synctest.Wait()
+		for _, w := range waits {
+			select {
+			case a := <-w:
+				mustBe(t, a, wire.KindDenied)
+			default:
+				t.Fatal("a wait goes on")
+			}
 		}
 	})
 }

@@ -40,6 +40,7 @@ func (s *Server) makeRoutes() map[string]route {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}
+	x.boundBody()
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

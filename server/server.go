@@ -29,8 +29,8 @@ type Options struct {
 	// MaxLists is how many lists are answered at a time, and MaxListsOfCaller how many of
 	// one caller, if callers have names. Default: 16 and 4.
 	MaxLists, MaxListsOfCaller int
-	// Audit is told what callers change, what they are denied, and each forced release and
-	// sweep before it is done: that is refused if the error is not nil.
+	// Audit is told what callers acquire, release and are denied, and each forced release and
+	// sweep also before it is done: that is refused if the error is not nil. See Event.
 	Audit func(Event) error
 	// Logger gets what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger

@@ -24,14 +24,18 @@ func (x *exchange) sightOf(resource, lockID, named string) sight {
 	c := x.caller
 	look, lock := c.May(access.Look, resource), c.May(access.Lock, resource)
 	switch {
-	case c.May(access.Force, resource),
-		lock && x.isOwn(lockID),
-		(lock || look) && c.Name() == "" && named != "" && lockID == named:
+	case c.May(access.Force, resource), lock && x.isOwn(lockID), (lock || look) && c.Name() == "" && x.isKnown(lockID, named):
 		return whole
 	case look:
 		return described
 	}
 	return outline
+}
+
+// isKnown reports whether a lock ID of the store is of the caller, or one that a caller
+// without a name has named, who could have made what has it.
+func (x *exchange) isKnown(lockID, named string) bool {
+	return x.isOwn(lockID) || x.caller.Name() == "" && named != "" && lockID == named
 }
 
 // hold returns the hold as the caller may see it.
@@ -40,20 +44,30 @@ func (x *exchange) hold(s driver.Status, named string) wire.Hold {
 	seen := x.sightOf(s.Resource, s.LockID, named)
 	switch seen {
 	case whole:
+		if !x.isKnown(s.LockID, named) {
+			h.Waits = x.note(h.Waits)
+		}
 		h.LockID = x.shownID(h.LockID)
 		return h
 	case described:
 		h.LockID, h.HoldID, h.Token = "", driver.HoldID{}, 0
-		if h.Waits != nil {
-			if !x.caller.May(access.Look, h.Waits.Resource) {
-				h.Waits = nil // it names another resource
-			} else {
-				h.Waits.PlaceID = nil
-			}
-		}
+		h.Waits = x.note(h.Waits)
 		return h
 	}
 	return wire.Hold{Resource: h.Resource, Mode: h.Mode, TTLMs: h.TTLMs}
+}
+
+// note returns what the caller may see of what another one waits for, which is another
+// resource.
+func (x *exchange) note(w *wire.Waits) *wire.Waits {
+	switch {
+	case w == nil || x.caller.May(access.Force, w.Resource):
+		return w
+	case !x.caller.May(access.Look, w.Resource):
+		return nil
+	}
+	w.PlaceID = nil
+	return w
 }
 
 // waiter returns the place as the caller may see it.

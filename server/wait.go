@@ -31,7 +31,7 @@ func (a *acquisition) wait(limit time.Duration) {
 	s.opts.Observer.wait(1)
 	defer s.opts.Observer.wait(-1)
 
-	w := s.lines.join(&a.q)
+	w := s.lines.join(a)
 	a.placed = w.tried // by an earlier request
 	until := x.received.Add(limit)
 	if !x.budget.IsZero() && x.budget.Before(until) {
@@ -60,17 +60,11 @@ type stand struct {
 }
 
 func (st *stand) stand() {
-	a, x, s := st.a, st.a.x, st.a.x.s
+	a, x := st.a, st.a.x
 	for {
 		// Before it looks: rights that change later close the channel.
 		changed := x.caller.Changed()
-		if err := a.allowed(); err != nil {
-			s.lines.leave(st.w, gaveUp)
-			if !a.ours {
-				a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
-			}
-			a.cleanUp()
-			a.denied(err)
+		if st.denied() {
 			return
 		}
 		st.beforeAttempt()
@@ -84,6 +78,22 @@ func (st *stand) stand() {
 		}
 		st.by = earliest(x.deadline(), st.until.Add(overtime))
 	}
+}
+
+// denied reports whether the caller has lost its right, and if so, ends the wait.
+func (st *stand) denied() bool {
+	a := st.a
+	err := a.allowed()
+	if err == nil {
+		return false
+	}
+	a.x.s.lines.leave(st.w, gaveUp)
+	if !a.ours {
+		a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
+	}
+	a.cleanUp()
+	a.denied(err)
+	return true
 }
 
 // over reports whether the wait is over by that outcome of an attempt, and if so, answers.
@@ -125,7 +135,7 @@ func (st *stand) underNothing(err error) {
 	}
 	ls.leave(st.w, gaveUp)
 	a.q.Nested = driver.HoldID{}
-	st.w = ls.join(&a.q)
+	st.w = ls.join(a)
 }
 
 // later is how a wait is left whose caller may repeat its request: not if nobody knows the
@@ -172,6 +182,12 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 			}
 			continue
 		case <-changed:
+			// Most changes are of other rights: all waiters of a caller would ask at once.
+			changed = x.caller.Changed()
+			if st.denied() {
+				return false
+			}
+			continue
 		case <-st.timer.C:
 			if !time.Now().Before(st.until) {
 				continue
@@ -221,7 +237,7 @@ func (st *stand) beforeAttempt() {
 	defer ls.mu.Unlock()
 	a.q.Place, w.asking = driver.PlaceID{}, true
 	if l := w.line; ls.stays(w) && (w.tried || l.mayPlace(l.index(w), w)) {
-		a.q.Place, a.q.Keep = driver.PlaceID(a.q.HoldID), keepPlain
+		a.q.Place, a.q.Keep = w.place, keepPlain
 		switch {
 		case st.last:
 			a.q.Keep = keepAway
@@ -305,7 +321,7 @@ func (ls *lines) refusal(w *waiter, q *driver.AcquireRequest) *driver.HeldError 
 	}
 	e.BySelf = false // it may be the answer to another one's request
 	e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return q.LimitDiffers(s.Mode, s.Limit) })
-	e.Ahead = slices.DeleteFunc(slices.Clone(e.Ahead), func(p driver.Place) bool { return p.ID == driver.PlaceID(q.HoldID) })
+	e.Ahead = slices.DeleteFunc(slices.Clone(e.Ahead), func(p driver.Place) bool { return p.ID == w.place })
 	e.Position = driver.NoPlace
 	if ls.stays(w) {
 		e.Position = l.others + l.index(w)

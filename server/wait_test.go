@@ -499,6 +499,36 @@ func TestReleaseOfAWait(t *testing.T) {
 	})
 }
 
+// The place of a wait goes with the release also if the server has forgotten the wait, or
+// another one had it.
+func TestReleaseOfAPlaceThatIsKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		after time.Duration
+		other bool
+	}{"by the same server": {time.Second, false}, "after its standing": {10500 * time.Millisecond, false}, "by another server": {time.Second, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, nil, nil)
+				s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+				q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 2000, Fair: true}
+				heldOf(t, s.post(wire.AcquirePath, q))
+				time.Sleep(c.after)
+				if n := len(placesOf(t, s.store, "r")); n != 1 {
+					t.Fatalf("%d places are kept", n)
+				}
+				by := s
+				if c.other {
+					by = newSite(t, s.store, nil)
+				}
+				by.release(wire.Ref{Resource: "r", HoldID: q.HoldID})
+				if n := len(placesOf(t, s.store, "r")); n != 0 {
+					t.Error("the place is still there")
+				}
+			})
+		})
+	}
+}
+
 func TestTooManyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil, &server.Options{MaxWaits: 2, MaxWatches: 1})

@@ -28,8 +28,9 @@ func (s *Server) watch(x *exchange) {
 	changed := x.caller.Changed()
 	switch {
 	case !x.mayWatch(resource):
-		_ = x.audit(Event{Action: "look", Outcome: "denied", Resource: resource})
-		x.refuse(wire.KindDenied, fmt.Sprintf("no right to watch %q", resource))
+		err := fmt.Errorf("%w: no right to watch %q", errDenied, resource)
+		x.auditDenied("look", resource, driver.HoldID{}, err)
+		x.refuse(wire.KindDenied, detailDenied(err))
 		return
 	case s.waitsEnded():
 		x.draining(wire.KindDraining)

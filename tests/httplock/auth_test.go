@@ -22,6 +22,8 @@ var otherwise = map[string]string{
 	"status":             ownerNamed,
 	"filters":            ownerNamed,
 	"held_error":         ownerNamed,
+
+	"renewals_note_waits": "the ID of a place is made of the caller's name too",
 }
 
 const ownerNamed = "the owner begins with the caller's name"

@@ -1,0 +1,157 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server"
+)
+
+// begun sends a part of the body of a renewal that says to have 16 MiB.
+func (s *site) begun(sending *sync.WaitGroup, who, path string, part int) net.Conn {
+	conn, err := s.pipes.dial(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sending.Go(func() {
+		_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: server\r\nWho: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, who, wire.MaxBody)
+		_, _ = io.WriteString(conn, strings.Repeat(" ", part))
+	})
+	return conn
+}
+
+// manyHolds is a renewal or a release of the hold that has so many bytes.
+func manyHolds(g wire.Grant, size int) string {
+	return fmt.Sprintf(`{"holds":[{"resource":%q,"lockId":%q,"holdId":%q}]%s}`, g.Resource, g.LockID, g.HoldID, strings.Repeat(" ", size))
+}
+
+// Large requests that do not get on keep nobody else's renewals and releases out, and none
+// that are small.
+func TestSlowLargeBodies(t *testing.T) {
+	for name, c := range map[string]struct{ part, size int }{
+		"that are not large yet, and a large one": {100, 300 << 10},
+		"and a large one":                         {300 << 10, 300 << 10},
+		"and a small one":                         {300 << 10, 0},
+		"and one that is just small":              {300 << 10, 255 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+				g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), TTLMs: 600_000}))
+				var sending sync.WaitGroup
+				defer time.Sleep(time.Second) // net/http waits before it closes a connection
+				for _, path := range []string{wire.RenewPath, wire.ReleasePath} {
+					for range 8 {
+						defer s.begun(&sending, "bob", path, c.part).Close()
+					}
+				}
+				synctest.Wait()
+				for _, path := range []string{wire.RenewPath, wire.ReleasePath} {
+					got := s.posting(t.Context(), path, manyHolds(g, c.size), "Who", "alice")
+					synctest.Wait()
+					select {
+					case a := <-got:
+						if a.status != http.StatusOK {
+							t.Errorf("%s: %d %s %v", path, a.status, a.body, a.err)
+						}
+					default:
+						t.Errorf("%s waits", path)
+						<-got
+					}
+				}
+			})
+		})
+	}
+}
+
+// One caller waits for its own large requests, and then is told to come again. Releases have
+// room of their own.
+func TestTooManyLargeBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), TTLMs: 600_000})
+		var sending sync.WaitGroup
+		var conns []net.Conn
+		for range 2 {
+			conn := s.begun(&sending, "", wire.RenewPath, 300<<10)
+			defer conn.Close()
+			conns = append(conns, conn)
+		}
+		synctest.Wait()
+		mustBe(t, s.post(wire.RenewPath, manyHolds(g, 300<<10)), wire.KindBusy)
+		waits := s.posting(t.Context(), wire.RenewPath, manyHolds(g, 300<<10))
+		if a := s.post(wire.ReleasePath, manyHolds(g, 300<<10)); a.status != http.StatusOK {
+			t.Errorf("release: %d %s %v", a.status, a.body, a.err)
+		}
+		_ = conns[0].Close()
+		if a := <-waits; a.status != http.StatusOK {
+			t.Errorf("after another has ended: %d %s %v", a.status, a.body, a.err)
+		}
+		// The one whose body never arrives is refused in the end.
+		answer, err := http.ReadResponse(bufio.NewReader(conns[1]), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("%v", answer)
+		}
+		_ = answer.Body.Close()
+		sending.Wait()
+		time.Sleep(time.Second) // net/http waits before it closes a connection
+	})
+}
+
+// A caller that sends slowly what nobody reads is told why, and keeps its connection no
+// longer than a body may take.
+func TestSlowBodyThatNobodyReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		path          string
+		length, until int // bytes, each of which takes a second
+		want          int
+	}{
+		"no such path":        {"/v1/nothing", 20, 20, http.StatusNotFound},
+		"no caller":           {wire.AcquirePath, 20, 20, http.StatusUnauthorized},
+		"and that has no end": {wire.AcquirePath, 100, 30, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+				conn, err := s.pipes.dial(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer time.Sleep(time.Second) // net/http waits before it closes a connection
+				defer conn.Close()
+				_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n", c.path, c.length)
+				began := time.Now()
+				go func() {
+					for range c.length {
+						time.Sleep(time.Second)
+						if _, err := io.WriteString(conn, " "); err != nil {
+							return
+						}
+					}
+				}()
+				answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				took := time.Since(began)
+				if err != nil {
+					t.Fatalf("%v after %v", err, took)
+				}
+				_ = answer.Body.Close()
+				if answer.StatusCode != c.want || took > time.Duration(c.until)*time.Second {
+					t.Errorf("%d after %v", answer.StatusCode, took)
+				}
+			})
+		})
+	}
+}
