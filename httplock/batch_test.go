@@ -182,7 +182,7 @@ func TestPartOfBatchFails(t *testing.T) {
 func TestMissingResults(t *testing.T) {
 	t.Parallel()
 	ms := wire.Millis(1000)
-	s := answering(t, ours(wire.RenewAnswer{Results: []wire.RenewResult{{Outcome: wire.Renewed, TTLMs: &ms}}}))
+	s := answering(t, ours(wire.RenewAnswer{Results: []wire.RenewResult{{HoldID: ref.HoldID, Outcome: wire.Renewed, TTLMs: &ms}}}))
 	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref}, {HoldRef: ref}})
 	if err != nil || rs[0].Err != nil || rs[0].Left != time.Second || isDefinite(rs[1].Err) || rs[1].Left != driver.Unknown {
 		t.Errorf("%+v, %v", rs, err)
