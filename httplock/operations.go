@@ -43,6 +43,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // Renew implements driver.Store. More than a thousand renewals, or more than half a
 // mebibyte, travel in several requests, one after the other.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	results, qs := make([]driver.RenewResult, len(qs)), slices.Clone(qs)
 	fail := func(i int, err error) { results[i] = driver.RenewResult{Left: driver.Unknown, Err: err} }
 	b := batch[wire.RenewResult]{store: s, over: s.renewals, path: wire.RenewPath}
@@ -72,12 +75,15 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			b.add(i, wire.RenewalOf(qs[i]))
 		}
 	}
-	return results, b.send(ctx)
+	return results, b.send(ctx, len(qs))
 }
 
 // Release implements driver.Store. It splits batches as Renew does. A forced release is a
 // request of its own.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	results, qs := make([]driver.ReleaseResult, len(qs)), slices.Clone(qs)
 	b := batch[wire.ReleaseResult]{store: s, over: s.calls, path: wire.ReleasePath}
 	b.take = func(i int, r wire.ReleaseResult, err error) { results[i] = s.released(qs[i], r, err) }
@@ -99,7 +105,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 			b.add(i, wire.ReleaseOf(q))
 		}
 	}
-	return results, b.send(ctx)
+	return results, b.send(ctx, len(qs))
 }
 
 // released returns the result of the release q. One cannot be lost: what is not there is
