@@ -32,7 +32,8 @@
 //
 // The first answer says by an ID which store is behind the server. If a later one names
 // another store, the error is driver.ErrUnusable: two servers behind one name have
-// different stores, which would grant a lock twice.
+// different stores, which would grant a lock twice. What the other store has granted ends by
+// its TTL.
 //
 // # Connections
 //
