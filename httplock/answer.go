@@ -24,10 +24,10 @@ const (
 )
 
 // understand reads the answer into v. A refusal is an error: that of package driver which
-// it stands for, if somebody who knows wrote it.
-func (s *Store) understand(res *http.Response, v any) error {
+// it stands for, if somebody who knows wrote it. of is message.of.
+func (s *Store) understand(res *http.Response, of driver.HoldID, v any) error {
 	if res.StatusCode != http.StatusOK {
-		return s.refusal(res)
+		return s.refusal(res, of)
 	}
 	if err := s.hasType(res, wire.JSON); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Store) understand(res *http.Response, v any) error {
 }
 
 // refusal returns the error of an answer that is not a success.
-func (s *Store) refusal(res *http.Response) error {
+func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
 	if err := s.hasType(res, wire.ProblemJSON); err != nil {
 		return err
 	}
@@ -54,19 +54,25 @@ func (s *Store) refusal(res *http.Response) error {
 	if err := s.sameStore(res); err != nil {
 		return err
 	}
-	return s.meaning(kind, r)
+	return s.meaning(kind, r, of)
 }
 
-// meaning returns the error of a refusal by the server.
-func (s *Store) meaning(kind wire.Kind, r wire.Refusal) error {
+// meaning returns the error of a refusal by the server. of is message.of.
+func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error {
 	switch kind {
 	case wire.KindHeld:
 		held := r.HeldError()
 		if held == nil || !soundRefusal(r.Held, held) {
 			return s.strange("a refusal without its reason")
 		}
+		if of.IsZero() || r.HoldID != of {
+			return s.strange("it refuses another request")
+		}
 		return held
 	case wire.KindAnonymous:
+		if s.token.settling() {
+			return fmt.Errorf("%s: the server does not know the token: its file has just been changed, so try again: %s", s.target.name, r.Detail)
+		}
 		advice := fmt.Sprintf("give the caller's token in a file, ?token_file=FILE, or in %s", tokenVariable)
 		if s.token.get() != "" {
 			advice = "it does not know the token: ask for a new one"

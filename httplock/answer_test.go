@@ -148,6 +148,10 @@ func isDefinite(err error) bool {
 // What somebody else has answered, or what is not complete, has no outcome.
 func TestStrangeAnswers(t *testing.T) {
 	held := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second})
+	held.HoldID = request.HoldID
+	ofNobody := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second})
+	elsewhere := wire.HeldRefusal(&driver.HeldError{Resource: "s", Position: driver.NoPlace, RetryAfter: driver.Unknown})
+	elsewhere.HoldID = request.HoldID
 	change := func(r reply, change func(*reply)) reply { change(&r); return r }
 	answers := map[string]reply{
 		"portal":                     {status: 200, media: "text/html", body: "<html>log in</html>"},
@@ -183,7 +187,9 @@ func TestStrangeAnswers(t *testing.T) {
 		"a refusal that is cut":      change(ours(wire.NewRefusal(wire.KindInvalid, "")), func(r *reply) { r.cut = true }),
 		"half a refusal":             change(ours(wire.NewRefusal(wire.KindInvalid, "")), func(r *reply) { r.body = r.body[:len(r.body)-1] }),
 		"held without a reason":      ours(wire.NewRefusal(wire.KindHeld, "")),
-		"held, another resource":     ours(wire.HeldRefusal(&driver.HeldError{Resource: "s", Position: driver.NoPlace, RetryAfter: driver.Unknown})),
+		"held, another resource":     ours(elsewhere),
+		"held, another hold":         change(ours(held), func(r *reply) { r.body = strings.Replace(r.body, `"holdId":"01`, `"holdId":"02`, 1) }),
+		"held, no hold":              ours(ofNobody),
 		"held, position 0":           change(ours(held), func(r *reply) { r.body = strings.Replace(r.body, `"position":null`, `"position":0`, 1) }),
 		"held, less than no waiters": change(ours(held), func(r *reply) { r.body = strings.Replace(r.body, `"waiters":0`, `"waiters":-1`, 1) }),
 		"held, negative time":        change(ours(held), func(r *reply) { r.body = strings.Replace(r.body, `"retryAfterMs":1000`, `"retryAfterMs":-7`, 1) }),
@@ -201,8 +207,7 @@ func TestStrangeAnswers(t *testing.T) {
 			for call, do := range calls {
 				// An empty object is what a sweep of nothing says.
 				err := do(t, answering(t, r))
-				held := strings.HasPrefix(name, "held") && call != "acquire" && errors.Is(err, driver.ErrHeld)
-				if isDefinite(err) && !held {
+				if isDefinite(err) {
 					t.Errorf("%s: %v, which is definite", call, err)
 				}
 			}
@@ -214,7 +219,7 @@ func TestStrangeAnswers(t *testing.T) {
 func TestStrangeAnswersToOne(t *testing.T) {
 	granted := wire.GrantOf(request, grant)
 	changed := func(change func(*wire.Grant)) reply { g := granted; change(&g); return ours(g) }
-	negative := wire.Millis(-7)
+	negative, other := wire.Millis(-7), driver.HoldID{2}
 	results := func(rs ...any) reply { return ours(map[string]any{"results": rs}) }
 	stream := func(text string) reply {
 		return reply{status: 200, media: wire.NDJSON, id: testStoreID, body: text}
@@ -235,23 +240,32 @@ func TestStrangeAnswersToOne(t *testing.T) {
 		{"acquire", "no store", func() reply { r := ours(granted); r.id = ""; return r }()},
 		{"acquire", "cut", func() reply { r := ours(granted); r.cut = true; return r }()},
 		{"acquire", "a file to download", func() reply { r := ours(granted); r.media = "application/octet-stream"; return r }()},
+		{"renew", "another hold", results(wire.RenewResult{HoldID: other, Outcome: wire.Renewed})},
+		{"renew", "another hold is lost", results(wire.RenewResult{HoldID: other, Outcome: wire.Lost})},
+		{"renew", "another hold is invalid", results(wire.RenewResult{HoldID: other, Outcome: wire.Invalid})},
+		{"renew", "no hold", results(wire.RenewResult{Outcome: wire.Lost})},
+		{"release", "another hold", results(wire.ReleaseResult{HoldID: other, Outcome: wire.Released})},
+		{"release", "another hold is denied", results(wire.ReleaseResult{HoldID: other, Outcome: wire.Denied})},
+		{"release", "no hold", results(wire.ReleaseResult{Outcome: wire.Released})},
+		{"release", "a place, too", results(wire.ReleaseResult{HoldID: ref.HoldID, PlaceID: driver.PlaceID(other), Outcome: wire.Released})},
+		{"forced release", "another hold", ours(wire.ReleaseResult{HoldID: other, Outcome: wire.Released})},
 		{"renew", "no results", results()},
-		{"renew", "two results", results(wire.RenewResult{Outcome: wire.Renewed}, wire.RenewResult{Outcome: wire.Renewed})},
-		{"renew", "no outcome", results(wire.RenewResult{})},
-		{"renew", "an outcome of a release", results(wire.RenewResult{Outcome: wire.Released})},
-		{"renew", "a newer outcome", results(wire.RenewResult{Outcome: "newer"})},
-		{"renew", "unknown", results(wire.RenewResult{Outcome: wire.Unknown, Detail: "no answer"})},
-		{"renew", "a negative time", results(wire.RenewResult{Outcome: wire.Renewed, TTLMs: &negative})},
-		{"renew", "less than no waiters", results(wire.RenewResult{Outcome: wire.Renewed, Waiters: -1})},
+		{"renew", "two results", results(wire.RenewResult{HoldID: ref.HoldID, Outcome: wire.Renewed}, wire.RenewResult{HoldID: ref.HoldID, Outcome: wire.Renewed})},
+		{"renew", "no outcome", results(wire.RenewResult{HoldID: ref.HoldID})},
+		{"renew", "an outcome of a release", results(wire.RenewResult{HoldID: ref.HoldID, Outcome: wire.Released})},
+		{"renew", "a newer outcome", results(wire.RenewResult{HoldID: ref.HoldID, Outcome: "newer"})},
+		{"renew", "unknown", results(wire.RenewResult{HoldID: ref.HoldID, Outcome: wire.Unknown, Detail: "no answer"})},
+		{"renew", "a negative time", results(wire.RenewResult{HoldID: ref.HoldID, Outcome: wire.Renewed, TTLMs: &negative})},
+		{"renew", "less than no waiters", results(wire.RenewResult{HoldID: ref.HoldID, Outcome: wire.Renewed, Waiters: -1})},
 		{"renew", "results that are none", results(1)},
 		{"release", "no results", results()},
-		{"release", "two results", results(wire.ReleaseResult{Outcome: wire.Released}, wire.ReleaseResult{Outcome: wire.Released})},
-		{"release", "no outcome", results(wire.ReleaseResult{Found: true})},
-		{"release", "lost", results(wire.ReleaseResult{Outcome: wire.Lost})},
-		{"release", "an outcome of a renewal", results(wire.ReleaseResult{Outcome: wire.Renewed})},
-		{"release", "unknown", results(wire.ReleaseResult{Outcome: wire.Unknown})},
-		{"forced release", "no outcome", ours(wire.ReleaseResult{Found: true})},
-		{"forced release", "a batch", results(wire.ReleaseResult{Outcome: wire.Released})},
+		{"release", "two results", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Released}, wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Released})},
+		{"release", "no outcome", results(wire.ReleaseResult{HoldID: ref.HoldID, Found: true})},
+		{"release", "lost", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Lost})},
+		{"release", "an outcome of a renewal", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Renewed})},
+		{"release", "unknown", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Unknown})},
+		{"forced release", "no outcome", ours(wire.ReleaseResult{HoldID: ref.HoldID, Found: true})},
+		{"forced release", "a batch", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Released})},
 		{"sweep", "less than nothing", ours(wire.SweepAnswer{Holds: -1})},
 		{"list", "an empty body", stream("")},
 		{"list", "no end", stream(`{"resource":"r","mode":"shared"}` + "\n")},
@@ -317,13 +331,13 @@ func TestRefusals(t *testing.T) {
 		wire.Unusable: driver.ErrUnusable, wire.Unsupported: driver.ErrUnsupported,
 	} {
 		for _, call := range []string{"renew", "release"} {
-			r := ours(map[string]any{"results": []wire.RenewResult{{Outcome: outcome, Detail: "because"}}})
+			r := ours(map[string]any{"results": []wire.RenewResult{{HoldID: ref.HoldID, Outcome: outcome, Detail: "because"}}})
 			if err := calls[call](t, answering(t, r)); !errors.Is(err, want) {
 				t.Errorf("%s: %s: %v", call, outcome, err)
 			}
 		}
 	}
-	lost := ours(map[string]any{"results": []wire.RenewResult{{Outcome: wire.Lost}}})
+	lost := ours(map[string]any{"results": []wire.RenewResult{{HoldID: ref.HoldID, Outcome: wire.Lost}}})
 	if err := calls["renew"](t, answering(t, lost)); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("lost: %v", err)
 	}
@@ -353,11 +367,11 @@ func TestAnotherStore(t *testing.T) {
 		case wire.AcquirePath:
 			answer = ours(wire.GrantOf(request, grant))
 		case wire.RenewPath:
-			answer = ours(wire.RenewAnswer{Results: []wire.RenewResult{{Outcome: wire.Lost}}})
+			answer = ours(wire.RenewAnswer{Results: []wire.RenewResult{{HoldID: ref.HoldID, Outcome: wire.Lost}}})
 		case wire.ReleasePath:
-			answer = ours(wire.ReleaseAnswer{Results: []wire.ReleaseResult{{Outcome: wire.Released}}})
+			answer = ours(wire.ReleaseAnswer{Results: []wire.ReleaseResult{{HoldID: ref.HoldID, Outcome: wire.Released}}})
 		case wire.ForceReleasePath:
-			answer = ours(wire.ReleaseResult{Outcome: wire.Released})
+			answer = ours(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Released})
 		case wire.HoldsPath, wire.WaitersPath:
 			answer = reply{status: 200, media: wire.NDJSON, id: id, body: `{"end":{"count":0}}`}
 		case wire.WatchPath:

@@ -46,13 +46,12 @@ func (b *batch[R]) add(number int, v any) {
 	b.items = append(b.items, item{number, text})
 }
 
-// send sends all items. Its error is that of the first request, if none was answered.
-// Otherwise each item has its own outcome.
-func (b *batch[R]) send(ctx context.Context) (first error) {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	answered := len(b.items) == 0
+// send sends the items, of the call's all. Each gets its own outcome. The error is that of
+// the call as a whole, which counts for all: only if nothing is known of any of them, or if
+// there was only one request.
+func (b *batch[R]) send(ctx context.Context, all int) error {
+	var first error
+	known, requests := len(b.items) < all, 0
 	for parts := split(b.items); len(parts) > 0; {
 		part := parts[0]
 		results, status, err := b.exchange(ctx, part, len(parts))
@@ -61,10 +60,11 @@ func (b *batch[R]) send(ctx context.Context) (first error) {
 			parts = append([][]item{part[:half], part[half:]}, parts[1:]...)
 			continue
 		}
-		parts = parts[1:]
-		if answered = answered || err == nil; first == nil {
+		parts, requests = parts[1:], requests+1
+		if first == nil {
 			first = err
 		}
+		known = known || requests+len(parts) > 1 && (err == nil || wire.KindOf(err) != wire.KindUnknown)
 		for i, it := range part {
 			var r R
 			switch {
@@ -77,7 +77,7 @@ func (b *batch[R]) send(ctx context.Context) (first error) {
 			}
 		}
 	}
-	if answered {
+	if known {
 		return nil
 	}
 	return first

@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -178,11 +179,99 @@ func TestPartOfBatchFails(t *testing.T) {
 	}
 }
 
+// What is known of some items says nothing of others, and nothing hides it, whatever becomes
+// of the other requests of the call.
+func TestOutcomesOfParts(t *testing.T) {
+	t.Parallel()
+	store := memlock.New(nil)
+	const perRequest = 40 // of these names, or a few more
+	qs := many(t, store, 2*perRequest, func(i int) string { return strings.Repeat("\x01", driver.MaxName-4) + fmt.Sprintf("%04d", i) })
+	const sent, refused, dropped = "sent", "refused", "dropped"
+	for _, c := range []struct {
+		requests []string // what becomes of the first, second, …
+		fails    bool     // the call as a whole
+	}{
+		{[]string{sent, dropped}, false},
+		{[]string{dropped, sent}, false},
+		{[]string{refused, dropped}, false},
+		{[]string{dropped, refused}, false},
+		{[]string{refused, sent}, false},
+		{[]string{refused, refused}, false},
+		{[]string{dropped, dropped}, true},
+		{[]string{refused}, true},
+		{[]string{dropped}, true},
+	} {
+		n := 0
+		var became []string // of each hold that was sent
+		server := &testServer{t: t, store: store, before: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != wire.RenewPath && r.URL.Path != wire.ReleasePath {
+				return true
+			}
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			how := c.requests[n]
+			n++
+			for range bytes.Count(body, []byte(`"holdId"`)) {
+				became = append(became, how)
+			}
+			switch how {
+			case refused:
+				ours(wire.NewRefusal(wire.KindDenied, "no")).write(w)
+			case dropped:
+				reply{status: http.StatusBadGateway, media: "text/html"}.write(w)
+			}
+			return how == sent
+		}}
+		s := dial(t, server.listen().URL, nil)
+		check := func(what, became string, err error) {
+			t.Helper()
+			if (err == nil) != (became == sent) || errors.Is(err, driver.ErrUnusable) != (became == refused) || isDefinite(err) != (became != dropped) {
+				t.Fatalf("%v: %s was %s: %v", c.requests, what, became, err)
+			}
+		}
+		renewals := qs[:len(c.requests)*perRequest]
+		rs, err := s.Renew(t.Context(), renewals)
+		if (err != nil) != c.fails || err != nil && c.requests[0] == dropped && isDefinite(err) {
+			t.Fatalf("%v: %v", c.requests, err)
+		}
+		for i, r := range rs {
+			check("renewal", became[i], r.Err)
+		}
+
+		// What was decided by other requests.
+		n, became = 0, nil
+		nobody := driver.HoldRef{Resource: "0", LockID: "nobody"}
+		rs, err = s.Renew(t.Context(), append([]driver.RenewRequest{{HoldRef: nobody, TTL: time.Hour}}, renewals...))
+		if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
+			t.Errorf("%v: whichever hold of nobody: %+v, %v", c.requests, rs[0], err)
+		}
+		n, became = 0, nil
+		releases := []driver.ReleaseRequest{{HoldRef: ask(t, store, "forced"), Reason: "stuck"}}
+		for _, q := range renewals {
+			q.HoldID = driver.HoldID{1} // of nobody
+			releases = append(releases, driver.ReleaseRequest{HoldRef: q.HoldRef})
+		}
+		released, err := s.Release(t.Context(), releases)
+		if err != nil || !released[0].Found || released[0].Err != nil {
+			t.Errorf("%v: a forced release: %+v, %v", c.requests, released[0], err)
+		}
+		for i, r := range released[1:] {
+			check("release", became[i], r.Err)
+		}
+	}
+}
+
+// ask acquires a hold of the resource.
+func ask(t *testing.T, s driver.Store, resource string) driver.HoldRef {
+	t.Helper()
+	return many(t, s, 1, func(int) string { return resource })[0].HoldRef
+}
+
 // Results that are missing at the end are unknown.
 func TestMissingResults(t *testing.T) {
 	t.Parallel()
 	ms := wire.Millis(1000)
-	s := answering(t, ours(wire.RenewAnswer{Results: []wire.RenewResult{{Outcome: wire.Renewed, TTLMs: &ms}}}))
+	s := answering(t, ours(wire.RenewAnswer{Results: []wire.RenewResult{{HoldID: ref.HoldID, Outcome: wire.Renewed, TTLMs: &ms}}}))
 	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref}, {HoldRef: ref}})
 	if err != nil || rs[0].Err != nil || rs[0].Left != time.Second || isDefinite(rs[1].Err) || rs[1].Left != driver.Unknown {
 		t.Errorf("%+v, %v", rs, err)

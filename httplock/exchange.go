@@ -28,6 +28,8 @@ type message struct {
 	// once: a copy that arrives late would do harm that the caller cannot know of, so the
 	// message is not sent again.
 	once bool
+	// of is the hold ID of an acquire: only that can be held, and the refusal repeats it.
+	of driver.HoldID
 }
 
 // get asks for what the path has, and reads it into answer.
@@ -63,7 +65,7 @@ func (s *Store) exchange(ctx context.Context, over lane, m message, answer any) 
 		return 0, err
 	}
 	defer res.Body.Close()
-	return res.StatusCode, s.ended(ctx, s.understand(res, answer))
+	return res.StatusCode, s.ended(ctx, s.understand(res, m.of, answer))
 }
 
 // send sends the message, and returns an answer of which nothing was looked at.

@@ -27,9 +27,10 @@ func (tr *transport) answer() *http.Response {
 // Whatever is answered, nothing panics, and a named error or a success comes only from an
 // answer of the server.
 func FuzzAnswer(f *testing.F) {
+	held := wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second, Holders: []driver.Status{{Resource: "r"}}})
+	held.HoldID = request.HoldID
 	for _, v := range []any{
-		wire.GrantOf(request, grant), wire.NewRefusal(wire.KindDenied, "why"),
-		wire.HeldRefusal(&driver.HeldError{Resource: "r", Position: driver.NoPlace, RetryAfter: time.Second, Holders: []driver.Status{{Resource: "r"}}}),
+		wire.GrantOf(request, grant), wire.NewRefusal(wire.KindDenied, "why"), held,
 		wire.RenewAnswer{Results: []wire.RenewResult{{Outcome: wire.Renewed}}},
 	} {
 		r := ours(v)
@@ -46,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 		for _, v := range []any{
 			&wire.Grant{}, &struct{ Results []wire.RenewResult }{}, &struct{ Results []wire.ReleaseResult }{}, &wire.Traits{}, &wire.SweepAnswer{},
 		} {
-			err := s.understand(tr.answer(), v) //nolint:bodyclose // it is in memory
+			err := s.understand(tr.answer(), request.HoldID, v) //nolint:bodyclose // it is in memory
 			if !isDefinite(err) {
 				continue
 			}

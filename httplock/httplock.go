@@ -15,6 +15,10 @@
 //	ca          a file with the certificates, in PEM, that may issue the server's
 //	cert, key   files with the caller's certificate and its key, in PEM
 //
+// If the server does not know a token whose file was changed in the last 5 s, the outcome is
+// unknown: it may still have to read its own file. Servers that know both tokens for a while
+// make that unnecessary.
+//
 // Without token_file, the environment variable HOLDFAST_SERVER_TOKEN has the token, if the
 // server requires one. (HOLDFAST_TOKEN is the fencing token that `holdfast run` gives to its
 // command.) Of https URLs, the environment also configures proxies, as in net/http.
@@ -28,7 +32,8 @@
 //
 // The first answer says by an ID which store is behind the server. If a later one names
 // another store, the error is driver.ErrUnusable: two servers behind one name have
-// different stores, which would grant a lock twice.
+// different stores, which would grant a lock twice. What the other store has granted ends by
+// its TTL.
 //
 // # Connections
 //

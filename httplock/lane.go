@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 const (
 	mostPatience  = 5 * time.Second
 	leastPatience = 100 * time.Millisecond
+	never         = time.Duration(math.MaxInt64)
 )
 
 func patience(ctx context.Context) time.Duration {
@@ -57,28 +59,27 @@ func (l lane) send(ctx context.Context, limit time.Duration, once bool, build fu
 }
 
 // try sends the request once. reused says that it went over a connection that was used
-// before; such a one gets the limit, unless that is 0.
+// before; such a one gets the limit, from when the request has it, unless that is 0.
 func (l lane) try(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (_ *http.Response, reused bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var old atomic.Bool
+	timer := time.AfterFunc(never, cancel)
 	req, err := build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) { old.Store(i.Reused) },
+		GotConn: func(i httptrace.GotConnInfo) {
+			if old.Store(i.Reused); i.Reused && limit > 0 {
+				timer.Reset(limit)
+			} else {
+				timer.Reset(never) // net/http has repeated the request by itself
+			}
+		},
 	}))
 	if err != nil {
+		timer.Stop()
 		cancel()
 		return nil, false, err
 	}
-	inTime := func() bool { return true }
-	if limit > 0 {
-		late := time.AfterFunc(limit, func() {
-			if old.Load() {
-				cancel()
-			}
-		})
-		inTime = late.Stop
-	}
 	res, err := l.RoundTrip(req)
-	switch late := !inTime() && old.Load(); {
+	switch late := !timer.Stop(); {
 	case err == nil && !late:
 		res.Body = &body{res.Body, cancel}
 		return res, old.Load(), nil

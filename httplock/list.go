@@ -80,7 +80,7 @@ func (s *Store) fetch(ctx context.Context, path string, f driver.Filter, lines *
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return s.ended(ctx, s.refusal(res))
+		return s.ended(ctx, s.refusal(res, driver.HoldID{}))
 	}
 	if err := s.hasType(res, wire.NDJSON); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *Store) complete(last []byte, count int) error {
 	case err != nil || (end.End == nil) == (end.Error == nil):
 		return s.strange("the list has no end, so it was cut off after %d entries", count)
 	case end.Error != nil:
-		return s.meaning(end.Error.Kind(), *end.Error)
+		return s.meaning(end.Error.Kind(), *end.Error, driver.HoldID{})
 	case end.End.Count != count:
 		return s.strange("the list has %d entries and says %d", count, end.End.Count)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -44,7 +45,8 @@ func lister(t *testing.T, count, cut int) *testServer {
 }
 
 // A long list is complete and in order, however slow its reader is: it waits in a file,
-// and the server is done with it.
+// and the server is done with it. On most systems the file has no name, so nothing is left
+// behind even if the program is killed.
 func TestLongList(t *testing.T) {
 	const count = 20_000
 	dir := t.TempDir()
@@ -62,7 +64,7 @@ func TestLongList(t *testing.T) {
 		}
 		if n == 0 {
 			files, err := os.ReadDir(dir)
-			if err != nil || len(files) != 1 {
+			if err != nil || len(files) != 0 && runtime.GOOS != "windows" {
 				t.Errorf("files %v, %v", files, err)
 			}
 			held(t, s) // over the same connection

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -19,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	// If it were sent twice here, the answer to the second would be taken for that to both. A
 	// first one that arrives later would lock what the caller believes to be refused, or has
 	// released.
-	m := message{method: http.MethodPost, path: wire.AcquirePath, body: body, accept: wire.JSON, once: true}
+	m := message{method: http.MethodPost, path: wire.AcquirePath, body: body, accept: wire.JSON, once: true, of: q.HoldID}
 	var g wire.Grant
 	if _, err := s.exchange(ctx, s.calls, m, &g); err != nil {
 		var held *driver.HeldError
@@ -42,13 +43,18 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 // Renew implements driver.Store. More than a thousand renewals, or more than half a
 // mebibyte, travel in several requests, one after the other.
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
-	results := make([]driver.RenewResult, len(qs))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	results, qs := make([]driver.RenewResult, len(qs)), slices.Clone(qs)
 	fail := func(i int, err error) { results[i] = driver.RenewResult{Left: driver.Unknown, Err: err} }
 	b := batch[wire.RenewResult]{store: s, over: s.renewals, path: wire.RenewPath}
 	b.take = func(i int, r wire.RenewResult, err error) {
 		switch {
 		case err != nil:
 			fail(i, err)
+		case r.HoldID != qs[i].HoldID:
+			fail(i, s.strange("it is about another hold"))
 		case r.Outcome == wire.Renewed && (!sound(r.Driver().Left) || r.Waiters < 0):
 			fail(i, s.strange("a renewal without a valid time"))
 		default:
@@ -65,45 +71,51 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		case ref.HoldID.IsZero():
 			fail(i, fmt.Errorf("hold of %q by lock ID %q: %w", q.Resource, q.LockID, driver.ErrLost))
 		default:
-			q.HoldRef = ref
-			b.add(i, wire.RenewalOf(q))
+			qs[i].HoldRef = ref
+			b.add(i, wire.RenewalOf(qs[i]))
 		}
 	}
-	return results, b.send(ctx)
+	return results, b.send(ctx, len(qs))
 }
 
 // Release implements driver.Store. It splits batches as Renew does. A forced release is a
 // request of its own.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-	results := make([]driver.ReleaseResult, len(qs))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	results, qs := make([]driver.ReleaseResult, len(qs)), slices.Clone(qs)
 	b := batch[wire.ReleaseResult]{store: s, over: s.calls, path: wire.ReleasePath}
-	b.take = func(i int, r wire.ReleaseResult, err error) { results[i] = s.released(r, err) }
+	b.take = func(i int, r wire.ReleaseResult, err error) { results[i] = s.released(qs[i], r, err) }
 	for i, q := range qs {
 		ref, err := q.HoldRef, error(nil)
 		if q.Place.IsZero() {
 			ref, err = s.named(ctx, ref)
 		}
-		switch q.HoldRef = ref; {
+		q.HoldRef, qs[i].HoldRef = ref, ref
+		switch {
 		case err != nil:
 			results[i].Err = err
 		case q.HoldID.IsZero() && q.Place.IsZero(): // it is not there
 		case q.Reason != "":
 			var r wire.ReleaseResult
 			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), PlaceID: q.Place, Reason: q.Reason}, &r)
-			results[i] = s.released(r, err)
+			results[i] = s.released(q, r, err)
 		default:
 			b.add(i, wire.ReleaseOf(q))
 		}
 	}
-	return results, b.send(ctx)
+	return results, b.send(ctx, len(qs))
 }
 
-// released returns the result of a release. One cannot be lost: what is not there is
+// released returns the result of the release q. One cannot be lost: what is not there is
 // released.
-func (s *Store) released(r wire.ReleaseResult, err error) driver.ReleaseResult {
+func (s *Store) released(q driver.ReleaseRequest, r wire.ReleaseResult, err error) driver.ReleaseResult {
 	switch {
 	case err != nil:
 		return driver.ReleaseResult{Err: err}
+	case r.HoldID != q.HoldID || r.PlaceID != q.Place:
+		return driver.ReleaseResult{Err: s.strange("it is about another hold")}
 	case r.Outcome == wire.Lost:
 		return driver.ReleaseResult{Err: s.strange("a release that is lost")}
 	}

@@ -112,6 +112,10 @@ func serve[Q any](s *testServer, w http.ResponseWriter, r *http.Request, do func
 		fail500(w, err)
 		return
 	}
+	if r, refused := a.(wire.Refusal); refused {
+		refuse(w, r)
+		return
+	}
 	answer(w, a)
 }
 
@@ -121,11 +125,6 @@ func answer(w http.ResponseWriter, a any) {
 }
 
 func fail500(w http.ResponseWriter, err error) {
-	var held *driver.HeldError
-	if errors.As(err, &held) {
-		refuse(w, wire.HeldRefusal(held))
-		return
-	}
 	refuse(w, wire.NewRefusal(wire.KindOf(err), err.Error()))
 }
 
@@ -141,6 +140,11 @@ func (s *testServer) acquire(ctx context.Context, q wire.AcquireRequest) (any, e
 		return nil, err
 	}
 	g, err := s.store.Acquire(ctx, r)
+	if held := (*driver.HeldError)(nil); errors.As(err, &held) {
+		refusal := wire.HeldRefusal(held)
+		refusal.HoldID = q.HoldID
+		return refusal, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +161,8 @@ func (s *testServer) renew(ctx context.Context, q wire.RenewRequest) (any, error
 	}
 	results, err := s.store.Renew(ctx, qs)
 	a := wire.RenewAnswer{Results: []wire.RenewResult{}}
-	for _, r := range results {
-		a.Results = append(a.Results, wire.RenewResultOf(r))
+	for i, r := range results {
+		a.Results = append(a.Results, wire.RenewResultOf(q.Holds[i], r))
 	}
 	return a, err
 }
@@ -173,8 +177,8 @@ func (s *testServer) release(ctx context.Context, q wire.ReleaseRequest) (any, e
 	}
 	results, err := s.store.Release(ctx, qs)
 	a := wire.ReleaseAnswer{Results: []wire.ReleaseResult{}}
-	for _, r := range results {
-		a.Results = append(a.Results, wire.ReleaseResultOf(r))
+	for i, r := range results {
+		a.Results = append(a.Results, wire.ReleaseResultOf(q.Holds[i], r))
 	}
 	return a, err
 }
@@ -183,11 +187,12 @@ func (s *testServer) force(ctx context.Context, q wire.ForceRequest) (any, error
 	s.mu.Lock()
 	s.reasons = append(s.reasons, q.Reason)
 	s.mu.Unlock()
-	rs, err := s.store.Release(ctx, []driver.ReleaseRequest{wire.Release{Ref: q.Ref, PlaceID: q.PlaceID}.Driver()})
+	item := wire.Release{Ref: q.Ref, PlaceID: q.PlaceID}
+	rs, err := s.store.Release(ctx, []driver.ReleaseRequest{item.Driver()})
 	if err != nil {
 		return nil, err
 	}
-	return wire.ReleaseResultOf(rs[0]), nil
+	return wire.ReleaseResultOf(item, rs[0]), nil
 }
 
 func (s *testServer) sweep(ctx context.Context, q wire.SweepRequest) (any, error) {

@@ -27,6 +27,7 @@ type spool struct {
 	count  int // of lines
 	memory bytes.Buffer
 	file   *os.File
+	named  bool // the file has its name until close
 	writer *bufio.Writer
 }
 
@@ -65,6 +66,9 @@ func (p *spool) add(line []byte) (err error) {
 		if p.file, err = os.CreateTemp("", "holdfast-list-*"); err != nil {
 			return fmt.Errorf("no room for a long list: %w", err)
 		}
+		// Without a name, it goes with the process, however that ends. Some systems do not
+		// remove files that are open.
+		p.named = os.Remove(p.file.Name()) != nil
 		p.writer = bufio.NewWriterSize(p.file, 64<<10)
 	}
 	_, err = p.writer.Write(line)
@@ -98,6 +102,8 @@ func (p *spool) all() iter.Seq2[[]byte, error] {
 func (p *spool) close() {
 	if p.file != nil {
 		_ = p.file.Close()
+	}
+	if p.named {
 		_ = os.Remove(p.file.Name())
 	}
 }

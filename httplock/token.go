@@ -16,6 +16,9 @@ const (
 	// readAgain is how long the token of a file is used before the file is read again. If
 	// it cannot be read then, as in the middle of a change, the old token stays.
 	readAgain = time.Second
+	// settle is how long a server may take to learn of a new token: it reads its own file
+	// each second, and there may be several servers.
+	settle = 5 * time.Second
 	// maxToken is the longest token, in bytes.
 	maxToken = 4096
 )
@@ -26,9 +29,10 @@ type token struct {
 
 	reading sync.Mutex // held by the one that reads the file, which may take its time
 
-	mu    sync.Mutex
-	value string // "": none is sent
-	read  time.Time
+	mu      sync.Mutex
+	value   string // "": none is sent
+	read    time.Time
+	changed time.Time
 }
 
 // newToken returns the token of the file if there is one, and otherwise the value.
@@ -51,6 +55,22 @@ func (t *token) get() string {
 	return value
 }
 
+// settling reports whether the token of the file was changed so short a time ago that the
+// server may still know the old one alone, or this store may just have sent that.
+func (t *token) settling() bool {
+	if t.file == "" {
+		return false
+	}
+	if !t.reading.TryLock() {
+		return true // it may be changing
+	}
+	defer t.reading.Unlock()
+	_ = t.readFile()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.changed) < settle
+}
+
 // present returns the token, and whether to read the file again.
 func (t *token) present() (value string, old bool) {
 	t.mu.Lock()
@@ -59,7 +79,7 @@ func (t *token) present() (value string, old bool) {
 }
 
 func (t *token) readFile() error {
-	text, err := readToken(t.file)
+	text, written, err := readToken(t.file)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.read = time.Now()
@@ -72,18 +92,29 @@ func (t *token) readFile() error {
 	if err := checkToken(text); err != nil {
 		return err
 	}
+	switch {
+	case t.changed.IsZero():
+		t.changed = written
+	case t.value != text:
+		t.changed = t.read
+	}
 	t.value = text
 	return nil
 }
 
-func readToken(file string) (string, error) {
+// readToken returns the token of the file, and when the file was written.
+func readToken(file string) (text string, written time.Time, err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", err
+		return "", time.Time{}, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	return strings.TrimSpace(string(text)), err
+	info, err := f.Stat()
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	all, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	return strings.TrimSpace(string(all)), info.ModTime(), err
 }
 
 var errToken = errors.New("the server's token is not one line of printable characters without spaces: use the output of holdfast token")

@@ -53,7 +53,7 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 	}
 	f.body = res.Body
 	if res.StatusCode != http.StatusOK {
-		return nil, f.end(s.refusal(res))
+		return nil, f.end(s.refusal(res, driver.HoldID{}))
 	}
 	if err := s.hasType(res, wire.Events); err != nil {
 		return nil, f.end(err)

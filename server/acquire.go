@@ -112,6 +112,9 @@ func (a *acquisition) conclude(g granted, err error, waited time.Duration) {
 	case errors.As(err, &held) && (a.unknown == 0 || a.ours):
 		r := x.heldRefusal(held, a.q.LockID)
 		r.WaitMs = wire.MillisOf(waited)
+		if !a.ours {
+			r.HoldID = a.q.HoldID
+		}
 		x.sendRefusal(r)
 	case a.unknown > 0 && !a.ours && definite(err):
 		// The last attempt was not applied, but an earlier one may be.

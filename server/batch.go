@@ -24,7 +24,7 @@ func (s *Server) renew(x *exchange) {
 		q, err := x.renewal(item)
 		if err != nil {
 			outcome, why := x.refusedItem("renew", item.Ref, err)
-			results[i] = wire.RenewResult{Outcome: outcome, Detail: why}
+			results[i] = wire.RenewResult{HoldID: item.HoldID, Outcome: outcome, Detail: why}
 			continue
 		}
 		qs, of = append(qs, q), append(of, i)
@@ -35,7 +35,7 @@ func (s *Server) renew(x *exchange) {
 		if r.Err == nil {
 			r = answers[n]
 		}
-		results[i] = wire.RenewResultOf(r)
+		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("renew", r.Err)
 			results[i].Detail = detail(r.Err)
@@ -84,7 +84,7 @@ func (s *Server) release(x *exchange) {
 		q, err := x.giveBack(item)
 		if err != nil {
 			outcome, why := x.refusedItem("release", item.Ref, err)
-			results[i] = wire.ReleaseResult{Outcome: outcome, Detail: why}
+			results[i] = wire.ReleaseResult{HoldID: item.HoldID, PlaceID: item.PlaceID, Outcome: outcome, Detail: why}
 			continue
 		}
 		qs, of = append(qs, q), append(of, i)
@@ -95,7 +95,7 @@ func (s *Server) release(x *exchange) {
 		if r.Err == nil {
 			r = answers[n]
 		}
-		results[i] = wire.ReleaseResultOf(r)
+		results[i] = wire.ReleaseResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("release", r.Err)
 			results[i].Detail = detail(r.Err)

@@ -40,19 +40,19 @@ func TestBatchItems(t *testing.T) {
 		var releases wire.ReleaseRequest
 		for _, ref := range refs {
 			renewals.Holds = append(renewals.Holds, wire.Renewal{Ref: ref})
-			releases.Holds = append(releases.Holds, wire.Release{Ref: ref})
+			releases.Holds = append(releases.Holds, wire.Release{Ref: ref, PlaceID: driver.PlaceID(ref.HoldID)})
 		}
 		renewed := read[wire.RenewAnswer](t, s.as("alice", wire.RenewPath, renewals)).Results
 		want := []wire.Outcome{wire.Invalid, wire.Invalid, wire.Lost, wire.Denied, wire.Renewed, wire.Invalid, wire.Lost, wire.Unknown}
 		for i, o := range want {
-			if renewed[i].Outcome != o || (renewed[i].SafeForMs != nil) != (o == wire.Renewed) || (renewed[i].Detail == "") != (o == wire.Renewed) {
+			if renewed[i].HoldID != refs[i].HoldID || renewed[i].Outcome != o || (renewed[i].SafeForMs != nil) != (o == wire.Renewed) || (renewed[i].Detail == "") != (o == wire.Renewed) {
 				t.Errorf("renewal %d: %+v, want %s", i, renewed[i], o)
 			}
 		}
 		released := read[wire.ReleaseAnswer](t, s.as("alice", wire.ReleasePath, releases)).Results
 		want = []wire.Outcome{wire.Invalid, wire.Invalid, wire.Released, wire.Denied, wire.Released, wire.Invalid, wire.Released, wire.Unknown}
 		for i, o := range want {
-			if released[i].Outcome != o || released[i].Found != (i == 4) {
+			if released[i].HoldID != refs[i].HoldID || released[i].PlaceID != driver.PlaceID(refs[i].HoldID) || released[i].Outcome != o || released[i].Found != (i == 4) {
 				t.Errorf("release %d: %+v, want %s", i, released[i], o)
 			}
 		}
@@ -281,6 +281,19 @@ func TestStoreErrors(t *testing.T) {
 					t.Errorf("%s", a.body)
 				}
 			})
+		}
+	}
+}
+
+// A refusal of an acquire names the request, so that nobody takes it for that of another. A
+// hold ID that the server made is of use to nobody.
+func TestRefusalNamesItsRequest(t *testing.T) {
+	s := newSite(t, nil, nil)
+	s.acquire(wire.AcquireRequest{Resource: "r"})
+	for _, id := range []driver.HoldID{driver.NewHoldID(), {}} {
+		r := heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: id}))
+		if r.HoldID != id {
+			t.Errorf("the refusal names %q, want %q", r.HoldID, id)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (s *Server) forceRelease(x *exchange) {
 	}
 	event.Outcome = "released"
 	_ = x.audit(event)
-	x.answer(wire.ReleaseResultOf(result))
+	x.answer(wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result))
 }
 
 // mayAct reports whether the audit has taken down what is about to be done.

@@ -46,7 +46,7 @@ func TestForceRelease(t *testing.T) {
 			t.Errorf("with another token: %+v", r)
 		}
 		for _, found := range []bool{true, false} {
-			if r := read[wire.ReleaseResult](t, s.post(wire.ForceReleasePath, force)); r.Outcome != wire.Released || r.Found != found {
+			if r := read[wire.ReleaseResult](t, s.post(wire.ForceReleasePath, force)); r.HoldID != g.HoldID || r.Outcome != wire.Released || r.Found != found {
 				t.Errorf("%+v, want found: %v", r, found)
 			}
 		}

@@ -117,21 +117,24 @@ type RenewAnswer struct {
 
 // RenewResult is the outcome for one hold.
 type RenewResult struct {
-	Outcome Outcome `json:"outcome"`
-	TTLMs   *Millis `json:"ttlMs,omitempty"`
+	// HoldID is that of the request: the caller knows by it whose result this is, even if
+	// somebody on the way has mixed up answers.
+	HoldID  driver.HoldID `json:"holdId,omitzero"`
+	Outcome Outcome       `json:"outcome"`
+	TTLMs   *Millis       `json:"ttlMs,omitempty"`
 	// SafeForMs is as that of a Grant: from when this request was sent.
 	SafeForMs *Millis `json:"safeForMs,omitempty"`
 	Waiters   int     `json:"waiters,omitzero"`
 	Detail    string  `json:"detail,omitempty"`
 }
 
-// RenewResultOf returns the result for JSON, with the detail of its error, which has been
-// made fit for callers.
-func RenewResultOf(r driver.RenewResult) RenewResult {
+// RenewResultOf returns the result of the item for JSON, with the detail of its error, which
+// has been made fit for callers.
+func RenewResultOf(item Renewal, r driver.RenewResult) RenewResult {
 	if r.Err != nil {
-		return RenewResult{Outcome: OutcomeOf(r.Err), Detail: r.Err.Error()}
+		return RenewResult{HoldID: item.HoldID, Outcome: OutcomeOf(r.Err), Detail: r.Err.Error()}
 	}
-	return RenewResult{Outcome: Renewed, TTLMs: known(r.Left, MillisOf), Waiters: r.Waiters}
+	return RenewResult{HoldID: item.HoldID, Outcome: Renewed, TTLMs: known(r.Left, MillisOf), Waiters: r.Waiters}
 }
 
 // Driver returns what the store answered.
@@ -149,18 +152,24 @@ type ReleaseAnswer struct {
 
 // ReleaseResult is the outcome for one hold, and the answer to a forced release.
 type ReleaseResult struct {
-	Outcome Outcome `json:"outcome"`
-	Found   bool    `json:"found"` // the hold was there
-	Remains bool    `json:"remains,omitzero"`
-	Detail  string  `json:"detail,omitempty"`
+	// HoldID and PlaceID are those of the request, see RenewResult.
+	HoldID  driver.HoldID  `json:"holdId,omitzero"`
+	PlaceID driver.PlaceID `json:"placeId,omitzero"`
+	Outcome Outcome        `json:"outcome"`
+	Found   bool           `json:"found"` // the hold was there
+	Remains bool           `json:"remains,omitzero"`
+	Detail  string         `json:"detail,omitempty"`
 }
 
-// ReleaseResultOf returns the result for JSON, as RenewResultOf does.
-func ReleaseResultOf(r driver.ReleaseResult) ReleaseResult {
+// ReleaseResultOf returns the result of the item for JSON, as RenewResultOf does.
+func ReleaseResultOf(item Release, r driver.ReleaseResult) ReleaseResult {
+	of := ReleaseResult{HoldID: item.HoldID, PlaceID: item.PlaceID}
 	if r.Err != nil {
-		return ReleaseResult{Outcome: OutcomeOf(r.Err), Detail: r.Err.Error()}
+		of.Outcome, of.Detail = OutcomeOf(r.Err), r.Err.Error()
+		return of
 	}
-	return ReleaseResult{Outcome: Released, Found: r.Found, Remains: r.Remains}
+	of.Outcome, of.Found, of.Remains = Released, r.Found, r.Remains
+	return of
 }
 
 // Driver returns what the store answered.

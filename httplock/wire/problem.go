@@ -74,6 +74,8 @@ type Refusal struct {
 // Held are the members of a refusal because the resource is held.
 type Held struct {
 	Resource string `json:"resource"`
+	// HoldID is that of the request, if it had one, see RenewResult.
+	HoldID driver.HoldID `json:"holdId,omitzero"`
 	// Holders are the holds of the resource, the first 100 of them.
 	Holders []Hold `json:"holders"`
 	// Position is how the caller stands in the queue, 1 if it is next. It is null if the

@@ -89,11 +89,11 @@ func TestAnswers(t *testing.T) {
 		g := driver.Grant{Token: 7, Left: left}
 		same(t, through[wire.Grant](t, wire.GrantOf(driver.AcquireRequest{}, g)).Driver(), g)
 		r := driver.RenewResult{Left: left, Waiters: 2}
-		same(t, through[wire.RenewResult](t, wire.RenewResultOf(r)).Driver(), r)
+		same(t, through[wire.RenewResult](t, wire.RenewResultOf(wire.Renewal{}, r)).Driver(), r)
 	}
 	same(t, through[wire.Waiter](t, wire.WaiterOf(place)).Driver(), place)
 	released := driver.ReleaseResult{Found: true, Remains: true}
-	same(t, through[wire.ReleaseResult](t, wire.ReleaseResultOf(released)).Driver(), released)
+	same(t, through[wire.ReleaseResult](t, wire.ReleaseResultOf(wire.Release{}, released)).Driver(), released)
 	traits := driver.Traits{
 		Name: "n", Reach: driver.Network, ServerClock: true, Notifies: true, Queue: true, Durable: true, Shared: true, Sweeps: true,
 		Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
@@ -145,8 +145,8 @@ func definite(err error) bool {
 
 func TestOutcomes(t *testing.T) {
 	for _, err := range []error{driver.ErrLost, driver.ErrInvalid, driver.ErrDamaged, driver.ErrUnusable, driver.ErrUnsupported} {
-		r := through[wire.RenewResult](t, wire.RenewResultOf(driver.RenewResult{Err: err})).Driver()
-		s := through[wire.ReleaseResult](t, wire.ReleaseResultOf(driver.ReleaseResult{Err: err})).Driver()
+		r := through[wire.RenewResult](t, wire.RenewResultOf(wire.Renewal{}, driver.RenewResult{Err: err})).Driver()
+		s := through[wire.ReleaseResult](t, wire.ReleaseResultOf(wire.Release{}, driver.ReleaseResult{Err: err})).Driver()
 		if !errors.Is(r.Err, err) || r.Left != driver.Unknown || !errors.Is(s.Err, err) || s.Found {
 			t.Errorf("%v became %+v and %+v", err, r, s)
 		}

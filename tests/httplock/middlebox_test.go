@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 
@@ -25,6 +27,14 @@ type middlebox struct {
 
 	mu  sync.Mutex
 	rnd *rand.Rand
+	// last is the last answer of each path that could be given to somebody else.
+	last map[string]given
+}
+
+// given is an answer, and the hold IDs and place IDs of its request.
+type given struct {
+	ids    []string
+	answer *httptest.ResponseRecorder
 }
 
 // newMiddlebox starts one in front of the server at the URL.
@@ -35,7 +45,7 @@ func newMiddlebox(t testing.TB, server string, seed uint64) *middlebox {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{}
-	m := &middlebox{rnd: rand.New(rand.NewPCG(seed, 0)), server: &httputil.ReverseProxy{
+	m := &middlebox{rnd: rand.New(rand.NewPCG(seed, 0)), last: make(map[string]given), server: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1,
@@ -91,7 +101,7 @@ func (m *middlebox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(a.status)
 		_, _ = io.WriteString(w, a.body)
 	}
-	switch m.roll(7) {
+	switch m.roll(8) {
 	case 0: // it drops the request
 		panic(http.ErrAbortHandler)
 	case 1: // it drops the answer
@@ -109,8 +119,29 @@ func (m *middlebox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		copyTo(w, pass(), 1, false)
 	case 6: // it passes the answer on byte by byte
 		copyTo(w, pass(), 0, true)
+	case 7: // it mixes up answers
+		copyTo(w, m.mixUp(r.URL.Path, body, pass()), 0, false)
 	}
 }
+
+// mixUp returns the last answer that it was given for the path, if that is about other
+// holds.
+func (m *middlebox) mixUp(path string, body []byte, answer *httptest.ResponseRecorder) *httptest.ResponseRecorder {
+	if path == wire.SweepPath || answer.Code != http.StatusOK && answer.Code != http.StatusConflict {
+		return answer
+	}
+	ids := idOf.FindAllString(string(body), -1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, ok := m.last[path]
+	m.last[path] = given{ids, answer}
+	if !ok || len(ids) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(last.ids, id) }) {
+		return answer
+	}
+	return last.answer
+}
+
+var idOf = regexp.MustCompile(`[0-9a-f]{24}`)
 
 // copyTo answers as recorded, but leaves out so many bytes at the end.
 func copyTo(w http.ResponseWriter, answer *httptest.ResponseRecorder, short int, slowly bool) {

@@ -25,6 +25,12 @@ type relay struct {
 // stray are answers of somebody else, or of nobody. Some look as if the lock were granted,
 // and some as if it could not be.
 var stray = []func(w http.ResponseWriter, answer []byte){
+	func(w http.ResponseWriter, _ []byte) { // that to the request of another holder
+		const id = "0123456789abcdef01234567"
+		w.Header().Set("Holdfast-Store", id)
+		page(w, http.StatusOK, "application/json", `{"resource": "nightly", "holdId": "`+id+`", "token": 1, "safeForMs": 60000, `+
+			`"results": [{"holdId": "`+id+`", "outcome": "lost", "found": false}]}`)
+	},
 	func(w http.ResponseWriter, _ []byte) {
 		page(w, http.StatusBadGateway, "text/html", "<h1>Bad gateway</h1>")
 	},

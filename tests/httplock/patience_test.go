@@ -1,0 +1,67 @@
+package httplock_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/tests/ask"
+)
+
+// A request that got an old connection only after it had waited for one has all its time to
+// be answered over that. No new connection can be made, so it waits for that of a slow
+// request.
+func TestPatienceBeginsWithTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		store := drivertest.NewFaultStore(lend(memlock.New(nil)), func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire && c.Refs[0].Resource == "slow" {
+				return drivertest.Fault{HoldRequest: goOn}
+			}
+			return drivertest.Fault{}
+		})
+		s, over := inMemorySite(t, store)
+		var dialed atomic.Bool
+		far := openOver(t, s.url, &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if !dialed.Swap(true) {
+				return over.DialContext(ctx, network, address)
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		granted := make(chan error, 2)
+		acquire := func(resource string) {
+			_, err := far.Acquire(ctx, ask.Request(resource, "a"))
+			granted <- err
+		}
+		go acquire("slow")
+		synctest.Wait()
+		go acquire("r")
+		time.Sleep(7 * time.Second) // longer than an old connection has
+		close(goOn)
+		for range 2 {
+			if err := <-granted; err != nil {
+				t.Error(err)
+			}
+		}
+		var holds int
+		for _, err := range far.List(ctx, driver.Filter{}) {
+			if err != nil {
+				t.Error(err)
+			}
+			holds++
+		}
+		if holds != 2 {
+			t.Errorf("%d holds, want 2", holds)
+		}
+	})
+}
