@@ -85,7 +85,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%+v", list)
 		}
 		for _, query := range []string{
-			"?limit=0", "?limit=10001", "?limit=x", "?resource=a&resource=a", "?Resource=a", "?resource=", "?expired=1", "?ttlBelowMs=-1", "?ttlBelowMs=0",
+			"?limit=0", "?limit=10001", "?limit=x", "?resource=a&resource=a", "?Resource=a", "?resource=", "?lockId=", "?owner=", "?expired=1", "?ttlBelowMs=-1", "?ttlBelowMs=0",
 			"?createdBefore=yesterday", "?a;b", "?resource=%00", "?resource=%ff", "?resource=holdfast/server",
 		} {
 			mustBe(t, s.get(wire.HoldsPath+query), wire.KindInvalid)

@@ -39,7 +39,7 @@ func (x *exchange) parseQuery() (query, error) {
 		case "lockId":
 			f.LockID, err = value, driver.ValidLockID(value)
 		case "owner":
-			f.Owner, err = value, driver.Details{Owner: value}.Validate()
+			f.Owner, err = value, validOwner(value)
 		case "createdBefore":
 			f.CreatedBefore, err = moment(value)
 		case "createdAfter":
@@ -90,6 +90,14 @@ func moment(text string) (time.Time, error) {
 		t = t.Add(-1)
 	}
 	return t, err
+}
+
+// validOwner checks the owner to look for. Without one the filter would choose all.
+func validOwner(owner string) error {
+	if owner == "" {
+		return errors.New("want the name of an owner")
+	}
+	return driver.Details{Owner: owner}.Validate()
 }
 
 func millis(text string) (time.Duration, error) {

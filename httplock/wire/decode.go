@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
@@ -26,6 +27,8 @@ var ErrTooMany = errors.New("too many items")
 // Decode reads the body of a request into v, a pointer to a struct of this package. Unlike
 // json.Unmarshal it refuses members that v does not have, that come twice, that are written
 // in other case, or that are null but for those that say unknown or none by it; text that is not UTF-8, and anything behind the value.
+// It takes an integer however it is written: 30000.0 is one in JSON Schema, and some
+// languages write so what they have computed. No digit of it is lost.
 // Its error is driver.ErrInvalid and says where the body is wrong; it may be ErrTooMany, too.
 func Decode(body []byte, v any) error {
 	if !utf8.Valid(body) {
@@ -36,14 +39,14 @@ func Decode(body []byte, v any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	c := checker{d: d}
+	c := checker{d: d, body: body}
 	if err := c.value(reflect.TypeOf(v).Elem(), "the body", 0, 0); err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: something follows the JSON value of the body", driver.ErrInvalid)
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	if err := json.Unmarshal(c.plain(), v); err != nil {
 		return fmt.Errorf("%w: %s", driver.ErrInvalid, explain(err))
 	}
 	return nil
@@ -53,16 +56,24 @@ func Decode(body []byte, v any) error {
 func explain(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Sprintf("member %q cannot be a %s", wrong.Field, wrong.Value)
+		member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the rest has names of Go
+		return fmt.Sprintf("member %q cannot be a %s", member, wrong.Value)
 	}
 	return err.Error()
 }
 
 // checker walks through a value as the type that it is to become.
-type checker struct{ d *json.Decoder }
+type checker struct {
+	d    *json.Decoder
+	body []byte
+	// rest is where in the body begins what was not yet copied to fixed, which is the body
+	// with its integers as json.Unmarshal takes them.
+	rest  int64
+	fixed []byte
+}
 
 // value checks a value. most is how many items an array has at most, 0 for any number.
-func (c checker) value(t reflect.Type, where string, depth, most int) error {
+func (c *checker) value(t reflect.Type, where string, depth, most int) error {
 	token, err := c.d.Token()
 	if err != nil {
 		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
@@ -79,6 +90,9 @@ func (c checker) value(t reflect.Type, where string, depth, most int) error {
 	}
 	delim, ok := token.(json.Delim)
 	if !ok {
+		if n, ok := token.(json.Number); ok && isInteger(t.Kind()) {
+			c.integer(n.String())
+		}
 		return nil // json.Unmarshal checks its type
 	}
 	if depth == maxDepth {
@@ -98,7 +112,7 @@ func (c checker) value(t reflect.Type, where string, depth, most int) error {
 	}
 }
 
-func (c checker) object(t reflect.Type, where string, depth int) error {
+func (c *checker) object(t reflect.Type, where string, depth int) error {
 	var seen []string
 	for c.d.More() {
 		token, err := c.d.Token()
@@ -122,7 +136,7 @@ func (c checker) object(t reflect.Type, where string, depth int) error {
 	return c.end(where)
 }
 
-func (c checker) array(t reflect.Type, where string, depth, most int) error {
+func (c *checker) array(t reflect.Type, where string, depth, most int) error {
 	for n := 1; c.d.More(); n++ {
 		if most > 0 && n > most {
 			return fmt.Errorf("%w: %w: %s has more than %d", driver.ErrInvalid, ErrTooMany, where, most)
@@ -134,11 +148,45 @@ func (c checker) array(t reflect.Type, where string, depth, most int) error {
 	return c.end(where)
 }
 
-func (c checker) end(where string) error {
+func (c *checker) end(where string) error {
 	if _, err := c.d.Token(); err != nil {
 		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
 	}
 	return nil
+}
+
+func isInteger(k reflect.Kind) bool {
+	return k == reflect.Int || k == reflect.Int64 || k == reflect.Uint64
+}
+
+// integer notes how json.Unmarshal takes the integer that was just read. What is no integer
+// stays, and is refused then.
+func (c *checker) integer(text string) {
+	const longest = 64 // far more than any integer needs, and what is quickly computed
+	if !strings.ContainsAny(text, ".eE") && text != "-0" || len(text) > longest {
+		return
+	}
+	if e := strings.IndexAny(text, "eE"); e >= 0 {
+		if n, err := strconv.Atoi(text[e+1:]); err != nil || n < -longest || n > longest {
+			return
+		}
+	}
+	n, ok := new(big.Rat).SetString(text)
+	if !ok || !n.IsInt() {
+		return
+	}
+	end := c.d.InputOffset()
+	c.fixed = append(c.fixed, c.body[c.rest:end-int64(len(text))]...)
+	c.fixed = n.Num().Append(c.fixed, 10)
+	c.rest = end
+}
+
+// plain returns the body for json.Unmarshal.
+func (c *checker) plain() []byte {
+	if c.rest == 0 {
+		return c.body
+	}
+	return append(c.fixed, c.body[c.rest:]...)
 }
 
 // memberOf returns the field of the member of the struct, or of one that it embeds.

@@ -26,7 +26,10 @@ func TestDecode(t *testing.T) {
 		"more":                    {`{"resource":"r"}{}`, `something follows`},
 		"NaN":                     {`{"resource":"r","ttlMs":NaN}`, `not complete JSON`},
 		"a fraction":              {`{"resource":"r","ttlMs":1.5}`, `"ttlMs" cannot be a number 1.5`},
-		"an exponent":             {`{"resource":"r","ttlMs":1e3}`, `"ttlMs" cannot be a number 1e3`},
+		"a small exponent":        {`{"resource":"r","ttlMs":1e-3}`, `"ttlMs" cannot be a number 1e-3`},
+		"a large exponent":        {`{"resource":"r","ttlMs":1e1000000000}`, `"ttlMs" cannot be a number`},
+		"just too large":          {`{"resource":"r","ttlMs":9223372036854775808.0}`, `"ttlMs" cannot be a number`},
+		"a long fraction":         {`{"resource":"r","ttlMs":1.` + strings.Repeat("0", 100_000) + `}`, `"ttlMs" cannot be a number`},
 		"a huge number":           {`{"resource":"r","ttlMs":99999999999999999999}`, `"ttlMs" cannot be a number`},
 		"text for a number":       {`{"resource":"r","ttlMs":"1"}`, `"ttlMs" cannot be a string`},
 		"an array for a text":     {`{"resource":["r"]}`, `member "resource" cannot be an array`},
@@ -47,9 +50,32 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
+	err := wire.Decode([]byte(`{"holds":[{"resource":"r","token":1.5}]}`), new(wire.RenewRequest))
+	if !errors.Is(err, driver.ErrInvalid) || !strings.HasSuffix(err.Error(), `: member "token" cannot be a number 1.5`) {
+		t.Errorf("a member that a Go struct embeds: error %v", err)
+	}
 	deep := strings.Repeat("[", 1_000_000)
 	if err := wire.Decode([]byte(`{"holds":`+deep), new(wire.RenewRequest)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a million arrays: error %v", err)
+	}
+}
+
+// A whole number is an integer however it is written, as JSON Schema has it, and no digit of
+// it is lost.
+func TestDecodeWholeNumbers(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"126.0": 126, "1.26e2": 126, "1260E-1": 126, "3e4": 30000, "0.0": 0, "-0": 0, "-0.0": 0, "0e5": 0,
+		"9007199254740991.0": 1<<53 - 1, "9.007199254740991e15": 1<<53 - 1, "9007199254740993.00": 1<<53 + 1,
+	} {
+		body := `{"holds":[{"resource":"126.0","token":` + text + `,"waits":{"limit": ` + text + ` }},{"ttlMs":` + text + `}]}`
+		var r wire.RenewRequest
+		if err := wire.Decode([]byte(body), &r); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if a, b := r.Holds[0], r.Holds[1]; a.Resource != "126.0" || a.Token != want || uint64(*a.Waits.Limit) != want || uint64(b.TTLMs) != want {
+			t.Errorf("%s became %+v and %+v", text, a, b)
+		}
 	}
 }
 
@@ -105,6 +131,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"holds":[{"resource":"r","placeId":"0123456789abcdef01234567","afterMs":1,"unheard":true}]}`))
 	f.Add([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567","token":1,"reason":"it is stuck"}`))
 	f.Add([]byte(`{"idleMs":1,"most":2}`))
+	f.Add([]byte(`{"idleMs":1.0,"most":20e-1}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, v := range []any{new(wire.AcquireRequest), new(wire.RenewRequest), new(wire.ReleaseRequest), new(wire.ForceRequest), new(wire.SweepRequest)} {
 			if wire.Decode(body, v) != nil {

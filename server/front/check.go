@@ -43,6 +43,14 @@ func (f *Front) checkOrigin(r *http.Request) error {
 	return nil
 }
 
+// checkMethod refuses a POST to what is only read: another type would not help.
+func checkMethod(r *http.Request) error {
+	if r.Method == http.MethodPost && isRead(r.URL.Path) {
+		return refused(wire.KindMethod, "this path takes a "+http.MethodGet)
+	}
+	return nil
+}
+
 // checkType refuses a POST of another type than JSON. Pages of other origins can send only
 // others without asking first.
 func checkType(r *http.Request) error {

@@ -90,11 +90,20 @@ func isOpen(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/openapi.yaml"
 }
 
+// isRead reports whether the path is one of those that take only a GET.
+func isRead(path string) bool {
+	switch path {
+	case wire.HoldsPath, wire.WaitersPath, wire.WatchPath, wire.TraitsPath:
+		return true
+	}
+	return isOpen(path)
+}
+
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.setHeaders(w.Header())
 	boundBody(w, r)
-	for _, check := range []func(*http.Request) error{f.checkHost, f.checkForwarded, f.checkOrigin, checkType, checkLength} {
+	for _, check := range []func(*http.Request) error{f.checkHost, f.checkForwarded, f.checkOrigin, checkMethod, checkType, checkLength} {
 		if err := check(r); err != nil {
 			refuse(w, err)
 			return
