@@ -20,7 +20,8 @@ type (
 	Mode = driver.Mode
 	// HoldID names one acquisition.
 	HoldID = driver.HoldID
-	// Status is a hold as the store sees it.
+	// Status is a hold as the store sees it. Its methods Age, RenewedAgo and WaitsAge
+	// measure by the store's clock, as those of Place do.
 	Status = driver.Status
 	// Filter chooses holds, or waiters; its zero value chooses all.
 	Filter = driver.Filter

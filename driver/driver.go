@@ -9,6 +9,11 @@
 // Durations go to the store, never absolute times: the store's clock decides, and no
 // answer of a store depends on the clock of its caller.
 //
+// Likewise, programs show ages, not dates. The clocks of a store and of its caller may
+// differ, so the caller never subtracts one from the other. A store that returns times of
+// its clock also returns what that clock was (Status.Seen, Place.Seen), in the same
+// round trip, and Status.Age and its like are differences on that one clock.
+//
 // # Terms
 //
 // These terms mean the same in all code, messages and documents:

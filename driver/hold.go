@@ -157,6 +157,11 @@ type Status struct {
 	// hold that was never renewed.
 	Created time.Time
 	Renewed time.Time
+	// Seen is the time of the store's clock at which it looked at the hold. See Age and
+	// RenewedAgo: a time of another clock must not be subtracted from these times. It is
+	// zero if the store did not return it, or if the other times are not of its clock:
+	// programs without Holdfast write those of their own, and their holds have no hold ID.
+	Seen time.Time
 	// Left is how long until the end: 0 past it, Forever without one, Unknown if the
 	// store did not return it.
 	Left time.Duration

@@ -64,6 +64,9 @@ type Place struct {
 	// place is kept has passed. A Client asks for a fair place at least every 2.5 s, for
 	// others every 15 s.
 	Since, Asked time.Time
+	// Seen is the time of the store's clock at which it looked at the place, for Age and
+	// AskedAgo. It is zero if the store did not return it.
+	Seen time.Time
 	// Left is how long the place is kept unless its waiter asks for it again.
 	Left time.Duration
 }

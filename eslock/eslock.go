@@ -38,8 +38,9 @@
 // An old client writes the first three fields and leaves holdfast as it is, so owner
 // or expires then differs from what Holdfast wrote. This is a new hold of that client: it
 // has no hold ID and no token, its lock ID is its owner, and the holder before it has
-// lost its hold, even under the same owner. Old clients decide by their own clocks;
-// beside them the guarantees depend on these.
+// lost its hold, even under the same owner. Old clients decide by their own clocks, and
+// write dates of them: beside them the guarantees depend on these clocks, and the age of
+// their holds is not known.
 //
 // A refusal that notes a place is a write. Like all writes it waits for the copies that are
 // in sync: servers have no write that does not.

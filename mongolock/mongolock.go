@@ -7,8 +7,9 @@
 //
 // The documents are those of the Go package mongo-lock, with some more fields:
 // programs that use that package and programs that use Holdfast exclude one another
-// on one collection, as long as the clocks of the former are right. See fields.go for
-// the layout.
+// on one collection, as long as the clocks of the former are right. The age of their
+// holds is not known, because they write dates of their own clocks. See fields.go for the
+// layout.
 //
 // The server decides, on its clock, in one statement on one document. Writes are
 // acknowledged by the majority and journaled, whatever the settings of the collection

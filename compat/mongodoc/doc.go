@@ -41,7 +41,7 @@
 //
 // An old program finds a resource held for as long as Holdfast holds it, and the
 // other way round. That is true if the old program uses the server's clock: those of
-// NewFlag use their own. Expired locks also block old programs of NewTTL, until the
+// NewFlag use their own. The age of an old program's hold is not known for that reason. Expired locks also block old programs of NewTTL, until the
 // server removes them, once a minute, or Sweep does.
 //
 // If an old program writes the fields of a hold, that is a new hold of the old

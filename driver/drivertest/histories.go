@@ -233,9 +233,9 @@ func (h *history) comparePlaces(got, want []driver.Place) {
 		ps = slices.Clone(ps)
 		for i := range ps {
 			p := &ps[i]
-			p.Since, p.Asked = p.Since.UTC(), p.Asked.UTC()
+			p.Since, p.Asked, p.Seen = p.Since.UTC(), p.Asked.UTC(), p.Seen.UTC()
 			if h.Now == nil {
-				p.Since, p.Asked, p.Left = time.Time{}, time.Time{}, 0
+				p.Since, p.Asked, p.Seen, p.Left = time.Time{}, time.Time{}, time.Time{}, 0
 			}
 		}
 		return ps
@@ -416,14 +416,14 @@ func (h *history) compareStatuses(got, want []driver.Status) {
 		ss = slices.CompactFunc(ss, func(a, b driver.Status) bool { return a.Ref() == b.Ref() })
 		for i := range ss {
 			s := &ss[i]
-			s.Created, s.Renewed = s.Created.UTC(), s.Renewed.UTC()
+			s.Created, s.Renewed, s.Seen = s.Created.UTC(), s.Renewed.UTC(), s.Seen.UTC()
 			if s.Waits != nil {
 				w := *s.Waits
 				w.Since = w.Since.UTC()
 				s.Waits = &w
 			}
 			if h.Now == nil { // all that depends on when exactly it came to the store
-				s.Created, s.Renewed, s.Left = time.Time{}, time.Time{}, 0
+				s.Created, s.Renewed, s.Seen, s.Left = time.Time{}, time.Time{}, time.Time{}, 0
 				if s.Waits != nil {
 					s.Waits.Since = time.Time{}
 				}

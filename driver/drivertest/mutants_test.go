@@ -344,7 +344,7 @@ func TestSuite(t *testing.T) {
 	if name == clockPasses {
 		breaks = sounds["sound"]
 	}
-	for _, m := range []mutant{mutants[name], courtesyMutants[name], outageMutants[name]} {
+	for _, m := range []mutant{mutants[name], courtesyMutants[name], ageMutants[name], outageMutants[name]} {
 		if m.breaks != nil {
 			breaks = m.breaks
 		}

@@ -281,7 +281,7 @@ func writesFail(b *bench) {
 // ends leaves out of statuses what goes on by itself.
 func ends(all []driver.Status) []driver.Status {
 	for i := range all {
-		all[i].Left = 0
+		all[i].Seen, all[i].Left = time.Time{}, 0
 	}
 	return all
 }

@@ -11,6 +11,8 @@ import (
 
 var views = []subtest{
 	{"status", status},
+	{"ages_of_holds", agesOfHolds},
+	{"ages_of_places", agesOfPlaces},
 	{"filters", filters},
 	{"list_shows_expired_only_if_asked", listExpired},
 	{"list_broken_off", listBrokenOff},
@@ -41,7 +43,7 @@ func status(b *bench) {
 	if b.Now != nil && (!got.Created.Equal(b.Now()) || !got.Renewed.Equal(b.Now())) {
 		b.t.Errorf("created %v, renewed %v; want %v", got.Created, got.Renewed, b.Now())
 	}
-	got.Created, got.Renewed, got.Left = want.Created, want.Renewed, want.Left
+	got.Created, got.Renewed, got.Seen, got.Left = want.Created, want.Renewed, want.Seen, want.Left
 	if got != want {
 		b.t.Errorf("list shows\n%+v, want\n%+v", got, want)
 	}

@@ -136,6 +136,30 @@ func TestSweepKeepsTokens(t *testing.T) {
 	}
 }
 
+// The time at which the store looked is shown beside times of its own clock only: programs
+// without Holdfast, whose holds have no ID, may have written those of their own clocks.
+func TestSeen(t *testing.T) {
+	const now, created = Time(5_000_000), Time(2_000_000)
+	own := Hold{LockID: "a", HoldID: driver.NewHoldID(), Mode: driver.Shared, Created: created, End: NoEnd}
+	other := Hold{LockID: "b", Mode: driver.Shared, Created: created, End: NoEnd}
+	r := Record{Resource: "r", Holds: []Hold{own, other}, Places: []Place{{
+		ID: driver.NewPlaceID(), LockID: "c", Fair: true, Since: created, Asked: created, Until: NoEnd,
+	}}}
+	refused := Refusal(r, now, driver.AcquireRequest{Resource: "r", LockID: "d"})
+	for what, holds := range map[string][]driver.Status{"list": Statuses(r, now, driver.Filter{}), "refusal": refused.Holders} {
+		if len(holds) != 2 || !holds[0].Seen.Equal(now.Std()) || holds[0].Age() != 3*time.Second {
+			t.Errorf("%s: %+v", what, holds)
+		} else if s := holds[1]; !s.Seen.IsZero() || s.Age() != driver.Unknown || !s.Created.Equal(created.Std()) {
+			t.Errorf("%s: of another program: %+v, age %v", what, s, s.Age())
+		}
+	}
+	for what, places := range map[string][]driver.Place{"list": Places(r, now), "refusal": refused.Ahead} {
+		if len(places) != 1 || !places[0].Seen.Equal(now.Std()) || places[0].Age() != 3*time.Second || places[0].AskedAgo() != 3*time.Second {
+			t.Errorf("%s: %+v", what, places)
+		}
+	}
+}
+
 func TestTimes(t *testing.T) {
 	at := time.Date(2031, 5, 6, 7, 8, 9, 123456789, time.FixedZone("", 3600))
 	if got, want := TimeOf(at).Std(), at.Truncate(time.Microsecond).UTC(); got != want {

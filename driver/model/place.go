@@ -27,7 +27,7 @@ func (p *Place) live(now Time) bool { return p.Asked <= now && now < p.Until }
 func (p *Place) status(resource string, now Time, position int) driver.Place {
 	return driver.Place{
 		Resource: resource, ID: p.ID, LockID: p.LockID, Mode: p.Mode, Limit: p.Limit, Owner: p.Owner, Host: p.Host,
-		Fair: p.Fair, Position: position, Since: p.Since.Std(), Asked: p.Asked.Std(), Left: p.Until.Until(now),
+		Fair: p.Fair, Position: position, Since: p.Since.Std(), Asked: p.Asked.Std(), Seen: now.Std(), Left: p.Until.Until(now),
 	}
 }
 

@@ -136,12 +136,16 @@ func (h Hold) matches(ref driver.HoldRef) bool {
 }
 
 func (h Hold) status(resource string, now Time) driver.Status {
-	return driver.Status{
+	s := driver.Status{
 		Resource: resource, LockID: h.LockID, HoldID: h.HoldID,
 		Mode: h.Mode, Limit: h.Limit, Token: h.Token, Details: h.Details,
 		Created: h.Created.Std(), Renewed: h.Renewed.Std(),
 		Left: h.End.Until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released, Waits: h.Waits.status(),
 	}
+	if !h.HoldID.IsZero() { // the times of other programs may be of another clock
+		s.Seen = now.Std()
+	}
+	return s
 }
 
 // Touch returns the record with another version but otherwise unchanged. A store

@@ -219,7 +219,8 @@ type Waits struct {
 	Mode     driver.Mode     `json:"mode"`
 	Limit    *int            `json:"limit"`
 	PlaceID  *driver.PlaceID `json:"placeId"` // null if it has none
-	Since    *time.Time      `json:"since,omitempty"`
+	Since    *time.Time      `json:"since,omitempty"` // of an answer
+	AgeMs    *Millis         `json:"ageMs,omitempty"` // since Since
 }
 
 func waitsOf(w *driver.Waits) *Waits {

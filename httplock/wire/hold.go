@@ -24,6 +24,8 @@ type Hold struct {
 	TTLMs           *Millis    `json:"ttlMs"`
 	CreatedAt       *time.Time `json:"createdAt"`
 	RenewedAt       *time.Time `json:"renewedAt"`
+	AgeMs           *Millis    `json:"ageMs"`        // since CreatedAt, null if the store cannot tell
+	RenewedAgoMs    *Millis    `json:"renewedAgoMs"` // since RenewedAt, as AgeMs
 	TakeoverDelayMs Millis     `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
 	// Waits is what the holder waits for meanwhile, null if nothing is known of that.
@@ -32,12 +34,17 @@ type Hold struct {
 
 // HoldOf returns the hold for JSON.
 func HoldOf(s driver.Status) Hold {
-	return Hold{
+	h := Hold{
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Ref: RefOf(s.HoldID), Mode: s.Mode,
 		Limit: limitOf(s.Mode, s.Limit), Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		TTLMs: known(s.Left, MillisUp), CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
+		AgeMs: known(s.Age(), MillisOf), RenewedAgoMs: known(s.RenewedAgo(), MillisOf),
 		TakeoverDelayMs: MillisOf(s.TakeoverDelay), Released: s.Released, Waits: waitsOf(s.Waits),
 	}
+	if h.Waits != nil {
+		h.Waits.AgeMs = known(s.WaitsAge(), MillisOf)
+	}
+	return h
 }
 
 // Driver returns the hold as the store sees it.
@@ -45,7 +52,7 @@ func (h Hold) Driver() driver.Status {
 	return driver.Status{
 		Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Limit: limit(h.Mode, h.Limit),
 		Token: h.Token, Details: driver.Details{Owner: h.Owner, Host: h.Host, Comment: h.Comment},
-		Created: at(h.CreatedAt), Renewed: at(h.RenewedAt), Left: left(h.TTLMs),
+		Created: at(h.CreatedAt), Renewed: at(h.RenewedAt), Seen: seen(h.CreatedAt, h.AgeMs), Left: left(h.TTLMs),
 		TakeoverDelay: h.TakeoverDelayMs.Duration(), Released: h.Released, Waits: h.Waits.driver(),
 	}
 }
@@ -61,10 +68,12 @@ type Waiter struct {
 	Host     string         `json:"host"`
 	Fair     bool           `json:"fair"`
 	// Before is how many live places were before it, fair or not.
-	Before int        `json:"before"`
-	Since  *time.Time `json:"since"`
-	Asked  *time.Time `json:"asked"`
-	LeftMs *Millis    `json:"leftMs"` // how long the place is kept
+	Before     int        `json:"before"`
+	Since      *time.Time `json:"since"`
+	Asked      *time.Time `json:"asked"`
+	AgeMs      *Millis    `json:"ageMs"`      // since Since, null if the store cannot tell
+	AskedAgoMs *Millis    `json:"askedAgoMs"` // since Asked, as AgeMs
+	LeftMs     *Millis    `json:"leftMs"`     // how long the place is kept
 }
 
 // WaiterOf returns the place for JSON.
@@ -73,6 +82,7 @@ func WaiterOf(p driver.Place) Waiter {
 		Resource: p.Resource, PlaceID: p.ID, LockID: p.LockID, Mode: p.Mode, Limit: limitOf(p.Mode, p.Limit),
 		Owner: p.Owner, Host: p.Host, Fair: p.Fair, Before: p.Position,
 		Since: moment(p.Since), Asked: moment(p.Asked), LeftMs: known(p.Left, MillisUp),
+		AgeMs: known(p.Age(), MillisOf), AskedAgoMs: known(p.AskedAgo(), MillisOf),
 	}
 }
 
@@ -81,7 +91,7 @@ func (w Waiter) Driver() driver.Place {
 	return driver.Place{
 		Resource: w.Resource, ID: w.PlaceID, LockID: w.LockID, Mode: w.Mode, Limit: limit(w.Mode, w.Limit),
 		Owner: w.Owner, Host: w.Host, Fair: w.Fair, Position: w.Before,
-		Since: at(w.Since), Asked: at(w.Asked), Left: left(w.LeftMs),
+		Since: at(w.Since), Asked: at(w.Asked), Seen: seen(w.Since, w.AgeMs), Left: left(w.LeftMs),
 	}
 }
 
@@ -141,4 +151,13 @@ func at(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return *t
+}
+
+// seen returns what the store's clock was when something that began then had that age. It
+// lacks the fraction of a millisecond.
+func seen(began *time.Time, age *Millis) time.Time {
+	if began == nil || age == nil || *age < 0 {
+		return time.Time{}
+	}
+	return began.Add(age.Duration())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,12 +38,12 @@ var (
 	waits  = &driver.Waits{Resource: "other", Mode: driver.Shared, Limit: 3, Place: driver.NewPlaceID(), Since: moment}
 	status = driver.Status{
 		Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), Mode: driver.Shared, Limit: 2, Token: driver.MaxToken,
-		Details: driver.Details{Owner: "o", Host: "h", Comment: "c"}, Created: moment, Renewed: moment.Add(1),
+		Details: driver.Details{Owner: "o", Host: "h", Comment: "c"}, Created: moment, Renewed: moment.Add(1), Seen: moment.Add(time.Hour),
 		Left: time.Minute, TakeoverDelay: time.Second, Released: true, Waits: waits,
 	}
 	place = driver.Place{
 		Resource: "r", ID: driver.NewPlaceID(), LockID: "l", Mode: driver.Shared, Limit: 2, Owner: "o", Host: "h", Fair: true,
-		Position: 3, Since: moment, Asked: moment, Left: time.Second,
+		Position: 3, Since: moment, Asked: moment, Seen: moment.Add(time.Minute), Left: time.Second,
 	}
 )
 
@@ -99,6 +100,41 @@ func TestAnswers(t *testing.T) {
 		Fencing: driver.FencingStrict, Failover: driver.FailoverKeeps,
 	}
 	same(t, through[wire.Traits](t, wire.TraitsOf(traits)).Driver(), traits)
+}
+
+// The ages are of one clock, that of the store. Without it, they are unknown.
+func TestAges(t *testing.T) {
+	s, p := status, place
+	s.Waits = &driver.Waits{Since: moment.Add(2 * time.Second)}
+	s.Renewed, p.Asked = moment.Add(time.Second), moment.Add(3*time.Second)
+	for _, c := range []struct {
+		seen time.Time
+		want string
+	}{
+		{moment.Add(time.Hour), "3600000 3599000 3598000 3600000 3597000"},
+		{moment.Add(1999 * time.Microsecond), "1 0 0 1 0"},
+		{moment.Add(-time.Hour), "0 0 0 0 0"}, // the clock was set back
+		{time.Time{}, "null null null null null"},
+	} {
+		s.Seen, p.Seen = c.seen, c.seen
+		h, w := wire.HoldOf(s), wire.WaiterOf(p)
+		var got []string
+		for _, age := range []*wire.Millis{h.AgeMs, h.RenewedAgoMs, h.Waits.AgeMs, w.AgeMs, w.AskedAgoMs} {
+			text, err := json.Marshal(age)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(text))
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("seen at %v: %s, want %s", c.seen, got, c.want)
+		}
+	}
+	h := wire.HoldOf(status)
+	*h.AgeMs = -2
+	if s := h.Driver(); !s.Seen.IsZero() {
+		t.Errorf("an age below 0 gives %v", s.Seen)
+	}
 }
 
 // A holder is never told that it has more time than it has, nor a waiter less.

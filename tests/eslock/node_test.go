@@ -78,7 +78,7 @@ func crash(t *testing.T, server *engines.SearchServer) {
 		if is.Left >= was.Left || is.Left < was.Left-9*time.Minute {
 			t.Errorf("%q: %v are left, before the crash it was %v", r, is.Left, was.Left)
 		}
-		if is.Left = was.Left; is != was {
+		if is.Left, is.Seen = was.Left, was.Seen; is != was {
 			t.Errorf("%q is %+v, it was %+v", r, is, was)
 		}
 	}

@@ -1,0 +1,102 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// tolerance is how much more than the suite's clock the store's may count meanwhile. A
+// caller's clock that differs by less is not detected in a store whose clock passes.
+const tolerance = 5 * time.Second
+
+// age compares an age that the store returned with the exact one. If the clock passes, that
+// is the least that it can be, and the most is the time since it began.
+func (b *bench) age(what string, got, want time.Duration, began time.Time) {
+	b.t.Helper()
+	switch {
+	case b.Now != nil && got != want:
+		b.t.Errorf("%s: %v ago, want %v", what, got, want)
+	case b.Now == nil && (got < want-time.Millisecond || got > time.Since(began)+tolerance): // ages may be whole milliseconds
+		b.t.Errorf("%s: %v ago, want %v to %v", what, got, want, time.Since(began)+tolerance)
+	}
+}
+
+// seen checks the time at which the store looked.
+func (b *bench) seen(what string, got time.Time) {
+	b.t.Helper()
+	if got.IsZero() {
+		b.t.Errorf("%s: the store returned no time of its clock", what)
+	}
+	if b.Now != nil && !got.Equal(b.Now()) {
+		b.t.Errorf("%s: seen at %v, but the store's clock is at %v", what, got, b.Now())
+	}
+}
+
+// The ages of a hold are differences on the store's clock, in lists and in refusals.
+func agesOfHolds(b *bench) {
+	b.needs(b.Store.Traits().ServerClock, "clock of its own")
+	step := b.short / 10
+	granted := time.Now()
+	h := b.acquire(b.request("r", "a"))
+	b.pass(step)
+	renewed := time.Now()
+	if s := b.live(h); s.RenewedAgo() != driver.Unknown || s.WaitsAge() != driver.Unknown {
+		b.t.Errorf("the hold was never renewed and waits for nothing, but %v and %v ago", s.RenewedAgo(), s.WaitsAge())
+	}
+	q := driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long}
+	if b.Store.Traits().Queue {
+		q.Waits = &driver.Waits{Resource: "s"}
+	}
+	if r := b.renewRequest(q); r.Err != nil {
+		b.t.Fatal(r.Err)
+	}
+	b.pass(step)
+	check := func(what string, s driver.Status) {
+		b.t.Helper()
+		b.seen(what, s.Seen)
+		b.age(what+", created", s.Age(), 2*step, granted)
+		b.age(what+", renewed", s.RenewedAgo(), step, renewed)
+		if q.Waits != nil {
+			b.age(what+", waits", s.WaitsAge(), step, renewed)
+		}
+	}
+	check("list", b.live(h))
+	for _, s := range b.refusal(b.request("r", "b")).Holders {
+		check("refusal", s)
+	}
+	b.Store = b.other()
+	check("list of another handle", b.live(h))
+	if b.Advance == nil {
+		return
+	}
+	b.Advance(-b.short)
+	if s := b.live(h); s.Age() != 0 || s.RenewedAgo() != 0 {
+		b.t.Errorf("the clock was set back: created %v and renewed %v ago, want 0", s.Age(), s.RenewedAgo())
+	}
+}
+
+// The ages of a place are differences on the store's clock, in lists and in refusals.
+func agesOfPlaces(b *bench) {
+	b.needsQueue()
+	b.needs(b.Store.Traits().ServerClock, "clock of its own")
+	step := b.short / 10
+	b.acquire(b.request("r", "holder"))
+	came := time.Now()
+	_ = b.waits(b.request("r", "waiter").at(1).fair(), 0)
+	b.pass(step)
+	check := func(what string, ps []driver.Place) {
+		b.t.Helper()
+		if len(ps) != 1 {
+			b.t.Fatalf("%s: %d places, want 1", what, len(ps))
+		}
+		b.seen(what, ps[0].Seen)
+		b.age(what+", came", ps[0].Age(), step, came)
+		b.age(what+", asked", ps[0].AskedAgo(), step, came)
+		if kept := ps[0].AskedAgo() + ps[0].Left; (kept - driver.DefaultKeep).Abs() > 2*time.Millisecond {
+			b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, ps[0].AskedAgo(), ps[0].Left, kept, driver.DefaultKeep)
+		}
+	}
+	check("list", b.queue("r"))
+	check("refusal", b.refusal(b.request("r", "passes by")).Ahead)
+}
