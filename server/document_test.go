@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -130,9 +132,37 @@ func heldAgainstDocument(t testing.TB, method, path string, request []byte, a an
 			t.Errorf("%s %s: %d %.2000s: %v", method, path, a.status, a.body, err)
 		}
 	}
-	if request != nil && (a.status == http.StatusOK || a.status == http.StatusConflict) {
-		if err := d.check(op.RequestBody.Value.Content[wire.JSON].Schema, request); err != nil {
-			t.Errorf("%s takes %.2000s, which is not described: %v", path, request, err)
+	if request == nil || a.status != http.StatusOK && a.status != http.StatusConflict {
+		return
+	}
+	if u.Path == wire.RenewPath || u.Path == wire.ReleasePath {
+		d.checkItems(t, u.Path, request, a.body)
+	} else if err := d.check(op.RequestBody.Value.Content[wire.JSON].Schema, request); err != nil {
+		t.Errorf("%s takes %.2000s, which is not described: %v", path, request, err)
+	}
+}
+
+// checkItems checks the items of a batch that were not refused as invalid.
+func (d *described) checkItems(t testing.TB, path string, request, answer []byte) {
+	t.Helper()
+	var items struct{ Holds []json.RawMessage }
+	var results struct {
+		Results []struct{ Outcome wire.Outcome }
+	}
+	if err := errors.Join(json.Unmarshal(request, &items), json.Unmarshal(answer, &results)); err != nil {
+		t.Fatal(err)
+	}
+	if len(results.Results) != len(items.Holds) {
+		t.Errorf("%s has %d results for %d items", path, len(results.Results), len(items.Holds))
+		return
+	}
+	name := map[string]string{wire.RenewPath: "Renewal", wire.ReleasePath: "Release"}[path]
+	for i, item := range items.Holds {
+		if results.Results[i].Outcome == wire.Invalid {
+			continue
+		}
+		if err := d.check(openapi3.NewSchemaRef("#/components/schemas/"+name, nil), item); err != nil {
+			t.Errorf("%s takes %.2000s, which is not described: %v", path, item, err)
 		}
 	}
 }
@@ -144,7 +174,7 @@ func TestDocumentHasAllMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{
-		"AcquireRequest": wire.AcquireRequest{}, "Grant": wire.Grant{}, "Waits": wire.Waits{}, "RenewRequest": wire.RenewRequest{},
+		"AcquireRequest": wire.AcquireRequest{}, "Grant": wire.Grant{}, "Waits": wire.Waits{}, "Wanted": wire.Waits{}, "RenewRequest": wire.RenewRequest{},
 		"Renewal": wire.Renewal{}, "RenewAnswer": wire.RenewAnswer{}, "RenewResult": wire.RenewResult{}, "ReleaseRequest": wire.ReleaseRequest{},
 		"Release": wire.Release{}, "ReleaseAnswer": wire.ReleaseAnswer{}, "ReleaseResult": wire.ReleaseResult{}, "ForceRequest": wire.ForceRequest{},
 		"SweepRequest": wire.SweepRequest{}, "SweepAnswer": wire.SweepAnswer{}, "Hold": wire.Hold{}, "Waiter": wire.Waiter{},
