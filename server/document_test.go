@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -12,10 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
 )
@@ -165,6 +168,56 @@ func (d *described) checkItems(t testing.TB, path string, request, answer []byte
 			t.Errorf("%s takes %.2000s, which is not described: %v", path, item, err)
 		}
 	}
+}
+
+// The examples are what a server takes, and what it answers to them but for tokens and times.
+func TestExamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSite(t, nil, &server.Options{Identify: operator})
+		exchanges := []struct {
+			path   string
+			status int
+		}{
+			{wire.AcquirePath, http.StatusOK}, {wire.RenewPath, http.StatusOK}, {wire.AcquirePath, http.StatusConflict},
+			{wire.ReleasePath, http.StatusOK}, {wire.AcquirePath, http.StatusOK}, {wire.ForceReleasePath, http.StatusOK}, {wire.SweepPath, http.StatusOK},
+		}
+		for _, x := range exchanges {
+			op := d.doc.Paths.Value(x.path).Post
+			request := maps.Clone(op.RequestBody.Value.Content[wire.JSON].Example.(map[string]any))
+			if x.status == http.StatusConflict { // another caller asks
+				request["holdId"], request["waitMs"] = driver.NewHoldID().String(), 1000
+			}
+			a := s.post(x.path, request)
+			if a.status != x.status {
+				t.Fatalf("%s: %d %s", x.path, a.status, a.body)
+			}
+			media := op.Responses.Status(x.status).Value.Content[a.header.Get("Content-Type")]
+			want, err := json.Marshal(media.Example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.check(media.Schema, want); err != nil {
+				t.Errorf("the example of %s: %v", x.path, err)
+			}
+			if got, want := names(t, a.body), names(t, want); !slices.Equal(got, want) {
+				t.Errorf("%s answers with the members %v, and the example has %v", x.path, got, want)
+			}
+		}
+	})
+}
+
+// names returns the members of a JSON object, sorted.
+func names(t *testing.T, text []byte) []string {
+	t.Helper()
+	var v map[string]json.RawMessage
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(v))
 }
 
 // The document has just the members that the types of package wire have.
