@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -157,9 +156,9 @@ func (r *running) startDebug(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Debug)
+	l, err := r.listenDebug(ctx)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --debug-listen", err)
+		return err
 	}
 	r.serve(h, []listener{{l, "http://" + l.Addr().String(), "every user of this machine may see metrics and profiles"}})
 	return nil
