@@ -37,9 +37,9 @@ func measureServeRates(ctx context.Context, dir string) ([]result, error) {
 			for _, l := range loads {
 				results = append(results, result{
 					What:  fmt.Sprintf("%s behind holdfast serve, %s, %s per second of its CPU time", store.name, server.scheme(), l.what),
-					Value: median(l.perCPU) * l.requests, Figure: true,
-					Detail: fmt.Sprintf("%s by %d workers at once, median of %d turns of %v; %.0f requests per second, for which it took %.2f of the cores",
-						l.each, ratesWorkers, ratesRounds, ratesTurn, median(l.perSecond)*l.requests, median(l.share)),
+					Value: l.done * l.requests / l.busy.Seconds(), Figure: true,
+					Detail: fmt.Sprintf("%s by %d workers at once, in %d turns of %v: %.0f per second, for which it kept %.2f processors busy",
+						l.each, ratesWorkers, ratesRounds, ratesTurn, l.done/l.took.Seconds(), l.busy.Seconds()/l.took.Seconds()),
 				})
 			}
 		}
@@ -53,7 +53,8 @@ type load struct {
 	requests   float64 // for one piece of work
 	work       []func() error
 
-	perCPU, perSecond, share []float64
+	done       float64       // pieces of work, of all turns
+	busy, took time.Duration // the server's processor time, and the time in all
 }
 
 // turn lets all workers work for a while.
@@ -72,10 +73,8 @@ func (l *load) turn(server *served, counts bool) error {
 	if err != nil {
 		return err
 	}
-	if busy := after - before; counts {
-		l.perCPU = append(l.perCPU, rate*took.Seconds()/busy.Seconds())
-		l.perSecond = append(l.perSecond, rate)
-		l.share = append(l.share, busy.Seconds()/took.Seconds())
+	if counts {
+		l.done, l.busy, l.took = l.done+rate*took.Seconds(), l.busy+after-before, l.took+took
 	}
 	return nil
 }
@@ -84,7 +83,7 @@ func (l *load) turn(server *served, counts bool) error {
 // renews.
 func loadsOf(ctx context.Context, server *served) ([]*load, error) {
 	loads := []*load{
-		{what: "acquires and releases", each: "Lock and Unlock", requests: 2, work: lockers(ctx, ratesWorkers, server.callers...)},
+		{what: "acquires and releases", each: "pairs of Lock and Unlock", requests: 2, work: lockers(ctx, ratesWorkers, server.callers...)},
 		{what: "renewals", each: "requests with one renewal", requests: 1},
 		{what: fmt.Sprintf("renewals, %d in a request,", ratesBatch), each: fmt.Sprintf("requests with %d renewals", ratesBatch), requests: ratesBatch},
 	}
