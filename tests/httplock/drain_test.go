@@ -53,6 +53,7 @@ func TestDrainBehindBalancer(t *testing.T) {
 	allWait := func() bool { return t.Failed() || waits(t, servers) == each }
 	ask.Until(t, "all wait", allWait)
 	over := make(chan struct{})
+	passing.Go(func() { holds.renew(over) })
 	for i := range 4 {
 		passing.Go(func() { c.comeAndGo(fmt.Sprint("free", i), over) })
 	}
@@ -117,13 +118,8 @@ type holders struct {
 func newHolders(t *testing.T, url string, n int) *holders {
 	t.Helper()
 	h := &holders{T: t}
-	h.locks = holdfast.New(dial(t, url), &holdfast.Options{TTL: 15 * time.Second, Trace: &holdfast.Trace{
-		Renewed: func(_ context.Context, i holdfast.RenewInfo) {
-			if i.Err != nil {
-				t.Errorf("a renewal of %s failed: %v", i.Hold.Resource(), i.Err)
-			}
-		},
-	}})
+	// Long ones: on a machine that is busy they are lost to nothing else.
+	h.locks = holdfast.New(dial(t, url), &holdfast.Options{TTL: time.Minute})
 	for i := range n {
 		hold, err := h.locks.Lock(t.Context(), fmt.Sprint("r", i), nil)
 		if err != nil {
@@ -132,6 +128,22 @@ func newHolders(t *testing.T, url string, n int) *holders {
 		h.holds = append(h.holds, hold)
 	}
 	return h
+}
+
+// renew renews one after the other, again and again.
+func (h *holders) renew(over <-chan struct{}) {
+	for i := 0; ; i++ {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		hold := h.holds[i%len(h.holds)]
+		if err := hold.Renew(context.WithoutCancel(h.Context()), 0); err != nil {
+			h.Errorf("a renewal of %s failed: %v", hold.Resource(), err)
+			return
+		}
+	}
 }
 
 func (h *holders) release() {
