@@ -89,11 +89,7 @@ func (st *stand) denied() bool {
 		return false
 	}
 	a.x.s.lines.leave(st.w, gaveUp)
-	if !a.ours {
-		a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
-	}
-	a.cleanUp()
-	a.denied(err)
+	a.withdraw(err)
 	return true
 }
 
