@@ -29,8 +29,9 @@ const (
 	// readiness is how long systemd is not told that the server is ready while the store
 	// does not answer. Then it is, or else it would kill what waits for the store.
 	readiness = 10 * time.Second
-	// lastAnswers is how long, at the end, requests may take that are being answered.
-	lastAnswers = 15 * time.Second
+	// lastAnswers is how long, at the end, requests may take that are being answered, and
+	// lastOpen for how long of that the server still listens.
+	lastAnswers, lastOpen = 15 * time.Second, 10 * time.Second
 )
 
 // Run serves until a signal ends that. It returns nil if the server ended as it should.
@@ -40,7 +41,7 @@ func Run(ctx context.Context, c Config) error {
 	process.OutlivePipes()
 	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
 	hangups, _ := process.Hangups()
-	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), failed: make(chan error, 1)}
+	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
 	defer r.close()
 	if err := r.start(ctx); err != nil {
 		return err
@@ -51,14 +52,15 @@ func Run(ctx context.Context, c Config) error {
 // running is a server that runs, with all that it needs.
 type running struct {
 	Config
-	log    *slog.Logger
-	meters *meters.Meters
-	store  driver.Store
-	server *server.Server
-	auth   *access.File
-	audit  *audit.Log
-	fronts []*http.Server
-	failed chan error // why a listener ended
+	log      *slog.Logger
+	meters   *meters.Meters
+	store    driver.Store
+	server   *server.Server
+	auth     *access.File
+	audit    *audit.Log
+	underWay *underWay
+	fronts   []*http.Server
+	failed   chan error // why a listener ended
 }
 
 // start opens everything and begins to serve.
@@ -85,7 +87,7 @@ func (r *running) start(ctx context.Context) error {
 		return err
 	}
 	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.named())
-	r.serve(counted{locks, r.meters}, listeners)
+	r.serve(r.underWay.counts(counted{locks, r.meters}), listeners)
 	return r.startDebug(ctx)
 }
 
@@ -274,6 +276,7 @@ func (r *running) end(ctx context.Context, s *server.Server) error {
 	s.EndWaits()
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
+	r.lastOpen(ctx)
 	for _, f := range r.fronts {
 		if err := f.Shutdown(ctx); err != nil {
 			_ = f.Close()
@@ -281,6 +284,22 @@ func (r *running) end(ctx context.Context, s *server.Server) error {
 	}
 	output.SayEvent("ended", nil, "ended")
 	return nil
+}
+
+// lastOpen goes on listening until all is answered that is under way now: holders whose
+// connections are new are served meanwhile.
+func (r *running) lastOpen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastOpen)
+	defer cancel()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for before := r.underWay.before(); before.Load() > 0; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // close closes what start has opened, also of a start that failed.
