@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/meters"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
@@ -52,7 +56,7 @@ func TestEndDuringASlowRequest(t *testing.T) {
 	}()
 	<-asked
 	ended := make(chan error, 1)
-	go func() { ended <- r.end(context.Background(), s) }()
+	go func() { ended <- r.endWaits(context.Background(), s) }()
 	for status := 0; status != http.StatusServiceUnavailable; { // until waits are over
 		status, _ = post[wire.Refusal](t, base+wire.AcquirePath, wire.AcquireRequest{Resource: "r", WaitMs: 1})
 		if status == 0 {
@@ -78,6 +82,37 @@ func TestEndDuringASlowRequest(t *testing.T) {
 		c.Close()
 		t.Error("it still listens")
 	}
+}
+
+// A store that does not answer keeps the process no longer than some seconds, and a signal
+// ends it at once.
+func TestEndWithAStoreThatHangs(t *testing.T) {
+	for _, signalled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := hangingStore{memlock.New(nil), make(chan struct{})}
+			defer close(store.goOn)
+			r := &running{store: store}
+			stops, began := make(chan os.Signal, 1), time.Now()
+			if signalled {
+				stops <- syscall.SIGTERM
+			}
+			err, took := r.end(nil, stops), time.Since(began)
+			if signalled != (err != nil) || signalled != (took == 0) || took > lastClose {
+				t.Errorf("signalled: %v: %v after %v", signalled, err, took)
+			}
+		})
+	}
+}
+
+// hangingStore does not close.
+type hangingStore struct {
+	driver.Store
+	goOn chan struct{}
+}
+
+func (s hangingStore) Close() error {
+	<-s.goOn
+	return s.Store.Close()
 }
 
 // post sends the request over a new connection. The status is 0 if there is no answer.

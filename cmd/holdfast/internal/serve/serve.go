@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -32,6 +33,8 @@ const (
 	// lastAnswers is how long, at the end, requests may take that are being answered, and
 	// lastOpen for how long of that the server still listens.
 	lastAnswers, lastOpen = 15 * time.Second, 10 * time.Second
+	// lastClose is how long the rest may take after that: it may wait for the store.
+	lastClose = 5 * time.Second
 )
 
 // Run serves until a signal ends that. It returns nil if the server ended as it should.
@@ -42,11 +45,11 @@ func Run(ctx context.Context, c Config) error {
 	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
 	hangups, _ := process.Hangups()
 	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
-	defer r.close()
-	if err := r.start(ctx); err != nil {
-		return err
+	err := r.start(ctx)
+	if err == nil {
+		err = r.until(ctx, stops, hangups)
 	}
-	return r.until(ctx, stops, hangups)
+	return r.end(err, stops)
 }
 
 // running is a server that runs, with all that it needs.
@@ -255,19 +258,24 @@ func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Sign
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done, s := make(chan error, 1), r.server
-	go func() { done <- r.end(ctx, s) }()
+	go func() { done <- r.endWaits(ctx, s) }()
 	select {
 	case err := <-done:
 		return err
 	case sig := <-stops:
 		// The server would wait for the store, which may not answer.
 		r.server, r.store = nil, nil
-		return exit.Killed(sig, fmt.Sprintf("ended at once by a second signal (%v); holds end by themselves unless their callers renew them elsewhere", sig))
+		return atOnce(sig)
 	}
 }
 
-// end ends waits after the delay, and then the connections once they are answered.
-func (r *running) end(ctx context.Context, s *server.Server) error {
+// atOnce is the exit by a signal that does not wait for anything.
+func atOnce(sig os.Signal) error {
+	return exit.Killed(sig, fmt.Sprintf("ended at once by a second signal (%v); holds end by themselves unless their callers renew them elsewhere", sig))
+}
+
+// endWaits ends waits after the delay, and then the connections once they are answered.
+func (r *running) endWaits(ctx context.Context, s *server.Server) error {
 	select {
 	case <-time.After(r.DrainDelay):
 	case <-ctx.Done():
@@ -284,6 +292,25 @@ func (r *running) end(ctx context.Context, s *server.Server) error {
 	}
 	output.SayEvent("ended", nil, "ended")
 	return nil
+}
+
+// end closes all, and returns err. A signal ends that at once.
+func (r *running) end(err error, stops <-chan os.Signal) error {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.close()
+	}()
+	timer := time.NewTimer(lastClose)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+		output.Say("the store is not closed: it does not answer")
+	case sig := <-stops:
+		return cmp.Or(err, atOnce(sig))
+	}
+	return err
 }
 
 // lastOpen goes on listening until all is answered that is under way now: holders whose
