@@ -56,9 +56,10 @@ func (s *Server) forceRelease(x *exchange) {
 			return
 		}
 	}
-	event.Outcome = "released"
+	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result)
+	event.Outcome = releaseOutcome(body.HoldID, answer)
 	_ = x.audit(event)
-	x.answer(wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result))
+	x.answer(answer)
 }
 
 // mayAct reports whether the audit has taken down what is about to be done.

@@ -189,7 +189,7 @@ func FuzzPolicy(f *testing.F) {
 		var file fileEntry
 		for _, m := range p.callers {
 			file.Callers = append(file.Callers, m.entry)
-			if checkCallerName(m.entry.Name) != nil || len(m.tokens)+len(m.entry.CertificateNames) == 0 {
+			if ValidName(m.entry.Name) != nil || len(m.tokens)+len(m.entry.CertificateNames) == 0 {
 				t.Errorf("caller %+v is accepted", m.entry)
 			}
 			for v := Lock; v <= Force; v++ {
