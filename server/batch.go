@@ -184,7 +184,7 @@ func call[Q, R any](
 func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Outcome, string) {
 	if isDenied(err) {
 		x.auditDenied(action, ref.Resource, ref.HoldID, err)
-		return wire.Denied, detailDenied(err)
+		return wire.Denied, x.whyDenied(err)
 	}
 	return wire.Invalid, detail(err)
 }
