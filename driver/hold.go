@@ -57,7 +57,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	case "shared":
 		*m = Shared
 	default:
-		return fmt.Errorf("holdfast: no such mode: %q", text)
+		return fmt.Errorf("holdfast: no such mode: %q; it is exclusive or shared", text)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package driver
 
 import "time"
 
-// AcquireRequest asks for one hold.
+// AcquireRequest asks for one hold. A request with the lock ID and the hold ID of a hold that
+// is there is answered for that hold, as it is: a repeat must be the same request, and nobody
+// checks whether its mode, limit, TTL and details are those of the hold.
 type AcquireRequest struct {
 	Resource string
 	LockID   string
@@ -66,8 +68,8 @@ type RenewRequest struct {
 	// TTL from now on: whole milliseconds, or Forever.
 	TTL time.Duration
 	// Exact moves the end to now + TTL even if that is earlier. It is for the
-	// drop-ins, which promise this to their callers; a renewal that arrives late can
-	// then shorten a lease.
+	// drop-ins, which promise this to their callers; a renewal that arrives late, or a
+	// late copy of one, can then shorten a lease.
 	Exact bool
 	// Waits is what the holder waits for meanwhile. Nil clears what was noted before.
 	Waits *Waits

@@ -74,7 +74,11 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 			return fmt.Errorf("%s: the server does not know the token: its file has just been changed, so try again: %s", s.target.name, r.Detail)
 		}
 		advice := fmt.Sprintf("give the caller's token in a file, ?token_file=FILE, or in %s", tokenVariable)
-		if s.token.get() != "" {
+		switch {
+		case s.token.get() == "":
+		case s.target.cert != "":
+			advice = "give a token or a certificate, or those of one caller"
+		default:
 			advice = "it does not know the token: ask for a new one"
 		}
 		return fmt.Errorf("%s: %w (%s)", s.target.name, r.Err(), advice)
@@ -88,6 +92,9 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 func (s *Store) hasType(res *http.Response, want string) error {
 	header := res.Header.Get("Content-Type")
 	media, _, err := mime.ParseMediaType(header)
+	if header == "" && res.StatusCode == http.StatusBadRequest && s.target.base.Scheme == "http" && wantsTLS(res.Body) {
+		return s.strange("the server speaks TLS: write https://")
+	}
 	if err != nil || media != want {
 		return s.strange("status %d and content type %.100q, so holdfast did not write it: look at what is between this program and the server",
 			res.StatusCode, header)
@@ -96,6 +103,13 @@ func (s *Store) hasType(res *http.Response, want string) error {
 		return s.strange("it is encoded as %.100q, which was not asked for", encoding)
 	}
 	return nil
+}
+
+// wantsTLS reports whether the answer is what net/http says to plain HTTP where TLS is spoken.
+func wantsTLS(body io.Reader) bool {
+	const says = "Client sent an HTTP request to an HTTPS server"
+	text, _ := io.ReadAll(io.LimitReader(body, int64(len(says))))
+	return string(text) == says
 }
 
 // read reads all of the answer into v.

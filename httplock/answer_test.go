@@ -348,11 +348,25 @@ func TestAdvice(t *testing.T) {
 	r := ours(wire.NewRefusal(wire.KindAnonymous, "no token"))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { r.write(w) }))
 	t.Cleanup(server.Close)
-	for token, says := range map[string]string{"": "token_file", "s3cret": "ask for a new one"} {
+	for token, says := range map[string]string{"": "token_file", "s3cret": "ask for a new one", "s3cret\n": "ask for a new one"} {
 		err := dial(t, server.URL+"/s3cret", &Options{Token: token}).Init(t.Context())
 		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("token %q: %v", token, err)
 		}
+	}
+}
+
+// Go programs can tell a right that is missing from what else cannot be used.
+func TestDenied(t *testing.T) {
+	for kind, denied := range map[wire.Kind]bool{wire.KindDenied: true, wire.KindUnusable: false, wire.KindAnonymous: false} {
+		err := calls["list"](t, answering(t, ours(wire.NewRefusal(kind, "no right"))))
+		if !errors.Is(err, driver.ErrUnusable) || errors.Is(err, ErrDenied) != denied {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	item := wire.ReleaseResult{Outcome: wire.Denied, Detail: "no right"}.Driver().Err
+	if !errors.Is(item, driver.ErrUnusable) || !errors.Is(item, ErrDenied) {
+		t.Errorf("an item: %v", item)
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -90,12 +92,42 @@ func (s *Store) ended(ctx context.Context, err error) error {
 
 // explain returns the error of a request that got no answer. If the server's certificate
 // is wrong, nothing was sent, and somebody has to fix it.
+//
+// So it is if the server refuses the certificate of this caller: it looks at no request then.
 func (s *Store) explain(err error) error {
-	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
-		return fmt.Errorf("%w: %s: this machine does not trust the server's certificate; ?ca=FILE names those that may issue it: %w",
-			driver.ErrUnusable, s.target.name, err)
+	var advice string
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch untrusted := (*tls.CertificateVerificationError)(nil); {
+	case errors.As(err, &name):
+		advice = "the server's certificate is for other names than that in the URL"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		advice = "the server's certificate has expired or is not valid yet, or this machine's clock is wrong"
+	case errors.As(err, &untrusted):
+		advice = "this machine does not trust the server's certificate; ?ca=FILE names those that may issue it"
+	case !refusesCertificate(err):
+		return fmt.Errorf("%s: %w", s.target.name, err)
+	case s.target.cert == "":
+		advice = "the server wants a certificate of its callers; ?cert=FILE&key=FILE names one"
+	default:
+		advice = fmt.Sprintf("the server does not accept the certificate in %s: it may have expired, or come from an authority that the server does not know", s.target.cert)
 	}
-	return fmt.Errorf("%s: %w", s.target.name, err)
+	return fmt.Errorf("%w: %s: %s: %w", driver.ErrUnusable, s.target.name, advice, err)
+}
+
+// refusesCertificate reports whether the server has ended the connection because of the
+// certificate of this caller, or because there was none.
+func refusesCertificate(err error) bool {
+	var remote *net.OpError
+	if !errors.As(err, &remote) || remote.Op != "remote error" {
+		return false
+	}
+	switch remote.Err.Error() { // the type of these alerts is not exported
+	case "tls: bad certificate", "tls: unsupported certificate", "tls: revoked certificate", "tls: expired certificate", "tls: unknown certificate",
+		"tls: unknown certificate authority", "tls: access denied", "tls: certificate required":
+		return true
+	}
+	return false
 }
 
 func (s *Store) request(ctx context.Context, m message) (*http.Request, error) {

@@ -60,10 +60,15 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
+// ErrDenied is wrapped by the error of what the caller has no right to. Such an error is
+// driver.ErrUnusable, too, as for other reasons that only somebody can fix.
+var ErrDenied = wire.ErrDenied
+
 // Options change what New does. The zero value is the default.
 type Options struct {
-	// Token is the caller's secret, which `holdfast token` made. Without one, and without
-	// the parameter token_file, the server sees no token.
+	// Token is the caller's secret, which `holdfast token` made; space around it, such as the
+	// line end of that, does not count. Without one, and without the parameter token_file, the
+	// server sees no token. Both together are an error.
 	Token string
 	// Transport has the dialer, the proxy and the TLS configuration of the connections.
 	// The store uses copies of it, by HTTP/1.1, without compression and without a limit
@@ -117,6 +122,9 @@ func open(u *url.URL, o Options) (*Store, error) {
 	s := &Store{target: t, log: o.Logger}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Token != "" && t.tokenFile != "" {
+		return nil, fail("there is a token in Options.Token and another one in token_file: give one of them")
 	}
 	if s.token, err = newToken(o.Token, t.tokenFile); err != nil {
 		return nil, err

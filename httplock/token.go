@@ -37,9 +37,9 @@ type token struct {
 
 // newToken returns the token of the file if there is one, and otherwise the value.
 func newToken(value, file string) (*token, error) {
-	t := &token{value: value, file: file}
+	t := &token{value: strings.TrimSpace(value), file: file}
 	if file == "" {
-		return t, checkToken(value)
+		return t, checkToken(t.value)
 	}
 	return t, t.readFile()
 }

@@ -152,7 +152,7 @@ func (t *target) set(name, value string) error {
 	case "token":
 		return fail("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
 	default:
-		return fail("unknown parameter %q", name)
+		return fail("unknown parameter %q: there are token_file, ca, cert and key", name)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log"
@@ -87,6 +88,7 @@ func TestNewRefuses(t *testing.T) {
 		"unix:///":                          "three slashes",
 		"unix:///s?ca=url_test.go":          "are for https",
 		"ftp://h":                           "none of https",
+		"https://h?tokenfile=/nosuch":       "token_file, ca, cert and key",
 		"https://h?token_file=/nosuch":      "/nosuch",
 		"https://h?token_file=/dev/null":    "is empty",
 		"https://h?token_file=url_test.go":  "printable characters",
@@ -145,7 +147,7 @@ func TestOpenByURL(t *testing.T) {
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	t.Setenv(tokenVariable, "s3cret\n")
+	t.Setenv(tokenVariable, "s3cret\ns3cret")
 	if _, err := driver.Open(t.Context(), at); !errors.Is(err, driver.ErrInvalid) || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("with a token of two lines: %v", err)
 	}
@@ -211,8 +213,60 @@ func TestHTTPS(t *testing.T) {
 	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "?ca=FILE") {
 		t.Errorf("without the authority: %v", err)
 	}
-	if err := dial(t, strings.Replace(at, "https", "http", 1), nil).Init(t.Context()); err == nil || errors.Is(err, driver.ErrUnusable) {
+	err = dial(t, strings.Replace(at, "https", "http", 1), nil).Init(t.Context())
+	if err == nil || errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "write https://") {
 		t.Errorf("http to a port for https: %v", err)
+	}
+	err = dial(t, server.URL+"?ca="+ca+"&cert="+cert+"&key="+key, nil).Init(t.Context())
+	if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "for other names") || strings.Contains(err.Error(), "?ca=FILE") {
+		t.Errorf("by another name: %v", err)
+	}
+}
+
+// A certificate of the caller that the server does not take, or that is missing, is an error
+// that does not pass by itself, whichever version of TLS is spoken.
+func TestRefusedCertificates(t *testing.T) {
+	ca, cert, key := authority(t, t.TempDir())
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		version uint16
+		own     bool
+		says    string
+	}{
+		"missing":            {tls.VersionTLS13, false, "?cert=FILE"},
+		"not known":          {tls.VersionTLS13, true, "does not accept the certificate in " + cert},
+		"not known, TLS 1.2": {tls.VersionTLS12, true, "does not accept the certificate in " + cert},
+	} {
+		server := httptest.NewUnstartedServer(&testServer{t: t, store: memlock.New(nil)})
+		server.TLS = &tls.Config{
+			Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool(),
+			MinVersion: tls.VersionTLS12, MaxVersion: c.version,
+		}
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		at := strings.Replace(server.URL, "127.0.0.1", "localhost", 1) + "?ca=" + ca
+		if c.own {
+			at += "&cert=" + cert + "&key=" + key
+		}
+		err := dial(t, at, nil).Init(t.Context())
+		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Of two tokens nobody knows which counts.
+func TestTwoTokens(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New("https://h?token_file="+url.QueryEscape(file), &Options{Token: "a"}); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("two tokens: %v", err)
 	}
 }
 

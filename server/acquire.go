@@ -20,7 +20,7 @@ func (s *Server) acquire(x *exchange) {
 	switch {
 	case isDenied(err):
 		x.auditDenied("acquire", body.Resource, body.HoldID, err)
-		x.refuse(wire.KindDenied, detailDenied(err))
+		x.refuse(wire.KindDenied, x.whyDenied(err))
 	case err != nil:
 		x.refuse(wire.KindInvalid, detail(err))
 	case !s.identity.ready():
@@ -40,6 +40,15 @@ var errDenied = errors.New("denied")
 func isDenied(err error) bool { return errors.Is(err, errDenied) }
 
 func detailDenied(err error) string { return err.Error()[len(errDenied.Error()+": "):] }
+
+// whyDenied is what the caller is told of errDenied: it may not know by which of its names it
+// came.
+func (x *exchange) whyDenied(err error) string {
+	if name := x.caller.Name(); name != "" {
+		return "caller " + name + ": " + detailDenied(err)
+	}
+	return detailDenied(err)
+}
 
 // waitOf returns how long the caller wants to wait.
 func waitOf(ms wire.Millis) time.Duration {
@@ -180,9 +189,9 @@ func (a *acquisition) withdraw(err error) {
 func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 	if a.unknown > 0 && !a.ours {
-		a.x.refuse(wire.KindUnknown, detailDenied(err)+"; an earlier attempt had no answer, and is released if it is applied")
+		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt had no answer, and is released if it is applied")
 		return
 	}
 	a.audited = true
-	a.x.refuse(wire.KindDenied, detailDenied(err))
+	a.x.refuse(wire.KindDenied, a.x.whyDenied(err))
 }

@@ -80,8 +80,11 @@ func (x *exchange) refuseError(op string, err error) {
 
 // logError logs what an operator has to know of an error of the store.
 func (x *exchange) logError(op string, err error) {
-	if errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrLost) {
+	switch {
+	case errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrLost):
 		return
+	case !definite(err) && op != "release" && x.r.Context().Err() != nil:
+		return // the caller hung up, which ends all calls but releases
 	}
 	x.s.opts.Logger.Warn("holdfast server: the store failed", "op", op, "error", err)
 }

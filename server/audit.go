@@ -16,8 +16,8 @@ type Event struct {
 	// Action is acquire, renew, release, force-release, sweep, look, or login if it is not
 	// known who sent the request.
 	Action string
-	// Outcome is granted, released, swept, denied, allowed for what is about to be done, or
-	// unknown if the store did not answer: it may be done, now or later. An acquire that was
+	// Outcome is granted, released, not-found if there was no such hold to release, swept,
+	// denied, allowed for what is about to be done, or unknown if the store did not answer: it may be done, now or later. An acquire that was
 	// refused because the resource is held is no event: those who wait repeat it all the
 	// time. Nor is a renewal, unless it is denied.
 	Outcome  string

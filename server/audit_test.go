@@ -148,3 +148,16 @@ func TestAuditOfTheUnknown(t *testing.T) {
 		want("a sweep", "sweep allowed", "sweep swept")
 	})
 }
+
+// Who releases what is not there has released nothing.
+func TestAuditOfReleases(t *testing.T) {
+	j := new(journal)
+	s := newSite(t, nil, &server.Options{Audit: j.audit})
+	g := s.acquire(wire.AcquireRequest{Resource: "r"})
+	s.release(refOf(g))
+	s.release(refOf(g))
+	s.post(wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: driver.NewPlaceID()}}})
+	if got, _ := j.take(); !slices.Equal(got, []string{"acquire granted  r", "release released  r", "release not-found  r", "release released  r"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -105,11 +105,20 @@ func (s *Server) release(x *exchange) {
 		}
 		if r.Err == nil || !definite(r.Err) {
 			_ = x.audit(Event{
-				Action: "release", Outcome: string(results[i].Outcome), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
+				Action: "release", Outcome: releaseOutcome(qs[n].HoldID, results[i]), Resource: qs[n].Resource, Ref: wire.RefOf(qs[n].HoldID), Token: qs[n].Token,
 			})
 		}
 	}
 	x.answer(wire.ReleaseAnswer{Results: results})
+}
+
+// releaseOutcome returns what the audit keeps of a release that the store has answered, or may
+// have applied. A place alone is gone in any case.
+func releaseOutcome(hold driver.HoldID, r wire.ReleaseResult) string {
+	if r.Outcome == wire.Released && !r.Found && !hold.IsZero() {
+		return "not-found"
+	}
+	return string(r.Outcome)
 }
 
 func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
@@ -178,7 +187,7 @@ func call[Q, R any](
 func (x *exchange) refusedItem(action string, ref wire.Ref, err error) (wire.Outcome, string) {
 	if isDenied(err) {
 		x.auditDenied(action, ref.Resource, ref.HoldID, err)
-		return wire.Denied, detailDenied(err)
+		return wire.Denied, x.whyDenied(err)
 	}
 	return wire.Invalid, detail(err)
 }

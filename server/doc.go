@@ -2,10 +2,12 @@
 // the same locks as those that reach the store themselves. It is what `holdfast serve` runs,
 // and a http.Handler for a server of one's own:
 //
-//	s, err := server.New(store, nil)
+//	s, err := server.New(store, &server.Options{Identify: front.CallerOf})
 //	if err != nil { … }
 //	defer s.Close()
-//	err = server.HTTPServer(s).Serve(listener)
+//	handler, err := front.Handler(s, &front.Options{Store: s.StoreID}) // who may come in
+//	if err != nil { … }
+//	err = front.Server(handler, nil).Serve(listener)
 //
 // A caller acquires a resource by one POST, renews the hold while it works, and releases it:
 //

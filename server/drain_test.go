@@ -126,6 +126,11 @@ func TestNotReady(t *testing.T) {
 				t.Errorf("%v", a.header)
 			}
 		}
+		began := time.Now()
+		mustBe(t, p.get(wire.TraitsPath, wire.TimeoutHeader, "100"), wire.KindUnknown)
+		if waited := time.Since(began); waited != 100*time.Millisecond {
+			t.Errorf("who has 100 ms waits for %v", waited)
+		}
 		if a := p.get("/healthz"); a.status != http.StatusOK {
 			t.Errorf("%d", a.status)
 		}
@@ -139,6 +144,25 @@ func TestNotReady(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		if a := p.get("/readyz"); a.status != http.StatusOK {
 			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+}
+
+// The first request of a server that was started for it waits until the store is prepared.
+func TestFirstRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lateStore{Store: memlock.New(nil)}
+		s, err := server.New(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		p := &site{Server: s, t: t, http: &http.Client{Transport: direct{s}}}
+		began := time.Now()
+		time.AfterFunc(time.Second, store.setReady)
+		a := p.get(wire.TraitsPath)
+		if took := time.Since(began); a.status != http.StatusOK || a.header.Get(wire.StoreHeader) == "" || took < time.Second || took >= 3*time.Second {
+			t.Errorf("%d %s after %v", a.status, a.body, took)
 		}
 	})
 }

@@ -29,6 +29,9 @@ type exchange struct {
 
 func (x *exchange) identified() bool {
 	caller, err := x.s.opts.Identify(x.r)
+	if err == nil {
+		err = validCaller(caller)
+	}
 	switch {
 	case errors.Is(err, access.ErrAnonymous):
 		_ = x.audit(Event{Action: "login", Outcome: "denied", Reason: err.Error()})
@@ -42,6 +45,17 @@ func (x *exchange) identified() bool {
 	}
 	x.caller = caller
 	return true
+}
+
+// validCaller refuses a caller whose lock IDs could be those of another.
+func validCaller(c access.Caller) error {
+	if c == nil {
+		return errors.New("Options.Identify returned no caller and no error")
+	}
+	if name := c.Name(); name != "" {
+		return access.ValidName(name)
+	}
+	return nil
 }
 
 // readBudget reads wire.TimeoutHeader.

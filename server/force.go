@@ -30,7 +30,7 @@ func (s *Server) forceRelease(x *exchange) {
 	if !x.caller.May(access.Force, body.Resource) {
 		event.Outcome = "denied"
 		_ = x.audit(event)
-		x.refuse(wire.KindDenied, fmt.Sprintf("no right to force a release of %q", body.Resource))
+		x.refuse(wire.KindDenied, x.whyDenied(fmt.Errorf("%w: no right to force a release of %q", errDenied, body.Resource)))
 		return
 	}
 	q, err := x.forced(body)
@@ -57,9 +57,10 @@ func (s *Server) forceRelease(x *exchange) {
 			return
 		}
 	}
-	event.Outcome = "released"
+	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result)
+	event.Outcome = releaseOutcome(body.HoldID, answer)
 	_ = x.audit(event)
-	x.answer(wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result))
+	x.answer(answer)
 }
 
 // mayAct reports whether the audit has taken down what is about to be done.
@@ -150,7 +151,7 @@ func (s *Server) sweep(x *exchange) {
 	if !x.caller.MayAll(access.Force) {
 		err := fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied)
 		x.auditDenied("sweep", "", driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, detailDenied(err))
+		x.refuse(wire.KindDenied, x.whyDenied(err))
 		return
 	}
 	if !x.mayAct(Event{Action: "sweep", Outcome: "allowed"}) {

@@ -55,6 +55,13 @@ func TestForceRelease(t *testing.T) {
 				t.Errorf("%+v, want found: %v", r, found)
 			}
 		}
+		outcomes := ""
+		for _, e := range events {
+			outcomes += e.Outcome + " "
+		}
+		if outcomes != "allowed not-found allowed released allowed not-found " {
+			t.Errorf("the audit has %s", outcomes)
+		}
 		if e := events[2]; e.Action != "force-release" || e.Reason != "it hangs" || e.Ref != wire.RefOf(g.HoldID) || e.Outcome != "allowed" {
 			t.Errorf("%+v", e)
 		}

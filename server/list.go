@@ -67,7 +67,7 @@ func serveList[T any](
 	if r := q.filter.Resource; r != "" && !x.mayList(r) {
 		err := fmt.Errorf("%w: no right to look at %q", errDenied, r)
 		x.auditDenied("look", r, driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, detailDenied(err))
+		x.refuse(wire.KindDenied, x.whyDenied(err))
 		return
 	}
 	if !s.limits.takeList(x.caller.Name()) {
@@ -236,7 +236,7 @@ func (x *exchange) listRefusal(op string, err error) wire.Refusal {
 	case err == nil:
 		return wire.Refusal{}
 	case isDenied(err):
-		return wire.NewRefusal(wire.KindDenied, detailDenied(err))
+		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
 	}
 	x.logError(op, err)
 	return wire.NewRefusal(wire.KindOf(err), detail(err))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	_ "embed"
 	"net/http"
 	"strings"
@@ -70,14 +71,40 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin finds out who sent the request and when it is too late for it. It reports whether
 // the request is to be served; if not, it has refused it.
 func (x *exchange) begin() bool {
-	if !x.identified() {
+	if !x.identified() || !x.readBudget() {
 		return false
 	}
-	if x.s.identity.current() == "" {
+	if !x.prepared() {
 		x.refuse(wire.KindUnknown, "the server is not ready: the store did not answer yet")
 		return false
 	}
-	return x.readBudget()
+	return true
+}
+
+// startPatience is how long a request waits for the store to be prepared: the first one of
+// a server that was started for it would find that it is not.
+const startPatience = 3 * time.Second
+
+// prepared waits for a moment until the store is prepared, and reports whether it is.
+func (x *exchange) prepared() bool {
+	if x.s.identity.current() != "" {
+		return true
+	}
+	by := time.Now().Add(startPatience)
+	if !x.budget.IsZero() && x.budget.Before(by) {
+		by = x.budget
+	}
+	ctx, cancel := context.WithDeadline(x.r.Context(), by)
+	defer cancel()
+	select {
+	case <-x.s.identity.found:
+		x.w.Header().Set(wire.StoreHeader, x.s.identity.current())
+		return true
+	case <-ctx.Done():
+	case <-x.s.life.Done():
+	case <-x.s.drain.waitsEnded:
+	}
+	return false
 }
 
 func (s *Server) healthz(x *exchange) { x.answer(status{"ok"}) }

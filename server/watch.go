@@ -30,7 +30,7 @@ func (s *Server) watch(x *exchange) {
 	case !x.mayWatch(resource):
 		err := fmt.Errorf("%w: no right to watch %q", errDenied, resource)
 		x.auditDenied("look", resource, driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, detailDenied(err))
+		x.refuse(wire.KindDenied, x.whyDenied(err))
 		return
 	case s.waitsEnded():
 		x.draining(wire.KindDraining)

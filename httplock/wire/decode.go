@@ -46,20 +46,33 @@ func Decode(body []byte, v any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: something follows the JSON value of the body", driver.ErrInvalid)
 	}
-	if err := json.Unmarshal(c.plain(), v); err != nil {
-		return fmt.Errorf("%w: %s", driver.ErrInvalid, explain(err))
+	text := c.plain()
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%w: %s", driver.ErrInvalid, explain(err, text))
 	}
 	return nil
 }
 
 // explain says what is wrong without what only Go programmers understand.
-func explain(err error) string {
+func explain(err error, text []byte) string {
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the rest has names of Go
-		return fmt.Sprintf("member %q cannot be a %s", member, wrong.Value)
+	if !errors.As(err, &wrong) {
+		return strings.TrimPrefix(err.Error(), "holdfast: ")
 	}
-	return err.Error()
+	member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the rest has names of Go
+	hint := ""
+	if strings.HasPrefix(wrong.Value, "number ") && wrong.Type != nil && isInteger(wrong.Type.Kind()) {
+		hint = ": it takes a whole number of 64 bits"
+	}
+	return fmt.Sprintf("member %q cannot be a %.100s%s (%s)", member, wrong.Value, hint, positionIn(text, wrong.Offset))
+}
+
+// positionIn says for people where something is. A text of one line has no use for its number.
+func positionIn(text []byte, offset int64) string {
+	if before := bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n")); before > 0 {
+		return fmt.Sprintf("line %d", before+1)
+	}
+	return fmt.Sprintf("byte %d", offset)
 }
 
 // checker walks through a value as the type that it is to become.
@@ -72,11 +85,21 @@ type checker struct {
 	fixed []byte
 }
 
+// position says where the token begins that follows the offset of the decoder.
+func (c *checker) position(at int64) string {
+	rest := c.body[at:]
+	return positionIn(c.body, at+int64(len(rest)-len(bytes.TrimLeft(rest, " \t\r\n,:"))))
+}
+
+func (c *checker) incomplete(where string, err error) error {
+	return fmt.Errorf("%w: %s is not complete JSON: %v (%s)", driver.ErrInvalid, where, err, c.position(c.d.InputOffset()))
+}
+
 // value checks a value. most is how many items an array has at most, 0 for any number.
 func (c *checker) value(t reflect.Type, where string, depth, most int) error {
 	token, err := c.d.Token()
 	if err != nil {
-		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
+		return c.incomplete(where, err)
 	}
 	optional := t.Kind() == reflect.Pointer
 	if optional {
@@ -115,15 +138,16 @@ func (c *checker) value(t reflect.Type, where string, depth, most int) error {
 func (c *checker) object(t reflect.Type, where string, depth int) error {
 	var seen []string
 	for c.d.More() {
+		at := c.d.InputOffset()
 		token, err := c.d.Token()
 		if err != nil {
-			return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
+			return c.incomplete(where, err)
 		}
 		name, _ := token.(string)
 		member, known := memberOf(t, name)
 		switch {
 		case !known:
-			return fmt.Errorf("%w: %s has no member %.100q", driver.ErrInvalid, where, name)
+			return fmt.Errorf("%w: %.100q is not a member of %s (%s); %s", driver.ErrInvalid, name, where, c.position(at), instead(t, name))
 		case slices.Contains(seen, name):
 			return fmt.Errorf("%w: %s has the member %q twice", driver.ErrInvalid, where, name)
 		}
@@ -141,7 +165,7 @@ func (c *checker) array(t reflect.Type, where string, depth, most int) error {
 		if most > 0 && n > most {
 			return fmt.Errorf("%w: %w: %s has more than %d", driver.ErrInvalid, ErrTooMany, where, most)
 		}
-		if err := c.value(t, "an item of "+where, depth, 0); err != nil {
+		if err := c.value(t, fmt.Sprintf("item %d of %s", n, where), depth, 0); err != nil {
 			return err
 		}
 	}
@@ -150,7 +174,7 @@ func (c *checker) array(t reflect.Type, where string, depth, most int) error {
 
 func (c *checker) end(where string) error {
 	if _, err := c.d.Token(); err != nil {
-		return fmt.Errorf("%w: %s is not complete JSON: %v", driver.ErrInvalid, where, err)
+		return c.incomplete(where, err)
 	}
 	return nil
 }
@@ -204,6 +228,32 @@ func memberOf(t reflect.Type, name string) (reflect.StructField, bool) {
 		}
 	}
 	return reflect.StructField{}, false
+}
+
+// instead says what there is in the place of a member that the struct does not have.
+func instead(t reflect.Type, name string) string {
+	members := membersOf(t)
+	for _, list := range members {
+		if f, _ := memberOf(t, list); f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+			if _, known := memberOf(f.Type.Elem(), name); known {
+				return fmt.Sprintf("it belongs into an item of %q", list)
+			}
+		}
+	}
+	return "it has: " + strings.Join(members, ", ")
+}
+
+// membersOf returns the names of the members of the struct.
+func membersOf(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			names = append(names, membersOf(f.Type)...)
+		} else if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
 }
 
 // loneSurrogate returns where the text has an escape \uD800 to \uDFFF that is not half of a

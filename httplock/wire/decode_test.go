@@ -15,8 +15,11 @@ import (
 
 func TestDecode(t *testing.T) {
 	for name, c := range map[string]struct{ body, wrong string }{
-		"a typo":                  {`{"resource":"r","limits":2}`, `no member "limits"`},
-		"other case":              {`{"resource":"r","Limit":2}`, `no member "Limit"`},
+		"a typo":                  {`{"resource":"r","limits":2}`, `"limits" is not a member of the body (byte 16); it has: resource, `},
+		"other case":              {`{"resource":"r","Limit":2}`, `"Limit" is not a member of the body`},
+		"a typo in line 3":        {"{\n\"resource\":\"r\",\n\"ttl\":1}", `(line 3)`},
+		"half in line 2":          {"{\"resource\":\n\"r", `(line 2)`},
+		"no number in line 2":     {"{\"resource\":\n5}", `cannot be a number (line 2)`},
 		"doubled":                 {`{"resource":"r","resource":"s"}`, `member "resource" twice`},
 		"doubled by an escape":    {`{"resource":"r","\u0072esource":"s"}`, `member "resource" twice`},
 		"null":                    {`{"resource":"r","limit":null}`, `member "limit" is null`},
@@ -25,7 +28,7 @@ func TestDecode(t *testing.T) {
 		"half":                    {`{"resource":"r"`, `not complete JSON`},
 		"more":                    {`{"resource":"r"}{}`, `something follows`},
 		"NaN":                     {`{"resource":"r","ttlMs":NaN}`, `not complete JSON`},
-		"a fraction":              {`{"resource":"r","ttlMs":1.5}`, `"ttlMs" cannot be a number 1.5`},
+		"a fraction":              {`{"resource":"r","ttlMs":1.5}`, `"ttlMs" cannot be a number 1.5: it takes a whole number`},
 		"a small exponent":        {`{"resource":"r","ttlMs":1e-3}`, `"ttlMs" cannot be a number 1e-3`},
 		"a large exponent":        {`{"resource":"r","ttlMs":1e1000000000}`, `"ttlMs" cannot be a number`},
 		"just too large":          {`{"resource":"r","ttlMs":9223372036854775808.0}`, `"ttlMs" cannot be a number`},
@@ -40,7 +43,7 @@ func TestDecode(t *testing.T) {
 		"the other half":          {`{"resource":"\\\udc00"}`, `half a surrogate pair`},
 		"two first halves":        {`{"resource":"\ud800\ud800"}`, `half a surrogate pair`},
 		"a hold ID that is short": {`{"resource":"r","holdId":"00"}`, `hold ID has 2 characters`},
-		"a mode":                  {`{"resource":"r","mode":"Shared"}`, `no such mode`},
+		"a mode":                  {`{"resource":"r","mode":"Shared"}`, `no such mode: "Shared"; it is exclusive or shared`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r wire.AcquireRequest
@@ -51,8 +54,16 @@ func TestDecode(t *testing.T) {
 		})
 	}
 	err := wire.Decode([]byte(`{"holds":[{"resource":"r","token":1.5}]}`), new(wire.RenewRequest))
-	if !errors.Is(err, driver.ErrInvalid) || !strings.HasSuffix(err.Error(), `: member "token" cannot be a number 1.5`) {
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), `: member "token" cannot be a number 1.5: `) {
 		t.Errorf("a member that a Go struct embeds: error %v", err)
+	}
+	err = wire.Decode([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567"}`), new(wire.RenewRequest))
+	if err == nil || !strings.Contains(err.Error(), `"resource" is not a member of the body (byte 1); it belongs into an item of "holds"`) {
+		t.Errorf("a hold that is not in holds: error %v", err)
+	}
+	err = wire.Decode([]byte(`{"holds":[{},{"ttl":1}]}`), new(wire.RenewRequest))
+	if err == nil || !strings.Contains(err.Error(), `"ttl" is not a member of item 2 of member "holds"`) {
+		t.Errorf("a typo in an item: error %v", err)
 	}
 	deep := strings.Repeat("[", 1_000_000)
 	if err := wire.Decode([]byte(`{"holds":`+deep), new(wire.RenewRequest)); !errors.Is(err, driver.ErrInvalid) {

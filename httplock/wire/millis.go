@@ -21,7 +21,7 @@ func (m Millis) Duration() time.Duration {
 	case m == Forever:
 		return driver.Forever
 	case m < 0:
-		return -time.Millisecond
+		m = max(m, -maxMillis)
 	case m > maxMillis:
 		return driver.MaxTTL + time.Millisecond
 	}

@@ -187,11 +187,25 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
+// ErrDenied says that the caller does not have a right. The errors that wrap it are
+// driver.ErrUnusable, too: somebody has to grant it.
+var ErrDenied = errors.New("the caller does not have the right")
+
+// denied is an error that wraps ErrDenied without its text: the server says more.
+type denied struct{ error }
+
+func (d denied) Unwrap() []error { return []error{d.error, ErrDenied} }
+
+// refuses is the error of what somebody has to change before it can be done.
+func refuses(detail string) error {
+	return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, detail)
+}
+
 // err returns the error of an item that was not applied. That of a right that the caller
-// does not have is driver.ErrUnusable: somebody has to grant it.
+// does not have is ErrDenied.
 func (o Outcome) err(detail string) error {
 	if o == Denied {
-		return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, detail)
+		return denied{refuses(detail)}
 	}
 	for _, n := range named {
 		if o != "" && o == n.outcome {
@@ -211,8 +225,10 @@ func (r Refusal) Err() error {
 		}
 	case KindInvalid, KindTooLarge, KindMediaType:
 		return fmt.Errorf("%w: the server says: %s", driver.ErrInvalid, r.Detail)
-	case KindAnonymous, KindDenied, KindMisdirected, KindUnusable:
-		return fmt.Errorf("%w: the server refuses: %s", driver.ErrUnusable, r.Detail)
+	case KindDenied:
+		return denied{refuses(r.Detail)}
+	case KindAnonymous, KindMisdirected, KindUnusable:
+		return refuses(r.Detail)
 	case KindDamaged:
 		return fmt.Errorf("%w: the server says: %s", driver.ErrDamaged, r.Detail)
 	case KindUnsupported:

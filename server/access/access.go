@@ -52,7 +52,9 @@ const (
 // change at any time: they are looked at again before a grant is answered.
 type Caller interface {
 	// Name is what the caller's lock IDs begin with in the store, so that nobody else can
-	// renew or release its holds. It is empty where callers are not distinguished.
+	// renew or release its holds. It is empty where callers are not distinguished. Any other
+	// one is as ValidName wants it, or the server refuses the request: a name with a colon
+	// could reach into the lock IDs of another.
 	Name() string
 	// May reports whether the caller has the right.
 	May(v Verb, resource string) bool

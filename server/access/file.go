@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,7 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 		return nil, f.explain(err)
 	}
 	f.policy.Store(p)
+	f.warnOfNobody(p)
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
 	go f.follow(ctx, text)
@@ -121,11 +123,28 @@ func (f *File) apply(text []byte) error {
 	}
 	changed := p.succeed(f.policy.Load())
 	f.policy.Store(p)
+	names := make([]string, 0, len(changed))
 	for _, m := range changed {
 		close(m.changed)
+		names = append(names, m.entry.Name)
 	}
-	f.log.Info("the auth file has been read again", "file", f.path, "callers", len(p.callers), "changedOrRemoved", len(changed))
+	slices.Sort(names)
+	if len(names) > mostLogged {
+		names = append(names[:mostLogged], "…")
+	}
+	f.log.Info("the auth file has been read again", "file", f.path, "callers", len(p.callers), "changedOrRemoved", len(changed), "names", names)
+	f.warnOfNobody(p)
 	return nil
+}
+
+// mostLogged is how many callers a line of the log names.
+const mostLogged = 20
+
+// warnOfNobody tells of a file that lets nobody in, which may be meant so.
+func (f *File) warnOfNobody(p *policy) {
+	if len(p.callers) == 0 {
+		f.log.Warn("the auth file has no callers: all requests are refused", "file", f.path)
+	}
 }
 
 // note keeps the error, and logs it if it is another one than before.

@@ -84,7 +84,7 @@ func parsePolicy(text []byte) (*policy, error) {
 }
 
 func (p *policy) add(entry callerEntry) error {
-	if err := checkCallerName(entry.Name); err != nil {
+	if err := ValidName(entry.Name); err != nil {
 		return err
 	}
 	switch {

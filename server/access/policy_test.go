@@ -30,13 +30,13 @@ func TestPolicyRefused(t *testing.T) {
 		"null":                       {`null`, "is null"},
 		"no callers":                 {`{}`, `no member "callers"`},
 		"callers null":               {`{"callers":null}`, `"callers" is null`},
-		"callers in other case":      {`{"Callers":[]}`, `no member "Callers"`},
+		"callers in other case":      {`{"Callers":[]}`, `"Callers" is not a member`},
 		"callers twice":              {`{"callers":[],"callers":[]}`, "twice"},
 		"two files":                  {`{"callers":[]}{"callers":[]}`, "something follows"},
-		"an unknown member":          {`{"callers":[],"admin":true}`, `no member "admin"`},
+		"an unknown member":          {`{"callers":[],"admin":true}`, `"admin" is not a member`},
 		"not UTF-8":                  {"{\"callers\":[{\"name\":\"\xff\"}]}", "not UTF-8"},
 		"a byte-order mark":          {"\ufeff{\"callers\":[]}", "not complete JSON"},
-		"an unknown member inside":   {one(`"name":"a","rule":[]`), `no member "rule"`},
+		"an unknown member inside":   {one(`"name":"a","rule":[]`), `"rule" is not a member of item 1 of member "callers" (byte 24); it has: name, tokenSha256,`},
 		"no name":                    {one(`"tokenSha256":["` + hashA + `"]`), "name of a caller"},
 		"a name with a colon":        {one(`"name":"a:b","tokenSha256":["` + hashA + `"]`), "name of a caller"},
 		"a name with a line feed":    {one(`"name":"a\n","tokenSha256":["` + hashA + `"]`), "name of a caller"},
@@ -189,7 +189,7 @@ func FuzzPolicy(f *testing.F) {
 		var file fileEntry
 		for _, m := range p.callers {
 			file.Callers = append(file.Callers, m.entry)
-			if checkCallerName(m.entry.Name) != nil || len(m.tokens)+len(m.entry.CertificateNames) == 0 {
+			if ValidName(m.entry.Name) != nil || len(m.tokens)+len(m.entry.CertificateNames) == 0 {
 				t.Errorf("caller %+v is accepted", m.entry)
 			}
 			for v := Lock; v <= Force; v++ {

@@ -30,7 +30,8 @@ const maxCallerName = 64
 // letters are those of the names of callers, and of hosts.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-func checkCallerName(name string) error {
+// ValidName returns an error unless the name is one of a caller: 1 to 64 of A-Z a-z 0-9 . _ -.
+func ValidName(name string) error {
 	if name == "" || len(name) > maxCallerName || strings.Trim(name, letters) != "" {
 		return fmt.Errorf("the name of a caller has 1 to %d of A-Z a-z 0-9 . _ -, unlike %.100q", maxCallerName, name)
 	}
@@ -41,7 +42,7 @@ func checkCallerName(name string) error {
 // name: one line of JSON, in which the caller may do nothing yet. The token is in nothing
 // but the result.
 func NewToken(name string) (token, entry string, err error) {
-	if err := checkCallerName(name); err != nil {
+	if err := ValidName(name); err != nil {
 		return "", "", err
 	}
 	var secret [tokenBytes]byte

@@ -58,11 +58,12 @@ func remoteIP(r *http.Request) (netip.Addr, bool) {
 }
 
 // networkOf names who is counted together where no caller is known: an IPv4 address, or the
-// network of an IPv6 address, whose other addresses its user has too.
-func networkOf(r *http.Request) string {
-	ip, ok := remoteIP(r)
-	if !ok {
-		return remote(r)
+// network of an IPv6 address, whose other addresses its user has too. The address is one
+// that Front.address returned.
+func networkOf(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address // that of a user
 	}
 	if ip.Is6() {
 		if p, err := ip.Prefix(64); err == nil {
@@ -74,9 +75,9 @@ func networkOf(r *http.Request) string {
 
 // keyOf names who is counted together: a caller, or the address if callers have no names. No
 // address begins with "caller/".
-func keyOf(c access.Caller, r *http.Request) string {
+func keyOf(c access.Caller, address string) string {
 	if c.Name() != "" {
 		return "caller/" + c.Name()
 	}
-	return networkOf(r)
+	return networkOf(address)
 }

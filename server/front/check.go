@@ -61,7 +61,7 @@ func checkType(r *http.Request) error {
 	if len(types) == 1 {
 		kind, params, err := mime.ParseMediaType(types[0])
 		if charset, ok := params["charset"]; err == nil && kind == wire.JSON && (!ok || strings.EqualFold(charset, "utf-8")) {
-			if coding := r.Header.Get("Content-Encoding"); coding != "" {
+			if coding := strings.Join(r.Header.Values("Content-Encoding"), ","); strings.Trim(coding, ", \t") != "" {
 				return refused(wire.KindMediaType, fmt.Sprintf("the body has the content coding %.40q, but must have none", coding))
 			}
 			return nil

@@ -35,7 +35,8 @@ type Options struct {
 	// to point there.
 	Hosts []string
 	// Proxies are the addresses of proxies that are believed when they say, in
-	// X-Forwarded-For, which address a request came from. It is used for AddressOf alone.
+	// X-Forwarded-For, which address a request came from. It is used for AddressOf, and to
+	// count the requests of an address.
 	Proxies []netip.Prefix
 	// Limits bound what one caller may do at a time.
 	Limits Limits
@@ -90,6 +91,12 @@ func isOpen(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/openapi.yaml"
 }
 
+// isProbe reports whether the answer says no more than that the server is there. A balancer
+// asks for it by an address, or by no name at all.
+func isProbe(r *http.Request) bool {
+	return r.Method == http.MethodGet && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
+}
+
 // isRead reports whether the path is one of those that take only a GET.
 func isRead(path string) bool {
 	switch path {
@@ -116,7 +123,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	caller, err := f.identify(r)
 	if err != nil {
-		f.refuseAnonymous(w, in.with(r), err)
+		f.refuseAnonymous(w, in.with(r), in.address, err)
 		return
 	}
 	in.caller = caller
@@ -124,7 +131,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == wire.RenewPath || r.URL.Path == wire.ReleasePath {
 		lane = f.renewals
 	}
-	leave, err := lane.enter(keyOf(caller, r), time.Now())
+	leave, err := lane.enter(keyOf(caller, in.address), time.Now())
 	if err != nil {
 		refuse(w, err)
 		return
@@ -139,13 +146,17 @@ func (f *Front) identify(r *http.Request) (access.Caller, error) {
 	if p, ok := peerOf(r); ok {
 		return p.caller()
 	}
-	if f.opts.Identify != nil {
-		return f.opts.Identify(r)
+	if f.opts.Identify == nil {
+		return access.Everybody(), nil
 	}
-	return access.Everybody(), nil
+	c, err := f.opts.Identify(r)
+	if err == nil && c == nil {
+		err = errors.New("Options.Identify returned no caller and no error")
+	}
+	return c, err
 }
 
-func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, err error) {
+func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address string, err error) {
 	if !errors.Is(err, access.ErrAnonymous) {
 		f.opts.Log.Error("it cannot be found out who sent a request", "error", err)
 		refuse(w, refused(wire.KindUnknown, "the server cannot find out who sent the request"))
@@ -153,8 +164,8 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, err erro
 	}
 	// The request was looked at, and would have been served had its caller been known: an
 	// address from which others try tokens shuts nobody out.
-	if wait, ok := f.failures.take(networkOf(r), time.Now()); !ok {
-		refuse(w, &refusal{wire.KindBusy, "too many requests from this address have no caller that is known", wait})
+	if wait, ok := f.failures.take(networkOf(address), time.Now()); !ok {
+		refuse(w, &refusal{wire.KindBusy, err.Error() + "; and too many such requests came from this address", wait})
 		return
 	}
 	if f.opts.Refused != nil {

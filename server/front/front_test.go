@@ -44,7 +44,9 @@ func TestWithoutAuth(t *testing.T) {
 		"an address as a number":   {"GET", "/v1/holds", []string{"Host: 2130706433:" + port}, wire.KindMisdirected},
 		"an address cut short":     {"GET", "/v1/holds", []string{"Host: 127.1:" + port}, wire.KindMisdirected},
 		"an address of everything": {"GET", "/v1/holds", []string{"Host: 0.0.0.0:" + port}, wire.KindMisdirected},
-		"healthz, a foreign name":  {"GET", "/healthz", []string{"Host: evil.example.com"}, wire.KindMisdirected},
+		"readyz, foreign origin":   {"GET", "/readyz", []string{"Host: evil.example.com", "Origin: http://other.example.com"}, wire.KindDenied},
+		"openapi, a foreign name":  {"GET", "/openapi.yaml", []string{"Host: evil.example.com"}, wire.KindMisdirected},
+		"metrics, a foreign name":  {"GET", "/metrics", []string{"Host: evil.example.com"}, wire.KindMisdirected},
 		"unknown path, foreign":    {"GET", "/x", []string{"Host: evil.example.com"}, wire.KindMisdirected},
 
 		"charset utf-8":       {"POST", wire.AcquirePath, []string{"Content-Type: application/json; charset=UTF-8"}, ""},
@@ -59,6 +61,7 @@ func TestWithoutAuth(t *testing.T) {
 		"two types":           {"POST", wire.AcquirePath, []string{json, "Content-Type: text/plain"}, wire.KindMediaType},
 		"two types in one":    {"POST", wire.AcquirePath, []string{"Content-Type: application/json, text/plain"}, wire.KindMediaType},
 		"JSON of another API": {"POST", wire.AcquirePath, []string{"Content-Type: application/vnd.api+json"}, wire.KindMediaType},
+		"compressed, second":  {"POST", wire.AcquirePath, []string{json, "Content-Encoding: ", "Content-Encoding: gzip"}, wire.KindMediaType},
 		"compressed":          {"POST", wire.AcquirePath, []string{json, "Content-Encoding: gzip"}, wire.KindMediaType},
 
 		"a post to what is read":          {"POST", wire.TraitsPath, nil, wire.KindMethod},
@@ -121,11 +124,17 @@ func TestWithoutAuth(t *testing.T) {
 func TestHostOfOldRequests(t *testing.T) {
 	addr := start(t, whoami, nil)
 	for _, head := range []string{
-		"GET /healthz HTTP/1.0\r\n\r\n",
-		"GET http://evil.example.com/healthz HTTP/1.1\r\nHost: " + addr + "\r\nConnection: close\r\n\r\n",
+		"GET /v1/holds HTTP/1.0\r\n\r\n",
+		"GET http://evil.example.com/v1/holds HTTP/1.1\r\nHost: " + addr + "\r\nConnection: close\r\n\r\n",
 		"POST /v1/acquire HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 	} {
 		if got := sendRaw(t, addr, head); !strings.Contains(got, " 421 ") {
+			t.Errorf("%q: %q", head, got)
+		}
+	}
+	// A balancer that only asks whether the server is there may leave the name out.
+	for _, head := range []string{"GET /healthz HTTP/1.0\r\n\r\n", "GET /readyz HTTP/1.1\r\nHost: 10.0.0.7\r\nConnection: close\r\n\r\n", "GET /readyz HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n"} {
+		if got := sendRaw(t, addr, head); !strings.Contains(got, " 200 ") {
 			t.Errorf("%q: %q", head, got)
 		}
 	}

@@ -11,8 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
-// checkHost refuses a request for another name than the server's.
+// checkHost refuses a request for another name than the server's, except for a probe.
 func (f *Front) checkHost(r *http.Request) error {
+	if isProbe(r) {
+		return nil
+	}
 	host := lower(r.Host)
 	name, port := splitHost(host)
 	if f.hosts[host] || f.hosts[name] || isLocal(r, name, port) {

@@ -1,16 +1,20 @@
 package front
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
 )
 
 func prefixes(texts ...string) (all []netip.Prefix) {
@@ -152,15 +156,18 @@ func TestFailures(t *testing.T) {
 		auth, tokens := newAuth(t, "a")
 		told := 0
 		f := newFront(t, whoami, &Options{
-			Identify: auth.Identify, Hosts: []string{"example.com"}, Proxies: prefixes("192.0.2.0/24"),
+			Identify: auth.Identify, Hosts: []string{"example.com"}, Proxies: prefixes("203.0.113.0/24"),
 			Refused: func(*http.Request, error) { told++ },
 		})
-		get := func(from, token string) answer {
+		get := func(from, token string, forwarded ...string) answer {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 			r.RemoteAddr = from
 			r.Header.Set("Authorization", "Bearer "+token)
-			// What a proxy says opens no other bucket, even if it is believed.
+			// What is said by somebody who is not believed opens no other bucket.
 			r.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", told))
+			if len(forwarded) > 0 {
+				r.Header.Set("X-Forwarded-For", forwarded[0])
+			}
 			w := httptest.NewRecorder()
 			f.ServeHTTP(w, r)
 			return readAnswer(t, w.Result())
@@ -171,8 +178,8 @@ func TestFailures(t *testing.T) {
 			}
 		}
 		for range 3 {
-			if got := get("192.0.2.1:99", "x"); got.kind != wire.KindBusy || got.header.Get("Retry-After") != "6" {
-				t.Errorf("%d, Retry-After %q", got.status, got.header.Get("Retry-After"))
+			if got := get("192.0.2.1:99", "x"); got.kind != wire.KindBusy || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "no token") {
+				t.Errorf("%d, Retry-After %q: %s", got.status, got.header.Get("Retry-After"), got.body)
 			}
 		}
 		if told != failureBurst {
@@ -183,6 +190,15 @@ func TestFailures(t *testing.T) {
 		}
 		if got := get("192.0.2.2:1", "x"); got.kind != wire.KindAnonymous {
 			t.Errorf("another address: %d", got.status)
+		}
+		for range failureBurst {
+			get("203.0.113.1:1", "x", "198.51.100.77")
+		}
+		if got := get("203.0.113.1:1", "x", "198.51.100.78"); got.kind != wire.KindAnonymous {
+			t.Errorf("another address behind the same proxy: %d", got.status)
+		}
+		if got := get("203.0.113.2:1", "x", "198.51.100.77"); got.kind != wire.KindBusy {
+			t.Errorf("the same address behind another proxy: %d", got.status)
 		}
 		for i := range failureBurst {
 			get(fmt.Sprintf("[2001:db8::%d]:1", i), "x")
@@ -195,4 +211,34 @@ func TestFailures(t *testing.T) {
 			t.Errorf("6 s later: %d", got.status)
 		}
 	})
+}
+
+// Handshakes that fail are warnings, but not many, and not those of who only looks.
+func TestWarningsOfHandshakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		l := &errorLog{log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+		const bad = "http: TLS handshake error from 192.0.2.1:1: tls: failed to verify certificate: x509: certificate has expired\n"
+		for _, line := range []string{"http: TLS handshake error from 192.0.2.1:1: EOF\n", bad, bad} {
+			if n, err := l.Write([]byte(line)); n != len(line) || err != nil {
+				t.Error(n, err)
+			}
+		}
+		if got := strings.Count(text.String(), "level=WARN"); got != 1 || !strings.Contains(text.String(), "has expired") {
+			t.Errorf("%s", text.String())
+		}
+		time.Sleep(handshakePause)
+		_, _ = l.Write([]byte(bad))
+		if got := strings.Count(text.String(), "level=WARN"); got != 2 {
+			t.Errorf("%s", text.String())
+		}
+	})
+}
+
+// An access.Identify that forgets its error lets nobody in.
+func TestNoCallerAndNoError(t *testing.T) {
+	addr := start(t, whoami, &Options{Identify: func(*http.Request) (access.Caller, error) { return nil, nil }})
+	if got := send(t, client(t, nil), "GET", "http://"+addr+"/v1/holds", ""); got.kind != wire.KindUnknown {
+		t.Errorf("%d %s", got.status, got.body)
+	}
 }

@@ -6,12 +6,17 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 )
 
 // Server returns a http.Server for the handler, with time-outs, for all of the listeners of
 // this package. It has no WriteTimeout: a wait that took longer would answer into nothing. So
 // a handler bounds its writes by itself, except that HTTP/2 does so too.
+//
+// The logger gets panics as errors, and of the TLS handshakes that fail one a minute as a
+// warning. All else is for debugging: anybody who connects can cause it.
 func Server(h http.Handler, logger *slog.Logger) *http.Server {
 	s := &http.Server{
 		Handler:           h,
@@ -23,19 +28,47 @@ func Server(h http.Handler, logger *slog.Logger) *http.Server {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: 10 * time.Second},
 	}
 	if logger != nil {
-		s.ErrorLog = log.New(errorLog{logger}, "", 0)
+		s.ErrorLog = log.New(&errorLog{log: logger}, "", 0)
 	}
 	return s
 }
 
 // errorLog gets the lines of net/http. But for panics, anybody who connects can cause them.
-type errorLog struct{ log *slog.Logger }
+type errorLog struct {
+	log *slog.Logger
 
-func (l errorLog) Write(line []byte) (int, error) {
+	mu   sync.Mutex
+	next time.Time // when a handshake that failed is worth a warning again
+}
+
+// handshakePause is how long after a warning of a handshake there is no other one.
+const handshakePause = time.Minute
+
+func (l *errorLog) Write(line []byte) (int, error) {
+	text := string(bytes.TrimSpace(line))
 	level := slog.LevelDebug
-	if bytes.HasPrefix(line, []byte("http: panic serving")) || bytes.HasPrefix(line, []byte("http2: panic serving")) {
+	switch {
+	case strings.HasPrefix(text, "http: panic serving"), strings.HasPrefix(text, "http2: panic serving"):
 		level = slog.LevelError
+	case isFailedHandshake(text) && l.mayWarn(time.Now()):
+		level = slog.LevelWarn
 	}
-	l.log.Log(context.Background(), level, string(bytes.TrimSpace(line)))
+	l.log.Log(context.Background(), level, text)
 	return len(line), nil
+}
+
+// isFailedHandshake reports whether the client and the server did not agree, such as on a
+// certificate. A client that only hung up, or looked whether the port is open, is none.
+func isFailedHandshake(text string) bool {
+	return strings.HasPrefix(text, "http: TLS handshake error") && (strings.Contains(text, "tls: ") || strings.Contains(text, "HTTP request"))
+}
+
+func (l *errorLog) mayWarn(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Before(l.next) {
+		return false
+	}
+	l.next = now.Add(handshakePause)
+	return true
 }

@@ -120,11 +120,7 @@ func onCallers(t *testing.T, test func(c *calling)) {
 				t.Fatalf("%s has no TTL", lang.lock)
 			}
 			s.script(lang.lock, short)
-			use := recipe(t, lang.use)
-			if lang.lock == "locked.sh" {
-				use = "exec " + use // it is this process that the test kills
-			}
-			s.script(lang.use, use)
+			s.script(lang.use, recipe(t, lang.use))
 			s.script("steps", lang.steps)
 			if lang.lock == "lock.mjs" {
 				s.script("steps.mjs", lang.steps)

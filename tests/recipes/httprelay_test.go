@@ -138,7 +138,7 @@ func TestCallersBehindStrayAnswers(t *testing.T) {
 		c.env = append(slices.Clone(c.env), "HOLDFAST_URL="+front.URL)
 		first := c.nightly()
 		c.begun(1)
-		if got := y.times("/v1/acquire"); got != len(stray)+1 {
+		if got := y.times("/v1/acquire"); got <= len(stray) { // more if the hold ended before an answer came
 			t.Errorf("asked for the lock %d times, want %d", got, len(stray)+1)
 		}
 		c.until("renewed in spite of it", func() bool { return y.times("/v1/renew") > 6 })

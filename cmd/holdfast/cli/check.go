@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/httplock"
 )
 
 func newCheck() *cobra.Command {
@@ -53,7 +55,11 @@ otherwise 0.`,
 		if err != nil {
 			return exit.Printed(err)
 		}
-		if f := report.Failed(); f != nil {
+		f := report.Failed()
+		if f != nil && errors.Is(f.Err, httplock.ErrDenied) {
+			return exit.Errorf(exit.Store, "nobody knows whether the store %s is fit to lock on: check needs the rights to lock and to look on \"holdfast check*\": %s", where.Name(), f.Text)
+		}
+		if f != nil {
 			return exit.Errorf(exit.Store, "the store %s is not fit to lock on: %s", where.Name(), f.Text)
 		}
 		return nil

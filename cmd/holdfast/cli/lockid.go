@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/holdfast-go/holdfast"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock"
 )
 
 // lockID returns the lock ID of the argument, or else of the environment.
@@ -36,6 +38,9 @@ func lockID(args []string, form string) (string, error) {
 // all others.
 func notResource(ctx context.Context, client *holdfast.Client, where location.Location, id string) error {
 	for _, err := range client.Holds(ctx, holdfast.Filter{Resource: id}) {
+		if errors.Is(err, httplock.ErrDenied) {
+			return nil // it may be one, which is not for this caller to know
+		}
 		if err != nil {
 			return where.Failure(err)
 		}

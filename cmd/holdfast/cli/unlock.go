@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/httplock"
 )
 
 func newUnlock() *cobra.Command {
@@ -99,6 +101,9 @@ func release(ctx context.Context, where location.Location, id string, out outcom
 		}
 		defer client.Close()
 		if holds, err = client.ReleaseID(ctx, id); err != nil {
+			if errors.Is(err, httplock.ErrDenied) {
+				return exit.Errorf(exit.Store, "%v. By a lock ID, callers release their own locks; holdfast unlock --force RESOURCE releases others'", where.Failure(err))
+			}
 			return where.Failure(err)
 		}
 		if len(holds) == 0 {

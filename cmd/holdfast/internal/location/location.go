@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -203,6 +204,8 @@ func (l Location) Failure(err error) error {
 	// Without the client's prefix, which names the operation.
 	text := l.Hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
+	case errors.Is(err, httplock.ErrDenied):
+		return exit.Errorf(exit.Store, "%s. Whoever runs the server gives rights, in its auth file", text)
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
 		return exit.Errorf(exit.Store, "%s. Fix this, or choose another store with --store", text)
 	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
