@@ -40,7 +40,7 @@ func TestEndDuringASlowRequest(t *testing.T) {
 	if err := s.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestEndDuringASlowRequest(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+	if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String()); err == nil {
 		c.Close()
 		t.Error("it still listens")
 	}
@@ -122,8 +122,13 @@ func post[T any](t *testing.T, url string, body any) (status int, answer T) {
 		t.Error(err)
 		return 0, answer
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	resp, err := (&http.Client{Transport: transport}).Post(url, wire.JSON, strings.NewReader(string(text)))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(string(text)))
+	if err != nil {
+		t.Error(err)
+		return 0, answer
+	}
+	r.Header.Set("Content-Type", wire.JSON)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {
 		t.Error(err)
 		return 0, answer
