@@ -45,7 +45,7 @@ help: ## this list
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
 SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long soak engines bench
+.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long soak engines bench bench-serve
 test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
 	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
 
@@ -103,7 +103,7 @@ interop-mongodoc:
 interop-eslock:
 	$(INTEROP)/eslock -args -interop.rounds=$$(($(RACES) / 5))
 
-STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch
+STORE ?= sqlite,redis,redis-sentinel,redis-sentinel-replica,postgres,postgres-standby,mongodb,mongodoc-flag,mongodoc-ttl,mongodoc-value,opensearch,opensearch-cluster,elasticsearch,serve,serve-redis,serve-sqlite
 FAULTS = mkdir -p .cache/faults && cd tests && go test -count=1 -v -timeout 180m ./campaign -args -campaign.report=$(CURDIR)/.cache/faults -campaign.stores=$(STORE) $(if $(SEED),-campaign.seed=$(SEED)) $(if $(FAULT),-campaign.only='$(FAULT)')
 
 faults: ## lets processes take locks for 15 s in each STORE (all) while everything around them fails, or FAULT alone, from SEED (any)
@@ -120,6 +120,9 @@ engines: ## starts the servers that tests need, for work by hand, and prints the
 
 bench: ## measures, compares with the targets and keeps the result in docs
 	cd tests/bench && go run . -keep ../../docs/performance.json -doc ../../docs/performance.md
+
+bench-serve: ## the same for holdfast serve, beside its stores and etcd
+	cd tests/bench && go run . -serve -keep ../../docs/performance-serve.json -doc ../../docs/performance.md
 
 ## -- checks
 

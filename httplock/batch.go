@@ -22,7 +22,7 @@ const (
 // batch is many items of a kind for one path. R is the result of one.
 type batch[R any] struct {
 	store *Store
-	over  lane
+	over  *lane
 	path  string
 	// take gets the result of each item, or why its outcome is unknown. The number is
 	// that of add.

@@ -41,7 +41,7 @@ func (s *Store) get(ctx context.Context, path string, query url.Values, answer a
 }
 
 // post sends a request and reads what it is answered into answer.
-func (s *Store) post(ctx context.Context, over lane, path string, request, answer any) error {
+func (s *Store) post(ctx context.Context, over *lane, path string, request, answer any) error {
 	body, err := marshal(request)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func marshal(v any) (json.RawMessage, error) {
 
 // exchange sends the message and reads the answer, which is complete unless there is an
 // error. The status is that of the answer, whoever wrote it, or 0.
-func (s *Store) exchange(ctx context.Context, over lane, m message, answer any) (status int, err error) {
+func (s *Store) exchange(ctx context.Context, over *lane, m message, answer any) (status int, err error) {
 	res, err := s.send(ctx, over, m, patience(ctx))
 	if err != nil {
 		return 0, err
@@ -71,7 +71,7 @@ func (s *Store) exchange(ctx context.Context, over lane, m message, answer any) 
 }
 
 // send sends the message, and returns an answer of which nothing was looked at.
-func (s *Store) send(ctx context.Context, over lane, m message, limit time.Duration) (*http.Response, error) {
+func (s *Store) send(ctx context.Context, over *lane, m message, limit time.Duration) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -83,9 +83,9 @@ type Options struct {
 type Store struct {
 	target   *target
 	token    *token
-	calls    lane // of all other requests
-	renewals lane
-	sweeps   lane // with a new connection for each: a sweep may take minutes
+	calls    *lane // of all other requests
+	renewals *lane
+	sweeps   *lane // with a new connection for each: a sweep may take minutes
 	log      *slog.Logger
 	watches  watches
 
@@ -133,7 +133,7 @@ func open(u *url.URL, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.calls, s.renewals, s.sweeps = lane{transport}, lane{transport.Clone()}, lane{transport.Clone()}
+	s.calls, s.renewals, s.sweeps = &lane{Transport: transport}, &lane{Transport: transport.Clone()}, &lane{Transport: transport.Clone()}
 	s.sweeps.DisableKeepAlives = true
 	return s, nil
 }

@@ -32,8 +32,35 @@ func patience(ctx context.Context) time.Duration {
 	return min(third, mostPatience)
 }
 
+// slowFor is how long a server counts as slow.
+const slowFor = time.Minute
+
 // lane sends requests over connections of its own.
-type lane struct{ *http.Transport }
+type lane struct {
+	*http.Transport
+	slow atomic.Pointer[time.Time] // until when the server counts as slow, nil: it does not
+}
+
+// hurry returns the limit, or 0 if the server counts as slow: to ask it everything twice
+// would make it slower, and the holds would be lost for it.
+func (l *lane) hurry(limit time.Duration) time.Duration {
+	if until := l.slow.Load(); until != nil && time.Now().Before(*until) {
+		return 0
+	}
+	return limit
+}
+
+// took notes how long a request took that the limit did not cut off.
+func (l *lane) took(d, limit time.Duration) {
+	switch {
+	case limit == 0:
+	case d < limit:
+		l.slow.Store(nil)
+	default:
+		until := time.Now().Add(slowFor)
+		l.slow.Store(&until)
+	}
+}
 
 // send sends the request that build returns. If a connection that was used before breaks,
 // or brings no answer in time, another one gets the request again: the network may have
@@ -41,17 +68,25 @@ type lane struct{ *http.Transport }
 // just closed it. A new connection has as long as ctx. net/http itself sends a request with
 // a body again only if nothing of it was written.
 //
+// If the new connection is no faster, it was not for the old one: the server is slow. Then
+// old ones have as long as ctx for a minute, or until an answer comes in time.
+//
 // With once, the caller has to send it again itself: the next time it gets a new connection.
-func (l lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
-	res, reused, err := l.try(ctx, limit, build)
+func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
+	began := time.Now()
+	res, reused, err := l.try(ctx, l.hurry(limit), build)
 	if err == nil || !reused || ctx.Err() != nil {
+		l.took(time.Since(began), limit)
 		return res, err
 	}
 	l.CloseIdleConnections() // what silenced this one has silenced them
 	if once {
 		return nil, err
 	}
-	if res, _, err = l.try(ctx, 0, build); err != nil {
+	began = time.Now()
+	res, _, err = l.try(ctx, 0, build)
+	l.took(time.Since(began), limit)
+	if err != nil {
 		// Whatever it is, the first one may have arrived.
 		return nil, fmt.Errorf("sent twice: %v", err)
 	}
@@ -60,7 +95,7 @@ func (l lane) send(ctx context.Context, limit time.Duration, once bool, build fu
 
 // try sends the request once. reused says that it went over a connection that was used
 // before; such a one gets the limit, from when the request has it, unless that is 0.
-func (l lane) try(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (_ *http.Response, reused bool, _ error) {
+func (l *lane) try(ctx context.Context, limit time.Duration, build func(context.Context) (*http.Request, error)) (_ *http.Response, reused bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var old atomic.Bool
 	timer := time.AfterFunc(never, cancel)

@@ -205,18 +205,48 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	return ch, s.wrap(err)
 }
 
-// Close implements driver.Store.
+// Close implements driver.Store. It takes 2 s at most.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.watcher.stream.Close()
 		s.pipelines.close()
-		if s.direct != nil {
-			s.err = s.direct.client.Close()
-		}
-		if s.owned != nil {
-			s.err = errors.Join(s.err, s.owned.Close())
-		}
-		s.err = s.wrap(s.err)
+		s.err = s.wrap(s.closeClients())
 	})
 	return s.err
+}
+
+// maxClosing is how long go-redis may take to close its connections.
+const maxClosing = 2 * time.Second
+
+// closeClients closes the clients that this package has made. To close a connection,
+// go-redis looks first whether it is healthy. If a reply is awaited on it, such as that to
+// HELLO, that waits for the reply, and takes the deadline of both away: for a server that
+// hangs, for ever. Such connections are left to be closed once the server goes on or is gone.
+func (s *Store) closeClients() error {
+	var clients []io.Closer
+	if s.direct != nil {
+		clients = append(clients, s.direct.client)
+	}
+	if s.owned != nil {
+		clients = append(clients, s.owned)
+	}
+	if len(clients) == 0 {
+		return nil
+	}
+	closed := make(chan error, 1)
+	go func() {
+		var err error
+		for _, c := range clients {
+			err = errors.Join(err, c.Close())
+		}
+		closed <- err
+	}()
+	timer := time.NewTimer(maxClosing)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-timer.C:
+		return errors.New("the server does not answer: connections are closed once it does")
+	}
 }

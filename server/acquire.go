@@ -142,10 +142,15 @@ func (a *acquisition) concludeGrant(g granted) {
 	x := a.x
 	if err := a.allowed(); err != nil {
 		// The right was taken away meanwhile. The hold is released whoever made its ID: the
-		// caller no longer can. It is this very grant, by its token.
-		a.token, a.unknown = g.Token, 1
+		// caller no longer can. It is this very grant, by its token, unless an earlier attempt
+		// may still come after it.
+		if a.unknown == 0 {
+			a.token = g.Token
+		}
+		a.unknown++
 		a.cleanUp()
-		a.denied(err)
+		a.unknown--
+		a.answerDenied(err)
 		return
 	}
 	if a.ours && x.r.Context().Err() != nil {
@@ -172,9 +177,21 @@ func (a *acquisition) auditUnknown() {
 	}
 }
 
-// denied answers that the right is gone.
-func (a *acquisition) denied(err error) {
-	a.audited = true
+// withdraw ends the acquire of a caller that no longer may, and releases whatever attempts
+// without an answer still get, whoever made the hold ID.
+func (a *acquisition) withdraw(err error) {
+	a.cleanUp()
+	a.answerDenied(err)
+}
+
+// answerDenied answers that the right is gone. That is not definite while an attempt may
+// still be applied.
+func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
+	if a.unknown > 0 && !a.ours {
+		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt had no answer, and is released if it is applied")
+		return
+	}
+	a.audited = true
 	a.x.refuse(wire.KindDenied, a.x.whyDenied(err))
 }

@@ -103,6 +103,9 @@ func (s *asking) signalled() bool {
 // hint returns how long after a refusal the resource may be free although nobody releases
 // it, or never if the refusal does not say so or others come first.
 func hint(e *driver.HeldError) time.Duration {
+	if e.OnlyAhead() && e.Ahead[0].Left > 0 && e.Position < nearHead {
+		return e.Ahead[0].Left + time.Millisecond // its waiter may be gone
+	}
 	if e.RetryAfter <= 0 || e.RetryAfter > driver.MaxTTL || e.Position >= nearHead || hadNoRoom(e) {
 		return never
 	}

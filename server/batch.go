@@ -57,6 +57,9 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
 	case q.Resource == reserved || q.Waits != nil && q.Waits.Resource == reserved:
 		return q, errReserved
+	case item.Waits != nil && item.Waits.Limit != nil && (*item.Waits.Limit < 0 || *item.Waits.Limit > driver.MaxLimit):
+		// The store would be told another one: none, or that it is not known.
+		return q, fmt.Errorf("%w: the limit of what is waited for is %d, which is not between 0 and %d", driver.ErrInvalid, *item.Waits.Limit, driver.MaxLimit)
 	}
 	if err := q.Validate(); err != nil {
 		return q, err

@@ -59,6 +59,24 @@ func TestBatchItems(t *testing.T) {
 	})
 }
 
+// What a holder waits for is noted as it was given, or not at all.
+func TestRenewNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r"})
+		for limit, want := range map[string]wire.Outcome{
+			"-1": wire.Invalid, "2147483648": wire.Invalid, "2147483647": wire.Renewed, "0": wire.Renewed, "null": wire.Renewed,
+		} {
+			for _, mode := range []driver.Mode{driver.Shared, driver.Exclusive} {
+				body := fmt.Sprintf(`{"holds":[{"resource":"r","holdId":%q,"waits":{"resource":"s","mode":%q,"limit":%s,"placeId":null}}]}`, g.HoldID, mode, limit)
+				if r := read[wire.RenewAnswer](t, s.post(wire.RenewPath, body)).Results[0]; r.Outcome != want {
+					t.Errorf("%s: %+v, want %s", body, r, want)
+				}
+			}
+		}
+	})
+}
+
 // A batch whose answer got lost is unknown as a whole.
 func TestBatchWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +138,7 @@ func TestLongestBatch(t *testing.T) {
 		n = 100
 	}
 	for i := range n {
-		q := driver.AcquireRequest{Resource: name(i), LockID: name(i), HoldID: driver.NewHoldID(), TTL: time.Minute}
+		q := driver.AcquireRequest{Resource: name(i), LockID: name(i), HoldID: driver.NewHoldID(), TTL: time.Hour}
 		g, err := s.store.Acquire(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

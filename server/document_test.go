@@ -2,6 +2,9 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -10,10 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
 )
@@ -130,11 +135,89 @@ func heldAgainstDocument(t testing.TB, method, path string, request []byte, a an
 			t.Errorf("%s %s: %d %.2000s: %v", method, path, a.status, a.body, err)
 		}
 	}
-	if request != nil && (a.status == http.StatusOK || a.status == http.StatusConflict) {
-		if err := d.check(op.RequestBody.Value.Content[wire.JSON].Schema, request); err != nil {
-			t.Errorf("%s takes %.2000s, which is not described: %v", path, request, err)
+	if request == nil || a.status != http.StatusOK && a.status != http.StatusConflict {
+		return
+	}
+	if u.Path == wire.RenewPath || u.Path == wire.ReleasePath {
+		d.checkItems(t, u.Path, request, a.body)
+	} else if err := d.check(op.RequestBody.Value.Content[wire.JSON].Schema, request); err != nil {
+		t.Errorf("%s takes %.2000s, which is not described: %v", path, request, err)
+	}
+}
+
+// checkItems checks the items of a batch that were not refused as invalid.
+func (d *described) checkItems(t testing.TB, path string, request, answer []byte) {
+	t.Helper()
+	var items struct{ Holds []json.RawMessage }
+	var results struct {
+		Results []struct{ Outcome wire.Outcome }
+	}
+	if err := errors.Join(json.Unmarshal(request, &items), json.Unmarshal(answer, &results)); err != nil {
+		t.Fatal(err)
+	}
+	if len(results.Results) != len(items.Holds) {
+		t.Errorf("%s has %d results for %d items", path, len(results.Results), len(items.Holds))
+		return
+	}
+	name := map[string]string{wire.RenewPath: "Renewal", wire.ReleasePath: "Release"}[path]
+	for i, item := range items.Holds {
+		if results.Results[i].Outcome == wire.Invalid {
+			continue
+		}
+		if err := d.check(openapi3.NewSchemaRef("#/components/schemas/"+name, nil), item); err != nil {
+			t.Errorf("%s takes %.2000s, which is not described: %v", path, item, err)
 		}
 	}
+}
+
+// The examples are what a server takes, and what it answers to them but for tokens and times.
+func TestExamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSite(t, nil, &server.Options{Identify: operator})
+		exchanges := []struct {
+			path   string
+			status int
+		}{
+			{wire.AcquirePath, http.StatusOK}, {wire.RenewPath, http.StatusOK}, {wire.AcquirePath, http.StatusConflict},
+			{wire.ReleasePath, http.StatusOK}, {wire.AcquirePath, http.StatusOK}, {wire.ForceReleasePath, http.StatusOK}, {wire.SweepPath, http.StatusOK},
+		}
+		for _, x := range exchanges {
+			op := d.doc.Paths.Value(x.path).Post
+			request := maps.Clone(op.RequestBody.Value.Content[wire.JSON].Example.(map[string]any))
+			if x.status == http.StatusConflict { // another caller asks
+				request["holdId"], request["waitMs"] = driver.NewHoldID().String(), 1000
+			}
+			a := s.post(x.path, request)
+			if a.status != x.status {
+				t.Fatalf("%s: %d %s", x.path, a.status, a.body)
+			}
+			media := op.Responses.Status(x.status).Value.Content[a.header.Get("Content-Type")]
+			want, err := json.Marshal(media.Example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.check(media.Schema, want); err != nil {
+				t.Errorf("the example of %s: %v", x.path, err)
+			}
+			if got, want := names(t, a.body), names(t, want); !slices.Equal(got, want) {
+				t.Errorf("%s answers with the members %v, and the example has %v", x.path, got, want)
+			}
+		}
+	})
+}
+
+// names returns the members of a JSON object, sorted.
+func names(t *testing.T, text []byte) []string {
+	t.Helper()
+	var v map[string]json.RawMessage
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(v))
 }
 
 // The document has just the members that the types of package wire have.
@@ -144,7 +227,7 @@ func TestDocumentHasAllMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{
-		"AcquireRequest": wire.AcquireRequest{}, "Grant": wire.Grant{}, "Waits": wire.Waits{}, "RenewRequest": wire.RenewRequest{},
+		"AcquireRequest": wire.AcquireRequest{}, "Grant": wire.Grant{}, "Waits": wire.Waits{}, "Wanted": wire.Waits{}, "RenewRequest": wire.RenewRequest{},
 		"Renewal": wire.Renewal{}, "RenewAnswer": wire.RenewAnswer{}, "RenewResult": wire.RenewResult{}, "ReleaseRequest": wire.ReleaseRequest{},
 		"Release": wire.Release{}, "ReleaseAnswer": wire.ReleaseAnswer{}, "ReleaseResult": wire.ReleaseResult{}, "ForceRequest": wire.ForceRequest{},
 		"SweepRequest": wire.SweepRequest{}, "SweepAnswer": wire.SweepAnswer{}, "Hold": wire.Hold{}, "Waiter": wire.Waiter{},

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -92,6 +93,14 @@ func validForce(body wire.ForceRequest) error {
 	case strings.TrimSpace(body.Reason) == "":
 		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
 	}
+	// What no hold can have is wrong whether there is one or not.
+	ref := driver.HoldRef{Resource: body.Resource, LockID: body.LockID, Token: body.Token}
+	if ref.LockID == "" {
+		ref.LockID = body.Resource // none was given
+	}
+	if err := ref.Validate(); err != nil {
+		return err
+	}
 	return driver.Details{Comment: body.Reason}.Validate()
 }
 
@@ -135,8 +144,8 @@ func (s *Server) sweep(x *exchange) {
 		return
 	}
 	q := body.Driver()
-	if q.Idle < 0 || q.Most < 0 {
-		x.refuse(wire.KindInvalid, "idleMs and most must not be negative")
+	if q.Idle < 0 || q.Most < 0 || q.Most > math.MaxInt32 {
+		x.refuse(wire.KindInvalid, "idleMs must not be negative but for -1, and most must be from 0 to 2147483647")
 		return
 	}
 	if !x.caller.MayAll(access.Force) {

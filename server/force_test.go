@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,10 @@ func TestForceRelease(t *testing.T) {
 			func(r *wire.ForceRequest) { r.Reason = " " },
 			func(r *wire.ForceRequest) { r.LockID = "another" },
 			func(r *wire.ForceRequest) { r.Resource = "holdfast/server" },
+			func(r *wire.ForceRequest) { r.HoldID, r.Token = driver.NewHoldID(), driver.MaxToken+1 },
+			func(r *wire.ForceRequest) {
+				r.HoldID, r.LockID = driver.NewHoldID(), strings.Repeat("l", driver.MaxName+1)
+			},
 		} {
 			wrong := force
 			change(&wrong)
@@ -81,5 +86,6 @@ func TestSweep(t *testing.T) {
 		}
 		mustBe(t, s.post(wire.SweepPath, `{"idleMs":-2}`), wire.KindInvalid)
 		mustBe(t, s.post(wire.SweepPath, `{"idleMs":1,"most":-1}`), wire.KindInvalid)
+		mustBe(t, s.post(wire.SweepPath, `{"idleMs":1,"most":2147483648}`), wire.KindInvalid)
 	})
 }

@@ -18,12 +18,10 @@ const (
 	// keepFair and keepPlain are how long the store keeps a place after each request.
 	keepFair, keepPlain = driver.DefaultKeep, driver.MaxKeep
 	// keepStanding is how long the line keeps the standing of a caller whose wait has
-	// ended, for its next request with the same hold ID.
-	keepStanding = 10 * time.Second
-	// keepAway is how long the store keeps a fair place from the last request of such a
-	// caller on. It is longer than keepStanding even if the store, which does not note each
-	// request, counts from the one before.
-	keepAway = 14 * time.Second
+	// ended, for its next request with the same hold ID. The store keeps a fair place for
+	// keepFair at most, since nobody else is served meanwhile, and for three quarters of
+	// that at least, since it does not note each request.
+	keepStanding = 7 * time.Second
 )
 
 // lines are the lines of a server, by resource.
@@ -72,6 +70,7 @@ type line struct {
 	key       lineKey
 	queue     bool      // they may have places in the store
 	waiters   []*waiter // by seq
+	places    map[driver.PlaceID]*waiter
 	seq       uint64
 	head      *waiter // nil: none is present
 	headSince time.Time
@@ -94,7 +93,7 @@ type waiter struct {
 	kind    kind
 	present bool
 	asking  bool // an attempt is under way
-	tried   bool // it has asked for a place
+	tried   bool // it has asked for a place, or was found to have one
 	placed  bool // and the last refusal gave it one
 	ask     asking
 	turn    chan struct{} // an invitation to ask
@@ -140,14 +139,14 @@ func (ls *lines) join(a *acquisition) *waiter {
 	}
 	l := ls.lines[keyOf(q)]
 	if l == nil {
-		l = &line{key: keyOf(q), queue: ls.s.store.Traits().Queue && q.Nested.IsZero()}
+		l = &line{key: keyOf(q), queue: ls.s.store.Traits().Queue && q.Nested.IsZero(), places: make(map[driver.PlaceID]*waiter)}
 		ls.lines[l.key] = l
 	}
 	w := &waiter{
 		line: l, key: key, place: a.ownPlace(), kind: kindOf(q), present: true, asking: true,
 		turn: make(chan struct{}, 1), over: make(chan struct{}),
 	}
-	ls.byID[key] = w
+	ls.byID[key], l.places[w.place] = w, w
 	if old != nil {
 		w.seq, w.tried, w.placed = old.seq, old.tried, old.placed
 		l.waiters[l.index(old)] = w
@@ -205,6 +204,9 @@ func (ls *lines) stays(w *waiter) bool { return ls.byID[w.key] == w }
 func (ls *lines) remove(w *waiter) {
 	l := w.line
 	delete(ls.byID, w.key)
+	if l.places[w.place] == w {
+		delete(l.places, w.place)
+	}
 	i := l.index(w)
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	if w.kind.fair {
@@ -351,28 +353,4 @@ func (l *line) mayPlace(i int, w *waiter) bool {
 
 func (l *line) fairFrom(i int) bool {
 	return slices.ContainsFunc(l.waiters[i:min(len(l.waiters), placesOfLine)], func(w *waiter) bool { return w.kind.fair })
-}
-
-// sink puts the waiter behind those of its line that the store serves before it. Its place
-// there was lost, as after an outage, and it has a new one at the end. lines.mu is held.
-func (ls *lines) sink(w *waiter, e *driver.HeldError) {
-	l := w.line
-	end := min(len(l.waiters), placesOfLine) // none beyond has a place
-	behind := l.waiters[min(l.index(w), end):end]
-	passed := slices.ContainsFunc(behind, func(v *waiter) bool {
-		return v.present && v != w && slices.ContainsFunc(e.Ahead, func(p driver.Place) bool { return p.ID == v.place })
-	})
-	if !passed {
-		return
-	}
-	for i := l.index(w); i+1 < len(l.waiters) && l.waiters[i+1].tried; i++ {
-		next := l.waiters[i+1]
-		w.seq, next.seq = next.seq, w.seq
-		l.waiters[i], l.waiters[i+1] = next, w
-	}
-	i := slices.IndexFunc(l.waiters, func(w *waiter) bool { return w.present })
-	if first := l.waiters[i]; first != l.head {
-		l.lead(first)
-		invite(first.turn)
-	}
 }

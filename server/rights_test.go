@@ -445,6 +445,36 @@ func TestRemovedCaller(t *testing.T) {
 	})
 }
 
+// The attempt of a removed caller may be applied later. The caller is not told that it was
+// not, and as it can release nothing any more, the server does.
+func TestRemovedCallerAfterAnUnknownAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ps := newPeople()
+		arrives := make(chan struct{})
+		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire {
+				return drivertest.Fault{HoldRequest: arrives}
+			}
+			return drivertest.Fault{}
+		})
+		s := newSite(t, store, &server.Options{Identify: ps.identify})
+		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 25_000, TTLMs: 600_000}
+		waits := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+		time.Sleep(time.Second)
+		ps["alice"].remove()
+		mustBe(t, <-waits, wire.KindUnknown)
+		close(arrives)
+		synctest.Wait()
+		if holds := stored(t, store, "r"); len(holds) != 1 {
+			t.Fatalf("%+v", holds)
+		}
+		time.Sleep(20 * time.Second)
+		if holds := stored(t, store, "r"); len(holds) != 0 {
+			t.Errorf("%+v", holds)
+		}
+	})
+}
+
 // A change of what else a caller may do costs its waits nothing, and is not the last one that
 // they notice.
 func TestChangedCaller(t *testing.T) {

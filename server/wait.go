@@ -54,6 +54,7 @@ type stand struct {
 	until                    time.Time // the end of the wait
 	by                       time.Time // the end of the next attempt
 	last                     bool      // it is the last one
+	looked                   bool      // for a place that it has already
 	signals                  <-chan struct{}
 	retries, polls, lookouts backoff
 	timer                    *time.Timer
@@ -73,7 +74,7 @@ func (st *stand) stand() {
 			return
 		}
 		st.underNothing(err)
-		if !st.pause(st.afterRefusal(err), changed) {
+		if !st.pause(st.afterRefusal(err, st.ahead(err)), changed) {
 			return
 		}
 		st.by = earliest(x.deadline(), st.until.Add(overtime))
@@ -88,11 +89,7 @@ func (st *stand) denied() bool {
 		return false
 	}
 	a.x.s.lines.leave(st.w, gaveUp)
-	if !a.ours {
-		a.unknown = 0 // the caller may have been granted the same hold ID elsewhere
-	}
-	a.cleanUp()
-	a.denied(err)
+	a.withdraw(err)
 	return true
 }
 
@@ -238,10 +235,7 @@ func (st *stand) beforeAttempt() {
 	a.q.Place, w.asking = driver.PlaceID{}, true
 	if l := w.line; ls.stays(w) && (w.tried || l.mayPlace(l.index(w), w)) {
 		a.q.Place, a.q.Keep = w.place, keepPlain
-		switch {
-		case st.last:
-			a.q.Keep = keepAway
-		case a.q.Fair:
+		if a.q.Fair {
 			a.q.Keep = keepFair
 		}
 		w.tried, a.placed = true, true
@@ -250,8 +244,9 @@ func (st *stand) beforeAttempt() {
 	}
 }
 
-// afterRefusal notes what the store answered, or that it did not, and returns the pause.
-func (st *stand) afterRefusal(err error) time.Duration {
+// afterRefusal notes what the store answered, or that it did not, and who is ahead. It
+// returns the pause.
+func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	a, w, ls := st.a, st.w, &st.a.x.s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -269,8 +264,11 @@ func (st *stand) afterRefusal(err error) time.Duration {
 		return never
 	}
 	ls.watchOnce(l)
-	ls.sink(w, held)
+	l.reorder(w, held, ahead)
 	l.place()
+	if w.tried && a.q.Place.IsZero() {
+		return 0 // it has a place, and has to ask with it
+	}
 	if l.head != w {
 		if w.tried { // it keeps its place
 			return a.q.Keep / 4

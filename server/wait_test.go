@@ -113,7 +113,7 @@ func TestComingBack(t *testing.T) {
 		fair bool
 		want []int
 	}{
-		{9 * time.Second, false, []int{0, 1, 2}}, {9 * time.Second, true, []int{0, 1, 2}},
+		{6 * time.Second, false, []int{0, 1, 2}}, {6 * time.Second, true, []int{0, 1, 2}},
 		{11 * time.Second, false, []int{1, 2, 0}}, {15 * time.Second, true, []int{1, 2, 0}},
 	} {
 		t.Run(fmt.Sprintf("away=%v,fair=%v", test.away, test.fair), func(t *testing.T) {
@@ -505,7 +505,7 @@ func TestReleaseOfAPlaceThatIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		after time.Duration
 		other bool
-	}{"by the same server": {time.Second, false}, "after its standing": {10500 * time.Millisecond, false}, "by another server": {time.Second, true}} {
+	}{"by the same server": {time.Second, false}, "after its standing": {7500 * time.Millisecond, false}, "by another server": {time.Second, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSite(t, nil, nil)

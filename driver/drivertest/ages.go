@@ -70,9 +70,9 @@ func agesOfHolds(b *bench) {
 	if b.Advance == nil {
 		return
 	}
-	b.Advance(-b.short)
-	if s := b.live(h); s.Age() != 0 || s.RenewedAgo() != 0 {
-		b.t.Errorf("the clock was set back: created %v and renewed %v ago, want 0", s.Age(), s.RenewedAgo())
+	b.Advance(-b.short) // the store may go on with the time that it had
+	if s := b.live(h); s.Age() < 0 || s.Age() > 2*step || s.RenewedAgo() < 0 || s.RenewedAgo() > step {
+		b.t.Errorf("the clock was set back: created %v and renewed %v ago, want 0 to %v and to %v", s.Age(), s.RenewedAgo(), 2*step, step)
 	}
 }
 
@@ -83,7 +83,9 @@ func agesOfPlaces(b *bench) {
 	step := b.short / 10
 	b.acquire(b.request("r", "holder"))
 	came := time.Now()
-	_ = b.waits(b.request("r", "waiter").at(1).fair(), 0)
+	q := b.request("r", "waiter").at(1).fair()
+	q.Keep = driver.MaxKeep // however slow the store is
+	_ = b.waits(q, 0)
 	b.pass(step)
 	check := func(what string, ps []driver.Place) {
 		b.t.Helper()
@@ -93,8 +95,8 @@ func agesOfPlaces(b *bench) {
 		b.seen(what, ps[0].Seen)
 		b.age(what+", came", ps[0].Age(), step, came)
 		b.age(what+", asked", ps[0].AskedAgo(), step, came)
-		if kept := ps[0].AskedAgo() + ps[0].Left; (kept - driver.DefaultKeep).Abs() > 2*time.Millisecond {
-			b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, ps[0].AskedAgo(), ps[0].Left, kept, driver.DefaultKeep)
+		if kept := ps[0].AskedAgo() + ps[0].Left; (kept - q.Keep).Abs() > 2*time.Millisecond {
+			b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, ps[0].AskedAgo(), ps[0].Left, kept, q.Keep)
 		}
 	}
 	check("list", b.queue("r"))

@@ -56,6 +56,15 @@ var measures = []measure{
 	{"top", measureTop},
 }
 
+// serveMeasures are those of the server, which are kept by themselves: they take as long as
+// all others.
+var serveMeasures = []measure{
+	{"serve-pair", measureServePair},
+	{"serve-etcd", measureServeEtcd},
+	{"serve-hand-over", measureServeHandOver},
+	{"serve-rates", measureServeRates},
+}
+
 // workers are what this program does when it was started by itself.
 var workers = map[string]func(ctx context.Context, p *peer) error{
 	"pair":   workPair,
@@ -85,6 +94,7 @@ var errMissed = errors.New("a target was missed")
 func bench(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	only := flags.String("run", "", "measure only what this regular `expression` matches")
+	ofServer := flags.Bool("serve", false, "measure holdfast serve, and not the stores")
 	keep := flags.String("keep", "", "write the results as JSON to this `file`; needs all measurements")
 	doc := flags.String("doc", "", "write the results between the markers of this Markdown `file`; needs all measurements")
 	_ = flags.Parse(args) // it exits
@@ -98,8 +108,12 @@ func bench(ctx context.Context, args []string) error {
 		return errors.New("a part of the results is not kept: leave out -run, or -keep and -doc")
 	}
 
+	all, begin := measures, docBegin
+	if *ofServer {
+		all, begin = serveMeasures, docServeBegin
+	}
 	r := newReport()
-	for _, m := range measures {
+	for _, m := range all {
 		if !chosen.MatchString(m.name) {
 			continue
 		}
@@ -116,7 +130,7 @@ func bench(ctx context.Context, args []string) error {
 		}
 	}
 	if len(r.Results) == 0 {
-		return fmt.Errorf("-run %q matches none of: %s", *only, strings.Join(names(), ", "))
+		return fmt.Errorf("-run %q matches none of: %s", *only, strings.Join(names(all), ", "))
 	}
 	fmt.Printf("\n%s\n", r.table())
 	if *keep != "" {
@@ -125,7 +139,7 @@ func bench(ctx context.Context, args []string) error {
 		}
 	}
 	if *doc != "" {
-		if err := r.document(*doc); err != nil {
+		if err := r.document(*doc, begin); err != nil {
 			return err
 		}
 	}
@@ -166,9 +180,9 @@ func runOne(ctx context.Context, m measure) (_ []result, err error) {
 	return m.run(ctx, dir)
 }
 
-func names() []string {
+func names(of []measure) []string {
 	var all []string
-	for _, m := range measures {
+	for _, m := range of {
 		all = append(all, m.name)
 	}
 	return all

@@ -14,17 +14,24 @@ const rateTurn = 100 * time.Millisecond
 // ratesInTurns lets the workers of both sides work in turns, for that long each,
 // and returns how often in a second all workers of a side did their work.
 func ratesInTurns(rounds int, turn time.Duration, a, b []func() error) (as, bs []float64, err error) {
-	side := func(workers []func() error, rates *[]float64) func(bool) error {
-		return func(counts bool) error {
+	rates, err := ratesOfSides(rounds, turn, a, b)
+	return rates[0], rates[1], err
+}
+
+// ratesOfSides is ratesInTurns for any number of sides.
+func ratesOfSides(rounds int, turn time.Duration, sides ...[]func() error) (rates [][]float64, err error) {
+	rates = make([][]float64, len(sides))
+	turns := make([]func(bool) error, len(sides))
+	for i, workers := range sides {
+		turns[i] = func(counts bool) error {
 			rate, err := rateOf(workers, turn)
 			if counts {
-				*rates = append(*rates, rate)
+				rates[i] = append(rates[i], rate)
 			}
 			return err
 		}
 	}
-	err = inTurns(rounds, side(a, &as), side(b, &bs))
-	return as, bs, err
+	return rates, inTurns(rounds, turns...)
 }
 
 // rateOf lets all workers work at once, for a time and until each has finished

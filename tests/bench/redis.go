@@ -21,6 +21,7 @@ import (
 // locks there.
 type redisDB struct {
 	prefix string
+	url    string // of the store
 	client *redis.Client
 	store  driver.Store
 	locks  *holdfast.Client
@@ -59,7 +60,8 @@ func redisOf(ctx context.Context, open func(storeURL, prefix string, client *red
 	query := u.Query()
 	query.Set("prefix", db.prefix)
 	u.RawQuery = query.Encode()
-	if db.store, err = open(u.String(), db.prefix, db.client); err != nil {
+	db.url = u.String()
+	if db.store, err = open(db.url, db.prefix, db.client); err != nil {
 		return nil, err
 	}
 	db.locks = holdfast.New(db.store, nil)

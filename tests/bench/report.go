@@ -90,24 +90,25 @@ func (r *report) keep(file string) error {
 	return os.WriteFile(file, b.Bytes(), 0o644)
 }
 
-// What document replaces is between these.
+// What document replaces is between one of the first and the next of the last.
 const (
-	docBegin = "<!-- make bench writes from here -->\n"
-	docEnd   = "<!-- to here -->\n"
+	docBegin      = "<!-- make bench writes from here -->\n"
+	docServeBegin = "<!-- make bench-serve writes from here -->\n"
+	docEnd        = "<!-- to here -->\n"
 )
 
 // document puts the results into a Markdown file that has the markers.
-func (r *report) document(file string) error {
+func (r *report) document(file, begin string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, ok1 := strings.Cut(string(text), docBegin)
+	before, rest, ok1 := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, docEnd)
 	if !ok1 || !ok2 {
-		return errors.New(file + ": it lacks the lines " + strings.TrimSpace(docBegin) + " and " + strings.TrimSpace(docEnd))
+		return errors.New(file + ": it lacks the lines " + strings.TrimSpace(begin) + " and " + strings.TrimSpace(docEnd))
 	}
-	return os.WriteFile(file, []byte(before+docBegin+r.markdown()+docEnd+after), 0o644)
+	return os.WriteFile(file, []byte(before+begin+r.markdown()+docEnd+after), 0o644)
 }
 
 func (r *report) markdown() string {

@@ -11,6 +11,8 @@ type result struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit,omitempty"`
+	// Figure: the value is for people, and has no limit.
+	Figure bool `json:"figure,omitempty"`
 	// AtLeast: the value must not be below the limit; else not above it.
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Limit   float64 `json:"limit"`
@@ -19,20 +21,29 @@ type result struct {
 }
 
 func (r result) pass() bool {
-	if r.AtLeast {
+	switch {
+	case r.Figure:
+		return true
+	case r.AtLeast:
 		return r.Value >= r.Limit
 	}
 	return r.Value <= r.Limit
 }
 
 func (r result) verdict() string {
-	if r.pass() {
+	switch {
+	case r.Figure:
+		return ""
+	case r.pass():
 		return "PASS"
 	}
 	return "FAIL"
 }
 
 func (r result) target() string {
+	if r.Figure {
+		return ""
+	}
 	sign := "≤"
 	if r.AtLeast {
 		sign = "≥"

@@ -14,19 +14,14 @@ func quantile[T cmp.Ordered](values []T, part float64) T {
 
 func median[T cmp.Ordered](values []T) T { return quantile(values, 0.5) }
 
-// inTurns calls both for each round, in changing order, after one of each that
-// does not count.
-func inTurns(rounds int, a, b func(counts bool) error) error {
+// inTurns calls all for each round, beginning with another one each time, after one round
+// that does not count.
+func inTurns(rounds int, sides ...func(counts bool) error) error {
 	for n := range rounds + 1 {
-		first, second := a, b
-		if n%2 == 1 {
-			first, second = b, a
-		}
-		if err := first(n > 0); err != nil {
-			return err
-		}
-		if err := second(n > 0); err != nil {
-			return err
+		for i := range sides {
+			if err := sides[(n+i)%len(sides)](n > 0); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

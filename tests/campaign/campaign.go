@@ -41,6 +41,8 @@ type Plan struct {
 	// Samples is how often what processes use is measured. Then nothing is noted of
 	// what they see, and nothing judged. 0: never.
 	Samples time.Duration
+	// Serve is the command holdfast, for stores that processes reach through holdfast serve.
+	Serve string
 	// Program is what workers run: a test binary of this package, whose TestMain calls
 	// worker.Main. Their wall clocks are moved if it was built for that, see package
 	// stepped.
@@ -56,6 +58,7 @@ type campaign struct {
 	possible  []fault
 	folder    string
 	registers []register.Address
+	fronts    []*front         // empty: processes reach the store itself
 	networks  []*proxy.Network // one for each place of a process
 	hosts     *hosts.Network   // nil: all is on one
 	relays    map[string]string
@@ -91,6 +94,7 @@ func Run(t testing.TB, plan Plan) report.Run {
 			t.Skip("needs network namespaces: ", err)
 		}
 	}
+	c.serve()
 	c.possible = slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
 		return f.can != nil && !f.can(c) || len(plan.Only) > 0 && !slices.Contains(plan.Only, f.name)
 	})
@@ -177,6 +181,7 @@ func (c *campaign) config(store string) worker.Config {
 	return worker.Config{
 		Every: c.plan.Samples, Process: len(c.all), Store: store, Registers: c.registers, Unfenced: c.plan.Unfenced,
 		Seed: c.plan.Seed, Tasks: c.plan.Tasks, Resources: c.plan.Resources, TTL: c.plan.TTL, Crowd: c.plan.Crowd,
+		Long: len(c.fronts) > 0, // renewals come to the store from another process
 	}
 }
 

@@ -92,6 +92,10 @@ const LosesData = "the server loses its data"
 // Killed is the fault that takes nothing from anybody else.
 const Killed = "a worker is killed"
 
+// ServeIsCutOff is the fault of servers between processes and a store which they notice at
+// once.
+const ServeIsCutOff = "holdfast serve is cut off its store"
+
 var faults = []fault{
 	{name: Killed, run: func(c *campaign, lasts time.Duration) error {
 		p := c.processes[c.rnd.IntN(len(c.processes))]
@@ -149,6 +153,11 @@ var faults = []fault{
 		}
 		return nil
 	}},
+	{"holdfast serve is killed", isServed, (*campaign).killServe},
+	{"holdfast serve stands still", isServed, (*campaign).freezeServe},
+	{"holdfast serve is ended, and started again", isServed, (*campaign).endServe},
+	behindServe(ServeIsCutOff, proxy.CutRequests, proxy.CutReplies),
+	behindServe("what holdfast serve asks its store vanishes", proxy.VanishRequests, proxy.VanishReplies, proxy.Silence),
 	{"the server is killed", by[restarter], func(c *campaign, _ time.Duration) (err error) {
 		restart := func() { c.place.server.(restarter).Restart(c.t) }
 		if c.rnd.IntN(2) == 0 {
@@ -224,7 +233,9 @@ func (c *campaign) unreached(do func()) {
 	c.place.server.(stopper).Stop() // with the connections that there are
 	from := history.Now()
 	do()
-	c.away = append(c.away, history.Interval{From: from, To: history.Now()})
+	if len(c.fronts) == 0 { // a server in between may send later what it was asked before
+		c.away = append(c.away, history.Interval{From: from, To: history.Now()})
+	}
 	for _, n := range c.networks {
 		n.Accept()
 	}

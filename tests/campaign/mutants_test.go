@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/tests/campaign"
 	"github.com/holdfast-go/holdfast/tests/campaign/judge"
 	"github.com/holdfast-go/holdfast/tests/campaign/stepped"
+	"github.com/holdfast-go/holdfast/tests/internal/command"
 	"github.com/holdfast-go/holdfast/tests/internal/overlay"
 )
 
@@ -22,27 +23,35 @@ func TestMutants(t *testing.T) {
 		p.Only, p.Processes, p.Tasks, p.Resources, p.Lasts = []string{campaign.StandsStill}, 8, 2, 1, 5*p.TTL
 		p.Unordered = true // the search for an order of such grants, in vain, may take minutes
 	}
+	// Servers are cut off for longer than a TTL, and holders go on renewing.
+	unanswered := func(p *campaign.Plan) {
+		p.Only, p.Lasts, p.Unordered = []string{campaign.ServeIsCutOff}, 15*p.TTL, true
+	}
 	for name, m := range map[string]struct {
 		store          string
 		file, old, new string // of the root module
 		plan           func(p *campaign.Plan)
-		rule           judge.Rule
+		rules          []judge.Rule
+		serve          bool // the mistake is in holdfast serve, and not in the Client
 	}{
 		"the deadline counts from the reply": {
 			"redis", "hold.go", "deadline: c.deadlineOf(a.sent, a.q.TTL),", "deadline: c.deadlineOf(a.heard, a.q.TTL),",
-			slow, judge.Beliefs,
+			slow, []judge.Rule{judge.Beliefs}, false,
 		},
 		"the margin is added": {
 			"redis", "deadline.go", "return sent + ttl - cfg.marginOf(ttl)", "return sent + ttl + cfg.marginOf(ttl)",
-			slow, judge.Beliefs,
+			slow, []judge.Rule{judge.Beliefs}, false,
 		},
 		"a place passes those before it": {
 			"sqlite", "driver/model/place.go", "if len(r.Places) == 0 ||", "if len(r.Places) == 0 || !q.Place.IsZero() ||",
-			crowded, judge.Turns,
+			crowded, []judge.Rule{judge.Turns}, false,
+		},
+		"a renewal that was not answered reads as made": {
+			"serve", "httplock/wire/batch.go", "if r.Err != nil {\n\t\treturn RenewResult{", "if r.Err != nil && OutcomeOf(r.Err) != Unknown {\n\t\treturn RenewResult{",
+			unanswered, []judge.Rule{judge.Exclusion, judge.Beliefs}, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			enoughOn(t, m.store)
 			path, err := filepath.Abs(filepath.Join("../..", m.file))
 			if err != nil {
 				t.Fatal(err)
@@ -51,13 +60,19 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal("the mutant is out of date: ", err)
 			}
-			p := plan(t, m.store)
-			p.Program = filepath.Join(t.TempDir(), "worker")
-			if err := stepped.TestBinary(t.Context(), ".", p.Program, map[string]string{path: text}); err != nil {
+			enoughOn(t, m.store)
+			p, texts := plan(t, m.store), map[string]string{path: text}
+			if m.serve {
+				p.Serve, err = command.Build(t.Context(), t.TempDir(), texts)
+			} else {
+				p.Program = filepath.Join(t.TempDir(), "worker")
+				err = stepped.TestBinary(t.Context(), ".", p.Program, texts)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			m.plan(&p)
-			v := found(t, p, m.rule)
+			v := found(t, p, m.rules...)
 			t.Logf("%s: caught by make faults, %s: %s", name, v.Rule, v.Text)
 		})
 	}

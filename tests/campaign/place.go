@@ -31,6 +31,7 @@ type place struct {
 	direct   bool                                   // who connects is told addresses by the servers: no network can be put between
 	forgets  bool                                   // a copy that takes over may lack what was granted
 	clocked  bool                                   // two holds of one moment may have the same token
+	served   bool                                   // processes reach it through holdfast serve
 	server   any                                    // that can fail in the ways below; nil: there is none
 	records  func(ctx context.Context) (int, error) // how many the store has
 	// prepare makes what an empty server needs, but for what stores make when they are
@@ -86,65 +87,17 @@ func (p *place) through(t testing.TB, n *proxy.Network) string {
 	return u.String()
 }
 
-// places open a place for each kind of store, with registers for the resources.
-var places = map[string]func(t testing.TB, resources []string) *place{
-	"sqlite": func(t testing.TB, resources []string) *place {
-		folder := t.TempDir()
-		data := filepath.Join(folder, "registers.db")
-		if err := register.PrepareSQLite(t.Context(), data, resources); err != nil {
-			t.Fatal(err)
-		}
-		p := &place{register: register.Address{Kind: "sqlite", URL: data}, file: true}
-		if d := newDisk(t); d != nil {
-			folder, p.server = d.folder, d
-		}
-		locks := filepath.Join(folder, "locks.db")
-		p.url = "sqlite://" + locks
-		p.records = func(ctx context.Context) (n int, err error) {
-			db, err := sql.Open("sqlite", locks)
-			if err != nil {
-				return 0, err
-			}
-			defer db.Close()
-			return n, db.QueryRowContext(ctx, "SELECT count(*) FROM resources").Scan(&n)
-		}
-		return p
-	},
-	"redis": func(t testing.TB, _ []string) *place {
-		s := engines.NewRedis(t, "--appendonly", "yes", "--appendfsync", "always")
-		o, err := redis.ParseURL(s.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		records := func(ctx context.Context) (int, error) {
-			client := redis.NewClient(o)
-			defer client.Close()
-			n, err := client.DBSize(ctx).Result()
-			return int(n), err
-		}
-		return &place{
-			url: "redis://" + o.Addr, register: register.Address{Kind: "redis", URL: "redis://" + o.Addr + "/1"}, server: s, records: records,
-		}
-	},
-	"postgres": func(t testing.TB, resources []string) *place {
-		s := engines.NewPostgres(t)
-		prepare := func(t testing.TB) {
-			t.Helper()
-			if err := register.PreparePostgres(t.Context(), s.URL, resources); err != nil {
-				t.Fatal(err)
-			}
-			initialize(t, s.URL)
-		}
-		records := func(ctx context.Context) (n int, err error) {
-			pool, err := pgxpool.New(ctx, s.URL)
-			if err != nil {
-				return 0, err
-			}
-			defer pool.Close()
-			return n, pool.QueryRow(ctx, "SELECT count(*) FROM holdfast.locks").Scan(&n)
-		}
-		return &place{url: s.URL, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, records: records, prepare: prepare}
-	},
+// opener opens a place with registers for the resources.
+type opener func(t testing.TB, resources []string) *place
+
+// places open a place for each kind of store.
+var places = map[string]opener{
+	"sqlite":       inSQLite,
+	"redis":        inRedis,
+	"postgres":     inPostgres,
+	"serve":        served(inPostgres),
+	"serve-redis":  served(inRedis),
+	"serve-sqlite": served(inSQLite),
 	"postgres-standby": func(t testing.TB, resources []string) *place {
 		s := engines.NewPostgresPair(t)
 		prepare := func(t testing.TB) {
@@ -185,6 +138,69 @@ var places = map[string]func(t testing.TB, resources []string) *place{
 	"elasticsearch": func(t testing.TB, resources []string) *place {
 		return search(t, engines.NewElasticsearch(t), resources)
 	},
+}
+
+func inSQLite(t testing.TB, resources []string) *place {
+	t.Helper()
+	folder := t.TempDir()
+	data := filepath.Join(folder, "registers.db")
+	if err := register.PrepareSQLite(t.Context(), data, resources); err != nil {
+		t.Fatal(err)
+	}
+	p := &place{register: register.Address{Kind: "sqlite", URL: data}, file: true}
+	if d := newDisk(t); d != nil {
+		folder, p.server = d.folder, d
+	}
+	locks := filepath.Join(folder, "locks.db")
+	p.url = "sqlite://" + locks
+	p.records = func(ctx context.Context) (n int, err error) {
+		db, err := sql.Open("sqlite", locks)
+		if err != nil {
+			return 0, err
+		}
+		defer db.Close()
+		return n, db.QueryRowContext(ctx, "SELECT count(*) FROM resources").Scan(&n)
+	}
+	return p
+}
+
+func inRedis(t testing.TB, _ []string) *place {
+	t.Helper()
+	s := engines.NewRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	o, err := redis.ParseURL(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := func(ctx context.Context) (int, error) {
+		client := redis.NewClient(o)
+		defer client.Close()
+		n, err := client.DBSize(ctx).Result()
+		return int(n), err
+	}
+	return &place{
+		url: "redis://" + o.Addr, register: register.Address{Kind: "redis", URL: "redis://" + o.Addr + "/1"}, server: s, records: records,
+	}
+}
+
+func inPostgres(t testing.TB, resources []string) *place {
+	t.Helper()
+	s := engines.NewPostgres(t)
+	prepare := func(t testing.TB) {
+		t.Helper()
+		if err := register.PreparePostgres(t.Context(), s.URL, resources); err != nil {
+			t.Fatal(err)
+		}
+		initialize(t, s.URL)
+	}
+	records := func(ctx context.Context) (n int, err error) {
+		pool, err := pgxpool.New(ctx, s.URL)
+		if err != nil {
+			return 0, err
+		}
+		defer pool.Close()
+		return n, pool.QueryRow(ctx, "SELECT count(*) FROM holdfast.locks").Scan(&n)
+	}
+	return &place{url: s.URL, register: register.Address{Kind: "postgres", URL: s.URL}, server: s, records: records, prepare: prepare}
 }
 
 func search(t testing.TB, s *engines.SearchServer, resources []string) *place {

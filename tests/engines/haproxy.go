@@ -11,12 +11,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 var haproxyKind = &kind{name: "haproxy"}
 
 // HAProxy returns the URL of a balancer in front of HTTP servers at the addresses. It ends
-// with the test. Every 100 ms it asks each server at /readyz whether it takes requests.
+// with the test. Every 100 ms it asks each server at /readyz whether it takes requests, and
+// goes by two answers: HAProxyNotices is after how long it surely does, on a busy machine too.
+// It repeats no request, so that its callers see whatever it meets.
 func HAProxy(t testing.TB, servers ...string) string {
 	t.Helper()
 	p, err := startHAProxy(context.WithoutCancel(t.Context()), servers)
@@ -24,6 +27,10 @@ func HAProxy(t testing.TB, servers ...string) string {
 	t.Cleanup(p.end)
 	return p.url
 }
+
+// HAProxyNotices is after how long HAProxy sends nothing more to a server that says that it
+// takes no requests.
+const HAProxyNotices = time.Second
 
 func startHAProxy(ctx context.Context, servers []string) (*process, error) {
 	program, env, err := haproxyProgram(ctx)
@@ -36,7 +43,7 @@ func startHAProxy(ctx context.Context, servers []string) (*process, error) {
 	}
 	var backend strings.Builder
 	for i, s := range servers {
-		fmt.Fprintf(&backend, "  server s%d %s check inter 100ms fall 1 rise 1\n", i, s)
+		fmt.Fprintf(&backend, "  server s%d %s check inter 100ms fall 2 rise 1\n", i, s)
 	}
 	p, err := native{
 		name: "haproxy", folder: folder, env: env, crash: syscall.SIGKILL,
@@ -45,9 +52,9 @@ func startHAProxy(ctx context.Context, servers []string) (*process, error) {
 			config := filepath.Join(folder, fmt.Sprintf("haproxy-%d.cfg", port))
 			return []string{program, "-db", "-f", config}, writeUnprivileged(config, fmt.Appendf(nil, `defaults
   mode http
-  retries 2
-  option redispatch
+  retries 0
   timeout connect 2s
+  timeout check 2s
   timeout client 60s
   timeout server 60s
 frontend locks

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -87,27 +88,40 @@ func (p *process) end() {
 		return
 	}
 	p.alive.Close()
-	p.wait()
+	p.wait() //nolint:errcheck // it is gone in any case
 }
 
 // stop ends the server at once, as a crash would.
 func (p *process) stop() {
 	if p.folder == "" {
 		p.cmd.Process.Kill() //nolint:errcheck // it may have ended
-		p.wait()
+		p.wait()             //nolint:errcheck // it is gone in any case
 		p.alive.Close()
 		return
 	}
 	p.cmd.Process.Signal(p.crash) //nolint:errcheck // it may have ended
-	p.wait()
-	// Only now: what watches over it is to do so until it is gone.
+	p.wait()                      //nolint:errcheck // it is gone in any case
+	p.unwatch()
+}
+
+// terminate asks a native server to end. It returns when it is gone, with an error if it
+// failed.
+func (p *process) terminate() error {
+	err := errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), p.wait())
+	p.unwatch()
+	return err
+}
+
+// unwatch is for a native server that is gone, while its folder stays. What watches over it
+// is to do so until then.
+func (p *process) unwatch() {
 	p.alive.WriteString("stopped\n") //nolint:errcheck // that may be gone, too
 	p.alive.Close()
 }
 
 // wait returns when the server is gone.
-func (p *process) wait() {
+func (p *process) wait() error {
 	timer := time.AfterFunc(startup, func() { p.cmd.Process.Kill() }) //nolint:errcheck // it may have ended
-	p.cmd.Wait()                                                      //nolint:errcheck // it is gone in any case
-	timer.Stop()
+	defer timer.Stop()
+	return p.cmd.Wait()
 }

@@ -15,7 +15,7 @@ import (
 
 // otherwise are the subtests of the suite that a server with an auth file cannot pass, and
 // why. All others hold there: the server takes the caller's name off its lock IDs, and caller
-// takes it off owners. Skipped besides are those that no server of a memory store can run
+// off its owners and places. Skipped besides are those that no server of a memory store can run
 // here: they need copies, an outage, a restart or a damaged record.
 var otherwise = map[string]string{
 	"S36_names":           "lock IDs and owners of 1,024 bytes, the longest, have no room for the caller's name",

@@ -65,3 +65,51 @@ func TestPatienceBeginsWithTheConnection(t *testing.T) {
 		}
 	})
 }
+
+// A server that is slow is not asked everything twice, which would make it slower.
+func TestSlowServerIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked int
+		var takes time.Duration
+		store := drivertest.NewFaultStore(lend(memlock.New(nil)), func(c drivertest.Call) drivertest.Fault {
+			if c.Op != drivertest.Renew {
+				return drivertest.Fault{}
+			}
+			asked++
+			goOn := make(chan struct{})
+			time.AfterFunc(takes, func() { close(goOn) })
+			return drivertest.Fault{HoldRequest: goOn}
+		})
+		s, over := inMemorySite(t, store)
+		far := openOver(t, s.url, over)
+		ref := ask.Granted(t, far, ask.Request("r", "a"))
+		renewals := func(n int) int {
+			t.Helper()
+			asked = 0
+			for range n {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				rs, err := far.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+				cancel()
+				if err != nil || rs[0].Err != nil {
+					t.Errorf("%v, error %v", rs, err)
+				}
+			}
+			return asked
+		}
+		if n := renewals(5); n != 5 {
+			t.Errorf("%d requests for 5 renewals", n)
+		}
+		takes = 1100 * time.Millisecond // longer than an old connection has
+		if n := renewals(20); n != 21 {
+			t.Errorf("%d requests for 20 renewals of a slow store", n)
+		}
+		takes = 0
+		if n := renewals(5); n != 5 {
+			t.Errorf("%d requests for 5 renewals", n)
+		}
+		takes = 1100 * time.Millisecond // once more
+		if n := renewals(20); n != 21 {
+			t.Errorf("%d requests for 20 renewals of a slow store", n)
+		}
+	})
+}

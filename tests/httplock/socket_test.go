@@ -17,7 +17,7 @@ import (
 func TestConformanceOverSocket(t *testing.T) {
 	nobody := func(*http.Request) (access.Caller, error) { return nil, access.ErrAnonymous }
 	drivertest.Run(t, func(t *testing.T) *drivertest.Harness {
-		dir, err := os.MkdirTemp("", "holdfast") // the names of tests are too long for a socket
+		dir, err := os.MkdirTemp("", "holdfast") //nolint:usetesting // the names of tests are too long for a socket
 		if err != nil {
 			t.Fatal(err)
 		}

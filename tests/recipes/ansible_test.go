@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/tests/internal/need"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
@@ -45,7 +46,7 @@ func TestOnePlaybook(t *testing.T) {
 // needs.
 func (s *stage) ansible() []string {
 	s.Helper()
-	cmd := python(s.T, []string{"ansible-core==2.18.6"}, "ansible-playbook")
+	cmd := need.Python(s.T, []string{"ansible-core==2.18.6"}, "ansible-playbook")
 	s.env = append(s.env, cmd.Env[len(cmd.Env)-1], "LC_ALL=C.UTF-8", "ANSIBLE_HOME="+s.path(".ansible"))
 	return []string{s.tool("python3"), cmd.Path}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/tests/internal/need"
 )
 
 // caller is a language whose programs lock by HTTP with the code of docs/http.md.
@@ -101,7 +102,7 @@ func onCallers(t *testing.T, test func(c *calling)) {
 		t.Run(name, func(t *testing.T) {
 			for _, tool := range append([]string{"setpriv"}, lang.tools...) {
 				if _, err := exec.LookPath(tool); err != nil {
-					lacks(t, tool, tool+" is missing")
+					need.Lacks(t, tool, tool+" is missing")
 				}
 			}
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/holdfast-go/holdfast/tests/internal/need"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
@@ -102,7 +103,7 @@ func TestFilesAreValid(t *testing.T) {
 				s.file(tc.file, 0o600, text)
 				cmd := exec.CommandContext(t.Context(), tc.check[0], append(tc.check[1:], s.path(tc.file))...)
 				if tc.packages != nil {
-					cmd = python(t, tc.packages, cmd.Args...)
+					cmd = need.Python(t, tc.packages, cmd.Args...)
 				}
 				out, err := cmd.CombinedOutput()
 				return string(out), err

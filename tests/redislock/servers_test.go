@@ -396,3 +396,31 @@ func TestFrozenServer(t *testing.T) {
 		t.Error("the hold was not found")
 	}
 }
+
+// A store whose server stopped answering while a connection was being made is closed in
+// bounded time. go-redis would wait until the server goes on.
+func TestCloseWhileServerIsFrozen(t *testing.T) {
+	t.Parallel()
+	server := engines.NewRedis(t)
+	server.Freeze(t)
+	store, err := driver.Open(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := store.(driver.Initializer).Init(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("init: %v", err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = store.Close() // it may say that a connection is left
+	}()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Error("close waits for the server")
+	}
+	server.Thaw(t)
+}

@@ -22,6 +22,7 @@ import (
 //	lock IDs and hold IDs    24 hex digits, the same for the same ID
 //	tokens                   16 digits, in the same order
 //	times left               the whole TTL, 3s or 30s: a transcript is quick
+//	times of day, and ages   12:55:53, and 1s
 //	hashes of tokens         64 hex digits
 const (
 	stableUser = "ada"
@@ -54,7 +55,7 @@ var (
 	anyPID   = regexp.MustCompile(`\bpid [0-9]+\b`)
 	// On a terminal, which a reader has, the line of a wait disappears with it.
 	waitLine = regexp.MustCompile(`(?m)^holdfast: waiting for .*\n`)
-	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}\b`)
+	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}, for [0-9a-z]+\b`)
 	fields   = regexp.MustCompile(`"(owner|host|ttlMs|safeForMs)":( ?)("[^"]*"|[0-9]+)`)
 )
 
@@ -66,7 +67,7 @@ func (m machine) stable(session string) string {
 	session = replaceTokens(session)
 	session = anyHash.ReplaceAllLiteralString(session, firstHash)
 	session = anyPID.ReplaceAllLiteralString(session, "pid 4711")
-	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53")
+	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53, for 1s")
 	session = m.replaceNames(session)
 	return realign(session, m.cell)
 }

@@ -44,8 +44,11 @@ func (t *task) turn(ctx context.Context) {
 			t.write(ctx, h, t.registers[t.rnd.IntN(len(t.registers))], i)
 		}
 	}
-	if t.lapses {
+	switch {
+	case t.lapses:
 		<-h.Context().Done() // nobody renews it
+	case t.Long && t.rnd.IntN(4) == 0:
+		pause(h.Context(), time.Duration(t.rnd.Int64N(int64(3*t.TTL))))
 	}
 	t.beliefs.end(h)
 	_ = h.Unlock(ctx) // the store's part of it is in the journal

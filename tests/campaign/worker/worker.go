@@ -36,6 +36,7 @@ type Config struct {
 	Tasks     int // at a time
 	Resources int
 	TTL       time.Duration
+	Long      bool          // some locks are kept for longer than their TTL
 	Crowd     int           // if not 0, so many shared holds of one resource are kept, and that is all
 	Each      time.Duration // if not 0, each lock is taken once, within that time, and that is all
 }

@@ -3,7 +3,6 @@ package acquire
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -34,21 +33,22 @@ func holders(e *holdfast.HeldError) string {
 	if len(e.Holders) == 0 {
 		return ""
 	}
-	text := " by " + output.Holder(e.Holders[0])
-	if since := e.Holders[0].Created; !since.IsZero() {
-		text += " since " + output.TimeOfDay(since, time.Now())
+	first := e.Holders[0]
+	text := " by " + output.Holder(first) + more(len(e.Holders)-1)
+	if !first.Created.IsZero() {
+		text += " " + output.Since(first.Created, first.Age())
 	}
 	var details []string
-	if c := e.Holders[0].Comment; c != "" {
+	if c := first.Comment; c != "" {
 		details = append(details, c)
 	}
-	if e.Holders[0].Released { // with a delay, such as that of --at-least
-		details = append(details, "released, ends in "+output.Left(e.Holders[0].Left))
+	if first.Released { // with a delay, such as that of --at-least
+		details = append(details, "released, ends in "+output.Left(first.Left))
 	}
 	if len(details) > 0 {
 		text += " (" + strings.Join(details, "; ") + ")"
 	}
-	return text + more(len(e.Holders)-1)
+	return text
 }
 
 // inLine says how many are served before, and names the first of them.

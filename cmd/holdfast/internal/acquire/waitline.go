@@ -186,8 +186,8 @@ func fit(text string, columns int) string {
 	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
 }
 
-// text returns the position in the queue, the holder of the lock, since when, how much time
-// is left and why. The most important comes first, because the end may be cut off.
+// text returns the position in the queue, the holder of the lock, for how long by now, how
+// much time is left and why. The most important comes first, because the end may be cut off.
 func (r *refusal) text(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "waiting for %q%s", r.Resource, r.position())
@@ -203,8 +203,11 @@ func (r *refusal) text(now time.Time) string {
 		kept = ", first in line " + output.Waiter(r.Ahead[0]) + ", shared by "
 	}
 	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
-	if !h.Created.IsZero() {
-		b.WriteString(" since " + output.TimeOfDay(h.Created, now))
+	switch age := h.Age(); {
+	case age != driver.Unknown: // shorter than a date, and by one clock
+		b.WriteString(" for " + output.Left((age + now.Sub(r.at)).Truncate(time.Second)))
+	case !h.Created.IsZero():
+		b.WriteString(" " + output.Since(h.Created, age))
 	}
 	b.WriteString(", " + r.rest(h, now))
 	if h.Comment != "" {

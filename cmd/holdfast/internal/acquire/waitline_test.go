@@ -11,7 +11,8 @@ import (
 
 func TestWaitLineText(t *testing.T) {
 	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.Local)
-	ada := holdfast.Status{LockID: "id", Left: 30 * time.Second, Created: now.Add(-time.Hour)}
+	store := now.Add(time.Hour) // the store's clock when it refused
+	ada := holdfast.Status{LockID: "id", Left: 30 * time.Second, Created: store.Add(-time.Minute), Seen: store}
 	ada.Owner, ada.Host, ada.Comment = "ada", "web1", "nightly"
 	with := func(change func(*holdfast.HeldError)) refusal {
 		e := holdfast.HeldError{Resource: "r", Holders: []holdfast.Status{ada}, RetryAfter: ada.Left}
@@ -20,36 +21,39 @@ func TestWaitLineText(t *testing.T) {
 	}
 	const begin = `waiting for "r", held by ada on web1`
 	for want, r := range map[string]refusal{
-		`waiting for "r"`: with(func(e *holdfast.HeldError) { e.Holders = nil }),
-		begin + ` since 14:00:00, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = holdfast.NoPlace }),
+		`waiting for "r"`:                       with(func(e *holdfast.HeldError) { e.Holders = nil }),
+		begin + ` for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = holdfast.NoPlace }),
 		`waiting for "r", behind 1, free for bob on web2`: with(func(e *holdfast.HeldError) {
 			e.Holders, e.Position, e.Waiters, e.Ahead = nil, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
-		`waiting for "r", behind 1, first in line bob on web2, shared by ada on web1 since 14:00:00, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
+		`waiting for "r", behind 1, first in line bob on web2, shared by ada on web1 for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
-		begin + ` and 2 more since 14:00:00, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` and 2 more for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders = append(e.Holders, ada, ada)
 		}),
-		begin + ` since 2026-11-19 15:00, 28s left`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Created, e.Holders[0].Comment = now.Add(-48*time.Hour), ""
+		begin + ` for 48h0m1s, 28s left`: with(func(e *holdfast.HeldError) {
+			e.Holders[0].Created, e.Holders[0].Comment = store.Add(-48*time.Hour), ""
+		}),
+		begin + ` since 2026-11-21 15:59, 28s left (nightly)`: with(func(e *holdfast.HeldError) { // a program without Holdfast
+			e.Holders[0].Seen = time.Time{}
 		}),
 		`waiting for "r", held by lock ID id, ? left`: with(func(e *holdfast.HeldError) {
 			e.Holders[0] = holdfast.Status{LockID: "id", Left: driver.Unknown}
 		}),
-		begin + ` since 14:00:00, 28s left, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` for 1m1s, 28s left, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Renewed = now
 		}),
-		begin + ` since 14:00:00, forever left (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` for 1m1s, forever left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left, e.RetryAfter = holdfast.Forever, holdfast.Forever
 		}),
-		begin + ` since 14:00:00, 0s left (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` for 1m1s, 0s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left = time.Second
 		}),
-		begin + ` since 14:00:00, ended, to be taken over in 1m18s (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` for 1m1s, ended, to be taken over in 1m18s (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left, e.Holders[0].TakeoverDelay, e.RetryAfter = 0, time.Minute, 80*time.Second
 		}),
-		begin + ` since 14:00:00, 8s left (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` for 1m1s, 8s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left, e.Holders[0].TakeoverDelay, e.RetryAfter = 10*time.Second, time.Minute, 80*time.Second
 		}),
 	} {

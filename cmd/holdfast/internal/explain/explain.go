@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -15,7 +14,7 @@ import (
 
 // Run prints the sentences.
 func Run(ctx context.Context, where location.Location, resource string) error {
-	s := scene{resource: resource, now: time.Now()}
+	s := scene{resource: resource}
 	if !where.Empty() {
 		client, err := where.Open(ctx)
 		if err != nil {
@@ -37,7 +36,6 @@ func Run(ctx context.Context, where location.Location, resource string) error {
 // scene is what the store shows of a resource.
 type scene struct {
 	resource string
-	now      time.Time
 	holds    []holdfast.Status
 	noQueue  bool
 	waiters  []output.Waiting

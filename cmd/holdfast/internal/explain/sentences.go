@@ -18,7 +18,7 @@ func (s *scene) sentences() []string {
 	for _, h := range s.holds {
 		lines = append(lines, s.held(h), "It "+s.end(h)+".")
 		if h.Waits != nil {
-			lines = append(lines, s.waiting(h.Waits))
+			lines = append(lines, s.waiting(h))
 		}
 	}
 	n := len(s.waiters)
@@ -50,7 +50,7 @@ func (s *scene) sentences() []string {
 func (s *scene) held(h holdfast.Status) string {
 	text := fmt.Sprintf("%q is held by %s, %s", s.resource, output.Holder(h), modeOf(h.Mode, h.Limit))
 	if !h.Created.IsZero() {
-		text += ", " + s.since(h.Created, s.now.Sub(h.Created))
+		text += ", " + output.Since(h.Created, h.Age())
 	}
 	if h.Comment != "" {
 		text += " (" + h.Comment + ")"
@@ -68,12 +68,11 @@ func modeOf(mode holdfast.Mode, limit int) string {
 	return "shared"
 }
 
-// since says when something began and how long ago that is, unless the clocks differ too
-// much to tell.
-func (s *scene) since(t time.Time, ago time.Duration) string {
-	text := "since " + output.TimeOfDay(t, s.now)
-	if ago >= 0 {
-		text += ", for " + output.Left(ago.Truncate(time.Second))
+// at says when something happened, and how long ago that is by the store's clock.
+func at(t time.Time, ago time.Duration) string {
+	text := "at " + output.TimeOfDay(t, ago)
+	if ago != driver.Unknown {
+		text += ", " + output.Left(ago.Truncate(time.Second)) + " ago"
 	}
 	return text
 }
@@ -82,7 +81,7 @@ func (s *scene) since(t time.Time, ago time.Duration) string {
 func (s *scene) end(h holdfast.Status) string {
 	renewed := "was never renewed"
 	if !h.Renewed.IsZero() {
-		renewed = "was last renewed at " + output.TimeOfDay(h.Renewed, s.now)
+		renewed = "was last renewed " + at(h.Renewed, h.RenewedAgo())
 	}
 	switch left := output.Left(h.Left); {
 	case h.Left == 0 && h.TakeoverDelay > 0:
@@ -102,10 +101,11 @@ func (s *scene) end(h holdfast.Status) string {
 
 // waiting says what a holder waits for meanwhile. Its note outlives the wait until the next
 // renewal of the hold, and its place there does not.
-func (s *scene) waiting(w *holdfast.Waits) string {
+func (s *scene) waiting(h holdfast.Status) string {
+	w := h.Waits
 	o := s.others[w.Resource]
 	i := slices.IndexFunc(o.waiters, func(p output.Waiting) bool { return p.ID == w.Place })
-	noted := "noted at " + output.TimeOfDay(w.Since, s.now)
+	noted := "noted " + at(w.Since, h.WaitsAge())
 	if i < 0 && !w.Place.IsZero() {
 		return fmt.Sprintf("Its holder waited for %q, %s, but has no place there any more.", w.Resource, noted)
 	}
@@ -122,8 +122,8 @@ func (s *scene) waiting(w *holdfast.Waits) string {
 		return text + ", as " + noted + "."
 	}
 	p := o.waiters[i].Place
-	text += ": " + s.since(p.Since, output.Age(p, s.now))
-	if asked, late := output.Late(p, s.now); late {
+	text += ": " + output.Since(p.Since, p.Age())
+	if asked, late := output.Late(p); late {
 		text += ", but has not asked for " + output.Left(asked)
 	}
 	return text + "."
@@ -133,8 +133,8 @@ func (s *scene) waiting(w *holdfast.Waits) string {
 func (s *scene) waiter(i int) string {
 	w := s.waiters[i]
 	text := fmt.Sprintf("  %s %s, %s, %s, %s: %s", output.Number(w), output.Waiter(w.Place), modeOf(w.Mode, w.Limit),
-		s.since(w.Since, output.Age(w.Place, s.now)), output.Fairness(w.Place), s.reason(i))
-	if asked, late := output.Late(w.Place, s.now); late {
+		output.Since(w.Since, w.Age()), output.Fairness(w.Place), s.reason(i))
+	if asked, late := output.Late(w.Place); late {
 		return fmt.Sprintf("%s; it has not asked for %s, and its place ends in %s.", text, output.Left(asked), output.Left(w.Left.Truncate(time.Second)))
 	}
 	return text + "."
@@ -176,7 +176,7 @@ func (s *scene) reason(i int) string {
 	if why != nil {
 		return strings.Join(why, ", and ")
 	}
-	if _, late := output.Late(p.Place, s.now); late {
+	if _, late := output.Late(p.Place); late {
 		return "nothing is in its way"
 	}
 	return "nothing is in its way, its next try succeeds"

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,12 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
+// now is the store's clock, which is not that of this machine.
 var now = time.Date(2026, 11, 21, 15, 0, 0, 0, time.Local)
 
 func hold(resource, owner string, change func(*holdfast.Status)) holdfast.Status {
-	s := holdfast.Status{Resource: resource, LockID: "lock of " + owner, Left: 20 * time.Second, Created: now.Add(-time.Minute)}
+	s := holdfast.Status{Resource: resource, LockID: "lock of " + owner, Left: 20 * time.Second, Created: now.Add(-time.Minute), Seen: now}
 	s.Owner, s.Host = owner, "web1"
 	if change != nil {
 		change(&s)
@@ -29,7 +32,7 @@ func shared(limit int) func(*holdfast.Status) {
 func waiter(owner string, fair bool, limit int) holdfast.Place {
 	p := holdfast.Place{
 		ID: driver.NewPlaceID(), Resource: "r", LockID: "lock of " + owner, Owner: owner, Fair: fair,
-		Since: now.Add(-5 * time.Second), Asked: now.Add(-5 * time.Second), Left: 5 * time.Second,
+		Since: now.Add(-5 * time.Second), Asked: now.Add(-5 * time.Second), Seen: now, Left: 5 * time.Second,
 	}
 	if limit >= 0 {
 		p.Mode, p.Limit = holdfast.Shared, limit
@@ -84,7 +87,7 @@ The store keeps no queue: it does not know who waits.`},
 			holds: []holdfast.Status{hold("r", "ada", func(s *holdfast.Status) { s.Comment, s.Renewed = "nightly", now.Add(-10*time.Second) })},
 		}, `
 "r" is held by ada on web1, exclusively, since 14:59:00, for 1m0s (nightly).
-It ends in 20s unless its holder renews it, and was last renewed at 14:59:50.
+It ends in 20s unless its holder renews it, and was last renewed at 14:59:50, 10s ago.
 Nobody waits for it, or not for a second yet.`},
 		"a semaphore": {scene{
 			holds:   []holdfast.Status{hold("r", "ada", shared(2)), hold("r", "bob", shared(2))},
@@ -128,11 +131,11 @@ It ends in 20s unless its holder renews it, and was never renewed.
 		}, `
 "r" is held by ada on web1, exclusively, since 14:59:00, for 1m0s.
 It ends in 20s unless its holder renews it, and was never renewed.
-Meanwhile its holder waits for "s", which bob on web1 and 1 more hold, as noted at 14:59:52.
+Meanwhile its holder waits for "s", which bob on web1 and 1 more hold, as noted at 14:59:52, 8s ago.
 Nobody waits for it, or not for a second yet.
 Deadlock: ada on web1 holds "r" and waits for "s", where dan on web1 is ahead, which bob on web1 holds, who waits for "r". If that lasts, the wait of ada on web1 ends by itself in some seconds: run exits with 75, the library returns ErrDeadlock.`},
 	} {
-		c.scene.resource, c.scene.now = "r", now
+		c.scene.resource = "r"
 		if got := "\n" + strings.Join(c.scene.sentences(), "\n"); got != c.want {
 			t.Errorf("%s: got%s\nwant%s", name, got, c.want)
 		}
@@ -150,10 +153,10 @@ func TestWaiting(t *testing.T) {
 		`Meanwhile its holder waits for "s", which bob on web1 holds: since 14:59:55, for 5s.`:                             {held, queue(p)},
 		`Meanwhile its holder waits for "s", which is free now: since 14:59:55, for 5s.`:                                   {nil, queue(p)},
 		`Meanwhile its holder waits for "s", which bob on web1 holds: since 14:59:10, for 50s, but has not asked for 40s.`: {held, queue(gone)},
-		`Its holder waited for "s", noted at 15:00:00, but has no place there any more.`:                                   {held, queue(waiter("cy", true, -1))},
+		`Its holder waited for "s", noted at 15:00:00, 0s ago, but has no place there any more.`:                           {held, queue(waiter("cy", true, -1))},
 	} {
-		s := scene{now: now, others: map[string]other{"s": o}}
-		if got := s.waiting(note); got != want {
+		s := scene{others: map[string]other{"s": o}}
+		if got := s.waiting(hold("r", "ada", func(s *holdfast.Status) { s.Waits = note })); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -169,14 +172,59 @@ func TestEnds(t *testing.T) {
 			s.Left, s.TakeoverDelay = 0, time.Minute
 		},
 	} {
-		s := scene{now: now}
+		var s scene
 		if got := s.end(hold("r", "ada", change)); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	// The store's clock is ahead.
-	s := scene{resource: "r", now: now}
-	if got := s.held(hold("r", "ada", func(s *holdfast.Status) { s.Created = now.Add(time.Minute) })); got != `"r" is held by ada on web1, exclusively, since 15:01:00.` {
+	// The times are of the clock of a program without Holdfast.
+	s := scene{resource: "r"}
+	old := hold("r", "ada", func(s *holdfast.Status) { s.Renewed, s.Seen = now, time.Time{} })
+	if got := s.held(old); got != `"r" is held by ada on web1, exclusively, since 2026-11-21 14:59.` {
 		t.Errorf("got %s", got)
+	}
+	if got := s.end(old); got != "ends in 20s unless its holder renews it, and was last renewed at 2026-11-21 15:00" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The store's clock is an hour off. The ages are right, and the dates are the store's.
+func TestClockOfTheStore(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		clock := time.Now().Add(off)
+		at := func() string { return clock.Local().Format(time.TimeOnly) }
+		store := memlock.New(&memlock.Options{Now: func() time.Time { return clock }})
+		client := holdfast.New(store, nil)
+		t.Cleanup(func() { _ = client.Close() })
+		q := driver.AcquireRequest{
+			Resource: "r", LockID: "ada", HoldID: driver.NewHoldID(), TTL: time.Hour, Details: driver.Details{Owner: "ada"},
+		}
+		g, err := store.Acquire(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := at()
+		clock = clock.Add(time.Minute)
+		ref := driver.HoldRef{Resource: "r", LockID: "ada", HoldID: q.HoldID, Token: g.Token}
+		if _, err := store.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil {
+			t.Fatal(err)
+		}
+		q.LockID, q.HoldID, q.Details.Owner, q.Place, q.Fair = "bob", driver.NewHoldID(), "bob", driver.NewPlaceID(), true
+		if _, err := store.Acquire(t.Context(), q); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		asked := at()
+		clock = clock.Add(2 * time.Second)
+		s := scene{resource: "r"}
+		if err := s.look(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+		want := `"r" is held by ada, exclusively, since ` + granted + `, for 1m2s.
+It ends in 59m58s unless its holder renews it, and was last renewed at ` + asked + `, 2s ago.
+1 waits for it:
+  1. bob, exclusively, since ` + asked + `, for 2s, in turn: the holder is in its way.`
+		if got := strings.Join(s.sentences(), "\n"); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
 	}
 }

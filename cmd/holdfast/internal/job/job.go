@@ -147,7 +147,7 @@ func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) (told
 		say("the end of its lock of %q could not be set: %s. It ends by itself", h.Resource(), output.Reason(err))
 		return told
 	}
-	return append(told, func() { j.Inform("%q stays locked until %s", h.Resource(), output.TimeOfDay(until, time.Now())) })
+	return append(told, func() { j.Inform("%q stays locked until %s", h.Resource(), output.TimeOfDay(until, time.Until(until))) })
 }
 
 // environment returns the environment of the command: this process's, what describes the

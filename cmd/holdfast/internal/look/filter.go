@@ -14,7 +14,7 @@ import (
 
 // Filter chooses the holds that status shows.
 type Filter struct {
-	Chosen        holdfast.Filter // without the two times
+	Chosen        holdfast.Filter // without what is below
 	createdBefore instant
 	createdAfter  instant
 	// narrow: a flag leaves holds out.
@@ -70,6 +70,28 @@ func (f *Filter) at(now time.Time) holdfast.Filter {
 	chosen.CreatedBefore = f.createdBefore.at(now)
 	chosen.CreatedAfter = f.createdAfter.at(now)
 	return chosen
+}
+
+// dated returns the filter without what is given as an age, see aged.
+func (f *Filter) dated() holdfast.Filter {
+	chosen := f.Chosen
+	chosen.CreatedBefore, chosen.CreatedAfter = f.createdBefore.time, f.createdAfter.time
+	return chosen
+}
+
+// aged reports whether the hold has the age that is asked for, by the store's clock. If
+// that is not known, as of the holds of programs without Holdfast, its date counts, by this
+// machine's clock.
+func (f *Filter) aged(s *holdfast.Status) bool {
+	before, after := f.createdBefore.ago, f.createdAfter.ago
+	if before == nil && after == nil {
+		return true
+	}
+	age := s.Age()
+	if age == driver.Unknown {
+		age = time.Since(s.Created)
+	}
+	return (before == nil || age > *before) && (after == nil || age < *after)
 }
 
 // positive returns a function that sets a positive duration.

@@ -49,3 +49,35 @@ func TestFilterFlags(t *testing.T) {
 		}
 	}
 }
+
+// An age is by the store's clock, whatever this machine's is. A date is a date.
+func TestAges(t *testing.T) {
+	store := time.Now().Add(-time.Hour)
+	hold := holdfast.Status{Created: store.Add(-10 * time.Minute), Seen: store}
+	old := holdfast.Status{Created: time.Now().Add(-10 * time.Minute)} // of a program without Holdfast
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{"--created-before", "9m"}, true},
+		{[]string{"--created-before", "11m"}, false},
+		{[]string{"--created-after", "9m"}, false},
+		{[]string{"--created-after", "11m"}, true},
+		{[]string{"--created-after", "11m", "--created-before", "9m"}, true},
+		{[]string{"--created-after", "2026-11-21T13:00:00Z"}, true}, // the store decides
+	} {
+		var f Filter
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.Flags(flags)
+		if err := flags.Parse(c.args); err != nil {
+			t.Fatalf("%q: %v", c.args, err)
+		}
+		if f.aged(&hold) != c.want || f.aged(&old) != c.want {
+			t.Errorf("%q: %v and %v, want %v", c.args, f.aged(&hold), f.aged(&old), c.want)
+		}
+		if d := f.dated(); !d.CreatedBefore.IsZero() || d.CreatedAfter.IsZero() == (len(c.args) == 2 && len(c.args[1]) > 9) {
+			t.Errorf("%q: the store gets %+v", c.args, d)
+		}
+	}
+}

@@ -25,9 +25,10 @@ const patient = 30 * time.Second
 // Looker lists the holds of a store again and again. It keeps its client for as long
 // as that gets answers. A Looker is for one goroutine.
 type Looker struct {
-	Where  location.Location
-	client *holdfast.Client // nil until there is something to look at
-	file   fs.FileInfo      // of the client, if the store is a file
+	Where   location.Location
+	chooses func(*holdfast.Status) bool // of the holds that a filter chooses; nil: all
+	client  *holdfast.Client            // nil until there is something to look at
+	file    fs.FileInfo                 // of the client, if the store is a file
 }
 
 // holds returns the holds that the filter chooses, sorted by resource and token. It
@@ -42,7 +43,9 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 			l.close()
 			return nil, err
 		}
-		holds = append(holds, s)
+		if l.chooses == nil || l.chooses(&s) {
+			holds = append(holds, s)
+		}
 	}
 	// package slices would be compiled once more, for this large struct alone.
 	sort.Slice(holds, func(i, j int) bool {

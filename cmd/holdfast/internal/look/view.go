@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
@@ -21,9 +20,9 @@ type View struct {
 
 // Show prints the holds once. With a resource, it returns an error if that is free.
 func (v *View) Show(ctx context.Context) error {
-	l := Looker{Where: v.Where}
+	l := Looker{Where: v.Where, chooses: v.Filter.aged}
 	defer l.close()
-	f := v.Filter.at(time.Now())
+	f := v.Filter.dated()
 	holds, err := l.holds(ctx, f)
 	blocking := len(holds)
 	var queues output.Queues

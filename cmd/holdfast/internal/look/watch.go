@@ -12,7 +12,6 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -23,8 +22,8 @@ import (
 // Watch shows the holds until it is interrupted, which is not an error.
 func (v *View) Watch(ctx context.Context, interval time.Duration) error {
 	ctx, stop := UntilInterrupted(ctx)
-	l := Looker{Where: v.Where}
-	sights := l.Watch(ctx, func() holdfast.Filter { return v.Filter.at(time.Now()) }, Rhythm{Interval: interval})
+	l := Looker{Where: v.Where, chooses: v.Filter.aged}
+	sights := l.Watch(ctx, v.Filter.dated, Rhythm{Interval: interval})
 	defer Drain(sights)
 	defer stop()
 	if !v.JSON && output.IsTerminal(os.Stdout) {

@@ -65,15 +65,18 @@ func (f *family) observe(seconds float64, values ...string) {
 // at returns the series with those values of the labels, which are words of this program and
 // need no escapes.
 func (f *family) at(values []string) *series {
-	var b strings.Builder
+	var room [128]byte
+	key := room[:0]
 	for i, label := range f.labels {
-		fmt.Fprintf(&b, ",%s=%q", label, values[i])
+		if i > 0 {
+			key = append(key, ',')
+		}
+		key = append(append(append(append(key, label...), `="`...), values[i]...), '"')
 	}
-	key := strings.TrimPrefix(b.String(), ",")
-	s := f.series[key]
+	s := f.series[string(key)]
 	if s == nil {
 		s = new(series)
-		f.series[key] = s
+		f.series[string(key)] = s
 	}
 	return s
 }

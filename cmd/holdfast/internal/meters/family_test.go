@@ -47,3 +47,12 @@ func TestSeries(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// Each request counts in several metrics.
+func TestAllocations(t *testing.T) {
+	f := newFamily(histogram, "m", "Help.", "op", "outcome")
+	f.observe(1, "acquire", "ok")
+	if n := testing.AllocsPerRun(1000, func() { f.observe(1, "acquire", "ok") }); n > 0 {
+		t.Errorf("a sample of a series that is there allocates %v times", n)
+	}
+}

@@ -53,6 +53,8 @@ type entry struct {
 	TTLMs           *int64     `json:"ttlMs"`
 	CreatedAt       *time.Time `json:"createdAt"`
 	RenewedAt       *time.Time `json:"renewedAt"`
+	AgeMs           *int64     `json:"ageMs"`        // since CreatedAt by the store's clock, null if it cannot tell
+	RenewedAgoMs    *int64     `json:"renewedAgoMs"` // since RenewedAt
 	TakeoverDelayMs int64      `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
 	// Waits is what the holder waits for meanwhile, null if nothing is known of that.
@@ -66,9 +68,9 @@ func entryOf(s holdfast.Status) entry {
 	e := entry{
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Mode: s.Mode,
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
-		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
+		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed), AgeMs: millis(s.Age()), RenewedAgoMs: millis(s.RenewedAgo()),
 		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
-		Limit: limitOf(s.Mode, s.Limit), Waits: waitsOf(s.Waits),
+		Limit: limitOf(s.Mode, s.Limit), Waits: waitsOf(s),
 	}
 	switch s.Left {
 	case driver.Unknown:
@@ -78,6 +80,14 @@ func entryOf(s holdfast.Status) entry {
 		e.TTLMs = new(s.Left.Milliseconds())
 	}
 	return e
+}
+
+// millis returns an age for JSON: null if it is not known.
+func millis(age time.Duration) *int64 {
+	if age == driver.Unknown {
+		return nil
+	}
+	return new(age.Milliseconds())
 }
 
 // moment returns the time for JSON: null for the zero time.
@@ -100,7 +110,6 @@ type vacancy struct {
 // its resource. If any are given, the holds are sorted by resource; resources that are free
 // are among them.
 func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
-	now := time.Now()
 	entries := make([]any, 0, len(holds)) // [] rather than null
 	held := make(map[string]bool)
 	for _, s := range holds {
@@ -109,14 +118,14 @@ func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {
 	free := slices.DeleteFunc(resources(nil, q), func(name string) bool { return held[name] })
 	vacant := func(before func(name string) bool) {
 		for len(free) > 0 && before(free[0]) {
-			entries = append(entries, vacancy{Resource: free[0], Waiters: q.json(free[0], now)})
+			entries = append(entries, vacancy{Resource: free[0], Waiters: q.json(free[0])})
 			free = free[1:]
 		}
 	}
 	for _, s := range holds {
 		vacant(func(name string) bool { return name < s.Resource })
 		e := entryOf(s)
-		e.Waiters = q.json(s.Resource, now)
+		e.Waiters = q.json(s.Resource)
 		entries = append(entries, e)
 	}
 	vacant(func(string) bool { return true })

@@ -19,7 +19,7 @@ func TestJSON(t *testing.T) {
 	holds := []holdfast.Status{{
 		Resource: "a<b>&\u009b\x1b", LockID: "lock", HoldID: id, Mode: holdfast.Shared, Limit: 3, Token: driver.MaxToken,
 		Details: driver.Details{Owner: "ada", Host: "web1", Comment: `"why"`},
-		Created: created, Renewed: created.Add(time.Second), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
+		Created: created, Renewed: created.Add(time.Second), Seen: created.Add(time.Hour), Left: 1500 * time.Microsecond, TakeoverDelay: time.Minute,
 		Released: true, Waits: &holdfast.Waits{Resource: "other", Place: driver.PlaceID(id), Since: created},
 	}, {
 		Resource: "endless", Left: holdfast.Forever,
@@ -44,6 +44,8 @@ func TestJSON(t *testing.T) {
     "ttlMs": 1,
     "createdAt": "2026-11-21T09:30:00.123456Z",
     "renewedAt": "2026-11-21T09:30:01.123456Z",
+    "ageMs": 3600000,
+    "renewedAgoMs": 3599000,
     "takeoverDelayMs": 60000,
     "released": true,
     "waits": {
@@ -51,7 +53,8 @@ func TestJSON(t *testing.T) {
       "mode": "exclusive",
       "limit": null,
       "placeId": "0123456789abcdef01234567",
-      "since": "2026-11-21T09:30:00.123456Z"
+      "since": "2026-11-21T09:30:00.123456Z",
+      "ageMs": 3600000
     }
   },
   {
@@ -67,6 +70,8 @@ func TestJSON(t *testing.T) {
     "ttlMs": -1,
     "createdAt": null,
     "renewedAt": null,
+    "ageMs": null,
+    "renewedAgoMs": null,
     "takeoverDelayMs": 0,
     "released": false,
     "waits": null
@@ -84,6 +89,8 @@ func TestJSON(t *testing.T) {
     "ttlMs": null,
     "createdAt": null,
     "renewedAt": null,
+    "ageMs": null,
+    "renewedAgoMs": null,
     "takeoverDelayMs": 0,
     "released": false,
     "waits": null

@@ -70,7 +70,7 @@ func QueuedRows(holds []holdfast.Status, q Queues) [][]string {
 		}
 		holds, rows = holds[n:], rows[n:]
 		for _, p := range q[resource] {
-			all = append(all, placeRow(p, time.Now()))
+			all = append(all, placeRow(p))
 		}
 	}
 	return all
@@ -89,15 +89,15 @@ func resources(holds []holdfast.Status, q Queues) []string {
 	return slices.Compact(names)
 }
 
-func placeRow(w Waiting, now time.Time) []string {
+func placeRow(w Waiting) []string {
 	return []string{
 		PlaceName(w), w.Mode.String(), w.Owner, w.Host, "-", "-", w.LockID,
-		placeComment(w.Place, now),
+		placeComment(w.Place),
 	}
 }
 
-func placeComment(p holdfast.Place, now time.Time) string {
-	return fmt.Sprintf("waits since %s, for %s, %s", TimeOfDay(p.Since, now), Left(Age(p, now).Truncate(time.Second)), Order(p, now))
+func placeComment(p holdfast.Place) string {
+	return fmt.Sprintf("waits %s, %s", Since(p.Since, p.Age()), Order(p))
 }
 
 // PlaceName returns what stands in the place of a resource's name in the row of a waiter.
@@ -122,8 +122,8 @@ func Fairness(p holdfast.Place) string {
 }
 
 // Order returns the Fairness of the waiter, and that it is late.
-func Order(p holdfast.Place, now time.Time) string {
-	if asked, late := Late(p, now); late {
+func Order(p holdfast.Place) string {
+	if asked, late := Late(p); late {
 		return Fairness(p) + ", has not asked for " + Left(asked)
 	}
 	return Fairness(p)
@@ -131,36 +131,37 @@ func Order(p holdfast.Place, now time.Time) string {
 
 // waiter is a waiter in JSON. Scripts read it: a field may be added, none changed.
 type waiter struct {
-	Position *int             `json:"position"` // 1: the first; null if it does not wait in turn
-	PlaceID  holdfast.PlaceID `json:"placeId"`
-	LockID   string           `json:"lockId"`
-	Mode     holdfast.Mode    `json:"mode"`
-	Limit    *int             `json:"limit"` // as that of a hold
-	Owner    string           `json:"owner"`
-	Host     string           `json:"host"`
-	Fair     bool             `json:"fair"`
-	Since    time.Time        `json:"since"`
-	AgeMs    int64            `json:"ageMs"`
-	Asked    time.Time        `json:"asked"`
-	LeftMs   int64            `json:"leftMs"`
+	Position   *int             `json:"position"` // 1: the first; null if it does not wait in turn
+	PlaceID    holdfast.PlaceID `json:"placeId"`
+	LockID     string           `json:"lockId"`
+	Mode       holdfast.Mode    `json:"mode"`
+	Limit      *int             `json:"limit"` // as that of a hold
+	Owner      string           `json:"owner"`
+	Host       string           `json:"host"`
+	Fair       bool             `json:"fair"`
+	Since      time.Time        `json:"since"`
+	AgeMs      *int64           `json:"ageMs"` // as that of a hold
+	Asked      time.Time        `json:"asked"`
+	AskedAgoMs *int64           `json:"askedAgoMs"`
+	LeftMs     int64            `json:"leftMs"`
 }
 
 // json returns the waiters of a resource, [] if there are none and null if they were not
 // listed.
-func (q Queues) json(resource string, now time.Time) []waiter {
+func (q Queues) json(resource string) []waiter {
 	if q == nil {
 		return nil
 	}
-	return waitersOf(q[resource], now)
+	return waitersOf(q[resource])
 }
 
-func waitersOf(queue []Waiting, now time.Time) []waiter {
+func waitersOf(queue []Waiting) []waiter {
 	all := make([]waiter, len(queue))
 	for i, w := range queue {
 		all[i] = waiter{
 			PlaceID: w.ID, LockID: w.LockID, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit),
-			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: w.Since, AgeMs: Age(w.Place, now).Milliseconds(),
-			Asked: w.Asked, LeftMs: w.Left.Milliseconds(),
+			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: w.Since, AgeMs: millis(w.Age()),
+			Asked: w.Asked, AskedAgoMs: millis(w.AskedAgo()), LeftMs: w.Left.Milliseconds(),
 		}
 		if n := w.Position(); n > 0 {
 			all[i].Position = &n
@@ -171,14 +172,14 @@ func waitersOf(queue []Waiting, now time.Time) []waiter {
 
 // WaitersJSON prints waiters as a JSON array.
 func WaitersJSON(out io.Writer, queue []Waiting) error {
-	return JSON(out, waitersOf(queue, time.Now()))
+	return JSON(out, waitersOf(queue))
 }
 
 // PlaceRows returns the rows of a table of waiters, the titles first, with their place IDs.
 func PlaceRows(queue []Waiting) [][]string {
 	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "PLACE ID", "COMMENT"}}
 	for _, w := range queue {
-		rows = append(rows, []string{w.Resource, w.Mode.String(), w.Owner, w.Host, w.ID.String(), placeComment(w.Place, time.Now())})
+		rows = append(rows, []string{w.Resource, w.Mode.String(), w.Owner, w.Host, w.ID.String(), placeComment(w.Place)})
 	}
 	return rows
 }
@@ -191,13 +192,15 @@ type waits struct {
 	Limit    *int              `json:"limit"`
 	PlaceID  *holdfast.PlaceID `json:"placeId"` // null if it had none
 	Since    time.Time         `json:"since"`
+	AgeMs    *int64            `json:"ageMs"` // as that of a hold
 }
 
-func waitsOf(w *holdfast.Waits) *waits {
+func waitsOf(s holdfast.Status) *waits {
+	w := s.Waits
 	if w == nil {
 		return nil
 	}
-	noted := &waits{Resource: w.Resource, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit), Since: w.Since}
+	noted := &waits{Resource: w.Resource, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit), Since: w.Since, AgeMs: millis(s.WaitsAge())}
 	if !w.Place.IsZero() {
 		noted.PlaceID = &w.Place
 	}

@@ -12,11 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// waiterOf is a waiter that has just asked for its place, in a store whose clock is an hour
+// ahead.
 func waiterOf(resource, owner string, fair bool, waited time.Duration) holdfast.Place {
-	asked := time.Now()
+	asked := time.Now().Add(time.Hour)
 	return holdfast.Place{
 		Resource: resource, LockID: "lock of " + owner, Owner: owner, Fair: fair,
-		Since: asked.Add(-waited), Asked: asked, Left: driver.DefaultKeep,
+		Since: asked.Add(-waited), Asked: asked, Seen: asked, Left: driver.DefaultKeep,
 	}
 }
 
@@ -52,45 +54,47 @@ func TestQueuedRows(t *testing.T) {
 	if !slices.Equal(before, []int{0, 1, 1, 2}) {
 		t.Errorf("%v are served before", before)
 	}
-	now := time.Now()
 	p := waiterOf("r", "ada", true, time.Minute)
-	p.Left = 7 * time.Second // it asked 3 s ago
-	if got := placeRow(Waiting{p, 2}, now); got[0] != "  3. r" || !strings.HasSuffix(got[7], ", for 1m3s, in turn") {
+	p.Left, p.Seen = 7*time.Second, p.Asked.Add(3*time.Second)
+	if got := placeRow(Waiting{p, 2}); got[0] != "  3. r" || got[7] != "waits since "+p.Since.Format(time.TimeOnly)+", for 1m3s, in turn" {
+		t.Errorf("got %q", got)
+	}
+	if got := placeRow(Waiting{holdfast.Place{}, 2}); got[7] != "waits for an unknown time, in any order" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// The store says when a waiter last asked, and for how long its place is kept, by its own
-// clock. That shows how long ago that was, and whether the waiter is late.
+// The store returns when a waiter last asked, and for how long its place is kept, by its
+// own clock. That shows for how long it is kept each time, and whether the waiter is late.
 func TestLate(t *testing.T) {
-	now := time.Now()
 	for _, c := range []struct {
-		fair      bool
-		left, ago time.Duration // ago: when it asked, by this machine's clock
-		want      time.Duration
+		left, ago time.Duration // ago: when it asked
 		late      bool
 	}{
-		{true, 10 * time.Second, 0, 0, false},
-		{true, 5 * time.Second, 5 * time.Second, 5 * time.Second, false},
-		{true, 4 * time.Second, 6 * time.Second, 6 * time.Second, true},
-		{true, 4 * time.Second, time.Hour, 6 * time.Second, true}, // the store's clock is behind
-		{false, 55 * time.Second, 5 * time.Second, 5 * time.Second, false},
-		{false, 55 * time.Second, -time.Hour, 5 * time.Second, false},
-		{false, 30 * time.Second, 30 * time.Second, 30 * time.Second, false},
-		{false, 24 * time.Second, 36 * time.Second, 36 * time.Second, true},
-		{false, 8 * time.Second, 52 * time.Second, 52 * time.Second, true},
-		{false, 8 * time.Second, 2 * time.Second, 2 * time.Second, false}, // under other locks
+		{10 * time.Second, 0, false},
+		{5 * time.Second, 5 * time.Second, false},
+		{4 * time.Second, 6 * time.Second, true},
+		{55 * time.Second, 5 * time.Second, false},
+		{30 * time.Second, 30 * time.Second, false},
+		{24 * time.Second, 36 * time.Second, true},
+		{24*time.Second + time.Millisecond, 36 * time.Second, true}, // a server rounds up
+		{8 * time.Second, 52 * time.Second, true},
+		{8 * time.Second, 2 * time.Second, false}, // under other locks
+		{driver.Unknown, 52 * time.Second, false},
 	} {
-		p := holdfast.Place{Fair: c.fair, Left: c.left, Asked: now.Add(-c.ago), Since: now.Add(-c.ago - time.Minute)}
-		if got, late := Late(p, now); got != c.want || late != c.late {
+		p := waiterOf("r", "ada", true, time.Minute)
+		p.Left, p.Seen = c.left, p.Asked.Add(c.ago+time.Millisecond)
+		if got, late := Late(p); got.Truncate(time.Second) != c.ago || late != c.late {
 			t.Errorf("%+v: asked %v ago, late: %v", c, got, late)
 		}
-		if got := Age(p, now); got != time.Minute+c.want {
-			t.Errorf("%+v: it waits for %v", c, got)
+		p.Seen = time.Time{}
+		if got, late := Late(p); got != driver.Unknown || late {
+			t.Errorf("%+v: when it asked is not known, but it did %v ago, late: %v", c, got, late)
 		}
 	}
-	p := holdfast.Place{Left: 4 * time.Second, Asked: now.Add(-6 * time.Second), Fair: true}
-	if got := Order(p, now); got != "in turn, has not asked for 6s" {
+	p := waiterOf("r", "ada", true, 0)
+	p.Left, p.Seen = 4*time.Second, p.Asked.Add(6*time.Second)
+	if got := Order(p); got != "in turn, has not asked for 6s" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -101,6 +105,7 @@ func TestQueuesJSON(t *testing.T) {
 	p.ID = driver.PlaceID{0x12}
 	p.Mode, p.Limit, p.Since = holdfast.Shared, 3, time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 	p.Asked = p.Since.Add(1500 * time.Millisecond)
+	p.Seen = p.Asked.Add(500 * time.Millisecond)
 	q.Add(p)
 	p.Fair = false
 	q.Add(p)
@@ -113,7 +118,7 @@ func TestQueuesJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ada = `"placeId":"120000000000000000000000","lockId":"lock of ada","mode":"shared","limit":3,"owner":"ada","host":"",`
-	const times = `"since":"2026-11-21T09:30:00Z","ageMs":1500,"asked":"2026-11-21T09:30:01.5Z","leftMs":10000}`
+	const times = `"since":"2026-11-21T09:30:00Z","ageMs":2000,"asked":"2026-11-21T09:30:01.5Z","askedAgoMs":500,"leftMs":10000}`
 	got := b.String()
 	if !strings.Contains(got, `"waiters":[{"position":1,`+ada+`"fair":true,`+times+`,{"position":null,`+ada) || !strings.Contains(got, `"waiters":[]}`) {
 		t.Errorf("got %s", got)

@@ -42,10 +42,22 @@ func Left(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
-// TimeOfDay returns the time of day, with the date unless it is near now. It does
-// not say how long ago that is: the clock is the store's.
-func TimeOfDay(t, now time.Time) string {
-	if now.Sub(t).Abs() < 12*time.Hour {
+// Since says since when something is so, and for how long by the store's clock.
+func Since(t time.Time, age time.Duration) string {
+	if t.IsZero() { // a server does not show it
+		return "for an unknown time"
+	}
+	text := "since " + TimeOfDay(t, age)
+	if age != driver.Unknown {
+		text += ", for " + Left(age.Truncate(time.Second))
+	}
+	return text
+}
+
+// TimeOfDay returns the time of day of what was so long ago, or will be: with the date if
+// that is long or not known.
+func TimeOfDay(t time.Time, ago time.Duration) string {
+	if ago != driver.Unknown && ago.Abs() < 12*time.Hour {
 		return t.Local().Format("15:04:05")
 	}
 	return t.Local().Format("2006-01-02 15:04")

@@ -100,12 +100,20 @@ func (c *Config) mayListen(what string, loopback bool) error {
 	return nil
 }
 
+// isLoopback reports whether an address that the user named is meant to be one of loopback.
+// What a name stands for is known once it is bound: see isBoundToLoopback.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// isBoundToLoopback reports whether only this machine reaches the address of a listener.
+func isBoundToLoopback(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 func (c *Config) checkTimes() error {
@@ -146,7 +154,11 @@ func (c *Config) checkDebug() error {
 	case err != nil:
 		return exit.Usagef("--debug-listen %q is not an address with a port, such as 127.0.0.1:6060", c.Debug)
 	case !isLoopback(host):
-		return exit.Usagef("--debug-listen %s is not on loopback: profiles are for the users of this machine", c.Debug)
+		return offLoopback(c.Debug)
 	}
 	return nil
+}
+
+func offLoopback(debug string) error {
+	return exit.Usagef("--debug-listen %s is not on loopback: profiles are for the users of this machine", debug)
 }

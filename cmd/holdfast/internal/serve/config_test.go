@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,6 +38,54 @@ func TestListenOf(t *testing.T) {
 			t.Errorf("%q: %v", listen, err)
 		}
 	}
+}
+
+// What counts is the address that is bound: no name is trusted to stand for loopback. The test
+// binds others than loopback's, which the names of Config are only said to be.
+func TestBoundAddress(t *testing.T) {
+	loopback, all := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, &net.TCPAddr{IP: net.IPv4zero, Port: 1}
+	private := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}
+	mapped, six := &net.TCPAddr{IP: net.ParseIP("::ffff:127.0.0.1"), Port: 1}, &net.TCPAddr{IP: net.IPv6loopback, Port: 1}
+	behind := Config{Listen: "localhost:1", Plaintext: true, Auth: "a"}
+	for _, c := range []struct {
+		config  Config
+		at      net.Addr
+		allowed bool
+	}{
+		{Config{Listen: "localhost:1"}, loopback, true},
+		{Config{Listen: "localhost:1"}, mapped, true},
+		{Config{Listen: "localhost:1"}, six, true},
+		{Config{Listen: "localhost:1"}, private, false},
+		{Config{Listen: "localhost:1"}, all, false},
+		{Config{Listen: "localhost:1", Plaintext: true}, private, false},
+		{Config{Listen: "localhost:1", Auth: "a"}, private, false},
+		{behind, private, true},
+	} {
+		err := c.config.checkBound(c.at)
+		if (err == nil) != c.allowed {
+			t.Errorf("%+v at %v: %v", c.config, c.at, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), c.at.String()) {
+			t.Errorf("%v does not say where %v is", err, c.at)
+		}
+	}
+}
+
+// The listeners ask.
+func TestListenersAreChecked(t *testing.T) {
+	c := Config{Listen: "0.0.0.0:0", Debug: "0.0.0.0:0"} // as if these were names that Validate takes for loopback
+	if all, err := c.listen(t.Context(), nil); err == nil || len(all) != 0 || !strings.Contains(err.Error(), "reached from other machines") {
+		t.Errorf("%v, %v", all, err)
+	}
+	if l, err := c.listenDebug(t.Context()); err == nil || l != nil || !strings.Contains(err.Error(), "not on loopback") {
+		t.Errorf("%v, %v", l, err)
+	}
+	c.Debug = "localhost:0"
+	l, err := c.listenDebug(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
 }
 
 func TestProxies(t *testing.T) {

@@ -3,6 +3,7 @@ package serve
 import (
 	"net/http"
 	"net/http/pprof"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/meters"
 )
@@ -46,6 +47,29 @@ func passed(next http.Handler) http.Handler {
 		if n, ok := w.(*noted); ok {
 			n.passed, w = true, n.ResponseWriter
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// underWay counts the requests that are being answered.
+type underWay struct{ count atomic.Pointer[atomic.Int64] }
+
+func newUnderWay() *underWay {
+	u := new(underWay)
+	u.before()
+	return u
+}
+
+// before returns the count of those that have begun by now, and goes down to 0. Requests
+// that begin later are not in it.
+func (u *underWay) before() *atomic.Int64 { return u.count.Swap(new(atomic.Int64)) }
+
+// counts serves what next does.
+func (u *underWay) counts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := u.count.Load()
+		n.Add(1)
+		defer n.Add(-1)
 		next.ServeHTTP(w, r)
 	})
 }

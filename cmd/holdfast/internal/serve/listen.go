@@ -47,6 +47,9 @@ func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener
 		if err != nil {
 			return all, exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --listen", err)
 		}
+		if err := c.checkBound(l.Addr()); err != nil {
+			return all, errors.Join(err, l.Close())
+		}
 		all = append(all, c.tcp(l, secure))
 	}
 	if c.Unix != "" {
@@ -59,13 +62,32 @@ func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener
 	return all, nil
 }
 
+// checkBound checks the address that --listen has come to: a name may stand for another one
+// than it seems to, as localhost does where a file or a server of names says so. Nobody has
+// been served there.
+func (c *Config) checkBound(at net.Addr) error {
+	return c.mayListen(fmt.Sprintf("--listen %s, which is %v,", c.Listen, at), isBoundToLoopback(at))
+}
+
+// listenDebug opens the listener for profiles. Their address, too, is what counts.
+func (c *Config) listenDebug(ctx context.Context) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Debug)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --debug-listen", err)
+	}
+	if !isBoundToLoopback(l.Addr()) {
+		return nil, errors.Join(offLoopback(fmt.Sprintf("%s, which is %v,", c.Debug, l.Addr())), l.Close())
+	}
+	return l, nil
+}
+
 // inherit checks a socket of systemd as an address of the user.
 func (c *Config) inherit(l net.Listener, secure *tls.Config) (listener, error) {
 	switch at := l.Addr().(type) {
 	case *net.UnixAddr:
 		return socket(l), nil
 	case *net.TCPAddr:
-		if err := c.mayListen("the socket "+at.String()+" of systemd", at.IP.IsLoopback()); err != nil {
+		if err := c.mayListen("the socket "+at.String()+" of systemd", isBoundToLoopback(at)); err != nil {
 			return listener{}, errors.Join(err, l.Close())
 		}
 		return c.tcp(l, secure), nil
@@ -85,11 +107,10 @@ func (c *Config) tcp(l net.Listener, secure *tls.Config) listener {
 
 // who says who comes in at an address.
 func (c *Config) who(at net.Addr) string {
-	tcp, ok := at.(*net.TCPAddr)
 	switch {
 	case c.Auth != "":
 		return "the callers in " + c.Auth + " may do what it says"
-	case ok && tcp.IP.IsLoopback() && !c.NoAuth:
+	case isBoundToLoopback(at) && !c.NoAuth:
 		return "every user of this machine may lock and look"
 	default:
 		return "everybody who reaches it may lock and look (--no-auth)"

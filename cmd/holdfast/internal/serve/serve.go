@@ -1,12 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -29,8 +29,11 @@ const (
 	// readiness is how long systemd is not told that the server is ready while the store
 	// does not answer. Then it is, or else it would kill what waits for the store.
 	readiness = 10 * time.Second
-	// lastAnswers is how long, at the end, requests may take that are being answered.
-	lastAnswers = 15 * time.Second
+	// lastAnswers is how long, at the end, requests may take that are being answered, and
+	// lastOpen for how long of that the server still listens.
+	lastAnswers, lastOpen = 15 * time.Second, 10 * time.Second
+	// lastClose is how long the rest may take after that: it may wait for the store.
+	lastClose = 5 * time.Second
 )
 
 // Run serves until a signal ends that. It returns nil if the server ended as it should.
@@ -40,25 +43,26 @@ func Run(ctx context.Context, c Config) error {
 	process.OutlivePipes()
 	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
 	hangups, _ := process.Hangups()
-	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), failed: make(chan error, 1)}
-	defer r.close()
-	if err := r.start(ctx); err != nil {
-		return err
+	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
+	err := r.start(ctx)
+	if err == nil {
+		err = r.until(ctx, stops, hangups)
 	}
-	return r.until(ctx, stops, hangups)
+	return r.end(err, stops)
 }
 
 // running is a server that runs, with all that it needs.
 type running struct {
 	Config
-	log    *slog.Logger
-	meters *meters.Meters
-	store  driver.Store
-	server *server.Server
-	auth   *access.File
-	audit  *audit.Log
-	fronts []*http.Server
-	failed chan error // why a listener ended
+	log      *slog.Logger
+	meters   *meters.Meters
+	store    driver.Store
+	server   *server.Server
+	auth     *access.File
+	audit    *audit.Log
+	underWay *underWay
+	fronts   []*http.Server
+	failed   chan error // why a listener ended
 }
 
 // start opens everything and begins to serve.
@@ -85,7 +89,7 @@ func (r *running) start(ctx context.Context) error {
 		return err
 	}
 	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.named())
-	r.serve(counted{locks, r.meters}, listeners)
+	r.serve(r.underWay.counts(counted{locks, r.meters}), listeners)
 	return r.startDebug(ctx)
 }
 
@@ -157,9 +161,9 @@ func (r *running) startDebug(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Debug)
+	l, err := r.listenDebug(ctx)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "cannot listen: %v. Choose another address with --debug-listen", err)
+		return err
 	}
 	r.serve(h, []listener{{l, "http://" + l.Addr().String(), "every user of this machine may see metrics and profiles"}})
 	return nil
@@ -253,19 +257,24 @@ func (r *running) drain(ctx context.Context, sig os.Signal, stops <-chan os.Sign
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done, s := make(chan error, 1), r.server
-	go func() { done <- r.end(ctx, s) }()
+	go func() { done <- r.endWaits(ctx, s) }()
 	select {
 	case err := <-done:
 		return err
 	case sig := <-stops:
 		// The server would wait for the store, which may not answer.
 		r.server, r.store = nil, nil
-		return exit.Killed(sig, fmt.Sprintf("ended at once by a second signal (%v); holds end by themselves unless their callers renew them elsewhere", sig))
+		return atOnce(sig)
 	}
 }
 
-// end ends waits after the delay, and then the connections once they are answered.
-func (r *running) end(ctx context.Context, s *server.Server) error {
+// atOnce is the exit by a signal that does not wait for anything.
+func atOnce(sig os.Signal) error {
+	return exit.Killed(sig, fmt.Sprintf("ended at once by a second signal (%v); holds end by themselves unless their callers renew them elsewhere", sig))
+}
+
+// endWaits ends waits after the delay, and then the connections once they are answered.
+func (r *running) endWaits(ctx context.Context, s *server.Server) error {
 	select {
 	case <-time.After(r.DrainDelay):
 	case <-ctx.Done():
@@ -274,6 +283,7 @@ func (r *running) end(ctx context.Context, s *server.Server) error {
 	s.EndWaits()
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
+	r.lastOpen(ctx)
 	for _, f := range r.fronts {
 		if err := f.Shutdown(ctx); err != nil {
 			_ = f.Close()
@@ -281,6 +291,41 @@ func (r *running) end(ctx context.Context, s *server.Server) error {
 	}
 	output.SayEvent("ended", nil, "ended")
 	return nil
+}
+
+// end closes all, and returns err. A signal ends that at once.
+func (r *running) end(err error, stops <-chan os.Signal) error {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.close()
+	}()
+	timer := time.NewTimer(lastClose)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+		output.Say("the store is not closed: it does not answer")
+	case sig := <-stops:
+		return cmp.Or(err, atOnce(sig))
+	}
+	return err
+}
+
+// lastOpen goes on listening until all is answered that is under way now: holders whose
+// connections are new are served meanwhile.
+func (r *running) lastOpen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastOpen)
+	defer cancel()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for before := r.underWay.before(); before.Load() > 0; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // close closes what start has opened, also of a start that failed.

@@ -80,12 +80,13 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 // Waiters stand below the holds of their resource, in every order.
 func TestBoardShowsWaiters(t *testing.T) {
 	born := time.Now()
+	store := born.Add(-time.Hour) // the store's clock then
 	a, c := holdOf("a", time.Hour, born), holdOf("c", time.Minute, born)
 	q := output.Queues{}
 	for i, resource := range []string{"a", "a", "b"} {
 		q.Add(holdfast.Place{
 			Resource: resource, ID: driver.NewPlaceID(), LockID: fmt.Sprint("waiter ", i), Fair: i != 2,
-			Since: born.Add(-time.Minute), Asked: born, Left: driver.DefaultKeep,
+			Since: store.Add(-time.Minute), Asked: store, Seen: store, Left: driver.DefaultKeep,
 		})
 	}
 	var b board
@@ -193,6 +194,31 @@ func TestBoardFitsAnyWidth(t *testing.T) {
 	}
 	for width := range 300 {
 		titles(width)
+	}
+}
+
+// The ages of a hold are those of the store's clock, counted on by this machine's.
+func TestBoardShowsAges(t *testing.T) {
+	born := time.Now()
+	store := time.Date(2026, 11, 21, 12, 30, 0, 0, time.Local)
+	s := holdOf("a", time.Hour, store.Add(-time.Minute))
+	s.Seen, s.Renewed = store, store.Add(-10*time.Second)
+	var b board
+	b.see(look.Sight{Holds: []holdfast.Status{s}, Begun: born})
+	for want, change := range map[string]func(*holdfast.Status){
+		"held since 2026-11-21 12:29:00, for 1m1s; renewed 2026-11-21 12:29:50, 11s ago\nleft 59m59s, then takeover delay 0s": func(*holdfast.Status) {},
+		"held since 2026-11-21 12:29:00, for 1m1s; never renewed\n":                                                           func(s *holdfast.Status) { s.Renewed = time.Time{} },
+		"held since 2026-11-21 12:29:00, for ?; renewed 2026-11-21 12:29:50, ? ago\n":                                         func(s *holdfast.Status) { s.Seen = time.Time{} },
+	} {
+		shown := s
+		change(&shown)
+		lines := b.details(&shown, born.Add(time.Second))
+		if got := strings.Join(lines[:], "\n"); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if got := clockTime(b.rows[0].since()); got != "12:29:00" {
+		t.Errorf("it is shown as held since %s", got)
 	}
 }
 

@@ -65,7 +65,7 @@ func boardColumns() []column {
 		varying("OWNER", ownerColumn, 8, 1),
 		varying("HOST", hostColumn, 8, 6),
 		fixed("MODE", 9, 5, func(_ *board, r row, _ time.Time) string { return r.mode().String() }),
-		fixed("SINCE", 12, 2, func(_ *board, r row, now time.Time) string { return clockTime(r.since(), now) }),
+		fixed("SINCE", 12, 2, func(_ *board, r row, _ time.Time) string { return clockTime(r.since()) }),
 		fixed("QUEUE", 12, 3, func(b *board, r row, now time.Time) string { return b.queueOf(r, now) }),
 		token,
 		varying("COMMENT", commentColumn, 10, 4),

@@ -129,14 +129,12 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 		order = fmt.Sprintf("position %d of %d, nobody who comes later gets it before", w.Position(), n)
 	}
 	passed := max(now.Sub(b.last.Begun), 0)
-	asked, _ := output.Late(w.Place, b.last.Begun)
 	requeue, target := b.forced("--place "+w.ID.String(), w.Resource)
 	return [...]string{
 		fmt.Sprintf("%s  %s, %s", w.Resource, modeOf(w.Mode, w.Limit), order),
 		fmt.Sprintf("lock ID %s  place ID %v", w.LockID, w.ID),
 		fmt.Sprintf("waits since %s, for %s; asked %s ago, its place ends in %s unless it asks again",
-			w.Since.Local().Format(time.DateTime), b.ageOf(w, now),
-			output.Left((asked + passed).Truncate(time.Second)), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
+			w.Since.Local().Format(time.DateTime), b.on(w.Age(), now), b.on(w.AskedAgo(), now), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
 		fmt.Sprintf("owner %s  host %s", cmp.Or(w.Owner, "-"), cmp.Or(w.Host, "-")),
 		"to see why it waits: holdfast explain" + b.where.Flag() + " " + output.Argument(w.Resource),
 		"to let it come last:",
@@ -155,16 +153,19 @@ func (b *board) forced(target, resource string) (command, rest string) {
 	return command + " " + target, ""
 }
 
-// ageOf returns how long the waiter has waited now.
-func (b *board) ageOf(w *output.Waiting, now time.Time) string {
-	return output.Left((output.Age(w.Place, b.last.Begun) + max(now.Sub(b.last.Begun), 0)).Truncate(time.Second))
+// on returns an age of the last sight, counted on until now by this machine's clock.
+func (b *board) on(age time.Duration, now time.Time) string {
+	if age != driver.Unknown {
+		age = (age + max(now.Sub(b.last.Begun), 0)).Truncate(time.Second)
+	}
+	return output.Left(age)
 }
 
 // queueOf returns how many wait for the hold's resource, or how long the waiter has
 // waited.
 func (b *board) queueOf(r row, now time.Time) string {
 	if r.place != nil {
-		return "for " + b.ageOf(r.place, now)
+		return "for " + b.on(r.place.Age(), now)
 	}
 	if n := len(b.last.Queues[r.hold.Resource]); n > 0 {
 		return output.Wait(n)
@@ -175,7 +176,7 @@ func (b *board) queueOf(r row, now time.Time) string {
 func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]string {
 	renewed := "never renewed"
 	if !hold.Renewed.IsZero() {
-		renewed = "renewed " + hold.Renewed.Local().Format(time.DateTime)
+		renewed = fmt.Sprintf("renewed %s, %s ago", hold.Renewed.Local().Format(time.DateTime), b.on(hold.RenewedAgo(), now))
 	}
 	more := ""
 	if hold.Released {
@@ -188,13 +189,12 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	return [...]string{
 		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(hold.Mode, hold.Limit), hold.Token),
 		fmt.Sprintf("lock ID %s  hold ID %v", hold.LockID, hold.HoldID),
-		fmt.Sprintf("held since %s, %s; left %s, then takeover delay %v%s",
-			hold.Created.Local().Format(time.DateTime), renewed, b.leftOf(hold, now), hold.TakeoverDelay, more),
+		fmt.Sprintf("held since %s, for %s; %s", hold.Created.Local().Format(time.DateTime), b.on(hold.Age(), now), renewed),
+		fmt.Sprintf("left %s, then takeover delay %v%s", b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
 		"to release it by force:",
 		unlock,
 		target,
-		"",
 	}
 }
 
@@ -218,15 +218,15 @@ func (b *board) leftOf(hold *holdfast.Status, now time.Time) string {
 	return output.Left(d)
 }
 
-// clockTime returns a time of the store's clock, as short as is still clear.
-func clockTime(t, now time.Time) string {
-	t = t.Local()
+// clockTime returns a time, as short as is still clear when the same clock has reached seen.
+func clockTime(t, seen time.Time) string {
+	t, seen = t.Local(), seen.Local()
 	switch {
 	case t.IsZero():
 		return "-"
-	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+	case t.Format(time.DateOnly) == seen.Format(time.DateOnly):
 		return t.Format(time.TimeOnly)
-	case t.Year() == now.Year():
+	case t.Year() == seen.Year():
 		return t.Format("Jan _2 15:04")
 	}
 	return t.Format(time.DateOnly)

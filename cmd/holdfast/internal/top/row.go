@@ -29,7 +29,7 @@ func (r row) is(other row) bool {
 // names returns the texts of the varying columns.
 func (r row) names() [columns]string {
 	if p := r.place; p != nil {
-		return [columns]string{resourceColumn: output.PlaceName(*p), ownerColumn: p.Owner, hostColumn: p.Host, commentColumn: output.Order(p.Place, time.Now())}
+		return [columns]string{resourceColumn: output.PlaceName(*p), ownerColumn: p.Owner, hostColumn: p.Host, commentColumn: output.Order(p.Place)}
 	}
 	s := r.hold
 	return [columns]string{resourceColumn: s.Resource, ownerColumn: s.Owner, hostColumn: s.Host, commentColumn: s.Comment}
@@ -49,12 +49,13 @@ func (r row) mode() holdfast.Mode {
 	return r.hold.Mode
 }
 
-// since is when the hold was granted, or the waiter came.
-func (r row) since() time.Time {
+// since is when the hold was granted, or the waiter came, and what the store's clock was
+// when it returned that.
+func (r row) since() (t, seen time.Time) {
 	if r.place != nil {
-		return r.place.Since
+		return r.place.Since, r.place.Seen
 	}
-	return r.hold.Created
+	return r.hold.Created, r.hold.Seen
 }
 
 // has reports whether a name or the comment contains the lower-case text.

@@ -1,6 +1,8 @@
 //go:build linux
 
-package recipes
+// Package need skips tests whose tools are missing, or fails them where these must be there.
+// Of Python packages it installs those that a test names.
+package need
 
 import (
 	"errors"
@@ -16,8 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/tests/internal/modules"
 )
 
-// lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word.
-func lacks(t *testing.T, word, what string) {
+// Lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word. what says what is
+// missing.
+func Lacks(t testing.TB, word, what string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
 		t.Fatal(what)
@@ -25,13 +28,13 @@ func lacks(t *testing.T, word, what string) {
 	t.Skip(what)
 }
 
-// python is a command of Python packages, which are in a folder of .cache. The first
-// run downloads them; without pip and a network the test is skipped.
-func python(t *testing.T, packages []string, command ...string) *exec.Cmd {
+// Python returns a command of Python packages, each with its version. They are in a folder of
+// .cache: the first run downloads them. Without pip and a network it does as Lacks does.
+func Python(t testing.TB, packages []string, command ...string) *exec.Cmd {
 	t.Helper()
 	pip, err := exec.LookPath("pip")
 	if err != nil {
-		lacks(t, "pip", "pip is missing; on Debian: apt-get install python3-pip")
+		Lacks(t, "pip", "pip is missing; on Debian: apt-get install python3-pip")
 	}
 	root, err := modules.Root(t.Context())
 	if err != nil {
@@ -49,7 +52,7 @@ func python(t *testing.T, packages []string, command ...string) *exec.Cmd {
 		defer os.RemoveAll(fresh)
 		install := exec.CommandContext(t.Context(), pip, append([]string{"install", "--quiet", "--disable-pip-version-check", "--target", fresh}, packages...)...)
 		if out, err := install.CombinedOutput(); err != nil {
-			lacks(t, "pip", fmt.Sprintf("pip cannot install %v: %s", packages, out))
+			Lacks(t, "pip", fmt.Sprintf("pip cannot install %v: %s", packages, out))
 		}
 		// Another process may have been quicker.
 		if err := os.Rename(fresh, folder); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, os.ErrExist) {

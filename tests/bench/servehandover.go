@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+const (
+	serveHandOvers = 200
+	// handOverWait is how long a caller has waited at least, and at most twice that long,
+	// when it is its turn: signals have been subscribed to by then.
+	handOverWait = 20 * time.Millisecond
+)
+
+// waiter waits for a resource, and returns when it was granted. It has given it back then.
+type waiter func(ctx context.Context, resource string) (granted time.Time, err error)
+
+// measureServeHandOver compares how long after an unlock the lock is granted to one that
+// waits: Clients of the store, Clients of a server, and callers of the API that leave the
+// waiting to the server. Who unlocks is a Client of the same kind.
+func measureServeHandOver(ctx context.Context, dir string) ([]result, error) {
+	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) ([]result, error) {
+		var names []string
+		took := make([][]time.Duration, 1+2*2) // those of the store first
+		sides := []func(bool) error{handOversTo(ctx, store.locks, clientWaiter(store.store), &took[0])}
+		for _, server := range []*served{s.plain, s.secure} {
+			caller := server.callers[0]
+			names = append(names, server.scheme()+" to a Client", server.scheme()+" to a request that waits")
+			sides = append(sides,
+				handOversTo(ctx, caller.locks, clientWaiter(caller.store), &took[len(sides)]),
+				handOversTo(ctx, caller.locks, server.apiWaiter(caller), &took[len(sides)+1]))
+		}
+		if err := inTurns(serveHandOvers, sides...); err != nil {
+			return nil, err
+		}
+		var results []result
+		for i, name := range names {
+			those := took[i+1]
+			results = append(results, result{
+				What:  fmt.Sprintf("%s, hand-over over %s, p50 longer than the store's own", store.name, name),
+				Value: milliseconds(median(those) - median(took[0])), Unit: "ms", Limit: 2,
+				Detail: fmt.Sprintf("%d hand-overs each in turns, from before Unlock to the grant: p50 %.2f ms and %.2f ms, p99 %.1f ms and %.1f ms",
+					serveHandOvers, milliseconds(median(those)), milliseconds(median(took[0])),
+					milliseconds(quantile(those, 0.99)), milliseconds(quantile(took[0], 0.99))),
+			})
+		}
+		return results, nil
+	})
+}
+
+// handOversTo hands a resource over to one that waits for it.
+func handOversTo(ctx context.Context, holder *holdfast.Client, waits waiter, took *[]time.Duration) func(bool) error {
+	const resource = "handed over"
+	type grant struct {
+		at  time.Time
+		err error
+	}
+	return func(counts bool) error {
+		h, err := holder.Lock(ctx, resource, nil)
+		if err != nil {
+			return err
+		}
+		granted := make(chan grant, 1)
+		go func() {
+			at, err := waits(ctx, resource)
+			granted <- grant{at, err}
+		}()
+		select {
+		case g := <-granted:
+			return fmt.Errorf("granted what is held, at %v (%w)", g.at, g.err)
+		case <-time.After(handOverWait + rand.N(handOverWait)):
+		}
+		start := time.Now()
+		if err := h.Unlock(ctx); err != nil {
+			return err
+		}
+		g := <-granted
+		if counts {
+			*took = append(*took, g.at.Sub(start))
+		}
+		return g.err
+	}
+}
+
+// clientWaiter waits by a Client.
+func clientWaiter(store driver.Store) waiter {
+	return func(ctx context.Context, resource string) (granted time.Time, err error) {
+		client := holdfast.New(store, nil)
+		defer func() { err = errors.Join(err, client.Close()) }()
+		h, err := client.Lock(ctx, resource, nil)
+		if err != nil {
+			return time.Time{}, err
+		}
+		granted = time.Now()
+		return granted, h.Unlock(ctx)
+	}
+}
+
+// apiWaiter waits as a program in another language does: by one request, for whose answer
+// it waits.
+func (s *served) apiWaiter(caller servedCaller) waiter {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.trusting}}
+	return func(ctx context.Context, resource string) (granted time.Time, err error) {
+		id := driver.NewHoldID()
+		body, err := json.Marshal(wire.AcquireRequest{Resource: resource, HoldID: id, WaitMs: 20_000})
+		if err != nil {
+			return time.Time{}, err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+wire.AcquirePath, bytes.NewReader(body))
+		if err != nil {
+			return time.Time{}, err
+		}
+		req.Header.Set("Content-Type", wire.JSON)
+		req.Header.Set("Authorization", "Bearer "+caller.token)
+		res, err := client.Do(req)
+		if err != nil {
+			return time.Time{}, err
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err != nil {
+			return time.Time{}, err
+		}
+		granted = time.Now()
+		if res.StatusCode != http.StatusOK {
+			return time.Time{}, fmt.Errorf("%s: %s", res.Status, answer)
+		}
+		released, err := caller.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: resource, LockID: wire.LockIDOf(id), HoldID: id}}})
+		if err == nil && !released[0].Found {
+			err = errors.Join(released[0].Err, errors.New("what was granted was not there"))
+		}
+		return granted, err
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	ratesWorkers = 32
+	ratesRounds  = 5
+	ratesTurn    = time.Second
+	ratesBatch   = 100
+)
+
+// measureServeRates tells how many requests a server takes for each second that it keeps a
+// processor busy. It is loaded by this process, and the store is on the same machine.
+func measureServeRates(ctx context.Context, dir string) ([]result, error) {
+	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) ([]result, error) {
+		var results []result
+		for _, server := range []*served{s.plain, s.secure} {
+			loads, err := loadsOf(ctx, server)
+			if err != nil {
+				return nil, err
+			}
+			var turns []func(bool) error
+			for _, l := range loads {
+				turns = append(turns, func(counts bool) error { return l.turn(server, counts) })
+			}
+			if err := inTurns(ratesRounds, turns...); err != nil {
+				return nil, err
+			}
+			for _, l := range loads {
+				results = append(results, result{
+					What:  fmt.Sprintf("%s behind holdfast serve, %s, %s per second of its CPU time", store.name, server.scheme(), l.what),
+					Value: l.done * l.requests / l.busy.Seconds(), Figure: true,
+					Detail: fmt.Sprintf("%s by %d workers at once, in %d turns of %v: %.0f per second, for which it kept %.2f processors busy",
+						l.each, ratesWorkers, ratesRounds, ratesTurn, l.done/l.took.Seconds(), l.busy.Seconds()/l.took.Seconds()),
+				})
+			}
+		}
+		return results, nil
+	})
+}
+
+// load is what a server is asked to do.
+type load struct {
+	what, each string
+	requests   float64 // for one piece of work
+	work       []func() error
+
+	done       float64       // pieces of work, of all turns
+	busy, took time.Duration // the server's processor time, and the time in all
+}
+
+// turn lets all workers work for a while.
+func (l *load) turn(server *served, counts bool) error {
+	before, err := processorTimeOf(server.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	rate, err := rateOf(l.work, ratesTurn)
+	took := time.Since(start)
+	if err != nil {
+		return err
+	}
+	after, err := processorTimeOf(server.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	if counts {
+		l.done, l.busy, l.took = l.done+rate*took.Seconds(), l.busy+after-before, l.took+took
+	}
+	return nil
+}
+
+// loadsOf returns all loads. Each worker has resources of its own, and holds those that it
+// renews.
+func loadsOf(ctx context.Context, server *served) ([]*load, error) {
+	loads := []*load{
+		{what: "acquires and releases", each: "pairs of Lock and Unlock", requests: 2, work: lockers(ctx, ratesWorkers, server.callers...)},
+		{what: "renewals", each: "requests with one renewal", requests: 1},
+		{what: fmt.Sprintf("renewals, %d in a request,", ratesBatch), each: fmt.Sprintf("requests with %d renewals", ratesBatch), requests: ratesBatch},
+	}
+	var all sync.WaitGroup
+	var held [ratesWorkers][]driver.RenewRequest
+	var errs [ratesWorkers]error
+	for i := range ratesWorkers {
+		store := server.callers[i%len(server.callers)].store
+		all.Go(func() { held[i], errs[i] = holdBatch(ctx, store, fmt.Sprintf("%s-%d", server.scheme(), i)) })
+		loads[1].work = append(loads[1].work, func() error { return renew(ctx, store, held[i][:1]) })
+		loads[2].work = append(loads[2].work, func() error { return renew(ctx, store, held[i]) })
+	}
+	all.Wait()
+	return loads, errors.Join(errs[:]...)
+}
+
+// holdBatch holds resources of that name, and returns their renewals.
+func holdBatch(ctx context.Context, store driver.Store, name string) (held []driver.RenewRequest, err error) {
+	for n := range ratesBatch {
+		q := driver.AcquireRequest{Resource: fmt.Sprintf("%s-%d", name, n), LockID: "worker", HoldID: driver.NewHoldID(), TTL: time.Hour}
+		g, err := store.Acquire(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, driver.RenewRequest{
+			HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}, TTL: q.TTL,
+		})
+	}
+	return held, nil
+}
+
+func renew(ctx context.Context, store driver.Store, held []driver.RenewRequest) error {
+	results, err := store.Renew(ctx, held)
+	for _, r := range results {
+		err = errors.Join(err, r.Err)
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package engines
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var serveKind = &kind{name: "serve"}
+
+// Serve is a process of holdfast serve that belongs to one test, which may stop it.
+type Serve struct {
+	Engine
+	own
+	command []string
+	folder  string
+}
+
+// NewServe starts a server for the locks of a store. It ends with the test. The program is
+// the command holdfast; arguments are further ones for its serve. The server answers requests
+// for every port of 127.0.0.1, so that something can stand in front of it.
+func NewServe(t testing.TB, program, store string, arguments ...string) *Serve {
+	t.Helper()
+	folder, err := nodeFolder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := &Serve{command: append([]string{program, "serve", "--store", store, "--host", "127.0.0.1"}, arguments...), folder: folder}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	s.start(t, 0)
+	return s
+}
+
+func (s *Serve) start(t testing.TB, port int) {
+	t.Helper()
+	p, err := native{
+		name: "holdfast serve", folder: s.folder, crash: syscall.SIGKILL,
+		url: func(port int) string { return "http://" + loopback(port) },
+		command: func(port int) ([]string, error) {
+			return append(slices.Clip(s.command), "--listen", loopback(port)), nil
+		},
+		ready: func(context.Context, int, int) error {
+			said, err := s.log()
+			if err == nil && !bytes.Contains(said, []byte("holdfast: ready\n")) {
+				err = errors.New("it is not ready")
+			}
+			return err
+		},
+	}.start(context.WithoutCancel(t.Context()), port)
+	serveKind.need(t, err)
+	s.process, s.Engine = p, serveKind.engine(p.url)
+}
+
+// log is what the server wrote since it was started.
+func (s *Serve) log() ([]byte, error) { return os.ReadFile(filepath.Join(s.folder, "log")) }
+
+// Address is where the server listens.
+func (s *Serve) Address() string { return strings.TrimPrefix(s.URL, "http://") }
+
+// Restart starts the server again at the same address, and returns when it is ready. If it
+// runs it is stopped first.
+func (s *Serve) Restart(t testing.TB) {
+	t.Helper()
+	port := s.port(t)
+	s.Stop()
+	s.start(t, port)
+}
+
+// Terminate asks the server to end, and wants it to exit with 0.
+func (s *Serve) Terminate(t testing.TB) {
+	t.Helper()
+	if s.process == nil {
+		t.Fatal("the server is stopped")
+	}
+	err := s.process.terminate()
+	s.process = nil
+	if err != nil {
+		said, _ := s.log() // nothing read, nothing said
+		t.Errorf("holdfast serve did not end as it should: %v\n%s", err, said)
+	}
+}
