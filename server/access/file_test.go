@@ -210,6 +210,12 @@ func TestFileChanges(t *testing.T) {
 				if isClosed(caller.Changed()) != (!c.oldMay && !c.may) {
 					t.Errorf("a new channel is closed: %v", isClosed(caller.Changed()))
 				}
+				if named := strings.Contains(log.String(), "names=[a]"); named != c.changed {
+					t.Errorf("the log names the caller: %v\n%s", named, &log)
+				}
+				if warned := strings.Contains(log.String(), "has no callers"); warned != (name == "all removed") {
+					t.Errorf("the log says that nobody may come: %v\n%s", warned, &log)
+				}
 				if (f.Err() == nil) != c.ok {
 					t.Errorf("Err is %v", f.Err())
 				}
