@@ -149,6 +149,7 @@ func (ls *lines) join(a *acquisition) *waiter {
 	ls.byID[key], l.places[w.place] = w, w
 	if old != nil {
 		w.seq, w.tried, w.placed = old.seq, old.tried, old.placed
+		a.placed = a.placed || old.tried
 		l.waiters[l.index(old)] = w
 		old.leave()
 	} else {

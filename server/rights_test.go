@@ -463,6 +463,7 @@ func TestRemovedCallerAfterAnUnknownAttempt(t *testing.T) {
 		time.Sleep(time.Second)
 		ps["alice"].remove()
 		mustBe(t, <-waits, wire.KindUnknown)
+		synctest.Wait() // for the first release, which finds nothing
 		close(arrives)
 		synctest.Wait()
 		if holds := stored(t, store, "r"); len(holds) != 1 {

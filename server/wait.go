@@ -32,7 +32,6 @@ func (a *acquisition) wait(limit time.Duration) {
 	defer s.opts.Observer.wait(-1)
 
 	w := s.lines.join(a)
-	a.placed = w.tried // by an earlier request
 	until := x.received.Add(limit)
 	if !x.budget.IsZero() && x.budget.Before(until) {
 		until = x.budget
