@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // waitLine names the holder of the lock while this program waits for it. On a terminal it is one
@@ -183,7 +184,7 @@ func fit(text string, columns int) string {
 	if columns < reserve+len(tail) {
 		return ""
 	}
-	return displaywidth.TruncateString(output.Printable(secret.Redact(text)), columns-reserve, tail)
+	return displaywidth.TruncateString(words.Printable(secret.Redact(text)), columns-reserve, tail)
 }
 
 // text returns the position in the queue, the holder of the lock, for how long by now, how

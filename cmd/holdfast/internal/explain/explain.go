@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Run prints the sentences.
@@ -26,7 +27,7 @@ func Run(ctx context.Context, where location.Location, resource string) error {
 		}
 	}
 	for _, line := range s.sentences() {
-		if _, err := fmt.Fprintln(os.Stdout, output.Printable(line)); err != nil {
+		if _, err := fmt.Fprintln(os.Stdout, words.Printable(line)); err != nil {
 			return exit.Printed(err)
 		}
 	}

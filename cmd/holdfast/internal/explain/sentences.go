@@ -3,13 +3,12 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // sentences returns what is to be printed, line by line.
@@ -140,43 +139,16 @@ func (s *scene) waiter(i int) string {
 	return text + "."
 }
 
-// reason says what is in the way of a waiter, by the rule of all stores.
+// reason says what is in the way of a waiter.
 func (s *scene) reason(i int) string {
-	p := s.waiters[i]
-	q := driver.AcquireRequest{
-		LockID: p.LockID, Mode: p.Mode, Limit: max(p.Limit, 0), OwnLimit: p.Limit < 0, Place: p.ID, Fair: p.Fair,
-	}
-	ahead := p.Before
 	var places []holdfast.Place
 	for _, w := range s.waiters {
 		places = append(places, w.Place)
 	}
-	holders := model.Refusal(model.RecordOf(s.holds, nil), 0, q)
-	alone := model.Refusal(model.RecordOf(nil, places), 0, q) != nil
-	if !alone && (holders != nil || model.Refusal(model.RecordOf(s.holds, places), 0, q) == nil) {
-		ahead = 0 // they leave room for it
+	if why := words.Reason(s.holds, places, i); why != "" {
+		return why
 	}
-	var why []string
-	switch {
-	case holders == nil:
-	case holders.LimitDiffers:
-		why = append(why, "the lock is held with another limit")
-	case len(s.holds) == 1:
-		why = append(why, "the holder is in its way")
-	default:
-		why = append(why, fmt.Sprintf("the %d holders are in its way", len(s.holds)))
-	}
-	switch ahead {
-	case 0:
-	case 1:
-		why = append(why, "1 is served before")
-	default:
-		why = append(why, fmt.Sprintf("%d are served before", ahead))
-	}
-	if why != nil {
-		return strings.Join(why, ", and ")
-	}
-	if _, late := output.Late(p.Place); late {
+	if _, late := output.Late(places[i]); late {
 		return "nothing is in its way"
 	}
 	return "nothing is in its way, its next try succeeds"
@@ -184,19 +156,6 @@ func (s *scene) reason(i int) string {
 
 // deadlock says who waits for whom. The first one of the path is the one that gives up.
 func deadlock(path []holdfast.Deadlocked) string {
-	var b strings.Builder
-	b.WriteString("Deadlock: ")
-	for i, d := range path {
-		switch {
-		case i == 0:
-			fmt.Fprintf(&b, "%s holds %q and waits for %q", output.Holder(d.Holds), d.Holds.Resource, d.WaitsFor)
-		case d.Holds.Resource == path[i-1].WaitsFor:
-			fmt.Fprintf(&b, ", which %s holds, who waits for %q", output.Holder(d.Holds), d.WaitsFor)
-		default:
-			fmt.Fprintf(&b, ", where %s is ahead", output.Holder(d.Holds))
-		}
-	}
-	fmt.Fprintf(&b, ". If that lasts, the wait of %s ends by itself in some seconds: run exits with 75, the library returns ErrDeadlock.",
-		output.Holder(path[0].Holds))
-	return b.String()
+	return fmt.Sprintf("Deadlock: %s If that lasts, the wait of %s ends by itself in some seconds: run exits with 75, the library returns ErrDeadlock.",
+		words.Deadlock(path, output.Holder), output.Holder(path[0].Holds))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Watch shows the holds until it is interrupted, which is not an error.
@@ -82,14 +83,14 @@ func (v *View) print(out io.Writer, s Sight) error {
 
 // title names the store and the time.
 func (v *View) title(s Sight) string {
-	return fmt.Sprintf("%s  %s", output.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
+	return fmt.Sprintf("%s  %s", words.Printable(v.Where.Name()), s.Begun.Format(time.RFC3339))
 }
 
 // lines returns the table of at most so many holds and waiters.
 func (v *View) lines(s Sight, most int) []string {
 	rows := output.QueuedRows(s.Holds, s.Queues)
 	if len(rows) == 1 {
-		return []string{output.Printable(v.nothing())}
+		return []string{words.Printable(v.nothing())}
 	}
 	more := len(rows) - 1 - most
 	if more > 0 {
@@ -150,6 +151,6 @@ func (v *View) draw(s tcell.Screen, last Sight, trouble string) {
 			screen.Line(s, 2+i, line, tcell.StyleDefault)
 		}
 	}
-	screen.Line(s, 1, output.Printable(secret.Redact(trouble)), screen.Alarming)
+	screen.Line(s, 1, words.Printable(secret.Redact(trouble)), screen.Alarming)
 	s.Show()
 }

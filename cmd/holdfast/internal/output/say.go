@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/terminal"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Reason returns the text of an error in one line, without the prefix that Say adds,
@@ -70,7 +71,7 @@ func Record(event string, attrs []slog.Attr, format string, args ...any) {
 // lineOf returns the line of an event that happens now.
 func lineOf(event string, attrs []slog.Attr, text string) []byte {
 	if !LogsJSON() {
-		return fmt.Appendf(nil, "holdfast: %s\n", Printable(secret.Redact(text)))
+		return fmt.Appendf(nil, "holdfast: %s\n", words.Printable(secret.Redact(text)))
 	}
 	var line bytes.Buffer
 	record(newJournal(&line), event, attrs, text)

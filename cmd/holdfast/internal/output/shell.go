@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Argument returns the word as an argument after the flags of a command line.
@@ -19,7 +21,7 @@ func Argument(word string) string {
 // $'...' of bash, zsh and POSIX of 2024.
 func ShellQuoted(word string) string {
 	switch {
-	case Printable(word) != word:
+	case words.Printable(word) != word:
 		var b strings.Builder
 		for _, char := range []byte(word) {
 			if char < ' ' || char > '~' || char == '\'' || char == '\\' {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Table prints rows of cells below a line of titles. No line ends in spaces.
@@ -13,7 +15,7 @@ func Table(out io.Writer, rows [][]string) error {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = Printable(cell)
+			row[i] = words.Printable(cell)
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 const (
@@ -29,7 +30,7 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 	s.HideCursor()
 	width, height := s.Size()
 	screen.Line(s, 0, b.title(), screen.Strong)
-	screen.Line(s, 1, output.Printable(secret.Redact(b.trouble)), screen.Alarming)
+	screen.Line(s, 1, words.Printable(secret.Redact(b.trouble)), screen.Alarming)
 	b.page = height - aboveRows - 1 // without the help
 	if height >= detailed {
 		b.page -= detailLines
@@ -49,7 +50,7 @@ func (b *board) draw(s tcell.Screen, now time.Time) {
 // title describes what is shown.
 func (b *board) title() string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "holdfast top  %s", output.Printable(b.where.Name()))
+	fmt.Fprintf(&t, "holdfast top  %s", words.Printable(b.where.Name()))
 	if b.last.Begun.IsZero() {
 		return t.String()
 	}
@@ -59,9 +60,9 @@ func (b *board) title() string {
 	}
 	switch n := len(b.last.Holds); {
 	case b.filter != "" && waiters != "":
-		fmt.Fprintf(&t, "  %d of %d holds and waiters, with %s", len(b.rows), n+b.last.Queues.Len(), output.Printable(strconv.Quote(b.filter)))
+		fmt.Fprintf(&t, "  %d of %d holds and waiters, with %s", len(b.rows), n+b.last.Queues.Len(), words.Printable(strconv.Quote(b.filter)))
 	case b.filter != "":
-		fmt.Fprintf(&t, "  %d of %d holds, with %s", len(b.rows), n, output.Printable(strconv.Quote(b.filter)))
+		fmt.Fprintf(&t, "  %d of %d holds, with %s", len(b.rows), n, words.Printable(strconv.Quote(b.filter)))
 	case n == 0:
 		t.WriteString("  nothing is held" + waiters)
 	default:
@@ -101,7 +102,7 @@ func (b *board) drawRows(s tcell.Screen, width int, now time.Time) {
 		}
 		x := 0
 		for _, c := range fitted {
-			screen.Text(s, x, y, c.width, output.Printable(c.text(b, shown, now)), style)
+			screen.Text(s, x, y, c.width, words.Printable(c.text(b, shown, now)), style)
 			x += c.width + columnGap
 		}
 	}
@@ -118,7 +119,7 @@ func (b *board) drawDetails(s tcell.Screen, y int, r row, now time.Time) {
 		lines = b.detailsOfPlace(r.place, now)
 	}
 	for i, line := range lines {
-		screen.Line(s, y+1+i, output.Printable(line), tcell.StyleDefault)
+		screen.Line(s, y+1+i, words.Printable(line), tcell.StyleDefault)
 	}
 }
 
@@ -200,7 +201,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 
 func (b *board) drawHelp(s tcell.Screen, y int) {
 	if b.typing {
-		text := "/" + output.Printable(b.filter)
+		text := "/" + words.Printable(b.filter)
 		screen.Line(s, y, text+"   (enter: done, escape: show all)", tcell.StyleDefault)
 		s.ShowCursor(displaywidth.String(text), y)
 		return
