@@ -149,3 +149,7 @@ func validName(resource string) error {
 	}
 	return driver.ValidResource(resource)
 }
+
+// Reserved reports whether the resource is the server's own. Lists leave it out, and no
+// request may name it.
+func Reserved(resource string) bool { return resource == reserved }

@@ -1,0 +1,250 @@
+// Package sight looks at a store while somebody watches it: what is held, who waits, and
+// what is stuck. It keeps one sight for all who watch, changes nothing in the store, and
+// knows no rights.
+package sight
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/deadlock"
+)
+
+const (
+	// MaxRows is how many holds a sight has at most, and how many waiters.
+	MaxRows = 100_000
+	// minPause is the shortest pause between two looks, and restRatio how many times as long
+	// as a look the pause after it is at least.
+	minPause  = time.Second
+	restRatio = 10
+	// patience is how long a look may take.
+	patience = 30 * time.Second
+)
+
+// Sight is what a look at the store has shown. It is not changed.
+type Sight struct {
+	// Number is larger than that of each sight before it.
+	Number uint64
+	// Holds are those that block, by resource and token; Waiters are those of each resource
+	// in their order.
+	Holds   []driver.Status
+	Waiters []driver.Place
+	// Deadlocks are found only if nothing is cut. One of a single look may dissolve.
+	Deadlocks [][]deadlock.Link
+	// Queue: the store keeps queues. Where it keeps none, nobody knows who waits.
+	Queue bool
+	// Cut: there is more in the store.
+	Cut bool
+	// At is when the look began which has shown all that, and Took how long it took. At is
+	// zero if none has succeeded yet.
+	At   time.Time
+	Took time.Duration
+	// Pause is how long the store rests until the next look.
+	Pause time.Duration
+	// Err is why the last look has failed, if it has, and Failing when the first of the looks
+	// began that failed since. The rest is then of the last look that succeeded.
+	Err     error
+	Failing time.Time
+}
+
+// Options change what New makes. The zero value of each is its default.
+type Options struct {
+	// Skip chooses resources that nobody is to see.
+	Skip func(resource string) bool
+	// Looked is told of each look.
+	Looked func(took time.Duration, err error)
+	// Logger gets the panics of the store. Default: they are not logged.
+	Logger *slog.Logger
+}
+
+// Looker looks at a store. Its methods may be called concurrently.
+type Looker struct {
+	store driver.Store
+	opts  Options
+	life  context.Context
+	end   context.CancelFunc
+	work  sync.WaitGroup
+
+	mu     sync.Mutex
+	last   *Sight
+	fresh  time.Time     // until when the last sight is not replaced
+	coming chan struct{} // closed when the next sight is there; nil: nobody waits for one
+}
+
+// New returns a Looker at the store, which stays the caller's to close, after the Looker.
+func New(store driver.Store, opts *Options) *Looker {
+	l := &Looker{store: store, last: new(Sight)}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.Logger == nil {
+		l.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	l.life, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// Close ends a look that is under way.
+func (l *Looker) Close() {
+	l.mu.Lock() // no look begins after it
+	l.end()
+	l.mu.Unlock()
+	l.work.Wait()
+}
+
+// Last returns the last sight, whether the store has rested or not.
+func (l *Looker) Last() *Sight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Now returns the last sight if the store is to rest still, and else a new one.
+func (l *Looker) Now(ctx context.Context) (*Sight, error) {
+	l.mu.Lock()
+	s, fresh := l.last, time.Now().Before(l.fresh)
+	l.mu.Unlock()
+	if fresh {
+		return s, nil
+	}
+	return l.After(ctx, s.Number)
+}
+
+// After returns the first sight after the one with the number. While somebody waits for
+// one, the store is looked at, with pauses. The error is that of ctx, or ErrClosed.
+func (l *Looker) After(ctx context.Context, number uint64) (*Sight, error) {
+	for {
+		l.mu.Lock()
+		s := l.last
+		if s.Number > number {
+			l.mu.Unlock()
+			return s, nil
+		}
+		if l.life.Err() != nil {
+			l.mu.Unlock()
+			return nil, ErrClosed
+		}
+		if l.coming == nil {
+			l.coming = make(chan struct{})
+			pause := time.Until(l.fresh)
+			l.work.Go(func() { l.look(pause) })
+		}
+		coming := l.coming
+		l.mu.Unlock()
+		select {
+		case <-coming:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// ErrClosed says that the Looker was closed.
+var ErrClosed = errors.New("holdfast server: no more looks at the store")
+
+// look makes the next sight, after a pause.
+func (l *Looker) look(pause time.Duration) {
+	rest := time.NewTimer(pause)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-l.life.Done():
+	}
+	began := time.Now()
+	s, err := l.see()
+	took := time.Since(began)
+	if l.life.Err() == nil && l.opts.Looked != nil {
+		l.opts.Looked(took, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		failed := *l.last
+		if failed.Err == nil {
+			failed.Failing = began
+		}
+		failed.Err, s = err, &failed
+	} else {
+		s.At, s.Took = began, took
+	}
+	s.Number = l.last.Number + 1
+	s.Pause = max(minPause, restRatio*took)
+	l.last, l.fresh = s, time.Now().Add(s.Pause)
+	close(l.coming)
+	l.coming = nil
+}
+
+// see looks at the store.
+func (l *Looker) see() (s *Sight, err error) {
+	ctx, cancel := context.WithTimeout(l.life, patience)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			l.opts.Logger.Error("the store has panicked while it was looked at", "panic", p)
+			s, err = nil, fmt.Errorf("the store has panicked: %v", p)
+		}
+	}()
+	s = &Sight{Queue: l.store.Traits().Queue}
+	for h, err := range l.store.List(ctx, driver.Filter{}) {
+		switch {
+		case err != nil:
+			return nil, err
+		case l.skips(h.Resource):
+			continue
+		}
+		if s.Cut = len(s.Holds) == MaxRows; s.Cut {
+			break
+		}
+		s.Holds = append(s.Holds, h)
+	}
+	if s.Queue {
+		for p, err := range driver.Waiters(ctx, l.store, driver.Filter{}) {
+			switch {
+			case err != nil:
+				return nil, err
+			case l.skips(p.Resource):
+				continue
+			}
+			if len(s.Waiters) == MaxRows {
+				s.Cut = true
+				break
+			}
+			s.Waiters = append(s.Waiters, p)
+		}
+	}
+	slices.SortStableFunc(s.Holds, func(a, b driver.Status) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token))
+	})
+	slices.SortStableFunc(s.Waiters, func(a, b driver.Place) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Position, b.Position))
+	})
+	if !s.Cut {
+		s.Deadlocks = deadlock.GraphOf(s.Holds, s.Waiters).All()
+	}
+	return s, ctx.Err()
+}
+
+func (l *Looker) skips(resource string) bool { return l.opts.Skip != nil && l.opts.Skip(resource) }
+
+// Of returns the holds and the waiters of a resource.
+func (s *Sight) Of(resource string) ([]driver.Status, []driver.Place) {
+	return of(s.Holds, resource, func(h driver.Status) string { return h.Resource }),
+		of(s.Waiters, resource, func(p driver.Place) string { return p.Resource })
+}
+
+// of returns the part of all of the resource, by which all is sorted.
+func of[T any](all []T, resource string, name func(T) string) []T {
+	from, _ := slices.BinarySearchFunc(all, resource, func(e T, r string) int { return cmp.Compare(name(e), r) })
+	to := from
+	for to < len(all) && name(all[to]) == resource {
+		to++
+	}
+	return all[from:to:to]
+}

@@ -1,0 +1,250 @@
+package sight_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server/sight"
+)
+
+// store counts the looks at it, takes its time for each, and may fail.
+type store struct {
+	driver.Store
+	looks  int
+	takes  time.Duration
+	err    error
+	begins []time.Time
+}
+
+func (s *store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	s.looks++
+	s.begins = append(s.begins, time.Now())
+	return func(yield func(driver.Status, error) bool) {
+		time.Sleep(s.takes)
+		if s.err != nil {
+			yield(driver.Status{}, s.err)
+			return
+		}
+		for h, err := range s.Store.List(ctx, f) {
+			if !yield(h, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *store) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return driver.Waiters(ctx, s.Store, f)
+}
+
+func hold(t *testing.T, s driver.Store, resource string) {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), driver.AcquireRequest{
+		Resource: resource, LockID: "lock", HoldID: driver.NewHoldID(), TTL: 24 * time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// in runs the test in a bubble, with a Looker at a store that has two holds.
+func in(t *testing.T, test func(*testing.T, *store, *sight.Looker)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{Store: memlock.New(nil)}
+		hold(t, s, "b")
+		hold(t, s, "a")
+		hold(t, s, "secret")
+		l := sight.New(s, &sight.Options{Skip: func(resource string) bool { return resource == "secret" }})
+		defer l.Close()
+		test(t, s, l)
+	})
+}
+
+func TestLooksOnlyWhileSomebodyWatches(t *testing.T) {
+	in(t, func(t *testing.T, s *store, l *sight.Looker) {
+		time.Sleep(time.Hour)
+		if s.looks != 0 {
+			t.Fatalf("%d looks without a watcher", s.looks)
+		}
+		seen, err := l.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(seen.Holds) != 2 || seen.Holds[0].Resource != "a" || seen.Holds[1].Resource != "b" || !seen.Queue || seen.Cut {
+			t.Errorf("it has seen %+v", seen)
+		}
+		if again, _ := l.Now(t.Context()); again != seen || s.looks != 1 {
+			t.Errorf("it looked again at once, %d times", s.looks)
+		}
+		time.Sleep(time.Hour)
+		if s.looks != 1 {
+			t.Errorf("%d looks, though nobody watches any longer", s.looks)
+		}
+	})
+}
+
+// Many who watch are served by the same looks.
+func TestOneLookForAll(t *testing.T) {
+	in(t, func(t *testing.T, s *store, l *sight.Looker) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan int)
+		for range 50 {
+			go func() {
+				sights := 0
+				for number := uint64(0); ; sights++ {
+					seen, err := l.After(ctx, number)
+					if err != nil {
+						break
+					}
+					number = seen.Number
+				}
+				done <- sights
+			}()
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		cancel()
+		for range 50 {
+			if n := <-done; n != 11 {
+				t.Errorf("%d sights in ten seconds", n)
+			}
+		}
+		if s.looks > 12 {
+			t.Errorf("%d looks in ten seconds", s.looks)
+		}
+	})
+}
+
+// A store that is slow rests ten times as long as a look takes.
+func TestRests(t *testing.T) {
+	in(t, func(t *testing.T, s *store, l *sight.Looker) {
+		s.takes = 700 * time.Millisecond
+		for number := uint64(0); number < 4; {
+			seen, err := l.After(t.Context(), number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if number = seen.Number; seen.Pause != 7*time.Second || seen.Took != s.takes {
+				t.Errorf("pause %v after %v", seen.Pause, seen.Took)
+			}
+		}
+		for i := 1; i < len(s.begins); i++ {
+			if between := s.begins[i].Sub(s.begins[i-1]); between != 7700*time.Millisecond {
+				t.Errorf("looks began %v apart", between)
+			}
+		}
+	})
+}
+
+func TestStoreFails(t *testing.T) {
+	in(t, func(t *testing.T, s *store, l *sight.Looker) {
+		before, err := l.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.err = errors.New("no answer")
+		began := time.Now().Add(time.Second)
+		number := before.Number
+		for range 3 {
+			seen, err := l.After(t.Context(), number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if number = seen.Number; !errors.Is(seen.Err, s.err) || !seen.Failing.Equal(began) || len(seen.Holds) != 2 || !seen.At.Equal(before.At) {
+				t.Errorf("it shows %+v", seen)
+			}
+		}
+		s.err = nil
+		after, err := l.After(t.Context(), number)
+		if err != nil || after.Err != nil || !after.Failing.IsZero() || !after.At.After(before.At) {
+			t.Errorf("it shows %+v, error %v", after, err)
+		}
+	})
+}
+
+// A look that hangs ends with the Looker, and so do those who wait for it.
+func TestCloseEndsLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &hanging{Store: memlock.New(nil)}
+		l := sight.New(s, nil)
+		ended := make(chan error)
+		go func() {
+			_, err := l.After(t.Context(), 0)
+			ended <- err
+		}()
+		synctest.Wait()
+		go l.Close()
+		if err := <-ended; err != nil && !errors.Is(err, sight.ErrClosed) {
+			t.Errorf("got error %v", err)
+		}
+		if _, err := l.After(t.Context(), 99); !errors.Is(err, sight.ErrClosed) {
+			t.Errorf("got error %v", err)
+		}
+	})
+}
+
+// hanging is a store whose lists end with their context alone.
+type hanging struct{ driver.Store }
+
+func (h *hanging) List(ctx context.Context, _ driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		<-ctx.Done()
+		yield(driver.Status{}, ctx.Err())
+	}
+}
+
+// endless is a store with more than anybody wants to see.
+type endless struct{ driver.Store }
+
+func (endless) List(context.Context, driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		for i := 0; yield(driver.Status{Resource: fmt.Sprint(i), Left: time.Second}, nil); i++ {
+		}
+	}
+}
+
+func (endless) Waiters(context.Context, driver.Filter) iter.Seq2[driver.Place, error] {
+	return func(func(driver.Place, error) bool) {}
+}
+
+func TestCut(t *testing.T) {
+	l := sight.New(endless{memlock.New(nil)}, nil)
+	defer l.Close()
+	seen, err := l.Now(t.Context())
+	if err != nil || len(seen.Holds) != sight.MaxRows || !seen.Cut || seen.Deadlocks != nil {
+		t.Errorf("%d holds, cut %v, error %v", len(seen.Holds), seen.Cut, err)
+	}
+}
+
+type panicking struct{ driver.Store }
+
+func (panicking) List(context.Context, driver.Filter) iter.Seq2[driver.Status, error] { panic("no") }
+
+func TestPanicOfStore(t *testing.T) {
+	l := sight.New(panicking{memlock.New(nil)}, nil)
+	defer l.Close()
+	if seen, err := l.Now(t.Context()); err != nil || seen.Err == nil {
+		t.Errorf("got %+v, error %v", seen, err)
+	}
+}
+
+func TestOf(t *testing.T) {
+	in(t, func(t *testing.T, _ *store, l *sight.Looker) {
+		seen, err := l.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if holds, waiters := seen.Of("b"); len(holds) != 1 || holds[0].Resource != "b" || len(waiters) != 0 {
+			t.Errorf("%v, %v", holds, waiters)
+		}
+		if holds, _ := seen.Of("aa"); len(holds) != 0 {
+			t.Errorf("%v", holds)
+		}
+	})
+}
