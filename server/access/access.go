@@ -85,6 +85,9 @@ type fixed struct {
 // look, and has holds without an end.
 func Everybody() Caller { return fixed{map[Verb]bool{Lock: true, Look: true}, driver.Forever} }
 
+// Onlooker returns a caller that may look at everything, and do nothing.
+func Onlooker() Caller { return fixed{map[Verb]bool{Look: true}, driver.Forever} }
+
 // Operator returns a caller that may do everything.
 func Operator() Caller {
 	return fixed{map[Verb]bool{Lock: true, Look: true, Force: true}, driver.Forever}

@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ type File struct {
 	policy atomic.Pointer[policy]
 	stop   context.CancelFunc
 	done   chan struct{}
+	ownKey [sessionKeyBytes]byte // of cookies, where the file has none: other servers do not take them
 
 	mu  sync.Mutex
 	err error // why the file as it is now is not in force
@@ -66,6 +68,7 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 	if err != nil {
 		return nil, f.explain(err)
 	}
+	_, _ = rand.Read(f.ownKey[:]) // never fails
 	f.policy.Store(p)
 	f.warnOfNobody(p)
 	ctx, stop := context.WithCancel(context.Background())

@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ const DefaultMaxTTL = 24 * time.Hour
 // The auth file as it is written. wire.Decode reads it as strictly as a request.
 type (
 	fileEntry struct {
-		Callers []callerEntry `json:"callers"`
+		Callers    []callerEntry `json:"callers"`
+		SessionKey string        `json:"sessionKey,omitempty"`
 	}
 	callerEntry struct {
 		Name             string      `json:"name"`
@@ -42,6 +44,8 @@ type policy struct {
 	callers map[string]*member
 	tokens  []tokenOwner
 	certs   map[string]*member
+	// sessionKey is that of the cookies of browsers, nil if the file has none.
+	sessionKey []byte
 }
 
 type tokenOwner struct {
@@ -75,6 +79,13 @@ func parsePolicy(text []byte) (*policy, error) {
 		return nil, errors.New(`it has no member "callers"`)
 	}
 	p := &policy{callers: map[string]*member{}, certs: map[string]*member{}}
+	if file.SessionKey != "" {
+		key, err := base64.StdEncoding.DecodeString(file.SessionKey)
+		if err != nil || len(key) < sessionKeyBytes {
+			return nil, fmt.Errorf("sessionKey is not the base64 of %d random bytes or more", sessionKeyBytes)
+		}
+		p.sessionKey = key
+	}
 	for i, entry := range file.Callers {
 		if err := p.add(entry); err != nil {
 			return nil, fmt.Errorf("caller %d, %.100q: %w", i+1, entry.Name, err)

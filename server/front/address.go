@@ -76,7 +76,7 @@ func networkOf(address string) string {
 // keyOf names who is counted together: a caller, or the address if callers have no names. No
 // address begins with "caller/".
 func keyOf(c access.Caller, address string) string {
-	if c.Name() != "" {
+	if c != nil && c.Name() != "" {
 		return "caller/" + c.Name()
 	}
 	return networkOf(address)

@@ -29,6 +29,9 @@ type Options struct {
 	// is nil, everybody is access.Everybody, and requests that say that a proxy forwarded
 	// them are refused: whoever they came from, they are not from this machine.
 	Identify access.Identify
+	// Guests chooses paths that are also for callers who are not known: a page to sign in, say.
+	// What serves them asks CallerOf. Default: none but those that balancers ask for.
+	Guests func(path string) bool
 	// Hosts are the names of the server, each with a port or, for all ports, without. A
 	// server is also known by the address and port that a connection came to, and on
 	// loopback by localhost, 127.0.0.1 and [::1] with the port: no other name can be made
@@ -122,7 +125,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	caller, err := f.identify(r)
-	if err != nil {
+	guest := errors.Is(err, access.ErrAnonymous) && f.opts.Guests != nil && f.opts.Guests(r.URL.Path)
+	if err != nil && !guest {
 		f.refuseAnonymous(w, in.with(r), in.address, err)
 		return
 	}
@@ -131,7 +135,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == wire.RenewPath || r.URL.Path == wire.ReleasePath {
 		lane = f.renewals
 	}
-	leave, err := lane.enter(keyOf(caller, in.address), time.Now())
+	leave, err := lane.enter(keyOf(caller, in.address), time.Now()) // that of a guest is its address
 	if err != nil {
 		refuse(w, err)
 		return
@@ -173,6 +177,13 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	refuse(w, refused(wire.KindAnonymous, err.Error()))
+}
+
+// Failed counts a caller that is not known against its address, as a request with a wrong
+// token is counted. It reports whether the address may go on, and if not, how long until then.
+// It is for handlers that take tokens in another way than a request's header.
+func (f *Front) Failed(r *http.Request) (wait time.Duration, ok bool) {
+	return f.failures.take(networkOf(AddressOf(r)), time.Now())
 }
 
 // inbound is what is known of a request.

@@ -1,6 +1,9 @@
 package front
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
 )
 
 // What comes in to a server on loopback without auth.
@@ -263,5 +267,52 @@ func TestAddressOf(t *testing.T) {
 				t.Errorf("%q, want %q", w.Body.String(), want)
 			}
 		})
+	}
+}
+
+// Guests are callers who are not known, at the paths for them.
+func TestGuests(t *testing.T) {
+	who := errors.New("nobody asked")
+	f := newFront(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, who = CallerOf(r) }), &Options{
+		Identify: func(r *http.Request) (access.Caller, error) {
+			if r.Header.Get("Authorization") == "" {
+				return nil, fmt.Errorf("%w: no token", access.ErrAnonymous)
+			}
+			return access.Everybody(), nil
+		},
+		Guests: func(path string) bool { return path == "/login" },
+	})
+	ask := func(path, token string, header ...string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:4653"+path, nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4653}))
+		if token != "" {
+			r.Header.Set("Authorization", token)
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := ask("/login", ""); got != http.StatusOK || !errors.Is(who, access.ErrAnonymous) {
+		t.Errorf("a guest: status %d, caller %v", got, who)
+	}
+	if got := ask("/login", "token"); got != http.StatusOK || who != nil {
+		t.Errorf("a caller: status %d, error %v", got, who)
+	}
+	if got := ask("/v1/holds", ""); got != http.StatusUnauthorized {
+		t.Errorf("a guest elsewhere: status %d", got)
+	}
+	if got := ask("/login", "", "Origin", "https://evil.example"); got != http.StatusForbidden {
+		t.Errorf("a guest of another origin: status %d", got)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/sign-in", nil)
+	tries := 0
+	for ok := true; ok && tries < 100; tries++ {
+		_, ok = f.Failed(r)
+	}
+	if tries != failureBurst { // the guest elsewhere was one, and the last is refused
+		t.Errorf("%d tries", tries)
 	}
 }
