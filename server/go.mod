@@ -7,6 +7,7 @@ require (
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	golang.org/x/sys v0.48.0
+	maragu.dev/gomponents v1.2.0
 )
 
 require (

@@ -1,0 +1,164 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/sight"
+)
+
+// Options change what New makes. The zero value of each is its default.
+type Options struct {
+	// Identify finds out who sent a request, and so what the page shows and lets do: only
+	// resources on which the caller may look, and a button to release by force where it may
+	// force. It must not trust what any page can make a browser send: put
+	// http.CrossOriginProtection in front. Default: a caller that may look at everything.
+	Identify access.Identify
+	// Login lets callers sign in with their tokens. Default: there is no such form.
+	Login Login
+	// Looker looks at the store. Default: one of its own, which ends with Close.
+	Looker *sight.Looker
+	// Audit is told of what is done by force before it is done: it is refused if the error is
+	// not nil.
+	Audit func(server.Event) error
+	// Name is what the pages call the store. It must have no secret in it.
+	Name string
+	// Logger gets what an operator should know. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Login signs callers in, so that their browsers need not keep a token.
+type Login interface {
+	// SignIn answers with a cookie by which Options.Identify knows the caller. The error
+	// wraps access.ErrAnonymous if nobody has the token, and ErrTooOften if the address has
+	// tried too many.
+	SignIn(w http.ResponseWriter, r *http.Request, token string) error
+	// SignOut takes the cookie away.
+	SignOut(w http.ResponseWriter)
+}
+
+// ErrTooOften says that an address has tried too many tokens.
+var ErrTooOften = errors.New("too many tokens from this address")
+
+// maxStreams is how many browsers may be live at a time. The others ask again and again.
+const maxStreams = 200
+
+// Dashboard is a http.Handler. All methods may be called concurrently.
+type Dashboard struct {
+	store  driver.Store
+	opts   Options
+	looker *sight.Looker
+	own    bool // the Looker is this Dashboard's
+	routes map[string]route
+
+	streams atomic.Int64
+	life    context.Context
+	end     context.CancelFunc
+	board   struct {
+		sync.Mutex
+		*board
+	}
+}
+
+// route is what is served at a path. All paths are of one level, so that links work wherever
+// the Dashboard is mounted.
+type route struct {
+	method string
+	serve  func(*visit)
+}
+
+// New returns a Dashboard of the store, which stays the caller's to close, after the
+// Dashboard.
+func New(store driver.Store, opts *Options) (*Dashboard, error) {
+	if store == nil {
+		return nil, errors.New("holdfast dashboard: no store")
+	}
+	d := &Dashboard{store: store}
+	if opts != nil {
+		d.opts = *opts
+	}
+	if d.opts.Identify == nil {
+		d.opts.Identify = func(*http.Request) (access.Caller, error) { return access.Onlooker(), nil }
+	}
+	if d.opts.Logger == nil {
+		d.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.looker = d.opts.Looker; d.looker == nil {
+		d.looker, d.own = sight.New(store, &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}), true
+	}
+	d.life, d.end = context.WithCancel(context.Background())
+	d.routes = map[string]route{
+		"/":          {http.MethodGet, d.overview},
+		"/resource":  {http.MethodGet, d.resource},
+		"/program":   {http.MethodGet, d.program},
+		"/deadlocks": {http.MethodGet, d.deadlocks},
+		"/store":     {http.MethodGet, d.storePage},
+		"/login":     {http.MethodGet, d.loginPage},
+		"/events":    {http.MethodGet, d.events},
+		"/sign-in":   {http.MethodPost, d.signIn},
+		"/sign-out":  {http.MethodPost, d.signOut},
+		"/force":     {http.MethodPost, d.force},
+		"/app.css":   {http.MethodGet, d.asset},
+		"/app.js":    {http.MethodGet, d.asset},
+	}
+	return d, nil
+}
+
+// Close ends live pages and looks at the store.
+func (d *Dashboard) Close() {
+	d.end()
+	if d.own {
+		d.looker.Close()
+	}
+}
+
+// Serves reports whether there is something at the path.
+func (d *Dashboard) Serves(path string) bool {
+	_, ok := d.routes[path]
+	return ok
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	v := &visit{d: d, w: w, r: r, began: time.Now()}
+	at, ok := d.routes[r.URL.Path]
+	switch {
+	case !ok:
+		v.fail(http.StatusNotFound, "There is no such page.")
+	case r.Method != at.method && (r.Method != http.MethodHead || at.method != http.MethodGet):
+		w.Header().Set("Allow", at.method)
+		v.fail(http.StatusMethodNotAllowed, "This address takes a "+at.method+".")
+	case at.method == http.MethodPost && !isJSON(r):
+		v.fail(http.StatusUnsupportedMediaType, "A POST must have the type application/json.")
+	case v.identified():
+		at.serve(v)
+	}
+}
+
+// setHeaders keeps pages from loading or sending anything elsewhere, and from being shown
+// within another page.
+func setHeaders(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
+}

@@ -1,0 +1,89 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"maragu.dev/gomponents/html"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/deadlock"
+	"github.com/holdfast-go/holdfast/server/sight"
+	"github.com/holdfast-go/holdfast/server/words"
+)
+
+// deadlocksBody is what the page of deadlocks shows.
+type deadlocksBody struct {
+	Deadlocks []deadlockView
+	Hidden    int // of resources that the caller may not see
+	Looked    bool
+}
+
+type deadlockView struct {
+	Text string
+	Path []holdView
+}
+
+func (d *Dashboard) deadlocks(v *visit) {
+	s := v.sight()
+	age := v.ageOf(s.At)
+	body := deadlocksBody{Looked: s.Queue && !s.Cut}
+	body.Deadlocks, body.Hidden = v.deadlockViews(s, age)
+	status := v.statusOf(s)
+	v.show(http.StatusOK, page{Title: "Deadlocks", Status: status, Main: group(
+		body.title(), status.seen(), each(body.Deadlocks, deadlockView.section), more(body.Hidden, "more are among resources that are not yours to see."),
+		when(!s.Queue, func() node { return empty(text("This store keeps no queue: it does not know who waits for whom.")) }),
+		when(s.Cut, func() node {
+			return empty(text("There is more in the store than this page can look at, so it looks for none."))
+		}),
+	)})
+}
+
+func (b *deadlocksBody) title() node {
+	switch n := len(b.Deadlocks) + b.Hidden; {
+	case n > 0:
+		return html.H1(class("summary stuck"), text(words.Count(n, "deadlock", "deadlocks")))
+	case b.Looked:
+		return group(html.H1(class("summary fine"), text("No deadlock")), empty(text("Nobody waits for somebody who waits for him.")))
+	}
+	return html.H1(class("summary watch"), text("Nobody knows of deadlocks"))
+}
+
+func (d deadlockView) section() node {
+	return html.Section(
+		html.P(class("notice bad"), text(d.Text)),
+		html.P(text("If that lasts, the one that came last gives up by itself in some seconds: its Lock returns ErrDeadlock, and "),
+			html.Code(text("holdfast run")), text(" exits with 75. If none does, release one of these by force.")),
+		each(d.Path, func(h holdView) node { return group(html.H3(resourceLink(h.Resource)), h.article()) }),
+	)
+}
+
+// deadlockViews returns the deadlocks that the caller may see, and how many others there are.
+func (v *visit) deadlockViews(s *sight.Sight, age time.Duration) (views []deadlockView, hidden int) {
+	for _, path := range s.Deadlocks {
+		if slices.ContainsFunc(path, func(l deadlock.Link) bool { return !v.looks(l.Holds.Resource) || !v.looks(l.WaitsFor) }) {
+			hidden++
+			continue
+		}
+		if len(views) == maxTroubles {
+			continue
+		}
+		view := deadlockView{Text: v.deadlockText(path)}
+		for _, l := range path {
+			view.Path = append(view.Path, v.holdView(l.Holds, age))
+		}
+		views = append(views, view)
+	}
+	return views, hidden
+}
+
+// deadlockText says who waits for whom, with what the caller may not see left out.
+func (v *visit) deadlockText(path []deadlock.Link) string {
+	for _, link := range path {
+		if !v.looks(link.Holds.Resource) || !v.looks(link.WaitsFor) {
+			return "Some of its resources are not yours to see."
+		}
+	}
+	return words.Deadlock(path, func(h driver.Status) string { return words.Printable(words.Holder(h)) })
+}

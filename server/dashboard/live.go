@@ -1,0 +1,67 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// silence is how often a stream says that it lives.
+const silence = 15 * time.Second
+
+// events serves the stream by which a browser learns that there is something new. It then
+// loads the parts of its pages again: one stream is enough for all of them.
+func (d *Dashboard) events(v *visit) {
+	if d.streams.Add(1) > maxStreams {
+		d.streams.Add(-1)
+		v.w.Header().Set("Retry-After", "30")
+		v.fail(http.StatusTooManyRequests, "Too many browsers are live already.")
+		return
+	}
+	defer d.streams.Add(-1)
+	ctx, cancel := context.WithCancel(v.r.Context())
+	defer cancel()
+	stop := context.AfterFunc(d.life, cancel)
+	defer stop()
+	control := http.NewResponseController(v.w)
+	send := func(format string, args ...any) bool {
+		_ = control.SetWriteDeadline(time.Now().Add(writePatience))
+		if _, err := fmt.Fprintf(v.w, format, args...); err != nil {
+			return false
+		}
+		return control.Flush() == nil
+	}
+	v.w.Header().Set("Content-Type", "text/event-stream")
+	v.w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events until there are many
+	if !send("retry: 2000\n\n") {
+		return
+	}
+	changed := v.caller.Changed()
+	for number := uint64(0); ; {
+		waiting, end := context.WithTimeout(ctx, silence)
+		s, err := d.looker.After(waiting, number)
+		end()
+		select {
+		case <-changed: // the next request finds out what the caller may see now
+			return
+		default:
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			if !send(": alive\n\n") {
+				return
+			}
+			continue
+		case err != nil:
+			return
+		}
+		number = s.Number
+		if !send("event: sight\ndata: %d\n\n", number) {
+			return
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package dashboard_test
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/dashboard"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// caller may look at what begins with one prefix, and force what begins with another.
+type caller struct {
+	access.Caller
+	name, look, force string
+}
+
+func (c caller) Name() string { return c.name }
+
+func (c caller) May(v access.Verb, resource string) bool {
+	switch v {
+	case access.Look:
+		return strings.HasPrefix(resource, c.look)
+	case access.Force:
+		return c.force != "" && strings.HasPrefix(resource, c.force)
+	}
+	return false
+}
+
+// scene is a store that somebody looks at, in a bubble.
+type scene struct {
+	*testing.T
+	store  *failing
+	pages  *dashboard.Dashboard
+	events []server.Event
+	fails  error // of the audit
+}
+
+// failing is a store whose lists may fail.
+type failing struct {
+	*memlock.Store
+	err error
+}
+
+func (f *failing) List(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Status, error] {
+	if f.err != nil {
+		return func(yield func(driver.Status, error) bool) { yield(driver.Status{}, f.err) }
+	}
+	return f.Store.List(ctx, filter)
+}
+
+// as runs the test, as that caller.
+func as(t *testing.T, who access.Caller, test func(*scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{T: t, store: &failing{Store: memlock.New(nil)}}
+		pages, err := dashboard.New(s.store, &dashboard.Options{
+			Identify: func(*http.Request) (access.Caller, error) { return who, nil },
+			Name:     "the store",
+			Audit: func(e server.Event) error {
+				s.events = append(s.events, e)
+				return s.fails
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pages.Close()
+		s.pages = pages
+		test(s)
+	})
+}
+
+// hold makes a hold.
+func (s *scene) hold(q driver.AcquireRequest) driver.AcquireRequest {
+	s.Helper()
+	q.HoldID = driver.NewHoldID()
+	if q.LockID == "" {
+		q.LockID = q.HoldID.String()
+	}
+	if q.TTL == 0 {
+		q.TTL = 30 * time.Second
+	}
+	if _, err := s.store.Acquire(context.Background(), q); err != nil {
+		s.Fatal(err)
+	}
+	return q
+}
+
+// wait takes a place in a queue.
+func (s *scene) wait(resource, owner string) {
+	s.Helper()
+	id := driver.NewHoldID()
+	_, err := s.store.Acquire(context.Background(), driver.AcquireRequest{
+		Resource: resource, LockID: id.String(), HoldID: id, TTL: time.Minute, Details: driver.Details{Owner: owner},
+		Place: driver.NewPlaceID(), Keep: time.Minute, Fair: true,
+	})
+	if err == nil {
+		s.Fatal("it was granted")
+	}
+}
+
+// get returns a page.
+func (s *scene) get(path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.pages.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil))
+	return w
+}
+
+// post sends what a page sends.
+func (s *scene) post(path, body string) *httptest.ResponseRecorder {
+	return s.postAs("application/json", path, body)
+}
+
+func (s *scene) postAs(kind, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", kind)
+	w := httptest.NewRecorder()
+	s.pages.ServeHTTP(w, r)
+	return w
+}
+
+// shows fails the test unless the page has all of the texts. One that begins with "!" must
+// not be in it.
+func (s *scene) shows(path string, texts ...string) {
+	s.Helper()
+	w := s.get(path)
+	if w.Code != http.StatusOK {
+		s.Errorf("%s: status %d", path, w.Code)
+	}
+	page := plain(w.Body.String())
+	for _, text := range texts {
+		not, isNot := strings.CutPrefix(text, "!")
+		if strings.Contains(page, not) == isNot {
+			s.Errorf("%s: %q, in %s", path, text, page)
+		}
+	}
+}
+
+// block are elements that begin a line, or a cell.
+var block = regexp.MustCompile(`^</?(td|th|dt|dd|p|h[1-6]|li|div|section|span)\b`)
+
+// plain is the text of a page without its elements.
+func plain(page string) string {
+	var b strings.Builder
+	in := false
+	for i, r := range page {
+		switch {
+		case r == '<':
+			in = true
+			if block.MatchString(page[i:min(i+6, len(page))]) {
+				b.WriteByte(' ')
+			}
+		case r == '>':
+			in = false
+		case !in:
+			b.WriteRune(r)
+		}
+	}
+	return strings.Join(strings.Fields(strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(b.String())), " ")
+}

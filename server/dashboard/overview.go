@@ -1,0 +1,277 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
+)
+
+const (
+	// maxRows is how many rows a page has at most.
+	maxRows = 200
+	// maxTroubles is how many troubles are explained at a time.
+	maxTroubles = 12
+)
+
+// overviewBody is what the first page shows.
+type overviewBody struct {
+	Summary string
+	Level   level // of the worst
+	// Deadlocks are whole: Troubles has nothing of them.
+	Deadlocks []deadlockView
+	Troubles  []troubleView
+	More      int // troubles that are not shown
+	Query     string
+	Only      filter
+	Rows      []rowView
+	Matches   int // resources, of which Rows are some
+	Holds     int
+	Waiters   int
+}
+
+type filter struct{ Name, Says string }
+
+var filters = []filter{
+	{"", "all"}, {"waited", "somebody waits"}, {"trouble", "in trouble"}, {"endless", "without an end"},
+}
+
+func (f filter) chooses(e *entry) bool {
+	switch f.Name {
+	case "waited":
+		return len(e.Waiters) > 0
+	case "trouble":
+		return e.Trouble.Level > fine
+	case "endless":
+		return slices.ContainsFunc(e.Holds, func(h driver.Status) bool { return h.Left == driver.Forever })
+	}
+	return true
+}
+
+type troubleView struct {
+	Level    level
+	Resource string
+	Says     string
+	Holds    []holdView
+	Waiting  int
+	First    *waiterView // who waits longest
+}
+
+// rowView is a resource in the table.
+type rowView struct {
+	Level    level
+	Resource string
+	Holder   string
+	More     int // holders that are not named
+	Since    span
+	Left     span
+	Waiting  int
+	Waited   span
+}
+
+func (d *Dashboard) overview(v *visit) {
+	s := v.sight()
+	b, age := d.boardOf(s), v.ageOf(s.At)
+	query := v.r.URL.Query()
+	body := overviewBody{Query: query.Get("q"), Only: filters[0]}
+	if i := slices.IndexFunc(filters, func(f filter) bool { return f.Name == query.Get("only") }); i >= 0 {
+		body.Only = filters[i]
+	}
+	var hidden int
+	body.Deadlocks, hidden = v.deadlockViews(s, age)
+	var longest time.Duration
+	worst, troubled := fine, len(body.Deadlocks)+hidden
+	for _, e := range b.entries {
+		if !v.looks(e.Resource) {
+			continue
+		}
+		body.Holds += len(e.Holds)
+		body.Waiters += len(e.Waiters)
+		longest, worst = max(longest, e.Waited), max(worst, e.Trouble.Level)
+		if e.Trouble.Level > fine && e.Trouble.Level < stuck {
+			if troubled++; len(body.Troubles) < maxTroubles {
+				body.Troubles = append(body.Troubles, v.troubleView(e, age))
+			} else {
+				body.More++
+			}
+		}
+		if !strings.Contains(e.Resource, body.Query) && !v.names(e, body.Query) || !body.Only.chooses(e) {
+			continue
+		}
+		if body.Matches++; len(body.Rows) < maxRows {
+			body.Rows = append(body.Rows, v.rowView(e, age))
+		}
+	}
+	body.Level = worst
+	body.Summary = summary(len(body.Deadlocks)+hidden, troubled, body.Holds, body.Waiters, longest+age)
+	status := v.statusOf(s)
+	v.show(http.StatusOK, page{Title: "Locks", Status: status, Main: group(
+		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), body.table(status.Seen),
+	)})
+}
+
+// first is what needs a look first.
+func (b *overviewBody) first() node {
+	if len(b.Deadlocks)+len(b.Troubles) == 0 {
+		return group()
+	}
+	return section("trouble", text("Look at this first"),
+		html.Ul(class("troubles"), each(b.Deadlocks, deadlockView.card), each(b.Troubles, troubleView.card)),
+		when(b.More > 0, func() node {
+			return html.P(text(strconv.Itoa(b.More)+" more are in trouble: "), html.A(html.Href("?only=trouble"), text("all of them")), text("."))
+		}),
+	)
+}
+
+func (d deadlockView) card() node {
+	return html.Li(class("trouble stuck"),
+		html.H3(badge(stuck), text(" Deadlock: these wait for each other.")),
+		html.P(text(d.Text)),
+		html.Div(class("links"),
+			html.Span(each(d.Path, func(h holdView) node { return group(resourceLink(h.Resource), text(" ")) })),
+			html.A(html.Href("deadlocks"), text("What to do")),
+		),
+	)
+}
+
+func (t troubleView) card() node {
+	return html.Li(class("trouble "+t.Level.String()), html.Data("key", "t-"+url.PathEscape(t.Resource)),
+		html.H3(badge(t.Level), text(" "), resourceLink(t.Resource), text(": "+t.Says+".")),
+		each(t.Holds, holdView.line),
+		when(t.First != nil, func() node {
+			return html.P(text(words.Count(t.Waiting, "waits: ", "wait: ")), html.B(isolated(t.First.Who)), text(" longest, for "), up(t.First.Age),
+				text(". For it, "+t.First.Reason+"."))
+		}),
+		when(t.First == nil, func() node { return html.P(text("Nobody waits for it.")) }),
+	)
+}
+
+// line says in one sentence who holds, how long, and until when.
+func (h holdView) line() node {
+	end := group(text("; ends in "), down(h.Left))
+	if h.Left.Forever {
+		end = text("; it has no end")
+	}
+	renewed := "; granted "
+	if h.Renewed {
+		renewed = "; renewed "
+	}
+	return html.P(text("Held by "), html.B(isolated(h.Who)), text(" "+h.Mode+", for "), up(h.Age), end,
+		when(h.Silent.Known, func() node { return group(text(renewed), up(h.Silent), text(" ago")) }), text("."))
+}
+
+func (b *overviewBody) table(seen bool) node {
+	rows := table("Resources", []string{"Resource", "Held by", "For", "Ends in", "Waiting", "Longest wait"}, each(b.Rows, rowView.row))
+	switch {
+	case len(b.Rows) > 0:
+	case b.Query != "" || b.Only.Name != "":
+		rows = empty(text("Nothing matches. "), html.A(html.Href("./"), text("Show all")))
+	case seen:
+		rows = empty(text("Nothing is held. Take a lock, for example by "), html.Code(text("holdfast run nightly -- sleep 60")),
+			text(", and it is here in a second."))
+	default:
+		rows = empty(text("The store has not answered yet."))
+	}
+	return section("all", text("What is held"),
+		html.Form(class("filters"), html.Method("get"), html.Action("./"), html.Role("search"),
+			html.Label(text("Search "), html.Input(html.Type("search"), html.Name("q"), html.Value(b.Query),
+				html.Placeholder("resource, owner, host"), html.AutoComplete("off"))),
+			html.Label(text("Show "), html.Select(html.Name("only"), each(filters, func(f filter) node {
+				return html.Option(html.Value(f.Name), gomponents.If(f == b.Only, html.Selected()), text(f.Says))
+			}))),
+			html.Button(html.Type("submit"), text("Show")),
+		),
+		rows,
+		when(b.Matches > len(b.Rows), func() node {
+			return html.P(class("more"), text(fmt.Sprintf("These are the first %d of %d: search to see the others.", len(b.Rows), b.Matches)))
+		}),
+	)
+}
+
+func (r rowView) row() node {
+	holder := html.I(text("free"))
+	if r.Holder != "" {
+		holder = isolated(r.Holder)
+	}
+	return html.Tr(html.Data("key", "r-"+url.PathEscape(r.Resource)),
+		html.Th(html.Scope("row"), when(r.Level > fine, func() node { return group(badge(r.Level), text(" ")) }), resourceLink(r.Resource)),
+		html.Td(holder, when(r.More > 0, func() node { return text(fmt.Sprintf(" and %d more", r.More)) })),
+		html.Td(up(r.Since)), html.Td(down(r.Left)), number(r.Waiting), html.Td(up(r.Waited)),
+	)
+}
+
+// names reports whether the text is in what a holder or a waiter is called.
+func (v *visit) names(e *entry, part string) bool {
+	return slices.ContainsFunc(e.Holds, func(h driver.Status) bool {
+		return strings.Contains(h.Owner, part) || strings.Contains(h.Host, part) || strings.Contains(h.Comment, part)
+	}) || slices.ContainsFunc(e.Waiters, func(p driver.Place) bool {
+		return strings.Contains(p.Owner, part) || strings.Contains(p.Host, part)
+	})
+}
+
+func summary(deadlocks, troubled, holds, waiters int, longest time.Duration) string {
+	var says string
+	switch {
+	case deadlocks == 1:
+		says = "There is a deadlock. "
+	case deadlocks > 1:
+		says = fmt.Sprintf("There are %d deadlocks. ", deadlocks)
+	case troubled > 0:
+		says = words.Count(troubled, "resource needs", "resources need") + " a look. "
+	case holds+waiters == 0:
+		return "Nothing is held, and nobody waits."
+	default:
+		says = "Nothing is stuck. "
+	}
+	says += words.Count(holds, "hold", "holds") + "; "
+	if waiters == 0 {
+		return says + "nobody waits."
+	}
+	return says + words.Count(waiters, "waits", "wait") + fmt.Sprintf(", the longest for %s.", words.Duration(longest.Truncate(time.Second)))
+}
+
+func (v *visit) troubleView(e *entry, age time.Duration) troubleView {
+	t := troubleView{Level: e.Trouble.Level, Resource: e.Resource, Says: e.Trouble.Says, Waiting: len(e.Waiters)}
+	for _, h := range e.Holds[:min(len(e.Holds), 3)] {
+		t.Holds = append(t.Holds, v.holdView(h, age))
+	}
+	if len(e.Waiters) > 0 {
+		i := oldest(e.Waiters)
+		w := v.waiterView(e, i, age)
+		t.First = &w
+	}
+	return t
+}
+
+// oldest returns which of the waiters has waited longest.
+func oldest(waiters []driver.Place) int {
+	i := 0
+	for j, p := range waiters {
+		if p.Age() > waiters[i].Age() {
+			i = j
+		}
+	}
+	return i
+}
+
+func (v *visit) rowView(e *entry, age time.Duration) rowView {
+	r := rowView{Level: e.Trouble.Level, Resource: e.Resource, Waiting: len(e.Waiters)}
+	if len(e.Waiters) > 0 {
+		r.Waited = v.grows(e.Waited, age)
+	}
+	if len(e.Holds) > 0 {
+		h := e.Holds[0]
+		r.Holder, r.More = words.Printable(words.Holder(h)), len(e.Holds)-1
+		r.Since, r.Left = v.grows(h.Age(), age), v.shrinks(h.Left, age)
+	}
+	return r
+}

@@ -1,0 +1,201 @@
+package dashboard_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+func TestNothing(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.shows("/", "Nothing is held, and nobody waits.", "Take a lock, for example", "the store", "!Look at this first")
+		s.shows("/resource?name=r", "Free", "Nobody holds it.", "Nobody waits")
+		s.shows("/program?ref=00000000", "This program holds nothing any more")
+		s.shows("/deadlocks", "No deadlock")
+		s.shows("/store", "What it promises", "memory")
+	})
+}
+
+// A holder that was killed is what the first page is for.
+func TestDeadHolder(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		q := s.hold(driver.AcquireRequest{Resource: "nightly", Details: driver.Details{Owner: "cron", Host: "batch3", Comment: "the report"}})
+		s.hold(driver.AcquireRequest{Resource: "other", TTL: 5 * time.Minute})
+		for range 3 { // it lives for a while
+			time.Sleep(10 * time.Second)
+			_, err := s.store.Renew(t.Context(), []driver.RenewRequest{{
+				HoldRef: driver.HoldRef{Resource: "nightly", LockID: q.LockID, HoldID: q.HoldID}, TTL: 30 * time.Second,
+			}})
+			if err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.shows("/", "Nothing is stuck. 2 holds; nobody waits.", "nightly")
+		s.wait("nightly", "ada")
+		time.Sleep(22 * time.Second)
+		s.shows("/", "1 resource needs a look.", "trouble nightly: its holder has missed 2 renewals, and it ends in 8 s unless it comes back.",
+			"Held by cron on batch3 exclusively, for 52 s; ends in 8 s; renewed 22 s ago.", "1 waits: ada longest, for 22 s. For it, the holder is in its way.")
+		s.shows("/resource?name=nightly", "silent", "was killed or stopped, or cannot reach the store", "the report", wire.RefOf(q.HoldID), "!"+q.HoldID.String(), "!Token")
+		s.shows("/?only=waited", "nightly", "!other")
+		s.shows("/?q=batch", "nightly", "!other")
+		s.shows("/?q=nothing", "Nothing matches.")
+	})
+}
+
+// A page of a sight that is old counts on.
+func TestAgesGoOn(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Minute})
+		s.shows("/resource?name=r", "For 0 s", "Ends in 1 min")
+		time.Sleep(900 * time.Millisecond) // the store rests
+		s.shows("/resource?name=r", "Ends in 59 s")
+		if page := s.get("/resource?name=r").Body.String(); !strings.Contains(page, `data-up="900"`) || !strings.Contains(page, `data-down="59100"`) {
+			s.Error(page)
+		}
+	})
+}
+
+func TestQueue(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "r", Details: driver.Details{Owner: "eve"}})
+		s.wait("r", "first")
+		s.wait("r", "second")
+		s.shows("/resource?name=r", "2 wait", "1. first exclusively 0 s in turn the holder is in its way",
+			"2. second exclusively 0 s in turn the holder is in its way, and 1 is served before")
+	})
+}
+
+func TestDeadlock(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		a := s.hold(driver.AcquireRequest{Resource: "a", Details: driver.Details{Owner: "ada"}})
+		b := s.hold(driver.AcquireRequest{Resource: "b", Details: driver.Details{Owner: "eve"}})
+		for _, w := range []struct {
+			holds driver.AcquireRequest
+			wants string
+		}{{a, "b"}, {b, "a"}} {
+			_, err := s.store.Renew(t.Context(), []driver.RenewRequest{{
+				HoldRef: driver.HoldRef{Resource: w.holds.Resource, LockID: w.holds.LockID, HoldID: w.holds.HoldID}, TTL: time.Minute,
+				Waits: &driver.Waits{Resource: w.wants},
+			}})
+			if err != nil {
+				s.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		says := `holds "b" and waits for "a", which ada holds, who waits for "b".`
+		s.shows("/", "There is a deadlock.", says)
+		s.shows("/deadlocks", "1 deadlock", says, "exits with 75")
+		s.shows("/resource?name=a", "is in a deadlock", says)
+	})
+	as(t, caller{look: "a"}, func(s *scene) { s.shows("/deadlocks", "No deadlock") })
+}
+
+// Nobody sees a resource on which he may not look, in any page.
+func TestRights(t *testing.T) {
+	as(t, caller{look: "mine/"}, func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "mine/1", LockID: "lock", Details: driver.Details{Owner: "mallory"}})
+		s.hold(driver.AcquireRequest{Resource: "others/1", LockID: "lock", Details: driver.Details{Owner: "mallory"}})
+		s.wait("others/1", "ada")
+		s.shows("/", "1 hold; nobody waits.", "mine/1", "!others")
+		s.shows("/?q=mallory", "mine/1", "!others")
+		page := s.get("/resource?name=mine/1").Body.String()
+		_, ref, _ := strings.Cut(page, `program?ref=`)
+		s.shows("/program?ref="+ref[:8], "Holds 1 lock", "mine/1", "!others")
+		s.shows("/store", "Holds 1", "Waiters 0")
+		if w := s.get("/resource?name=others%2F1"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "mallory") {
+			s.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		if strings.Contains(page, "data-force=") {
+			s.Error("it offers a release by force")
+		}
+	})
+}
+
+// Whatever a name is, it is a text, and no address leads elsewhere.
+func TestHostileNames(t *testing.T) {
+	names := []string{
+		`<img src=x onerror=alert(1)>`, `"><script>alert(1)</script>`, "javascript:alert(1)", "\u202egnp.exe", "a\r\nSet-Cookie: x=y", "../../login?next=//evil.example",
+		"{{.}}", "\x1b[31mred", strings.Repeat("长", 341), "a&b=c#d", "`${1}`", "' or 1=1",
+	}
+	as(t, access.Operator(), func(s *scene) {
+		for _, name := range names {
+			s.hold(driver.AcquireRequest{Resource: name, Details: driver.Details{Owner: name, Host: name, Comment: name}})
+		}
+		time.Sleep(time.Second)
+		paths := []string{"/", "/deadlocks", "/store"}
+		for _, name := range names {
+			paths = append(paths, "/resource?"+url.Values{"name": {name}}.Encode(), "/?"+url.Values{"only": {name}}.Encode(), "/program?"+url.Values{"ref": {name}}.Encode())
+		}
+		for _, path := range paths {
+			w := s.get(path)
+			page := w.Body.String()
+			for _, bad := range []string{"<img", "<script>", "\u202e", "\x1b", "\r", `href="javascript`, `href="//`, `href="/`, "onerror=alert(1)>"} {
+				if strings.Contains(page, bad) {
+					s.Errorf("%s: %q", path, bad)
+				}
+			}
+			if w.Code != http.StatusOK || len(w.Header()["Set-Cookie"]) > 0 {
+				s.Errorf("%s: status %d, header %v", path, w.Code, w.Header())
+			}
+		}
+		for _, name := range names {
+			link := "resource?" + url.Values{"name": {name}}.Encode()
+			if !strings.Contains(s.get("/").Body.String(), strings.NewReplacer("&", "&amp;").Replace(link)) {
+				s.Errorf("there is no link to %q", name)
+			}
+		}
+	})
+}
+
+func TestManyRows(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		for i := range 450 {
+			s.hold(driver.AcquireRequest{Resource: fmt.Sprintf("r/%03d", i)})
+		}
+		s.shows("/", "450 holds", "These are the first 200 of 450: search to see the others.", "r/199", "!r/200")
+		s.shows("/?q=r/4", "r/449", "!These are the first")
+	})
+}
+
+// What a store says of itself may have an address or others' IDs in it.
+func TestStoreFails(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "r"})
+		s.shows("/", "1 hold")
+		s.store.err = errors.New("dial tcp 10.1.2.3: secret")
+		time.Sleep(time.Minute)
+		s.shows("/", "The store does not answer", "Below is what it has shown before that, 1 min ago.", "1 hold", "!secret", "!10.1")
+		s.shows("/resource?name=r", "The store does not answer")
+	})
+}
+
+func TestHeaders(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		for _, path := range []string{"/", "/resource?name=x", "/app.css", "/app.js", "/nothing"} {
+			h := s.get(path).Header()
+			for name, value := range map[string]string{
+				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin",
+			} {
+				if h.Get(name) != value {
+					s.Errorf("%s: %s is %q", path, name, h.Get(name))
+				}
+			}
+			if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") || strings.Contains(p, "http") {
+				s.Errorf("%s: policy %q", path, p)
+			}
+		}
+		for path, status := range map[string]int{"/nothing": 404, "/resource": 400, "/resource?name=": 400, "/login": 404, "/force": 405, "/../x": 404} {
+			if w := s.get(path); w.Code != status {
+				s.Errorf("%s: status %d", path, w.Code)
+			}
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"maragu.dev/gomponents/html"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/words"
+)
+
+// resourceBody is what the page of a resource shows.
+type resourceBody struct {
+	Resource  string
+	Level     level
+	Says      string
+	Holds     []holdView
+	MoreHolds int
+	Waiters   []waiterView
+	MoreWait  int
+	Deadlock  string
+}
+
+func (d *Dashboard) resource(v *visit) {
+	name := v.r.URL.Query().Get("name")
+	if err := driver.ValidResource(name); err != nil {
+		v.fail(http.StatusBadRequest, "The address names no resource.")
+		return
+	}
+	if !v.looks(name) {
+		v.fail(http.StatusForbidden, "You have no right to look at this resource.")
+		return
+	}
+	s := v.sight()
+	b, age := d.boardOf(s), v.ageOf(s.At)
+	e := b.of(name)
+	body := resourceBody{
+		Resource: name, Level: e.Trouble.Level, Says: e.Trouble.Says,
+		MoreHolds: max(len(e.Holds)-maxRows, 0), MoreWait: max(len(e.Waiters)-maxRows, 0),
+	}
+	for _, h := range e.Holds[:len(e.Holds)-body.MoreHolds] {
+		body.Holds = append(body.Holds, v.holdView(h, age))
+	}
+	for i := range len(e.Waiters) - body.MoreWait {
+		body.Waiters = append(body.Waiters, v.waiterView(e, i, age))
+	}
+	if path := b.stuck[name]; path != nil {
+		body.Deadlock = v.deadlockText(path)
+	}
+	status := v.statusOf(s)
+	v.show(http.StatusOK, page{Title: words.Printable(name), Status: status, Main: group(
+		html.P(class("crumbs"), html.A(html.Href("./"), text("All locks"))),
+		html.H1(isolated(words.Printable(name))),
+		when(body.Says != "", func() node { return html.P(badge(body.Level), text(" Here "+body.Says+".")) }),
+		status.seen(),
+		when(body.Deadlock != "", func() node {
+			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds."))
+		}),
+		body.holders(), body.queue(status.Queue),
+	)})
+}
+
+func (b *resourceBody) holders() node {
+	title, none := "Held", "Nobody holds it."
+	if len(b.Holds) == 0 {
+		title = "Free"
+		if len(b.Waiters) > 0 {
+			none = "Nobody holds it, though there are waiters: the next one to ask gets it."
+		}
+	}
+	return section("holders", text(title),
+		each(b.Holds, holdView.article), when(len(b.Holds) == 0, func() node { return empty(text(none)) }),
+		more(b.MoreHolds, "more holders are not shown."))
+}
+
+func (b *resourceBody) queue(kept bool) node {
+	switch {
+	case len(b.Waiters) > 0:
+		return section("queue", text(words.Count(len(b.Waiters)+b.MoreWait, "waits", "wait")),
+			table("Waiters", []string{"#", "Who waits", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, waiterView.row)),
+			more(b.MoreWait, "more wait behind them."))
+	case kept:
+		return section("queue", text("Nobody waits"), empty(text("Nobody waits for it, or not for a second yet.")))
+	}
+	return section("queue", text("Who waits is not known"), empty(text("This store keeps no queue.")))
+}
+
+func (w waiterView) row() node {
+	place := "–"
+	if w.Number != "" {
+		place = w.Number + "."
+	}
+	return html.Tr(html.Data("key", w.Program+w.Number),
+		html.Td(class("number"), text(place)), html.Td(html.A(html.Href(programLink(w.Program)), isolated(w.Who))),
+		html.Td(text(w.Mode)), html.Td(up(w.Age)), html.Td(text(w.Order)), html.Td(w.reason()),
+	)
+}
+
+// reason says what is in the way of the waiter, or that it seems to be gone.
+func (w waiterView) reason() node {
+	if w.Late {
+		return group(text("It has not asked for "), up(w.Asked), text(", and its place ends in "), down(w.Left), text("."))
+	}
+	return text(w.Reason)
+}

@@ -1,0 +1,263 @@
+// The pages read without this script. With it their durations go on, and what is new comes by
+// itself: one stream for all windows of a browser tells that there is something new, and each
+// window that is seen then loads its part again.
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  const connection = document.getElementById("connection");
+  const $ = (selector, within = document) => within.querySelector(selector);
+
+  // Durations. The page gets ages, not times of another clock: what began, or will end, is kept
+  // as a moment of this clock.
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const words = (ms) => {
+    let s = Math.max(0, Math.floor(ms / 1000));
+    for (let i = 0; i < units.length; i++) {
+      const [name, size] = units[i];
+      if (s < size && i < units.length - 1) continue;
+      const n = Math.floor(s / size), next = units[i + 1];
+      const rest = next ? Math.floor((s % size) / next[1]) : 0;
+      return n + " " + name + (rest ? " " + rest + " " + next[0] : "");
+    }
+  };
+  const moments = new WeakMap();
+  const momentOf = (t, loaded) => t.dataset.up !== undefined ? loaded - t.dataset.up : loaded + +t.dataset.down;
+  const count = () => {
+    const now = performance.now();
+    for (const t of live.getElementsByTagName("time")) {
+      const moment = moments.get(t) ?? momentOf(t, now);
+      moments.set(t, moment);
+      const text = words(t.dataset.up !== undefined ? now - moment : moment - now);
+      if (t.firstChild.nodeValue !== text) t.firstChild.nodeValue = text;
+    }
+  };
+
+  // The page says when it is old.
+  let last = performance.now(), problem = "";
+  const tell = () => {
+    const age = performance.now() - last;
+    const text = problem || (age > 30000 ? "This page is " + words(age) + " old: the server does not answer." : "");
+    if (connection.textContent !== text) connection.textContent = text;
+    connection.hidden = text === "";
+  };
+  setInterval(() => { if (!document.hidden) { count(); tell(); } }, 1000);
+
+  // adopt makes the old element like the new one, and leaves alone what is the same: what is
+  // focused, selected or scrolled stays so.
+  const keyOf = (n) => n.nodeType === 1 ? n.dataset.key || n.id || "" : "";
+  const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+  const adopt = (old, now, loaded) => {
+    if (old.nodeType !== 1) {
+      if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue;
+      return;
+    }
+    if (old.nodeName === "TIME") {
+      const moment = momentOf(now, loaded);
+      const up = now.dataset.up !== undefined;
+      if (up !== (old.dataset.up !== undefined)) {
+        old.replaceWith(now);
+      } else if (!(Math.abs(moments.get(old) - moment) < 700)) { // nearer, it is but what the way took
+        moments.set(old, moment);
+      }
+      return;
+    }
+    const typing = old === document.activeElement && /^(INPUT|SELECT|TEXTAREA)$/.test(old.nodeName);
+    for (let i = old.attributes.length; i--;) {
+      const { name } = old.attributes[i];
+      if (!now.hasAttribute(name) && name !== "data-shown") old.removeAttribute(name);
+    }
+    for (const { name, value } of now.attributes) {
+      if (!(name === "hidden" && old.dataset.shown) && old.getAttribute(name) !== value && !(typing && name === "value")) old.setAttribute(name, value);
+    }
+    if (typing) return;
+    let keyed = null;
+    let at = old.firstChild;
+    for (let child = now.firstChild, after; child; child = after) {
+      after = child.nextSibling;
+      let match = at && alike(at, child) ? at : null;
+      if (!match && keyOf(child)) {
+        if (!keyed) {
+          keyed = new Map();
+          for (let c = at; c; c = c.nextSibling) if (keyOf(c)) keyed.set(keyOf(c), c);
+        }
+        match = keyed.get(keyOf(child));
+        keyed.delete(keyOf(child));
+      }
+      if (match && match.parentNode === old && alike(match, child)) {
+        if (match === at) at = at.nextSibling;
+        else old.insertBefore(match, at);
+        adopt(match, child, loaded);
+      } else {
+        old.insertBefore(child, at);
+      }
+    }
+    while (at) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+  };
+
+  // Loading the part of this page that changes.
+  let busy = false, again = false;
+  const load = async () => {
+    if (busy) { again = true; return; }
+    busy = true;
+    try {
+      const answer = await fetch(location.href, { headers: { "Holdfast-Part": "1" }, signal: AbortSignal.timeout(20000) });
+      if (answer.status === 401) {
+        if ($("[data-sign-out]") || problem === "") location.href = "login?next=" + encodeURIComponent(here());
+        return;
+      }
+      const text = await answer.text();
+      if (!(answer.headers.get("Content-Type") || "").startsWith("text/html")) throw new Error("not a page");
+      last = performance.now();
+      problem = "";
+      const now = document.createElement("div");
+      now.id = "live";
+      now.append(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
+      await new Promise((next) => setTimeout(next)); // one long task would be felt
+      adopt(live, now, last);
+      show();
+      count();
+      document.dispatchEvent(new Event("holdfast-load"));
+    } catch (e) {
+      problem = "The server does not answer: what you see is what was there " + words(performance.now() - last) + " ago, or earlier.";
+    } finally {
+      busy = false;
+      tell();
+      if (again) { again = false; load(); }
+    }
+  };
+  const here = () => location.pathname.split("/").pop() + location.search;
+
+  // Something is new. Windows that nobody sees load when somebody does.
+  let missed = false;
+  const news = () => { if (document.hidden) missed = true; else load(); };
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && missed) { missed = false; load(); } });
+
+  // One window has the stream, and tells the others.
+  const channel = "BroadcastChannel" in window ? new BroadcastChannel("holdfast " + location.pathname.replace(/[^/]*$/, "")) : null;
+  let poll = 0;
+  const polling = (on) => {
+    if (on && !poll) poll = setInterval(news, 5000);
+    if (!on && poll) { clearInterval(poll); poll = 0; }
+  };
+  const stream = () => new Promise(() => {
+    const open = () => {
+      const source = new EventSource("events");
+      source.addEventListener("sight", () => {
+        polling(false);
+        if (channel) channel.postMessage("sight");
+        news();
+      });
+      source.onerror = () => {
+        polling(true);
+        news();
+        if (source.readyState === EventSource.CLOSED) setTimeout(open, 10000);
+      };
+    };
+    open();
+  });
+  if (channel) channel.onmessage = () => { polling(false); news(); };
+  if (live.querySelector("[data-static]") === null && !$("#sign-in")) {
+    if (navigator.locks && channel) navigator.locks.request("holdfast stream " + location.pathname.replace(/[^/]*$/, ""), stream);
+    else stream();
+  }
+
+  // What needs this script is shown by it.
+  const show = () => {
+    for (const b of document.querySelectorAll("[data-force], [data-sign-out]")) {
+      b.hidden = false;
+      b.dataset.shown = "1";
+    }
+  };
+  document.documentElement.classList.add("live");
+  show();
+  count();
+
+  // Filters, in the address.
+  let typing = 0;
+  const filter = (form) => {
+    const query = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) if (value) query.set(name, value);
+    history.replaceState(null, "", query.size ? "?" + query : "./");
+    load();
+  };
+  document.addEventListener("input", (e) => {
+    const form = e.target.closest(".filters");
+    if (!form) return;
+    clearTimeout(typing);
+    typing = setTimeout(() => filter(form), e.target.type === "search" ? 200 : 0);
+  });
+  document.addEventListener("submit", (e) => {
+    if (e.target.matches(".filters")) { e.preventDefault(); filter(e.target); }
+  });
+
+  const post = async (path, body) => {
+    const answer = await fetch(path, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal: AbortSignal.timeout(20000),
+    });
+    const said = await answer.json().catch(() => ({ error: "The server did not answer as it should." }));
+    if (!answer.ok || said.error) throw new Error(said.error || "The server refuses that.");
+    return said.done;
+  };
+  const fail = (within, text) => {
+    const p = $(".error", within);
+    p.textContent = text;
+    p.hidden = text === "";
+  };
+  const why = (e) => e.name === "TimeoutError" || e instanceof TypeError ? "The server does not answer. Look whether it was done before you try again." : e.message;
+
+  // Release by force.
+  const dialog = document.getElementById("force");
+  let chosen = null;
+  document.addEventListener("click", async (e) => {
+    const button = e.target.closest("[data-force]");
+    if (button) {
+      chosen = { resource: decodeURIComponent(button.dataset.resource), ref: button.dataset.ref, token: button.dataset.token };
+      $("[data-who]", dialog).textContent = button.dataset.who;
+      $("[data-resource]", dialog).textContent = button.dataset.name;
+      $("#reason").value = "";
+      fail(dialog, "");
+      dialog.showModal();
+      $("#reason").focus();
+    }
+    if (e.target.closest("[data-confirm]")) {
+      const reason = $("#reason").value.trim();
+      if (!reason) { fail(dialog, "Say why: the reason is kept in the audit."); $("#reason").focus(); return; }
+      const confirm = e.target.closest("button");
+      confirm.disabled = true;
+      try {
+        const done = await post("force", { ...chosen, reason });
+        dialog.close();
+        problem = done;
+        tell();
+        setTimeout(() => { problem = ""; load(); }, 3000);
+      } catch (error) {
+        fail(dialog, why(error));
+      } finally {
+        confirm.disabled = false;
+      }
+    }
+    if (e.target.closest("[data-sign-out]")) {
+      try { await post("sign-out", {}); } finally { location.href = "login"; }
+    }
+  });
+
+  // Signing in.
+  const login = document.getElementById("sign-in");
+  if (login) {
+    login.addEventListener("submit", async (e) => {
+      e.preventDefault();
+      fail(login, "");
+      try {
+        await post("sign-in", { token: $("#token").value.trim() });
+        location.replace(login.dataset.next);
+      } catch (error) {
+        fail(login, why(error));
+        $("#token").select();
+      }
+    });
+  }
+})();

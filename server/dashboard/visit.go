@@ -1,0 +1,182 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"maragu.dev/gomponents/html"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/sight"
+)
+
+const (
+	// lookPatience is how long a page waits for a look at the store before it shows what was
+	// seen before.
+	lookPatience = 3 * time.Second
+	// writePatience bounds each write.
+	writePatience = 10 * time.Second
+)
+
+// visit is a request and its answer.
+type visit struct {
+	d      *Dashboard
+	w      http.ResponseWriter
+	r      *http.Request
+	began  time.Time
+	caller access.Caller
+}
+
+// identified finds out who sent the request. If nobody knows, it has answered, unless the
+// path is for everybody.
+func (v *visit) identified() bool {
+	caller, err := v.d.opts.Identify(v.r)
+	if err == nil {
+		v.caller = caller
+		return true
+	}
+	if !errors.Is(err, access.ErrAnonymous) {
+		v.d.opts.Logger.Error("it cannot be found out who asks for a page", "error", err)
+		v.fail(http.StatusServiceUnavailable, "The server cannot find out who you are. Its log says why.")
+		return false
+	}
+	switch v.r.URL.Path {
+	case "/login", "/sign-in", "/sign-out", "/app.css", "/app.js":
+		return true
+	}
+	if v.d.opts.Login == nil {
+		v.fail(http.StatusUnauthorized, "The server does not know who you are.")
+		return false
+	}
+	if v.isPart() || v.r.URL.Path == "/events" || v.r.Method != http.MethodGet {
+		v.fail(http.StatusUnauthorized, "You are signed out.")
+		return false
+	}
+	// A page of the same level, so that no other site can be the destination.
+	at := strings.TrimPrefix(v.r.URL.Path, "/")
+	if v.r.URL.RawQuery != "" {
+		at += "?" + v.r.URL.RawQuery
+	}
+	v.w.Header().Set("Location", "login?"+url.Values{"next": {at}}.Encode())
+	v.w.WriteHeader(http.StatusSeeOther)
+	return false
+}
+
+// isPart reports whether only the part of the page is wanted that changes.
+func (v *visit) isPart() bool { return v.r.Header.Get("Holdfast-Part") != "" }
+
+// sight returns what the store has shown last. It waits a moment for it to be new.
+func (v *visit) sight() *sight.Sight {
+	ctx, cancel := context.WithTimeout(v.r.Context(), lookPatience)
+	defer cancel()
+	s, err := v.d.looker.Now(ctx)
+	if err != nil {
+		s = v.d.looker.Last()
+	}
+	return s
+}
+
+// page is what all pages show.
+type page struct {
+	Title  string
+	Here   string // the path, for what marks it in the menu
+	Store  string
+	Caller string
+	Login  bool // there is one
+	Status status
+	Main   node
+}
+
+// status says how far the page can be trusted.
+type status struct {
+	Number uint64
+	Seen   bool  // there was a look that succeeded
+	AgeMs  int64 // of what is shown
+	Pause  string
+	Cut    bool
+	Queue  bool
+	// Failing: looks have failed for Since, in ms, for the reason Error, which may be empty.
+	Failing bool
+	Since   int64
+	Error   string
+}
+
+func (v *visit) statusOf(s *sight.Sight) status {
+	st := status{Number: s.Number, Seen: !s.At.IsZero(), Pause: pauseText(s.Pause), Cut: s.Cut, Queue: s.Queue || s.At.IsZero()}
+	if st.Seen {
+		st.AgeMs = v.began.Sub(s.At).Milliseconds()
+	}
+	if s.Err != nil {
+		st.Failing, st.Error, st.Since = true, reasonOf(s.Err), v.began.Sub(s.Failing).Milliseconds()
+	}
+	return st
+}
+
+// show sends a page, or the part of it that changes.
+func (v *visit) show(code int, p page) {
+	p.Here, p.Store, p.Login = v.r.URL.Path, v.d.opts.Name, v.d.opts.Login != nil
+	if v.caller != nil {
+		p.Caller = v.caller.Name()
+	}
+	root := p.whole
+	if v.isPart() {
+		root = p.live
+	}
+	var b bytes.Buffer
+	_ = root().Render(&b) // a buffer takes all
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.write(code, b.Bytes())
+}
+
+func (v *visit) write(code int, body []byte) {
+	_ = http.NewResponseController(v.w).SetWriteDeadline(time.Now().Add(writePatience))
+	v.w.WriteHeader(code)
+	_, _ = v.w.Write(body)
+}
+
+// fail answers with an error, as a page or, to a script, as JSON.
+func (v *visit) fail(code int, why string) {
+	if v.r.Method == http.MethodPost {
+		v.answer(code, answer{Error: why})
+		return
+	}
+	v.show(code, page{Title: http.StatusText(code), Main: group(
+		html.H1(text(http.StatusText(code))), html.P(text(why)), html.P(html.A(html.Href("./"), text("All locks"))),
+	)})
+}
+
+// answer is what a POST gets.
+type answer struct {
+	Done  string `json:"done,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+func (v *visit) answer(code int, a answer) {
+	text, _ := json.Marshal(a) // two strings
+	v.w.Header().Set("Content-Type", wire.JSON)
+	v.write(code, text)
+}
+
+// maxBody bounds what a page sends.
+const maxBody = 16 << 10
+
+// read reads what a page has sent. It reports whether that is what it should be.
+func (v *visit) read(body any) bool {
+	_ = http.NewResponseController(v.w).SetReadDeadline(time.Now().Add(writePatience))
+	var b bytes.Buffer
+	_, err := b.ReadFrom(http.MaxBytesReader(v.w, v.r.Body, maxBody))
+	if err == nil {
+		err = wire.Decode(b.Bytes(), body)
+	}
+	if err != nil {
+		v.fail(http.StatusBadRequest, "The page sent something else than the server expects. Load it again.")
+	}
+	return err == nil
+}
