@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/audit"
+	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
@@ -58,6 +59,8 @@ type running struct {
 	meters   *meters.Meters
 	store    driver.Store
 	server   *server.Server
+	pages    *dashboard.Dashboard
+	front    *front.Front
 	auth     *access.File
 	audit    *audit.Log
 	underWay *underWay
@@ -78,10 +81,17 @@ func (r *running) start(ctx context.Context) error {
 			return exit.Errorf(exit.Failed, "%s", output.Reason(err))
 		}
 	}
-	locks, err := front.Handler(passed(withMetrics(r.server, r.meters)), &front.Options{
-		Identify: r.identify(), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit), Log: r.log,
-	})
-	if err != nil {
+	if err := r.openPages(); err != nil {
+		return err
+	}
+	opts := &front.Options{
+		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit), Log: r.log,
+	}
+	if r.auth != nil {
+		opts.Guests = r.pages.Serves
+	}
+	var err error
+	if r.front, err = front.Handler(passed(withMetrics(withPages(r.server, r.pages), r.meters)), opts); err != nil {
 		return exit.Usagef("--host: %v", err)
 	}
 	listeners, err := r.listen(ctx, secure)
@@ -89,7 +99,7 @@ func (r *running) start(ctx context.Context) error {
 		return err
 	}
 	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.named())
-	r.serve(r.underWay.counts(counted{locks, r.meters}), listeners)
+	r.serve(r.underWay.counts(counted{r.front, r.meters}), listeners)
 	return r.startDebug(ctx)
 }
 
@@ -281,6 +291,9 @@ func (r *running) endWaits(ctx context.Context, s *server.Server) error {
 		return nil
 	}
 	s.EndWaits()
+	if r.pages != nil {
+		r.pages.Close() // its streams would last
+	}
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
 	r.lastOpen(ctx)
@@ -332,6 +345,9 @@ func (r *running) lastOpen(ctx context.Context) {
 func (r *running) close() {
 	for _, s := range r.fronts {
 		_ = s.Close()
+	}
+	if r.pages != nil {
+		r.pages.Close()
 	}
 	if r.server != nil {
 		_ = r.server.Close()

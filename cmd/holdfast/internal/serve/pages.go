@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/audit"
+	"github.com/holdfast-go/holdfast/server/dashboard"
+	"github.com/holdfast-go/holdfast/server/front"
+)
+
+// withPages serves the dashboard beside the locks.
+func withPages(locks http.Handler, pages *dashboard.Dashboard) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if pages.Serves(r.URL.Path) {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		locks.ServeHTTP(w, r)
+	})
+}
+
+// openPages makes the dashboard.
+func (r *running) openPages() (err error) {
+	opts := &dashboard.Options{Identify: front.CallerOf, Audit: keep(r.audit), Name: r.Store.Name(), Logger: r.log}
+	if r.auth != nil {
+		opts.Login = &login{auth: r.auth, audit: r.audit, tried: func(q *http.Request) bool {
+			_, ok := r.front.Failed(q)
+			return ok
+		}}
+	}
+	r.pages, err = dashboard.New(r.store, opts)
+	return err
+}
+
+// browsers returns identify, but at the pages of the dashboard also cookies count.
+func (r *running) browsers(identify access.Identify) access.Identify {
+	if r.auth == nil {
+		return identify
+	}
+	return func(q *http.Request) (access.Caller, error) {
+		if r.pages.Serves(q.URL.Path) {
+			return r.auth.IdentifyBrowser(q)
+		}
+		return identify(q)
+	}
+}
+
+// login signs callers of the auth file in.
+type login struct {
+	auth  *access.File
+	audit *audit.Log // or nil
+	tried func(*http.Request) bool
+}
+
+// SignIn implements dashboard.Login. Only tokens that are wrong count against an address.
+func (l *login) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
+	cookie, caller, err := l.auth.SignIn(token)
+	if err != nil {
+		if !l.tried(r) {
+			return dashboard.ErrTooOften
+		}
+		l.note(r, server.Event{Outcome: "denied", Reason: err.Error()})
+		return err
+	}
+	l.note(r, server.Event{Outcome: "granted", Caller: caller})
+	http.SetCookie(w, cookie)
+	return nil
+}
+
+func (l *login) note(r *http.Request, e server.Event) {
+	if l.audit != nil {
+		l.audit.Note(audit.Event{Caller: e.Caller, Address: front.AddressOf(r), Action: "login", Outcome: e.Outcome, Reason: e.Reason})
+	}
+}
+
+// SignOut implements dashboard.Login.
+func (l *login) SignOut(w http.ResponseWriter) { http.SetCookie(w, access.SignOut()) }
