@@ -19,7 +19,7 @@ MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard -- 
 # The benchmarks are a program, not a part of the suite, and are not tidied.
 TESTED := $(filter-out tests/bench,$(MODULES))
 # These are tests that run on Linux, with libraries that take minutes to compile.
-PORTABLE := $(filter-out tests/observe tests/adapters,$(MODULES))
+PORTABLE := $(filter-out tests/observe tests/adapters tests/browser,$(MODULES))
 
 TESTFLAGS ?=
 # A count, not a time: at the end of a time Go 1.26 fails now and then with "context
@@ -166,7 +166,7 @@ vuln: ## govulncheck in every module (needs its vulnerability database)
 
 ## -- products
 
-.PHONY: build build-bench packages packages-check docs docs-check pictures release release-check
+.PHONY: build build-bench packages packages-check docs docs-check pictures pictures-browser release release-check
 build: ## the command holdfast, in bin/
 	go -C cmd/holdfast build -o $(CURDIR)/bin/ .
 
@@ -194,6 +194,9 @@ docs-check: ## fails if a document shows what does not happen
 
 pictures: ## records the terminals of docs/pictures again; needs root, tmux and npx
 	@go -C tests run ./pictures
+
+pictures-browser: ## takes the pictures of the dashboard in docs/pictures again; needs Chromium
+	@cd tests/browser && HOLDFAST_REQUIRE=browser go test -count=1 -run '^TestPictures$$' . -args -pictures=$(CURDIR)/docs/pictures
 
 release: ## proves VERSION=vX.Y.Z, then tags every module in this repository; pushes nothing
 	@go -C tests run ./release -version '$(VERSION)'

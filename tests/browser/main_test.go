@@ -1,0 +1,231 @@
+// Package browser tests the dashboard in a real browser.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/dashboard"
+)
+
+// patience is how long a page may take for what a test waits for, on a machine that has much
+// to do.
+const patience = time.Minute
+
+// chromium returns the browser, or skips the test by name, or fails it where HOLDFAST_REQUIRE
+// has the word browser.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("HOLDFAST_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	lacks(t, "browser", "there is no chromium in PATH, nor at HOLDFAST_CHROMIUM")
+	return ""
+}
+
+// lacks skips the test, or fails it where HOLDFAST_REQUIRE has the word.
+func lacks(t *testing.T, word, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("HOLDFAST_REQUIRE"), ","), word) {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// browser is one window.
+type browser struct {
+	*testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	errors []string // what the page has said of itself that it should not
+}
+
+// open starts a browser with a window. What a page logs as an error fails the test, unless it
+// has one of the texts.
+func open(t *testing.T, width, height int, expected ...string) *browser {
+	t.Helper()
+	path := chromium(t)
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.WindowSize(width, height), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-quic", true),
+	}
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	b := &browser{T: t}
+	ctx, cancel := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(options...), chromedp.WithListener(func(ev any) {
+		var said string
+		switch e := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			said = fmt.Sprintf("%+v", e.ExceptionDetails)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" {
+				said = fmt.Sprintf("%+v", e.Args)
+			}
+		}
+		if said != "" && !slices.ContainsFunc(expected, func(text string) bool { return strings.Contains(said, text) }) {
+			b.mu.Lock()
+			b.errors = append(b.errors, said)
+			b.mu.Unlock()
+		}
+	}))
+	b.ctx = ctx
+	// The browser lives as long as the context of the first call.
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, said := range b.errors {
+			t.Errorf("the page said %s", said)
+		}
+	})
+	return b
+}
+
+// do runs what returns nothing.
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.Fatalf("%v; the page is: %s", err, b.text())
+	}
+}
+
+// visit opens an address.
+func (b *browser) visit(url string) {
+	b.Helper()
+	b.do(chromedp.Navigate(url))
+}
+
+// eval returns what an expression of the page is.
+func eval[T any](b *browser, expression string) T {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// text is what a reader sees.
+func (b *browser) text() string {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText.replace(/\s+/g, " ")`))
+	if err != nil {
+		return err.Error()
+	}
+	return value
+}
+
+// shows waits until the page has the texts.
+func (b *browser) shows(texts ...string) {
+	b.Helper()
+	end := time.Now().Add(patience)
+	for {
+		page := b.text()
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(page, text) }) {
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("%q is not all in %s", texts, page)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// call sends a command of the protocol.
+func call[P, R any](b *browser, method cdp.Command[P, R], params P) R {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, method, params)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return result
+}
+
+// dark makes the page dark, or light.
+func (b *browser) dark(on bool) {
+	b.Helper()
+	value := map[bool]string{true: "dark", false: "light"}[on]
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}},
+	})
+}
+
+// scene is a dashboard of a store in memory.
+type scene struct {
+	t     testing.TB
+	store *memlock.Store
+	url   string
+	who   access.Caller // of the next requests
+	mu    sync.Mutex
+}
+
+func newScene(t testing.TB, who access.Caller) *scene {
+	s := &scene{t: t, store: memlock.New(nil), who: who}
+	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Identify: func(*http.Request) (access.Caller, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.who, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/locks/", http.StripPrefix("/locks", http.NewCrossOriginProtection().Handler(pages)))
+	server := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		pages.Close()
+		server.Close()
+	})
+	s.url = server.URL + "/locks/"
+	return s
+}
+
+// hold makes a hold.
+func (s *scene) hold(resource, owner string, ttl time.Duration) driver.AcquireRequest {
+	id := driver.NewHoldID()
+	q := driver.AcquireRequest{Resource: resource, LockID: id.String(), HoldID: id, TTL: ttl, Details: driver.Details{Owner: owner, Host: "web1"}}
+	if _, err := s.store.Acquire(context.Background(), q); err != nil {
+		s.t.Fatal(err)
+	}
+	return q
+}
+
+func (s *scene) release(q driver.AcquireRequest) {
+	if _, err := s.store.Release(context.Background(), []driver.ReleaseRequest{{
+		HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID},
+	}}); err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -1,0 +1,181 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+// A change is in the page by itself, and leaves alone what somebody types.
+func TestLive(t *testing.T) {
+	s := newScene(t, access.Onlooker())
+	b := open(t, 1200, 900)
+	b.visit(s.url)
+	b.shows("Nothing is held, and nobody waits.")
+	q := s.hold("nightly", "ada", time.Hour)
+	b.shows("1 hold; nobody waits.", "nightly", "ada on web1")
+	b.do(chromedp.SendKeys(`input[type=search]`, "night"))
+	s.hold("nightly-2", "ada", time.Hour)
+	b.shows("nightly-2")
+	if got := eval[string](b, `document.activeElement.value + " " + location.search`); got != "night ?q=night" {
+		t.Errorf("after the change: %q", got)
+	}
+	s.release(q)
+	b.shows("1 hold; nobody waits.")
+	if text := b.text(); strings.Contains(text, "nightly ") {
+		t.Errorf("it still shows %s", text)
+	}
+}
+
+// Two windows of a browser have one stream.
+func TestOneStream(t *testing.T) {
+	s := newScene(t, access.Onlooker())
+	b := open(t, 1200, 900)
+	b.visit(s.url)
+	b.shows("Nothing is held")
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	defer cancel()
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	other := &browser{T: t, ctx: ctx}
+	other.visit(s.url + "deadlocks")
+	other.shows("No deadlock")
+	locks := eval[int](other, `navigator.locks.query().then(q => q.held.length + 10 * q.pending.length)`)
+	if locks != 11 {
+		t.Errorf("%d streams and, times ten, windows that wait for one", locks)
+	}
+}
+
+func TestWithoutJavaScript(t *testing.T) {
+	s := newScene(t, access.Operator())
+	q := s.hold("nightly", "ada", time.Hour)
+	b := open(t, 1200, 900)
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	for _, path := range []string{"", "resource?name=nightly", "deadlocks", "store", "?q=night"} {
+		b.visit(s.url + path)
+	}
+	b.visit(s.url)
+	b.shows("1 hold; nobody waits.", "nightly")
+	b.visit(s.url + "resource?name=nightly")
+	b.shows("ada on web1", "Ends in")
+	if strings.Contains(b.text(), "Release by force") {
+		t.Error("there is a button that does nothing")
+	}
+	s.release(q)
+}
+
+func TestForce(t *testing.T) {
+	s := newScene(t, access.Operator())
+	name := "jobs/\u202e<b>\r\n"
+	s.hold(name, "ada", time.Hour)
+	b := open(t, 1200, 900)
+	b.visit(s.url + "resource?" + url.Values{"name": {name}}.Encode())
+	b.shows("Release by force")
+	b.do(chromedp.Click(`[data-force]`))
+	b.shows("It may go on until its next renewal")
+	b.do(chromedp.Click(`[data-confirm]`))
+	b.shows("Say why")
+	b.do(chromedp.SendKeys(`#reason`, "its host is gone"), chromedp.Click(`[data-confirm]`))
+	b.shows("Nobody holds it.")
+}
+
+// Names are texts wherever they are shown.
+func TestHostileNames(t *testing.T) {
+	s := newScene(t, access.Operator())
+	names := []string{
+		`<img src=x onerror="document.title='pwned'">`, `"><script>document.title="pwned"</script>`, "\u202egnp.exe\u2066",
+		"javascript:document.title='pwned'", strings.Repeat("W", 1024), "a'b\"c&amp;<d>",
+	}
+	for _, name := range names {
+		s.hold(name, name, time.Hour)
+	}
+	b := open(t, 400, 800)
+	pages := []string{"", "deadlocks", "store"}
+	for _, name := range names {
+		pages = append(pages, "resource?"+url.Values{"name": {name}}.Encode(), "?"+url.Values{"q": {name}}.Encode())
+	}
+	for _, page := range pages {
+		b.visit(s.url + page)
+		b.shows("Holdfast")
+		if title := eval[string](b, `document.title`); strings.Contains(title, "pwned") && !strings.Contains(page, "pwned") || title == "pwned" {
+			t.Errorf("%s: the title is %q", page, title)
+		}
+		if n := eval[int](b, `document.querySelectorAll("img, main script, iframe").length`); n != 0 {
+			t.Errorf("%s: %d elements of a name", page, n)
+		}
+		if wide := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+			t.Errorf("%s is %d pixels wider than its window", page, wide)
+		}
+	}
+}
+
+// axe finds nothing on any page, in both schemes, on a phone and on a wide screen.
+func TestAccessible(t *testing.T) {
+	axe := axeCore(t)
+	s := newScene(t, access.Operator())
+	s.hold("nightly", "ada", 20*time.Second)
+	for i := range 30 {
+		s.hold(fmt.Sprintf("orders/%d", i), "bob", time.Hour)
+	}
+	id := driver.NewHoldID()
+	_, _ = s.store.Acquire(t.Context(), driver.AcquireRequest{
+		Resource: "nightly", LockID: "waiter", HoldID: id, TTL: time.Minute, Place: driver.NewPlaceID(), Fair: true, Keep: time.Minute,
+	})
+	for _, width := range []int{360, 1600} {
+		b := open(t, width, 900)
+		for _, dark := range []bool{false, true} {
+			for _, page := range []string{"", "resource?name=nightly", "resource?name=free", "deadlocks", "store", "login", "?q=none"} {
+				b.visit(s.url + page)
+				b.dark(dark)
+				b.shows("Holdfast")
+				eval[bool](b, axe+"; true")
+				found := eval[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => [v.id, v.help, v.nodes.map(n => n.html + " " + n.failureSummary)])))`)
+				var violations []any
+				if err := json.Unmarshal([]byte(found), &violations); err != nil || len(violations) > 0 {
+					t.Errorf("%q, %d wide, dark %v: %s", page, width, dark, found)
+				}
+				if wide := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+					t.Errorf("%q is %d pixels wider than %d", page, wide, width)
+				}
+			}
+		}
+	}
+}
+
+// axeCore returns the script of axe, which npm downloads once.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	cache, err := filepath.Abs("../../.cache/axe-core-4.14.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(cache, "node_modules", "axe-core", "axe.min.js")
+	if text, err := os.ReadFile(file); err == nil {
+		return string(text)
+	}
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		lacks(t, "browser", "there is no npm to download axe-core by")
+	}
+	if out, err := exec.CommandContext(t.Context(), npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", cache, "axe-core@4.14.1").CombinedOutput(); err != nil {
+		lacks(t, "browser", fmt.Sprintf("npm cannot download axe-core: %v: %s", err, out))
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,69 @@
+package browser
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/server/access"
+)
+
+var pictures = flag.String("pictures", "", "the folder to write the pictures of the docs to")
+
+// TestPictures takes the pictures of the docs: of programs that lock, and of one that was
+// killed while others waited for it.
+func TestPictures(t *testing.T) {
+	if *pictures == "" {
+		t.Skip("without -pictures")
+	}
+	s := newScene(t, access.Operator())
+	client := func(owner, host string) *holdfast.Client {
+		c := holdfast.New(s.store, &holdfast.Options{Owner: owner, Host: host, TTL: 20 * time.Second})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	lock := func(c *holdfast.Client, resource, comment string) {
+		if _, err := c.Lock(t.Context(), resource, &holdfast.LockOptions{Comment: comment}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	billing, reports, deploy := client("billing", "web1"), client("reports", "web2"), client("deploy", "ci4")
+	for _, resource := range []string{"invoices/2026-11", "invoices/2026-10", "ledger"} {
+		lock(billing, resource, "month's end")
+	}
+	lock(deploy, "migrate", "schema 214")
+	lock(reports, "warehouse", "")
+	dead := s.hold("nightly", "cron", 20*time.Second) // nobody renews it
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, c := range []*holdfast.Client{reports, billing} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = c.Lock(ctx, "nightly", &holdfast.LockOptions{Fair: true})
+		}()
+		t.Cleanup(func() { cancel(); <-done })
+	}
+	b := open(t, 1200, 900)
+	b.visit(s.url)
+	b.shows("needs a look", "never renewed")
+	for name, dark := range map[string]bool{"dashboard": false, "dashboard-dark": true} {
+		b.dark(dark)
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*pictures, name+".png"), picture, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.release(dead)
+}

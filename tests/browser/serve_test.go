@@ -1,0 +1,238 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// command builds holdfast once.
+var command = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "holdfast-browser-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "holdfast")
+	build := exec.Command("go", "build", "-o", file, ".")
+	build.Dir = filepath.Join("..", "..", "cmd", "holdfast")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return file, nil
+})
+
+// program returns holdfast with these arguments, in a folder of its own for what it keeps.
+func program(t *testing.T, state string, args ...string) *exec.Cmd {
+	t.Helper()
+	file, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), file, args...) // the test ends it
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state, "HOME="+state)
+	return cmd
+}
+
+// running is a holdfast serve.
+type running struct {
+	*exec.Cmd
+	url string
+}
+
+var listening = regexp.MustCompile(`listening on (http://[^, ]+)`)
+
+// serve starts a server, which the test may end.
+func serve(t *testing.T, state string, args ...string) *running {
+	t.Helper()
+	cmd := program(t, state, append([]string{"serve", "--drain-delay", "0"}, args...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{Cmd: cmd}
+	lines := bufio.NewScanner(stderr)
+	for r.url == "" && lines.Scan() {
+		if found := listening.FindStringSubmatch(lines.Text()); found != nil {
+			r.url = found[1] + "/"
+		}
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines.Scan() { // to its end
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+	})
+	if r.url == "" {
+		t.Fatal("it listens nowhere")
+	}
+	return r
+}
+
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = r.Process.Wait()
+}
+
+// From a cold start, the first page names the lock of a program that was killed, who waits
+// for it, and when it ends.
+func TestColdStart(t *testing.T) {
+	b := open(t, 1200, 900)
+	state := t.TempDir()
+	s := serve(t, state, "--listen", "127.0.0.1:0")
+	b.visit(s.url)
+	b.shows("Nothing is held, and nobody waits.")
+	run := func(args ...string) *exec.Cmd {
+		cmd := program(t, state, append([]string{"run"}, args...)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = cmd.Wait()
+		})
+		return cmd
+	}
+	run("--owner", "alive", "backup", "--", "sleep", "300")
+	dead := run("--owner", "dead", "--ttl", "60s", "nightly", "--", "sleep", "300")
+	b.shows("2 holds", "nightly", "dead", "backup", "alive")
+	run("--owner", "waiter", "--wait", "300s", "nightly", "--", "true")
+	b.shows("1 waits")
+	killAll(t, dead.Process.Pid)
+	b.shows("needs a look", "nightly", "Held by dead", "ends in", "1 waits: waiter")
+	b.do(chromedp.Click(`.trouble .resource`))
+	b.shows("killed or stopped", "Ends in")
+}
+
+// killAll kills a holdfast run with all that it has started, its guard too, as a machine does
+// that loses power: else the guard ends the command and gives the lock back.
+func killAll(t *testing.T, pid int) {
+	t.Helper()
+	tree := []int{pid}
+	for i := 0; i < len(tree); i++ {
+		_ = syscall.Kill(tree[i], syscall.SIGSTOP) // it notices nothing of the others' end
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", tree[i]))
+		if len(tasks) == 0 {
+			t.Skip("the processes of a run cannot be found here")
+		}
+		for _, task := range tasks {
+			children, _ := os.ReadFile(task)
+			for field := range strings.FieldsSeq(string(children)) {
+				child, err := strconv.Atoi(field)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tree = append(tree, child)
+			}
+		}
+	}
+	for _, pid := range tree {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// token makes a caller with these rules. It returns its token and its entry.
+func token(t *testing.T, name, rules string) (token, entry string) {
+	t.Helper()
+	cmd := program(t, t.TempDir(), "token", name)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err, said.String())
+	}
+	return strings.TrimSpace(string(out)), strings.Replace(strings.TrimSpace(said.String()), `"rules":[]`, `"rules":[`+rules+`]`, 1)
+}
+
+func writeAuth(t *testing.T, file string, entries ...string) {
+	t.Helper()
+	text := `{"sessionKey":"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=","callers":[` + strings.Join(entries, ",") + `]}`
+	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who is not signed in gets to the form, and from there back to where it wanted to go. A
+// right that is taken away, a session that ends and a server that is gone are seen.
+func TestSignIn(t *testing.T) {
+	b := open(t, 1200, 900, "401", "403", "Failed to load", "ERR_")
+	state := t.TempDir()
+	auth := filepath.Join(state, "auth.json")
+	secret, entry := token(t, "ops", `{"resources":"*","may":["look","lock"]}`)
+	writeAuth(t, auth, entry)
+	s := serve(t, state, "--listen", "127.0.0.1:0", "--auth", auth)
+	b.visit(s.url + "resource?name=nightly")
+	b.shows("Sign in", "Your token")
+	if strings.Contains(b.text(), "Nobody holds it") {
+		t.Error("it shows a page to everybody")
+	}
+	b.do(chromedp.SendKeys(`#token`, "hf_wrong"), chromedp.Click(`#sign-in button`))
+	b.shows("No caller has this token.")
+	b.do(chromedp.SendKeys(`#token`, secret), chromedp.Click(`#sign-in button`))
+	b.shows("nightly", "Nobody holds it.", "ops", "Sign out")
+	if at := eval[string](b, `location.pathname + location.search + document.cookie + JSON.stringify(localStorage)`); at != "/resource?name=nightly{}" {
+		t.Errorf("after the sign-in: %s", at)
+	}
+
+	// A right is taken away, and comes back.
+	writeAuth(t, auth, strings.Replace(entry, `"resources":"*"`, `"resources":"others"`, 1))
+	b.shows("You have no right to look at this resource.")
+	writeAuth(t, auth, entry)
+	b.visit(s.url + "resource?name=nightly")
+	b.shows("Nobody holds it.")
+
+	// The server is gone, and comes back at the same address: the session counts there.
+	s.stop(t)
+	b.shows("The server does not answer")
+	again := serve(t, state, "--listen", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/"), "--auth", auth)
+	b.shows("Nobody holds it.")
+	for strings.Contains(b.text(), "does not answer") {
+		b.do(chromedp.Sleep(100_000_000))
+	}
+
+	// The token is replaced: the session ends, and a new one leads back to the page.
+	newSecret, newEntry := token(t, "ops", `{"resources":"*","may":["look"]}`)
+	writeAuth(t, auth, newEntry)
+	b.shows("Sign in", "Your token")
+	b.do(chromedp.SendKeys(`#token`, newSecret), chromedp.Click(`#sign-in button`))
+	b.shows("nightly", "Nobody holds it.")
+	b.do(chromedp.Click(`[data-sign-out]`))
+	b.shows("Sign in", "Your token")
+	b.visit(again.url)
+	b.shows("Sign in")
+
+	// The cookie opens no API.
+	b.do(chromedp.SendKeys(`#token`, newSecret), chromedp.Click(`#sign-in button`))
+	b.shows("Sign out")
+	for _, path := range []string{"v1/holds", "v1/traits"} {
+		if status := eval[int](b, `fetch("`+again.url+path+`").then(r => r.status)`); status != http.StatusUnauthorized {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+}
