@@ -73,9 +73,10 @@ func (f *File) mac(p *policy, said string) []byte {
 // only a browser asks for: what stands before it must refuse the requests that pages of other
 // origins make a browser send.
 func (f *File) IdentifyBrowser(r *http.Request) (Caller, error) {
+	known, failed := f.Identify(r)
 	c, err := r.Cookie(sessionCookie)
-	if err != nil || r.Header.Get("Authorization") != "" {
-		return f.Identify(r)
+	if failed == nil || err != nil || r.Header.Get("Authorization") != "" {
+		return known, failed // a certificate counts also beside a cookie that has ended
 	}
 	p := f.policy.Load()
 	end := strings.LastIndexByte(c.Value, '.')

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -122,5 +124,19 @@ func TestSessionKeyIsLong(t *testing.T) {
 		if _, err := parsePolicy([]byte(fmt.Sprintf(`{"callers":[],"sessionKey":%q}`, key))); err == nil || strings.Contains(err.Error(), key) {
 			t.Errorf("%q: %v", key, err)
 		}
+	}
+}
+
+// A browser with a client certificate needs no cookie, and one that has ended does not keep
+// it out.
+func TestCertificateBesideCookie(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "auth.json")
+	write(t, path, callers(`{"name":"a","certificateNames":["a.example.com"],"rules":[]}`))
+	f := open(t, path, nil)
+	leaf := &x509.Certificate{NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a.example.com"}}
+	r := ofBrowser(t, "b.1.00.ended")
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
+	if c, err := f.IdentifyBrowser(r); err != nil || c.Name() != "a" {
+		t.Errorf("caller %v, error %v", c, err)
 	}
 }
