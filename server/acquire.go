@@ -142,14 +142,12 @@ func (a *acquisition) concludeGrant(g granted) {
 	x := a.x
 	if err := a.allowed(); err != nil {
 		// The right was taken away meanwhile. The hold is released whoever made its ID: the
-		// caller no longer can. It is this very grant, by its token, unless an earlier attempt
-		// may still come after it.
-		if a.unknown == 0 {
-			a.token = g.Token
-		}
-		a.unknown++
+		// caller no longer can. It is this very grant, by its token: the caller may have been
+		// granted the same hold ID elsewhere.
+		earlier := a.unknown
+		a.token, a.unknown = g.Token, 1
 		a.cleanUp()
-		a.unknown--
+		a.unknown = earlier
 		a.answerDenied(err)
 		return
 	}
@@ -177,10 +175,15 @@ func (a *acquisition) auditUnknown() {
 	}
 }
 
-// withdraw ends the acquire of a caller that no longer may, and releases whatever attempts
-// without an answer still get, whoever made the hold ID.
+// withdraw ends the acquire of a caller that no longer may. What attempts without an answer
+// still get under the caller's hold ID is left to its TTL: another server, which has not
+// read the rights yet, or has read others since, may have granted the same to a repeat.
 func (a *acquisition) withdraw(err error) {
-	a.cleanUp()
+	if a.ours {
+		a.cleanUp()
+	} else {
+		a.giveUpPlace()
+	}
 	a.answerDenied(err)
 }
 
@@ -189,7 +192,7 @@ func (a *acquisition) withdraw(err error) {
 func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 	if a.unknown > 0 && !a.ours {
-		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt had no answer, and is released if it is applied")
+		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt had no answer, and may still be applied")
 		return
 	}
 	a.audited = true

@@ -61,12 +61,23 @@ func (a *acquisition) cleanUp() {
 	if a.placed {
 		q.Place = a.ownPlace()
 	}
+	a.orphan(q, a.unknown)
+}
+
+// giveUpPlace gives up the place in the background, and no hold.
+func (a *acquisition) giveUpPlace() {
+	if a.placed {
+		a.orphan(driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID}, Place: a.ownPlace()}, 0)
+	}
+}
+
+func (a *acquisition) orphan(q driver.ReleaseRequest, unknown int) {
 	now := time.Now()
 	ttl := min(a.q.TTL, cleanMost)
 	if a.q.TTL == driver.Forever {
 		ttl = cleanMost
 	}
-	a.x.s.cleaner.add(&orphan{key: a.standing(), q: q, unknown: a.unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
+	a.x.s.cleaner.add(&orphan{key: a.standing(), q: q, unknown: unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
 }
 
 func (c *cleaner) add(o *orphan) {
