@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -253,5 +254,52 @@ func TestWatch(t *testing.T) {
 		for _, query := range []string{"", "?resource=", "?resource=a&x=1"} {
 			mustBe(t, s.get(wire.WatchPath+query), wire.KindInvalid)
 		}
+	})
+}
+
+// Over HTTP/2 a watch outlives the deadlines of its writes, also while nothing happens.
+func TestIdleWatchOverHTTP2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		s, err := server.New(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		only := new(http.Protocols)
+		only.SetUnencryptedHTTP2(true)
+		p, h := newPipes(), server.HTTPServer(s)
+		h.Protocols = only
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			_ = h.Serve(p)
+		}()
+		over := &http.Transport{Protocols: only, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) }}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+wire.WatchPath+"?resource=r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := over.RoundTrip(r)
+		if err != nil || resp.ProtoMajor != 2 {
+			t.Fatalf("%v, error %v", resp, err)
+		}
+		lines, alive := bufio.NewScanner(resp.Body), 0
+		for alive < 4 && lines.Scan() {
+			if lines.Text() == ": still there" {
+				alive++
+			}
+		}
+		if alive < 4 {
+			t.Errorf("it ended after %d signs of life: %v", alive, lines.Err())
+		}
+		_ = resp.Body.Close()
+		over.CloseIdleConnections()
+		_ = h.Close()
+		<-served
+		_ = s.Close()
+		_ = store.Close()
 	})
 }
