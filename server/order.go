@@ -24,6 +24,7 @@ const namedAhead = 4
 // own place, if it has one that the refusal says nothing of.
 func (st *stand) ahead(err error) []driver.Place {
 	a := st.a
+	st.missed = false
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		return nil
@@ -35,20 +36,23 @@ func (st *stand) ahead(err error) []driver.Place {
 	if st.looked || a.ours || !a.q.Fair || !st.w.line.queue || !mayBeFurther {
 		return held.Ahead
 	}
-	st.looked = true
-	if all, found := a.queueBefore(st.w.place); found {
+	all, found, err := a.queueBefore(st.w.place)
+	st.looked, st.missed = err == nil, err != nil
+	if found {
 		return all
 	}
 	return held.Ahead
 }
 
+// lookAgain is how soon a look for the place is repeated that had no answer.
+const lookAgain = time.Second
+
 // queueBefore returns the store's queue up to the place, and whether that is there. A store
 // that does not answer soon does not keep the waiter.
-func (a *acquisition) queueBefore(id driver.PlaceID) (queue []driver.Place, found bool) {
+func (a *acquisition) queueBefore(id driver.PlaceID) (queue []driver.Place, found bool, err error) {
 	s, began := a.x.s, time.Now()
 	ctx, cancel := context.WithTimeout(a.x.r.Context(), watchTimeout)
 	defer cancel()
-	var err error
 	for p, failed := range driver.Waiters(ctx, s.store, driver.Filter{Resource: a.q.Resource}) {
 		if err = failed; err != nil {
 			break
@@ -59,7 +63,7 @@ func (a *acquisition) queueBefore(id driver.PlaceID) (queue []driver.Place, foun
 		}
 	}
 	s.opts.Observer.storeCall(a.x.r.Context(), "waiters", began, err)
-	return queue, found
+	return queue, found, err
 }
 
 func holds(places []driver.Place, id driver.PlaceID) bool {

@@ -54,6 +54,7 @@ type stand struct {
 	by                       time.Time // the end of the next attempt
 	last                     bool      // it is the last one
 	looked                   bool      // for a place that it has already
+	missed                   bool      // the last look for it had no answer
 	signals                  <-chan struct{}
 	retries, polls, lookouts backoff
 	timer                    *time.Timer
@@ -73,7 +74,11 @@ func (st *stand) stand() {
 			return
 		}
 		st.underNothing(err)
-		if !st.pause(st.afterRefusal(err, st.ahead(err)), changed) {
+		pause := st.afterRefusal(err, st.ahead(err))
+		if st.missed {
+			pause = min(pause, lookAgain)
+		}
+		if !st.pause(pause, changed) {
 			return
 		}
 		st.by = earliest(x.deadline(), st.until.Add(overtime))
