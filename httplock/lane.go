@@ -2,6 +2,7 @@ package httplock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -41,19 +42,19 @@ type lane struct {
 	slow atomic.Pointer[time.Time] // until when the server counts as slow, nil: it does not
 }
 
-// hurry returns the limit, or 0 if the server counts as slow: to ask it everything twice
-// would make it slower, and the holds would be lost for it.
+// hurry returns the limit, or twice that if the server counts as slow: to ask it everything
+// twice would make it slower, and the holds would be lost for it.
 func (l *lane) hurry(limit time.Duration) time.Duration {
 	if until := l.slow.Load(); until != nil && time.Now().Before(*until) {
-		return 0
+		return 2 * limit
 	}
 	return limit
 }
 
-// took notes how long a request took that the limit did not cut off.
-func (l *lane) took(d, limit time.Duration) {
+// took notes how long an answer took, or a request over a new connection that had none.
+func (l *lane) took(d, limit time.Duration, err error) {
 	switch {
-	case limit == 0:
+	case limit == 0, err != nil && d < limit:
 	case d < limit:
 		l.slow.Store(nil)
 	default:
@@ -69,23 +70,23 @@ func (l *lane) took(d, limit time.Duration) {
 // a body again only if nothing of it was written.
 //
 // If the new connection is no faster, it was not for the old one: the server is slow. Then
-// old ones have as long as ctx for a minute, or until an answer comes in time.
+// old ones have twice as long for a minute, or until an answer comes in time.
 //
 // With once, the caller has to send it again itself: the next time it gets a new connection.
 func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	began := time.Now()
 	res, reused, err := l.try(ctx, l.hurry(limit), build)
-	if err == nil || !reused || ctx.Err() != nil {
-		l.took(time.Since(began), limit)
+	if err == nil || !reused {
+		l.took(time.Since(began), limit, err)
 		return res, err
 	}
 	l.CloseIdleConnections() // what silenced this one has silenced them
-	if once {
-		return nil, err
+	if once || ctx.Err() != nil {
+		return nil, errors.New(err.Error()) // whatever it says of TLS, the request may have arrived
 	}
 	began = time.Now()
 	res, _, err = l.try(ctx, 0, build)
-	l.took(time.Since(began), limit)
+	l.took(time.Since(began), limit, err)
 	if err != nil {
 		// Whatever it is, the first one may have arrived.
 		return nil, fmt.Errorf("sent twice: %v", err)

@@ -95,6 +95,9 @@ func (t *token) readFile() error {
 	switch {
 	case t.changed.IsZero():
 		t.changed = written
+		if written.After(t.read) { // by another clock, as that of a file server
+			t.changed = t.read
+		}
 	case t.value != text:
 		t.changed = t.read
 	}

@@ -47,7 +47,8 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
 	f.silence = time.AfterFunc(wire.WatchSilence, func() { f.cancel(errSilent) })
 	m := message{method: http.MethodGet, path: wire.WatchPath, query: url.Values{"resource": {resource}}, accept: wire.Events}
-	res, err := s.send(f.ctx, s.calls, m, watchPatience) //nolint:bodyclose // f.end closes it
+	// How soon a watch begins says nothing of how long other requests take.
+	res, err := s.send(f.ctx, &lane{Transport: s.calls.Transport}, m, watchPatience) //nolint:bodyclose // f.end closes it
 	if err != nil {
 		return nil, f.end(err)
 	}

@@ -113,3 +113,61 @@ func TestSlowServerIsAskedOnce(t *testing.T) {
 		}
 	})
 }
+
+// silent is a connection that the network may have dropped: nobody gets what is written, and
+// nothing comes.
+type silent struct {
+	net.Conn
+	dropped *atomic.Bool
+}
+
+func (s silent) Write(p []byte) (int, error) {
+	if s.dropped.Load() {
+		return len(p), nil
+	}
+	return s.Conn.Write(p)
+}
+
+// A server that counts as slow does not keep a silent connection from being replaced in time.
+func TestSilentConnectionOfASlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var takes time.Duration
+		store := drivertest.NewFaultStore(lend(memlock.New(nil)), func(c drivertest.Call) drivertest.Fault {
+			if c.Op != drivertest.Renew || takes == 0 {
+				return drivertest.Fault{}
+			}
+			goOn := make(chan struct{})
+			time.AfterFunc(takes, func() { close(goOn) })
+			return drivertest.Fault{HoldRequest: goOn}
+		})
+		s, over := inMemorySite(t, store)
+		dropped := new(atomic.Bool)
+		far := openOver(t, s.url, &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := over.DialContext(ctx, network, address)
+			return silent{c, dropped}, err
+		}})
+		ref := ask.Granted(t, far, ask.Request("r", "a"))
+		renew := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			rs, err := far.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+			if err == nil {
+				err = rs[0].Err
+			}
+			return err
+		}
+		takes = 1100 * time.Millisecond
+		for range 3 {
+			if err := renew(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		takes = 0
+		old := dropped
+		dropped = new(atomic.Bool) // new connections live
+		old.Store(true)
+		if err := renew(); err != nil {
+			t.Error(err)
+		}
+	})
+}
