@@ -191,6 +191,9 @@ func readFile(path string) ([]byte, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("it has more than %d bytes", maxFile)
 	}
+	if info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" && bytes.Contains(text, []byte(`"sessionKey"`)) {
+		return nil, fmt.Errorf("every user can read it (mode %04o), and who has its sessionKey can sign in as anybody: chmod o-r", info.Mode().Perm())
+	}
 	return text, nil
 }
 

@@ -73,6 +73,7 @@ type Dashboard struct {
 // the Dashboard is mounted.
 type route struct {
 	method string
+	page   bool // it is for people, by its address
 	serve  func(*visit)
 }
 
@@ -97,18 +98,18 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.routes = map[string]route{
-		"/":          {http.MethodGet, d.overview},
-		"/resource":  {http.MethodGet, d.resource},
-		"/program":   {http.MethodGet, d.program},
-		"/deadlocks": {http.MethodGet, d.deadlocks},
-		"/store":     {http.MethodGet, d.storePage},
-		"/login":     {http.MethodGet, d.loginPage},
-		"/events":    {http.MethodGet, d.events},
-		"/sign-in":   {http.MethodPost, d.signIn},
-		"/sign-out":  {http.MethodPost, d.signOut},
-		"/force":     {http.MethodPost, d.force},
-		"/app.css":   {http.MethodGet, d.asset},
-		"/app.js":    {http.MethodGet, d.asset},
+		"/":          {http.MethodGet, true, d.overview},
+		"/resource":  {http.MethodGet, true, d.resource},
+		"/program":   {http.MethodGet, true, d.program},
+		"/deadlocks": {http.MethodGet, true, d.deadlocks},
+		"/store":     {http.MethodGet, true, d.storePage},
+		"/login":     {http.MethodGet, true, d.loginPage},
+		"/events":    {http.MethodGet, false, d.events},
+		"/sign-in":   {http.MethodPost, false, d.signIn},
+		"/sign-out":  {http.MethodPost, false, d.signOut},
+		"/force":     {http.MethodPost, false, d.force},
+		"/app.css":   {http.MethodGet, false, d.asset},
+		"/app.js":    {http.MethodGet, false, d.asset},
 	}
 	return d, nil
 }

@@ -16,6 +16,7 @@ import (
 // deadlocksBody is what the page of deadlocks shows.
 type deadlocksBody struct {
 	Deadlocks []deadlockView
+	Further   int // that are not shown
 	Hidden    int // of resources that the caller may not see
 	Looked    bool
 }
@@ -27,12 +28,15 @@ type deadlockView struct {
 
 func (d *Dashboard) deadlocks(v *visit) {
 	s := v.sight()
+	if v.unseen(s) {
+		return
+	}
 	age := v.ageOf(s.At)
 	body := deadlocksBody{Looked: s.Queue && !s.Cut}
-	body.Deadlocks, body.Hidden = v.deadlockViews(s, age)
+	body.Deadlocks, body.Further, body.Hidden = v.deadlockViews(s, age)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Deadlocks", Status: status, Main: group(
-		body.title(), status.seen(), each(body.Deadlocks, deadlockView.section), more(body.Hidden, "more are among resources that are not yours to see."),
+		body.title(), status.seen(), each(body.Deadlocks, deadlockView.section), more(body.Further, "more are not shown."), more(body.Hidden, "more are among resources that are not yours to see."),
 		when(!s.Queue, func() node { return empty(text("This store keeps no queue: it does not know who waits for whom.")) }),
 		when(s.Cut, func() node {
 			return empty(text("There is more in the store than this page can look at, so it looks for none."))
@@ -41,7 +45,7 @@ func (d *Dashboard) deadlocks(v *visit) {
 }
 
 func (b *deadlocksBody) title() node {
-	switch n := len(b.Deadlocks) + b.Hidden; {
+	switch n := len(b.Deadlocks) + b.Further + b.Hidden; {
 	case n > 0:
 		return html.H1(class("summary stuck"), text(words.Count(n, "deadlock", "deadlocks")))
 	case b.Looked:
@@ -59,14 +63,21 @@ func (d deadlockView) section() node {
 	)
 }
 
-// deadlockViews returns the deadlocks that the caller may see, and how many others there are.
-func (v *visit) deadlockViews(s *sight.Sight, age time.Duration) (views []deadlockView, hidden int) {
+// seesAll reports whether the caller may see all of a deadlock.
+func (v *visit) seesAll(path []deadlock.Link) bool {
+	return !slices.ContainsFunc(path, func(l deadlock.Link) bool { return !v.looks(l.Holds.Resource) || !v.looks(l.WaitsFor) })
+}
+
+// deadlockViews returns the first deadlocks that the caller may see, how many others of these
+// there are, and how many that it may not see.
+func (v *visit) deadlockViews(s *sight.Sight, age time.Duration) (views []deadlockView, further, hidden int) {
 	for _, path := range s.Deadlocks {
-		if slices.ContainsFunc(path, func(l deadlock.Link) bool { return !v.looks(l.Holds.Resource) || !v.looks(l.WaitsFor) }) {
+		switch {
+		case !v.seesAll(path):
 			hidden++
 			continue
-		}
-		if len(views) == maxTroubles {
+		case len(views) == maxTroubles:
+			further++
 			continue
 		}
 		view := deadlockView{Text: v.deadlockText(path)}
@@ -75,15 +86,13 @@ func (v *visit) deadlockViews(s *sight.Sight, age time.Duration) (views []deadlo
 		}
 		views = append(views, view)
 	}
-	return views, hidden
+	return views, further, hidden
 }
 
 // deadlockText says who waits for whom, with what the caller may not see left out.
 func (v *visit) deadlockText(path []deadlock.Link) string {
-	for _, link := range path {
-		if !v.looks(link.Holds.Resource) || !v.looks(link.WaitsFor) {
-			return "Some of its resources are not yours to see."
-		}
+	if !v.seesAll(path) {
+		return "Some of its resources are not yours to see."
 	}
 	return words.Deadlock(path, func(h driver.Status) string { return words.Printable(words.Holder(h)) })
 }

@@ -36,7 +36,7 @@ func (d *Dashboard) force(v *visit) {
 		v.fail(http.StatusBadRequest, "The page named no hold. Load it again.")
 		return
 	case reason == "":
-		v.fail(http.StatusBadRequest, "Say why: the reason is kept in the audit.")
+		v.fail(http.StatusBadRequest, "Say why.")
 		return
 	case driver.Details{Comment: reason}.Validate() != nil:
 		v.fail(http.StatusBadRequest, "The reason is too long, or is no text.")
@@ -78,9 +78,13 @@ func (d *Dashboard) force(v *visit) {
 	}
 	switch {
 	case err != nil:
+		event.Outcome = "unknown"
+		_ = d.audit(event)
 		d.opts.Logger.Warn("a release by force failed", "resource", body.Resource, "ref", body.Ref, "error", err)
 		v.fail(http.StatusServiceUnavailable, "The store did not answer: the hold may be released, now or in a moment. Look again.")
 	case !rs[0].Found:
+		event.Outcome = "not-found"
+		_ = d.audit(event)
 		v.answer(http.StatusOK, answer{Done: "That hold has ended by itself meanwhile. Nothing was done."})
 	default:
 		event.Outcome = "released"

@@ -72,7 +72,7 @@ type waitsView struct {
 // not tell the lock ID.
 func programRef(lockID string) string {
 	sum := sha256.Sum256([]byte(lockID))
-	return hex.EncodeToString(sum[:4])
+	return hex.EncodeToString(sum[:12])
 }
 
 func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
@@ -104,14 +104,18 @@ func vitality(h driver.Status, p pulse) (name, says string) {
 		return "released", "It was released, and keeps others out for a while as its holder wanted."
 	case h.Left == 0:
 		return "ended", "It has ended without a release."
+	case p.silent == driver.Unknown:
+		return "unknown", "The store does not say when it was renewed, so nobody knows whether its holder is alive."
+	case h.Left == driver.Forever && p.missed < 2:
+		return "alive", "It has no end, and its holder has renewed it lately."
 	case h.Left == driver.Forever:
-		return "endless", "It has no end. Nobody has to renew it, so nobody knows whether its holder is alive."
+		return "endless", "It has no end, and nobody renews it: its holder is gone, or does not renew what has no end."
 	case h.Renewed.IsZero() && p.missed > 0:
 		return "quiet", "It was never renewed: it is meant to end by itself, or its holder was killed or stopped, or cannot reach the store."
 	case h.Renewed.IsZero():
 		return "new", "It is not due to be renewed yet."
 	case p.missed >= 2:
-		return "silent", "Its holder has missed " + words.Count(p.missed, "renewal", "renewals") + ": it was killed or stopped, or cannot reach the store."
+		return "silent", "Its holder has missed " + words.Count(p.missed, "renewal", "renewals") + ": it was killed or stopped, cannot reach the store, or does not renew it by itself."
 	case p.missed == 1:
 		return "late", "Its holder has missed a renewal."
 	}

@@ -38,7 +38,7 @@ func (p page) whole() node {
 			html.Link(html.Rel("stylesheet"), html.Href("app.css")),
 			html.Script(html.Src("app.js"), html.Defer()),
 		),
-		html.Body(
+		html.Body(gomponents.If(p.Login, html.Data("login", "")),
 			html.A(class("skip"), html.Href("#main"), text("Skip to the content")),
 			p.top(),
 			html.P(html.ID("connection"), class("notice"), html.Role("status"), gomponents.Attr("hidden")),

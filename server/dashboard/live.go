@@ -31,7 +31,15 @@ func (d *Dashboard) events(v *visit) {
 		if _, err := fmt.Fprintf(v.w, format, args...); err != nil {
 			return false
 		}
-		return control.Flush() == nil
+		if control.Flush() != nil {
+			return false
+		}
+		// In HTTP/2 a deadline that passes ends a stream also when nothing is written.
+		return control.SetWriteDeadline(time.Time{}) == nil
+	}
+	if v.r.Method == http.MethodHead {
+		v.fail(http.StatusMethodNotAllowed, "This address takes a GET.")
+		return
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	v.w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events until there are many
@@ -52,7 +60,7 @@ func (d *Dashboard) events(v *visit) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, context.DeadlineExceeded):
-			if !send(": alive\n\n") {
+			if !send("event: alive\ndata: 0\n\n") {
 				return
 			}
 			continue

@@ -32,8 +32,11 @@ func (d *Dashboard) loginPage(v *visit) {
 // next returns where to go after the sign-in: a page of this Dashboard, and no other site.
 func (d *Dashboard) next(to string) string {
 	path, query, _ := strings.Cut(to, "?")
-	if at, ok := d.routes["/"+path]; !ok || at.method != http.MethodGet || path == "login" || path == "" {
+	if at, ok := d.routes["/"+path]; !ok || !at.page || path == "login" {
 		return "./"
+	}
+	if path == "" {
+		path = "./"
 	}
 	if query != "" {
 		path += "?" + query

@@ -80,16 +80,20 @@ type rowView struct {
 
 func (d *Dashboard) overview(v *visit) {
 	s := v.sight()
+	if v.unseen(s) {
+		return
+	}
 	b, age := d.boardOf(s), v.ageOf(s.At)
 	query := v.r.URL.Query()
 	body := overviewBody{Query: query.Get("q"), Only: filters[0]}
 	if i := slices.IndexFunc(filters, func(f filter) bool { return f.Name == query.Get("only") }); i >= 0 {
 		body.Only = filters[i]
 	}
-	var hidden int
-	body.Deadlocks, hidden = v.deadlockViews(s, age)
+	var further int
+	body.Deadlocks, further, _ = v.deadlockViews(s, age)
+	body.More = further
 	var longest time.Duration
-	worst, troubled := fine, len(body.Deadlocks)+hidden
+	worst, troubled := fine, len(body.Deadlocks)+further
 	for _, e := range b.entries {
 		if !v.looks(e.Resource) {
 			continue
@@ -97,7 +101,8 @@ func (d *Dashboard) overview(v *visit) {
 		body.Holds += len(e.Holds)
 		body.Waiters += len(e.Waiters)
 		longest, worst = max(longest, e.Waited), max(worst, e.Trouble.Level)
-		if e.Trouble.Level > fine && e.Trouble.Level < stuck {
+		// Deadlocks have cards of their own, if the caller may see all of them.
+		if e.Trouble.Level > fine && (e.Trouble.Level < stuck || !v.seesAll(b.stuck[e.Resource])) {
 			if troubled++; len(body.Troubles) < maxTroubles {
 				body.Troubles = append(body.Troubles, v.troubleView(e, age))
 			} else {
@@ -112,7 +117,7 @@ func (d *Dashboard) overview(v *visit) {
 		}
 	}
 	body.Level = worst
-	body.Summary = summary(len(body.Deadlocks)+hidden, troubled, body.Holds, body.Waiters, longest+age)
+	body.Summary = summary(len(body.Deadlocks)+further, troubled, body.Holds, body.Waiters, longest+age, s.Queue)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Locks", Status: status, Main: group(
 		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), body.table(status.Seen),
@@ -151,7 +156,6 @@ func (t troubleView) card() node {
 			return html.P(text(words.Count(t.Waiting, "waits: ", "wait: ")), html.B(isolated(t.First.Who)), text(" longest, for "), up(t.First.Age),
 				text(". For it, "+t.First.Reason+"."))
 		}),
-		when(t.First == nil, func() node { return html.P(text("Nobody waits for it.")) }),
 	)
 }
 
@@ -218,7 +222,7 @@ func (v *visit) names(e *entry, part string) bool {
 	})
 }
 
-func summary(deadlocks, troubled, holds, waiters int, longest time.Duration) string {
+func summary(deadlocks, troubled, holds, waiters int, longest time.Duration, queue bool) string {
 	var says string
 	switch {
 	case deadlocks == 1:
@@ -228,11 +232,17 @@ func summary(deadlocks, troubled, holds, waiters int, longest time.Duration) str
 	case troubled > 0:
 		says = words.Count(troubled, "resource needs", "resources need") + " a look. "
 	case holds+waiters == 0:
+		if !queue {
+			return "Nothing is held."
+		}
 		return "Nothing is held, and nobody waits."
 	default:
 		says = "Nothing is stuck. "
 	}
 	says += words.Count(holds, "hold", "holds") + "; "
+	if !queue {
+		return says + "the store does not know who waits."
+	}
 	if waiters == 0 {
 		return says + "nobody waits."
 	}

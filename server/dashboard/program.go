@@ -22,6 +22,9 @@ type programBody struct {
 
 func (d *Dashboard) program(v *visit) {
 	s := v.sight()
+	if v.unseen(s) {
+		return
+	}
 	b, age := d.boardOf(s), v.ageOf(s.At)
 	body := programBody{Ref: v.r.URL.Query().Get("ref")}
 	for _, e := range b.entries {

@@ -32,6 +32,9 @@ func (d *Dashboard) resource(v *visit) {
 		return
 	}
 	s := v.sight()
+	if v.unseen(s) {
+		return
+	}
 	b, age := d.boardOf(s), v.ageOf(s.At)
 	e := b.of(name)
 	body := resourceBody{
@@ -56,12 +59,15 @@ func (d *Dashboard) resource(v *visit) {
 		when(body.Deadlock != "", func() node {
 			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds."))
 		}),
-		body.holders(), body.queue(status.Queue),
+		body.holders(s.Cut), body.queue(status.Queue),
 	)})
 }
 
-func (b *resourceBody) holders() node {
+func (b *resourceBody) holders(cut bool) node {
 	title, none := "Held", "Nobody holds it."
+	if cut && len(b.Holds) == 0 {
+		return section("holders", text("Not among what was looked at"))
+	}
 	if len(b.Holds) == 0 {
 		title = "Free"
 		if len(b.Waiters) > 0 {

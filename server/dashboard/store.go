@@ -26,6 +26,9 @@ type traitView struct {
 
 func (d *Dashboard) storePage(v *visit) {
 	s := v.sight()
+	if v.unseen(s) {
+		return
+	}
 	body := storeBody{Took: words.Duration(s.Took)}
 	for _, h := range s.Holds {
 		if v.looks(h.Resource) {

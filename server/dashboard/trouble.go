@@ -32,9 +32,10 @@ type trouble struct {
 const (
 	// longWait is how long somebody waits before that is worth a look.
 	longWait = time.Minute
-	// longEndless is how old a hold without an end is before those that wait for it are in
-	// trouble.
-	longEndless = 10 * time.Minute
+	// endlessPeriod is how often a Client renews a hold without an end.
+	endlessPeriod = 30 * time.Second
+	// latest is how late a renewal may be on a busy machine.
+	latest = 500 * time.Millisecond
 )
 
 // troubleOf returns the worst that is wrong.
@@ -57,22 +58,24 @@ func troubleOf(e *entry, path []deadlock.Link) trouble {
 	}
 	for _, h := range e.Holds {
 		switch p := pulseOf(h); {
+		case h.Left == driver.Forever:
+			if waits && p.missed >= 2 {
+				note(hurts, "it is held without an end, and nobody renews it: only its holder ends that, or a release by force")
+			}
 		case h.Left == 0 && h.TakeoverDelay > 0:
-			note(raised(watch), "its holder has ended without a release, and keeps others out for its takeover delay of %s", words.Duration(h.TakeoverDelay))
+			note(raised(watch), "its holder has ended without a release, and it keeps others out for its takeover delay of %s", words.Duration(h.TakeoverDelay))
 		case p.missed >= 1 && h.Renewed.IsZero():
 			if waits { // else it may be meant to end by itself
-				note(hurts, "its holder has never renewed it, and it ends in %s", words.Duration(h.Left))
+				note(hurts, "its holder has never renewed it")
 			}
 		case p.missed >= 2:
-			note(raised(watch), "its holder has missed %d renewals, and it ends in %s unless it comes back", p.missed, words.Duration(h.Left))
+			note(raised(watch), "its holder has missed %d renewals", p.missed)
 		case p.missed == 1:
 			note(watch, "its holder is late: it has missed a renewal")
-		case waits && h.Left == driver.Forever && h.Age() >= longEndless:
-			note(hurts, "it is held without an end, for %s already: only its holder ends that, or a release by force", words.Duration(h.Age()))
 		}
 	}
 	if e.Waited >= longWait {
-		note(watch, "somebody has waited for %s", words.Duration(e.Waited))
+		note(watch, "somebody has waited for more than a minute")
 	}
 	return worst
 }
@@ -80,24 +83,29 @@ func troubleOf(e *entry, path []deadlock.Link) trouble {
 // pulse is what a hold's times say of its holder.
 type pulse struct {
 	ttl    time.Duration // 0 if it is not known
-	silent time.Duration // since the last renewal, or the grant
+	silent time.Duration // since the last renewal, or the grant; Unknown if the store does not say
 	missed int           // renewals
 }
 
 // pulseOf returns the pulse. What a hold has left, and how long ago it was renewed, make the
-// TTL; Clients renew when a third of it has passed. Of a hold that was never renewed nobody
+// TTL; Clients renew when a third of it has passed, and every 30 s if it has no end. Of a hold that was never renewed nobody
 // knows whether it is to be.
 func pulseOf(h driver.Status) pulse {
 	silent := h.RenewedAgo()
 	if silent == driver.Unknown { // never
 		silent = h.Age()
 	}
-	if silent == driver.Unknown || h.Left <= 0 || h.Left == driver.Forever || h.Left == driver.Unknown || h.Released {
-		return pulse{silent: max(silent, 0)}
+	p := pulse{silent: silent}
+	period := endlessPeriod
+	switch {
+	case silent == driver.Unknown || h.Left == driver.Unknown || h.Left == 0 || h.Released:
+		return p
+	case h.Left != driver.Forever:
+		p.ttl = h.Left + silent
+		period = p.ttl / 3
 	}
-	p := pulse{ttl: h.Left + silent, silent: silent}
-	if period := p.ttl / 3; period > 0 {
-		p.missed = int(max(silent-period/10, 0) / period) // a little late is not missed
+	if period > 0 {
+		p.missed = int(max(silent-max(period/10, latest), 0) / period) // a little late is not missed
 	}
 	return p
 }

@@ -59,7 +59,7 @@ func (v *visit) identified() bool {
 		v.fail(http.StatusUnauthorized, "You are signed out.")
 		return false
 	}
-	// A page of the same level, so that no other site can be the destination.
+	// It is one of the same level, so that no other site can be the destination.
 	at := strings.TrimPrefix(v.r.URL.Path, "/")
 	if v.r.URL.RawQuery != "" {
 		at += "?" + v.r.URL.RawQuery
@@ -80,7 +80,19 @@ func (v *visit) sight() *sight.Sight {
 	if err != nil {
 		s = v.d.looker.Last()
 	}
+	v.began = time.Now()
 	return s
+}
+
+// unseen answers if the store has shown nothing yet, and reports whether that is so.
+func (v *visit) unseen(s *sight.Sight) bool {
+	if !s.At.IsZero() {
+		return false
+	}
+	v.show(http.StatusOK, page{Title: "Locks", Status: v.statusOf(s), Main: group(
+		html.H1(class("summary watch"), text("Nobody knows yet what is held")), empty(text("The store has not answered yet.")),
+	)})
+	return true
 }
 
 // page is what all pages show.
@@ -121,13 +133,14 @@ func (v *visit) statusOf(s *sight.Sight) status {
 
 // show sends a page, or the part of it that changes.
 func (v *visit) show(code int, p page) {
-	p.Here, p.Store, p.Login = v.r.URL.Path, v.d.opts.Name, v.d.opts.Login != nil
+	p.Here, p.Login = v.r.URL.Path, v.d.opts.Login != nil
 	if v.caller != nil {
-		p.Caller = v.caller.Name()
+		p.Caller, p.Store = v.caller.Name(), v.d.opts.Name
 	}
 	root := p.whole
 	if v.isPart() {
 		root = p.live
+		v.w.Header().Set("Holdfast-Part", "1") // it is ours, and not a proxy's
 	}
 	var b bytes.Buffer
 	_ = root().Render(&b) // a buffer takes all

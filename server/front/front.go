@@ -29,7 +29,8 @@ type Options struct {
 	// is nil, everybody is access.Everybody, and requests that say that a proxy forwarded
 	// them are refused: whoever they came from, they are not from this machine.
 	Identify access.Identify
-	// Guests chooses paths that are also for callers who are not known: a page to sign in, say.
+	// Guests chooses paths that are also for callers who are not known, and do not say who they
+	// are by a token: a page to sign in, say.
 	// What serves them asks CallerOf. Default: none but those that balancers ask for.
 	Guests func(path string) bool
 	// Hosts are the names of the server, each with a port or, for all ports, without. A
@@ -125,7 +126,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	caller, err := f.identify(r)
-	guest := errors.Is(err, access.ErrAnonymous) && f.opts.Guests != nil && f.opts.Guests(r.URL.Path)
+	guest := errors.Is(err, access.ErrAnonymous) && r.Header.Get("Authorization") == "" &&
+		f.opts.Guests != nil && f.opts.Guests(r.URL.Path)
 	if err != nil && !guest {
 		f.refuseAnonymous(w, in.with(r), in.address, err)
 		return

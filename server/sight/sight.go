@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	// as a look the pause after it is at least.
 	minPause  = time.Second
 	restRatio = 10
+	// failedPause is the longest pause after a look that has failed.
+	failedPause = 10 * time.Second
 	// patience is how long a look may take.
 	patience = 30 * time.Second
 )
@@ -36,7 +39,8 @@ type Sight struct {
 	// in their order.
 	Holds   []driver.Status
 	Waiters []driver.Place
-	// Deadlocks are found only if nothing is cut. One of a single look may dissolve.
+	// Deadlocks are found only if nothing is cut, and if the look before has shown them too:
+	// holds and waiters are not listed at the same moment.
 	Deadlocks [][]deadlock.Link
 	// Queue: the store keeps queues. Where it keeps none, nobody knows who waits.
 	Queue bool
@@ -76,6 +80,8 @@ type Looker struct {
 	last   *Sight
 	fresh  time.Time     // until when the last sight is not replaced
 	coming chan struct{} // closed when the next sight is there; nil: nobody waits for one
+
+	suspects map[string]bool // the deadlocks of the last look; one look at a time uses it
 }
 
 // New returns a Looker at the store, which stays the caller's to close, after the Looker.
@@ -176,6 +182,9 @@ func (l *Looker) look(pause time.Duration) {
 	}
 	s.Number = l.last.Number + 1
 	s.Pause = max(minPause, restRatio*took)
+	if err != nil {
+		s.Pause = min(s.Pause, failedPause)
+	}
 	l.last, l.fresh = s, time.Now().Add(s.Pause)
 	close(l.coming)
 	l.coming = nil
@@ -225,10 +234,24 @@ func (l *Looker) see() (s *Sight, err error) {
 	slices.SortStableFunc(s.Waiters, func(a, b driver.Place) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Position, b.Position))
 	})
-	if !s.Cut {
-		s.Deadlocks = deadlock.GraphOf(s.Holds, s.Waiters).All()
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return s, ctx.Err()
+	suspects := make(map[string]bool)
+	if !s.Cut {
+		for _, path := range deadlock.GraphOf(s.Holds, s.Waiters).All() {
+			var key strings.Builder
+			for _, link := range path {
+				key.Write(link.Holds.HoldID[:])
+			}
+			suspects[key.String()] = true
+			if l.suspects[key.String()] {
+				s.Deadlocks = append(s.Deadlocks, path)
+			}
+		}
+	}
+	l.suspects = suspects
+	return s, nil
 }
 
 func (l *Looker) skips(resource string) bool { return l.opts.Skip != nil && l.opts.Skip(resource) }

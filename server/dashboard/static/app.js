@@ -32,15 +32,26 @@
     }
   };
 
-  // The page says when it is old.
-  let last = performance.now(), problem = "";
+  // The page says when it is old. The server says every 15 s that it lives.
+  const login = document.getElementById("sign-in");
+  let heard = performance.now(), problem = "", said = "";
   const tell = () => {
-    const age = performance.now() - last;
-    const text = problem || (age > 30000 ? "This page is " + words(age) + " old: the server does not answer." : "");
+    const silent = !login && performance.now() - heard > 45000;
+    const text = said || problem || (silent ? "The server does not answer. What you see is what was there before." : "");
     if (connection.textContent !== text) connection.textContent = text;
     connection.hidden = text === "";
   };
-  setInterval(() => { if (!document.hidden) { count(); tell(); } }, 1000);
+  const say = (text) => {
+    said = text;
+    tell();
+    setTimeout(() => { said = ""; tell(); }, 8000);
+  };
+  setInterval(() => {
+    if (document.hidden) return;
+    count();
+    tell();
+    if (!login && performance.now() - heard > 20000) polling(true);
+  }, 1000);
 
   // adopt makes the old element like the new one, and leaves alone what is the same: what is
   // focused, selected or scrolled stays so.
@@ -85,7 +96,11 @@
       }
       if (match && match.parentNode === old && alike(match, child)) {
         if (match === at) at = at.nextSibling;
-        else old.insertBefore(match, at);
+        else {
+          const focused = match.contains(document.activeElement) ? document.activeElement : null;
+          old.insertBefore(match, at);
+          if (focused) focused.focus({ preventScroll: true });
+        }
         adopt(match, child, loaded);
       } else {
         old.insertBefore(child, at);
@@ -105,24 +120,24 @@
     busy = true;
     try {
       const answer = await fetch(location.href, { headers: { "Holdfast-Part": "1" }, signal: AbortSignal.timeout(20000) });
-      if (answer.status === 401) {
-        if ($("[data-sign-out]") || problem === "") location.href = "login?next=" + encodeURIComponent(here());
+      if (!answer.headers.get("Holdfast-Part")) throw new Error("not a part of a page");
+      if (answer.status === 401 && document.body.dataset.login !== undefined) {
+        location.href = "login?next=" + encodeURIComponent(here() + location.hash);
         return;
       }
       const text = await answer.text();
-      if (!(answer.headers.get("Content-Type") || "").startsWith("text/html")) throw new Error("not a page");
-      last = performance.now();
+      heard = performance.now();
       problem = "";
       const now = document.createElement("div");
       now.id = "live";
       now.append(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
       await new Promise((next) => setTimeout(next)); // one long task would be felt
-      adopt(live, now, last);
+      adopt(live, now, heard);
       show();
       count();
       document.dispatchEvent(new Event("holdfast-load"));
     } catch (e) {
-      problem = "The server does not answer: what you see is what was there " + words(performance.now() - last) + " ago, or earlier.";
+      problem = "The server does not answer. What you see is what was there before.";
     } finally {
       busy = false;
       tell();
@@ -143,26 +158,35 @@
     if (on && !poll) poll = setInterval(news, 5000);
     if (!on && poll) { clearInterval(poll); poll = 0; }
   };
+  const receive = (message) => {
+    if (message === "broken") polling(true);
+    else {
+      polling(false);
+      if (!problem) heard = performance.now();
+    }
+    if (message !== "alive") news();
+  };
   const stream = () => new Promise(() => {
     const open = () => {
       const source = new EventSource("events");
-      source.addEventListener("sight", () => {
-        polling(false);
-        if (channel) channel.postMessage("sight");
-        news();
-      });
+      const pass = (message) => {
+        if (channel) channel.postMessage(message);
+        receive(message);
+      };
+      source.addEventListener("sight", () => pass("sight"));
+      source.addEventListener("alive", () => pass("alive"));
       source.onerror = () => {
-        polling(true);
-        news();
+        pass("broken");
         if (source.readyState === EventSource.CLOSED) setTimeout(open, 10000);
       };
     };
     open();
   });
-  if (channel) channel.onmessage = () => { polling(false); news(); };
-  if (live.querySelector("[data-static]") === null && !$("#sign-in")) {
+  if (!login) {
+    if (channel) channel.onmessage = (e) => receive(e.data);
+    // A browser has few connections, so windows that cannot agree on a stream ask again and again.
     if (navigator.locks && channel) navigator.locks.request("holdfast stream " + location.pathname.replace(/[^/]*$/, ""), stream);
-    else stream();
+    else polling(true);
   }
 
   // What needs this script is shown by it.
@@ -225,28 +249,32 @@
     }
     if (e.target.closest("[data-confirm]")) {
       const reason = $("#reason").value.trim();
-      if (!reason) { fail(dialog, "Say why: the reason is kept in the audit."); $("#reason").focus(); return; }
+      if (!reason) { fail(dialog, "Say why."); $("#reason").focus(); return; }
       const confirm = e.target.closest("button");
       confirm.disabled = true;
       try {
         const done = await post("force", { ...chosen, reason });
         dialog.close();
-        problem = done;
-        tell();
-        setTimeout(() => { problem = ""; load(); }, 3000);
+        say(done);
+        load();
       } catch (error) {
-        fail(dialog, why(error));
+        if (dialog.open) fail(dialog, why(error));
+        else say(why(error));
       } finally {
         confirm.disabled = false;
       }
     }
     if (e.target.closest("[data-sign-out]")) {
-      try { await post("sign-out", {}); } finally { location.href = "login"; }
+      try {
+        await post("sign-out", {});
+        location.href = "login";
+      } catch (error) {
+        say("You are still signed in. " + why(error));
+      }
     }
   });
 
   // Signing in.
-  const login = document.getElementById("sign-in");
   if (login) {
     login.addEventListener("submit", async (e) => {
       e.preventDefault();
