@@ -184,7 +184,7 @@ func (r *running) until(ctx context.Context, stops, hangups <-chan os.Signal) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan error, 1)
-	go func() { ready <- r.ready(ctx) }()
+	go func(s *server.Server) { ready <- r.ready(ctx, s) }(r.server) // a second signal takes it away
 	for {
 		select {
 		case err := <-ready:
@@ -204,10 +204,10 @@ func (r *running) until(ctx context.Context, stops, hangups <-chan os.Signal) er
 
 // ready tells the operator and systemd when the store is prepared. It returns an error if
 // the store never will be.
-func (r *running) ready(ctx context.Context) error {
+func (r *running) ready(ctx context.Context, s *server.Server) error {
 	began, told := time.Now(), false
 	for {
-		err := r.waitReady(ctx)
+		err := waitReady(ctx, s)
 		switch {
 		case err == nil:
 			output.SayEvent("ready", nil, "ready")
@@ -225,10 +225,10 @@ func (r *running) ready(ctx context.Context) error {
 }
 
 // waitReady waits for the store for a moment. Its error is what the store said last.
-func (r *running) waitReady(ctx context.Context) error {
+func waitReady(ctx context.Context, s *server.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	err := r.server.WaitReady(ctx)
+	err := s.WaitReady(ctx)
 	if both, ok := err.(interface{ Unwrap() []error }); ok {
 		all := both.Unwrap()
 		return all[len(all)-1]
