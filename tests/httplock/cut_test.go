@@ -76,8 +76,9 @@ func TestListCut(t *testing.T) {
 		}
 		faults.MustBeUnknown(t, err)
 	}
-	if n, err := list(all); n != holds || err != nil {
-		t.Errorf("all %d bytes: %d holds, %v", all, n, err)
+	// By now the ages may have a digit more.
+	if n, err := list(2 * all); n != holds || err != nil {
+		t.Errorf("all bytes: %d holds, %v", n, err)
 	}
 }
 
