@@ -61,6 +61,9 @@ func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 		// The store would be told another one: none, or that it is not known.
 		return q, fmt.Errorf("%w: the limit of what is waited for is %d, which is not between 0 and %d", driver.ErrInvalid, *item.Waits.Limit, driver.MaxLimit)
 	}
+	if item.Waits != nil && item.Waits.AgeMs != nil && *item.Waits.AgeMs < 0 { // it is not read
+		return q, fmt.Errorf("%w: the ageMs of what is waited for is %d, which is negative", driver.ErrInvalid, *item.Waits.AgeMs)
+	}
 	if err := q.Validate(); err != nil {
 		return q, err
 	}

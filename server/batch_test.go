@@ -74,6 +74,12 @@ func TestRenewNotes(t *testing.T) {
 				}
 			}
 		}
+		for age, want := range map[string]wire.Outcome{"-1": wire.Invalid, "0": wire.Renewed, "null": wire.Renewed} {
+			body := fmt.Sprintf(`{"holds":[{"resource":"r","holdId":%q,"waits":{"resource":"s","ageMs":%s}}]}`, g.HoldID, age)
+			if r := read[wire.RenewAnswer](t, s.post(wire.RenewPath, body)).Results[0]; r.Outcome != want {
+				t.Errorf("%s: %+v, want %s", body, r, want)
+			}
+		}
 	})
 }
 
