@@ -27,11 +27,10 @@ type deadlockView struct {
 }
 
 func (d *Dashboard) deadlocks(v *visit) {
-	s := v.sight()
-	if v.unseen(s) {
+	s, age, ok := v.look()
+	if !ok {
 		return
 	}
-	age := v.ageOf(s.At)
 	body := deadlocksBody{Looked: s.Queue && !s.Cut}
 	body.Deadlocks, body.Further, body.Hidden = v.deadlockViews(s, age)
 	status := v.statusOf(s)

@@ -49,17 +49,17 @@ func (v *visit) shrinks(d, sightAge time.Duration) span {
 
 // holdView is a hold as a page shows it.
 type holdView struct {
-	Resource, Who, Owner, Host, Comment string
-	Mode                                string
-	Ref, Program                        string
-	Token                               string
-	Age, Silent, Left                   span
-	Renewed                             bool
-	Pulse                               string // alive, new, late, silent, quiet, endless, ended, released
-	Says                                string
-	Takeover                            string
-	Waits                               *waitsView
-	Force                               bool
+	Resource, Who, Comment string
+	Mode                   string
+	Ref, Program           string
+	Token                  string
+	Age, Silent, Left      span
+	Renewed                bool
+	Pulse                  string // alive, new, late, silent, quiet, endless, ended, released
+	Says                   string
+	Takeover               string
+	Waits                  *waitsView
+	Force                  bool
 }
 
 // waitsView is what a holder waits for meanwhile.
@@ -78,8 +78,8 @@ func programRef(lockID string) string {
 func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
 	p := pulseOf(h)
 	view := holdView{
-		Resource: h.Resource, Who: words.Printable(words.Holder(h)), Owner: words.Printable(h.Owner),
-		Host: words.Printable(h.Host), Comment: words.Printable(h.Comment), Mode: words.Mode(h.Mode, h.Limit),
+		Resource: h.Resource, Who: words.Printable(words.Holder(h)),
+		Comment: words.Printable(h.Comment), Mode: words.Mode(h.Mode, h.Limit),
 		Ref: wire.RefOf(h.HoldID), Program: programRef(h.LockID), Age: v.grows(h.Age(), sightAge),
 		Silent: v.grows(p.silent, sightAge), Left: v.shrinks(h.Left, sightAge), Renewed: !h.Renewed.IsZero(),
 		Force: v.caller.May(access.Force, h.Resource),

@@ -79,11 +79,11 @@ type rowView struct {
 }
 
 func (d *Dashboard) overview(v *visit) {
-	s := v.sight()
-	if v.unseen(s) {
+	s, age, ok := v.look()
+	if !ok {
 		return
 	}
-	b, age := d.boardOf(s), v.ageOf(s.At)
+	b := d.boardOf(s)
 	query := v.r.URL.Query()
 	body := overviewBody{Query: query.Get("q"), Only: filters[0]}
 	if i := slices.IndexFunc(filters, func(f filter) bool { return f.Name == query.Get("only") }); i >= 0 {

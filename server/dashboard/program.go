@@ -21,11 +21,11 @@ type programBody struct {
 }
 
 func (d *Dashboard) program(v *visit) {
-	s := v.sight()
-	if v.unseen(s) {
+	s, age, ok := v.look()
+	if !ok {
 		return
 	}
-	b, age := d.boardOf(s), v.ageOf(s.At)
+	b := d.boardOf(s)
 	body := programBody{Ref: v.r.URL.Query().Get("ref")}
 	for _, e := range b.entries {
 		if !v.looks(e.Resource) {

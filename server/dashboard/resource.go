@@ -31,11 +31,11 @@ func (d *Dashboard) resource(v *visit) {
 		v.fail(http.StatusForbidden, "You have no right to look at this resource.")
 		return
 	}
-	s := v.sight()
-	if v.unseen(s) {
+	s, age, ok := v.look()
+	if !ok {
 		return
 	}
-	b, age := d.boardOf(s), v.ageOf(s.At)
+	b := d.boardOf(s)
 	e := b.of(name)
 	body := resourceBody{
 		Resource: name, Level: e.Trouble.Level, Says: e.Trouble.Says,

@@ -23,14 +23,6 @@ func (v *visit) looks(resource string) bool {
 	return v.caller.May(access.Look, resource) || v.caller.May(access.Force, resource)
 }
 
-// ageOf returns how long ago the store was asked.
-func (v *visit) ageOf(at time.Time) time.Duration {
-	if at.IsZero() {
-		return 0
-	}
-	return v.began.Sub(at)
-}
-
 // reasonOf says why a look has failed. What a store says of itself is for the log: it may have
 // an address or the IDs of others.
 func reasonOf(err error) string {

@@ -25,8 +25,8 @@ type traitView struct {
 }
 
 func (d *Dashboard) storePage(v *visit) {
-	s := v.sight()
-	if v.unseen(s) {
+	s, _, ok := v.look()
+	if !ok {
 		return
 	}
 	body := storeBody{Took: words.Duration(s.Took)}

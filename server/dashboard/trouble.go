@@ -82,7 +82,6 @@ func troubleOf(e *entry, path []deadlock.Link) trouble {
 
 // pulse is what a hold's times say of its holder.
 type pulse struct {
-	ttl    time.Duration // 0 if it is not known
 	silent time.Duration // since the last renewal, or the grant; Unknown if the store does not say
 	missed int           // renewals
 }
@@ -101,8 +100,7 @@ func pulseOf(h driver.Status) pulse {
 	case silent == driver.Unknown || h.Left == driver.Unknown || h.Left == 0 || h.Released:
 		return p
 	case h.Left != driver.Forever:
-		p.ttl = h.Left + silent
-		period = p.ttl / 3
+		period = (h.Left + silent) / 3
 	}
 	if period > 0 {
 		p.missed = int(max(silent-max(period/10, latest), 0) / period) // a little late is not missed

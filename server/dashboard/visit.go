@@ -84,15 +84,17 @@ func (v *visit) sight() *sight.Sight {
 	return s
 }
 
-// unseen answers if the store has shown nothing yet, and reports whether that is so.
-func (v *visit) unseen(s *sight.Sight) bool {
-	if !s.At.IsZero() {
-		return false
+// look returns what the store has shown last, and how long ago that was. If it has shown
+// nothing yet, look has answered.
+func (v *visit) look() (s *sight.Sight, age time.Duration, ok bool) {
+	s = v.sight()
+	if s.At.IsZero() {
+		v.show(http.StatusOK, page{Title: "Locks", Status: v.statusOf(s), Main: group(
+			html.H1(class("summary watch"), text("Nobody knows yet what is held")), empty(text("The store has not answered yet.")),
+		)})
+		return nil, 0, false
 	}
-	v.show(http.StatusOK, page{Title: "Locks", Status: v.statusOf(s), Main: group(
-		html.H1(class("summary watch"), text("Nobody knows yet what is held")), empty(text("The store has not answered yet.")),
-	)})
-	return true
+	return s, v.began.Sub(s.At), true
 }
 
 // page is what all pages show.
@@ -108,12 +110,11 @@ type page struct {
 
 // status says how far the page can be trusted.
 type status struct {
-	Number uint64
-	Seen   bool  // there was a look that succeeded
-	AgeMs  int64 // of what is shown
-	Pause  string
-	Cut    bool
-	Queue  bool
+	Seen  bool  // there was a look that succeeded
+	AgeMs int64 // of what is shown
+	Pause string
+	Cut   bool
+	Queue bool
 	// Failing: looks have failed for Since, in ms, for the reason Error, which may be empty.
 	Failing bool
 	Since   int64
@@ -121,7 +122,7 @@ type status struct {
 }
 
 func (v *visit) statusOf(s *sight.Sight) status {
-	st := status{Number: s.Number, Seen: !s.At.IsZero(), Pause: pauseText(s.Pause), Cut: s.Cut, Queue: s.Queue || s.At.IsZero()}
+	st := status{Seen: !s.At.IsZero(), Pause: pauseText(s.Pause), Cut: s.Cut, Queue: s.Queue || s.At.IsZero()}
 	if st.Seen {
 		st.AgeMs = v.began.Sub(s.At).Milliseconds()
 	}

@@ -255,19 +255,3 @@ func (l *Looker) see() (s *Sight, err error) {
 }
 
 func (l *Looker) skips(resource string) bool { return l.opts.Skip != nil && l.opts.Skip(resource) }
-
-// Of returns the holds and the waiters of a resource.
-func (s *Sight) Of(resource string) ([]driver.Status, []driver.Place) {
-	return of(s.Holds, resource, func(h driver.Status) string { return h.Resource }),
-		of(s.Waiters, resource, func(p driver.Place) string { return p.Resource })
-}
-
-// of returns the part of all of the resource, by which all is sorted.
-func of[T any](all []T, resource string, name func(T) string) []T {
-	from, _ := slices.BinarySearchFunc(all, resource, func(e T, r string) int { return cmp.Compare(name(e), r) })
-	to := from
-	for to < len(all) && name(all[to]) == resource {
-		to++
-	}
-	return all[from:to:to]
-}

@@ -233,18 +233,3 @@ func TestPanicOfStore(t *testing.T) {
 		t.Errorf("got %+v, error %v", seen, err)
 	}
 }
-
-func TestOf(t *testing.T) {
-	in(t, func(t *testing.T, _ *store, l *sight.Looker) {
-		seen, err := l.Now(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if holds, waiters := seen.Of("b"); len(holds) != 1 || holds[0].Resource != "b" || len(waiters) != 0 {
-			t.Errorf("%v, %v", holds, waiters)
-		}
-		if holds, _ := seen.Of("aa"); len(holds) != 0 {
-			t.Errorf("%v", holds)
-		}
-	})
-}
