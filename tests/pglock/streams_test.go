@@ -92,8 +92,11 @@ func TestNotificationsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close(context.WithoutCancel(t.Context()))
-	if _, err := reader.Exec(t.Context(), "LISTEN other; BEGIN; SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
+	// In one message they would be one transaction, and it listens only when it commits.
+	for _, statement := range []string{"LISTEN other", "BEGIN", "SELECT 1"} {
+		if _, err := reader.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ref := ask.Granted(t, p, ask.Request("r", "a"))
 	short := ask.Request("short", "a")
