@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 const (
@@ -113,9 +114,5 @@ func (x *exchange) sender() string {
 	if name := x.caller.Name(); name != "" {
 		return "caller/" + name
 	}
-	host, _, err := net.SplitHostPort(x.r.RemoteAddr)
-	if err != nil {
-		return x.r.RemoteAddr
-	}
-	return host
+	return front.AddressOf(x.r)
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // begun sends a part of the body of a renewal that says to have 16 MiB.
@@ -108,6 +112,45 @@ func TestTooManyLargeBodies(t *testing.T) {
 		_ = answer.Body.Close()
 		sending.Wait()
 		time.Sleep(time.Second) // net/http waits before it closes a connection
+	})
+}
+
+// Behind a proxy callers without names are counted by the addresses that it says.
+func TestLargeBodiesBehindProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), TTLMs: 600_000})
+		h, err := front.Handler(s.Server, &front.Options{
+			Identify: func(*http.Request) (access.Caller, error) { return access.Everybody(), nil },
+			Hosts:    []string{"server"},
+			Proxies:  []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(from string, body io.Reader) int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://server"+wire.RenewPath, body)
+			r.RemoteAddr = "192.0.2.1:1"
+			r.Header.Set("X-Forwarded-For", from)
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		for range 2 {
+			body, more := io.Pipe()
+			sending.Go(func() { send("192.0.2.2", body) })
+			sending.Go(func() { _, _ = io.WriteString(more, strings.Repeat(" ", 300<<10)) })
+			defer more.Close()
+		}
+		synctest.Wait()
+		for from, want := range map[string]int{"192.0.2.2": http.StatusTooManyRequests, "192.0.2.3": http.StatusOK} {
+			if got := send(from, strings.NewReader(manyHolds(g, 300<<10))); got != want {
+				t.Errorf("from %s: %d, want %d", from, got, want)
+			}
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // hangUp is a moment at which a caller hangs up, once its acquire has come so far.
@@ -219,7 +220,7 @@ func TestHangUpOnTheNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := server.HTTPServer(s)
+		h := front.Server(s, nil)
 		served := make(chan struct{})
 		go func() { defer close(served); _ = h.Serve(listener) }()
 		if _, err := store.Acquire(t.Context(), driver.AcquireRequest{Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), TTL: time.Minute}); err != nil {

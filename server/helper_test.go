@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 func TestMain(m *testing.M) {
@@ -91,7 +92,7 @@ func newSite(t testing.TB, store driver.Store, opts *server.Options) *site {
 		t.Fatal(err)
 	}
 	p := newPipes()
-	h := server.HTTPServer(s)
+	h := front.Server(s, nil)
 	var served sync.WaitGroup
 	served.Go(func() { _ = h.Serve(p) })
 	transport := &http.Transport{

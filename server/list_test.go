@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // A bound that chooses all or nothing is no bound that is missing.
@@ -270,7 +271,7 @@ func TestIdleWatchOverHTTP2(t *testing.T) {
 		}
 		only := new(http.Protocols)
 		only.SetUnencryptedHTTP2(true)
-		p, h := newPipes(), server.HTTPServer(s)
+		p, h := newPipes(), front.Server(s, nil)
 		h.Protocols = only
 		served := make(chan struct{})
 		go func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // childEnv makes the test binary a server, in a process of its own so that what its callers
@@ -45,7 +46,7 @@ func serveAsChild() {
 	if err != nil {
 		panic(err)
 	}
-	h := server.HTTPServer(s)
+	h := front.Server(s, nil)
 	go func() { _ = h.Serve(listener) }()
 	fmt.Println(listener.Addr())
 	lines := bufio.NewScanner(os.Stdin)

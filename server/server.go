@@ -146,15 +146,3 @@ func (s *Server) Close() error {
 	s.work.Wait()
 	return nil
 }
-
-// HTTPServer returns a http.Server with the time-outs that the handler needs. It has no
-// WriteTimeout: a wait that took longer would answer into nothing. The handler bounds each
-// write itself.
-func HTTPServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       120 * time.Second, // longer than that of balancers, which must close first
-		MaxHeaderBytes:    64 << 10,
-	}
-}
