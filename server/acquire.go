@@ -140,15 +140,9 @@ func (a *acquisition) conclude(g granted, err error, waited time.Duration) {
 // concludeGrant answers a grant, unless nobody may or can have it any more.
 func (a *acquisition) concludeGrant(g granted) {
 	x := a.x
-	if err := a.allowed(); err != nil {
-		// The right was taken away meanwhile. The hold is released whoever made its ID: the
-		// caller no longer can. It is this very grant, by its token: the caller may have been
-		// granted the same hold ID elsewhere.
-		earlier := a.unknown
-		a.token, a.unknown = g.Token, 1
-		a.cleanUp()
-		a.unknown = earlier
-		a.answerDenied(err)
+	if err := a.allowed(); err != nil { // the right was taken away meanwhile
+		a.unknown = max(a.unknown, 1)
+		a.withdraw(err)
 		return
 	}
 	if a.ours && x.r.Context().Err() != nil {
@@ -175,9 +169,9 @@ func (a *acquisition) auditUnknown() {
 	}
 }
 
-// withdraw ends the acquire of a caller that no longer may. What attempts without an answer
-// still get under the caller's hold ID is left to its TTL: another server, which has not
-// read the rights yet, or has read others since, may have granted the same to a repeat.
+// withdraw ends the acquire of a caller that no longer may. What attempts got, or still get,
+// under the caller's hold ID is left to its TTL: a repeat may have been granted the same
+// hold, and answered, here or at another server, which has not read the rights yet.
 func (a *acquisition) withdraw(err error) {
 	if a.ours {
 		a.cleanUp()
@@ -192,7 +186,7 @@ func (a *acquisition) withdraw(err error) {
 func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 	if a.unknown > 0 && !a.ours {
-		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt had no answer, and may still be applied")
+		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt was applied, or may still be: what it gets ends by its TTL")
 		return
 	}
 	a.audited = true

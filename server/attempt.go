@@ -19,7 +19,6 @@ type acquisition struct {
 	ours    bool                  // the server made the hold ID, and cleans up
 	unknown int                   // attempts that may be applied, now or later, without an answer
 	placed  bool                  // the wait has asked for a place
-	token   uint64                // of a grant that is released again; 0: not known
 	audited bool                  // the audit knows what it came to
 }
 
@@ -66,8 +65,12 @@ func (a *acquisition) once(by time.Time) (granted, error) {
 }
 
 // makeEndless renews the hold that was just granted to one without an end. Whatever becomes
-// of that, the caller may ask again with the same hold ID.
+// of that, the caller may ask again with the same hold ID. If it may not, the hold ends by
+// its first TTL.
 func (a *acquisition) makeEndless(ctx context.Context, token uint64) (time.Duration, error) {
+	if err := a.allowed(); err != nil {
+		return driver.Unknown, fmt.Errorf("granted, but not without an end: %v", err)
+	}
 	ref := driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: token}
 	sent := time.Now()
 	r, err := a.x.s.renewOne(ctx, driver.RenewRequest{HoldRef: ref, TTL: driver.Forever})

@@ -57,7 +57,9 @@ func (a *acquisition) cleanUp() {
 	if a.unknown == 0 && !a.placed {
 		return
 	}
-	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: a.token}, Unheard: true}
+	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID}}
+	// One without an end was renewed by this server itself.
+	q.Unheard = a.q.TTL != driver.Forever
 	if a.placed {
 		q.Place = a.ownPlace()
 	}
@@ -165,7 +167,9 @@ func (c *cleaner) release(batch []*orphan) {
 				o.unknown--
 			}
 			if o.unknown <= 0 {
-				delete(c.orphans, o.key)
+				if c.orphans[o.key] == o { // and not what a repeat has left since
+					delete(c.orphans, o.key)
+				}
 				continue
 			}
 		}

@@ -172,34 +172,44 @@ func TestOthersWaits(t *testing.T) {
 	})
 }
 
-// Nor can they keep what the server releases by itself.
+// Nor can they keep what the server releases by itself: what an attempt got that arrived after
+// its caller had released the hold, with an end or without one.
 func TestOthersOrphans(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var down atomic.Bool
-		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-			switch {
-			case c.Op == drivertest.Acquire:
-				return drivertest.Fault{HoldReply: after(time.Second)}
-			case c.Op == drivertest.Release && down.Load():
-				return drivertest.Fault{LoseRequest: true}
+	for _, ttl := range []wire.Millis{600_000, wire.Forever} {
+		synctest.Test(t, func(t *testing.T) {
+			var down atomic.Bool
+			attempts := 0
+			store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+				switch {
+				case c.Op == drivertest.Acquire && c.Refs[0].Resource == "r":
+					if attempts++; attempts == 1 {
+						return drivertest.Fault{HoldRequest: after(time.Second)}
+					}
+				case c.Op == drivertest.Release && down.Load():
+					return drivertest.Fault{LoseRequest: true}
+				}
+				return drivertest.Fault{}
+			})
+			ps := newPeople()
+			ps["alice"].maxTTL = driver.Forever
+			s := newSite(t, store, &server.Options{Identify: ps.identify})
+			q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 25_000, TTLMs: ttl}
+			alice := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+			synctest.Wait()
+			s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{
+				Ref: wire.Ref{Resource: "r", HoldID: q.HoldID}, PlaceID: driver.PlaceID(q.HoldID),
+			}}})
+			down.Store(true)
+			mustBe(t, <-alice, wire.KindUnknown)
+			q.WaitMs, q.TTLMs = 0, 600_000
+			heldOf(t, s.as("bob", wire.AcquirePath, q))
+			down.Store(false)
+			time.Sleep(30 * time.Second)
+			if holds := stored(t, store, "r"); len(holds) != 0 {
+				t.Errorf("%v: %+v", ttl, holds)
 			}
-			return drivertest.Fault{}
 		})
-		ps := newPeople()
-		s := newSite(t, store, &server.Options{Identify: ps.identify})
-		down.Store(true)
-		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), TTLMs: 600_000}
-		alice := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
-		synctest.Wait()
-		ps["alice"].remove()
-		mustBe(t, <-alice, wire.KindDenied)
-		heldOf(t, s.as("bob", wire.AcquirePath, q))
-		down.Store(false)
-		time.Sleep(30 * time.Second)
-		if holds := stored(t, store, "r"); len(holds) != 0 {
-			t.Errorf("%+v", holds)
-		}
-	})
+	}
 }
 
 // A place belongs to its caller, too, whoever knows its ID.
@@ -516,23 +526,78 @@ func TestChangedCaller(t *testing.T) {
 	})
 }
 
-// The right is looked at again at the grant: a hold that was granted too late is released.
+// The right is looked at again at the grant. A hold whose ID the server made is released: it
+// is nobody's. One whose ID is the caller's stays, for a repeat may have been answered that it
+// is granted, by this server before, or by another one.
 func TestRightIsGoneAtTheGrant(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait  wire.Millis
+		ours  bool
+		after func(a, b *site) *site // where the caller repeats it; nil: nowhere
+		holds int
+	}{
+		"at once, the server's ID":         {ours: true},
+		"a wait, the server's ID":          {ours: true, wait: 20_000},
+		"at once":                          {holds: 1},
+		"a wait":                           {holds: 1, wait: 20_000},
+		"repeated at the server":           {holds: 1, after: func(a, _ *site) *site { return a }},
+		"repeated at another":              {holds: 1, after: func(_, b *site) *site { return b }},
+		"a wait that another server heard": {holds: 1, wait: 20_000, after: func(_, b *site) *site { return b }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, there := newPeople(), newPeople()
+				attempts := 0
+				store := faulty(t, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
+						if attempts++; attempts == 1 {
+							return drivertest.Fault{HoldReply: after(5 * time.Second)}
+						}
+					}
+					return drivertest.Fault{}
+				})
+				s := newSite(t, store, &server.Options{Identify: here.identify})
+				other := newSite(t, store, &server.Options{Identify: there.identify}) // has not read the file yet
+				q := wire.AcquireRequest{Resource: "r", WaitMs: c.wait, TTLMs: 600_000}
+				want := wire.KindDenied
+				if !c.ours {
+					q.HoldID, want = driver.NewHoldID(), wire.KindUnknown
+				}
+				a := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
+				time.Sleep(time.Second)
+				if c.after != nil {
+					grantOf(t, c.after(s, other).as("alice", wire.AcquirePath, q))
+				}
+				here["alice"].remove()
+				mustBe(t, <-a, want)
+				time.Sleep(time.Minute)
+				if holds := stored(t, store, "r"); len(holds) != c.holds {
+					t.Errorf("%+v", holds)
+				}
+			})
+		})
+	}
+}
+
+// A hold whose caller loses its right before it is without an end, ends.
+func TestRightIsGoneBeforeItIsEndless(t *testing.T) {
 	for _, wait := range []wire.Millis{0, 20_000} {
 		synctest.Test(t, func(t *testing.T) {
 			ps := newPeople()
+			ps["alice"].maxTTL = driver.Forever
 			store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire {
+				if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
 					return drivertest.Fault{HoldReply: after(5 * time.Second)}
 				}
 				return drivertest.Fault{}
 			})
 			s := newSite(t, store, &server.Options{Identify: ps.identify})
-			a := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: wait}, "Who", "alice")
+			q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: wait, TTLMs: wire.Forever}
+			a := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
 			time.Sleep(time.Second)
 			ps["alice"].remove()
-			mustBe(t, <-a, wire.KindDenied)
-			synctest.Wait()
+			mustBe(t, <-a, wire.KindUnknown)
+			time.Sleep(time.Minute)
 			if holds := stored(t, store, "r"); len(holds) != 0 {
 				t.Errorf("%+v", holds)
 			}
