@@ -6,6 +6,7 @@ package linear
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,8 +19,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// timeout bounds the search for an order. A history that is in order takes
-// milliseconds.
+// timeout bounds the search for an order of one resource. A history that is in order
+// takes milliseconds.
 const timeout = time.Minute
 
 // model of one resource.
@@ -97,12 +98,40 @@ func Explained(events []drivertest.Event) (bool, error) {
 	return ok, err
 }
 
+// explain looks at each resource for itself: what explains one need not explain another.
 func explain(events []drivertest.Event, limit time.Duration) (ok bool, info porcupine.LinearizationInfo, err error) {
-	// What has no answer may have done nothing. Where that explains the rest there is no
-	// need to look for a place for it, which takes very long where there is much.
-	for _, keep := range []kept{{}, {renewals: true}, {first: true}, {renewals: true, first: true}} {
-		if porcupine.CheckOperationsTimeout(model, operations(simplified(events, keep)), limit/4) == porcupine.Ok {
-			return true, info, nil
+	byResource := make(map[string][]drivertest.Event)
+	for _, e := range events {
+		byResource[e.Ref.Resource] = append(byResource[e.Ref.Resource], e)
+	}
+	for _, resource := range slices.Sorted(maps.Keys(byResource)) {
+		ok, info, failed := explainOne(byResource[resource], limit)
+		if !ok && failed == nil {
+			return false, info, nil
+		}
+		err = errors.Join(err, failed)
+	}
+	return !errors.Is(err, ErrTimeout), info, err
+}
+
+// guesses are what may have done something though it has no answer, the quickest to try
+// first. What has no answer may have done nothing. Where that explains the rest there is no
+// need to look for a place for it, which takes very long where there is much.
+var guesses = []kept{
+	{},
+	{waiters: true},
+	{renewals: true},
+	{waiters: true, renewals: true},
+	{waiters: true, first: true},
+	{waiters: true, renewals: true, first: true},
+}
+
+func explainOne(events []drivertest.Event, limit time.Duration) (ok bool, info porcupine.LinearizationInfo, err error) {
+	for _, patience := range []time.Duration{limit / 60, limit / 4} { // one that fits is quick
+		for _, keep := range guesses {
+			if porcupine.CheckOperationsTimeout(model, operations(simplified(events, keep)), patience) == porcupine.Ok {
+				return true, info, nil
+			}
 		}
 	}
 	result, info := porcupine.CheckOperationsVerbose(model, operations(events), limit)

@@ -2,7 +2,6 @@ package linear
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,7 +11,9 @@ import (
 // kept is what may have done something though it has no answer.
 type kept struct {
 	renewals bool
-	first    bool // of the acquires and releases of a hold, none of which has one
+	// Of the acquires and releases of a hold, none of which has an answer, the first:
+	// waiters are acquires with a place in the queue, first all others.
+	waiters, first bool
 }
 
 // simplified is one way in which events can have come about, with less to look for: an
@@ -42,8 +43,10 @@ func simplified(events []drivertest.Event, keep kept) (rest []drivertest.Event) 
 			unanswered[r] = e
 		}
 	}
-	if keep.first {
-		rest = slices.AppendSeq(rest, maps.Values(unanswered))
+	for _, e := range unanswered {
+		if waits := e.Op == drivertest.Acquire && !e.Place.IsZero(); waits && keep.waiters || !waits && keep.first {
+			rest = append(rest, e)
+		}
 	}
 	return rest
 }
