@@ -25,8 +25,7 @@ const timeout = time.Minute
 
 // model of one resource.
 var model = (&porcupine.NondeterministicModel{
-	Partition: partition,
-	Init:      func() []any { return []any{state{}} },
+	Init: func() []any { return []any{state{}} },
 	Step: func(s, in, _ any) (next []any) {
 		for _, n := range s.(state).step(in.(request)) {
 			next = append(next, n)
@@ -41,21 +40,6 @@ var model = (&porcupine.NondeterministicModel{
 	},
 	DescribeState: func(s any) string { return fmt.Sprintf("%+v", s) },
 }).ToModel()
-
-func partition(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-	index := make(map[string]int)
-	for _, op := range history {
-		resource := op.Input.(request).Ref.Resource
-		i, ok := index[resource]
-		if !ok {
-			i = len(parts)
-			index[resource] = i
-			parts = append(parts, nil)
-		}
-		parts[i] = append(parts[i], op)
-	}
-	return parts
-}
 
 // operations makes a history of events. What has no answer may be decided at any
 // time from its call on, or never, unless the test knows that it is settled.
