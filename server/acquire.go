@@ -186,7 +186,7 @@ func (a *acquisition) withdraw(err error) {
 func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
 	if a.unknown > 0 && !a.ours {
-		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an earlier attempt was applied, or may still be: what it gets ends by its TTL")
+		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an attempt was applied, or may still be")
 		return
 	}
 	a.audited = true

@@ -17,7 +17,7 @@ type acquisition struct {
 	x       *exchange
 	q       driver.AcquireRequest // TTL: what is asked for, which may be driver.Forever
 	ours    bool                  // the server made the hold ID, and cleans up
-	unknown int                   // attempts that may be applied, now or later, without an answer
+	unknown int                   // attempts that were applied, or may be, of which the caller is told nothing
 	placed  bool                  // the wait has asked for a place
 	audited bool                  // the audit knows what it came to
 }

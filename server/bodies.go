@@ -100,19 +100,11 @@ func (x *exchange) readAll(most int64, large *pool) (body []byte, leave func(), 
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), largePatience)
 	defer cancel()
-	enough, err := large.enter(ctx, x.sender())
+	enough, err := large.enter(ctx, front.Sender(x.caller, front.AddressOf(x.r)))
 	if err != nil {
 		return nil, leave, errTooManyLarge
 	}
 	whole := bytes.NewBuffer(body)
 	_, err = whole.ReadFrom(r)
 	return whole.Bytes(), enough, err
-}
-
-// sender names who is counted together: a caller, or its address if callers have no names.
-func (x *exchange) sender() string {
-	if name := x.caller.Name(); name != "" {
-		return "caller/" + name
-	}
-	return front.AddressOf(x.r)
 }

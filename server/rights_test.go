@@ -533,16 +533,16 @@ func TestRightIsGoneAtTheGrant(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait  wire.Millis
 		ours  bool
-		after func(a, b *site) *site // where the caller repeats it; nil: nowhere
+		again func(a, b *site) *site // where the caller repeats it; nil: nowhere
 		holds int
 	}{
 		"at once, the server's ID":         {ours: true},
 		"a wait, the server's ID":          {ours: true, wait: 20_000},
 		"at once":                          {holds: 1},
 		"a wait":                           {holds: 1, wait: 20_000},
-		"repeated at the server":           {holds: 1, after: func(a, _ *site) *site { return a }},
-		"repeated at another":              {holds: 1, after: func(_, b *site) *site { return b }},
-		"a wait that another server heard": {holds: 1, wait: 20_000, after: func(_, b *site) *site { return b }},
+		"repeated at the server":           {holds: 1, again: func(a, _ *site) *site { return a }},
+		"repeated at another":              {holds: 1, again: func(_, b *site) *site { return b }},
+		"a wait that another server heard": {holds: 1, wait: 20_000, again: func(_, b *site) *site { return b }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -565,8 +565,8 @@ func TestRightIsGoneAtTheGrant(t *testing.T) {
 				}
 				a := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")
 				time.Sleep(time.Second)
-				if c.after != nil {
-					grantOf(t, c.after(s, other).as("alice", wire.AcquirePath, q))
+				if c.again != nil {
+					grantOf(t, c.again(s, other).as("alice", wire.AcquirePath, q))
 				}
 				here["alice"].remove()
 				mustBe(t, <-a, want)

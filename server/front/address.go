@@ -73,9 +73,9 @@ func networkOf(address string) string {
 	return ip.String()
 }
 
-// keyOf names who is counted together: a caller, or the address if callers have no names. No
-// address begins with "caller/".
-func keyOf(c access.Caller, address string) string {
+// Sender names who is counted together: a caller, or if callers have no names the address,
+// which is one that AddressOf returned. No address begins with "caller/".
+func Sender(c access.Caller, address string) string {
 	if c != nil && c.Name() != "" {
 		return "caller/" + c.Name()
 	}

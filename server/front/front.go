@@ -137,7 +137,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == wire.RenewPath || r.URL.Path == wire.ReleasePath {
 		lane = f.renewals
 	}
-	leave, err := lane.enter(keyOf(caller, in.address), time.Now()) // that of a guest is its address
+	leave, err := lane.enter(Sender(caller, in.address), time.Now()) // that of a guest is its address
 	if err != nil {
 		refuse(w, err)
 		return
