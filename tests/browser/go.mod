@@ -15,5 +15,6 @@ require (
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	maragu.dev/gomponents v1.2.0 // indirect
 )
