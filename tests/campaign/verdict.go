@@ -3,12 +3,10 @@
 package campaign
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/tests/campaign/history"
 	"github.com/holdfast-go/holdfast/tests/campaign/judge"
-	"github.com/holdfast-go/holdfast/tests/linear"
 )
 
 // judge finds the promises that were broken. The first violation of each comes with the
@@ -43,9 +41,6 @@ func (c *campaign) judge(events []history.Event) []judge.Violation {
 func (c *campaign) order(events []history.Event, known judge.Circumstances) []judge.Violation {
 	ok, err := explained(events, known)
 	switch {
-	case errors.Is(err, linear.ErrRefusals) && !errors.Is(err, linear.ErrTimeout):
-		c.t.Log(err) // package judge has looked at the refusals
-		return nil
 	case err != nil:
 		c.t.Error(err)
 		return nil

@@ -71,12 +71,7 @@ func operations(events []drivertest.Event) []porcupine.Operation {
 // ErrTimeout says that neither an order was found, nor that there is none.
 var ErrTimeout = fmt.Errorf("the search for an order took longer than %v", timeout)
 
-// ErrRefusals says that there is an order of all but the refusals, which were too many
-// to be explained in time.
-var ErrRefusals = fmt.Errorf("all but the refusals has an order; the search for one with them took longer than %v", timeout)
-
-// Explained reports whether some order explains the events. Its error is ErrTimeout, or
-// ErrRefusals if some order explains all others.
+// Explained reports whether some order explains the events. Its error is ErrTimeout.
 func Explained(events []drivertest.Event) (bool, error) {
 	ok, _, err := explain(events, timeout)
 	return ok, err
@@ -89,46 +84,28 @@ func explain(events []drivertest.Event, limit time.Duration) (ok bool, info porc
 		byResource[e.Ref.Resource] = append(byResource[e.Ref.Resource], e)
 	}
 	for _, resource := range slices.Sorted(maps.Keys(byResource)) {
-		ok, info, failed := explainOne(byResource[resource], limit)
-		if !ok && failed == nil {
+		result, info := explainOne(operations(byResource[resource]), limit)
+		switch result {
+		case porcupine.Illegal:
 			return false, info, nil
-		}
-		err = errors.Join(err, failed)
-	}
-	return !errors.Is(err, ErrTimeout), info, err
-}
-
-// guesses are what may have done something though it has no answer, the quickest to try
-// first. What has no answer may have done nothing. Where that explains the rest there is no
-// need to look for a place for it, which takes very long where there is much.
-var guesses = []kept{
-	{},
-	{waiters: true},
-	{renewals: true},
-	{waiters: true, renewals: true},
-	{waiters: true, first: true},
-	{waiters: true, renewals: true, first: true},
-}
-
-func explainOne(events []drivertest.Event, limit time.Duration) (ok bool, info porcupine.LinearizationInfo, err error) {
-	for _, patience := range []time.Duration{limit / 60, limit / 4} { // one that fits is quick
-		for _, keep := range guesses {
-			if porcupine.CheckOperationsTimeout(model, operations(simplified(events, keep)), patience) == porcupine.Ok {
-				return true, info, nil
-			}
+		case porcupine.Unknown:
+			err = ErrTimeout
+		case porcupine.Ok:
 		}
 	}
-	result, info := porcupine.CheckOperationsVerbose(model, operations(events), limit)
+	return err == nil, info, err
+}
+
+// explainOne asks porcupine first and last: only it finds that there is no order.
+func explainOne(ops []porcupine.Operation, limit time.Duration) (porcupine.CheckResult, porcupine.LinearizationInfo) {
+	result, info := porcupine.CheckOperationsVerbose(model, ops, limit/60)
 	if result != porcupine.Unknown {
-		return result == porcupine.Ok, info, nil
+		return result, info
 	}
-	// A refusal changes nothing. Where each may be because of one of hundreds of
-	// requests without an answer, the search has no end; all else must have an order.
-	decisions := slices.DeleteFunc(simplified(events, kept{}), func(e drivertest.Event) bool { return e.Outcome == drivertest.Held })
-	if porcupine.CheckOperationsTimeout(model, operations(decisions), limit/4) == porcupine.Ok {
-		return true, info, ErrRefusals
+	if order := newSearch(ops).order(time.Now().Add(limit)); order != nil && sound(order, ops) {
+		return porcupine.Ok, info
 	}
-	return false, info, ErrTimeout
+	return porcupine.CheckOperationsVerbose(model, ops, limit)
 }
 
 // Check fails the test if no order explains the events; the timeline is then in

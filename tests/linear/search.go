@@ -1,0 +1,247 @@
+package linear
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// search looks for an order of a long history, in which porcupine loses its way: a choice
+// turns out to be wrong long after it was made. It goes from moment to moment and keeps
+// courses side by side: those of few requests without an answer, as many as an effort has
+// room for. A request is decided when an answer needs that (Lowe, "Testing for
+// linearizability", 2017). Where no course goes on, it returns to some moments before, and
+// makes more of an effort.
+//
+// It knows no more than that it has found an order, which sound tries; if it finds none,
+// there may be one.
+type search struct {
+	ops     []porcupine.Operation
+	moments []moment
+	slot    []int     // of each request, while it is open
+	reached []reached // before each moment
+}
+
+// moment is when a request was called, or was answered and so has been decided.
+type moment struct {
+	at     int64
+	answer bool
+	op     int
+}
+
+// reached is what the search knows before a moment.
+type reached struct {
+	courses []course
+	open    []int // requests that were called and not answered
+}
+
+// effort is how much the search tries at a moment.
+type effort struct {
+	width  int // courses that are kept
+	before int // requests that are decided before the one that is answered
+	silent int // how many of those may have no answer
+	back   int // how many moments the search returns to make this effort
+}
+
+// efforts are in the order in which they are made. In campaigns of five minutes the third
+// has been needed at one moment in fifty thousand, the fourth at none.
+var efforts = []effort{
+	{width: 16, before: 2},
+	{width: 64, before: 3, silent: 1, back: 30},
+	{width: 256, before: 4, silent: 2, back: 100},
+	{width: 1000, before: 5, silent: 3, back: 300},
+}
+
+func newSearch(ops []porcupine.Operation) *search {
+	s := &search{ops: ops, slot: make([]int, len(ops))}
+	for i, o := range ops {
+		s.moments = append(s.moments, moment{o.Call, false, i}, moment{o.Return, true, i})
+	}
+	slices.SortStableFunc(s.moments, func(a, b moment) int {
+		switch {
+		case a.at != b.at:
+			return cmp.Compare(a.at, b.at)
+		case a.answer == b.answer:
+			return 0
+		case a.answer: // a call at the moment of an answer may be decided first
+			return 1
+		}
+		return -1
+	})
+	s.reached = make([]reached, len(s.moments)+1)
+	s.reached[0].courses = []course{{}}
+	return s
+}
+
+func (s *search) request(op int) request { return s.ops[op].Input.(request) }
+
+func (s *search) isSilent(op int) bool { return s.request(op).Outcome == drivertest.Unknown }
+
+// order returns the requests that were decided in an order that explains them, nil if it
+// has found none by then.
+func (s *search) order(until time.Time) []int {
+	level, farthest := 0, 0
+	for i := 0; i < len(s.moments); {
+		if time.Now().After(until) {
+			return nil
+		}
+		if i > farthest { // the hard place is behind
+			level = 0
+		}
+		next, ok := s.pass(i, efforts[level])
+		switch {
+		case !ok:
+			return nil
+		case len(next.courses) > 0:
+			i++
+			s.reached[i] = next
+			continue
+		}
+		if level++; level == len(efforts) {
+			return nil
+		}
+		farthest = max(farthest, i)
+		i = max(0, i-efforts[level].back)
+	}
+	return s.reached[len(s.moments)].courses[0].trail.order()
+}
+
+// pass goes beyond a moment. It reports whether it has room for the requests that are open.
+func (s *search) pass(i int, e effort) (reached, bool) {
+	from, m := s.reached[i], s.moments[i]
+	if m.answer {
+		return s.answer(from, m.op, e), true
+	}
+	var taken slots
+	for _, op := range from.open {
+		taken.add(s.slot[op])
+	}
+	if s.slot[m.op] = taken.free(); s.slot[m.op] == maxSlots {
+		return reached{}, false
+	}
+	next := reached{open: append(slices.Clone(from.open), m.op)}
+	for _, c := range from.courses {
+		next.courses = append(next.courses, s.refuse(c, next.open))
+	}
+	return next, true
+}
+
+// answer goes beyond the answer to a request, or beyond the moment until which one without
+// an answer has been decided, or never will be.
+func (s *search) answer(from reached, op int, e effort) reached {
+	open := slices.DeleteFunc(slices.Clone(from.open), func(o int) bool { return o == op })
+	var passed, tried courses
+	pass := func(c course) {
+		c.decided.remove(s.slot[op])
+		c.lately = 0
+		passed.add(c)
+	}
+	var level []course
+	for _, c := range from.courses {
+		decided := c.decided.has(s.slot[op])
+		if decided || s.isSilent(op) {
+			pass(c)
+		}
+		if !decided && tried.add(c) {
+			level = append(level, c)
+		}
+	}
+	for before := 0; before <= e.before && len(level) > 0; before++ {
+		var deeper []course
+		for _, c := range level {
+			for _, after := range s.decide(c, op) {
+				pass(s.refuse(after, open))
+			}
+			if before == e.before {
+				continue
+			}
+			for _, o := range open {
+				if c.decided.has(s.slot[o]) || s.isSilent(o) && c.lately >= e.silent {
+					continue
+				}
+				for _, after := range s.decide(c, o) {
+					after = s.refuse(after, from.open)
+					switch {
+					case after.decided.has(s.slot[op]):
+						pass(after)
+					case tried.add(after):
+						deeper = append(deeper, after)
+					}
+				}
+			}
+		}
+		level = likely(deeper, 4*e.width)
+	}
+	return reached{courses: likely(passed.all, e.width), open: open}
+}
+
+// decide returns what may have come of a course by a request. That one without an answer
+// has done nothing is not among it.
+func (s *search) decide(c course, op int) (after []course) {
+	silent := s.isSilent(op)
+	for _, next := range c.step(s.request(op)) {
+		if silent && next.equal(c.state) {
+			continue
+		}
+		d := course{state: next, decided: c.decided, silent: c.silent, lately: c.lately, trail: &trail{op, c.trail}}
+		d.decided.add(s.slot[op])
+		if silent {
+			d.silent++
+			d.lately++
+		}
+		after = append(after, d)
+	}
+	return after
+}
+
+// refuse decides those refusals that are best decided as soon as they can be: later there
+// may be nothing in the way. They change nothing, or let their place live longer.
+func (s *search) refuse(c course, open []int) course {
+	for _, op := range open {
+		r := s.request(op)
+		if r.Op != drivertest.Acquire || r.Outcome != drivertest.Held || c.decided.has(s.slot[op]) {
+			continue
+		}
+		if !r.Place.IsZero() && !slices.ContainsFunc(c.places, func(p place) bool { return p.is(r) && p.mustLive(r) }) {
+			continue // it may get a place, and others one before or behind that
+		}
+		if next := c.refused(r); len(next) == 1 {
+			c.state, c.trail = next[0], &trail{op, c.trail}
+			c.decided.add(s.slot[op])
+		}
+	}
+	return c
+}
+
+// sound reports whether requests in an order explain all: each comes once, and after those
+// that were answered before it was called, only such without an answer are missing, and
+// porcupine finds that the store can have answered one after the other so.
+func sound(order []int, ops []porcupine.Operation) bool {
+	left := make(map[int]bool)
+	for op, o := range ops {
+		left[op] = o.Input.(request).Outcome != drivertest.Unknown
+	}
+	turns := make([]porcupine.Operation, len(order))
+	latest := int64(math.MinInt64) // call so far
+	for i, op := range order {
+		turn := ops[op]
+		latest = max(latest, turn.Call)
+		if _, ok := left[op]; !ok || turn.Return < latest {
+			return false
+		}
+		delete(left, op)
+		turn.Call, turn.Return = int64(2*i), int64(2*i+1)
+		turns[i] = turn
+	}
+	for _, answered := range left {
+		if answered {
+			return false
+		}
+	}
+	return porcupine.CheckOperations(model, turns)
+}
