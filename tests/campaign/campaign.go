@@ -36,6 +36,7 @@ type Plan struct {
 	Crowd     int      // if not 0, processes only keep so many shared holds each, see worker.Config
 	Unfenced  bool     // registers take whatever token
 	Unordered bool     // no order of decisions is looked for
+	Histories string   // folder for a history whose order was not found in time; "": none is kept
 	Only      []string // names of the faults that happen; empty: all
 	Hosts     bool     // processes and server are on hosts of their own, see package hosts
 	// Samples is how often what processes use is measured. Then nothing is noted of

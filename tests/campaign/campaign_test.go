@@ -78,7 +78,7 @@ func plan(t *testing.T, store string) campaign.Plan {
 		t.Fatal(err)
 	}
 	p := campaign.Plan{
-		Store: store, Seed: *seed, Lasts: *lasts, Processes: 4, Tasks: 4, Resources: 3, TTL: time.Second, Program: path, Stepped: true,
+		Store: store, Seed: *seed, Lasts: *lasts, Processes: 4, Tasks: 4, Resources: 3, TTL: time.Second, Program: path, Stepped: true, Histories: *pages,
 	}
 	if isServed(store) {
 		if p.Serve, err = serve(); err != nil {

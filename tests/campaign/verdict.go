@@ -3,6 +3,7 @@
 package campaign
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/tests/campaign/history"
@@ -42,7 +43,7 @@ func (c *campaign) order(events []history.Event, known judge.Circumstances) []ju
 	ok, err := explained(events, known)
 	switch {
 	case err != nil:
-		c.t.Error(err)
+		c.t.Error(errors.Join(err, c.keep(kept{events, known})))
 		return nil
 	case ok:
 		return nil
