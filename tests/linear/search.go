@@ -21,10 +21,10 @@ import (
 // It knows no more than that it has found an order, which sound tries; if it finds none,
 // there may be one.
 type search struct {
-	ops     []porcupine.Operation
-	moments []moment
-	slot    []int     // of each request, while it is open
-	reached []reached // before each moment
+	requests []request
+	moments  []moment
+	slot     []int     // of each request, while it is open
+	reached  []reached // before each moment
 }
 
 // moment is when a request was called, or was answered and so has been decided.
@@ -58,8 +58,9 @@ var efforts = []effort{
 }
 
 func newSearch(ops []porcupine.Operation) *search {
-	s := &search{ops: ops, slot: make([]int, len(ops))}
+	s := &search{slot: make([]int, len(ops))}
 	for i, o := range ops {
+		s.requests = append(s.requests, o.Input.(request))
 		s.moments = append(s.moments, moment{o.Call, false, i}, moment{o.Return, true, i})
 	}
 	slices.SortStableFunc(s.moments, func(a, b moment) int {
@@ -78,9 +79,7 @@ func newSearch(ops []porcupine.Operation) *search {
 	return s
 }
 
-func (s *search) request(op int) request { return s.ops[op].Input.(request) }
-
-func (s *search) isSilent(op int) bool { return s.request(op).Outcome == drivertest.Unknown }
+func (s *search) isSilent(op int) bool { return s.requests[op].Outcome == drivertest.Unknown }
 
 // order returns the requests that were decided in an order that explains them, nil if it
 // has found none by then.
@@ -125,8 +124,9 @@ func (s *search) pass(i int, e effort) (reached, bool) {
 		return reached{}, false
 	}
 	next := reached{open: append(slices.Clone(from.open), m.op)}
+	refusals := s.refusals(next.open)
 	for _, c := range from.courses {
-		next.courses = append(next.courses, s.refuse(c, next.open))
+		next.courses = append(next.courses, s.refuse(c, refusals))
 	}
 	return next, true
 }
@@ -135,6 +135,7 @@ func (s *search) pass(i int, e effort) (reached, bool) {
 // an answer has been decided, or never will be.
 func (s *search) answer(from reached, op int, e effort) reached {
 	open := slices.DeleteFunc(slices.Clone(from.open), func(o int) bool { return o == op })
+	refusals := s.refusals(from.open)
 	var passed, tried courses
 	pass := func(c course) {
 		c.decided.remove(s.slot[op])
@@ -155,7 +156,7 @@ func (s *search) answer(from reached, op int, e effort) reached {
 		var deeper []course
 		for _, c := range level {
 			for _, after := range s.decide(c, op) {
-				pass(s.refuse(after, open))
+				pass(s.refuse(after, refusals))
 			}
 			if before == e.before {
 				continue
@@ -165,7 +166,7 @@ func (s *search) answer(from reached, op int, e effort) reached {
 					continue
 				}
 				for _, after := range s.decide(c, o) {
-					after = s.refuse(after, from.open)
+					after = s.refuse(after, refusals)
 					switch {
 					case after.decided.has(s.slot[op]):
 						pass(after)
@@ -184,7 +185,7 @@ func (s *search) answer(from reached, op int, e effort) reached {
 // has done nothing is not among it.
 func (s *search) decide(c course, op int) (after []course) {
 	silent := s.isSilent(op)
-	for _, next := range c.step(s.request(op)) {
+	for _, next := range c.step(s.requests[op]) {
 		if silent && next.equal(c.state) {
 			continue
 		}
@@ -199,14 +200,24 @@ func (s *search) decide(c course, op int) (after []course) {
 	return after
 }
 
+// refusals are those among the requests.
+func (s *search) refusals(open []int) (some []int) {
+	for _, op := range open {
+		if r := &s.requests[op]; r.Op == drivertest.Acquire && r.Outcome == drivertest.Held {
+			some = append(some, op)
+		}
+	}
+	return some
+}
+
 // refuse decides those refusals that are best decided as soon as they can be: later there
 // may be nothing in the way. They change nothing, or let their place live longer.
-func (s *search) refuse(c course, open []int) course {
-	for _, op := range open {
-		r := s.request(op)
-		if r.Op != drivertest.Acquire || r.Outcome != drivertest.Held || c.decided.has(s.slot[op]) {
+func (s *search) refuse(c course, refusals []int) course {
+	for _, op := range refusals {
+		if c.decided.has(s.slot[op]) {
 			continue
 		}
+		r := s.requests[op]
 		if !r.Place.IsZero() && !slices.ContainsFunc(c.places, func(p place) bool { return p.is(r) && p.mustLive(r) }) {
 			continue // it may get a place, and others one before or behind that
 		}
