@@ -29,13 +29,28 @@ func (t *trail) order() (order []int) {
 	return order
 }
 
-// likely are those, n at most, in which the fewest without an answer have done something.
+// likely are n of them at most: for each thing that can be held and waited for in turn one,
+// of those in which the fewest without an answer have done something. Many differ only by
+// when it ends.
 func likely(courses []course, n int) []course {
-	if len(courses) > n {
-		slices.SortStableFunc(courses, func(a, b course) int { return cmp.Compare(a.silent, b.silent) })
-		courses = slices.Clip(courses[:n])
+	if len(courses) <= n {
+		return courses
 	}
-	return courses
+	slices.SortStableFunc(courses, func(a, b course) int { return cmp.Compare(a.silent, b.silent) })
+	alike := make(map[uint64]int)
+	turn := make([]int, len(courses))
+	order := make([]int, len(courses))
+	for i, c := range courses {
+		shape := c.shape()
+		turn[i], order[i] = alike[shape], i
+		alike[shape]++
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(turn[a], turn[b]) })
+	some := make([]course, n)
+	for i := range some {
+		some[i] = courses[order[i]]
+	}
+	return some
 }
 
 // courses are some of which no two are alike.

@@ -48,8 +48,7 @@ type effort struct {
 	back   int // how many moments the search returns to make this effort
 }
 
-// efforts are in the order in which they are made. In campaigns of five minutes the third
-// has been needed at one moment in fifty thousand, the fourth at none.
+// efforts are in the order in which they are made.
 var efforts = []effort{
 	{width: 16, before: 2},
 	{width: 64, before: 3, silent: 1, back: 30},

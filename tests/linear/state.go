@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"time"
@@ -267,6 +268,17 @@ func (s state) hash() uint64 {
 	}
 	for _, p := range s.places {
 		sum = sum*31 + uint64(p.soonest) + uint64(p.latest) + uint64(p.id[0])
+	}
+	return sum
+}
+
+// shape is alike for states with the same holds and places, whenever these end.
+func (s state) shape() (sum uint64) {
+	for _, h := range s.holds {
+		sum = sum*31 + binary.BigEndian.Uint64(h.id[:])
+	}
+	for _, p := range s.places {
+		sum = sum*37 + binary.BigEndian.Uint64(p.id[:])
 	}
 	return sum
 }
