@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	Login Login
 	// Looker looks at the store. Default: one of its own, which ends with Close.
 	Looker *sight.Looker
+	// History has what became of holds. The Dashboard shows it, and notes in it what is done
+	// by force. It stays the caller's to close. Default: there is none.
+	History *history.Log
 	// Audit is told of what is done by force before it is done: it is refused if the error is
 	// not nil.
 	Audit func(server.Event) error
