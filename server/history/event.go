@@ -47,9 +47,9 @@ type Event struct {
 	Number int64
 	// At is when it was noted, by the clock of this server.
 	At time.Time
-	// Within is the time between the look before and At if a look has shown it: it happened
-	// sometime in that time, or before that if there was no look before. 0 if the server did
-	// it itself.
+	// Within is how long before At it happened at most, if a look has shown it: the time since
+	// the look before, driver.Unknown if that was no look of this process. It is 0 for what
+	// passed through this server.
 	Within   time.Duration
 	Kind     Kind
 	Resource string
@@ -60,8 +60,8 @@ type Event struct {
 	Limit int // as that of driver.Status
 	driver.Details
 	// Held is how long it was held by then, and RenewedAgo how long ago its last renewal was
-	// that the history knows of; driver.Unknown if there was none, or if it is not known.
-	// Granted events have neither.
+	// that the history knows of; driver.Unknown if there was none, or if it is not known. A hold
+	// that was Granted has been held for 0.
 	Held, RenewedAgo time.Duration
 	// Caller has released it by force, and said that as the Reason.
 	Caller, Reason string
@@ -111,9 +111,12 @@ type State struct {
 	Err     error
 	Failing time.Time
 	// Looks: looks at the store show what others do. Period is the time between two of them:
-	// others' holds that are shorter may not be seen here. It is 0 before the second look.
+	// others' holds that are shorter may not be seen here. It is 0 before the first look.
+	// Cut: there is more in the store than a look shows, so that the ends of others' holds are
+	// not seen.
 	Looks  bool
 	Period time.Duration
+	Cut    bool
 	// LooksFail is why the last look at the store has failed, if it has. What others do
 	// is not seen meanwhile.
 	LooksFail error

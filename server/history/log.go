@@ -1,10 +1,32 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// queued is how many events of the server's own calls may wait to be written: some seconds
+	// of a busy server. Those of looks are bounded by what a look shows.
+	queued = 8192
+	// batched is how many events are written at once.
+	batched = 1000
+	// retryFirst and retryLimit are the pauses after a failure of the storage.
+	retryFirst, retryLimit = 100 * time.Millisecond, 5 * time.Second
+	// slow is how long a call of the storage takes until it counts as one that hangs.
+	slow = 5 * time.Second
+	// tidyEvery is the longest time between two calls of Append.
+	tidyEvery = 10 * time.Minute
+	// closing is how long Close waits for the storage, and closingMore how long for it to
+	// notice that nobody waits any more.
+	closing, closingMore = 2 * time.Second, 500 * time.Millisecond
 )
 
 // Options change what New makes. The zero value of each is its default.
@@ -18,30 +40,330 @@ type Options struct {
 
 // Log keeps a history. All methods may be called concurrently.
 type Log struct {
-	opts Options
+	storage Storage
+	name    string
+	log     *slog.Logger
+
+	life context.Context // of what reads and writes
+	end  context.CancelFunc
+	// watching ends with Close, at once, and is the context of what looks.
+	watching context.Context
+	unwatch  context.CancelFunc
+	written  chan struct{} // closed when the goroutine that writes has ended
+	wake     chan struct{} // there is something to write
+	room     chan struct{} // nothing of a look waits to be written
+	readers  chan struct{} // what reads the storage
+	looking  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	queue   []item
+	own     int // events of own calls in the queue
+	looks   int // and of looks
+	holds   holds
+	since   time.Time
+	noted   uint64
+	dropped uint64
+	lossy   bool // events were dropped since the storage was last written
+	err     error
+	failing time.Time
+	sees    sees
 }
 
-// ErrSlow is returned by what reads a history whose storage does not answer.
-var ErrSlow = errors.New("holdfast history: its storage does not answer")
-
-// Events returns the newest events that the query chooses, the newest first.
-func (l *Log) Events(ctx context.Context, q Query) ([]Event, error) { return nil, errors.ErrUnsupported }
-
-// Losses returns the newest events since then that are losses, of all resources, the newest
-// first: holds that ended without having been released, and those released by force. There are
-// at most limit of them; 0 is DefaultLimit.
-func (l *Log) Losses(ctx context.Context, since time.Time, limit int) ([]Event, error) {
-	return nil, errors.ErrUnsupported
+// item is an event that waits to be written.
+type item struct {
+	Event
+	look bool
 }
 
-// Usual returns how long the resource is usually held.
-func (l *Log) Usual(ctx context.Context, resource string) (Usual, error) {
-	return Usual{}, errors.ErrUnsupported
+// New returns a Log with that storage, which it closes, also if there is an error. ctx bounds
+// New alone.
+func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	l := &Log{
+		storage: storage, name: o.Name, log: o.Logger,
+		written: make(chan struct{}),
+		wake:    make(chan struct{}, 1), room: make(chan struct{}, 1), readers: make(chan struct{}, maxReaders),
+	}
+	if l.name == "" {
+		l.name, _ = os.Hostname() // without one it has no name
+	}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	since, err := storage.Append(ctx, nil)
+	var open []Event
+	if err == nil {
+		open, err = storage.Open(ctx)
+	}
+	if err != nil {
+		_ = storage.Close()
+		return nil, err
+	}
+	l.since = since
+	l.holds.init(open)
+	l.life, l.end = context.WithCancel(context.Background())
+	l.watching, l.unwatch = context.WithCancel(l.life)
+	go l.write()
+	return l, nil
 }
 
 // State returns how well the history is kept. It does not wait for the storage.
-func (l *Log) State() State { return State{} }
+func (l *Log) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return State{
+		Name: l.name, Since: l.since, Noted: l.noted, Dropped: l.dropped, Err: l.err, Failing: l.failing,
+		Looks: l.sees.on, Period: l.sees.period, Cut: l.sees.cut, LooksFail: l.sees.err,
+	}
+}
 
 // Close writes what was noted before and closes the storage. It waits for a storage that does
-// not answer for two seconds at most; what is not written by then is dropped.
-func (l *Log) Close() error { return nil }
+// not answer for two seconds; what is not written by then is dropped. The Looker of
+// Follow has to be closed later, or not at all.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		<-l.written
+		return nil
+	}
+	l.closed = true
+	l.unwatch()
+	l.mu.Unlock()
+	l.looking.Wait()
+	timer := time.AfterFunc(closing, l.end)
+	defer timer.Stop()
+	select {
+	case <-l.written:
+	case <-l.life.Done():
+	}
+	l.end()
+	hangs := time.NewTimer(closingMore)
+	defer hangs.Stop()
+	select {
+	case <-l.written:
+	case <-hangs.C:
+		// To close it would hang as well.
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dropRest()
+		return cmp.Or(l.err, ErrSlow)
+	}
+	l.waitForReaders(hangs.C)
+	err := l.storage.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropRest()
+	return cmp.Or(l.err, err)
+}
+
+// push puts the event into the queue, unless it is full. l.mu is held.
+func (l *Log) push(e Event, look bool) {
+	if l.closed || !look && l.own == queued {
+		l.drop(1)
+		return
+	}
+	if look {
+		l.looks++
+	} else {
+		l.own++
+	}
+	l.queue = append(l.queue, item{e, look})
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drop counts events that are not kept, and logs the first. l.mu is held.
+func (l *Log) drop(n int) {
+	l.dropped += uint64(n)
+	if !l.lossy && !l.closed {
+		l.lossy = true
+		go l.log.Error("holdfast history: events are dropped, because the storage does not keep up or does not answer; locks go on")
+	}
+}
+
+// dropRest drops what was not written. l.mu is held.
+func (l *Log) dropRest() {
+	if n := len(l.queue); n > 0 {
+		l.drop(n)
+		l.queue, l.own, l.looks = nil, 0, 0
+	}
+}
+
+// write writes events until the Log is closed and nothing is left, or nobody waits for it.
+func (l *Log) write() {
+	defer close(l.written)
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
+	for {
+		batch := l.next()
+		if len(batch) == 0 {
+			select {
+			case <-l.wake:
+				continue
+			case <-tidy.C:
+			case <-l.watching.Done():
+				if batch = l.next(); len(batch) == 0 {
+					return
+				}
+			}
+		}
+		if !l.append(batch) {
+			return
+		}
+	}
+}
+
+// next returns the oldest events of the queue, which stay there until they are written.
+func (l *Log) next() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch := make([]Event, min(len(l.queue), batched))
+	for i := range batch {
+		batch[i] = l.queue[i].Event
+	}
+	return batch
+}
+
+// append writes the first events of the queue, and tries that again and again. It reports
+// whether it succeeded: if not, the Log is closed.
+func (l *Log) append(batch []Event) bool {
+	for pause := retryFirst; ; pause = min(2*pause, retryLimit) {
+		began := time.Now()
+		watch := time.AfterFunc(slow, func() { l.failed(began, ErrSlow) })
+		since, err := l.storage.Append(l.life, batch)
+		watch.Stop()
+		if err == nil {
+			l.succeeded(len(batch), since)
+			return true
+		}
+		l.failed(began, err)
+		rest := time.NewTimer(pause)
+		select {
+		case <-rest.C:
+		case <-l.watching.Done(): // it may try until Close no longer waits
+			rest.Reset(retryFirst)
+			select {
+			case <-rest.C:
+			case <-l.life.Done():
+				rest.Stop()
+				return false
+			}
+		}
+		if len(batch) == 0 {
+			return true
+		}
+	}
+}
+
+func (l *Log) succeeded(n int, since time.Time) {
+	l.mu.Lock()
+	failed, dropped := l.err != nil, l.dropped
+	defer func() {
+		l.mu.Unlock()
+		if failed { // not before: the log may hang as well
+			l.log.Info("holdfast history: the storage is written again", "dropped", dropped)
+		}
+	}()
+	if len(l.queue) < n { // Close did not wait for it any longer, and has counted the events
+		return
+	}
+	l.err, l.failing, l.lossy, l.since = nil, time.Time{}, false, since
+	l.noted += uint64(n)
+	for _, it := range l.queue[:n] {
+		if it.look {
+			l.looks--
+		} else {
+			l.own--
+		}
+	}
+	if l.queue = l.queue[n:]; len(l.queue) == 0 {
+		l.queue = nil
+	}
+	if l.looks == 0 {
+		select {
+		case l.room <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// failed notes that a call of the storage fails that began then.
+func (l *Log) failed(began time.Time, err error) {
+	l.mu.Lock()
+	first := l.err == nil
+	l.err = err
+	if first {
+		l.failing = began
+	}
+	l.mu.Unlock()
+	if first {
+		l.log.Error("holdfast history: the storage cannot be written, trying again; locks go on", "error", err)
+	}
+}
+
+// note notes that a hold has ended.
+func (l *Log) note(h driver.HoldRef, e Event) {
+	if h.HoldID.IsZero() {
+		return
+	}
+	e.At = time.Now()
+	e.Resource, e.Ref, e.Token = h.Resource, refOf(h.HoldID), h.Token
+	e.Held, e.RenewedAgo = driver.Unknown, driver.Unknown
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, news := range l.holds.end(&e) {
+		l.push(news, false)
+	}
+}
+
+// Granted notes that the server has granted the hold. The Log needs its Resource, HoldID, Mode,
+// Limit, Token, Details and Left. A grant that was repeated is noted once.
+func (l *Log) Granted(h driver.Status) {
+	now := time.Now()
+	e := beginning(Granted, now, h)
+	e.Held, e.RenewedAgo = 0, driver.Unknown
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, fresh := l.holds.begin(e, h.Left, now)
+	for _, b := range before {
+		l.push(b, false)
+	}
+	if fresh {
+		l.push(e, false)
+	}
+}
+
+// Renewed notes a renewal, which is no event, and how long the hold then has left.
+func (l *Log) Renewed(h driver.HoldRef, left time.Duration) {
+	ref, now := refOf(h.HoldID), time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds.renew(key{h.Resource, ref}, left, now)
+}
+
+// Lost notes that a renewal has found no such hold. Only the end of a hold that the history
+// knows is noted, and once.
+func (l *Log) Lost(h driver.HoldRef) { l.note(h, Event{Kind: Lost}) }
+
+// Released notes that the holder has released the hold.
+func (l *Log) Released(h driver.HoldRef) { l.note(h, Event{Kind: Released}) }
+
+// Forced notes that the caller has released the hold by force, and why.
+func (l *Log) Forced(h driver.HoldRef, caller, reason string) {
+	l.note(h, Event{Kind: Forced, Caller: caller, Reason: reason})
+}
+
+// Errors of what reads a history.
+var (
+	// ErrSlow says that the storage does not answer.
+	ErrSlow = errors.New("holdfast history: its storage does not answer")
+	// ErrClosed says that the Log was closed.
+	ErrClosed = errors.New("holdfast history: it was closed")
+)

@@ -1,0 +1,328 @@
+package historyfile_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/history"
+	"github.com/holdfast-go/holdfast/server/history/historyfile"
+)
+
+func open(t *testing.T, path string, opts *historyfile.Options) *history.Log {
+	t.Helper()
+	log, err := historyfile.Open(t.Context(), path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	return log
+}
+
+// note notes n grants of holds of the resource, and waits until they are written.
+func note(t *testing.T, log *history.Log, resource string, n int, details driver.Details) {
+	t.Helper()
+	for wanted := log.State().Noted; n > 0; {
+		some := min(n, 4000)
+		for range some {
+			log.Granted(driver.Status{Resource: resource, HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour, Details: details})
+		}
+		n -= some
+		wanted += uint64(some)
+		for end := time.Now().Add(time.Minute); log.State().Noted < wanted; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not written: %+v", log.State())
+			}
+		}
+	}
+}
+
+func events(t *testing.T, log *history.Log, resource string) []history.Event {
+	t.Helper()
+	all, err := log.Events(t.Context(), history.Query{Resource: resource, Limit: 1_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// All of an event is there again after the file was closed.
+func TestKeeps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a folder with # and ?", "history.db")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log := open(t, path, nil)
+	id := driver.NewHoldID()
+	details := driver.Details{Owner: "ada", Host: "engine", Comment: "it's \"for\" \x00 tests"}
+	log.Granted(driver.Status{Resource: "r", HoldID: id, Token: 1 << 40, Mode: driver.Shared, Limit: 3, Left: time.Hour, Details: details})
+	log.Forced(driver.HoldRef{Resource: "r", HoldID: id, Token: 1 << 40}, "ops", "it hung")
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := events(t, open(t, path, nil), "r")
+	if len(all) != 2 {
+		t.Fatalf("%d events", len(all))
+	}
+	forced, granted := all[0], all[1]
+	if granted.Kind != history.Granted || granted.Mode != driver.Shared || granted.Limit != 3 || granted.Token != 1<<40 || granted.Details != details ||
+		granted.Held != 0 || granted.RenewedAgo != driver.Unknown || time.Since(granted.At) > time.Minute || len(granted.Ref) != 8 {
+		t.Errorf("granted: %+v", granted)
+	}
+	if forced.Kind != history.Forced || forced.Caller != "ops" || forced.Reason != "it hung" || forced.Number <= granted.Number || forced.Details != details {
+		t.Errorf("forced: %+v", forced)
+	}
+}
+
+// The oldest go first when the file is as large as it may get.
+func TestIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes minutes with the race detector")
+	}
+	path := filepath.Join(t.TempDir(), "history.db")
+	const most = 32 << 20
+	log := open(t, path, &historyfile.Options{MaxBytes: most})
+	began := log.State().Since
+	long := strings.Repeat("x", 1000)
+	for range 5 {
+		note(t, log, long, 2000, driver.Details{Owner: long[:200], Host: long[:200], Comment: long})
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > most {
+			t.Fatalf("the file has %d bytes", info.Size())
+		}
+	}
+	wal, err := os.Stat(path + "-wal")
+	if err != nil || wal.Size() > 64<<20 {
+		t.Errorf("the log has %v bytes, error %v", wal, err)
+	}
+	all := events(t, log, long)
+	if n := len(all); n < 1000 || n > 9000 {
+		t.Errorf("%d events are left of 10000", n)
+	}
+	if since := log.State().Since; !since.After(began) || since.After(all[len(all)-1].At) {
+		t.Errorf("it says that it begins at %v, and its first event is of %v", since, all[len(all)-1].At)
+	}
+	if state := log.State(); state.Err != nil || state.Dropped != 0 {
+		t.Errorf("state %+v", state)
+	}
+}
+
+func TestKeepsForSomeTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	log := open(t, path, &historyfile.Options{Keep: time.Nanosecond})
+	note(t, log, "r", 2000, driver.Details{})
+	note(t, log, "r", 1, driver.Details{})
+	if n := len(events(t, log, "r")); n > 1000 {
+		t.Errorf("%d events are left", n)
+	}
+}
+
+func TestPrivate(t *testing.T) {
+	old := umask(0)
+	defer umask(old)
+	path := filepath.Join(t.TempDir(), "history.db")
+	log := open(t, path, nil)
+	note(t, log, "r", 1, driver.Details{})
+	for _, suffix := range []string{"", "-wal", "-shm", "-lock"} {
+		if info, err := os.Stat(path + suffix); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, error %v", suffix, info.Mode(), err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-lock"} {
+		for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o666} {
+			if err := os.Chmod(path+suffix, mode); err != nil {
+				t.Fatal(err)
+			}
+			wantRefused(t, path, "chmod 600")
+		}
+		if err := os.Chmod(path+suffix, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, path, nil)
+}
+
+func wantRefused(t *testing.T, path, text string) {
+	t.Helper()
+	log, err := historyfile.Open(t.Context(), path, nil)
+	if err == nil {
+		_ = log.Close()
+		t.Fatal("it was opened")
+	}
+	if !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), path) {
+		t.Errorf("the error does not say %q or which file: %v", text, err)
+	}
+}
+
+func TestOneServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	log := open(t, path, nil)
+	wantRefused(t, path, "each needs a file of its own")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Dir(path), link); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, filepath.Join(link, "history.db"), "each needs a file of its own")
+	note(t, log, "r", 1, driver.Details{}) // the first one goes on
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, nil)
+}
+
+func TestRefuses(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	write := func(name string, data []byte) string {
+		if err := os.WriteFile(path(name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path(name)
+	}
+	wantRefused(t, write("text", []byte(strings.Repeat("this is a text\n", 1000))), "not a history of Holdfast")
+	wantRefused(t, folder, "not a regular file")
+	wantRefused(t, path("none/history.db"), "folder")
+	if err := os.Symlink(path("text"), path("link")); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, path("link"), "not a regular file")
+
+	run(t, path("foreign"), "CREATE TABLE t (x)")
+	if err := os.Chmod(path("foreign"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, path("foreign"), "another program has made it")
+
+	open(t, path("newer"), nil).Close()
+	run(t, path("newer"), "PRAGMA user_version = 99")
+	wantRefused(t, path("newer"), "newer version")
+
+	log := open(t, path("damaged"), nil)
+	note(t, log, "r", 1000, driver.Details{})
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path("damaged"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func([]byte) []byte{
+		"cut":   func(d []byte) []byte { return d[:len(d)/2] },
+		"zeros": func(d []byte) []byte { clear(d[8192:40960]); return d },
+	} {
+		file := write("damaged-"+name, damage(append([]byte(nil), data...)))
+		before, _ := os.ReadFile(file)
+		wantRefused(t, file, "move it away")
+		if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+			t.Errorf("%s: the file was changed", name)
+		}
+	}
+	for _, o := range []historyfile.Options{{Keep: -1}, {MaxBytes: 1 << 20}} {
+		if _, err := historyfile.Open(t.Context(), path("new"), &o); err == nil {
+			t.Errorf("opened with %+v", o)
+		}
+	}
+	if _, err := historyfile.Open(t.Context(), "", nil); err == nil {
+		t.Error("opened without a name")
+	}
+}
+
+// run runs a statement on the file.
+func run(t *testing.T, path, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that another program locks, or a disk that does not answer, delays nobody.
+func TestLockedByAnotherProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	log := open(t, path, nil)
+	note(t, log, "r", 1, driver.Details{})
+	other, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.SetMaxOpenConns(1)
+	if _, err := other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	for range 10_000 {
+		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour})
+	}
+	for end := time.Now().Add(time.Minute); log.State().Err == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not notice")
+		}
+	}
+	if n := len(events(t, log, "r")); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	if state := log.State(); state.Dropped != 10_000-8192 || !strings.Contains(state.Err.Error(), path) {
+		t.Errorf("state %+v", state)
+	}
+	began := time.Now()
+	if err := log.Close(); err == nil {
+		t.Error("no error")
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+}
+
+// Nothing that would let anybody use a hold is in the file.
+func TestNoSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	log := open(t, path, nil)
+	h := driver.Status{Resource: "r", LockID: "the-lock-id-of-it", HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour}
+	log.Granted(h)
+	log.Released(h.Ref())
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{h.LockID, h.HoldID.String(), string(h.HoldID[:])} {
+		if strings.Contains(string(data), secret) {
+			t.Errorf("the file has %q", secret)
+		}
+	}
+}
+
+func Example() {
+	folder, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	ctx := context.Background()
+
+	log, err := historyfile.Open(ctx, filepath.Join(folder, "history.db"), nil)
+	if err != nil {
+		panic(err)
+	}
+	defer log.Close()
+	fmt.Println(log.State().Dropped, "events are missing")
+	// Output: 0 events are missing
+}

@@ -1,0 +1,163 @@
+package history
+
+import (
+	"maps"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+const (
+	// mostOpen bounds the holds that are kept in memory, and mostEnded those that have ended.
+	mostOpen, mostEnded = 200_000, 20_000
+	// endedFor is how long it is known that a hold has ended: its holder may notice late.
+	endedFor = time.Hour
+	// purgeEvery is the time between two purges at least.
+	purgeEvery = 10 * time.Second
+)
+
+// holds are those of which the history has a beginning and no end, so that nothing is noted
+// twice, and of each end it is known how long the hold was. Log.mu guards them.
+type holds struct {
+	open  map[key]*hold
+	ended map[key]ended
+
+	purged time.Time // when it was tried last
+}
+
+// key names a hold but for its token. A hold ID has one hold at a time.
+type key struct{ resource, ref string }
+
+type hold struct {
+	Event               // with which it began
+	known     time.Time // since when it is here: a look that began before may not show it
+	began     time.Time // zero if that is not known
+	renewed   time.Time // zero if it never was
+	left      time.Duration
+	leftAt    time.Time // when it had that left; zero if nobody knows yet in this process
+	shown     uint64    // the number of the last look that has shown it
+	restarted bool      // it is from before this process
+	// pending: a look has shown the hold so early that this server may have granted it just
+	// now. Its event waits for the next look, or for the hold's end.
+	pending bool
+}
+
+type ended struct {
+	token uint64
+	kind  Kind
+	at    time.Time
+}
+
+func refOf(id driver.HoldID) string { return wire.RefOf(id) }
+
+func (e Event) key() key { return key{e.Resource, e.Ref} }
+
+// init has the holds that were open when the process before ended.
+func (hs *holds) init(open []Event) {
+	hs.open, hs.ended = make(map[key]*hold, len(open)), make(map[key]ended)
+	for _, e := range open {
+		h := &hold{Event: e, left: driver.Unknown, restarted: true}
+		if e.Held != driver.Unknown {
+			h.began = e.At.Add(-e.Held)
+		}
+		hs.open[e.key()] = h
+	}
+}
+
+// beginning returns the event with which a hold begins.
+func beginning(kind Kind, at time.Time, h driver.Status) Event {
+	return Event{
+		At: at, Kind: kind, Resource: h.Resource, Ref: refOf(h.HoldID), Token: h.Token, Mode: h.Mode, Limit: h.Limit, Details: h.Details,
+		Held: h.Age(), RenewedAgo: h.RenewedAgo(),
+	}
+}
+
+// begin takes in a hold that had that much left just now. It reports whether it is not there
+// already. If there is another one of that hold ID, which has to be gone, it returns what is
+// to be noted of that first.
+func (hs *holds) begin(e Event, left time.Duration, now time.Time) (before []Event, fresh bool) {
+	k := e.key()
+	if old, ok := hs.open[k]; ok {
+		if old.Token == e.Token {
+			old.left, old.leftAt = left, now
+			if fresh = old.pending && e.Kind == Granted; fresh {
+				old.Event, old.pending, old.began = e, false, now
+			}
+			return nil, fresh
+		}
+		end := Event{Kind: Gone, At: e.At, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Token: old.Token}
+		before = hs.end(&end)
+		before[len(before)-1].Held = driver.Unknown
+	}
+	if last, ok := hs.ended[k]; ok && last.token == e.Token && (last.kind == Released || last.kind == Forced) {
+		return before, false // an answer that came late
+	}
+	delete(hs.ended, k)
+	if len(hs.open) >= mostOpen && now.Sub(hs.purged) > purgeEvery {
+		hs.purged = now
+		hs.purge(now)
+	}
+	if len(hs.open) < mostOpen {
+		h := &hold{Event: e, known: now, left: left, leftAt: now}
+		if e.Held != driver.Unknown {
+			h.began = now.Add(-e.Held)
+		}
+		hs.open[k] = h
+	}
+	return before, true
+}
+
+// purge forgets holds whose time is over, if no look has done that.
+func (hs *holds) purge(now time.Time) {
+	maps.DeleteFunc(hs.open, func(_ key, h *hold) bool {
+		return h.left != driver.Forever && (h.leftAt.IsZero() || h.left == driver.Unknown || now.Sub(h.leftAt) > h.left)
+	})
+}
+
+func (hs *holds) renew(k key, left time.Duration, now time.Time) {
+	if h, ok := hs.open[k]; ok {
+		h.renewed, h.left, h.leftAt = now, left, now
+	}
+}
+
+// end takes out the hold that e ends, and completes e by what is known of it. It returns what
+// is to be noted of that: nothing if it is no news.
+func (hs *holds) end(e *Event) (news []Event) {
+	k := e.key()
+	h, open := hs.open[k]
+	switch last, was := hs.ended[k]; {
+	case open && (e.Token == 0 || e.Token == h.Token):
+		e.Token, e.Mode, e.Limit, e.Details = h.Token, h.Mode, h.Limit, h.Details
+		if !h.began.IsZero() {
+			e.Held = max(e.At.Sub(h.began), 0)
+		}
+		if !h.renewed.IsZero() {
+			e.RenewedAgo = max(e.At.Sub(h.renewed), 0)
+		}
+		if h.pending {
+			news = append(news, h.Event)
+		}
+		delete(hs.open, k)
+	case was && (e.Token == 0 || e.Token == last.token):
+		if e.Kind != Lost || last.kind != Gone {
+			return nil
+		}
+		e.Token = last.token
+	case e.Kind == Lost:
+		return nil // whoever renews what never was would fill the history
+	}
+	if len(hs.ended) >= mostEnded {
+		hs.forget(e.At)
+	}
+	hs.ended[k] = ended{e.Token, e.Kind, e.At}
+	return append(news, *e)
+}
+
+// forget forgets holds that have ended, some time ago if that is enough.
+func (hs *holds) forget(now time.Time) {
+	maps.DeleteFunc(hs.ended, func(_ key, was ended) bool { return now.Sub(was.at) > endedFor })
+	if len(hs.ended) >= mostEnded {
+		clear(hs.ended)
+	}
+}

@@ -1,0 +1,225 @@
+package history_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/history"
+)
+
+// memory is a storage in memory.
+type memory struct {
+	mu     sync.Mutex
+	events []history.Event
+}
+
+func (m *memory) Append(_ context.Context, events []history.Event) (time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(m.events, events...)
+	return time.Now(), nil
+}
+
+func (m *memory) Open(context.Context) ([]history.Event, error) { return nil, nil }
+
+func (m *memory) Events(context.Context, history.Query) ([]history.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.events, nil
+}
+
+func (m *memory) Losses(context.Context, time.Time, int) ([]history.Event, error) { return nil, nil }
+
+func (m *memory) Lengths(context.Context, string, int) ([]time.Duration, error) { return nil, nil }
+
+func (m *memory) Close() error { return nil }
+
+// broken is a storage that does not answer once it is broken.
+type broken struct {
+	memory
+	mu     sync.Mutex
+	broken chan struct{} // closed when it answers again; nil: it answers
+	deaf   bool          // it does not even notice that nobody waits any more
+	err    error
+}
+
+func (b *broken) breaks() { b.mu.Lock(); b.broken = make(chan struct{}); b.mu.Unlock() }
+
+func (b *broken) heals() { b.mu.Lock(); close(b.broken); b.broken = nil; b.mu.Unlock() }
+
+func (b *broken) wait(ctx context.Context) error {
+	b.mu.Lock()
+	healed, deaf, err := b.broken, b.deaf, b.err
+	b.mu.Unlock()
+	if healed == nil {
+		return err
+	}
+	if deaf {
+		ctx = context.Background()
+	}
+	select {
+	case <-healed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *broken) Append(ctx context.Context, events []history.Event) (time.Time, error) {
+	if err := b.wait(ctx); err != nil {
+		return time.Time{}, err
+	}
+	return b.memory.Append(ctx, events)
+}
+
+func (b *broken) Events(ctx context.Context, q history.Query) ([]history.Event, error) {
+	if err := b.wait(ctx); err != nil {
+		return nil, err
+	}
+	return b.memory.Events(ctx, q)
+}
+
+// output is where a logger writes to.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func newLog(t *testing.T, s history.Storage) (*history.Log, *output) {
+	t.Helper()
+	out := new(output)
+	log, err := history.New(t.Context(), s, &history.Options{Logger: slog.New(slog.NewTextHandler(out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log, out
+}
+
+func note(log *history.Log, n int) {
+	for range n {
+		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour})
+	}
+}
+
+// A storage that hangs keeps nobody waiting, and what it misses is counted.
+func TestStorageHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(broken)
+		log, out := newLog(t, s)
+		s.breaks()
+		broke := time.Now()
+		note(log, 20_000)
+		if !time.Now().Equal(broke) {
+			t.Errorf("notes took %v", time.Since(broke))
+		}
+		time.Sleep(time.Minute)
+		state := log.State()
+		if state.Dropped != 20_000-8192 || state.Noted != 0 || !errors.Is(state.Err, history.ErrSlow) || !state.Failing.Equal(broke) {
+			t.Errorf("state %+v", state)
+		}
+		if _, err := log.Events(t.Context(), history.Query{Resource: "r"}); !errors.Is(err, history.ErrSlow) {
+			t.Errorf("read: %v", err)
+		}
+		for range 10 { // those that hang do not pile up
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := log.Events(ctx, history.Query{Resource: "r"}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("read: %v", err)
+			}
+			cancel()
+		}
+		s.heals()
+		time.Sleep(time.Minute)
+		state = log.State()
+		if state.Noted != 8192 || state.Dropped != 20_000-8192 || state.Err != nil || !state.Failing.IsZero() {
+			t.Errorf("state %+v", state)
+		}
+		note(log, 1)
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := len(s.events); n != 8193 {
+			t.Errorf("%d events, want 8193", n)
+		}
+		for text, times := range map[string]int{"events are dropped": 1, "cannot be written": 1, "is written again": 1} {
+			if n := strings.Count(out.String(), text); n != times {
+				t.Errorf("%q %d times in the log:\n%s", text, n, out)
+			}
+		}
+	})
+}
+
+func TestStorageFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(broken)
+		log, out := newLog(t, s)
+		full := errors.New("the disk is full")
+		s.err = full
+		note(log, 10)
+		time.Sleep(time.Hour)
+		if state := log.State(); state.Dropped != 0 || !errors.Is(state.Err, full) || time.Since(state.Failing) != time.Hour {
+			t.Errorf("state %+v", state)
+		}
+		s.mu.Lock()
+		s.err = nil
+		s.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		if state := log.State(); state.Noted != 10 || state.Dropped != 0 || state.Err != nil {
+			t.Errorf("state %+v", state)
+		}
+		if n := strings.Count(out.String(), "the disk is full"); n != 1 {
+			t.Errorf("%d times in the log:\n%s", n, out)
+		}
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The end of the server waits for a storage that hangs, but not for long.
+func TestCloseOfHanging(t *testing.T) {
+	for name, deaf := range map[string]bool{"notices": false, "deaf": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &broken{deaf: deaf}
+				log, _ := newLog(t, s)
+				s.breaks()
+				note(log, 100)
+				began := time.Now()
+				if err := log.Close(); err == nil {
+					t.Error("no error")
+				}
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if state := log.State(); state.Dropped != 100 {
+					t.Errorf("state %+v", state)
+				}
+				note(log, 1)
+				if _, err := log.Events(t.Context(), history.Query{Resource: "r"}); !errors.Is(err, history.ErrClosed) {
+					t.Errorf("read: %v", err)
+				}
+				s.heals()
+			})
+		})
+	}
+}

@@ -1,0 +1,25 @@
+package history
+
+import (
+	"context"
+	"time"
+)
+
+// Storage keeps the events of a Log. Append is called by one goroutine at a time, the other
+// methods by several. Each may fail, or not return until its ctx is over, or never: the Log
+// then goes on without it.
+type Storage interface {
+	// Append adds the events, all or none, and gives them rising numbers. It bounds what is
+	// kept, also if there are no events: the oldest go first. It returns when what is kept
+	// begins.
+	Append(ctx context.Context, events []Event) (since time.Time, err error)
+	// Open returns the events with which holds began of which there is no end.
+	Open(ctx context.Context) ([]Event, error)
+	// Events and Losses are those of Log; their limit is not 0.
+	Events(ctx context.Context, q Query) ([]Event, error)
+	Losses(ctx context.Context, since time.Time, limit int) ([]Event, error)
+	// Lengths returns for how long the newest holds of the resource were held that are
+	// Released or Gone, as far as that is known.
+	Lengths(ctx context.Context, resource string, limit int) ([]time.Duration, error)
+	Close() error
+}
