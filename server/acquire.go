@@ -157,6 +157,7 @@ func (a *acquisition) concludeGrant(g granted) {
 	answer.LockID = x.shownID(a.q.LockID)
 	answer.SafeForMs = safeFor(x.received, g.sent, g.Left, a.q.TTL)
 	a.audited = true
+	a.noteGrant(g.Grant)
 	_ = x.audit(Event{Action: "acquire", Outcome: "granted", Resource: a.q.Resource, Ref: wire.RefOf(a.q.HoldID), Token: g.Token})
 	x.answer(answer)
 }

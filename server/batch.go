@@ -35,6 +35,7 @@ func (s *Server) renew(x *exchange) {
 		if r.Err == nil {
 			r = answers[n]
 		}
+		s.noteRenewal(qs[n].HoldRef, r)
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("renew", r.Err)
@@ -101,6 +102,7 @@ func (s *Server) release(x *exchange) {
 		if r.Err == nil {
 			r = answers[n]
 		}
+		s.noteRelease(qs[n].HoldRef, r)
 		results[i] = wire.ReleaseResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("release", r.Err)

@@ -57,6 +57,7 @@ func (s *Server) forceRelease(x *exchange) {
 			return
 		}
 	}
+	x.noteForce(q, result, body.Reason)
 	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result)
 	event.Outcome = releaseOutcome(body.HoldID, answer)
 	_ = x.audit(event)

@@ -57,13 +57,7 @@ func (x *exchange) parseQuery() (query, error) {
 				err = errors.New("want true or false")
 			}
 		case "limit":
-			q.limit, err = strconv.Atoi(value)
-			if err == nil && (q.limit < 1 || q.limit > wire.MaxList) {
-				err = fmt.Errorf("want 1 to %d", wire.MaxList)
-			}
-			if q.stream {
-				err = errors.New("a stream has no limit")
-			}
+			err = q.setLimit(value)
 		}
 		if err != nil {
 			return q, fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
@@ -80,6 +74,17 @@ func (x *exchange) parseQuery() (query, error) {
 		}
 	}
 	return q, nil
+}
+
+// setLimit reads the limit of an answer in plain JSON.
+func (q *query) setLimit(value string) (err error) {
+	switch q.limit, err = strconv.Atoi(value); {
+	case q.stream:
+		return errors.New("a stream has no limit")
+	case err == nil && (q.limit < 1 || q.limit > wire.MaxList):
+		return fmt.Errorf("want 1 to %d", wire.MaxList)
+	}
+	return err
 }
 
 // moment reads a time. To the store the zero time would be no bound: the moment before

@@ -31,6 +31,7 @@ func (s *Server) makeRoutes() map[string]route {
 		wire.HoldsPath:        {http.MethodGet, false, s.holds},
 		wire.WaitersPath:      {http.MethodGet, false, s.waiters},
 		wire.WatchPath:        {http.MethodGet, false, s.watch},
+		wire.HistoryPath:      {http.MethodGet, false, s.history},
 		wire.TraitsPath:       {http.MethodGet, false, s.traits},
 		"/healthz":            {http.MethodGet, true, s.healthz},
 		"/readyz":             {http.MethodGet, true, s.readyz},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/history"
 )
 
 // Options change what New makes. The zero value of each is its default.
@@ -32,6 +33,10 @@ type Options struct {
 	// Audit is told what callers acquire, release and are denied, and each forced release and
 	// sweep also before it is done: that is refused if the error is not nil. See Event.
 	Audit func(Event) error
+	// History is told what becomes of holds, and is what GET /v1/history shows. It stays the
+	// caller's to close, after the server; what others do it sees by Follow. Default: there is
+	// none.
+	History *history.Log
 	// Logger gets what an operator should know. Default: nothing is logged.
 	Logger *slog.Logger
 	// Observer is told what the server does.

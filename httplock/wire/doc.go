@@ -46,6 +46,7 @@ const (
 	HoldsPath        = "/v1/holds"
 	WaitersPath      = "/v1/waiters"
 	WatchPath        = "/v1/watch"
+	HistoryPath      = "/v1/history"
 	TraitsPath       = "/v1/traits"
 )
 

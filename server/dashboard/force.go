@@ -87,6 +87,9 @@ func (d *Dashboard) force(v *visit) {
 		_ = d.audit(event)
 		v.answer(http.StatusOK, answer{Done: "That hold has ended by itself meanwhile. Nothing was done."})
 	default:
+		if d.opts.History != nil {
+			d.opts.History.Forced(ref, v.caller.Name(), reason)
+		}
 		event.Outcome = "released"
 		_ = d.audit(event)
 		v.answer(http.StatusOK, answer{Done: "Released. Its holder may go on until its next renewal tells it."})

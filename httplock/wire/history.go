@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// HistoryEvent is something that became of a hold.
+type HistoryEvent struct {
+	// Number is larger than that of each event before it at the same server.
+	Number int64 `json:"number"`
+	// At is when it was noted, by the clock of the server, and AgoMs how long ago.
+	At    time.Time `json:"at"`
+	AgoMs Millis    `json:"agoMs"`
+	// WithinMs is how long before At it happened at most: 0 if it passed through the server,
+	// else the time since the look before, null if that is not known.
+	WithinMs *Millis `json:"withinMs"`
+	// Event is granted or seen at the beginning of a hold, and released, forced, gone, expired
+	// or lost at its end.
+	Event    string `json:"event"`
+	Resource string `json:"resource"`
+	// Ref is RefOf the hold ID.
+	Ref     string      `json:"ref,omitempty"`
+	Token   uint64      `json:"token,omitzero"`
+	Mode    driver.Mode `json:"mode"`
+	Limit   *int        `json:"limit"` // as that of a hold
+	Owner   string      `json:"owner"`
+	Host    string      `json:"host"`
+	Comment string      `json:"comment"`
+	// HeldMs is how long it was held by then, and RenewedAgoMs the time since its last renewal;
+	// null if that is not known.
+	HeldMs       *Millis `json:"heldMs"`
+	RenewedAgoMs *Millis `json:"renewedAgoMs"`
+	// Caller has released it by force, and said that as the Reason.
+	Caller string `json:"caller"`
+	Reason string `json:"reason"`
+}
+
+// Kept is how well a server keeps a history.
+type Kept struct {
+	Server string `json:"server"`
+	// Since is when what is kept begins, by the clock of the server, and SinceAgoMs how long ago.
+	Since      time.Time `json:"since"`
+	SinceAgoMs Millis    `json:"sinceAgoMs"`
+	// Noted are the events that the server has written since its start, and Dropped those that
+	// are missing.
+	Noted   uint64 `json:"noted"`
+	Dropped uint64 `json:"dropped"`
+	// FailingMs is for how long the file cannot be written, null if it can.
+	FailingMs *Millis `json:"failingMs"`
+	// PeriodMs is the time between two looks at the store, null if there was none: holds that
+	// are shorter and did not pass through the server are not in the history.
+	PeriodMs *Millis `json:"periodMs"`
+	// Blind: looks fail, or do not show the whole store, so that what others do is not seen.
+	Blind bool `json:"blind"`
+}
+
+// History is a part of a history in plain JSON, the newest events first.
+type History struct {
+	Events []HistoryEvent `json:"events"`
+	// Truncated: there are more.
+	Truncated bool `json:"truncated"`
+	Kept      Kept `json:"kept"`
+}
+
+// MillisKnown returns nil for driver.Unknown.
+func MillisKnown(d time.Duration) *Millis { return known(d, MillisOf) }
+
+// LimitOf returns the limit of a hold for JSON: null if it is exclusive, or if the limit is not
+// known.
+func LimitOf(mode driver.Mode, limit int) *int { return limitOf(mode, limit) }

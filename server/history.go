@@ -1,0 +1,178 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/history"
+)
+
+// historyPage is how many events are read at a time.
+const historyPage = 500
+
+var errHistory = errors.New("the history cannot be read: see the server's log")
+
+// history serves GET /v1/history.
+func (s *Server) history(x *exchange) {
+	q, chosen, err := x.parseHistory()
+	if err != nil {
+		x.refuse(wire.KindInvalid, detail(err))
+		return
+	}
+	if !x.mayLook(chosen.Resource, "") {
+		err := fmt.Errorf("%w: no right to look at %q", errDenied, chosen.Resource)
+		x.auditDenied("look", chosen.Resource, driver.HoldID{}, err)
+		x.refuse(wire.KindDenied, x.whyDenied(err))
+		return
+	}
+	if s.opts.History == nil {
+		x.refuse(wire.KindUnsupported, "this server keeps no history: it was started without --history")
+		return
+	}
+	if !s.limits.takeList(x.caller.Name()) {
+		x.busy("too many lists at once")
+		return
+	}
+	defer s.limits.giveList(x.caller.Name())
+	s.opts.Observer.stream(ListStream, 1)
+	defer s.opts.Observer.stream(ListStream, -1)
+
+	out := lister{x: x, q: q, stream: q.stream}
+	out.last.Resource = chosen.Resource
+	err = x.listHistory(&out, chosen)
+	out.end("history", err, func(events []json.RawMessage, truncated bool) any {
+		return struct {
+			Events    []json.RawMessage `json:"events"`
+			Truncated bool              `json:"truncated"`
+			Kept      wire.Kept         `json:"kept"`
+		}{events, truncated, keptOf(s.opts.History.State(), time.Now())}
+	})
+}
+
+// listHistory adds the events to out, as far as it takes them.
+func (x *exchange) listHistory(out *lister, q history.Query) error {
+	named := x.caller.May(access.Force, q.Resource)
+	for {
+		events, err := x.s.opts.History.Events(x.r.Context(), q)
+		if err != nil {
+			if x.r.Context().Err() == nil {
+				x.logError("history", err)
+			}
+			return errHistory
+		}
+		now := time.Now()
+		for _, e := range events {
+			if err := out.revoked(); err != nil {
+				return err
+			}
+			if !out.add(historyEvent(e, now, named)) {
+				return nil
+			}
+			q.Before = e.Number
+		}
+		if len(events) < q.Limit {
+			return nil
+		}
+	}
+}
+
+// parseHistory reads the query. It is nothing for the store.
+func (x *exchange) parseHistory() (query, history.Query, error) {
+	q := query{limit: wire.DefaultList, stream: wantsStream(x.r), changed: x.caller.Changed()}
+	chosen := history.Query{Limit: historyPage}
+	values, err := parameters(x.r, "resource", "before", "sinceMs", "limit")
+	if err != nil {
+		return q, chosen, err
+	}
+	if _, ok := values["resource"]; !ok {
+		return q, chosen, fmt.Errorf("%w: the parameter %q is missing", driver.ErrInvalid, "resource")
+	}
+	for name, value := range values {
+		switch name {
+		case "resource":
+			chosen.Resource, err = value, validName(value)
+		case "before":
+			chosen.Before, err = strconv.ParseInt(value, 10, 64)
+			if err != nil || chosen.Before < 1 {
+				err = errors.New("want the number of an event")
+			}
+		case "sinceMs":
+			var ago time.Duration
+			if ago, err = millis(value); err == nil && ago == 0 {
+				err = errors.New("want 1 at least: nothing is newer than 0")
+			}
+			chosen.Since = time.Now().Add(-ago)
+		case "limit":
+			err = q.setLimit(value)
+		}
+		if err != nil {
+			return q, chosen, fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
+		}
+	}
+	return q, chosen, nil
+}
+
+// historyEvent returns the event for JSON. The token is for those who may force.
+func historyEvent(e history.Event, now time.Time, named bool) wire.HistoryEvent {
+	w := wire.HistoryEvent{
+		Number: e.Number, At: e.At.UTC(), AgoMs: wire.MillisOf(e.Ago(now)), WithinMs: wire.MillisKnown(e.Within), Event: string(e.Kind),
+		Resource: e.Resource, Ref: e.Ref, Mode: e.Mode, Limit: wire.LimitOf(e.Mode, e.Limit), Owner: e.Owner, Host: e.Host, Comment: e.Comment,
+		HeldMs: wire.MillisKnown(e.Held), RenewedAgoMs: wire.MillisKnown(e.RenewedAgo), Caller: e.Caller, Reason: e.Reason,
+	}
+	if named {
+		w.Token = e.Token
+	}
+	return w
+}
+
+func keptOf(s history.State, now time.Time) wire.Kept {
+	k := wire.Kept{
+		Server: s.Name, Since: s.Since.UTC(), SinceAgoMs: wire.MillisOf(now.Sub(s.Since)), Noted: s.Noted, Dropped: s.Dropped,
+		Blind: !s.Looks || s.Cut || s.LooksFail != nil,
+	}
+	if s.Err != nil {
+		k.FailingMs = wire.MillisKnown(now.Sub(s.Failing))
+	}
+	if s.Period > 0 {
+		k.PeriodMs = wire.MillisKnown(s.Period)
+	}
+	return k
+}
+
+// noteGrant, noteRenewal, noteRelease and noteForce tell the history. None of them waits.
+
+func (a *acquisition) noteGrant(g driver.Grant) {
+	if h := a.x.s.opts.History; h != nil {
+		h.Granted(driver.Status{
+			Resource: a.q.Resource, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details, Left: g.Left,
+		})
+	}
+}
+
+func (s *Server) noteRenewal(q driver.HoldRef, r driver.RenewResult) {
+	switch h := s.opts.History; {
+	case h == nil:
+	case r.Err == nil:
+		h.Renewed(q, r.Left)
+	case errors.Is(r.Err, driver.ErrLost):
+		h.Lost(q)
+	}
+}
+
+func (s *Server) noteRelease(q driver.HoldRef, r driver.ReleaseResult) {
+	if h := s.opts.History; h != nil && r.Err == nil && r.Found {
+		h.Released(q)
+	}
+}
+
+func (x *exchange) noteForce(q driver.ReleaseRequest, r driver.ReleaseResult, reason string) {
+	if h := x.s.opts.History; h != nil && r.Found {
+		h.Forced(q.HoldRef, x.caller.Name(), reason)
+	}
+}

@@ -1,0 +1,223 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/history"
+	"github.com/holdfast-go/holdfast/server/history/historyfile"
+	"github.com/holdfast-go/holdfast/server/sight"
+)
+
+// withHistory runs the test in a bubble, with a server that keeps a history of its store.
+func withHistory(t *testing.T, identify access.Identify, test func(*testing.T, *site)) {
+	file := filepath.Join(t.TempDir(), "history.db")
+	synctest.Test(t, func(t *testing.T) {
+		log, err := historyfile.Open(t.Context(), file, &historyfile.Options{Options: history.Options{Name: "one"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := memlock.New(nil)
+		looker := sight.New(store, &sight.Options{Skip: server.Reserved})
+		log.Follow(looker)
+		t.Cleanup(func() {
+			if err := log.Close(); err != nil {
+				t.Error(err)
+			}
+			looker.Close()
+			_ = store.Close()
+		})
+		test(t, newSite(t, store, &server.Options{Identify: identify, History: log}))
+	})
+}
+
+// past returns what the path answers, the newest first.
+func (s *site) past(query string) wire.History {
+	s.t.Helper()
+	synctest.Wait()
+	a := s.get(wire.HistoryPath + "?" + query)
+	if a.status != http.StatusOK {
+		s.t.Fatalf("%d %s", a.status, a.body)
+	}
+	return read[wire.History](s.t, a)
+}
+
+func eventsOf(h wire.History) string {
+	var all []string
+	for _, e := range h.Events {
+		all = append(all, e.Event)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestHistory(t *testing.T) {
+	withHistory(t, operator, func(t *testing.T, s *site) {
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000, Owner: "ada", Host: "engine", Comment: "for a test"})
+		time.Sleep(10 * time.Second)
+		if r := s.renew(refOf(g), 60_000); r.Outcome != wire.Renewed {
+			t.Fatalf("%+v", r)
+		}
+		time.Sleep(10 * time.Second)
+		s.release(refOf(g))
+		s.release(refOf(g))
+		time.Sleep(10 * time.Second)
+		h := s.past("resource=r")
+		if got := eventsOf(h); got != "released granted" || h.Truncated {
+			t.Fatalf("%+v", h)
+		}
+		e := h.Events[0]
+		if e.Ref != wire.RefOf(g.HoldID) || e.Token != g.Token || e.AgoMs != 10_000 || *e.HeldMs != 20_000 || *e.RenewedAgoMs != 10_000 || *e.WithinMs != 0 ||
+			e.Host != "engine" || e.Comment != "for a test" || !strings.HasSuffix(e.Owner, "ada") {
+			t.Errorf("%+v", e)
+		}
+		if k := h.Kept; k.Server != "one" || k.SinceAgoMs != 30_000 || k.Noted != 2 || k.Dropped != 0 || k.FailingMs != nil || *k.PeriodMs != 1000 || k.Blind {
+			t.Errorf("%+v", k)
+		}
+		if bytes.Contains(s.get(wire.HistoryPath+"?resource=r").body, []byte(g.HoldID.String())) {
+			t.Error("it shows a hold ID")
+		}
+	})
+}
+
+func TestHistoryOfForceAndLoss(t *testing.T) {
+	withHistory(t, operator, func(t *testing.T, s *site) {
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000})
+		a := s.post(wire.ForceReleasePath, wire.ForceRequest{Ref: refOf(g), Reason: "it hung"})
+		if a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		if r := s.renew(refOf(g), 60_000); r.Outcome != wire.Lost {
+			t.Fatalf("%+v", r)
+		}
+		g = s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000})
+		ref := driver.HoldRef{Resource: "r", LockID: stored(t, s.store, "r")[0].LockID, HoldID: g.HoldID, Token: g.Token}
+		if _, err := s.store.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}}); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.renew(refOf(g), 60_000); r.Outcome != wire.Lost {
+			t.Fatalf("%+v", r)
+		}
+		h := s.past("resource=r")
+		if got := eventsOf(h); got != "lost granted forced granted" {
+			t.Fatal(got)
+		}
+		if e := h.Events[2]; e.Reason != "it hung" || e.Caller != "" { // an operator has no name
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// An acquire that waits is granted once, and the server's own hold is nobody's business.
+func TestHistoryOfWait(t *testing.T) {
+	withHistory(t, operator, func(t *testing.T, s *site) {
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000})
+		waiting := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 60_000, WaitMs: 20_000})
+		time.Sleep(5 * time.Second)
+		s.release(refOf(g))
+		grantOf(t, <-waiting)
+		if got := eventsOf(s.past("resource=r")); got != "granted released granted" {
+			t.Error(got)
+		}
+		time.Sleep(10 * time.Second)
+		if n := s.past("resource=r").Kept.Noted; n != 3 {
+			t.Errorf("%d events", n)
+		}
+	})
+}
+
+func TestHistoryPages(t *testing.T) {
+	withHistory(t, operator, func(t *testing.T, s *site) {
+		for range 601 {
+			s.release(refOf(s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000})))
+		}
+		h := s.past("resource=r&limit=1000")
+		if len(h.Events) != 1000 || !h.Truncated {
+			t.Fatalf("%d events, truncated %v", len(h.Events), h.Truncated)
+		}
+		rest := s.past(fmt.Sprintf("resource=r&limit=1000&before=%d", h.Events[999].Number))
+		if len(rest.Events) != 202 || rest.Truncated || rest.Events[0].Number >= h.Events[999].Number {
+			t.Errorf("%d events, truncated %v", len(rest.Events), rest.Truncated)
+		}
+		a := s.get(wire.HistoryPath+"?resource=r", "Accept", wire.NDJSON)
+		lines := bytes.Split(bytes.TrimSpace(a.body), []byte("\n"))
+		var end wire.End
+		if err := json.Unmarshal(lines[len(lines)-1], &end); err != nil || end.End == nil || end.End.Count != 1202 || len(lines) != 1203 {
+			t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
+		}
+		time.Sleep(time.Minute)
+		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 60_000})
+		if got := eventsOf(s.past("resource=r&sinceMs=1000")); got != "granted" {
+			t.Error(got)
+		}
+		for _, query := range []string{
+			"", "resource=", "resource=r&limit=0", "resource=r&limit=10001", "resource=r&before=0", "resource=r&before=x", "resource=r&sinceMs=0",
+			"resource=r&sinceMs=-1", "resource=r&resource=r", "resource=r&lockId=x", "resource=holdfast/server",
+		} {
+			mustBe(t, s.get(wire.HistoryPath+"?"+query), wire.KindInvalid)
+		}
+		mustBe(t, s.get(wire.HistoryPath+"?resource=r&limit=3", "Accept", wire.NDJSON), wire.KindInvalid)
+	})
+}
+
+func TestNoHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		a := s.get(wire.HistoryPath + "?resource=r")
+		mustBe(t, a, wire.KindUnsupported)
+		if !strings.Contains(string(a.body), "--history") {
+			t.Errorf("%s", a.body)
+		}
+	})
+}
+
+// The history is for who may look at the resource, and tokens are for who may force.
+func TestHistoryRights(t *testing.T) {
+	for _, test := range []struct {
+		may   []access.Verb
+		kind  wire.Kind
+		token bool
+	}{
+		{nil, wire.KindDenied, false},
+		{[]access.Verb{access.Lock}, wire.KindDenied, false},
+		{[]access.Verb{access.Look}, "", false},
+		{[]access.Verb{access.Force}, "", true},
+	} {
+		t.Run(fmt.Sprint(test.may), func(t *testing.T) {
+			p := newPerson("ada", map[access.Verb][]string{})
+			for _, v := range test.may {
+				p.may[v] = []string{"r"}
+			}
+			identify := func(r *http.Request) (access.Caller, error) {
+				if r.Header.Get("Who") == "operator" {
+					return operator(r)
+				}
+				return p, nil
+			}
+			withHistory(t, identify, func(t *testing.T, s *site) {
+				body := wire.AcquireRequest{Resource: "r", TTLMs: 60_000}
+				grantOf(t, s.post(wire.AcquirePath, body, "Who", "operator"))
+				synctest.Wait()
+				mustBe(t, s.get(wire.HistoryPath+"?resource=x"), wire.KindDenied)
+				for _, accept := range []string{wire.JSON, wire.NDJSON} {
+					a := s.get(wire.HistoryPath+"?resource=r", "Accept", accept)
+					mustBe(t, a, test.kind)
+					if has := strings.Contains(string(a.body), `"token"`); has != test.token {
+						t.Errorf("%s", a.body)
+					}
+				}
+			})
+		})
+	}
+}
