@@ -21,6 +21,7 @@
 //	terminal   handing the terminal to the command, as a shell does
 //	look       showing the holds, once or again and again (status)
 //	top        the same on the whole terminal (top)
+//	past       showing what became of holds (history)
 //	explain    saying why somebody waits
 //	screen     drawing on the whole terminal
 //	fitness    checking whether a store is fit to lock on

@@ -65,12 +65,14 @@ auth file and the TLS files are read again when they change. The exit status is
 	cmd.MarkFlagsMutuallyExclusive("plaintext", "tls-cert")
 	cmd.MarkFlagsMutuallyExclusive("no-auth", "auth")
 	flags.StringVar(&c.Audit, "audit", "", "the `file` to note in who did what, or was denied it")
+	flags.StringVar(&c.History, "history", "", "the `file` to keep in what became of holds, for holdfast history: SQLite, for\n"+
+		"seven days and up to 128 MiB, of this server alone")
 	span.Var(flags, &c.MaxWait, "max-wait", server.DefaultMaxWait, "the longest `duration` that a request may wait for a lock; shorter than what\n"+
 		"proxies wait for an answer")
 	span.Var(flags, &c.DrainDelay, "drain-delay", serve.DrainDelay, "the `duration` from TERM, when /readyz begins to fail, to the end of waits")
 	flags.StringVar(&c.Debug, "debug-listen", "", "an `address` of loopback and a port for metrics and profiles")
 	asJSON := flags.Bool("json-log", false, "print each line on stderr as a JSON object")
-	for _, name := range []string{"unix", "auth", "tls-cert", "tls-key", "client-ca", "audit"} {
+	for _, name := range []string{"unix", "auth", "tls-cert", "tls-key", "client-ca", "audit", "history"} {
 		_ = cmd.MarkFlagFilename(name) // fails for a flag that is not there
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server"
+	"github.com/holdfast-go/holdfast/server/history"
 )
 
 // Meters are the metrics of one server. All methods may be called concurrently, but those
@@ -27,6 +28,7 @@ type Meters struct {
 	callTook *family
 	dropped  func() uint64
 	authFile func() error
+	history  func() history.State
 }
 
 // New returns meters that have counted nothing.
@@ -64,6 +66,9 @@ var frontStatuses = [...]int{
 
 // ShowAudit shows how many events are missing in the audit.
 func (m *Meters) ShowAudit(dropped func() uint64) { m.dropped = dropped }
+
+// ShowHistory shows how well the history is kept.
+func (m *Meters) ShowHistory(state func() history.State) { m.history = state }
 
 // ShowAuthFile shows whether the auth file is in force as it is: err returns nil then.
 func (m *Meters) ShowAuthFile(err func() error) { m.authFile = err }
@@ -140,6 +145,19 @@ func (m *Meters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m.dropped != nil {
 		now(&page, counter, "holdfast_server_audit_dropped_total",
 			"Events that are missing in the audit file, because it could not be written, or not fast enough.", float64(m.dropped()))
+	}
+	if m.history != nil {
+		s := m.history()
+		written := 1.
+		if s.Err != nil {
+			written = 0
+		}
+		now(&page, counter, "holdfast_server_history_events_total",
+			"Events that were written to the history.", float64(s.Noted))
+		now(&page, counter, "holdfast_server_history_dropped_total",
+			"Events that are missing in the history, because it could not be written, or not fast enough.", float64(s.Dropped))
+		now(&page, gauge, "holdfast_server_history_ok",
+			"Whether the history can be written now: 0 if not.", written)
 	}
 	if m.authFile != nil {
 		inForce := 1.

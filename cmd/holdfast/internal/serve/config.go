@@ -40,6 +40,7 @@ type Config struct {
 	Proxies                   []string // CIDR
 
 	Audit      string // the file, or empty
+	History    string // the file, or empty
 	MaxWait    time.Duration
 	DrainDelay time.Duration
 	Debug      string // an address with a port, or empty

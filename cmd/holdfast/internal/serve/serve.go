@@ -24,6 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/server/audit"
 	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/front"
+	"github.com/holdfast-go/holdfast/server/history"
+	"github.com/holdfast-go/holdfast/server/sight"
 )
 
 const (
@@ -63,6 +65,8 @@ type running struct {
 	front    *front.Front
 	auth     *access.File
 	audit    *audit.Log
+	history  *history.Log
+	looker   *sight.Looker
 	underWay *underWay
 	fronts   []*http.Server
 	failed   chan error // why a listener ended
@@ -125,11 +129,15 @@ func (r *running) open(ctx context.Context) (err error) {
 		}
 		r.meters.ShowAudit(r.audit.Dropped)
 	}
+	if err := r.openHistory(ctx); err != nil {
+		return err
+	}
 	if r.store, err = r.Store.Driver(ctx); err != nil {
 		return err
 	}
+	r.look()
 	r.server, err = server.New(r.store, &server.Options{
-		Identify: front.CallerOf, MaxWait: r.MaxWait, Audit: keep(r.audit), Logger: r.log, Observer: r.meters.Observer(),
+		Identify: front.CallerOf, MaxWait: r.MaxWait, Audit: keep(r.audit), History: r.history, Logger: r.log, Observer: r.meters.Observer(),
 	})
 	return err
 }
@@ -352,6 +360,7 @@ func (r *running) close() {
 	if r.server != nil {
 		_ = r.server.Close()
 	}
+	r.closeHistory()
 	if r.audit != nil {
 		if err := r.audit.Close(); err != nil {
 			output.Say("%s", output.Reason(err))

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/past"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock"
+)
+
+func newHistory() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:        "history [flags] RESOURCE",
+		Short:      "Show what became of the holds of a resource, as a server has kept it",
+		SuggestFor: []string{"log", "past", "events"},
+		Long: `Shows what became of the holds of a resource, the newest first. Only a server
+that was started with --history keeps that, and each keeps what it has seen: what
+passed through it at once, and what others do by looks at the store. The first
+line, on stderr, says since when it is kept and what is not seen. A hold is
+
+  granted    by this server
+  seen       by a look, when others had got it; HELD is its age then
+  released   by its holder
+  forced     released by somebody else through this server
+  gone       no longer there: released, or ended just after the look before
+  expired    not released: its time was over, and it was not renewed when due
+  lost       ended before the renewal that found that
+
+HELD is how long it was held by then, RENEWED when it was renewed last.`,
+		Example: `  holdfast history --store http://127.0.0.1:4653 nightly-report
+  holdfast history --since 1h --json nightly-report`,
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true,
+	}
+	var q httplock.HistoryQuery
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	store := storeFlag(cmd)
+	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only")
+	flags.IntVar(&q.Limit, "limit", 100, "show so `many` events at most")
+	flags.Int64Var(&q.Before, "before", 0, "show events before the one with this `number`, as the last line of a part\n"+
+		"says it")
+	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		const form = "holdfast history RESOURCE"
+		switch {
+		case len(args) == 0:
+			return exit.Usagef("no resource is named: %s", form)
+		case len(args) > 1:
+			return exit.Usagef("there is more than one resource: %s", form)
+		case q.Before < 0:
+			return exit.Usagef("--before %d is not the number of an event", q.Before)
+		}
+		if err := driver.ValidResource(args[0]); err != nil {
+			return exit.Usagef("%v", err)
+		}
+		q.Resource = args[0]
+		if err := errors.Join(past.ValidLimit(q.Limit), past.ValidSince(q.Since)); err != nil {
+			return err
+		}
+		where, err := store()
+		if err != nil {
+			return err
+		}
+		return past.Run(cmd.Context(), where, q, *asJSON)
+	}
+	return cmd
+}

@@ -1,0 +1,154 @@
+// Package past shows what became of the holds of a resource, as a server has kept it.
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/server/words"
+)
+
+// Run prints the events that the query chooses.
+func Run(ctx context.Context, where location.Location, q httplock.HistoryQuery, asJSON bool) error {
+	if !where.IsServer() {
+		return exit.Usagef("%s is a store, and keeps no history; name a server that was started with --history, as --store http://127.0.0.1:4653",
+			where.Name())
+	}
+	store, err := where.Driver(ctx)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	server, ok := store.(*httplock.Store)
+	if !ok {
+		return exit.Usagef("%s keeps no history", where.Name())
+	}
+	h, err := server.History(ctx, q)
+	switch {
+	case errors.Is(err, driver.ErrUnsupported):
+		return exit.Errorf(exit.Store, "the server %s keeps no history; start it with --history FILE", where.Name())
+	case err != nil:
+		return where.Failure(fmt.Errorf("history: %w", err))
+	case asJSON:
+		if h.Events == nil {
+			h.Events = []wire.HistoryEvent{}
+		}
+		return exit.Printed(output.JSON(os.Stdout, h))
+	}
+	return exit.Printed(show(os.Stdout, os.Stderr, where, q, h))
+}
+
+// show prints the events as a table, and what they do not say on notes.
+func show(out, notes io.Writer, where location.Location, q httplock.HistoryQuery, h wire.History) error {
+	for _, line := range about(h.Kept) {
+		if _, err := fmt.Fprintln(notes, words.Printable(line)); err != nil {
+			return err
+		}
+	}
+	if len(h.Events) == 0 {
+		_, err := fmt.Fprintf(notes, "there is no event of %q\n", q.Resource)
+		return err
+	}
+	if err := output.Table(out, rows(h.Events)); err != nil {
+		return err
+	}
+	if !h.Truncated {
+		return nil
+	}
+	_, err := fmt.Fprintf(notes, "there are more: holdfast history%s --before %d %s\n",
+		where.Flag(), h.Events[len(h.Events)-1].Number, output.ShellQuoted(q.Resource))
+	return err
+}
+
+// about says what the history has, and what not.
+func about(k wire.Kept) []string {
+	server := "this server"
+	if k.Server != "" {
+		server = k.Server
+	}
+	ago := k.SinceAgoMs.Duration()
+	text := fmt.Sprintf("kept by %s since %s", server, output.TimeOfDay(k.Since, ago))
+	if k.PeriodMs != nil {
+		text += fmt.Sprintf("; holds of others that are shorter than %s are not seen", output.Left(k.PeriodMs.Duration()))
+	}
+	lines := []string{text}
+	if k.Blind {
+		lines = append(lines, "looks at the store fail, or do not show all of it: what others do is not seen now")
+	}
+	if k.Dropped > 0 {
+		lines = append(lines, fmt.Sprintf("%s missing: the file could not be written, or not fast enough",
+			words.Count(int(min(k.Dropped, 1<<31)), "event is", "events are")))
+	}
+	if k.FailingMs != nil {
+		lines = append(lines, fmt.Sprintf("the file cannot be written for %s already: see the log of the server", output.Left(k.FailingMs.Duration())))
+	}
+	return lines
+}
+
+// rows returns the rows of the table, the titles first.
+func rows(events []wire.HistoryEvent) [][]string {
+	all := [][]string{{"TIME", "EVENT", "HELD", "RENEWED", "OWNER", "HOST", "REF", "COMMENT"}}
+	for _, e := range events {
+		comment := e.Comment
+		if e.Reason != "" || e.Caller != "" {
+			comment = by(e)
+		}
+		all = append(all, []string{
+			output.TimeOfDay(e.At, e.AgoMs.Duration()), e.Event, span(e.HeldMs, e.Event == "granted"), ago(e.RenewedAgoMs),
+			e.Owner, e.Host, e.Ref, comment,
+		})
+	}
+	return all
+}
+
+// by says who has released a hold by force, and why.
+func by(e wire.HistoryEvent) string {
+	if e.Caller == "" {
+		return e.Reason
+	}
+	return e.Caller + ": " + e.Reason
+}
+
+func span(m *wire.Millis, begins bool) string {
+	switch {
+	case begins:
+		return "-"
+	case m == nil:
+		return "?"
+	}
+	return output.Left(m.Duration())
+}
+
+func ago(m *wire.Millis) string {
+	if m == nil {
+		return "-"
+	}
+	return output.Left(m.Duration()) + " ago"
+}
+
+// ValidLimit returns the exit for a limit that no server takes.
+func ValidLimit(n int) error {
+	if n < 1 || n > wire.MaxList {
+		return exit.Usagef("--limit %s is not between 1 and %d", strconv.Itoa(n), wire.MaxList)
+	}
+	return nil
+}
+
+// ValidSince returns the exit for a time that chooses nothing.
+func ValidSince(d time.Duration) error {
+	if d < 0 {
+		return exit.Usagef("--since %v is negative", d)
+	}
+	return nil
+}

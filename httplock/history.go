@@ -1,0 +1,34 @@
+package httplock
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+// HistoryQuery chooses what History returns.
+type HistoryQuery struct {
+	Resource string
+	// Before chooses events with smaller numbers; 0 chooses all.
+	Before int64
+	// Since chooses events of the last time of that length; 0 chooses all.
+	Since time.Duration
+	// Limit is how many events there are at most, wire.MaxList at most; 0 is wire.DefaultList.
+	Limit int
+}
+
+// History returns what became of the holds of a resource, as far as the server has seen that,
+// the newest events first. The error wraps driver.ErrUnsupported if the server keeps no history.
+func (s *Store) History(ctx context.Context, q HistoryQuery) (h wire.History, err error) {
+	values := url.Values{"resource": {q.Resource}}
+	for name, n := range map[string]int64{"before": q.Before, "sinceMs": int64(wire.MillisUp(q.Since)), "limit": int64(q.Limit)} {
+		if n != 0 {
+			values.Set(name, strconv.FormatInt(n, 10))
+		}
+	}
+	err = s.get(ctx, wire.HistoryPath, values, &h)
+	return h, err
+}
