@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "panicky": panicky, "leaderless": leaderless, "ask": asker})
+	testscript.Main(m, map[string]func(){"holdfast": withOutages(main), "panicky": panicky, "leaderless": leaderless, "ask": asker, "lockfile": locker})
 }
 
 // patience is how long a script waits for anything.
@@ -75,26 +75,28 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 			return false, errors.New("unknown condition")
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":      exits,
-			"refused":    refused,
-			"start":      start,
-			"send":       send,
-			"finish":     finish,
-			"waitfile":   waitfile,
-			"opened":     opened,
-			"gone":       gone,
-			"force":      force,
-			"busy":       busy,
-			"deaf":       deaf,
-			"sql":        execSQL,
-			"guard":      signalGuard,
-			"die":        die,
-			"live":       live,
-			"waitstderr": waitstderr,
-			"prints":     prints,
-			"served":     served,
-			"value":      value,
-			"waits":      waits,
+			"exits":        exits,
+			"refused":      refused,
+			"start":        start,
+			"send":         send,
+			"finish":       finish,
+			"waitfile":     waitfile,
+			"opened":       opened,
+			"gone":         gone,
+			"force":        force,
+			"busy":         busy,
+			"deaf":         deaf,
+			"sql":          execSQL,
+			"guard":        signalGuard,
+			"die":          die,
+			"live":         live,
+			"waitstderr":   waitstderr,
+			"prints":       prints,
+			"served":       served,
+			"shows":        shows,
+			"shows-metric": showsMetric,
+			"value":        value,
+			"waits":        waits,
 		},
 	}
 }

@@ -69,6 +69,9 @@ func TestServerMetrics(t *testing.T) {
 		"holdfast_server_streams{kind=list}":                                0,
 		"holdfast_server_auth_file_ok{}":                                    1,
 		"holdfast_server_audit_dropped_total{}":                             0,
+		"holdfast_server_history_events_total{}":                            1,
+		"holdfast_server_history_dropped_total{}":                           0,
+		"holdfast_server_history_ok{}":                                      1,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s %v, want %v", series, v, want)
@@ -130,7 +133,7 @@ func startServer(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, "serve", "--store", "./locks.db", "--listen", "127.0.0.1:0",
-		"--auth", "auth.json", "--audit", "audit.log", "--drain-delay", "0")
+		"--auth", "auth.json", "--audit", "audit.log", "--history", "history.db", "--drain-delay", "0")
 	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	stderr, err := cmd.StderrPipe()

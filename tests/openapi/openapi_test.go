@@ -73,7 +73,7 @@ func check(t *testing.T, url string, prefix int, args ...string) {
 	// It fails neither if it has no operations nor if it has no checks for them.
 	all := regexp.MustCompile(`Operations: +([0-9]+) selected / ([0-9]+) total`).FindSubmatch(out)
 	passed := regexp.MustCompile(`([0-9]+) generated, ([0-9]+) passed`).FindSubmatch(out)
-	if all == nil || string(all[1]) != string(all[2]) || string(all[1]) != "12" || passed == nil || len(passed[2]) < 3 {
+	if all == nil || string(all[1]) != string(all[2]) || string(all[1]) != "13" || passed == nil || len(passed[2]) < 3 {
 		t.Errorf("it did not try everything:\n%s", out)
 	}
 	t.Logf("%s requests", passed[1])
@@ -125,6 +125,7 @@ func start(t *testing.T, holdfast string, args ...string) (url string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	cmd := exec.CommandContext(ctx, holdfast, append([]string{
 		"serve", "--listen", "127.0.0.1:0", "--store", filepath.Join(t.TempDir(), "locks.db"), "--max-wait", "20ms", "--drain-delay", "0s",
+		"--history", filepath.Join(t.TempDir(), "history.db"),
 	}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience

@@ -56,7 +56,10 @@ var (
 	// On a terminal, which a reader has, the line of a wait disappears with it.
 	waitLine = regexp.MustCompile(`(?m)^holdfast: waiting for .*\n`)
 	anySince = regexp.MustCompile(`\bsince [0-9]{2}:[0-9]{2}:[0-9]{2}, for [0-9a-z]+\b`)
-	fields   = regexp.MustCompile(`"(owner|host|ttlMs|safeForMs)":( ?)("[^"]*"|[0-9]+)`)
+	// The first line of a history, and what names a hold in it.
+	anyKept = regexp.MustCompile(`\bkept by \S+ since [0-9:]{8}; holds of others that are shorter than [0-9.]+m?s\b`)
+	anyRef  = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
+	fields  = regexp.MustCompile(`"(owner|host|ttlMs|safeForMs)":( ?)("[^"]*"|[0-9]+)`)
 )
 
 // stable replaces all that differs between two runs of the same session.
@@ -68,16 +71,23 @@ func (m machine) stable(session string) string {
 	session = anyHash.ReplaceAllLiteralString(session, firstHash)
 	session = anyPID.ReplaceAllLiteralString(session, "pid 4711")
 	session = anySince.ReplaceAllLiteralString(session, "since 12:55:53, for 1s")
+	session = anyKept.ReplaceAllLiteralString(session, "kept by web1 since 12:55:50; holds of others that are shorter than 1s")
+	session = replaceRefs(session)
 	session = m.replaceNames(session)
 	return realign(session, m.cell)
 }
 
-func replaceIDs(text string) string {
+func replaceIDs(text string) string { return replaceHex(text, anyID, 12) }
+
+func replaceRefs(text string) string { return replaceHex(text, anyRef, 4) }
+
+// replaceHex replaces digits for that many bytes, the same by the same.
+func replaceHex(text string, digits *regexp.Regexp, bytes int) string {
 	ids := make(map[string]string)
-	return anyID.ReplaceAllStringFunc(text, func(id string) string {
+	return digits.ReplaceAllStringFunc(text, func(id string) string {
 		if ids[id] == "" {
 			sum := sha256.Sum256(fmt.Appendf(nil, "ID %d", len(ids)+1))
-			ids[id] = hex.EncodeToString(sum[:12])
+			ids[id] = hex.EncodeToString(sum[:bytes])
 		}
 		return ids[id]
 	})
@@ -129,6 +139,10 @@ func (m machine) cell(column, value string) string {
 		return stableHost
 	case column == "LEFT":
 		return wholeTTL(value)
+	case column == "TIME":
+		return "12:55:53"
+	case column == "HELD" && value != "-":
+		return "2s"
 	}
 	return value
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	tableHead = regexp.MustCompile(`^RESOURCE(  +[A-Z]+( [A-Z]+)*)+ *$`)
+	tableHead = regexp.MustCompile(`^(RESOURCE|TIME)(  +[A-Z]+( [A-Z]+)*)+ *$`)
 	column    = regexp.MustCompile(`[^ ]+( [^ ]+)*`)
 	// afterTable is a prompt, or what holdfast says on stderr.
 	afterTable = regexp.MustCompile(`^([a-z0-9]*\$|holdfast:) `)
