@@ -18,9 +18,9 @@ func newHistory() *cobra.Command {
 		Short:      "Show what became of the holds of a resource, as a server has kept it",
 		SuggestFor: []string{"log", "past", "events"},
 		Long: `Shows what became of the holds of a resource, the newest first. Only a server
-that was started with --history keeps that, and each keeps what it has seen: what
-passed through it at once, and what others do by looks at the store. The first
-line, on stderr, says since when it is kept and what is not seen. A hold is
+that was started with --history keeps that, and each keeps what it has seen:
+what passed through it at once, and what others do by looks at the store. The
+first line, on stderr, says since when it is kept and what is not seen:
 
   granted    by this server
   seen       by a look, when others had got it; HELD is its age then

@@ -1,9 +1,7 @@
 package historyfile_test
 
 import (
-	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -308,21 +306,4 @@ func TestNoSecrets(t *testing.T) {
 			t.Errorf("the file has %q", secret)
 		}
 	}
-}
-
-func Example() {
-	folder, err := os.MkdirTemp("", "")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(folder)
-	ctx := context.Background()
-
-	log, err := historyfile.Open(ctx, filepath.Join(folder, "history.db"), nil)
-	if err != nil {
-		panic(err)
-	}
-	defer log.Close()
-	fmt.Println(log.State().Dropped, "events are missing")
-	// Output: 0 events are missing
 }
