@@ -99,7 +99,7 @@ func (l *Log) see(s *sight.Sight) {
 			}
 		}
 		// It may have been granted or renewed after the store has listed it.
-		if h.shown == s.Number || h.known.After(s.At) || h.renewed.After(s.At) {
+		if h.shown == s.Number || !h.known.Before(s.At) || !h.renewed.Before(s.At) {
 			continue
 		}
 		l.missed(s, h, within)
@@ -153,7 +153,7 @@ func (l *Log) again(s *sight.Sight, known *hold, h driver.Status, within time.Du
 		known.pending = false
 		l.push(known.Event, true)
 	}
-	if known.leftAt.After(s.At) {
+	if !known.leftAt.Before(s.At) {
 		return // this server knows it better
 	}
 	if ago := h.RenewedAgo(); ago != driver.Unknown {
