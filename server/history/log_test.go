@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -115,9 +116,10 @@ func newLog(t *testing.T, s history.Storage) (*history.Log, *output) {
 	return log, out
 }
 
+// note notes n grants, of different resources: of one, two refs might be the same.
 func note(log *history.Log, n int) {
-	for range n {
-		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour})
+	for i := range n {
+		log.Granted(driver.Status{Resource: fmt.Sprint(i), HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour})
 	}
 }
 

@@ -2,6 +2,7 @@ package historyfile_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/history/historyfile"
 )
@@ -26,10 +28,16 @@ func open(t *testing.T, path string, opts *historyfile.Options) *history.Log {
 // note notes n grants of holds of the resource, and waits until they are written.
 func note(t *testing.T, log *history.Log, resource string, n int, details driver.Details) {
 	t.Helper()
+	refs := make(map[string]bool) // two may be the same by chance
 	for wanted := log.State().Noted; n > 0; {
 		some := min(n, 4000)
 		for range some {
-			log.Granted(driver.Status{Resource: resource, HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour, Details: details})
+			id := driver.NewHoldID()
+			for refs[wire.RefOf(id)] {
+				id = driver.NewHoldID()
+			}
+			refs[wire.RefOf(id)] = true
+			log.Granted(driver.Status{Resource: resource, HoldID: id, Token: 7, Left: time.Hour, Details: details})
 		}
 		n -= some
 		wanted += uint64(some)
@@ -264,8 +272,8 @@ func TestLockedByAnotherProgram(t *testing.T) {
 	if _, err := other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 {
-		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour})
+	for i := range 10_000 {
+		log.Granted(driver.Status{Resource: fmt.Sprint(i), HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour})
 	}
 	for end := time.Now().Add(time.Minute); log.State().Err == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
