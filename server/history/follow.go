@@ -109,7 +109,7 @@ func (l *Log) see(s *sight.Sight) {
 // breathe lets others at the Log.
 func (l *Log) breathe() {
 	l.mu.Unlock()
-	l.mu.Lock() //nolint:staticcheck // it is held before and after
+	l.mu.Lock()
 }
 
 // show notes a hold that a look shows.
