@@ -45,7 +45,7 @@ help: ## this list
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
 SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long soak engines bench bench-serve
+.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve
 test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
 	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
 
@@ -112,6 +112,12 @@ faults: ## lets processes take locks for 15 s in each STORE (all) while everythi
 faults-long: ## the same for 5 min in each STORE, about an hour in all
 	$(FAULTS) -campaign=5m
 
+# In the order of STORE, as tables have them.
+REPORTS ?= .cache/faults/*.json
+faults-kept: ## keeps REPORTS (.cache/faults/*.json) of campaigns as TABLE (long, copies, serve) of docs/faults.md, or one of them as its time line (LINE=true)
+	@go -C tests run ./campaign/keep $(if $(LINE),-line ../docs/faults-line.json,-to ../docs/faults.json -table '$(TABLE)') $(abspath $(wildcard $(REPORTS)))
+	@go -C tests/figures run .
+
 soak: ## lets 200 workers take locks in four stores for SOAK (30m), and wants that they use no more in the end
 	cd tests && go test -count=1 -v -parallel 4 -timeout 180m -run '^TestSoak$$' ./campaign -args -soak=$(SOAK)
 
@@ -119,10 +125,10 @@ engines: ## starts the servers that tests need, for work by hand, and prints the
 	@go -C tests build -o $(CURDIR)/.cache/engines/ ./engines/up && exec .cache/engines/up
 
 bench: ## measures, compares with the targets and keeps the result in docs
-	cd tests/bench && go run . -keep ../../docs/performance.json -doc ../../docs/performance.md
+	cd tests/bench && status=0; go run . -keep ../../docs/performance.json || status=$$?; go -C ../figures run . && exit $$status
 
 bench-serve: ## the same for holdfast serve, beside its stores and etcd
-	cd tests/bench && go run . -serve -keep ../../docs/performance-serve.json -doc ../../docs/performance.md
+	cd tests/bench && status=0; go run . -serve -keep ../../docs/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
 
 ## -- checks
 
@@ -186,11 +192,13 @@ $(GORELEASER):
 $(SBOM):
 	CGO_ENABLED=0 GOBIN=$(@D) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
 
-docs: ## runs the transcripts again and writes them, and the examples, into the documents
+docs: ## runs the transcripts again and writes them, and the examples, into the documents; draws docs/figures and writes the tables of result files
 	@go -C tests run ./transcript
+	@go -C tests/figures run .
 
-docs-check: ## fails if a document shows what does not happen
+docs-check: ## fails if a document shows what does not happen, or a figure or table what no result file has
 	@go -C tests run ./transcript -check
+	@go -C tests/figures run . -check
 
 pictures: ## records the terminals of docs/pictures again; needs root, tmux and npx
 	@go -C tests run ./pictures

@@ -58,7 +58,7 @@ func measureHandOver(ctx context.Context, dir string) ([]result, error) {
 			missed++
 		}
 	}
-	p99 := func(what string, took []time.Duration) result {
+	p99 := func(what, row string, took []time.Duration) result {
 		return result{
 			What:  what,
 			Value: milliseconds(quantile(took, 0.99)),
@@ -67,11 +67,12 @@ func measureHandOver(ctx context.Context, dir string) ([]result, error) {
 			Detail: fmt.Sprintf("%d hand-overs, from before Unlock to the grant in the other process: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, longest %.1f ms",
 				len(took), milliseconds(median(took)), milliseconds(quantile(took, 0.9)),
 				milliseconds(quantile(took, 0.99)), milliseconds(slices.Max(took))),
+			Points: timePoints("hand-overs", row, took),
 		}
 	}
 	return []result{
-		p99("SQLite, hand-over between processes, p99", soon),
-		p99(fmt.Sprintf("SQLite, hand-over between processes after %v to %v of silence, p99", silence/4, silence), afterSilence),
+		p99("SQLite, hand-over between processes, p99", "SQLite, another process", soon),
+		p99(fmt.Sprintf("SQLite, hand-over between processes after %v to %v of silence, p99", silence/4, silence), "SQLite, after silence", afterSilence),
 		{
 			What:   "SQLite, hand-overs missed",
 			Value:  float64(missed),

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/tests/internal/results"
 )
 
 // measure is one measurement, of one or several targets.
@@ -96,7 +98,6 @@ func bench(ctx context.Context, args []string) error {
 	only := flags.String("run", "", "measure only what this regular `expression` matches")
 	ofServer := flags.Bool("serve", false, "measure holdfast serve, and not the stores")
 	keep := flags.String("keep", "", "write the results as JSON to this `file`; needs all measurements")
-	doc := flags.String("doc", "", "write the results between the markers of this Markdown `file`; needs all measurements")
 	_ = flags.Parse(args) // it exits
 	chosen, err := regexp.Compile(*only)
 	switch {
@@ -104,46 +105,41 @@ func bench(ctx context.Context, args []string) error {
 		return err
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	case *only != "" && *keep+*doc != "":
-		return errors.New("a part of the results is not kept: leave out -run, or -keep and -doc")
+	case *only != "" && *keep != "":
+		return errors.New("a part of the results is not kept: leave out -run or -keep")
 	}
 
-	all, begin := measures, docBegin
+	all := measures
 	if *ofServer {
-		all, begin = serveMeasures, docServeBegin
+		all = serveMeasures
 	}
-	r := newReport()
+	r := results.NewReport()
 	for _, m := range all {
 		if !chosen.MatchString(m.name) {
 			continue
 		}
 		start := time.Now()
-		results, err := runAgain(ctx, m)
+		measured, err := runAgain(ctx, m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		fmt.Printf("%s: %.1f s\n", m.name, time.Since(start).Seconds())
-		for _, one := range results {
+		for _, one := range measured {
 			one.Name = m.name
-			fmt.Printf("  %s: %s (%s) %s\n    %s\n", one.What, one.measured(), one.target(), one.verdict(), one.Detail)
+			fmt.Printf("  %s: %s (%s) %s\n    %s\n", one.What, one.Measured(), one.Target(), one.Verdict(), one.Detail)
 			r.Results = append(r.Results, one)
 		}
 	}
 	if len(r.Results) == 0 {
 		return fmt.Errorf("-run %q matches none of: %s", *only, strings.Join(names(all), ", "))
 	}
-	fmt.Printf("\n%s\n", r.table())
+	fmt.Printf("\n%s\n", r.Table())
 	if *keep != "" {
-		if err := r.keep(*keep); err != nil {
+		if err := results.Keep(*keep, r); err != nil {
 			return err
 		}
 	}
-	if *doc != "" {
-		if err := r.document(*doc, begin); err != nil {
-			return err
-		}
-	}
-	if !r.passed() {
+	if !r.Passed() {
 		return errMissed
 	}
 	fmt.Println("PASS")
@@ -154,7 +150,7 @@ func bench(ctx context.Context, args []string) error {
 // have been busy for a minute. The second figure counts, and tells the first.
 func runAgain(ctx context.Context, m measure) ([]result, error) {
 	results, err := runOne(ctx, m)
-	if err != nil || !slices.ContainsFunc(results, func(r result) bool { return !r.pass() }) {
+	if err != nil || !slices.ContainsFunc(results, func(r result) bool { return !r.Pass() }) {
 		return results, err
 	}
 	again, err := runOne(ctx, m)
@@ -162,9 +158,9 @@ func runAgain(ctx context.Context, m measure) ([]result, error) {
 		return nil, err
 	}
 	for i, first := range results {
-		if !first.pass() {
+		if !first.Pass() {
 			results[i] = again[i]
-			results[i].Detail += fmt.Sprintf("; measured a second time, after %s", first.measured())
+			results[i].Detail += fmt.Sprintf("; measured a second time, after %s", first.Measured())
 		}
 	}
 	return results, nil

@@ -21,6 +21,16 @@ type mongoDB struct {
 	server string // for people
 }
 
+const emulator = "the emulator of MongoDB"
+
+// row is the server in drawings.
+func (db *mongoDB) row() string {
+	if db.server == emulator {
+		return "MongoDB (an emulator)"
+	}
+	return "MongoDB"
+}
+
 // openMongo connects. The monitor may be nil: one that listens takes its time.
 func openMongo(ctx context.Context, monitor *event.CommandMonitor) (*mongoDB, error) {
 	engine, err := engines.StartMongoDB(ctx)
@@ -33,7 +43,7 @@ func openMongo(ctx context.Context, monitor *event.CommandMonitor) (*mongoDB, er
 	}
 	db := &mongoDB{Database: client.Database(engines.Name()), server: "a server of MongoDB"}
 	if engine.Emulated {
-		db.server = "the emulator of MongoDB"
+		db.server = emulator
 	}
 	return db, nil
 }

@@ -58,5 +58,6 @@ func mongoPair(ctx context.Context, db *mongoDB, client *holdfast.Client, worker
 		AtLeast: true, Limit: 0.9,
 		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.0f pairs per second on %s; the same mongo.Client, each worker on a resource of its own",
 			mongoRounds, median(ours), median(theirs), db.server),
+		Points: pairPoints(db.row()+", "+workersOf(workers), ours, sameBare, theirs),
 	}, nil
 }

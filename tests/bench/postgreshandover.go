@@ -37,6 +37,7 @@ func measurePostgresHandOver(ctx context.Context, _ string) (_ []result, err err
 			Limit: 25,
 			Detail: fmt.Sprintf("%d hand-overs, from before Unlock to the next grant: p50 %.1f ms, p99 %.1f ms, longest %.1f ms",
 				len(took), milliseconds(median(took)), milliseconds(quantile(took, 0.99)), milliseconds(slices.Max(took))),
+			Points: timePoints("hand-overs", fmt.Sprintf("PostgreSQL, %d waiters in %s", postgresWaiters, clientsOf(clients)), took),
 		})
 	}
 	return results, nil

@@ -40,12 +40,13 @@ func measurePostgresPair(ctx context.Context, _ string) (_ []result, err error) 
 			upserts = append(upserts, func() error { return twoUpserts(ctx, db.pool, resource) })
 		}
 		for _, peer := range []struct {
-			what  string
-			limit float64
-			work  []func() error
+			what   string
+			series string
+			limit  float64
+			work   []func() error
 		}{
-			{"the same two statements sent bare", 0.85, bare},
-			{"two bare upserts of a row", 0.4, upserts},
+			{"the same two statements sent bare", sameBare, 0.85, bare},
+			{"two bare upserts of a row", "two bare upserts", 0.4, upserts},
 		} {
 			ours, theirs, err := ratesInTurns(postgresRounds, rateTurn, locks, peer.work)
 			if err != nil {
@@ -57,6 +58,7 @@ func measurePostgresPair(ctx context.Context, _ string) (_ []result, err error) 
 				AtLeast: true, Limit: peer.limit,
 				Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; the same pool, each worker on a resource of its own, fsync on",
 					postgresRounds, median(ours), median(theirs)),
+				Points: pairPoints("PostgreSQL, "+workersOf(workers), ours, peer.series, theirs),
 			})
 		}
 	}

@@ -41,6 +41,7 @@ func measureRedisHandOver(ctx context.Context, _ string) (_ []result, err error)
 		Limit: 3,
 		Detail: fmt.Sprintf("%d hand-overs, from before Unlock to the grant: p50 %.0f µs, p99 %.0f µs; a round trip is the half of a pair of scripts, %.0f µs",
 			len(took), microseconds(median(took)), microseconds(quantile(took, 0.99)), microseconds(median(trips))),
+		Points: timePoints("hand-overs", "Redis, one waiter", took),
 	}}, nil
 }
 

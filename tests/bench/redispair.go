@@ -43,6 +43,7 @@ func measureRedisPair(ctx context.Context, _ string) (_ []result, err error) {
 		AtLeast: true, Limit: 0.9,
 		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; a redis.Client with the same options",
 			redisRounds, median(ours), median(theirs)),
+		Points: pairPoints("Redis, 1 worker", ours, sameBare, theirs),
 	}}, nil
 }
 
@@ -98,6 +99,7 @@ func redisPeers(ctx context.Context, db *redisDB, workers int, limit float64) (r
 			return result{}, err
 		}
 		ratio := medianRatio(mine, theirs)
+		worst.Points = append(worst.Points, pairPoints("Redis, "+workersOf(workers), mine, name, theirs)...)
 		detail += fmt.Sprintf("; %.3g times %s, with medians of %.0f and %.0f pairs per second", ratio, name, median(mine), median(theirs))
 		if worst.Value < 0 || ratio < worst.Value {
 			worst.Value = ratio

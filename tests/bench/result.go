@@ -1,66 +1,34 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/tests/internal/results"
 )
 
 // result is one target and what was measured.
-type result struct {
-	Name  string  `json:"name"` // of the measurement
-	What  string  `json:"what"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit,omitempty"`
-	// Figure: the value is for people, and has no limit.
-	Figure bool `json:"figure,omitempty"`
-	// AtLeast: the value must not be below the limit; else not above it.
-	AtLeast bool    `json:"atLeast,omitempty"`
-	Limit   float64 `json:"limit"`
-	// Detail says what the value was made of, for people.
-	Detail string `json:"detail"`
+type result = results.Result
+
+const sameBare = "the same statements, bare"
+
+// pairPoints are pairs of Lock and Unlock per second: those of Holdfast, and of what it is
+// compared with.
+func pairPoints(row string, ours []float64, peer string, theirs []float64) []results.Point {
+	return []results.Point{ratePoint("pairs", row, "Holdfast", ours), ratePoint("pairs", row, peer, theirs)}
 }
 
-func (r result) pass() bool {
-	switch {
-	case r.Figure:
-		return true
-	case r.AtLeast:
-		return r.Value >= r.Limit
-	}
-	return r.Value <= r.Limit
+func ratePoint(drawing, row, series string, rates []float64) results.Point {
+	return results.Point{Drawing: drawing, Row: row, Series: series, Value: median(rates)}
 }
 
-func (r result) verdict() string {
-	switch {
-	case r.Figure:
-		return ""
-	case r.pass():
-		return "PASS"
+// timePoints are those of hand-overs, in milliseconds.
+func timePoints(drawing, row string, took []time.Duration) (all []results.Point) {
+	for _, p := range []struct {
+		series string
+		d      time.Duration
+	}{{"p50", median(took)}, {"p99", quantile(took, 0.99)}, {"longest", slices.Max(took)}} {
+		all = append(all, results.Point{Drawing: drawing, Row: row, Series: p.series, Value: milliseconds(p.d)})
 	}
-	return "FAIL"
-}
-
-func (r result) target() string {
-	if r.Figure {
-		return ""
-	}
-	sign := "≤"
-	if r.AtLeast {
-		sign = "≥"
-	}
-	return fmt.Sprintf("%s %s", sign, quantity(r.Limit, r.Unit))
-}
-
-func (r result) measured() string { return quantity(r.Value, r.Unit) }
-
-// quantity writes three digits of a number, and its unit.
-func quantity(v float64, unit string) string {
-	text := strconv.FormatFloat(v, 'g', 3, 64)
-	if v >= 100 {
-		text = strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	if unit != "" {
-		text += " " + unit
-	}
-	return text
+	return all
 }

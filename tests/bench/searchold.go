@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/tests/internal/results"
 )
 
 const (
@@ -38,6 +39,7 @@ func measureSearchOld(ctx context.Context, _ string) ([]result, error) {
 			AtLeast: true, Limit: 10,
 			Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.1f pairs per second; by one worker %.1f, with %.0f and %.1f; the same client, index and node",
 				oldRounds, median(ours), median(old), medianRatio(one, oldOne), median(one), median(oldOne)),
+			Points: []results.Point{ratePoint("pairs", n.server+", "+workersOf(16), "es-distributed-lock", old)},
 		}}, nil
 	})
 }

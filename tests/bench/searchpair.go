@@ -47,5 +47,6 @@ func searchPair(ctx context.Context, n *searchNode, client *holdfast.Client, wor
 		AtLeast: true, Limit: 0.9,
 		Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; the same client, each worker on a resource of its own",
 			searchRounds, median(ours), median(theirs)),
+		Points: pairPoints(n.server+", "+workersOf(workers), ours, sameBare, theirs),
 	}, nil
 }

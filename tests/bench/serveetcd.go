@@ -15,6 +15,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/holdfast-go/holdfast/tests/internal/results"
 )
 
 // etcdPool is what docs/server.md recommends for a server with many callers: transactions
@@ -47,7 +49,7 @@ func measureServeEtcd(ctx context.Context, dir string) (_ []result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	var results []result
+	var all []result
 	for _, workers := range serveWorkers {
 		var sides [][]func() error
 		for i, server := range []*served{s.plain, s.secure} {
@@ -61,17 +63,22 @@ func measureServeEtcd(ctx context.Context, dir string) (_ []result, err error) {
 		if err != nil {
 			return nil, err
 		}
+		row := "PostgreSQL beside etcd, " + workersOf(workers)
 		for i, what := range []string{"", " with TLS"} {
 			ours, theirs := rates[2*i], rates[2*i+1]
-			results = append(results, result{
+			all = append(all, result{
 				What:  fmt.Sprintf("holdfast serve on PostgreSQL, Lock and Unlock per those of etcd%s, %s", what, workersOf(workers)),
 				Value: medianRatio(ours, theirs), Figure: true, // see ADR 37
 				Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; both flush to the same disk, pool_max_conns=%s, etcd without users",
 					serveRounds, median(ours), median(theirs), etcdPool),
+				Points: []results.Point{
+					ratePoint("serve", row, "over "+[]*served{s.plain, s.secure}[i].scheme(), ours),
+					ratePoint("serve", row, "etcd"+what, theirs),
+				},
 			})
 		}
 	}
-	return results, noteDropped(ctx, results, s)
+	return all, noteDropped(ctx, all, s)
 }
 
 // etcd is a process of etcd, and clients of it, the second of which uses TLS.

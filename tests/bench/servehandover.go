@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -53,6 +54,9 @@ func measureServeHandOver(ctx context.Context, dir string) ([]result, error) {
 				Detail: fmt.Sprintf("%d hand-overs each in turns, from before Unlock to the grant: p50 %.2f ms and %.2f ms, p99 %.1f ms and %.1f ms",
 					serveHandOvers, milliseconds(median(those)), milliseconds(median(took[0])),
 					milliseconds(quantile(those, 0.99)), milliseconds(quantile(took[0], 0.99))),
+				Points: slices.Concat(
+					timePoints("serve-hand-overs", store.name+" itself", took[0]),
+					timePoints("serve-hand-overs", store.name+", "+name, those)),
 			})
 		}
 		return results, nil

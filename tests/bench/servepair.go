@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/tests/internal/results"
 )
 
 const (
@@ -19,26 +21,31 @@ var serveWorkers = []int{1, 64}
 // measureServePair compares Lock and Unlock through a server with those of its store.
 func measureServePair(ctx context.Context, dir string) ([]result, error) {
 	return withServers(ctx, dir, func(store *servedStore, s *servedTwice) ([]result, error) {
-		var results []result
+		var all []result
 		for _, workers := range serveWorkers {
 			own := lockers(ctx, workers, servedCaller{locks: store.locks})
 			plain := lockers(ctx, workers, s.plain.callers...)
 			secure := lockers(ctx, workers, s.secure.callers...)
+			row := fmt.Sprintf("%s, %s", store.name, workersOf(workers))
 			rates, err := ratesOfSides(serveRounds, serveTurn, own, plain, secure)
 			if err != nil {
 				return nil, err
 			}
-			for i, what := range []string{"HTTP", "HTTPS"} {
-				results = append(results, result{
+			for i, what := range []string{s.plain.scheme(), s.secure.scheme()} {
+				all = append(all, result{
 					What:    fmt.Sprintf("%s, Lock and Unlock over %s per the store's own, %s", store.name, what, workersOf(workers)),
 					Value:   medianRatio(rates[i+1], rates[0]),
 					AtLeast: true, Limit: 0.5, Figure: store.name != "PostgreSQL",
 					Detail: fmt.Sprintf("median ratio of %d rounds in turns, with medians of %.0f and %.0f pairs per second; a process of holdfast serve with auth and audit",
 						serveRounds, median(rates[i+1]), median(rates[0])),
+					Points: []results.Point{
+						ratePoint("serve", row, "the store itself", rates[0]),
+						ratePoint("serve", row, "over "+what, rates[i+1]),
+					},
 				})
 			}
 		}
-		return results, nil
+		return all, nil
 	})
 }
 

@@ -98,6 +98,7 @@ func sqlitePair(ctx context.Context, dir string, processes int) (_ result, err e
 		AtLeast: true, Limit: limit,
 		Detail: fmt.Sprintf("medians of %d rounds in turns: %.0f and %.0f pairs per second; rows of %d bytes of text; each process on a resource of its own",
 			pairRounds, median(locks), median(bare), len(setup.Text)),
+		Points: pairPoints("SQLite, "+title, locks, "two bare transactions", bare),
 	}, nil
 }
 

@@ -67,6 +67,7 @@ type campaign struct {
 	all       []*process
 	losses    []history.Interval
 	away      []history.Interval // when nothing reached the server
+	unordered bool               // the search for an order came to no end
 }
 
 // longest is how long a fault lasts at most, in TTLs.
@@ -154,6 +155,7 @@ func Run(t testing.TB, plan Plan) report.Run {
 		run.Events = append(run.Events, events...)
 	}
 	run.Violations = c.judge(run.Events)
+	run.Unordered = c.unordered
 	return run
 }
 

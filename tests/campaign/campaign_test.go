@@ -24,12 +24,12 @@ import (
 	_ "github.com/holdfast-go/holdfast/redislock"
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
 	"github.com/holdfast-go/holdfast/tests/campaign"
-	"github.com/holdfast-go/holdfast/tests/campaign/history"
 	"github.com/holdfast-go/holdfast/tests/campaign/judge"
 	"github.com/holdfast-go/holdfast/tests/campaign/report"
 	"github.com/holdfast-go/holdfast/tests/campaign/stepped"
 	"github.com/holdfast-go/holdfast/tests/campaign/worker"
 	"github.com/holdfast-go/holdfast/tests/internal/command"
+	"github.com/holdfast-go/holdfast/tests/internal/results"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 )
 
@@ -221,8 +221,18 @@ func judged(t *testing.T, prefix string, p campaign.Plan) {
 		}
 		t.Log("report: ", page.Name())
 	}
-	t.Logf("| %s%s | %#x | %v | %d | %s | %d: %s | %d |",
-		prefix, p.Store, o.Seed, p.Lasts, o.Processes, seen(o.Events), len(o.Faults), names(o.Faults), len(o.Violations))
+	r := report.Recorded(o)
+	r.Run.Date, r.Run.Hosts = time.Now().UTC().Format(time.DateOnly), p.Hosts
+	if len(p.Only) == 1 {
+		r.Run.Only = p.Only[0]
+	}
+	if *pages != "" {
+		if err := results.Keep(filepath.Join(*pages, fmt.Sprintf("%s%s-%x.json", prefix, p.Store, o.Seed)), r); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("| %s%s | %#x | %v | %d | %d | %d | %d | %d | %d: %s | %d |", prefix, p.Store, o.Seed, p.Lasts, o.Processes,
+		r.Run.Requests, r.Run.Unanswered, r.Run.Locks, r.Run.Writes, len(o.Faults), names(r.Run.Named), len(o.Violations))
 	for i, v := range o.Violations {
 		if i < 5 {
 			t.Errorf("%s: %s\n%s", v.Rule, v.Text, strings.Join(report.Lines(v.Events), "\n"))
@@ -243,34 +253,8 @@ func again(test string, p campaign.Plan) string {
 	return command
 }
 
-// seen is how much happened.
-func seen(events []history.Event) string {
-	requests, unknown, locks, writes := 0, 0, 0, 0
-	for _, e := range events {
-		switch e.Kind {
-		case history.Acquire, history.Renew, history.Release:
-			requests++
-			if e.Outcome == history.Unknown {
-				unknown++
-			}
-		case history.Wait:
-			if e.Outcome == history.Done {
-				locks++
-			}
-		case history.Write:
-			writes++
-		case history.Believe:
-		}
-	}
-	return fmt.Sprintf("%d | %d | %d | %d", requests, unknown, locks, writes)
-}
-
 // names are those of the faults, each with how often it happened.
-func names(faults []report.Fault) string {
-	often := make(map[string]int)
-	for _, f := range faults {
-		often[f.Name]++
-	}
+func names(often map[string]int) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(often)) {
 		words = append(words, fmt.Sprintf("%s (%d)", name, often[name]))

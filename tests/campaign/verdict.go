@@ -43,6 +43,7 @@ func (c *campaign) order(events []history.Event, known judge.Circumstances) []ju
 	ok, err := explained(events, known)
 	switch {
 	case err != nil:
+		c.unordered = true
 		c.t.Error(errors.Join(err, c.keep(kept{events, known})))
 		return nil
 	case ok:

@@ -26,6 +26,7 @@ type Run struct {
 	Faults     []Fault
 	Events     []history.Event
 	Violations []judge.Violation
+	Unordered  bool              // the search for an order of decisions came to no end
 	Samples    [][]worker.Sample // of each process that ran all the time; if any, there is nothing else
 	Records    int               // that the store has then
 }
