@@ -45,7 +45,7 @@ help: ## this list
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
 SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve
+.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard
 test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
 	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
 
@@ -129,6 +129,9 @@ bench: ## measures, compares with the targets and keeps the result in docs
 
 bench-serve: ## the same for holdfast serve, beside its stores and etcd
 	cd tests/bench && status=0; go run . -serve -keep ../../docs/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
+
+bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some ten minutes
+	cd tests/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
 
 ## -- checks
 

@@ -67,6 +67,12 @@ var serveMeasures = []measure{
 	{"serve-rates", measureServeRates},
 }
 
+// dashboardMeasures are those of watching a server, which take minutes too.
+var dashboardMeasures = []measure{{"dashboard", measureDashboard(dashboardFull)}}
+
+// smallMeasures do the same with a few holds for a few seconds, to try them.
+var smallMeasures = []measure{{"dashboard", measureDashboard(dashboardSmall)}}
+
 // workers are what this program does when it was started by itself.
 var workers = map[string]func(ctx context.Context, p *peer) error{
 	"pair":   workPair,
@@ -97,6 +103,8 @@ func bench(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	only := flags.String("run", "", "measure only what this regular `expression` matches")
 	ofServer := flags.Bool("serve", false, "measure holdfast serve, and not the stores")
+	ofDashboard := flags.Bool("dashboard", false, "measure what watching the dashboard costs")
+	small := flags.Bool("small", false, "with -dashboard: with small numbers, which are not kept")
 	keep := flags.String("keep", "", "write the results as JSON to this `file`; needs all measurements")
 	_ = flags.Parse(args) // it exits
 	chosen, err := regexp.Compile(*only)
@@ -105,13 +113,20 @@ func bench(ctx context.Context, args []string) error {
 		return err
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	case *only != "" && *keep != "":
-		return errors.New("a part of the results is not kept: leave out -run or -keep")
+	case (*only != "" || *small) && *keep != "":
+		return errors.New("a part of the results is not kept: leave out -run, -small or -keep")
+	case *ofServer && *ofDashboard, *small && !*ofDashboard:
+		return errors.New("-serve, -dashboard and -dashboard -small are different measurements")
 	}
 
 	all := measures
-	if *ofServer {
+	switch {
+	case *ofServer:
 		all = serveMeasures
+	case *small:
+		all = smallMeasures
+	case *ofDashboard:
+		all = dashboardMeasures
 	}
 	r := results.NewReport()
 	for _, m := range all {

@@ -2,28 +2,82 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+)
+
+// Fields of /proc/PID/stat, by their numbers in the manual.
+const (
+	statParent = 4
+	statUser   = 14 // and in system mode; then those of its children that have ended
+	statEnded  = 16
 )
 
 // processorTimeOf is how long a process has kept processors busy, to 10 ms.
 func processorTimeOf(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	ticks, err := statOf(pid, statUser, statUser+1)
+	return ticksTime(ticks), err
+}
+
+// processorTimeOfTree is that of a process and of all its children, also of those that have
+// ended.
+func processorTimeOfTree(pid int) (time.Duration, error) {
+	ticks, err := statOf(pid, statUser, statUser+1, statEnded, statEnded+1)
 	if err != nil {
 		return 0, err
 	}
-	// What comes after the name, which may have spaces, begins with the third
-	// field; the 14th and 15th are the times in user and in system mode.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	ticks := 0
-	for _, field := range fields[14-3 : 15-3+1] {
-		n, err := strconv.Atoi(string(field))
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0, err
+	}
+	all := ticksTime(ticks)
+	for child := range strings.FieldsSeq(string(children)) {
+		pid, err := strconv.Atoi(child)
 		if err != nil {
 			return 0, err
 		}
-		ticks += n
+		took, err := processorTimeOf(pid)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has ended just now
+			return 0, err
+		}
+		all += took
 	}
-	return time.Duration(ticks) * (time.Second / 100), nil
+	return all, nil
+}
+
+func parentOf(pid int) (int, error) {
+	fields, err := statOf(pid, statParent)
+	if err != nil {
+		return 0, err
+	}
+	return fields[0], nil
+}
+
+func statOf(pid int, numbers ...int) (values []int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	// What comes after the name, which may have spaces, begins with the third field.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	for _, number := range numbers {
+		n, err := strconv.Atoi(string(fields[number-3]))
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, n)
+	}
+	return values, nil
+}
+
+func ticksTime(ticks []int) (all time.Duration) {
+	for _, n := range ticks {
+		all += time.Duration(n) * (time.Second / 100)
+	}
+	return all
 }

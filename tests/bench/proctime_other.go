@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
-func processorTimeOf(int) (time.Duration, error) {
-	return 0, errors.New("the processor time of another process cannot be measured on " + runtime.GOOS)
-}
+var errProcesses = errors.New("the processor time of another process cannot be measured on " + runtime.GOOS)
+
+func processorTimeOf(int) (time.Duration, error) { return 0, errProcesses }
+
+func processorTimeOfTree(int) (time.Duration, error) { return 0, errProcesses }
+
+func parentOf(int) (int, error) { return 0, errProcesses }

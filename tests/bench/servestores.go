@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -16,7 +17,16 @@ type servedStore struct {
 	url   string
 	store driver.Store
 	locks *holdfast.Client
-	drop  func() error // of all that was kept there
+	database
+}
+
+// database is where a store keeps its records.
+type database interface {
+	close() error // drops them
+	// copies makes so many records of resources that nobody holds.
+	copies(ctx context.Context, n int) error
+	// processorTime is for how long the server has kept processors busy.
+	processorTime(ctx context.Context) (time.Duration, error)
 }
 
 func openServedPostgres(ctx context.Context) (*servedStore, error) { return servedPostgres(ctx, nil) }
@@ -37,7 +47,7 @@ func servedPostgres(ctx context.Context, parameters map[string]string) (*servedS
 		query.Set(name, value)
 	}
 	u.RawQuery = query.Encode()
-	return openServed(ctx, "PostgreSQL", u.String(), db.close)
+	return openServed(ctx, "PostgreSQL", u.String(), db)
 }
 
 func openServedRedis(ctx context.Context) (*servedStore, error) {
@@ -45,15 +55,15 @@ func openServedRedis(ctx context.Context) (*servedStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openServed(ctx, "Redis", db.url, db.close)
+	return openServed(ctx, "Redis", db.url, db)
 }
 
-func openServed(ctx context.Context, name, storeURL string, drop func() error) (*servedStore, error) {
+func openServed(ctx context.Context, name, storeURL string, db database) (*servedStore, error) {
 	store, err := driver.Open(ctx, storeURL)
 	if err != nil {
-		return nil, errors.Join(err, drop())
+		return nil, errors.Join(err, db.close())
 	}
-	s := &servedStore{name: name, url: storeURL, store: store, locks: holdfast.New(store, nil), drop: drop}
+	s := &servedStore{name: name, url: storeURL, store: store, locks: holdfast.New(store, nil), database: db}
 	if err := lockAndUnlock(ctx, s.locks, "first"); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -61,7 +71,7 @@ func openServed(ctx context.Context, name, storeURL string, drop func() error) (
 }
 
 func (s *servedStore) close() error {
-	return errors.Join(s.locks.Close(), s.store.Close(), s.drop())
+	return errors.Join(s.locks.Close(), s.store.Close(), s.database.close())
 }
 
 // withServers calls do with each store, and two servers in front of it, one of them with TLS.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,6 +14,7 @@ import (
 var benchmarks = []struct{ file, writer string }{
 	{"performance.json", "make bench"},
 	{"performance-serve.json", "make bench-serve"},
+	{"performance-dashboard.json", "make bench-dashboard"},
 }
 
 // documents returns the documents with the tables that their result files give.
@@ -23,10 +26,15 @@ func documents(docs string) ([]made, error) {
 	text := string(speed)
 	for _, b := range benchmarks {
 		var r results.Report
-		if err := results.Load(filepath.Join(docs, b.file), &r); err != nil {
+		err := results.Load(filepath.Join(docs, b.file), &r)
+		table := r.Markdown()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			table = fmt.Sprintf("\nNot measured yet: `%s` does, and writes a table here.\n\n", b.writer)
+		case err != nil:
 			return nil, err
 		}
-		if text, err = results.Fill(text, b.writer, r.Markdown()); err != nil {
+		if text, err = results.Fill(text, b.writer, table); err != nil {
 			return nil, fmt.Errorf("performance.md: %w", err)
 		}
 	}

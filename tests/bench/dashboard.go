@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// dashboardSize is how much is there while somebody watches a server's dashboard.
+type dashboardSize struct {
+	holds, waiters int
+	changes        int // per second
+	records        int // in all, in the second measurement
+	lasts          time.Duration
+}
+
+var (
+	dashboardFull  = dashboardSize{10_000, 1000, 60, 1_000_000, time.Minute}
+	dashboardSmall = dashboardSize{1000, 100, 60, 20_000, 5 * time.Second}
+)
+
+// measureDashboard measures what it costs to watch: the processor time of a server and of its
+// store while a browser follows the dashboard, and that of the store while none does. First
+// there are holds alone, and then so many records of resources that nobody holds besides.
+func measureDashboard(size dashboardSize) func(ctx context.Context, dir string) ([]result, error) {
+	return func(ctx context.Context, dir string) (all []result, err error) {
+		binary, err := buildCommand(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, open := range []func(context.Context) (*servedStore, error){openServedPostgres, openServedRedis} {
+			store, err := open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			s, err := serve(ctx, binary, dir, store.url, nil)
+			if err != nil {
+				return nil, errors.Join(err, store.close())
+			}
+			results, err := dashboardOf(ctx, store, s, size)
+			if err = errors.Join(err, s.stop(), store.close()); err != nil {
+				return nil, err
+			}
+			all = append(all, results...)
+		}
+		return all, nil
+	}
+}
+
+func dashboardOf(ctx context.Context, store *servedStore, s *served, size dashboardSize) ([]result, error) {
+	c, err := newChurn(ctx, store.store, size)
+	if err != nil {
+		return nil, err
+	}
+	holds := fmt.Sprintf("%s, %s holds", store.name, thousands(size.holds))
+	few, err := costOfWatching(ctx, store, s, c, size.lasts)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.copies(ctx, size.records-size.holds); err != nil {
+		return nil, err
+	}
+	records := fmt.Sprintf("%s, %s records", store.name, thousands(size.records))
+	many, err := costOfWatching(ctx, store, s, c, size.lasts)
+	if err != nil {
+		return nil, err
+	}
+	made := fmt.Sprintf("%s waiters, %d changes a second", thousands(size.waiters), size.changes)
+	return []result{
+		few.ofServer(holds, made, 10), few.ofStore(holds), few.ofLook(holds),
+		many.ofServer(records, made+", "+thousands(size.holds)+" holds", 10), many.ofStore(records), many.ofLook(records),
+	}, nil
+}
+
+// watching is what it has cost.
+type watching struct {
+	server, store, alone time.Duration // of processors; alone is the store's with nobody watching
+	lasted               time.Duration
+	seen                 int             // how often there was something new
+	looks                []time.Duration // how long one took
+}
+
+// looksTimed are looks that this process makes, as the server does.
+const looksTimed = 3
+
+// costOfWatching measures for that long, or longer.
+func costOfWatching(ctx context.Context, store *servedStore, s *served, c *churn, lasts time.Duration) (w watching, err error) {
+	for range looksTimed {
+		start := time.Now()
+		if err := lookAt(ctx, store.store); err != nil {
+			return w, err
+		}
+		w.looks = append(w.looks, time.Since(start))
+	}
+	// So that some of the server's looks are within the time: it rests ten times as long as one takes.
+	w.lasted = max(lasts, (3 * 11 * median(w.looks)).Round(time.Second))
+	if _, w.alone, err = c.during(ctx, store, s, w.lasted); err != nil {
+		return w, err
+	}
+	b, err := startBrowser(ctx, s)
+	if err != nil {
+		return w, err
+	}
+	before := b.seen.Load()
+	w.server, w.store, err = c.during(ctx, store, s, w.lasted)
+	w.seen = int(b.seen.Load() - before)
+	return w, errors.Join(err, b.stop())
+}
+
+// lookAt reads what a server's look reads.
+func lookAt(ctx context.Context, store driver.Store) error {
+	for _, err := range store.List(ctx, driver.Filter{}) {
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range driver.Waiters(ctx, store, driver.Filter{}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w watching) share(of time.Duration) float64 { return 100 * of.Seconds() / w.lasted.Seconds() }
+
+func (w watching) ofServer(where, what string, limit float64) result {
+	return result{
+		What:  where + ", holdfast serve while a browser shows them, share of a core",
+		Value: w.share(w.server), Unit: "%", Limit: limit,
+		Detail: fmt.Sprintf("user and system time of its process: %v in %v, with %d sights; %s",
+			w.server.Round(time.Millisecond), w.lasted, w.seen, what),
+	}
+}
+
+func (w watching) ofStore(where string) result {
+	return result{
+		What:  where + ", the store while a browser shows them, share of a core more than without",
+		Value: w.share(w.store - w.alone), Unit: "%", Figure: true,
+		Detail: fmt.Sprintf("user and system time of all its processes: %v in %v, and %v in as long with nobody watching",
+			w.store.Round(time.Millisecond), w.lasted, w.alone.Round(time.Millisecond)),
+	}
+}
+
+func (w watching) ofLook(where string) result {
+	return result{
+		What:  where + ", one look",
+		Value: milliseconds(median(w.looks)), Unit: "ms", Figure: true,
+		Detail: fmt.Sprintf("median of %d, of all holds and waiters by the store's lists; the longest %.0f ms",
+			len(w.looks), milliseconds(slices.Max(w.looks))),
+	}
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
