@@ -1,6 +1,6 @@
 -- fast.lua decides most operations by a few comparisons: the acquire of a free resource,
--- and the release of its only hold, if that has not changed since its grant. All refusals
--- come from acquire.lua.
+-- the release of its only hold, if that has not changed since its grant, and the look at a
+-- resource that is idle. All refusals come from acquire.lua.
 --
 -- The files after this one decide all other operations. They would decide those here in the
 -- same way, but take a server three times as long.
@@ -8,14 +8,15 @@
 -- The script performs any number of operations. KEYS has the key of each. ARGV[1] has the
 -- retention and the command that publishes; the arguments after it are the requests, in the
 -- order of their keys. record.lua describes requests and keys.
-local ACQUIRE, QUEUED, RELEASE = 65, 81, 82 -- A, Q and R, the first byte of a request
+local ACQUIRE, QUEUED, RELEASE, LOOK = 65, 81, 82, 76 -- A, Q, R and L, the first byte of a request
 local IDLE, FRESH = 73, 70      -- I and F, the first byte of a key
-local NONE = '0000000000000000' -- the number 0
+local NONE, LAST = '0000000000000000', '9007199254740992' -- 0 and 2^53
 local call, sub, byte, format = redis.pcall, string.sub, string.byte, string.format
 local clock = redis.call('TIME')
 local digits = clock[1] .. sub('00000' .. clock[2], -6) -- two numbers of 16 digits can be compared as text
 local now = digits + 0
 local replies, undecided, unfinished = {}, {}, false
+local primary -- a table once the server has not refused a write
 for i = 1, #KEYS do
   local key, q, done, reply = KEYS[i], ARGV[i + 1], nil, nil
   -- The operations on a key keep their order: none is decided here after an undecided one.
@@ -46,6 +47,20 @@ for i = 1, #KEYS do
       end
     end
     reply = 1
+  -- Look: the reply says by the time alone that nobody holds or waits. A list asks for each
+  -- key, and most are idle.
+  elseif operation == LOOK then
+    local raw = call('GET', key)
+    local sound = raw and #raw == 33 and string.find(raw, '^I%d+$')
+    if sound and sub(raw, 2, 17) > NONE and sub(raw, 2, 17) <= LAST and sub(raw, 18) < LAST then
+      if not primary then
+        -- It changes nothing, and a replica refuses it, as refuse_replicas says. One is enough
+        -- for a run.
+        local refused = call('SET', key, '', 'NX')
+        primary = not (refused and refused.err) and {} or nil
+      end
+      done, reply = primary, now
+    end
   end
   if done then
     replies[i] = reply

@@ -49,6 +49,9 @@ func list[T any](ctx context.Context, s *Store, f driver.Filter, of func(describ
 				return
 			}
 			for i, resource := range resources {
+				if _, idle := calls[i].reply.(int64); idle && calls[i].err == nil {
+					continue
+				}
 				d, err := s.decode(resource, calls[i])
 				if err != nil {
 					yield(none, err)

@@ -7,7 +7,7 @@
 --                                       acquires, or takes a place: fast.lua, acquire.lua
 --   R  after, 0, name [place]           releases: fast.lua, holds.lua
 --   N  TTL or 2^53, exact, name [waits] renews: holds.lua
---   L                                   reads: holds.lua
+--   L                                   reads: fast.lua, holds.lua
 --   S                                   sweeps: holds.lua
 --
 -- Need is how long the key must stay, or 0 if the record must be MessagePack. Expiry is

@@ -111,6 +111,10 @@ func TestReplicaAnswersNothing(t *testing.T) {
 		near := newStore(t, connect(t, options(t, primary.URL)), nil)
 		q := ask.Request("held", "a")
 		ref := ask.Granted(t, near, q)
+		idle := ask.Request("idle", "a")
+		if !ask.Released(t, near, ask.Granted(t, near, idle), 0) {
+			t.Fatal("the hold is not there to be released")
+		}
 		replica := connect(t, options(t, engines.NewRedisReplica(t, primary).URL))
 		s := redislock.New(replica, nil)
 		t.Cleanup(func() { closeAll(t, s) })
@@ -123,14 +127,19 @@ func TestReplicaAnswersNothing(t *testing.T) {
 			_, err := s.Acquire(t.Context(), q)
 			readOnly(t, name, err)
 		}
-		for _, resource := range []string{"held", "free"} {
+		for _, resource := range []string{"held", "free", "idle"} {
 			ref.Resource = resource
 			renewals, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
 			readOnly(t, "renewal of "+resource, errors.Join(err, renewals[0].Err))
 			releases, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
 			readOnly(t, "release of "+resource, errors.Join(err, releases[0].Err))
+			answers := 0
 			for _, err := range s.List(t.Context(), driver.Filter{Resource: resource}) {
 				readOnly(t, "list of "+resource, err)
+				answers++
+			}
+			if answers != 1 {
+				t.Errorf("the list of %s has %d answers", resource, answers)
 			}
 		}
 		for _, err := range s.List(t.Context(), driver.Filter{}) {
