@@ -83,7 +83,7 @@ holdfast run --store "$STORE" --owner "inner $1" "$2" -- true`
 	case m == nil || m[1] != m[2] || m[1] == m[3]:
 		t.Errorf("it says %q", first.stderr)
 	}
-	if took > 15*time.Second {
+	if took > time.Minute { // without the search for deadlocks they wait for ever
 		t.Errorf("it took %v", took)
 	}
 }
