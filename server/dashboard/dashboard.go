@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/history"
+	"github.com/holdfast-go/holdfast/server/latency"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	// History has what became of holds. The Dashboard shows it, and notes in it what is done
 	// by force. It stays the caller's to close. Default: there is none.
 	History *history.Log
+	// Latency has how long calls of the store took. Default: those of the Looker of its own.
+	Latency *latency.Log
 	// Audit is told of what is done by force before it is done: it is refused if the error is
 	// not nil.
 	Audit func(server.Event) error
@@ -62,7 +65,9 @@ type Dashboard struct {
 	opts   Options
 	looker *sight.Looker
 	own    bool // the Looker is this Dashboard's
-	routes map[string]route
+	// ownCalls: the latencies are those of this Dashboard's looks alone.
+	ownCalls bool
+	routes   map[string]route
 
 	streams atomic.Int64
 	life    context.Context
@@ -98,7 +103,14 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 		d.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if d.looker = d.opts.Looker; d.looker == nil {
-		d.looker, d.own = sight.New(store, &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}), true
+		if d.opts.Latency == nil {
+			d.opts.Latency, d.ownCalls = latency.New(), true
+		}
+		looks := &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}
+		if d.ownCalls {
+			looks.StoreCall = d.opts.Latency.StoreCall
+		}
+		d.looker, d.own = sight.New(store, looks), true
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.routes = map[string]route{

@@ -80,6 +80,12 @@ func (s status) notices() node {
 			if s.Seen {
 				shown = group(text("Below is what it has shown before that, "), up(span{Known: true, Ms: s.AgeMs}), text(" ago."))
 			}
+			if s.Others {
+				return html.P(html.ID("store-failing"), class("notice bad"),
+					html.B(text("The store cannot be looked at")), text(", for "), up(span{Known: true, Ms: s.Since}), text(" already. "), shown,
+					text(" Locks go on: it has answered another call "), up(span{Known: true, Ms: s.Answered}), text(" ago. "), text(s.Error),
+				)
+			}
 			return html.P(html.ID("store-failing"), class("notice bad"),
 				html.B(text("The store does not answer")), text(", for "), up(span{Known: true, Ms: s.Since}), text(" already. "), shown,
 				text(" Locks that are held stay held until they end; nobody gets a new one meanwhile. "), text(s.Error),

@@ -64,16 +64,23 @@ func (f *failing) List(ctx context.Context, filter driver.Filter) iter.Seq2[driv
 // as runs the test, as that caller.
 func as(t *testing.T, who access.Caller, test func(*scene)) {
 	t.Helper()
+	with(t, func() dashboard.Options {
+		return dashboard.Options{Identify: func(*http.Request) (access.Caller, error) { return who, nil }}
+	}, test)
+}
+
+// with runs the test, with options that are made in its bubble.
+func with(t *testing.T, opts func() dashboard.Options, test func(*scene)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scene{T: t, store: &failing{Store: memlock.New(nil)}}
-		pages, err := dashboard.New(s.store, &dashboard.Options{
-			Identify: func(*http.Request) (access.Caller, error) { return who, nil },
-			Name:     "the store",
-			Audit: func(e server.Event) error {
-				s.events = append(s.events, e)
-				return s.fails
-			},
-		})
+		o := opts()
+		o.Name = "the store"
+		o.Audit = func(e server.Event) error {
+			s.events = append(s.events, e)
+			return s.fails
+		}
+		pages, err := dashboard.New(s.store, &o)
 		if err != nil {
 			t.Fatal(err)
 		}

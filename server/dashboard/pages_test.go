@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/dashboard"
+	"github.com/holdfast-go/holdfast/server/latency"
 )
 
 func TestNothing(t *testing.T) {
@@ -206,9 +208,51 @@ func TestHeaders(t *testing.T) {
 func TestNotSeenYet(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.err = errors.New("no answer")
-		for _, path := range []string{"/", "/resource?name=r", "/program?ref=x", "/deadlocks", "/store"} {
+		for _, path := range []string{"/", "/resource?name=r", "/program?ref=x", "/deadlocks"} {
 			s.shows(path, "Nobody knows yet what is held", "The store does not answer", "!Nothing is held", "!Nobody holds it", "!No deadlock")
 		}
+	})
+}
+
+// The page of the store says how long its calls took, and what is known of its fitness without
+// writing to it.
+func TestStorePage(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.shows("/store", "Kind memory", "ok answers it has answered a call 0 s ago", "ok list", "List holds", "Calls 1", "These are the looks of this page",
+			"warn durable", "note shared", "holdfast check", "!shortest TTL", "!Without an answer")
+		time.Sleep(time.Minute)
+		s.shows("/store", "Calls 2")
+		if page := s.get("/store").Body.String(); strings.Count(page, `class="half"`) != 4 { // of two operations, a minute apart
+			s.Error(page)
+		}
+		s.store.err = errors.New("no answer")
+		time.Sleep(time.Minute)
+		s.shows("/store", "No answer for 0 s", "fail list", "Without an answer 1")
+		time.Sleep(time.Minute)
+		s.shows("/store", "No answer for 1 min", "fail answers no call of it has been answered for 1 min")
+	})
+}
+
+// A server tells of all its calls, also while looks fail.
+func TestStorePageOfServer(t *testing.T) {
+	var calls *latency.Log
+	with(t, func() dashboard.Options {
+		calls = latency.New()
+		return dashboard.Options{Latency: calls}
+	}, func(s *scene) {
+		for i := range 100 {
+			calls.StoreCall(t.Context(), "renew", time.Duration(i+1)*20*time.Millisecond, nil)
+		}
+		calls.StoreCall(t.Context(), "acquire", 300*time.Microsecond, fmt.Errorf("no: %w", driver.ErrHeld))
+		s.shows("/store", "These are the calls of this server", "Acquire", "Half within 0.3 ms", "Renew", "Slowest 2.0 s", "Calls 100",
+			"warn ttl the shortest TTL that makes sense is 1 min, by the slowest of 101 acquires, renewals and releases", "!List holds")
+		s.store.err = errors.New("no answer")
+		time.Sleep(time.Minute)
+		s.shows("/store", "The store does not answer")
+		time.Sleep(time.Second)
+		calls.StoreCall(t.Context(), "renew", time.Millisecond, nil)
+		time.Sleep(2 * time.Second)
+		s.shows("/store", "The store cannot be looked at, for 3 s already", "Locks go on: it has answered another call 2 s ago", "!No answer for", "ok answers", "fail list")
 	})
 }
 

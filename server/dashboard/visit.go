@@ -21,6 +21,9 @@ const (
 	// lookPatience is how long a page waits for a look at the store before it shows what was
 	// seen before.
 	lookPatience = 3 * time.Second
+	// lately is how long ago an answer of the store says that it answers now. Looks that fail
+	// do not say that it does not: they ask for much.
+	lately = 30 * time.Second
 	// writePatience bounds each write.
 	writePatience = 10 * time.Second
 )
@@ -119,6 +122,10 @@ type status struct {
 	Failing bool
 	Since   int64
 	Error   string
+	// Others: while looks fail, other calls of the store are answered, the last one Answered ms
+	// ago.
+	Others   bool
+	Answered int64
 }
 
 func (v *visit) statusOf(s *sight.Sight) status {
@@ -127,7 +134,16 @@ func (v *visit) statusOf(s *sight.Sight) status {
 		st.AgeMs = v.began.Sub(s.At).Milliseconds()
 	}
 	if s.Err != nil {
-		st.Failing, st.Error, st.Since = true, reasonOf(s.Err), v.began.Sub(s.Failing).Milliseconds()
+		st.Failing, st.Error = true, reasonOf(s.Err)
+		since := s.Failing
+		if l := v.d.opts.Latency; l != nil {
+			failing, answered := l.Answers()
+			st.Others, st.Answered = answered.After(since) && v.began.Sub(answered) < lately, v.began.Sub(answered).Milliseconds()
+			if !failing.IsZero() && failing.Before(since) { // it did not answer others before it was looked at
+				since = failing
+			}
+		}
+		st.Since = v.began.Sub(since).Milliseconds()
 	}
 	return st
 }

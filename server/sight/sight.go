@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ type Sight struct {
 type Options struct {
 	// Skip chooses resources that nobody is to see.
 	Skip func(resource string) bool
-	// Looked is told of each look.
-	Looked func(took time.Duration, err error)
+	// StoreCall is told of each call of the store, as server.Observer is. Op is list or waiters.
+	StoreCall func(ctx context.Context, op string, took time.Duration, err error)
 	// Logger gets the panics of the store. Default: they are not logged.
 	Logger *slog.Logger
 }
@@ -166,9 +167,6 @@ func (l *Looker) look(pause time.Duration) {
 	began := time.Now()
 	s, err := l.see()
 	took := time.Since(began)
-	if l.life.Err() == nil && l.opts.Looked != nil {
-		l.opts.Looked(took, err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -201,32 +199,17 @@ func (l *Looker) see() (s *Sight, err error) {
 		}
 	}()
 	s = &Sight{Queue: l.store.Traits().Queue}
-	for h, err := range l.store.List(ctx, driver.Filter{}) {
-		switch {
-		case err != nil:
-			return nil, err
-		case l.skips(h.Resource):
-			continue
-		}
-		if s.Cut = len(s.Holds) == MaxRows; s.Cut {
-			break
-		}
-		s.Holds = append(s.Holds, h)
+	s.Holds, s.Cut, err = list(ctx, l, "list", l.store.List(ctx, driver.Filter{}), func(h driver.Status) string { return h.Resource })
+	if err != nil {
+		return nil, err
 	}
 	if s.Queue {
-		for p, err := range driver.Waiters(ctx, l.store, driver.Filter{}) {
-			switch {
-			case err != nil:
-				return nil, err
-			case l.skips(p.Resource):
-				continue
-			}
-			if len(s.Waiters) == MaxRows {
-				s.Cut = true
-				break
-			}
-			s.Waiters = append(s.Waiters, p)
+		var cut bool
+		s.Waiters, cut, err = list(ctx, l, "waiters", driver.Waiters(ctx, l.store, driver.Filter{}), func(p driver.Place) string { return p.Resource })
+		if err != nil {
+			return nil, err
 		}
+		s.Cut = s.Cut || cut
 	}
 	slices.SortStableFunc(s.Holds, func(a, b driver.Status) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Token, b.Token))
@@ -234,9 +217,6 @@ func (l *Looker) see() (s *Sight, err error) {
 	slices.SortStableFunc(s.Waiters, func(a, b driver.Place) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Position, b.Position))
 	})
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	suspects := make(map[string]bool)
 	if !s.Cut {
 		for _, path := range deadlock.GraphOf(s.Holds, s.Waiters).All() {
@@ -252,6 +232,28 @@ func (l *Looker) see() (s *Sight, err error) {
 	}
 	l.suspects = suspects
 	return s, nil
+}
+
+// list returns what a call of the store yields, cut at MaxRows.
+func list[T any](ctx context.Context, l *Looker, op string, yielded iter.Seq2[T, error], name func(T) string) (all []T, cut bool, err error) {
+	began := time.Now()
+	defer func() {
+		if l.opts.StoreCall != nil && l.life.Err() == nil {
+			l.opts.StoreCall(ctx, op, time.Since(began), err)
+		}
+	}()
+	for entry, err := range yielded {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case l.skips(name(entry)):
+			continue
+		case len(all) == MaxRows:
+			return all, true, nil
+		}
+		all = append(all, entry)
+	}
+	return all, false, ctx.Err() // a store may end a list with its ctx
 }
 
 func (l *Looker) skips(resource string) bool { return l.opts.Skip != nil && l.opts.Skip(resource) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,27 @@ func TestLooksOnlyWhileSomebodyWatches(t *testing.T) {
 		time.Sleep(time.Hour)
 		if s.looks != 1 {
 			t.Errorf("%d looks, though nobody watches any longer", s.looks)
+		}
+	})
+}
+
+// Whoever counts the calls of the store is told of those of the looks.
+func TestTellsOfItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{Store: memlock.New(nil), takes: time.Second}
+		var told []string
+		l := sight.New(s, &sight.Options{StoreCall: func(_ context.Context, op string, took time.Duration, err error) {
+			told = append(told, fmt.Sprint(op, " ", took, " ", err))
+		}})
+		defer l.Close()
+		for number := range uint64(2) {
+			if _, err := l.After(t.Context(), number); err != nil {
+				t.Fatal(err)
+			}
+			s.err = errors.New("no answer")
+		}
+		if want := []string{"list 1s <nil>", "waiters 0s <nil>", "list 1s no answer"}; !slices.Equal(told, want) {
+			t.Errorf("it tells %q, not %q", told, want)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // stepTime is how long the store may take for one step.
@@ -56,7 +57,7 @@ func (c *check) run(ctx context.Context) {
 			return
 		}
 	}
-	c.Findings = append(c.Findings, promises(c.Traits)...)
+	c.Findings = append(c.Findings, fit.Promises(c.Traits)...)
 }
 
 // say adds a finding. It returns false for a failure.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 const (
@@ -90,7 +91,7 @@ func (c *check) roundTrips(ctx context.Context) bool {
 		pair.Add(acquired + released)
 		renewal.Add(renewed)
 	}
-	c.Pair, c.Renewal, c.TTL = pair, renewal, sensibleTTL(slowest)
+	c.Pair, c.Renewal, c.TTL = pair, renewal, fit.SensibleTTL(slowest)
 	c.say("round-trip", OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
 		median(pair), median(renewal), measure.Round(pair.Max()), measure.Round(renewal.Max()), pair.Count())
 	if c.TTL > holdfast.DefaultTTL {

@@ -7,29 +7,22 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
-// Verdict is the result of a Finding.
-type Verdict string
+// Verdict is the result of a Finding, and Finding one result of a check.
+type (
+	Verdict = fit.Verdict
+	Finding = fit.Finding
+)
 
 // The verdicts.
 const (
-	OK   Verdict = "ok"
-	Note Verdict = "note" // something that the user should know
-	Warn Verdict = "warn" // it can be used, but not for everything, or not as it is
-	Fail Verdict = "fail" // it cannot be used
+	OK   = fit.OK
+	Note = fit.Note
+	Warn = fit.Warn
+	Fail = fit.Fail
 )
-
-// Finding is one result of a check.
-type Finding struct {
-	// Check is a word that scripts may look for.
-	Check  string
-	Result Verdict
-	// Text is what was found and what to do about it.
-	Text string
-	// Err is the store's error, if there was one.
-	Err error
-}
 
 // Report is the result of a check.
 type Report struct {
@@ -53,30 +46,4 @@ func (r Report) Failed() *Finding {
 		}
 	}
 	return nil
-}
-
-// minSensibleTTL is for the holder, whose process may have to wait that long for a
-// processor.
-const minSensibleTTL = time.Second
-
-// ttlRoundTrips is how many of the slowest answers fit into a sensible TTL. The
-// Client renews from a third of the TTL on, and gives up a sixteenth before its end.
-// So 18 of them fit in between: a renewal may fail several times, or take several
-// times as long as the slowest one that was measured.
-const ttlRoundTrips = 30
-
-// sensibleTTL returns the shortest TTL that makes sense for a store whose slowest
-// answer took that long, rounded up to a round number.
-func sensibleTTL(slowest time.Duration) time.Duration {
-	need := max(minSensibleTTL, ttlRoundTrips*slowest)
-	unit := time.Second
-	for unit < time.Hour && need > 30*unit {
-		unit *= 60
-	}
-	for _, n := range []int{1, 2, 3, 5, 10, 15, 20, 30} {
-		if ttl := time.Duration(n) * unit; need <= ttl {
-			return ttl
-		}
-	}
-	return need.Truncate(unit) + unit
 }

@@ -23,7 +23,9 @@ func withPages(locks http.Handler, pages *dashboard.Dashboard) http.Handler {
 
 // openPages makes the dashboard.
 func (r *running) openPages() (err error) {
-	opts := &dashboard.Options{Identify: front.CallerOf, Audit: keep(r.audit), Looker: r.looker, History: r.history, Name: r.Store.Name(), Logger: r.log}
+	opts := &dashboard.Options{
+		Identify: front.CallerOf, Looker: r.looker, Latency: r.latency, History: r.history, Audit: keep(r.audit), Name: r.Store.Name(), Logger: r.log,
+	}
 	if r.auth != nil {
 		opts.Login = &login{auth: r.auth, audit: r.audit, tried: func(q *http.Request) bool {
 			_, ok := r.front.Failed(q)

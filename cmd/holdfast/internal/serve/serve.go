@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/dashboard"
 	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/history"
+	"github.com/holdfast-go/holdfast/server/latency"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -46,7 +47,7 @@ func Run(ctx context.Context, c Config) error {
 	process.OutlivePipes()
 	stops, _ := process.Stops() // to the end of the process: a second one ends it at once
 	hangups, _ := process.Hangups()
-	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
+	r := &running{Config: c, log: logger(c.Store.Hide), meters: meters.New(), latency: latency.New(), underWay: newUnderWay(), failed: make(chan error, 1)}
 	err := r.start(ctx)
 	if err == nil {
 		err = r.until(ctx, stops, hangups)
@@ -61,6 +62,7 @@ type running struct {
 	meters   *meters.Meters
 	store    driver.Store
 	server   *server.Server
+	latency  *latency.Log
 	pages    *dashboard.Dashboard
 	front    *front.Front
 	auth     *access.File
@@ -137,9 +139,20 @@ func (r *running) open(ctx context.Context) (err error) {
 	}
 	r.look()
 	r.server, err = server.New(r.store, &server.Options{
-		Identify: front.CallerOf, MaxWait: r.MaxWait, Audit: keep(r.audit), History: r.history, Logger: r.log, Observer: r.meters.Observer(),
+		Identify: front.CallerOf, MaxWait: r.MaxWait, Audit: keep(r.audit), History: r.history, Logger: r.log, Observer: r.observer(),
 	})
 	return err
+}
+
+// observer returns what is told of each call of the store, also of those of the looks.
+func (r *running) observer() *server.Observer {
+	o := r.meters.Observer()
+	count := o.StoreCall
+	o.StoreCall = func(ctx context.Context, op string, took time.Duration, err error) {
+		count(ctx, op, took, err)
+		r.latency.StoreCall(ctx, op, took, err)
+	}
+	return o
 }
 
 // identify returns how callers are found out, nil if everybody is a user of this machine.

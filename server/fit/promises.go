@@ -1,12 +1,11 @@
-package fitness
+package fit
 
 import (
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// promises returns what a store's traits mean for its users.
-func promises(t holdfast.Traits) []Finding {
+// Promises returns what a store's traits mean for its users.
+func Promises(t driver.Traits) []Finding {
 	var fs []Finding
 	say := func(check string, result Verdict, text string) {
 		fs = append(fs, Finding{Check: check, Result: result, Text: text})
