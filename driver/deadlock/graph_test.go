@@ -64,7 +64,7 @@ func TestAll(t *testing.T) {
 			var s scene
 			test.add(&s)
 			var got []string
-			for _, path := range deadlock.GraphOf(s.holds, s.places).All() {
+			for _, path := range deadlock.GraphOf(s.holds, s.places).All(100) {
 				var text strings.Builder
 				for i, link := range path {
 					text.WriteString(link.Holds.Resource)

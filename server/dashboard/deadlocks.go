@@ -23,8 +23,12 @@ type deadlocksBody struct {
 
 type deadlockView struct {
 	Text string
-	Path []holdView
+	Path []holdView // the first ones
+	More int        // that are not shown
 }
+
+// maxLinks is how many holds of a deadlock are shown.
+const maxLinks = 10
 
 func (d *Dashboard) deadlocks(v *visit) {
 	s, age, ok := v.look()
@@ -35,7 +39,11 @@ func (d *Dashboard) deadlocks(v *visit) {
 	body.Deadlocks, body.Further, body.Hidden = v.deadlockViews(s, age)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Deadlocks", Status: status, Main: group(
-		body.title(), status.seen(), each(body.Deadlocks, deadlockView.section), more(body.Further, "more are not shown."), more(body.Hidden, "more are among resources that are not yours to see."),
+		body.title(), status.seen(),
+		when(len(s.Deadlocks) == sight.MaxDeadlocks, func() node {
+			return html.P(class("more"), text("There may be more: no look finds more than that."))
+		}),
+		each(body.Deadlocks, deadlockView.section), more(body.Further, "more are not shown."), more(body.Hidden, "more are among resources that are not yours to see."),
 		when(!s.Queue, func() node { return empty(text("This store keeps no queue: it does not know who waits for whom.")) }),
 		when(s.Cut, func() node {
 			return empty(text("There is more in the store than this page can look at, so it looks for none."))
@@ -59,12 +67,25 @@ func (d deadlockView) section() node {
 		html.P(text("If that lasts, the one that came last gives up by itself in some seconds: its Lock returns ErrDeadlock, and "),
 			html.Code(text("holdfast run")), text(" exits with 75. If none does, release one of these by force.")),
 		each(d.Path, func(h holdView) node { return group(html.H3(resourceLink(h.Resource)), h.article()) }),
+		more(d.More, "more wait for each other with these."),
 	)
 }
 
-// seesAll reports whether the caller may see all of a deadlock.
+// seesAll reports whether the caller may see all of a deadlock. A page asks for each resource
+// of it.
 func (v *visit) seesAll(path []deadlock.Link) bool {
-	return !slices.ContainsFunc(path, func(l deadlock.Link) bool { return !v.looks(l.Holds.Resource) || !v.looks(l.WaitsFor) })
+	if len(path) == 0 {
+		return true
+	}
+	sees, known := v.sees[&path[0]]
+	if !known {
+		sees = !slices.ContainsFunc(path, func(l deadlock.Link) bool { return !v.looks(l.Holds.Resource) || !v.looks(l.WaitsFor) })
+		if v.sees == nil {
+			v.sees = make(map[*deadlock.Link]bool)
+		}
+		v.sees[&path[0]] = sees
+	}
+	return sees
 }
 
 // deadlockViews returns the first deadlocks that the caller may see, how many others of these
@@ -80,7 +101,8 @@ func (v *visit) deadlockViews(s *sight.Sight, age time.Duration) (views []deadlo
 			continue
 		}
 		view := deadlockView{Text: v.deadlockText(path)}
-		for _, l := range path {
+		view.More = max(len(path)-maxLinks, 0)
+		for _, l := range path[:len(path)-view.More] {
 			view.Path = append(view.Path, v.holdView(l.Holds, age))
 		}
 		views = append(views, view)

@@ -142,7 +142,8 @@ func (d deadlockView) card() node {
 		html.H3(badge(stuck), text(" Deadlock: these wait for each other.")),
 		html.P(text(d.Text)),
 		html.Div(class("links"),
-			html.Span(each(d.Path, func(h holdView) node { return group(resourceLink(h.Resource), text(" ")) })),
+			html.Span(each(d.Path, func(h holdView) node { return group(resourceLink(h.Resource), text(" ")) }),
+				when(d.More > 0, func() node { return text("… and " + strconv.Itoa(d.More) + " more") })),
 			html.A(html.Href("deadlocks"), text("What to do")),
 		),
 	)

@@ -102,6 +102,31 @@ func TestDeadlock(t *testing.T) {
 	as(t, caller{look: "a"}, func(s *scene) { s.shows("/deadlocks", "No deadlock") })
 }
 
+// A deadlock of hostile size is cut, and each page of it comes soon.
+func TestLongDeadlock(t *testing.T) {
+	const n = 10_000
+	as(t, access.Onlooker(), func(s *scene) {
+		for i := range n {
+			q := s.hold(driver.AcquireRequest{Resource: fmt.Sprint("r", i), TTL: time.Hour})
+			_, err := s.store.Renew(t.Context(), []driver.RenewRequest{{
+				HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, TTL: time.Hour,
+				Waits: &driver.Waits{Resource: fmt.Sprint("r", (i+1)%n)},
+			}})
+			if err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.get("/")
+		time.Sleep(time.Minute)
+		for _, path := range []string{"/", "/deadlocks", "/resource?name=r5"} {
+			s.shows(path, "… and 9990 more")
+			if size := s.get(path).Body.Len(); size > 200_000 {
+				s.Errorf("%s has %d bytes", path, size)
+			}
+		}
+	})
+}
+
 // Nobody sees a resource on which he may not look, in any page.
 func TestRights(t *testing.T) {
 	as(t, caller{look: "mine/"}, func(s *scene) {

@@ -22,6 +22,8 @@ import (
 const (
 	// MaxRows is how many holds a sight has at most, and how many waiters.
 	MaxRows = 100_000
+	// MaxDeadlocks is how many deadlocks it has at most.
+	MaxDeadlocks = 32
 	// minPause is the shortest pause between two looks, and restRatio how many times as long
 	// as a look the pause after it is at least.
 	minPause  = time.Second
@@ -219,7 +221,7 @@ func (l *Looker) see() (s *Sight, err error) {
 	})
 	suspects := make(map[string]bool)
 	if !s.Cut {
-		for _, path := range deadlock.GraphOf(s.Holds, s.Waiters).All() {
+		for _, path := range deadlock.GraphOf(s.Holds, s.Waiters).All(MaxDeadlocks) {
 			var key strings.Builder
 			for _, link := range path {
 				key.Write(link.Holds.HoldID[:])

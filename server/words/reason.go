@@ -47,11 +47,18 @@ func Reason(holds []driver.Status, places []driver.Place, i int) string {
 	return strings.Join(why, ", and ")
 }
 
-// Deadlock says who waits for whom. name names the holder of a hold.
+// mostNamed is how many of a deadlock are named.
+const mostNamed = 10
+
+// Deadlock says who waits for whom. name names the holder of a hold. Of a long path it names
+// the first ones, and says how many more there are.
 func Deadlock(path []deadlock.Link, name func(driver.Status) string) string {
 	var b strings.Builder
 	for i, d := range path {
 		switch {
+		case i == mostNamed:
+			fmt.Fprintf(&b, " … and %d more, the last of whom waits for the first.", len(path)-i)
+			return b.String()
 		case i == 0:
 			fmt.Fprintf(&b, "%s holds \"%s\" and waits for \"%s\"", name(d.Holds), Printable(d.Holds.Resource), Printable(d.WaitsFor))
 		case d.Holds.Resource == path[i-1].WaitsFor:
