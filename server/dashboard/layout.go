@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"time"
+
 	"maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
 )
@@ -79,6 +81,8 @@ func (s status) notices() node {
 			shown := text("It has shown nothing yet.")
 			if s.Seen {
 				shown = group(text("Below is what it has shown before that, "), up(span{Known: true, Ms: s.AgeMs}), text(" ago."))
+			} else {
+				shown = group(shown, text(" It is "), s.next())
 			}
 			if s.Others {
 				return html.P(html.ID("store-failing"), class("notice bad"),
@@ -98,12 +102,24 @@ func (s status) notices() node {
 	)
 }
 
+// shortPause is a pause whose end nobody waits for.
+const shortPause = 3 * time.Second
+
 // seen says when the store was looked at.
 func (s status) seen() node {
 	if !s.Seen {
 		return group()
 	}
-	return html.P(class("seen"), text("Looked "), up(span{Known: true, Ms: s.AgeMs}), text(" ago, again after "+s.Pause+"."))
+	return html.P(class("seen"), text("Looked "), up(span{Known: true, Ms: s.AgeMs}), text(" ago; "), s.next())
+}
+
+// next says when the store is looked at again.
+func (s status) next() node {
+	if s.Pause <= shortPause {
+		return text("looked at again after " + span{Ms: s.Pause.Milliseconds()}.text() + ".")
+	}
+	return group(text("looked at again in "), down(span{Known: true, Ms: s.Next}),
+		text(": the store rests ten times as long as a look takes, "+span{Ms: s.Pause.Milliseconds()}.text()+"."))
 }
 
 // forceDialog asks for the reason of a release by force.

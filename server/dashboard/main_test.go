@@ -51,10 +51,12 @@ type scene struct {
 // failing is a store whose lists may fail.
 type failing struct {
 	*memlock.Store
-	err error
+	err   error
+	takes time.Duration
 }
 
 func (f *failing) List(ctx context.Context, filter driver.Filter) iter.Seq2[driver.Status, error] {
+	time.Sleep(f.takes)
 	if f.err != nil {
 		return func(yield func(driver.Status, error) bool) { yield(driver.Status{}, f.err) }
 	}

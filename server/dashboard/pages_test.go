@@ -206,6 +206,23 @@ func TestStoreFails(t *testing.T) {
 	})
 }
 
+// Who waits for the store's answer learns when it is asked again.
+func TestNextLook(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.store.takes = 2 * time.Second
+		s.shows("/", "Looked 2 s ago; looked at again in 20 s: the store rests ten times as long as a look takes, 20 s.")
+		time.Sleep(7 * time.Second)
+		s.shows("/", "Looked 9 s ago; looked at again in 13 s")
+		s.store.takes = 0
+		time.Sleep(time.Minute)
+		s.shows("/", "Looked 0 s ago; looked at again after 1 s.")
+	})
+	as(t, access.Onlooker(), func(s *scene) {
+		s.store.takes, s.store.err = 2*time.Second, errors.New("no answer")
+		s.shows("/", "It has shown nothing yet. It is looked at again in 20 s")
+	})
+}
+
 func TestHeaders(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		for _, path := range []string{"/", "/resource?name=x", "/app.css", "/app.js", "/nothing"} {

@@ -3,14 +3,10 @@ package dashboard
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/access"
-	"github.com/holdfast-go/holdfast/server/words"
 )
-
-func pauseText(d time.Duration) string { return words.Duration(d.Truncate(time.Second)) }
 
 // isOwn reports whether a hold with that lock ID is the caller's.
 func (v *visit) isOwn(resource, lockID string) bool {

@@ -117,7 +117,8 @@ type page struct {
 type status struct {
 	Seen  bool  // there was a look that succeeded
 	AgeMs int64 // of what is shown
-	Pause string
+	Pause time.Duration
+	Next  int64 // ms until the next look may begin
 	Cut   bool
 	Queue bool
 	// Failing: looks have failed for Since, in ms, for the reason Error, which may be empty.
@@ -131,7 +132,7 @@ type status struct {
 }
 
 func (v *visit) statusOf(s *sight.Sight) status {
-	st := status{Seen: !s.At.IsZero(), Pause: pauseText(s.Pause), Cut: s.Cut, Queue: s.Queue || s.At.IsZero()}
+	st := status{Seen: !s.At.IsZero(), Pause: s.Pause, Next: max(s.Next.Sub(v.began).Milliseconds(), 0), Cut: s.Cut, Queue: s.Queue || s.At.IsZero()}
 	if st.Seen {
 		st.AgeMs = v.began.Sub(s.At).Milliseconds()
 	}

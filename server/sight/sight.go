@@ -28,10 +28,12 @@ const (
 	// as a look the pause after it is at least.
 	minPause  = time.Second
 	restRatio = 10
-	// failedPause is the longest pause after a look that has failed.
-	failedPause = 10 * time.Second
 	// patience is how long a look may take.
 	patience = 30 * time.Second
+	// maxPause is the longest pause: that after a look of all its time. A look takes longer
+	// only if the store does not end it, or the machine slept; what is held must not be out of
+	// sight for longer because of that.
+	maxPause = restRatio * patience
 )
 
 // Sight is what a look at the store has shown. It is not changed.
@@ -53,8 +55,10 @@ type Sight struct {
 	// zero if none has succeeded yet.
 	At   time.Time
 	Took time.Duration
-	// Pause is how long the store rests until the next look.
+	// Pause is how long the store rests until the next look, and Next when that may begin: it
+	// does if somebody watches then.
 	Pause time.Duration
+	Next  time.Time
 	// Err is why the last look has failed, if it has, and Failing when the first of the looks
 	// began that failed since. The rest is then of the last look that succeeded.
 	Err     error
@@ -81,7 +85,6 @@ type Looker struct {
 
 	mu     sync.Mutex
 	last   *Sight
-	fresh  time.Time     // until when the last sight is not replaced
 	coming chan struct{} // closed when the next sight is there; nil: nobody waits for one
 
 	suspects map[string]bool // the deadlocks of the last look; one look at a time uses it
@@ -118,7 +121,7 @@ func (l *Looker) Last() *Sight {
 // Now returns the last sight if the store is to rest still, and else a new one.
 func (l *Looker) Now(ctx context.Context) (*Sight, error) {
 	l.mu.Lock()
-	s, fresh := l.last, time.Now().Before(l.fresh)
+	s, fresh := l.last, time.Now().Before(l.last.Next)
 	l.mu.Unlock()
 	if fresh {
 		return s, nil
@@ -142,7 +145,7 @@ func (l *Looker) After(ctx context.Context, number uint64) (*Sight, error) {
 		}
 		if l.coming == nil {
 			l.coming = make(chan struct{})
-			pause := time.Until(l.fresh)
+			pause := time.Until(l.last.Next)
 			l.work.Go(func() { l.look(pause) })
 		}
 		coming := l.coming
@@ -181,11 +184,10 @@ func (l *Looker) look(pause time.Duration) {
 		s.At, s.Took = began, took
 	}
 	s.Number = l.last.Number + 1
-	s.Pause = max(minPause, restRatio*took)
-	if err != nil {
-		s.Pause = min(s.Pause, failedPause)
-	}
-	l.last, l.fresh = s, time.Now().Add(s.Pause)
+	// A look that has failed was as much work, unless it took no time.
+	s.Pause = min(max(minPause, restRatio*took), maxPause)
+	s.Next = time.Now().Add(s.Pause)
+	l.last = s
 	close(l.coming)
 	l.coming = nil
 }
@@ -201,13 +203,14 @@ func (l *Looker) see() (s *Sight, err error) {
 		}
 	}()
 	s = &Sight{Queue: l.store.Traits().Queue}
-	s.Holds, s.Cut, err = list(ctx, l, "list", l.store.List(ctx, driver.Filter{}), func(h driver.Status) string { return h.Resource })
+	s.Holds, s.Cut, err = list(ctx, l, "list", l.store.List, func(h driver.Status) string { return h.Resource })
 	if err != nil {
 		return nil, err
 	}
 	if s.Queue {
 		var cut bool
-		s.Waiters, cut, err = list(ctx, l, "waiters", driver.Waiters(ctx, l.store, driver.Filter{}), func(p driver.Place) string { return p.Resource })
+		waiters := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] { return driver.Waiters(ctx, l.store, f) }
+		s.Waiters, cut, err = list(ctx, l, "waiters", waiters, func(p driver.Place) string { return p.Resource })
 		if err != nil {
 			return nil, err
 		}
@@ -237,14 +240,14 @@ func (l *Looker) see() (s *Sight, err error) {
 }
 
 // list returns what a call of the store yields, cut at MaxRows.
-func list[T any](ctx context.Context, l *Looker, op string, yielded iter.Seq2[T, error], name func(T) string) (all []T, cut bool, err error) {
+func list[T any](ctx context.Context, l *Looker, op string, yields func(context.Context, driver.Filter) iter.Seq2[T, error], name func(T) string) (all []T, cut bool, err error) {
 	began := time.Now()
 	defer func() {
 		if l.opts.StoreCall != nil && l.life.Err() == nil {
 			l.opts.StoreCall(ctx, op, time.Since(began), err)
 		}
 	}()
-	for entry, err := range yielded {
+	for entry, err := range yields(ctx, driver.Filter{}) {
 		switch {
 		case err != nil:
 			return nil, false, err

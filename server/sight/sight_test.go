@@ -164,6 +164,50 @@ func TestRests(t *testing.T) {
 	})
 }
 
+// A look that fails is as much work for the store as one that does not, unless it takes no
+// time.
+func TestRestsAfterFailure(t *testing.T) {
+	for name, c := range map[string]struct{ takes, pause time.Duration }{
+		"at once":               {0, time.Second},
+		"a little":              {50 * time.Millisecond, time.Second},
+		"slow":                  {2 * time.Second, 20 * time.Second},
+		"all its time":          {30 * time.Second, 5 * time.Minute},
+		"longer than it should": {time.Hour, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, s *store, l *sight.Looker) {
+				s.takes, s.err = c.takes, errors.New("no answer")
+				for number := range uint64(3) {
+					seen, err := l.After(t.Context(), number)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if seen.Pause != c.pause || time.Until(seen.Next) != c.pause || seen.Err == nil {
+						t.Errorf("pause %v, next in %v, error %v", seen.Pause, time.Until(seen.Next), seen.Err)
+					}
+				}
+				for i := 1; i < len(s.begins); i++ {
+					if between := s.begins[i].Sub(s.begins[i-1]); between != c.takes+c.pause {
+						t.Errorf("looks began %v apart", between)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A look ends when its time is over, and the store then rests ten times as long.
+func TestRestsAfterPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := sight.New(&hanging{Store: memlock.New(nil)}, nil)
+		defer l.Close()
+		seen, err := l.Now(t.Context())
+		if err != nil || !errors.Is(seen.Err, context.DeadlineExceeded) || seen.Pause != 5*time.Minute {
+			t.Errorf("pause %v, error %v, error of the look %v", seen.Pause, err, seen.Err)
+		}
+	})
+}
+
 func TestStoreFails(t *testing.T) {
 	in(t, func(t *testing.T, s *store, l *sight.Looker) {
 		before, err := l.Now(t.Context())
