@@ -230,10 +230,14 @@ func (f *File) Identify(r *http.Request) (Caller, error) {
 // caller is one that a file knows. It has rights as long as the file still has what it was
 // known by.
 type caller struct {
-	file *File
-	name string
-	by   credential
+	file  *File
+	name  string
+	by    credential
+	until time.Time // of a session
 }
+
+// Until implements Session.
+func (c *caller) Until() time.Time { return c.until }
 
 func (c *caller) now() *member {
 	if m := c.file.policy.Load().callers[c.name]; m != nil && m.has(c.by) {

@@ -28,6 +28,14 @@ const (
 	tokenTag = 8
 )
 
+// Session is a Caller that may be known for a time only. What is answered for longer than that
+// has to end then.
+type Session interface {
+	Caller
+	// Until is when the caller has to sign in again. It is zero if it need not.
+	Until() time.Time
+}
+
 // SignIn returns a cookie by which IdentifyBrowser knows the caller that has the token, for
 // eight hours, and the name of the caller. Browsers send it over https, and to loopback. The
 // error wraps ErrAnonymous if nobody has the token.
@@ -100,7 +108,7 @@ func (f *File) IdentifyBrowser(r *http.Request) (Caller, error) {
 	if m != nil {
 		for _, sum := range m.tokens {
 			if string(sum[:tokenTag]) == string(tag) {
-				return &caller{file: f, name: name, by: credential{token: sum}}, nil
+				return &caller{file: f, name: name, by: credential{token: sum}, until: time.Unix(until, 0)}, nil
 			}
 		}
 	}

@@ -86,7 +86,10 @@ func TestSession(t *testing.T) {
 		if c, err := second.IdentifyBrowser(ofBrowser(t, value)); err != nil || c.Name() != "a.b-1" {
 			t.Errorf("caller %v, error %v", c, err)
 		}
-		// It ends after eight hours.
+		// It ends after eight hours, and says so.
+		if s, ok := c.(Session); !ok || time.Until(s.Until()) != sessionTime {
+			t.Errorf("the session of %v does not end in %v", c, sessionTime)
+		}
 		time.Sleep(sessionTime - 2*time.Second)
 		if _, err := f.IdentifyBrowser(ofBrowser(t, value)); err != nil {
 			t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/holdfast-go/holdfast/server/access"
 )
 
 // silence is how often a stream says that it lives.
@@ -23,6 +25,11 @@ func (d *Dashboard) events(v *visit) {
 	defer d.streams.Add(-1)
 	ctx, cancel := context.WithCancel(v.r.Context())
 	defer cancel()
+	if s, ok := v.caller.(access.Session); ok && !s.Until().IsZero() {
+		// The browser opens another one, is refused, and goes to the form to sign in.
+		ctx, cancel = context.WithDeadline(ctx, s.Until())
+		defer cancel()
+	}
 	stop := context.AfterFunc(d.life, cancel)
 	defer stop()
 	control := http.NewResponseController(v.w)

@@ -209,7 +209,9 @@ func (l *Looker) see() (s *Sight, err error) {
 	}
 	if s.Queue {
 		var cut bool
-		waiters := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] { return driver.Waiters(ctx, l.store, f) }
+		waiters := func(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+			return driver.Waiters(ctx, l.store, f)
+		}
 		s.Waiters, cut, err = list(ctx, l, "waiters", waiters, func(p driver.Place) string { return p.Resource })
 		if err != nil {
 			return nil, err

@@ -159,6 +159,9 @@
     if (!on && poll) { clearInterval(poll); poll = 0; }
   };
   const receive = (message) => {
+    // Whoever is signed out goes to the form, also in a window that nobody sees: to show it is
+    // to show what was there before.
+    if (message === "refused" || message === "signed-out") { load(); return; }
     if (message === "broken") polling(true);
     else {
       polling(false);
@@ -177,7 +180,9 @@
       source.addEventListener("alive", () => pass("alive"));
       source.onerror = () => {
         pass("broken");
-        if (source.readyState === EventSource.CLOSED) setTimeout(open, 10000);
+        if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
+        pass("refused");
+        setTimeout(open, 10000);
       };
     };
     open();
@@ -267,6 +272,7 @@
     if (e.target.closest("[data-sign-out]")) {
       try {
         await post("sign-out", {});
+        if (channel) channel.postMessage("signed-out");
         location.href = "login";
       } catch (error) {
         say("You are still signed in. " + why(error));
