@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/dashboard"
+	"github.com/holdfast-go/holdfast/server/sight"
 )
 
 // patience is how long a page may take for what a test waits for, on a machine that has much
@@ -186,6 +188,7 @@ func (b *browser) dark(on bool) {
 type scene struct {
 	t     testing.TB
 	store *memlock.Store
+	looks atomic.Int64 // at the store
 	url   string
 	who   access.Caller // of the next requests
 	mu    sync.Mutex
@@ -193,7 +196,12 @@ type scene struct {
 
 func newScene(t testing.TB, who access.Caller) *scene {
 	s := &scene{t: t, store: memlock.New(nil), who: who}
-	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Identify: func(*http.Request) (access.Caller, error) {
+	looker := sight.New(s.store, &sight.Options{StoreCall: func(_ context.Context, op string, _ time.Duration, _ error) {
+		if op == "list" {
+			s.looks.Add(1)
+		}
+	}})
+	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Looker: looker, Identify: func(*http.Request) (access.Caller, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.who, nil
@@ -206,6 +214,7 @@ func newScene(t testing.TB, who access.Caller) *scene {
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
 		pages.Close()
+		looker.Close()
 		server.Close()
 	})
 	s.url = server.URL + "/locks/"
