@@ -118,6 +118,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 		"/resource":  {http.MethodGet, true, d.resource},
 		"/program":   {http.MethodGet, true, d.program},
 		"/deadlocks": {http.MethodGet, true, d.deadlocks},
+		"/history":   {http.MethodGet, true, d.historyPage},
 		"/store":     {http.MethodGet, true, d.storePage},
 		"/login":     {http.MethodGet, true, d.loginPage},
 		"/events":    {http.MethodGet, false, d.events},

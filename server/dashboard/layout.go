@@ -57,7 +57,7 @@ func (p page) top() node {
 	return html.Header(class("top"),
 		html.A(class("brand"), html.Href("./"), html.Span(class("mark"), html.Aria("hidden", "true")), text("Holdfast")),
 		html.Nav(html.Aria("label", "Pages"),
-			link("/", "./", "Locks"), link("/deadlocks", "deadlocks", "Deadlocks"), link("/store", "store", "Store"),
+			link("/", "./", "Locks"), link("/deadlocks", "deadlocks", "Deadlocks"), link("/history", "history", "History"), link("/store", "store", "Store"),
 		),
 		html.Div(class("who"),
 			when(p.Store != "", func() node { return html.Span(text(p.Store)) }),

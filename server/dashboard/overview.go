@@ -120,7 +120,7 @@ func (d *Dashboard) overview(v *visit) {
 	body.Summary = summary(len(body.Deadlocks)+further, troubled, body.Holds, body.Waiters, longest+age, s.Queue)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Locks", Status: status, Main: group(
-		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), body.table(status.Seen),
+		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), v.lost(), body.table(status.Seen),
 	)})
 }
 

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"time"
 
 	"maragu.dev/gomponents/html"
 
@@ -59,8 +60,19 @@ func (d *Dashboard) resource(v *visit) {
 		when(body.Deadlock != "", func() node {
 			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds."))
 		}),
-		body.holders(s.Cut), body.queue(status.Queue),
+		v.usual(name, heldNow(e, age)), body.holders(s.Cut), body.queue(status.Queue), v.past(name),
 	)})
+}
+
+// heldNow returns how long the first of the holders has held it, or Unknown.
+func heldNow(e *entry, sightAge time.Duration) time.Duration {
+	longest := driver.Unknown
+	for _, h := range e.Holds {
+		if age := h.Age(); age != driver.Unknown {
+			longest = max(longest, age+sightAge)
+		}
+	}
+	return longest
 }
 
 func (b *resourceBody) holders(cut bool) node {

@@ -70,8 +70,9 @@ type Event struct {
 // Ago returns how long ago it was at a time of this server's clock.
 func (e Event) Ago(now time.Time) time.Duration { return max(now.Sub(e.At), 0) }
 
-// Query chooses events of one resource.
+// Query chooses events.
 type Query struct {
+	// Resource is whose events they are; empty: those of all.
 	Resource string
 	// Before chooses events with smaller numbers; 0 chooses all. The number of the last event
 	// of a page is that before which the next page begins.

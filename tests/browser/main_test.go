@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/dashboard"
+	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -188,6 +189,7 @@ func (b *browser) dark(on bool) {
 type scene struct {
 	t     testing.TB
 	store *memlock.Store
+	past  *past
 	looks atomic.Int64 // at the store
 	url   string
 	who   access.Caller // of the next requests
@@ -195,13 +197,17 @@ type scene struct {
 }
 
 func newScene(t testing.TB, who access.Caller) *scene {
-	s := &scene{t: t, store: memlock.New(nil), who: who}
+	s := &scene{t: t, store: memlock.New(nil), who: who, past: newPast()}
+	log, err := history.New(t.Context(), s.past, &history.Options{Name: "server-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	looker := sight.New(s.store, &sight.Options{StoreCall: func(_ context.Context, op string, _ time.Duration, _ error) {
 		if op == "list" {
 			s.looks.Add(1)
 		}
 	}})
-	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Looker: looker, Identify: func(*http.Request) (access.Caller, error) {
+	pages, err := dashboard.New(s.store, &dashboard.Options{Name: "a store", Looker: looker, History: log, Identify: func(*http.Request) (access.Caller, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.who, nil
@@ -216,6 +222,7 @@ func newScene(t testing.TB, who access.Caller) *scene {
 		pages.Close()
 		looker.Close()
 		server.Close()
+		_ = log.Close()
 	})
 	s.url = server.URL + "/locks/"
 	return s

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/history"
 )
 
 // A change is in the page by itself, and leaves alone what somebody types.
@@ -64,8 +65,13 @@ func TestWithoutJavaScript(t *testing.T) {
 	q := s.hold("nightly", "ada", time.Hour)
 	b := open(t, 1200, 900)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	for _, path := range []string{"", "resource?name=nightly", "deadlocks", "store", "?q=night"} {
+	s.past.nights("nightly", "ada")
+	for path, says := range map[string]string{
+		"": "Lost in the last hour", "resource?name=nightly": "What happened before", "deadlocks": "No deadlock", "store": "List holds", "?q=night": "nightly",
+		"history": "released by force", "history?name=nightly": "ended without a release",
+	} {
 		b.visit(s.url + path)
+		b.shows(says)
 	}
 	b.visit(s.url)
 	b.shows("1 hold; nobody waits.", "nightly")
@@ -101,11 +107,12 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, name := range names {
 		s.hold(name, name, time.Hour)
+		s.past.held(name, name, time.Minute, time.Second, history.Forced)
 	}
 	b := open(t, 400, 800)
-	pages := []string{"", "deadlocks", "store"}
+	pages := []string{"", "deadlocks", "store", "history"}
 	for _, name := range names {
-		pages = append(pages, "resource?"+url.Values{"name": {name}}.Encode(), "?"+url.Values{"q": {name}}.Encode())
+		pages = append(pages, "resource?"+url.Values{"name": {name}}.Encode(), "?"+url.Values{"q": {name}}.Encode(), "history?"+url.Values{"name": {name}}.Encode())
 	}
 	for _, page := range pages {
 		b.visit(s.url + page)
@@ -134,10 +141,11 @@ func TestAccessible(t *testing.T) {
 	_, _ = s.store.Acquire(t.Context(), driver.AcquireRequest{
 		Resource: "nightly", LockID: "waiter", HoldID: id, TTL: time.Minute, Place: driver.NewPlaceID(), Fair: true, Keep: time.Minute,
 	})
+	s.past.nights("nightly", "ada")
 	for _, width := range []int{360, 1600} {
 		b := open(t, width, 900)
 		for _, dark := range []bool{false, true} {
-			for _, page := range []string{"", "resource?name=nightly", "resource?name=free", "deadlocks", "store", "login", "?q=none"} {
+			for _, page := range []string{"", "resource?name=nightly", "resource?name=free", "deadlocks", "store", "history", "history?name=nightly", "login", "?q=none"} {
 				b.visit(s.url + page)
 				b.dark(dark)
 				b.shows("Holdfast")

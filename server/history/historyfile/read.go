@@ -27,6 +27,9 @@ func (s *storage) Events(ctx context.Context, q history.Query) ([]history.Event,
 	if !q.Since.IsZero() {
 		since = q.Since.UnixMicro()
 	}
+	if q.Resource == "" {
+		return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.number < ? AND e.at >= ? ORDER BY e.number DESC LIMIT ?", before, since, q.Limit)
+	}
 	return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.resource = ? AND e.number < ? AND e.at >= ? ORDER BY e.number DESC LIMIT ?",
 		q.Resource, before, since, q.Limit)
 }

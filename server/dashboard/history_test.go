@@ -1,0 +1,208 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/dashboard"
+	"github.com/holdfast-go/holdfast/server/history"
+)
+
+// kept is a storage that a test fills, the oldest event first.
+type kept struct {
+	events []history.Event
+	since  time.Time
+	err    error
+	hangs  bool
+}
+
+func (k *kept) Append(context.Context, []history.Event) (time.Time, error) { return k.since, nil }
+func (k *kept) Open(context.Context) ([]history.Event, error)              { return nil, nil }
+func (k *kept) Close() error                                               { return nil }
+
+func (k *kept) choose(ctx context.Context, limit int, chosen func(history.Event) bool) (events []history.Event, err error) {
+	if k.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for _, e := range slices.Backward(k.events) {
+		if len(events) < limit && chosen(e) {
+			events = append(events, e)
+		}
+	}
+	return events, k.err
+}
+
+func (k *kept) Events(ctx context.Context, q history.Query) ([]history.Event, error) {
+	return k.choose(ctx, q.Limit, func(e history.Event) bool {
+		return (q.Resource == "" || e.Resource == q.Resource) && (q.Before == 0 || e.Number < q.Before) && !e.At.Before(q.Since)
+	})
+}
+
+func (k *kept) Losses(ctx context.Context, since time.Time, limit int) ([]history.Event, error) {
+	return k.choose(ctx, limit, func(e history.Event) bool { return e.Kind.Loss() && !e.At.Before(since) })
+}
+
+func (k *kept) Lengths(ctx context.Context, resource string, limit int) (lengths []time.Duration, err error) {
+	events, err := k.choose(ctx, limit, func(e history.Event) bool {
+		return e.Resource == resource && (e.Kind == history.Released || e.Kind == history.Gone)
+	})
+	for _, e := range events {
+		lengths = append(lengths, e.Held)
+	}
+	return lengths, err
+}
+
+// note adds an event, that long ago.
+func (k *kept) note(ago time.Duration, e history.Event) {
+	e.Number, e.At = int64(len(k.events)+1), time.Now().Add(-ago)
+	if e.RenewedAgo == 0 {
+		e.RenewedAgo = driver.Unknown
+	}
+	k.events = append(k.events, e)
+}
+
+// withHistory runs the test, with a history that the test fills.
+func withHistory(t *testing.T, who access.Caller, test func(*scene, *kept)) {
+	t.Helper()
+	k := new(kept)
+	var log *history.Log
+	with(t, func() dashboard.Options {
+		k.since = time.Now().Add(-72 * time.Hour)
+		var err error
+		if log, err = history.New(context.Background(), k, &history.Options{Name: "server-1"}); err != nil {
+			t.Fatal(err)
+		}
+		return dashboard.Options{History: log, Identify: func(*http.Request) (access.Caller, error) { return who, nil }}
+	}, func(s *scene) {
+		defer log.Close()
+		test(s, k)
+	})
+}
+
+func by(owner string) driver.Details { return driver.Details{Owner: owner, Host: "web1"} }
+
+func TestNoHistory(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		for _, path := range []string{"/history", "/history?name=r", "/resource?name=r"} {
+			s.shows(path, "No history is kept. Start holdfast serve with --history FILE")
+		}
+		s.shows("/", "!Lost in the last hour", "!No history")
+	})
+}
+
+func TestHistory(t *testing.T) {
+	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
+		s.shows("/history", "Nothing has happened, as far back as the history goes.", "Kept by server-1, back to 3 d ago.", "Only what passes through this server is seen here.")
+		k.note(2*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/old", Ref: "0", Held: time.Hour})
+		k.note(50*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "a", Details: by("ada")})
+		k.note(40*time.Minute, history.Event{Kind: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada"), Held: 10 * time.Minute})
+		k.note(30*time.Minute, history.Event{Kind: history.Seen, Resource: "mine/1", Ref: "b", Details: by("eve"), Held: time.Minute, Within: 2 * time.Second})
+		k.note(20*time.Minute, history.Event{
+			Kind: history.Forced, Resource: "mine/1", Ref: "b", Details: by("eve"), Held: 11 * time.Minute, Caller: "ops", Reason: "<its> host is gone",
+		})
+		k.note(10*time.Minute, history.Event{Kind: history.Expired, Resource: "others/1", Ref: "c", Details: by("mallory"), Held: time.Minute})
+		k.note(5*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "d", Details: by("bob")})
+		s.shows("/history", "20 min ago mine/1 forced released by force by ops: “<its> host is gone” eve on web1 11 min", "seen held exclusively (up to 2.0 s earlier)",
+			"released ada on web1 10 min", "!mallory", "!others/1")
+		s.shows("/history?name=mine%2F1", "History of mine/1", "held now", "!mine/old")
+		s.shows("/resource?name=mine%2F1", "What happened before", "40 min ago", "Usually that is 10 min: half of the last 1 hold took that at most")
+		s.shows("/", "Lost in the last hour", "1 hold has ended without a release, or by force.", "mine/1", "!others/1", "!mine/old")
+		if w := s.get("/history?name=others%2F1"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "mallory") {
+			s.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		for _, path := range []string{"/history?before=x", "/history?before=0", "/history?name="} {
+			if w := s.get(path); w.Code != http.StatusBadRequest {
+				s.Errorf("%s: status %d", path, w.Code)
+			}
+		}
+		page := s.get("/history?name=mine%2F1").Body.String()
+		for class, n := range map[string]int{`class="bar held"`: 1, `class="bar loss"`: 1, `class="bar now"`: 1, `class="end"`: 1} {
+			if got := strings.Count(page, class); got != n {
+				s.Errorf("%d of %s, want %d", got, class, n)
+			}
+		}
+	})
+}
+
+// What the caller may not see is passed over, and no page is without an end.
+func TestLongHistory(t *testing.T) {
+	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
+		for i := range 1000 {
+			k.note(time.Hour-time.Duration(i)*time.Second, history.Event{Kind: history.Released, Resource: fmt.Sprint("mine/", i), Ref: fmt.Sprint(i), Held: time.Second})
+		}
+		s.shows("/history", "mine/999", "mine/800", "!mine/799", "Older")
+		s.shows("/history?before=801", "mine/799", "mine/600", "!mine/800", "!mine/599", "Older")
+		s.shows("/history?before=3", "mine/1", "mine/0", "!Older")
+		for i := range 5000 {
+			k.note(time.Minute, history.Event{Kind: history.Released, Resource: fmt.Sprint("others/", i), Ref: fmt.Sprint("o", i), Held: time.Second})
+		}
+		s.shows("/history", "Nothing of this time is yours to see.", "Older", "!others")
+		if page := s.get("/history").Body.String(); !strings.Contains(page, "history?before=4001") {
+			s.Error(page)
+		}
+	})
+}
+
+func TestUsual(t *testing.T) {
+	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		for i := range 20 {
+			k.note(time.Hour, history.Event{Kind: history.Released, Resource: "r", Ref: fmt.Sprint(i), Held: time.Duration(i+1) * time.Second})
+		}
+		s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Hour})
+		s.shows("/resource?name=r", "It has been held for 0 s now. Usually that is 10 s: half of the last 20 holds took that at most, and 95 of 100 19 s.", "!longer than usual")
+		time.Sleep(time.Minute)
+		s.shows("/resource?name=r", "longer than usual It has been held for 1 min now.")
+	})
+}
+
+// A history that fails or hangs keeps no page from showing the locks.
+func TestHistoryFails(t *testing.T) {
+	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Hour})
+		k.err = errors.New("disk /secret")
+		s.shows("/history", "The history cannot be read.", "!secret")
+		s.shows("/resource?name=r", "The history cannot be read.", "Ends in", "!secret")
+		s.shows("/", "The history cannot be read.", "1 hold")
+		k.hangs = true
+		began := time.Now()
+		s.shows("/", "The history cannot be read.", "1 hold")
+		if took := time.Since(began); took > 2*time.Second {
+			s.Errorf("the page took %v", took)
+		}
+	})
+}
+
+func TestHostileHistory(t *testing.T) {
+	names := []string{`<img src=x onerror=alert(1)>`, `"><script>alert(1)</script>`, "javascript:alert(1)", "\u202egnp.exe", "a\r\nSet-Cookie: x=y", strings.Repeat("W", 1024)}
+	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		for _, name := range names {
+			for _, kind := range history.Kinds() {
+				k.note(time.Minute, history.Event{
+					Kind: kind, Resource: name, Ref: string(kind), Details: driver.Details{Owner: name, Host: name, Comment: name}, Caller: name, Reason: name, Held: time.Second,
+				})
+			}
+		}
+		paths := []string{"/", "/history"}
+		for _, name := range names {
+			paths = append(paths, "/history?"+url.Values{"name": {name}}.Encode(), "/resource?"+url.Values{"name": {name}}.Encode())
+		}
+		for _, path := range paths {
+			page := s.get(path).Body.String()
+			for _, bad := range []string{"<img", "<script>", "\u202e", "\r", `href="javascript`, "onerror=alert(1)>"} {
+				if strings.Contains(page, bad) {
+					s.Errorf("%s: %q", path, bad)
+				}
+			}
+		}
+	})
+}
