@@ -258,7 +258,7 @@ func (v *visit) lost() node {
 	}
 	shown := mine[:min(len(mine), latestEvents)]
 	return section("lost", text("Lost in the last hour"),
-		html.P(text(words.Count(len(mine), "hold has", "holds have")+" ended without a release, or by force. Who was ended so may have gone on for a while: look whether its work is whole.")),
+		html.P(text(words.Count(len(mine), "hold has", "holds have")+" ended without a release, or by force. The holder may have gone on for a while after that: check its work.")),
 		v.eventTable(happened{events: shown}, true),
 		more(len(mine)-len(shown), "more were lost."),
 		html.P(class("more"), html.A(html.Href("history"), text("All that happened lately"))),

@@ -81,7 +81,7 @@
       if (!(name === "hidden" && old.dataset.shown) && old.getAttribute(name) !== value && !(typing && name === "value")) old.setAttribute(name, value);
     }
     if (typing) return;
-    let keyed = null;
+    let keyed = null, wanted = null;
     let at = old.firstChild;
     for (let child = now.firstChild, after; child; child = after) {
       after = child.nextSibling;
@@ -90,8 +90,17 @@
         if (!keyed) {
           keyed = new Map();
           for (let c = at; c; c = c.nextSibling) if (keyOf(c)) keyed.set(keyOf(c), c);
+          wanted = new Set();
+          for (let c = child; c; c = c.nextSibling) wanted.add(keyOf(c));
         }
-        match = keyed.get(keyOf(child));
+        // What is gone goes first: else all that is behind it would be moved before it.
+        while (at && keyOf(at) && !wanted.has(keyOf(at))) {
+          const gone = at;
+          at = at.nextSibling;
+          keyed.delete(keyOf(gone));
+          gone.remove();
+        }
+        match = at && alike(at, child) ? at : keyed.get(keyOf(child));
         keyed.delete(keyOf(child));
       }
       if (match && match.parentNode === old && alike(match, child)) {
