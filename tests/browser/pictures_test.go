@@ -51,19 +51,28 @@ func TestPictures(t *testing.T) {
 		t.Cleanup(func() { cancel(); <-done })
 	}
 	b := open(t, 1200, 900)
+	b.dark(false)
 	b.visit(s.url)
 	b.shows("needs a look", "never renewed")
-	for name, dark := range map[string]bool{"dashboard": false, "dashboard-dark": true} {
-		b.dark(dark)
-		ctx, cancel := context.WithTimeout(b.ctx, patience)
-		picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(*pictures, name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	b.picture("dashboard", chromedp.CaptureScreenshot())
 	s.release(dead)
+	s.past.nights("nightly", "cron")
+	s.past.held("nightly", "reports", 10*time.Second, 0, "")
+	b.visit(s.url + "resource?name=nightly")
+	b.shows("reports on web2", "1 waits", "What happened before")
+	b.picture("resource", chromedp.FullScreenshot(100)) // as PNG
+}
+
+// picture writes a picture of the window to a file.
+func (b *browser) picture(name string, take chromedp.Action[[]byte]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, take)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*pictures, name+".png"), picture, 0o644)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
 }
