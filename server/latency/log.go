@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// Slots is how many parts of the time a Log tells apart, and SlotTime how long each is.
-	Slots    = 30
+	// Slots is how many parts of the time a Log tells apart.
+	Slots = 30
+	// SlotTime is how long each of them is.
 	SlotTime = 30 * time.Second
 )
 

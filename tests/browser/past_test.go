@@ -78,7 +78,7 @@ func (p *past) Lengths(_ context.Context, resource string, limit int) (lengths [
 
 // nights are some runs of a job that somebody had to end once, and that was lost once.
 func (p *past) nights(resource, owner string) {
-	for i, minutes := range []time.Duration{11, 12, 10, 25, 11, 13, 9, 12, 18} {
+	for i, minutes := range []int{11, 12, 10, 25, 11, 13, 9, 12, 18} {
 		end := history.Released
 		switch i {
 		case 3:
@@ -86,6 +86,6 @@ func (p *past) nights(resource, owner string) {
 		case 8:
 			end = history.Expired
 		}
-		p.held(resource, owner, time.Duration(9-i)*40*time.Minute, minutes*time.Minute, end)
+		p.held(resource, owner, time.Duration(9-i)*40*time.Minute, time.Duration(minutes)*time.Minute, end)
 	}
 }
