@@ -29,14 +29,16 @@ func (t *trail) order() (order []int) {
 	return order
 }
 
-// likely are n of them at most: for each thing that can be held and waited for in turn one,
-// of those in which the fewest without an answer have done something. Many differ only by
-// when it ends.
+// likely are n of them at most: of each shape in turn one, for many differ only by when
+// something ends. Those come first in which the fewest without an answer have done something,
+// and the most with an answer are decided: what these need may be gone later.
 func likely(courses []course, n int) []course {
 	if len(courses) <= n {
 		return courses
 	}
-	slices.SortStableFunc(courses, func(a, b course) int { return cmp.Compare(a.silent, b.silent) })
+	slices.SortStableFunc(courses, func(a, b course) int {
+		return cmp.Or(cmp.Compare(a.silent, b.silent), cmp.Compare(b.decided.count(), a.decided.count()))
+	})
 	alike := make(map[uint64]int)
 	turn := make([]int, len(courses))
 	order := make([]int, len(courses))
@@ -86,6 +88,13 @@ const maxSlots = len(slots{}) * 64
 func (s *slots) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 func (s *slots) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s *slots) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
+
+func (s *slots) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 // free returns a number that is not in the set, maxSlots if there is none.
 func (s *slots) free() int {

@@ -48,12 +48,15 @@ type effort struct {
 	back   int // how many moments the search returns to make this effort
 }
 
-// efforts are in the order in which they are made.
+// efforts are in the order in which they are made: what is seen at once first, then what was
+// missed a little before by some requests together, then what goes back for long.
 var efforts = []effort{
 	{width: 16, before: 2},
 	{width: 64, before: 3, silent: 1, back: 30},
-	{width: 256, before: 4, silent: 2, back: 100},
-	{width: 1000, before: 5, silent: 3, back: 300},
+	{width: 128, before: 5, silent: 3, back: 30},
+	{width: 256, before: 2, silent: 1, back: 100},
+	{width: 1000, before: 1, silent: 1, back: 300},
+	{width: 1000, before: 3, silent: 2, back: 300},
 }
 
 func newSearch(ops []porcupine.Operation) *search {
