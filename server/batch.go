@@ -171,7 +171,7 @@ func missing[R any](answers []R, n int, err error) error {
 }
 
 // call sends a batch to the store, in one call, unless it is empty or too late.
-func call[Q, R any](
+func call[Q any, R driver.RenewResult | driver.ReleaseResult](
 	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error),
 ) (rs []R, sent time.Time, err error) {
 	sent = time.Now()
@@ -184,8 +184,30 @@ func call[Q, R any](
 		return nil, sent, errNotSent
 	}
 	rs, err = send(ctx, qs)
-	x.s.opts.Observer.storeCall(x.r.Context(), op, sent, err)
+	x.s.opts.Observer.storeCall(x.r.Context(), op, sent, ofBatch(rs, err))
 	return rs, sent, err
+}
+
+// ofBatch returns what a call with a batch says of the store. One that does not answer may
+// make it return without an error, but with one for each item.
+func ofBatch[R driver.RenewResult | driver.ReleaseResult](rs []R, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, r := range rs {
+		var failed error
+		switch r := any(r).(type) {
+		case driver.RenewResult:
+			failed = r.Err
+		case driver.ReleaseResult:
+			failed = r.Err
+		}
+		if failed == nil || definite(failed) {
+			return nil
+		}
+		err = failed
+	}
+	return err
 }
 
 // refusedItem returns the outcome of an item that was not sent to the store.

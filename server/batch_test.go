@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -319,5 +320,62 @@ func TestRefusalNamesItsRequest(t *testing.T) {
 		if r.HoldID != id {
 			t.Errorf("the refusal names %q, want %q", r.HoldID, id)
 		}
+	}
+}
+
+// silentItems is a store that has no answer to some items of a batch, or to none.
+type silentItems struct {
+	driver.Store
+	answered int
+}
+
+var errSilent = errors.New("no answer")
+
+func (s *silentItems) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	rs, err := s.Store.Renew(ctx, qs)
+	for i := s.answered; i < len(rs); i++ {
+		rs[i] = driver.RenewResult{Err: errSilent}
+	}
+	return rs, err
+}
+
+func (s *silentItems) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	rs, err := s.Store.Release(ctx, qs)
+	for i := s.answered; i < len(rs); i++ {
+		rs[i] = driver.ReleaseResult{Err: errSilent}
+	}
+	return rs, err
+}
+
+// A call that returns without an error but answers none of its items was not answered.
+func TestBatchWithoutAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		answered int
+		want     error
+	}{
+		"none": {0, errSilent},
+		"one":  {1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := memlock.New(nil)
+				defer memory.Close()
+				store := &silentItems{Store: memory, answered: 1}
+				told := make(map[string]error)
+				s := newSite(t, store, &server.Options{Observer: &server.Observer{
+					StoreCall: func(_ context.Context, op string, _ time.Duration, err error) { told[op] = err },
+				}})
+				g := grantOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}))
+				gone := wire.Ref{Resource: "r", LockID: g.LockID, HoldID: driver.NewHoldID()}
+				store.answered = c.answered
+				s.post(wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: gone}, {Ref: refOf(g)}}})
+				s.post(wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: gone}, {Ref: refOf(g)}}})
+				for _, op := range []string{"renew", "release"} {
+					if got := told[op]; !errors.Is(got, c.want) {
+						t.Errorf("%s: %v, want %v", op, got, c.want)
+					}
+				}
+			})
+		})
 	}
 }

@@ -157,7 +157,7 @@ func (c *cleaner) release(batch []*orphan) {
 	defer cancel()
 	sent := time.Now()
 	results, err := c.s.store.Release(ctx, qs)
-	c.s.opts.Observer.storeCall(c.s.life, "release", sent, err)
+	c.s.opts.Observer.storeCall(c.s.life, "release", sent, ofBatch(results, err))
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
