@@ -16,7 +16,7 @@ import (
 // historyPage is how many events are read at a time.
 const historyPage = 500
 
-var errHistory = errors.New("the history cannot be read: see the server's log")
+var errHistory = errors.New("the history cannot be read: see the log of the server")
 
 // history serves GET /v1/history.
 func (s *Server) history(x *exchange) {

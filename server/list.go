@@ -239,6 +239,8 @@ func (x *exchange) listRefusal(op string, err error) wire.Refusal {
 		return wire.Refusal{}
 	case isDenied(err):
 		return wire.NewRefusal(wire.KindDenied, x.whyDenied(err))
+	case errors.Is(err, errHistory): // not the store; the log has it already
+		return wire.NewRefusal(wire.KindUnknown, err.Error())
 	}
 	x.logError(op, err)
 	return wire.NewRefusal(wire.KindOf(err), detail(err))

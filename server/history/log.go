@@ -298,7 +298,12 @@ func (l *Log) succeeded(n int, since time.Time) {
 func (l *Log) failed(began time.Time, err error) {
 	l.mu.Lock()
 	first := l.err == nil
-	l.err = err
+	switch {
+	case l.life.Err() == nil:
+		l.err = err
+	case first: // Close waits no longer, and has ended the call by that
+		l.err = ErrSlow
+	}
 	if first {
 		l.failing = began
 	}

@@ -71,7 +71,7 @@ func (s *storage) insert(ctx context.Context, events []history.Event) error {
 
 // change makes a transaction of f.
 func (s *storage) change(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := s.write.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *storage) change(ctx context.Context, f func(*sql.Tx) error) error {
 func (s *storage) trim(ctx context.Context) error {
 	if s.since.Load() == 0 {
 		var since int64
-		if err := s.write.QueryRowContext(ctx, "SELECT since FROM kept").Scan(&since); err != nil {
+		if err := s.db.QueryRowContext(ctx, "SELECT since FROM kept").Scan(&since); err != nil {
 			return err
 		}
 		s.since.Store(since)
@@ -94,7 +94,7 @@ func (s *storage) trim(ctx context.Context) error {
 	oldest := time.Now().Add(-s.keep).UnixMicro()
 	for {
 		var first sql.NullInt64
-		if err := s.write.QueryRowContext(ctx, "SELECT min(at) FROM events").Scan(&first); err != nil {
+		if err := s.db.QueryRowContext(ctx, "SELECT min(at) FROM events").Scan(&first); err != nil {
 			return err
 		}
 		if !first.Valid || first.Int64 >= oldest {
@@ -106,7 +106,7 @@ func (s *storage) trim(ctx context.Context) error {
 	}
 	for {
 		var used, free int64
-		err := s.write.QueryRowContext(ctx, "SELECT p.page_count, f.freelist_count FROM pragma_page_count p, pragma_freelist_count f").Scan(&used, &free)
+		err := s.db.QueryRowContext(ctx, "SELECT p.page_count, f.freelist_count FROM pragma_page_count p, pragma_freelist_count f").Scan(&used, &free)
 		if err != nil {
 			return err
 		}

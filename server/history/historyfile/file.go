@@ -32,7 +32,7 @@ func prepare(path string) (string, error) {
 			return "", fmt.Errorf("history: %w", err)
 		}
 	}
-	for _, name := range []string{file, file + "-wal", file + "-shm", file + lockSuffix} {
+	for _, name := range []string{file, file + "-journal", file + lockSuffix} {
 		if err := isPrivate(name); err != nil {
 			return "", fmt.Errorf("history: %w", err)
 		}

@@ -1,7 +1,7 @@
 // Package historyfile keeps a history in a SQLite file.
 //
 // The file is that of one server: a second one gets an error. It can be read by its owner
-// alone, and has a log (-wal), shared memory (-shm) and a lock (-lock) beside it. It has no
+// alone, and has a journal (-journal) and a lock (-lock, -lock-journal) beside it. It has no
 // more than Options.MaxBytes, and nothing that is older than Options.Keep: the oldest events go
 // first. The end of the process loses nothing that was written, at whatever moment; a power
 // loss may lose the last seconds.
@@ -31,7 +31,8 @@ type Options struct {
 	history.Options
 	// Keep is how long an event is kept, if there is room.
 	Keep time.Duration
-	// MaxBytes is how large the file may get, at least 32 MiB. Its log has some MiB besides.
+	// MaxBytes is how large the file may get, at least 32 MiB. Its journal has some MiB
+	// besides.
 	MaxBytes int64
 }
 

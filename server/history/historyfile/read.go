@@ -36,12 +36,12 @@ func (s *storage) Events(ctx context.Context, q history.Query) ([]history.Event,
 
 // Losses implements history.Storage.
 func (s *storage) Losses(ctx context.Context, since time.Time, limit int) ([]history.Event, error) {
-	return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.loss = 1 AND e.at >= ? ORDER BY e.number DESC LIMIT ?", since.UnixMicro(), limit)
+	return s.events(ctx, "SELECT "+columns+" FROM events e WHERE e.loss = 1 AND e.at >= ? ORDER BY e.at DESC, e.number DESC LIMIT ?", since.UnixMicro(), limit)
 }
 
 // Lengths implements history.Storage.
 func (s *storage) Lengths(ctx context.Context, resource string, limit int) (lengths []time.Duration, err error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT held FROM events
+	rows, err := s.db.QueryContext(ctx, `SELECT held FROM events
 		WHERE resource = ? AND kind IN (?, ?) AND held IS NOT NULL ORDER BY number DESC LIMIT ?`,
 		resource, string(history.Released), string(history.Gone), limit)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *storage) Lengths(ctx context.Context, resource string, limit int) (leng
 }
 
 func (s *storage) events(ctx context.Context, query string, args ...any) (events []history.Event, err error) {
-	rows, err := s.read.QueryContext(ctx, query, args...)
+	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, s.explain(err)
 	}

@@ -23,7 +23,7 @@ CREATE TABLE events (
 ) STRICT;
 CREATE INDEX events_of_resource ON events (resource, number);
 CREATE INDEX events_by_time ON events (at);
-CREATE INDEX losses ON events (number) WHERE loss = 1;
+CREATE INDEX losses ON events (at, number) WHERE loss = 1;
 
 -- The holds of which there is no end, each with the event with which it began.
 CREATE TABLE open (

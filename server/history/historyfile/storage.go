@@ -40,8 +40,7 @@ type storage struct {
 	keep  time.Duration
 	pages int64
 	lock  *sql.DB
-	write *sql.DB // one connection
-	read  *sql.DB
+	db    *sql.DB // one connection: SQLite itself lets no two have the file at a time
 	since atomic.Int64
 }
 
@@ -72,26 +71,25 @@ func (s *storage) open(ctx context.Context, file string) (err error) {
 		return err
 	}
 	busy := fmt.Sprintf("busy_timeout(%d)", busyPatience)
-	if s.write, err = database(file, 1, busy, "synchronous(NORMAL)"); err != nil {
+	if s.db, err = database(file, 1, busy, "synchronous(NORMAL)"); err != nil {
 		return err
 	}
 	if err = s.check(ctx); err != nil {
 		return err
 	}
+	// No write-ahead log: it needs a file in memory. Where the disk hangs, a thread that
+	// touches that stands still inside the program, and the garbage collector waits for it, and
+	// with it all locks. Where the file is cut, the program is killed. And the log grows without
+	// end while there are readers.
 	for _, text := range []string{
-		"PRAGMA journal_mode=WAL",
-		"PRAGMA journal_size_limit=4194304",
+		"PRAGMA journal_mode=TRUNCATE",
 		fmt.Sprintf("PRAGMA max_page_count=%d", s.pages),
 	} {
-		if _, err = s.write.ExecContext(ctx, text); err != nil {
+		if _, err = s.db.ExecContext(ctx, text); err != nil {
 			return err
 		}
 	}
-	if err = s.begin(ctx); err != nil {
-		return err
-	}
-	s.read, err = database(file, 4, busy, "query_only(1)")
-	return err
+	return s.begin(ctx)
 }
 
 // database returns a database with so many connections, each with those settings. A
@@ -116,7 +114,7 @@ var (
 // check checks that the file is new, or is an undamaged history.
 func (s *storage) check(ctx context.Context) error {
 	var id, version, tables int64
-	err := s.write.QueryRowContext(ctx, `SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)
+	err := s.db.QueryRowContext(ctx, `SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_schema)
 		FROM pragma_application_id a, pragma_user_version v`).Scan(&id, &version, &tables)
 	switch {
 	case err != nil:
@@ -129,7 +127,7 @@ func (s *storage) check(ctx context.Context) error {
 		return errNewer
 	}
 	var found string
-	if err := s.write.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+	if err := s.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
 		return err
 	}
 	if found != "ok" {
@@ -140,7 +138,7 @@ func (s *storage) check(ctx context.Context) error {
 
 // begin makes the tables, unless they are there.
 func (s *storage) begin(ctx context.Context) error {
-	tx, err := s.write.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -163,7 +161,7 @@ func (s *storage) begin(ctx context.Context) error {
 // Close implements history.Storage.
 func (s *storage) Close() error {
 	var errs []error
-	for _, db := range []*sql.DB{s.read, s.write, s.lock} { // the lock last
+	for _, db := range []*sql.DB{s.db, s.lock} { // the lock last
 		if db != nil {
 			errs = append(errs, db.Close())
 		}
@@ -180,7 +178,7 @@ func (s *storage) explain(err error) error {
 	case isCode(err, sqlite3.SQLITE_NOTADB), errors.Is(err, errForeign):
 		return &fileError{fmt.Errorf("history %s: it is not a history of Holdfast: %w; name another file. Nothing was changed", s.path, err)}
 	case isCode(err, sqlite3.SQLITE_CORRUPT), errors.Is(err, errDamaged):
-		return &fileError{fmt.Errorf("history %s: it is damaged: %w; move it away, with its -wal and -shm, and the server makes a new one. "+
+		return &fileError{fmt.Errorf("history %s: it is damaged: %w; move it away, with its -journal, and the server makes a new one. "+
 			"Nothing was deleted", s.path, err)}
 	}
 	return &fileError{fmt.Errorf("history %s: %w", s.path, err)}
