@@ -212,6 +212,7 @@ func TestForcedAndLost(t *testing.T) {
 		w.log.Forced(forced, "ops", "it hung")
 		w.log.Lost(forced) // the holder notices, as it should
 		w.release(lost)
+		w.log.Lost(driver.HoldRef{Resource: gone.Resource, LockID: "another's", HoldID: gone.HoldID}) // of the same ref
 		w.log.Lost(lost)
 		w.log.Lost(lost)
 		w.release(gone)

@@ -354,8 +354,13 @@ func (l *Log) Renewed(h driver.HoldRef, left time.Duration) {
 }
 
 // Lost notes that a renewal has found no such hold. Only the end of a hold that the history
-// knows is noted, and once.
-func (l *Log) Lost(h driver.HoldRef) { l.note(h, Event{Kind: Lost}) }
+// knows is noted, and once. Without its token nothing is: somebody may have found another hold
+// ID that has the same ref.
+func (l *Log) Lost(h driver.HoldRef) {
+	if h.Token != 0 {
+		l.note(h, Event{Kind: Lost})
+	}
+}
 
 // Released notes that the holder has released the hold.
 func (l *Log) Released(h driver.HoldRef) { l.note(h, Event{Kind: Released}) }
