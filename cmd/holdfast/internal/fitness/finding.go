@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/server/fit"
 )
 
-// Verdict is the result of a Finding, and Finding one result of a check.
-type (
-	Verdict = fit.Verdict
-	Finding = fit.Finding
-)
+// Verdict is the result of a Finding.
+type Verdict = fit.Verdict
+
+// Finding is one result of a check.
+type Finding = fit.Finding
 
 // The verdicts.
 const (
