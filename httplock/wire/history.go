@@ -10,14 +10,15 @@ import (
 type HistoryEvent struct {
 	// Number is larger than that of each event before it at the same server.
 	Number int64 `json:"number"`
-	// At is when it was noted, by the clock of the server, and AgoMs how long ago.
+	// At is when it was noted, by the clock of the server, and AgoMs how long ago; that of an
+	// end that was noted late is when the hold had ended at the latest, as far as is known.
 	At    time.Time `json:"at"`
 	AgoMs Millis    `json:"agoMs"`
 	// WithinMs is how long before At it happened at most: 0 if it passed through the server,
-	// else the time since the look before, null if that is not known.
+	// else the time from the look before to At, null if that is not known.
 	WithinMs *Millis `json:"withinMs"`
-	// Event is granted or seen at the beginning of a hold, and released, forced, gone, expired
-	// or lost at its end.
+	// Event is granted or seen at the beginning of a hold, and released, forced, gone, expired,
+	// lapsed or lost at its end.
 	Event    string `json:"event"`
 	Resource string `json:"resource"`
 	// Ref is RefOf the hold ID.

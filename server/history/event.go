@@ -26,29 +26,35 @@ const (
 	// Expired: a look does not show it any more, or shows that its time is over. It was not
 	// renewed when that was due.
 	Expired Kind = "expired"
-	// Lost: a renewal of its holder found that it had ended. It may follow Gone, of which it
-	// tells more.
+	// Lapsed: a look does not show it any more, and its time was over since the look before,
+	// which was long ago: looks have failed, or the server stood still. It was released, or
+	// ended by its TTL; nobody knows which.
+	Lapsed Kind = "lapsed"
+	// Lost: a renewal of its holder found that it had ended. It may follow Gone or Lapsed, of
+	// which it tells more.
 	Lost Kind = "lost"
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Granted, Seen, Released, Forced, Gone, Expired, Lost} }
+func Kinds() []Kind { return []Kind{Granted, Seen, Released, Forced, Gone, Expired, Lapsed, Lost} }
 
 // Begins reports whether a hold begins in the history with such an event.
 func (k Kind) Begins() bool { return k == Granted || k == Seen }
 
 // Loss reports whether the holder may not have wanted such an end: nobody released the hold,
-// or somebody did by force.
-func (k Kind) Loss() bool { return k == Forced || k == Expired || k == Lost }
+// or nobody knows that, or somebody did by force.
+func (k Kind) Loss() bool { return k == Forced || k == Expired || k == Lapsed || k == Lost }
 
 // Event is something that became of a hold. A renewal is none.
 type Event struct {
 	// Number is larger than that of each event before it in the same Log.
 	Number int64
-	// At is when it was noted, by the clock of this server.
+	// At is when it was noted, by the clock of this server; that of an end that was noted late
+	// is when the hold had ended at the latest, as far as the history knows: its time was over,
+	// or there was a hold that excludes it. A later event may have an earlier time.
 	At time.Time
-	// Within is how long before At it happened at most, if a look has shown it: the time since
-	// the look before, driver.Unknown if that was no look of this process. It is 0 for what
+	// Within is how long before At it happened at most, if a look has shown it: the time from
+	// the look before to At, driver.Unknown if that was no look of this process. It is 0 for what
 	// passed through this server.
 	Within   time.Duration
 	Kind     Kind

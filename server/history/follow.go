@@ -15,6 +15,8 @@ type sees struct {
 	period time.Duration
 	cut    bool
 	err    error
+	// gap: there was no look for longer than usual before the last one.
+	gap bool
 }
 
 // atOnce is how many holds are looked at before others get at the Log.
@@ -72,6 +74,7 @@ func (l *Log) caughtUp(ctx context.Context) bool {
 func (l *Log) see(s *sight.Sight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	failed := l.sees.err != nil
 	l.sees.err = s.Err
 	if s.Err != nil {
 		return
@@ -80,6 +83,7 @@ func (l *Log) see(s *sight.Sight) {
 	if !l.sees.last.IsZero() {
 		within = s.At.Sub(l.sees.last)
 	}
+	l.sees.gap = failed || within == driver.Unknown || within > 2*l.sees.period
 	l.sees.last, l.sees.period, l.sees.cut = s.At, s.Took+s.Pause, s.Cut
 	for i, h := range s.Holds {
 		if i%atOnce == atOnce-1 {
@@ -174,8 +178,11 @@ func (l *Log) again(s *sight.Sight, known *hold, h driver.Status, within time.Du
 // missed notes the end of a hold that a look does not show.
 func (l *Log) missed(s *sight.Sight, h *hold, within time.Duration) {
 	kind := Gone
-	if h.overdue(s.At) {
+	switch {
+	case h.overdue(s.At):
 		kind = Expired
+	case l.sees.gap && h.overBy(s.At):
+		kind = Lapsed
 	}
 	l.over(s, h, kind, within)
 }
@@ -183,7 +190,7 @@ func (l *Log) missed(s *sight.Sight, h *hold, within time.Duration) {
 // overdue reports whether the time of the hold was over by then, and its renewal was due before
 // the last that is known of it: Clients renew when a third of the TTL has passed.
 func (h *hold) overdue(at time.Time) bool {
-	if h.leftAt.IsZero() || h.left == driver.Forever || h.left == driver.Unknown || at.Sub(h.leftAt) < h.left {
+	if !h.overBy(at) {
 		return false
 	}
 	since := h.renewed
@@ -193,9 +200,47 @@ func (h *hold) overdue(at time.Time) bool {
 	return !since.IsZero() && h.leftAt.Sub(since) > h.left
 }
 
+// overBy reports whether the time of the hold was over by then, as far as is known.
+func (h *hold) overBy(at time.Time) bool {
+	end, known := h.timeOver()
+	return known && !end.After(at)
+}
+
+// timeOver returns when the time of the hold is over, if that is known.
+func (h *hold) timeOver() (end time.Time, known bool) {
+	if h.leftAt.IsZero() || h.left == driver.Forever || h.left == driver.Unknown || h.renewed.After(h.leftAt) {
+		return time.Time{}, false
+	}
+	return h.leftAt.Add(h.left), true
+}
+
+// by returns when the hold had ended, if it had at that time: its time may have been over
+// before, and another may have had what it held.
+func (h *hold) by(at time.Time) time.Time {
+	if end, known := h.timeOver(); known && end.Before(at) {
+		at = end
+	}
+	return h.beforeNext(at)
+}
+
+// beforeNext returns the time, or that when another had what the hold held, if that was before.
+func (h *hold) beforeNext(at time.Time) time.Time {
+	if !h.next.IsZero() && h.next.Before(at) {
+		at = h.next
+	}
+	if at.Before(h.leftAt) { // by the clock of the store
+		at = h.leftAt
+	}
+	return at
+}
+
 func (l *Log) over(s *sight.Sight, h *hold, kind Kind, within time.Duration) {
+	at := h.by(s.At)
+	if within != driver.Unknown {
+		within = max(within-s.At.Sub(at), 0)
+	}
 	e := Event{
-		Kind: kind, At: s.At, Within: within, Resource: h.Resource, Ref: h.Ref, Token: h.Token,
+		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Token: h.Token,
 		Held: driver.Unknown, RenewedAgo: driver.Unknown,
 	}
 	if h.restarted && h.leftAt.IsZero() { // it may have ended long before

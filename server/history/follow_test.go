@@ -2,9 +2,12 @@ package history_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +27,7 @@ type world struct {
 	looker *sight.Looker
 	log    *history.Log
 	file   string
+	down   atomic.Bool // looks fail
 }
 
 // in runs the test in a bubble, with a history that looks at a store in memory.
@@ -43,7 +47,7 @@ func (w *world) start() {
 	if w.log, err = historyfile.Open(w.t.Context(), w.file, &historyfile.Options{Options: history.Options{Name: "one"}}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.looker = sight.New(w.store, nil)
+	w.looker = sight.New(unseen{w.store, &w.down}, nil)
 	w.log.Follow(w.looker)
 }
 
@@ -53,6 +57,23 @@ func (w *world) stop() {
 		w.t.Error(err)
 	}
 	w.looker.Close()
+}
+
+// unseen is a store of which looks see nothing while it is down.
+type unseen struct {
+	driver.Store
+	down *atomic.Bool
+}
+
+func (u unseen) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	if u.down.Load() {
+		return func(yield func(driver.Status, error) bool) { yield(driver.Status{}, errors.New("the store is down")) }
+	}
+	return u.Store.List(ctx, f)
+}
+
+func (u unseen) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return driver.Waiters(ctx, u.Store, f)
 }
 
 // hold acquires in the store, as a program does that knows no server.
@@ -234,6 +255,86 @@ func TestForcedAndLost(t *testing.T) {
 			t.Errorf("losses: %v, %v", losses, err)
 		}
 	})
+}
+
+// Nobody knows how a hold ended whose time was over while looks failed. It ended by then, and
+// before the server granted the resource to another.
+func TestOutage(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		over, taken, kept := w.hold("over", 30*time.Second), w.hold("taken", time.Hour), w.hold("kept", time.Hour)
+		for _, h := range []driver.HoldRef{over, taken} {
+			w.granted(h, 30*time.Second)
+		}
+		w.pass(5 * time.Second)
+		w.renew(over, 30*time.Second)
+		w.log.Renewed(over, 30*time.Second)
+		w.pass(look)
+		w.down.Store(true)
+		w.pass(20 * time.Second)
+		w.release(taken)
+		next := w.hold("taken", time.Hour)
+		w.granted(next, time.Hour)
+		w.release(kept)
+		w.pass(60 * time.Second)
+		w.down.Store(false)
+		w.pass(40 * time.Second)
+		events := w.want("over", "granted lapsed")
+		if e := events[1]; e.Held != 35*time.Second || e.At.Sub(events[0].At) != 35*time.Second || e.RenewedAgo != 30*time.Second || e.Within <= 0 || e.Within > 30*time.Second {
+			t.Errorf("over ended with %+v", e)
+		}
+		events = w.want("taken", "granted granted gone")
+		if e := events[2]; e.Token != taken.Token || !e.At.Equal(events[1].At) || e.Held != events[1].At.Sub(events[0].At) {
+			t.Errorf("taken ended with %+v, its next began with %+v", e, events[1])
+		}
+		w.want("kept", "seen gone")
+		w.log.Lost(over)
+		if events = w.want("over", "granted lapsed lost"); !events[2].At.Equal(events[1].At) || events[2].Held != 35*time.Second {
+			t.Errorf("over was lost with %+v", events[2])
+		}
+		if u, err := w.log.Usual(t.Context(), "over"); err != nil || u.Count != 0 {
+			t.Errorf("its length counts: %+v, %v", u, err)
+		}
+		losses, err := w.log.Losses(t.Context(), time.Now().Add(-time.Hour), 0)
+		if got := kinds(losses); err != nil || got != "lost lapsed" {
+			t.Errorf("losses: %s, %v", got, err)
+		}
+	})
+}
+
+// A hold had ended when there was one that excludes it, whoever has noted that.
+func TestNextEndsHold(t *testing.T) {
+	exclusive, shared := driver.Exclusive, driver.Shared
+	for _, c := range []struct {
+		name         string
+		first, other driver.Mode
+		ends         bool
+	}{
+		{"exclusive", exclusive, exclusive, true},
+		{"exclusive, then shared", exclusive, shared, true},
+		{"shared, then exclusive", shared, exclusive, true},
+		{"shared", shared, shared, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				note := func(token uint64, mode driver.Mode) driver.HoldRef {
+					h := driver.HoldRef{Resource: "backup", HoldID: driver.NewHoldID(), Token: token}
+					w.log.Granted(driver.Status{Resource: h.Resource, HoldID: h.HoldID, Token: token, Mode: mode, Left: time.Hour})
+					return h
+				}
+				w.pass(look) // the next one would miss them
+				first := note(1, c.first)
+				w.pass(100 * time.Millisecond)
+				note(2, c.other)
+				w.pass(100 * time.Millisecond)
+				w.log.Lost(first)
+				events := w.events("backup")
+				e := events[len(events)-1]
+				if want := 200 * time.Millisecond; e.Kind != history.Lost || !c.ends && e.Held != want || c.ends && e.Held != want/2 {
+					t.Errorf("ended with %+v", e)
+				}
+			})
+		})
+	}
 }
 
 // A look may show a hold before the server has noted that it granted it.

@@ -22,6 +22,8 @@ const (
 type holds struct {
 	open  map[key]*hold
 	ended map[key]ended
+	// sharing are the open holds of each resource that has some.
+	sharing map[string]*sharing
 
 	purged time.Time // when it was tried last
 }
@@ -36,6 +38,7 @@ type hold struct {
 	renewed   time.Time // zero if it never was
 	left      time.Duration
 	leftAt    time.Time // when it had that left; zero if nobody knows yet in this process
+	next      time.Time // when there was one that excludes it; zero if nobody knows of one
 	shown     uint64    // the number of the last look that has shown it
 	restarted bool      // it is from before this process
 	// pending: a look has shown the hold so early that this server may have granted it just
@@ -47,6 +50,7 @@ type ended struct {
 	token uint64
 	kind  Kind
 	at    time.Time
+	held  time.Duration
 }
 
 func refOf(id driver.HoldID) string { return wire.RefOf(id) }
@@ -55,13 +59,14 @@ func (e Event) key() key { return key{e.Resource, e.Ref} }
 
 // init has the holds that were open when the process before ended.
 func (hs *holds) init(open []Event) {
-	hs.open, hs.ended = make(map[key]*hold, len(open)), make(map[key]ended)
+	hs.open, hs.ended, hs.sharing = make(map[key]*hold, len(open)), make(map[key]ended), make(map[string]*sharing)
 	for _, e := range open {
 		h := &hold{Event: e, left: driver.Unknown, restarted: true}
 		if e.Held != driver.Unknown {
 			h.began = e.At.Add(-e.Held)
 		}
 		hs.open[e.key()] = h
+		hs.share(h)
 	}
 }
 
@@ -104,6 +109,7 @@ func (hs *holds) begin(e Event, left time.Duration, now time.Time) (before []Eve
 			h.began = now.Add(-e.Held)
 		}
 		hs.open[k] = h
+		hs.share(h)
 	}
 	return before, true
 }
@@ -111,7 +117,11 @@ func (hs *holds) begin(e Event, left time.Duration, now time.Time) (before []Eve
 // purge forgets holds whose time is over, if no look has done that.
 func (hs *holds) purge(now time.Time) {
 	maps.DeleteFunc(hs.open, func(_ key, h *hold) bool {
-		return h.left != driver.Forever && (h.leftAt.IsZero() || h.left == driver.Unknown || now.Sub(h.leftAt) > h.left)
+		over := h.left != driver.Forever && (h.leftAt.IsZero() || h.left == driver.Unknown || now.Sub(h.leftAt) > h.left)
+		if over {
+			hs.unshare(h)
+		}
+		return over
 	})
 }
 
@@ -129,6 +139,9 @@ func (hs *holds) end(e *Event) (news []Event) {
 	switch last, was := hs.ended[k]; {
 	case open && (e.Token == 0 || e.Token == h.Token):
 		e.Token, e.Mode, e.Limit, e.Details = h.Token, h.Mode, h.Limit, h.Details
+		if e.Kind == Lost { // its holder may learn it late
+			e.At = h.beforeNext(e.At)
+		}
 		if !h.began.IsZero() {
 			e.Held = max(e.At.Sub(h.began), 0)
 		}
@@ -139,18 +152,19 @@ func (hs *holds) end(e *Event) (news []Event) {
 			news = append(news, h.Event)
 		}
 		delete(hs.open, k)
+		hs.unshare(h)
 	case was && (e.Token == 0 || e.Token == last.token):
-		if e.Kind != Lost || last.kind != Gone {
+		if e.Kind != Lost || last.kind != Gone && last.kind != Lapsed {
 			return nil
 		}
-		e.Token = last.token
+		e.Token, e.At, e.Held = last.token, last.at, last.held
 	case e.Kind == Lost:
 		return nil // whoever renews what never was would fill the history
 	}
 	if len(hs.ended) >= mostEnded {
 		hs.forget(e.At)
 	}
-	hs.ended[k] = ended{e.Token, e.Kind, e.At}
+	hs.ended[k] = ended{e.Token, e.Kind, e.At, e.Held}
 	return append(news, *e)
 }
 

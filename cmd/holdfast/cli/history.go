@@ -28,6 +28,7 @@ first line, on stderr, says since when it is kept and what is not seen:
   forced     released by somebody else through this server
   gone       no longer there: released, or ended just after the look before
   expired    not released: its time was over, and it was not renewed when due
+  lapsed     its time was over while looks failed, or it was released then
   lost       ended before the renewal that found that
 
 HELD is how long it was held by then, RENEWED when it was renewed last.`,
