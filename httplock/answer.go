@@ -83,7 +83,11 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 		}
 		return fmt.Errorf("%s: %w (%s)", s.target.name, r.Err(), advice)
 	case wire.KindNotFound, wire.KindMethod:
-		return fmt.Errorf("%w: %s: the server does not have version 1 of the API: %s", driver.ErrUnusable, s.target.name, r.Detail)
+		err := fmt.Errorf("%w: %s: the server does not have version 1 of the API: %s", driver.ErrUnusable, s.target.name, r.Detail)
+		if path := s.target.base.Path; path != "" && !strings.Contains(path, "@") { // which may follow a password
+			return fmt.Errorf("%w; its URL has the path %q: leave that out, unless a proxy has the API there", err, path)
+		}
+		return err
 	}
 	return fmt.Errorf("%s: %w", s.target.name, r.Err())
 }

@@ -41,8 +41,8 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
-	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only")
-	flags.IntVar(&q.Limit, "limit", 100, "show so `many` events at most")
+	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only, such as 72h; 0: all")
+	flags.IntVar(&q.Limit, "limit", past.DefaultLimit, "show so `many` events at most")
 	flags.Int64Var(&q.Before, "before", 0, "show events before the one with this `number`, as the last line of a part\n"+
 		"says it")
 	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -53,12 +55,15 @@ func Locate(named string) (Location, error) {
 	u, err := driver.ParseURL(named)
 	switch {
 	case err != nil: // not shown, because it repeats the URL
-		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis://. holdfast stores shows how to write it")
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis:// or http://. holdfast stores shows how to write it")
 	case lateAt(named):
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
 			"elsewhere @ as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
+	case isPort(u.Opaque) && !slices.Contains(driver.Schemes(), u.Scheme): // the port is not shown: it may be a password
+		return Location{}, exit.Errorf(exit.Store, "%s: is no kind of store; if it is a host and a port, write http:// before it, and https:// for another machine",
+			u.Scheme)
 	case kindOf(u.Scheme).endsWithProcess():
 		return Location{}, exit.Usagef("a store of the scheme %s: ends with the process, and excludes nobody else; "+
 			"name one that lasts, or local", u.Scheme)
@@ -70,6 +75,12 @@ func Locate(named string) (Location, error) {
 		}
 	}
 	return l, nil
+}
+
+// isPort reports whether the text is that of a port.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // sqliteHint returns how to write the path of a file, or the name of a kind of store, as

@@ -72,6 +72,7 @@ func TestLocateRefuses(t *testing.T) {
 		"a/locks.db":             "did you mean ./a/locks.db or sqlite:a/locks.db?",
 		"redis":                  "neither a URL nor a path: write redis://HOSTS/DATABASE",
 		"127.0.0.1:6379":         "begins with a scheme, such as redis://",
+		"localhost:4653":         "localhost: is no kind of store; if it is a host and a port, write http:// before it",
 		"~ada/locks.db":          "neither a URL nor a path",
 		"//ada:hunter2@host/db":  "neither a URL nor a path: for a SQLite file write sqlite:PATH",
 		"./locks.db?create=no":   "write the URL sqlite:PATH?PARAMETERS",

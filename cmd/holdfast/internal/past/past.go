@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,9 +67,23 @@ func show(out, notes io.Writer, where location.Location, q httplock.HistoryQuery
 	if !h.Truncated {
 		return nil
 	}
-	_, err := fmt.Fprintf(notes, "there are more: holdfast history%s --before %d %s\n",
-		where.Flag(), h.Events[len(h.Events)-1].Number, output.ShellQuoted(q.Resource))
+	_, err := fmt.Fprintf(notes, "there are more: holdfast history%s%s --before %d %s\n",
+		where.Flag(), chosen(q), h.Events[len(h.Events)-1].Number, output.ShellQuoted(q.Resource))
 	return err
+}
+
+// DefaultLimit is how many events there are at most.
+const DefaultLimit = 100
+
+// chosen returns the flags that choose the events of the next part as well.
+func chosen(q httplock.HistoryQuery) (flags string) {
+	if q.Since != 0 {
+		flags = " --since " + q.Since.String()
+	}
+	if q.Limit != DefaultLimit {
+		flags += " --limit " + strconv.Itoa(q.Limit)
+	}
+	return flags
 }
 
 // about says what the history has, and what not.
@@ -78,7 +93,7 @@ func about(k wire.Kept) []string {
 		server = k.Server
 	}
 	ago := k.SinceAgoMs.Duration()
-	text := fmt.Sprintf("kept by %s since %s", server, output.TimeOfDay(k.Since, ago))
+	text := fmt.Sprintf("kept by %s since %s", server, k.Since.Local().Format(layout([]time.Time{k.Since}, k.Since.Add(ago))))
 	if k.PeriodMs != nil {
 		text += fmt.Sprintf("; holds of others that are shorter than %s are not seen", output.Left(k.PeriodMs.Duration()))
 	}
@@ -98,6 +113,12 @@ func about(k wire.Kept) []string {
 
 // rows returns the rows of the table, the titles first.
 func rows(events []wire.HistoryEvent) [][]string {
+	times := make([]time.Time, len(events))
+	var now time.Time // by the server's clock
+	for i, e := range events {
+		times[i], now = e.At, e.At.Add(e.AgoMs.Duration())
+	}
+	form := layout(times, now)
 	all := [][]string{{"TIME", "EVENT", "HELD", "RENEWED", "OWNER", "HOST", "REF", "COMMENT"}}
 	for _, e := range events {
 		comment := e.Comment
@@ -105,11 +126,20 @@ func rows(events []wire.HistoryEvent) [][]string {
 			comment = by(e)
 		}
 		all = append(all, []string{
-			output.TimeOfDay(e.At, e.AgoMs.Duration()), e.Event, span(e.HeldMs, e.Event == "granted"), ago(e.RenewedAgoMs),
+			e.At.Local().Format(form), e.Event, span(e.HeldMs, e.Event == "granted"), ago(e.RenewedAgoMs),
 			e.Owner, e.Host, e.Ref, comment,
 		})
 	}
 	return all
+}
+
+// layout returns the layout of times, which leaves out the date if all are of today.
+func layout(times []time.Time, now time.Time) string {
+	today := now.Local().Format(time.DateOnly)
+	if slices.ContainsFunc(times, func(t time.Time) bool { return t.Local().Format(time.DateOnly) != today }) {
+		return time.DateTime
+	}
+	return time.TimeOnly
 }
 
 // by says who has released a hold by force, and why.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,6 +20,9 @@ func Parse(text string) (time.Duration, error) {
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !plain(text) {
+		if number := strings.TrimRight(text, "dw"); len(number) == len(text)-1 && plain(number) {
+			return 0, errors.New("the longest unit is the hour: three days are 72h")
+		}
 		return 0, errors.New("want a duration such as 30s, 1h30m or 30, which is in seconds")
 	}
 	if math.Abs(seconds) >= math.MaxInt64/float64(time.Second) {

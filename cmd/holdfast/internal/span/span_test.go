@@ -25,6 +25,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Who writes days learns what there is.
+func TestDays(t *testing.T) {
+	for _, text := range []string{"3d", "0.5d", "1w"} {
+		if _, err := span.Parse(text); err == nil || err.Error() != "the longest unit is the hour: three days are 72h" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // Whatever is read as a duration is one that Go writes, or a number of seconds.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"5", "1.5", "30s", "1e9", "-0", "00", "9223372036.854775807"} {
