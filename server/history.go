@@ -142,6 +142,15 @@ func keptOf(s history.State, now time.Time) wire.Kept {
 	if s.Period > 0 {
 		k.PeriodMs = wire.MillisKnown(s.Period)
 	}
+	k.Gaps = make([]wire.HistoryGap, len(s.Gaps))
+	for i, g := range s.Gaps {
+		gap := wire.HistoryGap{From: g.From.UTC(), LengthMs: wire.MillisOf(max(now.Sub(g.From), 0)), Cause: string(g.Cause)}
+		if !g.To.IsZero() {
+			to := g.To.UTC()
+			gap.To, gap.LengthMs = &to, wire.MillisOf(g.To.Sub(g.From))
+		}
+		k.Gaps[i] = gap
+	}
 	return k
 }
 

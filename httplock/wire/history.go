@@ -55,6 +55,19 @@ type Kept struct {
 	PeriodMs *Millis `json:"periodMs"`
 	// Blind: looks fail, or do not show the whole store, so that what others do is not seen.
 	Blind bool `json:"blind"`
+	// Gaps are when the history did not see all, the newest first.
+	Gaps []HistoryGap `json:"gaps"`
+}
+
+// HistoryGap is a time of which the history does not have all.
+type HistoryGap struct {
+	// From and To are its bounds, by the clock of the server; To is null while it lasts.
+	From time.Time  `json:"from"`
+	To   *time.Time `json:"to"`
+	// LengthMs is how long it was, or is by now.
+	LengthMs Millis `json:"lengthMs"`
+	// Cause is down if the server was not there, and blind if looks failed.
+	Cause string `json:"cause"`
 }
 
 // History is a part of a history in plain JSON, the newest events first.

@@ -127,4 +127,6 @@ type State struct {
 	// LooksFail is why the last look at the store has failed, if it has. What others do
 	// is not seen meanwhile.
 	LooksFail error
+	// Gaps are when the history did not see all, the newest first, as far as it goes back.
+	Gaps []Gap
 }

@@ -84,6 +84,9 @@ func (l *Log) see(s *sight.Sight) {
 		within = s.At.Sub(l.sees.last)
 	}
 	l.sees.gap = failed || within == driver.Unknown || within > 2*l.sees.period
+	if l.sees.gap {
+		l.gaps.add(Gap{l.lastLook(), s.At, Blind})
+	}
 	l.sees.last, l.sees.period, l.sees.cut = s.At, s.Took+s.Pause, s.Cut
 	for i, h := range s.Holds {
 		if i%atOnce == atOnce-1 {

@@ -301,6 +301,51 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// The history keeps when it did not see all, and which server was not there.
+func TestGaps(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		want := func(causes string, lengths ...time.Duration) {
+			t.Helper()
+			gaps := w.log.State().Gaps
+			var got []string
+			for i, g := range gaps {
+				got = append(got, string(g.Cause))
+				if d := g.To.Sub(g.From); i < len(lengths) && !g.To.IsZero() && (d < lengths[i]-2*time.Second || d > lengths[i]+2*time.Second) {
+					t.Errorf("gap %d is %v long, want %v", i, d, lengths[i])
+				}
+			}
+			if strings.Join(got, " ") != causes || len(gaps) != len(lengths) {
+				t.Errorf("gaps %q, want %q", got, causes)
+			}
+		}
+		w.pass(time.Minute)
+		want("")
+		w.down.Store(true)
+		w.pass(20 * time.Second)
+		if gaps := w.log.State().Gaps; len(gaps) != 1 || !gaps[0].To.IsZero() {
+			t.Errorf("while looks fail: %+v", gaps)
+		}
+		w.down.Store(false)
+		w.pass(time.Minute)
+		want("blind", 20*time.Second)
+		w.stop()
+		w.pass(5 * time.Minute)
+		w.start()
+		w.pass(time.Minute)
+		want("down blind", 5*time.Minute, 20*time.Second)
+		w.stop()
+		w.start() // at once
+		w.pass(time.Minute)
+		for range 10 { // now and then
+			w.down.Store(true)
+			w.pass(5 * time.Second)
+			w.down.Store(false)
+			w.pass(5 * time.Second)
+		}
+		want("blind down blind", 95*time.Second, 5*time.Minute, 20*time.Second)
+	})
+}
+
 // A hold had ended when there was one that excludes it, whoever has noted that.
 func TestNextEndsHold(t *testing.T) {
 	exclusive, shared := driver.Exclusive, driver.Shared

@@ -68,6 +68,7 @@ type Log struct {
 	err     error
 	failing time.Time
 	sees    sees
+	gaps    gaps
 }
 
 // item is an event that waits to be written.
@@ -99,6 +100,9 @@ func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 	if err == nil {
 		open, err = storage.Open(ctx)
 	}
+	if err == nil {
+		err = l.gaps.open(ctx, storage, time.Now())
+	}
 	if err != nil {
 		_ = storage.Close()
 		return nil, err
@@ -117,7 +121,7 @@ func (l *Log) State() State {
 	defer l.mu.Unlock()
 	return State{
 		Name: l.name, Since: l.since, Noted: l.noted, Dropped: l.dropped, Err: l.err, Failing: l.failing,
-		Looks: l.sees.on, Period: l.sees.period, Cut: l.sees.cut, LooksFail: l.sees.err,
+		Looks: l.sees.on, Period: l.sees.period, Cut: l.sees.cut, LooksFail: l.sees.err, Gaps: l.shown(l.since),
 	}
 }
 
@@ -201,11 +205,17 @@ func (l *Log) write() {
 	defer close(l.written)
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
+	seeing := time.NewTicker(untilEvery)
+	defer seeing.Stop()
+	defer l.keepGaps(true)
 	for {
+		l.keepGaps(false)
 		batch := l.next()
 		if len(batch) == 0 {
 			select {
 			case <-l.wake:
+				continue
+			case <-seeing.C:
 				continue
 			case <-tidy.C:
 			case <-l.watching.Done():

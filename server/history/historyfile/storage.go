@@ -34,6 +34,13 @@ const (
 //go:embed schema.sql
 var schema string
 
+// gapTables are made in files that have none yet.
+const gapTables = `
+	-- When the history did not see all, in microseconds since 1970.
+	CREATE TABLE IF NOT EXISTS gaps (began INTEGER NOT NULL, ended INTEGER NOT NULL, cause TEXT NOT NULL) STRICT;
+	-- One row: until when it has all but the gaps.
+	CREATE TABLE IF NOT EXISTS until (at INTEGER NOT NULL) STRICT`
+
 // storage keeps events in a file. It implements history.Storage.
 type storage struct {
 	path  string // as the user gave it
@@ -154,6 +161,9 @@ func (s *storage) begin(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO kept (since) VALUES (?)", time.Now().UnixMicro()); err != nil {
 			return err
 		}
+	}
+	if _, err := tx.ExecContext(ctx, gapTables); err != nil {
+		return err
 	}
 	return tx.Commit()
 }

@@ -101,12 +101,40 @@ func about(k wire.Kept) []string {
 	if k.Blind {
 		lines = append(lines, "looks at the store fail, or do not show all of it: what others do is not seen now")
 	}
+	lines = append(lines, gaps(k)...)
 	if k.Dropped > 0 {
 		lines = append(lines, fmt.Sprintf("%s missing: the file could not be written, or not fast enough",
 			words.Count(int(min(k.Dropped, 1<<31)), "event is", "events are")))
 	}
 	if k.FailingMs != nil {
 		lines = append(lines, fmt.Sprintf("the file cannot be written for %s already: see the log of the server", output.Left(k.FailingMs.Duration())))
+	}
+	return lines
+}
+
+// maxGaps is how many gaps are named.
+const maxGaps = 3
+
+// gaps says when the history did not see all.
+func gaps(k wire.Kept) (lines []string) {
+	for i, g := range k.Gaps {
+		if i == maxGaps {
+			return append(lines, fmt.Sprintf("and %s before: --json shows all", words.Count(len(k.Gaps)-i, "more gap", "more gaps")))
+		}
+		why := "looks at the store failed: what others did was not seen"
+		if g.Cause == "down" {
+			why = "the server was not there: nothing was seen"
+		}
+		times := []time.Time{g.From}
+		if g.To != nil {
+			times = append(times, *g.To)
+		}
+		form := layout(times, k.Since.Add(k.SinceAgoMs.Duration()))
+		to := "now"
+		if g.To != nil {
+			to = g.To.Local().Format(form)
+		}
+		lines = append(lines, fmt.Sprintf("gap from %s to %s (%s): %s", g.From.Local().Format(form), to, output.Left(g.LengthMs.Duration()), why))
 	}
 	return lines
 }

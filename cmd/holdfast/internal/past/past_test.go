@@ -1,6 +1,7 @@
 package past
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,31 @@ func TestDates(t *testing.T) {
 	all = rows([]wire.HistoryEvent{event(time.Minute), event(8*time.Hour + 43*time.Minute + 47*time.Second)})
 	if all[1][0] != "2026-11-26 01:08:00" || all[2][0] != "2026-11-25 16:25:13" {
 		t.Errorf("of two days: %q", all)
+	}
+}
+
+// Those who read the history learn of what times it has nothing.
+func TestGaps(t *testing.T) {
+	now := time.Date(2026, 11, 26, 13, 9, 0, 0, time.Local)
+	gap := func(ago, length time.Duration, cause string) wire.HistoryGap {
+		to := now.Add(length - ago)
+		return wire.HistoryGap{From: now.Add(-ago), To: &to, LengthMs: wire.MillisOf(length), Cause: cause}
+	}
+	lasts := gap(time.Minute, time.Minute, "blind")
+	lasts.To = nil
+	k := wire.Kept{
+		Server: "one", Since: now.Add(-time.Hour), SinceAgoMs: wire.MillisOf(time.Hour),
+		Gaps: []wire.HistoryGap{lasts, gap(time.Hour, 2*time.Minute, "down"), gap(24*time.Hour, time.Second, "blind"), gap(25*time.Hour, time.Second, "blind")},
+	}
+	want := []string{
+		"kept by one since 12:09:00",
+		"gap from 13:08:00 to now (1m0s): looks at the store failed: what others did was not seen",
+		"gap from 12:09:00 to 12:11:00 (2m0s): the server was not there: nothing was seen",
+		"gap from 2026-11-25 13:09:00 to 2026-11-25 13:09:01 (1s): looks at the store failed: what others did was not seen",
+		"and 1 more gap before: --json shows all",
+	}
+	if got := about(k); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

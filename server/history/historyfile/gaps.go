@@ -1,0 +1,55 @@
+package historyfile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/server/history"
+)
+
+// KeepGaps implements history.GapStorage.
+func (s *storage) KeepGaps(ctx context.Context, gaps []history.Gap, until time.Time) error {
+	return s.explain(s.change(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM gaps; DELETE FROM until"); err != nil {
+			return err
+		}
+		for _, g := range gaps {
+			_, err := tx.ExecContext(ctx, "INSERT INTO gaps (began, ended, cause) VALUES (?, ?, ?)", g.From.UnixMicro(), g.To.UnixMicro(), string(g.Cause))
+			if err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO until (at) VALUES (?)", until.UnixMicro())
+		return err
+	}))
+}
+
+// Gaps implements history.GapStorage.
+func (s *storage) Gaps(ctx context.Context) (gaps []history.Gap, until time.Time, err error) {
+	var at int64
+	switch err := s.db.QueryRowContext(ctx, "SELECT at FROM until").Scan(&at); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, time.Time{}, nil
+	case err != nil:
+		return nil, time.Time{}, s.explain(err)
+	}
+	rows, err := s.db.QueryContext(ctx, "SELECT began, ended, cause FROM gaps ORDER BY began DESC")
+	if err != nil {
+		return nil, time.Time{}, s.explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var began, ended int64
+		var g history.Gap
+		if err := rows.Scan(&began, &ended, &g.Cause); err != nil {
+			return nil, time.Time{}, s.explain(err)
+		}
+		g.From, g.To = time.UnixMicro(began), time.UnixMicro(ended)
+		gaps = append(gaps, g)
+	}
+	return gaps, time.UnixMicro(at), s.explain(rows.Err())
+}
+
+var _ history.GapStorage = (*storage)(nil)
