@@ -216,7 +216,9 @@ func (l *Log) write() {
 			case <-l.wake:
 				continue
 			case <-seeing.C:
-				continue
+				if !l.fails() { // else a call of Append shows whether it still does
+					continue
+				}
 			case <-tidy.C:
 			case <-l.watching.Done():
 				if batch = l.next(); len(batch) == 0 {
@@ -228,6 +230,12 @@ func (l *Log) write() {
 			return
 		}
 	}
+}
+
+func (l *Log) fails() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil
 }
 
 // next returns the oldest events of the queue, which stay there until they are written.
