@@ -16,6 +16,7 @@ type Gap struct {
 // GapCause is why there is a gap.
 type GapCause string
 
+// The causes.
 const (
 	// Down: the server was not there.
 	Down GapCause = "down"
