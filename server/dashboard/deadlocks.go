@@ -19,6 +19,7 @@ type deadlocksBody struct {
 	Further   int // that are not shown
 	Hidden    int // of resources that the caller may not see
 	Looked    bool
+	Old       bool
 }
 
 type deadlockView struct {
@@ -35,7 +36,7 @@ func (d *Dashboard) deadlocks(v *visit) {
 	if !ok {
 		return
 	}
-	body := deadlocksBody{Looked: s.Queue && !s.Cut}
+	body := deadlocksBody{Looked: s.Queue && !s.Cut, Old: v.old}
 	body.Deadlocks, body.Further, body.Hidden = v.deadlockViews(s, age)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Deadlocks", Status: status, Main: group(
@@ -55,6 +56,8 @@ func (b *deadlocksBody) title() node {
 	switch n := len(b.Deadlocks) + b.Further + b.Hidden; {
 	case n > 0:
 		return html.H1(class("summary stuck"), text(words.Count(n, "deadlock", "deadlocks")))
+	case b.Looked && b.Old:
+		return group(html.H1(class("summary watch"), text("Nobody knows of deadlocks now")), empty(text("There was none when the store was seen last.")))
 	case b.Looked:
 		return group(html.H1(class("summary fine"), text("No deadlock")), empty(text("Nobody waits for somebody who waits for him.")))
 	}

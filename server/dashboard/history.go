@@ -311,6 +311,7 @@ func (v *visit) usual(resource string, now time.Duration) node {
 // timeline draws how a resource was held, by its events.
 func (v *visit) timeline(events []history.Event) node {
 	bars, from := barsOf(events, v.began)
+	blind := v.old || v.d.opts.History.State().LooksFail != nil
 	if len(bars) == 0 {
 		return group()
 	}
@@ -320,6 +321,9 @@ func (v *visit) timeline(events []history.Event) node {
 	}
 	var parts []node
 	for _, b := range bars {
+		if blind && b.class == "now" {
+			b.class = "held" // nobody knows whether it still is
+		}
 		if b.lane >= maxLanes {
 			continue
 		}

@@ -55,7 +55,9 @@ type holdView struct {
 	Token                  string
 	Age, Silent, Left      span
 	Renewed                bool
-	Pulse                  string // alive, new, late, silent, quiet, endless, ended, released
+	Over                   bool   // its time has ended since the look
+	Old                    bool   // looks fail since
+	Pulse                  string // alive, new, late, silent, quiet, endless, ended, released, over, unknown
 	Says                   string
 	Takeover               string
 	Waits                  *waitsView
@@ -82,12 +84,18 @@ func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
 		Comment: words.Printable(h.Comment), Mode: words.Mode(h.Mode, h.Limit),
 		Ref: wire.RefOf(h.HoldID), Program: programRef(h.LockID), Age: v.grows(h.Age(), sightAge),
 		Silent: v.grows(p.silent, sightAge), Left: v.shrinks(h.Left, sightAge), Renewed: !h.Renewed.IsZero(),
-		Force: v.caller.May(access.Force, h.Resource),
+		Force: v.caller.May(access.Force, h.Resource), Over: over(h, sightAge), Old: v.old,
 	}
 	if view.Force || v.isOwn(h.Resource, h.LockID) {
 		view.Token = strconv.FormatUint(h.Token, 10)
 	}
 	view.Pulse, view.Says = vitality(h, p)
+	switch {
+	case view.Over:
+		view.Pulse, view.Says = "over", "Its time is over; nobody knows whether it was renewed."
+	case v.old && (view.Pulse == "alive" || view.Pulse == "new"):
+		view.Pulse, view.Says = "unknown", "It was well when the store was seen last; nobody knows how it is now."
+	}
 	if h.TakeoverDelay > 0 {
 		view.Takeover = words.Duration(h.TakeoverDelay)
 	}
@@ -95,6 +103,11 @@ func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
 		view.Waits = &waitsView{w.Resource, v.grows(h.WaitsAge(), sightAge)}
 	}
 	return view
+}
+
+// over reports whether a hold's time has ended since the look, unless it was renewed.
+func over(h driver.Status, sightAge time.Duration) bool {
+	return !h.Released && h.Left > 0 && h.Left <= sightAge // Forever is the longest, and Unknown less than 0
 }
 
 // vitality says whether the holder is alive.

@@ -117,10 +117,13 @@ func (d *Dashboard) overview(v *visit) {
 		}
 	}
 	body.Level = worst
-	body.Summary = summary(len(body.Deadlocks)+further, troubled, body.Holds, body.Waiters, longest+age, s.Queue)
+	if v.old {
+		body.Level, age = max(worst, watch), 0
+	}
+	body.Summary = summary(len(body.Deadlocks)+further, troubled, body.Holds, body.Waiters, longest+age, s.Queue, v.old)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Locks", Status: status, Main: group(
-		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), v.lost(), body.table(status.Seen),
+		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), v.lost(), body.table(status.Seen, v.old),
 	)})
 }
 
@@ -162,24 +165,32 @@ func (t troubleView) card() node {
 
 // line says in one sentence who holds, how long, and until when.
 func (h holdView) line() node {
-	end := group(text("; ends in "), down(h.Left))
-	if h.Left.Forever {
-		end = text("; it has no end")
+	until := group(text("; ends in "), end(h.Left))
+	switch {
+	case h.Left.Forever:
+		until = text("; it has no end")
+	case h.Over:
+		until = text("; its time is over, and nobody knows whether it was renewed")
 	}
 	renewed := "; granted "
 	if h.Renewed {
 		renewed = "; renewed "
+		if h.Old {
+			renewed = "; seen renewed "
+		}
 	}
-	return html.P(text("Held by "), html.B(isolated(h.Who)), text(" "+h.Mode+", for "), up(h.Age), end,
+	return html.P(text("Held by "), html.B(isolated(h.Who)), text(" "+h.Mode+", for "), up(h.Age), until,
 		when(h.Silent.Known, func() node { return group(text(renewed), up(h.Silent), text(" ago")) }), text("."))
 }
 
-func (b *overviewBody) table(seen bool) node {
+func (b *overviewBody) table(seen, old bool) node {
 	rows := table("Resources", []string{"Resource", "Held by", "For", "Ends in", "Waiting", "Longest wait"}, each(b.Rows, rowView.row))
 	switch {
 	case len(b.Rows) > 0:
 	case b.Query != "" || b.Only.Name != "":
 		rows = empty(text("Nothing matches. "), html.A(html.Href("./"), text("Show all")))
+	case old:
+		rows = empty(text("Nothing was held when the store was seen last."))
 	case seen:
 		rows = empty(text("Nothing is held. Take a lock, for example by "), html.Code(text("holdfast run nightly -- sleep 60")),
 			text(", and it is here in a second."))
@@ -210,7 +221,7 @@ func (r rowView) row() node {
 	return html.Tr(html.Data("key", "r-"+url.PathEscape(r.Resource)),
 		html.Th(html.Scope("row"), when(r.Level > fine, func() node { return group(badge(r.Level), text(" ")) }), resourceLink(r.Resource)),
 		html.Td(holder, when(r.More > 0, func() node { return text(fmt.Sprintf(" and %d more", r.More)) })),
-		html.Td(up(r.Since)), html.Td(down(r.Left)), number(r.Waiting), html.Td(up(r.Waited)),
+		html.Td(up(r.Since)), html.Td(end(r.Left)), number(r.Waiting), html.Td(up(r.Waited)),
 	)
 }
 
@@ -223,7 +234,8 @@ func (v *visit) names(e *entry, part string) bool {
 	})
 }
 
-func summary(deadlocks, troubled, holds, waiters int, longest time.Duration, queue bool) string {
+// summary says how it is or, if the look is old, how it was.
+func summary(deadlocks, troubled, holds, waiters int, longest time.Duration, queue, old bool) string {
 	var says string
 	switch {
 	case deadlocks == 1:
@@ -232,6 +244,7 @@ func summary(deadlocks, troubled, holds, waiters int, longest time.Duration, que
 		says = fmt.Sprintf("There are %d deadlocks. ", deadlocks)
 	case troubled > 0:
 		says = words.Count(troubled, "resource needs", "resources need") + " a look. "
+	case old:
 	case holds+waiters == 0:
 		if !queue {
 			return "Nothing is held."
@@ -239,6 +252,9 @@ func summary(deadlocks, troubled, holds, waiters int, longest time.Duration, que
 		return "Nothing is held, and nobody waits."
 	default:
 		says = "Nothing is stuck. "
+	}
+	if old {
+		says = "Nobody knows what is held now. When it was seen last: " + says
 	}
 	says += words.Count(holds, "hold", "holds") + "; "
 	if !queue {
@@ -282,6 +298,9 @@ func (v *visit) rowView(e *entry, age time.Duration) rowView {
 	if len(e.Holds) > 0 {
 		h := e.Holds[0]
 		r.Holder, r.More = words.Printable(words.Holder(h)), len(e.Holds)-1
+		if over(h, age) {
+			r.Level = max(r.Level, watch)
+		}
 		r.Since, r.Left = v.grows(h.Age(), age), v.shrinks(h.Left, age)
 	}
 	return r

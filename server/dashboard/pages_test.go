@@ -206,6 +206,41 @@ func TestStoreFails(t *testing.T) {
 	})
 }
 
+// Nothing of an old look is said to be so now, nor shown as if all were well.
+func TestOldLook(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "short", TTL: 20 * time.Second})
+		q := s.hold(driver.AcquireRequest{Resource: "long", TTL: 10 * time.Minute, LockID: "lock"})
+		if _, err := s.store.Renew(t.Context(), []driver.RenewRequest{{
+			HoldRef: driver.HoldRef{Resource: "long", LockID: "lock", HoldID: q.HoldID}, TTL: 10 * time.Minute,
+		}}); err != nil {
+			s.Fatal(err)
+		}
+		s.shows("/", "Nothing is stuck.")
+		_, ref, _ := strings.Cut(s.get("/resource?name=long").Body.String(), "program?ref=")
+		s.store.err = errors.New("no answer")
+		time.Sleep(time.Minute)
+		s.shows("/", "Nobody knows what is held now. When it was seen last: 2 holds; nobody waits.", "!Nothing is stuck", "watch short", "its time is over",
+			"!watch long")
+		s.shows("/resource?name=short", "Held when it was seen last", "Its time is over; nobody knows whether it was renewed.", "Ends in its time is over")
+		s.shows("/resource?name=long", "unknown", "nobody knows how it is now", "Seen renewed 1 min ago", "Ends in 9 min", "!Its holder renews it", "!alive")
+		s.shows("/resource?name=free", "Free when it was seen last", "Nobody knows who holds it now.", "Nobody waited when it was seen last", "!Nobody holds it")
+		s.shows("/deadlocks", "Nobody knows of deadlocks now", "!No deadlock")
+		s.shows("/program?ref=none", "held nothing when the store was seen last")
+		s.shows("/store", "Holds, when it was seen last 2")
+		for _, path := range []string{"/", "/resource?name=short", "/resource?name=long", "/deadlocks", "/program?ref=" + ref[:24]} {
+			for _, green := range []string{"summary fine", "badge fine", "pulse alive", "pulse new"} {
+				if strings.Contains(s.get(path).Body.String(), green) {
+					s.Errorf("%s: %q", path, green)
+				}
+			}
+		}
+		s.store.err = nil
+		time.Sleep(time.Minute)
+		s.shows("/", "Nothing is stuck. 1 hold")
+	})
+}
+
 // Who waits for the store's answer learns when it is asked again.
 func TestNextLook(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {

@@ -28,6 +28,20 @@ func down(s span) node {
 	return html.Time(html.Data("down", strconv.FormatInt(s.Ms, 10)), text(s.text()))
 }
 
+// end is when a hold ends, unless it is renewed. A page that is not loaded again counts it
+// down, and says then that it is over.
+func end(s span) node {
+	switch {
+	case !s.Known || s.Forever:
+		return down(s)
+	case s.Ms == 0:
+		return text(timeOver)
+	}
+	return html.Time(html.Data("down", strconv.FormatInt(s.Ms, 10)), html.Data("over", timeOver), text(s.text()))
+}
+
+const timeOver = "its time is over"
+
 // isolated keeps marks that turn the direction of writing from what stands beside the text.
 func isolated(s string) node { return gomponents.El("bdi", text(s)) }
 
@@ -50,6 +64,9 @@ func (h holdView) article() node {
 	renewed := "Granted"
 	if h.Renewed {
 		renewed = "Renewed"
+		if h.Old {
+			renewed = "Seen renewed"
+		}
 	}
 	return html.Article(class("hold"), html.ID(h.Ref), html.Data("key", h.Ref),
 		html.H3(isolated(h.Who), text(" "), html.Span(class("pulse "+h.Pulse), text(h.Pulse))),
@@ -58,7 +75,7 @@ func (h holdView) article() node {
 			fact("Holds it", text(h.Mode)),
 			fact("For", up(h.Age)),
 			fact(renewed, up(h.Silent), when(h.Silent.Known, func() node { return text(" ago") })),
-			fact("Ends in", down(h.Left)),
+			fact("Ends in", end(h.Left)),
 			when(h.Takeover != "", func() node { return fact("Then keeps others out for", text(h.Takeover)) }),
 			when(h.Token != "", func() node { return fact("Token", html.Span(class("number"), text(h.Token))) }),
 			when(h.Ref != "", func() node {

@@ -54,10 +54,13 @@ func (d *Dashboard) program(v *visit) {
 			body.Who = cmp.Or(body.Who, words.Printable(words.Waiter(p)))
 		}
 	}
-	status := v.statusOf(s)
+	status, none := v.statusOf(s), "This program holds nothing any more"
+	if v.old {
+		none = "This program held nothing when the store was seen last"
+	}
 	v.show(http.StatusOK, page{Title: cmp.Or(body.Who, "A program"), Status: status, Main: group(
 		html.P(class("crumbs"), html.A(html.Href("./"), text("All locks"))),
-		html.H1(isolated(cmp.Or(body.Who, "This program holds nothing any more"))), status.seen(), body.holds(), body.waits(),
+		html.H1(isolated(cmp.Or(body.Who, none))), status.seen(), body.holds(), body.waits(),
 	)})
 }
 

@@ -20,6 +20,7 @@ type resourceBody struct {
 	Waiters   []waiterView
 	MoreWait  int
 	Deadlock  string
+	Old       bool // looks fail since
 }
 
 func (d *Dashboard) resource(v *visit) {
@@ -39,7 +40,7 @@ func (d *Dashboard) resource(v *visit) {
 	b := d.boardOf(s)
 	e := b.of(name)
 	body := resourceBody{
-		Resource: name, Level: e.Trouble.Level, Says: e.Trouble.Says,
+		Old: v.old, Resource: name, Level: e.Trouble.Level, Says: e.Trouble.Says,
 		MoreHolds: max(len(e.Holds)-maxRows, 0), MoreWait: max(len(e.Waiters)-maxRows, 0),
 	}
 	for _, h := range e.Holds[:len(e.Holds)-body.MoreHolds] {
@@ -52,6 +53,10 @@ func (d *Dashboard) resource(v *visit) {
 		body.Deadlock = v.deadlockText(path)
 	}
 	status := v.statusOf(s)
+	heldNow := heldNow(e, age)
+	if v.old {
+		heldNow = driver.Unknown
+	}
 	v.show(http.StatusOK, page{Title: words.Printable(name), Status: status, Main: group(
 		html.P(class("crumbs"), html.A(html.Href("./"), text("All locks"))),
 		html.H1(isolated(words.Printable(name))),
@@ -60,7 +65,7 @@ func (d *Dashboard) resource(v *visit) {
 		when(body.Deadlock != "", func() node {
 			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds."))
 		}),
-		v.usual(name, heldNow(e, age)), body.holders(s.Cut), body.queue(status.Queue), v.past(name),
+		v.usual(name, heldNow), body.holders(s.Cut), body.queue(status.Queue), v.past(name),
 	)})
 }
 
@@ -77,10 +82,17 @@ func heldNow(e *entry, sightAge time.Duration) time.Duration {
 
 func (b *resourceBody) holders(cut bool) node {
 	title, none := "Held", "Nobody holds it."
+	if b.Old {
+		title = "Held when it was seen last"
+	}
 	if cut && len(b.Holds) == 0 {
 		return section("holders", text("Not among what was looked at"))
 	}
-	if len(b.Holds) == 0 {
+	switch {
+	case len(b.Holds) > 0:
+	case b.Old:
+		title, none = "Free when it was seen last", "Nobody knows who holds it now."
+	default:
 		title = "Free"
 		if len(b.Waiters) > 0 {
 			none = "Nobody holds it, though there are waiters: the next one to ask gets it."
@@ -97,6 +109,8 @@ func (b *resourceBody) queue(kept bool) node {
 		return section("queue", text(words.Count(len(b.Waiters)+b.MoreWait, "waits", "wait")),
 			table("Waiters", []string{"#", "Who waits", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, waiterView.row)),
 			more(b.MoreWait, "more wait behind them."))
+	case kept && b.Old:
+		return section("queue", text("Nobody waited when it was seen last"))
 	case kept:
 		return section("queue", text("Nobody waits"), empty(text("Nobody waits for it, or not for a second yet.")))
 	}

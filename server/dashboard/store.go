@@ -24,7 +24,8 @@ type storeBody struct {
 	Waiters int
 	Seen    []fit.Finding
 	Ops     []latency.Op
-	Own     bool // Ops are this Dashboard's looks alone
+	Own     bool   // Ops are this Dashboard's looks alone
+	When    string // follows what is counted, if looks fail since
 }
 
 // storePage serves the page of the store, also while it has not answered yet.
@@ -40,6 +41,9 @@ func (d *Dashboard) storePage(v *visit) {
 		if v.looks(p.Resource) {
 			body.Waiters++
 		}
+	}
+	if v.old {
+		body.When = ", when it was seen last"
 	}
 	if d.opts.Latency != nil {
 		body.Ops = d.opts.Latency.Report().Ops
@@ -57,7 +61,7 @@ func (b *storeBody) now(st status) node {
 	return section("now", text("Now"), html.Dl(class("facts"),
 		fact("Kind", text(b.Traits.Name)),
 		when(st.Seen, func() node {
-			return group(fact("Holds", text(strconv.Itoa(b.Holds))), when(b.Traits.Queue, func() node { return fact("Waiters", text(strconv.Itoa(b.Waiters))) }),
+			return group(fact("Holds"+b.When, text(strconv.Itoa(b.Holds))), when(b.Traits.Queue, func() node { return fact("Waiters"+b.When, text(strconv.Itoa(b.Waiters))) }),
 				fact("The last look at all of it took", text(b.Took)))
 		}),
 		when(st.Failing && !st.Others, func() node { return fact("No answer for", up(span{Known: true, Ms: st.Since})) }),

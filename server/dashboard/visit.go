@@ -37,6 +37,7 @@ type visit struct {
 	began  time.Time
 	caller access.Caller
 	sees   map[*deadlock.Link]bool // of deadlocks, by their first links
+	old    bool                    // looks fail: what is shown is of one before
 }
 
 // identified finds out who sent the request. If nobody knows, it has answered, unless the
@@ -86,6 +87,7 @@ func (v *visit) sight() *sight.Sight {
 		s = v.d.looker.Last()
 	}
 	v.began = time.Now()
+	v.old = s.Err != nil && !s.At.IsZero()
 	return s
 }
 

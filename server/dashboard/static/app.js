@@ -27,7 +27,8 @@
     for (const t of live.getElementsByTagName("time")) {
       const moment = moments.get(t) ?? momentOf(t, now);
       moments.set(t, moment);
-      const text = words(t.dataset.up !== undefined ? now - moment : moment - now);
+      const rest = t.dataset.up !== undefined ? now - moment : moment - now;
+      const text = rest <= 0 && t.dataset.over || words(rest);
       if (t.firstChild.nodeValue !== text) t.firstChild.nodeValue = text;
     }
   };
@@ -64,8 +65,8 @@
     }
     if (old.nodeName === "TIME") {
       const moment = momentOf(now, loaded);
-      const up = now.dataset.up !== undefined;
-      if (up !== (old.dataset.up !== undefined)) {
+      const kind = (t) => (t.dataset.up !== undefined) + (t.dataset.over || "");
+      if (kind(now) !== kind(old)) {
         old.replaceWith(now);
       } else if (!(Math.abs(moments.get(old) - moment) < 700)) { // nearer, it is but what the way took
         moments.set(old, moment);
