@@ -120,8 +120,8 @@ func (d *Dashboard) historyPage(v *visit) {
 }
 
 func noHistory() node {
-	return empty(text("No history is kept. Start "), html.Code(text("holdfast serve")), text(" with "), html.Code(text("--history FILE")),
-		text(" to see here who had which lock, for how long, and how that ended."))
+	return empty(text("No history is kept, which would show here who had which lock, for how long, and how that ended. "), html.Code(text("holdfast serve")),
+		text(" keeps one with "), html.Code(text("--history FILE")), text(", and a program with a dashboard of its own gives it one as "), html.Code(text("Options.History")), text("."))
 }
 
 func unread() node {
@@ -169,6 +169,8 @@ func (v *visit) eventTable(h happened, named bool) node {
 		return unread()
 	case len(h.events) == 0 && h.older > 0:
 		return empty(text("Nothing of this time is yours to see."))
+	case len(h.events) == 0 && named && v.seesPart():
+		return empty(text("Nothing has happened to what you may look at, as far back as the history goes."))
 	case len(h.events) == 0:
 		return empty(text("Nothing has happened, as far back as the history goes."))
 	}

@@ -94,7 +94,7 @@ func by(owner string) driver.Details { return driver.Details{Owner: owner, Host:
 func TestNoHistory(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		for _, path := range []string{"/history", "/history?name=r", "/resource?name=r"} {
-			s.shows(path, "No history is kept. Start holdfast serve with --history FILE")
+			s.shows(path, "No history is kept, which would show here", "holdfast serve keeps one with --history FILE, and a program with a dashboard of its own gives it one as Options.History.", "!Start")
 		}
 		s.shows("/", "!Lost in the last hour", "!No history")
 	})
@@ -102,7 +102,7 @@ func TestNoHistory(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
-		s.shows("/history", "Nothing has happened, as far back as the history goes.", "Kept by server-1, back to 3 d ago.", "Only what passes through this server is seen here.")
+		s.shows("/history", "Nothing has happened to what you may look at, as far back as the history goes.", "Kept by server-1, back to 3 d ago.", "Only what passes through this server is seen here.")
 		k.note(2*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/old", Ref: "0", Held: time.Hour})
 		k.note(50*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "a", Details: by("ada")})
 		k.note(40*time.Minute, history.Event{Kind: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada"), Held: 10 * time.Minute})

@@ -121,9 +121,16 @@ func (d *Dashboard) overview(v *visit) {
 		body.Level, age = max(worst, watch), 0
 	}
 	body.Summary = summary(len(body.Deadlocks)+further, troubled, body.Holds, body.Waiters, longest+age, s.Queue, v.old)
+	look := body.Level.String()
+	if v.seesPart() {
+		body.Summary = "Of what you may look at, " + strings.ToLower(body.Summary[:1]) + body.Summary[1:]
+		if look == fine.String() && body.Holds+body.Waiters == 0 {
+			look = "part" // not as if all were well
+		}
+	}
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Locks", Status: status, Main: group(
-		html.H1(class("summary "+body.Level.String()), text(body.Summary)), status.seen(), body.first(), v.lost(), body.table(status.Seen, v.old),
+		html.H1(class("summary "+look), text(body.Summary)), status.seen(), body.first(), v.lost(), body.table(v.nothing(status.Seen)),
 	)})
 }
 
@@ -183,19 +190,29 @@ func (h holdView) line() node {
 		when(h.Silent.Known, func() node { return group(text(renewed), up(h.Silent), text(" ago")) }), text("."))
 }
 
-func (b *overviewBody) table(seen, old bool) node {
+// nothing says why the table of all has no rows.
+func (v *visit) nothing(seen bool) string {
+	what := "Nothing"
+	if v.seesPart() {
+		what = "Nothing that you may look at"
+	}
+	switch {
+	case !seen:
+		return "The store has not answered yet."
+	case v.old:
+		return what + " was held when the store was seen last."
+	}
+	return what + " is held."
+}
+
+func (b *overviewBody) table(nothing string) node {
 	rows := table("Resources", []string{"Resource", "Held by", "For", "Ends in", "Waiting", "Longest wait"}, each(b.Rows, rowView.row))
 	switch {
 	case len(b.Rows) > 0:
 	case b.Query != "" || b.Only.Name != "":
 		rows = empty(text("Nothing matches. "), html.A(html.Href("./"), text("Show all")))
-	case old:
-		rows = empty(text("Nothing was held when the store was seen last."))
-	case seen:
-		rows = empty(text("Nothing is held. Take a lock, for example by "), html.Code(text("holdfast run nightly -- sleep 60")),
-			text(", and it is here in a second."))
 	default:
-		rows = empty(text("The store has not answered yet."))
+		rows = empty(text(nothing))
 	}
 	return section("all", text("What is held"),
 		html.Form(class("filters"), html.Method("get"), html.Action("./"), html.Role("search"),

@@ -13,12 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/dashboard"
+	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/latency"
 )
 
 func TestNothing(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
-		s.shows("/", "Nothing is held, and nobody waits.", "Take a lock, for example", "the store", "!Look at this first")
+		s.shows("/", "Nothing is held, and nobody waits.", "!holdfast run", "the store", "!Look at this first")
 		s.shows("/resource?name=r", "Free", "Nobody holds it.", "Nobody waits")
 		s.shows("/program?ref=00000000", "This program holds nothing any more")
 		s.shows("/deadlocks", "No deadlock")
@@ -133,18 +134,36 @@ func TestRights(t *testing.T) {
 		s.hold(driver.AcquireRequest{Resource: "mine/1", LockID: "lock", Details: driver.Details{Owner: "mallory"}})
 		s.hold(driver.AcquireRequest{Resource: "others/1", LockID: "lock", Details: driver.Details{Owner: "mallory"}})
 		s.wait("others/1", "ada")
-		s.shows("/", "1 hold; nobody waits.", "mine/1", "!others")
+		s.shows("/", "Of what you may look at, nothing is stuck. 1 hold; nobody waits.", "mine/1", "!others")
 		s.shows("/?q=mallory", "mine/1", "!others")
 		page := s.get("/resource?name=mine/1").Body.String()
 		_, ref, _ := strings.Cut(page, `program?ref=`)
-		s.shows("/program?ref="+ref[:24], "Holds 1 lock", "mine/1", "!others")
-		s.shows("/store", "Holds 1", "Waiters 0")
+		s.shows("/program?ref="+ref[:24], "Holds 1 lock that you may look at", "mine/1", "!others")
+		s.shows("/store", "Holds that you may look at 1", "Waiters that you may look at 0")
 		if w := s.get("/resource?name=others%2F1"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "mallory") {
 			s.Errorf("status %d: %s", w.Code, w.Body)
 		}
 		if strings.Contains(page, "data-force=") {
 			s.Error("it offers a release by force")
 		}
+	})
+}
+
+// Who may look at little is not told that there is no more.
+func TestFewRights(t *testing.T) {
+	as(t, caller{look: "mine/"}, func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "others/1", LockID: "lock"})
+		s.shows("/", "Of what you may look at, nothing is held, and nobody waits.", "Nothing that you may look at is held.", "!Nothing is held")
+		if page := s.get("/").Body.String(); strings.Contains(page, "summary fine") {
+			s.Error(page)
+		}
+		s.shows("/store", "Holds that you may look at 0")
+		s.shows("/program?ref=x", "This program holds nothing that you may look at", "Waits for nothing that you may look at")
+	})
+	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
+		k.note(time.Minute, history.Event{Kind: history.Released, Resource: "others/1", Ref: "a", Held: time.Second})
+		s.shows("/history", "Nothing has happened to what you may look at, as far back")
+		s.shows("/history?name=mine%2F1", "Nothing has happened, as far back")
 	})
 }
 

@@ -18,6 +18,7 @@ type programBody struct {
 	Waiters   []waiterView
 	MoreHolds int
 	MoreWait  int
+	Of        string // follows what is counted, if the caller may not see all
 }
 
 func (d *Dashboard) program(v *visit) {
@@ -55,6 +56,9 @@ func (d *Dashboard) program(v *visit) {
 		}
 	}
 	status, none := v.statusOf(s), "This program holds nothing any more"
+	if v.seesPart() {
+		body.Of, none = " that you may look at", "This program holds nothing that you may look at"
+	}
 	if v.old {
 		none = "This program held nothing when the store was seen last"
 	}
@@ -67,9 +71,9 @@ func (d *Dashboard) program(v *visit) {
 func (b *programBody) holds() node {
 	n := len(b.Holds) + b.MoreHolds
 	if n == 0 {
-		return section("holds", text("Holds nothing"))
+		return section("holds", text("Holds nothing"+b.Of))
 	}
-	return section("holds", text("Holds "+words.Count(n, "lock", "locks")),
+	return section("holds", text("Holds "+words.Count(n, "lock", "locks")+b.Of),
 		each(b.Holds, func(h holdView) node { return group(html.H3(resourceLink(h.Resource)), h.article()) }),
 		more(b.MoreHolds, "more holds are not shown."))
 }
@@ -77,9 +81,9 @@ func (b *programBody) holds() node {
 func (b *programBody) waits() node {
 	n := len(b.Waiters) + b.MoreWait
 	if n == 0 {
-		return section("waits", text("Waits for nothing"))
+		return section("waits", text("Waits for nothing"+b.Of))
 	}
-	return section("waits", text("Waits for "+words.Count(n, "lock", "locks")),
+	return section("waits", text("Waits for "+words.Count(n, "lock", "locks")+b.Of),
 		table("What it waits for", []string{"Resource", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, func(w waiterView) node {
 			return html.Tr(html.Data("key", url.PathEscape(w.Resource)), html.Th(html.Scope("row"), resourceLink(w.Resource)), html.Td(text(w.Mode)),
 				html.Td(up(w.Age)), html.Td(text(w.Order)), html.Td(w.reason()))

@@ -19,6 +19,12 @@ func (v *visit) looks(resource string) bool {
 	return v.caller.May(access.Look, resource) || v.caller.May(access.Force, resource)
 }
 
+// seesPart reports whether the caller may see only some resources: what a page says of all
+// that it shows is then said of these.
+func (v *visit) seesPart() bool {
+	return !v.caller.MayAll(access.Look) && !v.caller.MayAll(access.Force)
+}
+
 // reasonOf says why a look has failed. What a store says of itself is for the log: it may have
 // an address or the IDs of others.
 func reasonOf(err error) string {

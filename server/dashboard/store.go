@@ -25,7 +25,7 @@ type storeBody struct {
 	Seen    []fit.Finding
 	Ops     []latency.Op
 	Own     bool   // Ops are this Dashboard's looks alone
-	When    string // follows what is counted, if looks fail since
+	Of      string // follows what is counted: of which it is, and when it was
 }
 
 // storePage serves the page of the store, also while it has not answered yet.
@@ -42,8 +42,11 @@ func (d *Dashboard) storePage(v *visit) {
 			body.Waiters++
 		}
 	}
+	if v.seesPart() {
+		body.Of = " that you may look at"
+	}
 	if v.old {
-		body.When = ", when it was seen last"
+		body.Of += ", when it was seen last"
 	}
 	if d.opts.Latency != nil {
 		body.Ops = d.opts.Latency.Report().Ops
@@ -61,7 +64,7 @@ func (b *storeBody) now(st status) node {
 	return section("now", text("Now"), html.Dl(class("facts"),
 		fact("Kind", text(b.Traits.Name)),
 		when(st.Seen, func() node {
-			return group(fact("Holds"+b.When, text(strconv.Itoa(b.Holds))), when(b.Traits.Queue, func() node { return fact("Waiters"+b.When, text(strconv.Itoa(b.Waiters))) }),
+			return group(fact("Holds"+b.Of, text(strconv.Itoa(b.Holds))), when(b.Traits.Queue, func() node { return fact("Waiters"+b.Of, text(strconv.Itoa(b.Waiters))) }),
 				fact("The last look at all of it took", text(b.Took)))
 		}),
 		when(st.Failing && !st.Others, func() node { return fact("No answer for", up(span{Known: true, Ms: st.Since})) }),
