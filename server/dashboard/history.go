@@ -180,7 +180,7 @@ func (v *visit) eventTable(h happened, named bool) node {
 			when(named, func() node { return html.Th(html.Scope("row"), resourceLink(e.Resource)) }),
 			html.Td(eventText(e)),
 			html.Td(isolated(words.Printable(holderOf(e))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
-			html.Td(text(heldText(e))),
+			html.Td(length(heldText(e))),
 		)
 	}))
 }
@@ -307,7 +307,7 @@ func (v *visit) usual(resource string, now time.Duration) node {
 		when(now != driver.Unknown, func() node {
 			return group(text("It has been held for "), up(span{Known: true, Ms: now.Milliseconds()}), text(" now. "))
 		}),
-		text("Usually that is "+heldTime(u.Median)+": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "+heldTime(u.P95)+"."))
+		text("Usually that is "), length(heldTime(u.Median)), text(": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "), length(heldTime(u.P95)), text("."))
 }
 
 // timeline draws how a resource was held, by its events.

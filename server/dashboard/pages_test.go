@@ -167,6 +167,27 @@ func TestFewRights(t *testing.T) {
 	})
 }
 
+// A narrow window has all of a row, by labels, and no duration or word is broken. That it
+// looks so is for a browser to show.
+func TestNarrow(t *testing.T) {
+	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		s.hold(driver.AcquireRequest{Resource: "r"})
+		k.note(time.Minute, history.Event{Kind: history.Released, Resource: "r", Ref: "a", Held: 130 * time.Second})
+		for path, parts := range map[string][]string{
+			"/":        {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
+			"/history": {`<bdi class="length">2 min 10 s</bdi>`},
+			"/app.css": {"time, .length { white-space: nowrap; }", ".findings tbody th { min-width: 0; white-space: nowrap; }", "content: attr(data-label)"},
+		} {
+			page := s.get(path).Body.String()
+			for _, part := range parts {
+				if !strings.Contains(page, part) {
+					s.Errorf("%s has no %s: %s", path, part, page)
+				}
+			}
+		}
+	})
+}
+
 // Whatever a name is, it is a text, and no address leads elsewhere.
 func TestHostileNames(t *testing.T) {
 	names := []string{

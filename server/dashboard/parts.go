@@ -42,6 +42,9 @@ func end(s span) node {
 
 const timeOver = "its time is over"
 
+// length is a duration that stays as it is.
+func length(says string) node { return gomponents.El("bdi", class("length"), text(says)) }
+
 // isolated keeps marks that turn the direction of writing from what stands beside the text.
 func isolated(s string) node { return gomponents.El("bdi", text(s)) }
 
@@ -119,4 +122,6 @@ func section(id string, heading node, rest ...node) node {
 // empty says why there is nothing.
 func empty(is ...node) node { return html.P(class("empty"), group(is...)) }
 
-func number(n int) node { return html.Td(class("number"), text(strconv.Itoa(n))) }
+// cell is a cell of a table that becomes a list where the window is narrow: there it says
+// itself what it is.
+func cell(label string, is ...node) node { return html.Td(html.Data("label", label), group(is...)) }

@@ -83,6 +83,34 @@ func TestWithoutJavaScript(t *testing.T) {
 	s.release(q)
 }
 
+// On a phone all of a row is in the window, and durations and words are whole.
+func TestPhone(t *testing.T) {
+	s := newScene(t, access.Operator())
+	s.hold("reports/"+strings.Repeat("nightly/", 8), "ada", 130*time.Minute)
+	s.past.held("r", "eve", time.Hour, 130*time.Second, history.Released)
+	b := open(t, 390, 844)
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1, Mobile: true})
+	for path, says := range map[string]string{"": "1 hold", "store": "What it promises", "history": "2 min 10 s"} {
+		b.visit(s.url + path)
+		b.shows(says)
+		if n := eval[int](b, `[...document.querySelectorAll("time, .length, .findings tbody th")].filter(e => {
+			const range = document.createRange();
+			range.selectNodeContents(e);
+			return new Set([...range.getClientRects()].map(r => r.top)).size > 1;
+		}).length`); n > 0 {
+			t.Errorf("/%s: %d durations or words are broken", path, n)
+		}
+		if wide := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+			t.Errorf("/%s is too wide by %d", path, wide)
+		}
+	}
+	b.visit(s.url)
+	b.shows("1 hold")
+	if wide := eval[int](b, `(e => e.scrollWidth - e.clientWidth)(document.querySelector(".stack .scroll"))`); wide > 0 {
+		t.Errorf("the table is too wide by %d", wide)
+	}
+}
+
 func TestForce(t *testing.T) {
 	s := newScene(t, access.Operator())
 	name := "jobs/\u202e<b>\r\n"
