@@ -24,6 +24,8 @@ const (
 	readEvents, readMost = 500, 2000
 	// latestEvents is how many a resource's page shows.
 	latestEvents = 10
+	// fewHolds is of how many holds nothing is said about how long they usually are.
+	fewHolds = 5
 )
 
 // happened are events for a page, the newest first.
@@ -193,7 +195,10 @@ func holderOf(e history.Event) string { return words.Holder(driver.Status{Detail
 
 // heldText says how long a hold was held when it ended.
 func heldText(e history.Event) string {
-	if e.Kind == history.Granted || e.Held == driver.Unknown {
+	switch {
+	case e.Kind.Begins():
+		return ""
+	case e.Held == driver.Unknown:
 		return "–"
 	}
 	return heldTime(e.Held)
@@ -227,7 +232,7 @@ func eventText(e history.Event) node {
 		html.Span(class("badge "+as), text(string(e.Kind))), text(" "+says),
 		when(e.Kind == history.Forced && e.Caller != "", func() node { return group(text(" by "), html.B(isolated(words.Printable(e.Caller)))) }),
 		when(e.Reason != "", func() node { return group(text(": “"), isolated(words.Printable(e.Reason)), text("”")) }),
-		when(e.Within > 0 && e.Within != driver.Unknown, func() node {
+		when(e.Within > shortPause, func() node {
 			return html.Span(class("soft"), text(" (up to "+heldTime(e.Within)+" earlier)"))
 		}),
 		when(e.Kind.Loss() && e.RenewedAgo > 0 && e.RenewedAgo != driver.Unknown, func() node {
@@ -296,11 +301,11 @@ func (v *visit) usual(resource string, now time.Duration) node {
 		v.noteUnread(err)
 		return group()
 	}
-	if u.Count == 0 {
+	if u.Count < fewHolds {
 		return group()
 	}
 	is := text("")
-	if now != driver.Unknown && now > u.P95 && u.Count >= 5 {
+	if now != driver.Unknown && now > u.P95 {
 		is = group(html.Span(class("badge watch"), text("longer than usual")), text(" "))
 	}
 	return html.P(is,

@@ -105,17 +105,17 @@ func TestHistory(t *testing.T) {
 		s.shows("/history", "Nothing has happened to what you may look at, as far back as the history goes.", "Kept by server-1, back to 3 d ago.", "Only what passes through this server is seen here.")
 		k.note(2*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/old", Ref: "0", Held: time.Hour})
 		k.note(50*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "a", Details: by("ada")})
-		k.note(40*time.Minute, history.Event{Kind: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada"), Held: 10 * time.Minute})
-		k.note(30*time.Minute, history.Event{Kind: history.Seen, Resource: "mine/1", Ref: "b", Details: by("eve"), Held: time.Minute, Within: 2 * time.Second})
+		k.note(40*time.Minute, history.Event{Kind: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada"), Held: 10 * time.Minute, Within: time.Second})
+		k.note(30*time.Minute, history.Event{Kind: history.Seen, Resource: "mine/1", Ref: "b", Details: by("eve"), Held: time.Minute, Within: 20 * time.Second})
 		k.note(20*time.Minute, history.Event{
 			Kind: history.Forced, Resource: "mine/1", Ref: "b", Details: by("eve"), Held: 11 * time.Minute, Caller: "ops", Reason: "<its> host is gone",
 		})
 		k.note(10*time.Minute, history.Event{Kind: history.Expired, Resource: "others/1", Ref: "c", Details: by("mallory"), Held: time.Minute})
 		k.note(5*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "d", Details: by("bob")})
-		s.shows("/history", "20 min ago mine/1 forced released by force by ops: “<its> host is gone” eve on web1 11 min", "seen held exclusively (up to 2.0 s earlier)",
-			"released ada on web1 10 min", "!mallory", "!others/1")
+		s.shows("/history", "20 min ago mine/1 forced released by force by ops: “<its> host is gone” eve on web1 11 min", "seen held exclusively (up to 20 s earlier) eve on web1 40 min ago",
+			"released ada on web1 10 min", "granted exclusively ada on web1 2 h ago", "!mallory", "!others/1")
 		s.shows("/history?name=mine%2F1", "History of mine/1", "held now", "!mine/old")
-		s.shows("/resource?name=mine%2F1", "What happened before", "40 min ago", "Usually that is 10 min: half of the last 1 hold took that at most")
+		s.shows("/resource?name=mine%2F1", "What happened before", "40 min ago", "!Usually")
 		s.shows("/", "Lost in the last hour", "1 hold has ended without a release, or by force.", "mine/1", "!others/1", "!mine/old")
 		if w := s.get("/history?name=others%2F1"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "mallory") {
 			s.Errorf("status %d: %s", w.Code, w.Body)
@@ -155,13 +155,17 @@ func TestLongHistory(t *testing.T) {
 
 func TestUsual(t *testing.T) {
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Hour})
 		for i := range 20 {
+			if i == 4 {
+				s.shows("/resource?name=r", "!Usually") // of few holds nothing is usual
+			}
 			k.note(time.Hour, history.Event{Kind: history.Released, Resource: "r", Ref: fmt.Sprint(i), Held: time.Duration(i+1) * time.Second})
 		}
-		s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Hour})
-		s.shows("/resource?name=r", "It has been held for 0 s now. Usually that is 10 s: half of the last 20 holds took that at most, and 95 of 100 19 s.", "!longer than usual")
+		time.Sleep(time.Second) // the store rests
+		s.shows("/resource?name=r", "It has been held for 1 s now. Usually that is 10 s: half of the last 20 holds took that at most, and 95 of 100 19 s.", "!longer than usual")
 		time.Sleep(time.Minute)
-		s.shows("/resource?name=r", "longer than usual It has been held for 1 min now.")
+		s.shows("/resource?name=r", "longer than usual It has been held for 1 min 1 s now.")
 	})
 }
 
