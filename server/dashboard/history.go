@@ -109,7 +109,8 @@ func (d *Dashboard) historyPage(v *visit) {
 	}
 	h := v.events(history.Query{Resource: name, Before: before}, maxRows)
 	v.show(http.StatusOK, page{Title: title, Main: group(heading, v.kept(),
-		when(name != "" && len(h.events) > 0, func() node { return v.timeline(h.events) }),
+		// Older pages have none: what they lack since would seem to be held still.
+		when(name != "" && before == 0 && len(h.events) > 0, func() node { return v.timeline(h) }),
 		v.eventTable(h, name == ""),
 		when(h.older > 0, func() node {
 			to := url.Values{"before": {strconv.FormatInt(h.older, 10)}}
@@ -281,7 +282,7 @@ func (v *visit) past(resource string) node {
 	all := h
 	h.events = h.events[:min(len(h.events), latestEvents)]
 	return section("past", text("What happened before"), v.kept(),
-		when(len(all.events) > 0, func() node { return v.timeline(all.events) }),
+		when(len(all.events) > 0, func() node { return v.timeline(all) }),
 		v.eventTable(h, false),
 		when(len(all.events) > len(h.events), func() node {
 			return html.P(class("more"), html.A(html.Href("history?"+url.Values{"name": {resource}}.Encode()), text("All that happened to it")))
@@ -316,8 +317,8 @@ func (v *visit) usual(resource string, now time.Duration) node {
 }
 
 // timeline draws how a resource was held, by its events.
-func (v *visit) timeline(events []history.Event) node {
-	bars, from := barsOf(events, v.began)
+func (v *visit) timeline(h happened) node {
+	bars, from := barsOf(h.events, v.began)
 	blind := v.old || v.d.opts.History.State().LooksFail != nil
 	if len(bars) == 0 {
 		return group()
@@ -351,6 +352,9 @@ func (v *visit) timeline(events []history.Event) node {
 		html.FigCaption(html.Span(text(heldTime(v.began.Sub(from))+" ago")), html.Span(class("key"),
 			html.Span(class("held"), text("held")), html.Span(class("now"), text("held now")), html.Span(class("loss"), text("lost"))), html.Span(text("now"))),
 		more(len(bars)-drawn, "more were held at the same time."),
+		when(h.older > 0, func() node {
+			return html.P(class("more"), text("The time line begins where the last "+words.Count(len(h.events), "event", "events")+" do: there were others before."))
+		}),
 	)
 }
 

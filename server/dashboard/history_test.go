@@ -153,6 +153,22 @@ func TestLongHistory(t *testing.T) {
 	})
 }
 
+// A time line that does not reach back to where the history begins says so.
+func TestCutTimeline(t *testing.T) {
+	const cut = "The time line begins where the last 200 events do: there were others before."
+	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
+		for i := range 300 {
+			k.note(10*time.Hour-time.Duration(i)*time.Minute, history.Event{Kind: history.Released, Resource: "r", Ref: fmt.Sprint(i), Held: time.Second})
+			if i == 199 {
+				s.shows("/resource?name=r", "held now", "!The time line begins")
+			}
+		}
+		s.shows("/resource?name=r", "held now", cut)
+		s.shows("/history?name=r", "held now", cut)
+		s.shows("/history?name=r&before=101", "released", "!held now", "!The time line begins")
+	})
+}
+
 func TestUsual(t *testing.T) {
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
 		s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Hour})
