@@ -41,15 +41,18 @@ func answerTime(d time.Duration) string {
 	switch {
 	case d < 100*time.Microsecond:
 		return "under 0.1 ms"
-	case d < 10*time.Millisecond:
+	case d < 9950*time.Microsecond: // what is rounded up to 10 ms is written so
 		return fmt.Sprintf("%.1f ms", ms)
-	case d < time.Second:
+	case d < 999500*time.Microsecond:
 		return fmt.Sprintf("%.0f ms", ms)
-	case d < 10*time.Second:
+	case d < 9950*time.Millisecond:
 		return fmt.Sprintf("%.1f s", ms/1000)
 	}
-	return words.Duration(d.Truncate(time.Second))
+	return words.Duration(max(d.Truncate(time.Second), 10*time.Second))
 }
+
+// within says a time that others did not exceed.
+func within(d time.Duration) string { return answerTime(max(d, lowest)) }
 
 // answers shows how the store has answered lately.
 func (b *storeBody) answers() node {
@@ -73,7 +76,7 @@ func opCard(o latency.Op) node {
 		html.H3(text(opName(o.Name))),
 		chart(o),
 		html.Dl(class("facts"),
-			fact("Half within", text(answerTime(o.Half))), fact("99 of 100 within", text(answerTime(o.Most))), fact("Slowest", text(answerTime(o.Slowest))),
+			fact("Half within", text(within(o.Half))), fact("99 of 100 within", text(within(o.Most))), fact("Slowest", text(answerTime(o.Slowest))),
 			fact("Calls", html.Span(class("number"), text(strconv.Itoa(o.Calls)))),
 			when(o.Failed > 0, func() node { return fact("Without an answer", html.B(class("error"), text(strconv.Itoa(o.Failed)))) }),
 		),
@@ -98,7 +101,7 @@ func height(d time.Duration) float64 {
 
 func chart(o latency.Op) node {
 	label := fmt.Sprintf("%s over 15 minutes: half within %s, 99 of 100 within %s, %d of %d without an answer",
-		opName(o.Name), answerTime(o.Half), answerTime(o.Most), o.Failed, o.Calls)
+		opName(o.Name), within(o.Half), within(o.Most), o.Failed, o.Calls)
 	var parts []node
 	for _, line := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 		y := chartBottom - height(line)

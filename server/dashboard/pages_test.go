@@ -350,6 +350,25 @@ func TestStorePage(t *testing.T) {
 	})
 }
 
+// A time that is rounded up is written as what it becomes.
+func TestAnswerTimes(t *testing.T) {
+	for took, says := range map[time.Duration]string{
+		50 * time.Microsecond:      "Half within 0.1 ms 99 of 100 within 0.1 ms Slowest under 0.1 ms",
+		9980 * time.Microsecond:    "Slowest 10 ms",
+		999_700 * time.Microsecond: "Slowest 1.0 s",
+		9980 * time.Millisecond:    "Slowest 10 s",
+	} {
+		var calls *latency.Log
+		with(t, func() dashboard.Options {
+			calls = latency.New()
+			return dashboard.Options{Latency: calls}
+		}, func(s *scene) {
+			calls.StoreCall(t.Context(), "renew", took, nil)
+			s.shows("/store", says, "!1000 ms", "!within under")
+		})
+	}
+}
+
 // A server tells of all its calls, also while looks fail.
 func TestStorePageOfServer(t *testing.T) {
 	var calls *latency.Log
