@@ -39,6 +39,12 @@ func (s *Server) makeRoutes() map[string]route {
 	}
 }
 
+// Serves reports whether there is something at the path.
+func (s *Server) Serves(path string) bool {
+	_, ok := s.routes[path]
+	return ok
+}
+
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{s: s, w: w, r: r, received: time.Now(), control: http.NewResponseController(w)}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
@@ -10,15 +11,23 @@ import (
 	"github.com/holdfast-go/holdfast/server/front"
 )
 
-// withPages serves the dashboard beside the locks.
-func withPages(locks http.Handler, pages *dashboard.Dashboard) http.Handler {
+// withPages serves the dashboard beside the locks. A person whose browser asks for what is
+// not there gets a page that says so, and a program a refusal.
+func withPages(locks *server.Server, pages *dashboard.Dashboard) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if pages.Serves(r.URL.Path) {
+		if pages.Serves(r.URL.Path) || mistyped(locks, r) {
 			pages.ServeHTTP(w, r)
 			return
 		}
 		locks.ServeHTTP(w, r)
 	})
+}
+
+// mistyped reports whether a browser wants a page where there is nothing. Links of pages
+// are for paths of one level.
+func mistyped(locks *server.Server, r *http.Request) bool {
+	return r.Method == http.MethodGet && !locks.Serves(r.URL.Path) && r.URL.Path != metricsPath && strings.Count(r.URL.Path, "/") == 1 &&
+		strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // openPages makes the dashboard.
@@ -42,7 +51,7 @@ func (r *running) browsers(identify access.Identify) access.Identify {
 		return identify
 	}
 	return func(q *http.Request) (access.Caller, error) {
-		if r.pages.Serves(q.URL.Path) {
+		if r.pages.Serves(q.URL.Path) || mistyped(r.server, q) {
 			return r.auth.IdentifyBrowser(q)
 		}
 		return identify(q)
