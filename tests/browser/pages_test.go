@@ -111,6 +111,24 @@ func TestPhone(t *testing.T) {
 	}
 }
 
+// A page that the server does not answer any more shows nothing as if all were well, and no
+// time that has come as one that is to come.
+func TestServerGone(t *testing.T) {
+	s := newScene(t, access.Operator())
+	s.hold("nightly", "ada", 20*time.Second)
+	b := open(t, 1200, 900)
+	b.visit(s.url)
+	b.shows("Nothing is stuck. 1 hold")
+	const dot = `getComputedStyle(document.querySelector(".summary"), "::before").backgroundColor`
+	green := eval[string](b, dot)
+	eval[bool](b, `(window.fetch = async () => { throw new TypeError("no answer") }, true)`)
+	s.hold("other", "eve", time.Hour)
+	b.shows("The server does not answer.", "its time is over")
+	if grey := eval[string](b, dot); grey == green {
+		t.Errorf("it is marked by %s still", grey)
+	}
+}
+
 func TestForce(t *testing.T) {
 	s := newScene(t, access.Operator())
 	name := "jobs/\u202e<b>\r\n"

@@ -41,6 +41,7 @@
     const text = said || problem || (silent ? "The server does not answer. What you see is what was there before." : "");
     if (connection.textContent !== text) connection.textContent = text;
     connection.hidden = text === "";
+    document.documentElement.classList.toggle("old", problem !== "" || silent);
   };
   const say = (text) => {
     said = text;
