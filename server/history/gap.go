@@ -34,7 +34,7 @@ const (
 	joined = 30 * time.Second
 	// untilEvery is the time between two notes that the history is kept. A gap may begin that
 	// much too early after a crash.
-	untilEvery = 5 * time.Second
+	untilEvery = 10 * time.Second
 )
 
 // GapStorage is a Storage that keeps gaps. It is called as Append is.
