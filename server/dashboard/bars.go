@@ -30,17 +30,21 @@ type bar struct {
 func barsOf(events []history.Event, now time.Time) (bars []bar, from time.Time) {
 	oldest := events[len(events)-1]
 	from = oldest.At
-	ended := make(map[string]bool) // by its ref, which a later end has told more of
-	begun := make(map[string]time.Time)
+	type hold struct { // a hold ID may have several, one after the other
+		ref   string
+		token uint64
+	}
+	ended := make(map[hold]bool) // a later end has told more of it
+	begun := make(map[hold]time.Time)
 	for _, e := range events {
 		if e.Kind.Begins() {
-			begun[e.Ref] = e.At
+			begun[hold{e.Ref, e.Token}] = e.At
 		}
 	}
 	for _, e := range events {
 		b := bar{to: e.At, class: "held"}
 		switch {
-		case ended[e.Ref]:
+		case ended[hold{e.Ref, e.Token}]:
 			continue
 		case e.Kind.Begins():
 			b.to, b.class = now, "now"
@@ -52,7 +56,7 @@ func barsOf(events []history.Event, now time.Time) (bars []bar, from time.Time) 
 			if e.Kind.Loss() {
 				b.class = "loss"
 			}
-			at, known := begun[e.Ref]
+			at, known := begun[hold{e.Ref, e.Token}]
 			switch {
 			case e.Held != driver.Unknown:
 				b.from = e.At.Add(-e.Held)
@@ -62,7 +66,7 @@ func barsOf(events []history.Event, now time.Time) (bars []bar, from time.Time) 
 				b.from = e.At // how long is not known
 			}
 		}
-		ended[e.Ref] = true
+		ended[hold{e.Ref, e.Token}] = true
 		b.says = words.Printable(holderOf(e)) + ", " + heldTime(b.to.Sub(b.from)) + ", " + string(e.Kind)
 		bars = append(bars, b)
 	}

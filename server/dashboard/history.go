@@ -24,6 +24,8 @@ const (
 	readEvents, readMost = 500, 2000
 	// latestEvents is how many a resource's page shows.
 	latestEvents = 10
+	// shownGaps is how many gaps of the history a page names, the newest.
+	shownGaps = 3
 	// fewHolds is of how many holds nothing is said about how long they usually are.
 	fewHolds = 5
 )
@@ -150,6 +152,7 @@ func (v *visit) kept() node {
 		html.P(class("seen"), when(!s.Since.IsZero(), func() node {
 			return group(text("Kept by "), isolated(words.Printable(s.Name)), text(", back to "), since(s.Since), text(" ago. "))
 		}), text(others)),
+		each(s.Gaps[:min(len(s.Gaps), shownGaps)], v.gap),
 		when(s.Err != nil, func() node {
 			return html.P(class("notice bad"), html.B(text("The history is not written")), text(", for "), since(s.Failing),
 				text(" already. Locks go on. The server's log says why."))
@@ -159,6 +162,21 @@ func (v *visit) kept() node {
 				" missing since the server was started: its file did not keep up, or could not be written."))
 		}),
 	)
+}
+
+// gap says of what time the history does not have all.
+func (v *visit) gap(g history.Gap) node {
+	ago := func(at time.Time) node {
+		return group(up(span{Known: true, Ms: max(v.began.Sub(at), 0).Milliseconds()}), text(" ago"))
+	}
+	to, why := text("now"), "looks at the store failed, so what others did is not known."
+	if !g.To.IsZero() {
+		to = ago(g.To)
+	}
+	if g.Cause == history.Down {
+		why = "the server was not there."
+	}
+	return html.P(class("notice"), html.B(text("Not all is known")), text(" from "), ago(g.From), text(" to "), to, text(": "+why))
 }
 
 // eventTable shows events, the newest first.
@@ -182,7 +200,7 @@ func (v *visit) eventTable(h happened, named bool) node {
 			html.Td(class("when"), up(v.agoOf(e)), text(" ago")),
 			when(named, func() node { return html.Th(html.Scope("row"), resourceLink(e.Resource)) }),
 			html.Td(eventText(e)),
-			html.Td(isolated(words.Printable(holderOf(e))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
+			html.Td(isolated(words.Printable(holderOf(e))), html.Span(class("soft"), text(" ref "), html.Code(text(e.Ref))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
 			html.Td(length(heldText(e))),
 		)
 	}))
@@ -226,6 +244,8 @@ func eventText(e history.Event) node {
 		as, says = "hurts", "released by force"
 	case history.Expired:
 		as, says = "hurts", "ended without a release"
+	case history.Lapsed:
+		as, says = "hurts", "its time was over meanwhile, or it was released: nobody saw that"
 	case history.Lost:
 		as, says = "hurts", "its holder learned that it had ended"
 	}
@@ -266,7 +286,10 @@ func (v *visit) lost() node {
 	}
 	shown := mine[:min(len(mine), latestEvents)]
 	return section("lost", text("Lost in the last hour"),
-		html.P(text(words.Count(len(mine), "hold has", "holds have")+" ended without a release, or by force. The holder may have gone on for a while after that: check its work.")),
+		html.P(text(words.Count(len(mine), "hold has", "holds have")+" ended without a release as far as is known, or by force. The holder may have gone on for a while after that: check its work.")),
+		when(len(all) == readMost, func() node {
+			return html.P(class("more"), text("There were more in all than a page looks at: not all of the hour's may be here."))
+		}),
 		v.eventTable(happened{events: shown}, true),
 		more(len(mine)-len(shown), "more were lost."),
 		html.P(class("more"), html.A(html.Href("history"), text("All that happened lately"))),
