@@ -86,7 +86,7 @@ func TestBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 23_700_000
+	const most = 23_800_000
 	if info.Size() > most {
 		t.Errorf("the binary has %d bytes, want at most %d", info.Size(), most)
 	}
