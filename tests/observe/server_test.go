@@ -35,6 +35,10 @@ func TestServerMetrics(t *testing.T) {
 		t.Errorf("without a token: %d", answer.status)
 	}
 	page := s.ask(http.MethodGet, "/metrics", s.token, "")
+	// The history is written behind the answers.
+	for end := time.Now().Add(time.Minute); bytes.Contains(page.body, []byte("holdfast_server_history_events_total 0")) && time.Now().Before(end); {
+		page = s.ask(http.MethodGet, "/metrics", s.token, "")
+	}
 	if page.status != http.StatusOK {
 		t.Fatalf("%d: %s", page.status, page.body)
 	}
