@@ -43,7 +43,7 @@ func note(t *testing.T, log *history.Log, resource string, n int, details driver
 		}
 		n -= some
 		wanted += uint64(some)
-		for end := time.Now().Add(time.Minute); log.State().Noted < wanted; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(5 * time.Minute); log.State().Noted < wanted; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("not written: %+v", log.State())
 			}
