@@ -26,22 +26,18 @@ func (s *Server) history(x *exchange) {
 		return
 	}
 	if !x.mayLook(chosen.Resource, "") {
-		err := fmt.Errorf("%w: no right to look at %q", errDenied, chosen.Resource)
-		x.auditDenied("look", chosen.Resource, driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.denyLook(chosen.Resource)
 		return
 	}
 	if s.opts.History == nil {
 		x.refuse(wire.KindUnsupported, "this server keeps no history: it was started without --history")
 		return
 	}
-	if !s.limits.takeList(x.caller.Name()) {
-		x.busy("too many lists at once")
+	end, ok := x.takeList()
+	if !ok {
 		return
 	}
-	defer s.limits.giveList(x.caller.Name())
-	s.opts.Observer.stream(ListStream, 1)
-	defer s.opts.Observer.stream(ListStream, -1)
+	defer end()
 
 	out := lister{x: x, q: q, stream: q.stream}
 	out.last.Resource = chosen.Resource

@@ -65,18 +65,14 @@ func serveList[T any](
 		return
 	}
 	if r := q.filter.Resource; r != "" && !x.mayList(r) {
-		err := fmt.Errorf("%w: no right to look at %q", errDenied, r)
-		x.auditDenied("look", r, driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.denyLook(r)
 		return
 	}
-	if !s.limits.takeList(x.caller.Name()) {
-		x.busy("too many lists at once")
+	end, ok := x.takeList()
+	if !ok {
 		return
 	}
-	defer s.limits.giveList(x.caller.Name())
-	s.opts.Observer.stream(ListStream, 1)
-	defer s.opts.Observer.stream(ListStream, -1)
+	defer end()
 
 	ctx, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
@@ -231,6 +227,28 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) a
 			panic(http.ErrAbortHandler)
 		}
 	}
+}
+
+// denyLook refuses to show the resource.
+func (x *exchange) denyLook(resource string) {
+	err := fmt.Errorf("%w: no right to look at %q", errDenied, resource)
+	x.auditDenied("look", resource, driver.HoldID{}, err)
+	x.refuse(wire.KindDenied, x.whyDenied(err))
+}
+
+// takeList begins a list, which ends with end. It has refused the request if there are too
+// many.
+func (x *exchange) takeList() (end func(), ok bool) {
+	s, name := x.s, x.caller.Name()
+	if !s.limits.takeList(name) {
+		x.busy("too many lists at once")
+		return nil, false
+	}
+	s.opts.Observer.stream(ListStream, 1)
+	return func() {
+		s.opts.Observer.stream(ListStream, -1)
+		s.limits.giveList(name)
+	}, true
 }
 
 func (x *exchange) listRefusal(op string, err error) wire.Refusal {
