@@ -129,7 +129,7 @@ func historyEvent(e history.Event, now time.Time, named bool) wire.HistoryEvent 
 
 func keptOf(s history.State, now time.Time) wire.Kept {
 	k := wire.Kept{
-		Server: s.Name, Since: s.Since.UTC(), SinceAgoMs: wire.MillisOf(now.Sub(s.Since)), Noted: s.Noted, Dropped: s.Dropped,
+		Server: s.Name, Since: s.Since.UTC(), SinceAgoMs: wire.MillisOf(now.Sub(s.Since)), Dropped: s.Dropped,
 		Blind: !s.Looks || s.Cut || s.LooksFail != nil,
 	}
 	if s.Err != nil {

@@ -44,9 +44,7 @@ type Kept struct {
 	// Since is when what is kept begins, by the clock of the server, and SinceAgoMs how long ago.
 	Since      time.Time `json:"since"`
 	SinceAgoMs Millis    `json:"sinceAgoMs"`
-	// Noted are the events that the server has written since its start, and Dropped those that
-	// are missing.
-	Noted   uint64 `json:"noted"`
+	// Dropped are the events that are missing since the server's start.
 	Dropped uint64 `json:"dropped"`
 	// FailingMs is for how long the file cannot be written, null if it can.
 	FailingMs *Millis `json:"failingMs"`

@@ -13,6 +13,7 @@ import (
 	"maragu.dev/gomponents/html"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
@@ -217,7 +218,7 @@ func (b *overviewBody) table(nothing string) node {
 	return section("all", text("What is held"),
 		html.Form(class("filters"), html.Method("get"), html.Action("./"), html.Role("search"),
 			html.Label(text("Search "), html.Input(html.Type("search"), html.Name("q"), html.Value(b.Query),
-				html.Placeholder("resource, owner, host"), html.AutoComplete("off"))),
+				html.Placeholder("resource, owner, host, ref"), html.AutoComplete("off"))),
 			html.Label(text("Show "), html.Select(html.Name("only"), each(filters, func(f filter) node {
 				return html.Option(html.Value(f.Name), gomponents.If(f == b.Only, html.Selected()), text(f.Says))
 			}))),
@@ -242,10 +243,14 @@ func (r rowView) row() node {
 	)
 }
 
+// refLength is that of a ref: a hold is found by all of it.
+const refLength = 8
+
 // names reports whether the text is in what a holder or a waiter is called.
 func (v *visit) names(e *entry, part string) bool {
 	return slices.ContainsFunc(e.Holds, func(h driver.Status) bool {
-		return strings.Contains(h.Owner, part) || strings.Contains(h.Host, part) || strings.Contains(h.Comment, part)
+		return strings.Contains(h.Owner, part) || strings.Contains(h.Host, part) || strings.Contains(h.Comment, part) ||
+			len(part) == refLength && wire.RefOf(h.HoldID) == part
 	}) || slices.ContainsFunc(e.Waiters, func(p driver.Place) bool {
 		return strings.Contains(p.Owner, part) || strings.Contains(p.Host, part)
 	})

@@ -49,6 +49,7 @@ func TestDeadHolder(t *testing.T) {
 		s.shows("/resource?name=nightly", "silent", "was killed or stopped, cannot reach the store", "the report", wire.RefOf(q.HoldID), "!"+q.HoldID.String(), "!Token")
 		s.shows("/?only=waited", "nightly", "!other")
 		s.shows("/?q=batch", "nightly", "!other")
+		s.shows("/?q="+wire.RefOf(q.HoldID), "nightly", "!other")
 		s.shows("/?q=nothing", "Nothing matches.")
 	})
 }

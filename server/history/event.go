@@ -1,6 +1,7 @@
 package history
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -59,9 +60,12 @@ type Event struct {
 	Within   time.Duration
 	Kind     Kind
 	Resource string
-	// Ref and Token name the hold: wire.RefOf its hold ID, and its fencing token.
+	// Ref and Token name the hold to people: wire.RefOf its hold ID, and its fencing token.
 	Ref   string
 	Token uint64
+	// Hash tells holds of one Resource apart, two of the same Ref as well. It is there in the
+	// events that a Storage gets, and in those of its method Open; in others it may be zero.
+	Hash  Hash
 	Mode  driver.Mode
 	Limit int // as that of driver.Status
 	driver.Details
@@ -75,6 +79,16 @@ type Event struct {
 
 // Ago returns how long ago it was at a time of this server's clock.
 func (e Event) Ago(now time.Time) time.Duration { return max(now.Sub(e.At), 0) }
+
+// Hash is of a hold ID, which nobody can find by it. Two hold IDs do not have the same one:
+// it is four times as long as a Ref, of which somebody can find two that are the same.
+type Hash [16]byte
+
+func hashOf(id driver.HoldID) Hash {
+	// The bare hash is the lock ID of holds without one, by which they can be released.
+	sum := sha256.Sum256([]byte("history " + id.String()))
+	return Hash(sum[:])
+}
 
 // Query chooses events.
 type Query struct {

@@ -142,14 +142,15 @@ func (l *Log) show(s *sight.Sight, h driver.Status, within time.Duration) {
 		return
 	}
 	is, ok := l.holds.open[k]
-	if !ok || e.Held >= young {
+	if !ok {
+		return // there are too many: each look would note it
+	}
+	if e.Held >= young {
 		l.push(e, true)
 	}
-	if ok {
-		is.shown, is.pending = s.Number, e.Held < young
-		if e.RenewedAgo != driver.Unknown {
-			is.renewed = s.At.Add(-e.RenewedAgo)
-		}
+	is.shown, is.pending = s.Number, e.Held < young
+	if e.RenewedAgo != driver.Unknown {
+		is.renewed = s.At.Add(-e.RenewedAgo)
 	}
 }
 
@@ -243,7 +244,7 @@ func (l *Log) over(s *sight.Sight, h *hold, kind Kind, within time.Duration) {
 		within = max(within-s.At.Sub(at), 0)
 	}
 	e := Event{
-		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Token: h.Token,
+		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Hash: h.Hash, Token: h.Token,
 		Held: driver.Unknown, RenewedAgo: driver.Unknown,
 	}
 	if h.restarted && h.leftAt.IsZero() { // it may have ended long before

@@ -79,15 +79,24 @@ func (u unseen) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 // hold acquires in the store, as a program does that knows no server.
 func (w *world) hold(resource string, ttl time.Duration) driver.HoldRef {
 	w.t.Helper()
-	h := driver.HoldRef{Resource: resource, LockID: "lock", HoldID: driver.NewHoldID()}
-	g, err := w.store.Acquire(w.t.Context(), driver.AcquireRequest{
-		Resource: resource, LockID: h.LockID, HoldID: h.HoldID, TTL: ttl, Details: driver.Details{Owner: "ada", Host: "engine", Comment: "for a test"},
+	return w.acquire(driver.AcquireRequest{
+		Resource: resource, LockID: "lock", HoldID: driver.NewHoldID(), TTL: ttl, Details: driver.Details{Owner: "ada", Host: "engine", Comment: "for a test"},
 	})
+}
+
+// share acquires a shared hold of an hour in the store.
+func (w *world) share(resource string, id driver.HoldID) driver.HoldRef {
+	w.t.Helper()
+	return w.acquire(driver.AcquireRequest{Resource: resource, LockID: id.String(), HoldID: id, Mode: driver.Shared, TTL: time.Hour})
+}
+
+func (w *world) acquire(q driver.AcquireRequest) driver.HoldRef {
+	w.t.Helper()
+	g, err := w.store.Acquire(w.t.Context(), q)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h.Token = g.Token
-	return h
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
 }
 
 func (w *world) release(h driver.HoldRef) {
@@ -233,7 +242,6 @@ func TestForcedAndLost(t *testing.T) {
 		w.log.Forced(forced, "ops", "it hung")
 		w.log.Lost(forced) // the holder notices, as it should
 		w.release(lost)
-		w.log.Lost(driver.HoldRef{Resource: gone.Resource, LockID: "another's", HoldID: gone.HoldID}) // of the same ref
 		w.log.Lost(lost)
 		w.log.Lost(lost)
 		w.release(gone)
@@ -419,6 +427,45 @@ func TestRestart(t *testing.T) {
 			t.Errorf("ended with %+v", e)
 		}
 	})
+}
+
+// Somebody who chooses hold IDs can find two of the same ref. They are two holds all the same.
+func TestSameRef(t *testing.T) {
+	one, two := sameRef()
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.share("r", one), w.share("r", two)
+		w.pass(10 * look)
+		w.want("r", "seen seen")
+		w.stop()
+		w.start()
+		w.pass(10 * look)
+		w.want("r", "seen seen")
+		w.log.Lost(driver.HoldRef{Resource: "r", HoldID: two, Token: a.Token}) // that of the other one
+		w.want("r", "seen seen")
+		w.release(a)
+		w.pass(look)
+		if last := w.want("r", "seen seen gone")[2]; last.Token != a.Token {
+			t.Errorf("gone is %d, not %d", last.Token, a.Token)
+		}
+		w.release(b)
+		w.log.Released(driver.HoldRef{Resource: "r", HoldID: two}) // a request without a token
+		if last := w.want("r", "seen seen gone released")[3]; last.Token != b.Token {
+			t.Errorf("released is %d, not %d", last.Token, b.Token)
+		}
+	})
+}
+
+// sameRef returns two hold IDs that have the same ref.
+func sameRef() (one, two driver.HoldID) {
+	seen := make(map[string]driver.HoldID)
+	for {
+		id := driver.NewHoldID()
+		ref := wire.RefOf(id)
+		if other, ok := seen[ref]; ok {
+			return other, id
+		}
+		seen[ref] = id
+	}
 }
 
 func TestUsual(t *testing.T) {

@@ -29,7 +29,10 @@ type holds struct {
 }
 
 // key names a hold but for its token. A hold ID has one hold at a time.
-type key struct{ resource, ref string }
+type key struct {
+	resource string
+	hash     Hash
+}
 
 type hold struct {
 	Event               // with which it began
@@ -53,9 +56,7 @@ type ended struct {
 	held  time.Duration
 }
 
-func refOf(id driver.HoldID) string { return wire.RefOf(id) }
-
-func (e Event) key() key { return key{e.Resource, e.Ref} }
+func (e Event) key() key { return key{e.Resource, e.Hash} }
 
 // init has the holds that were open when the process before ended.
 func (hs *holds) init(open []Event) {
@@ -73,7 +74,7 @@ func (hs *holds) init(open []Event) {
 // beginning returns the event with which a hold begins.
 func beginning(kind Kind, at time.Time, h driver.Status) Event {
 	return Event{
-		At: at, Kind: kind, Resource: h.Resource, Ref: refOf(h.HoldID), Token: h.Token, Mode: h.Mode, Limit: h.Limit, Details: h.Details,
+		At: at, Kind: kind, Resource: h.Resource, Ref: wire.RefOf(h.HoldID), Hash: hashOf(h.HoldID), Token: h.Token, Mode: h.Mode, Limit: h.Limit, Details: h.Details,
 		Held: h.Age(), RenewedAgo: h.RenewedAgo(),
 	}
 }
@@ -91,7 +92,7 @@ func (hs *holds) begin(e Event, left time.Duration, now time.Time) (before []Eve
 			}
 			return nil, fresh
 		}
-		end := Event{Kind: Gone, At: e.At, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Token: old.Token}
+		end := Event{Kind: Gone, At: e.At, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Hash: e.Hash, Token: old.Token}
 		before = hs.end(&end)
 		before[len(before)-1].Held = driver.Unknown
 	}

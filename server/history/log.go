@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
 const (
@@ -337,7 +338,7 @@ func (l *Log) note(h driver.HoldRef, e Event) {
 		return
 	}
 	e.At = time.Now()
-	e.Resource, e.Ref, e.Token = h.Resource, refOf(h.HoldID), h.Token
+	e.Resource, e.Ref, e.Hash, e.Token = h.Resource, wire.RefOf(h.HoldID), hashOf(h.HoldID), h.Token
 	e.Held, e.RenewedAgo = driver.Unknown, driver.Unknown
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -365,20 +366,15 @@ func (l *Log) Granted(h driver.Status) {
 
 // Renewed notes a renewal, which is no event, and how long the hold then has left.
 func (l *Log) Renewed(h driver.HoldRef, left time.Duration) {
-	ref, now := refOf(h.HoldID), time.Now()
+	k, now := key{h.Resource, hashOf(h.HoldID)}, time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holds.renew(key{h.Resource, ref}, left, now)
+	l.holds.renew(k, left, now)
 }
 
 // Lost notes that a renewal has found no such hold. Only the end of a hold that the history
-// knows is noted, and once. Without its token nothing is: somebody may have found another hold
-// ID that has the same ref.
-func (l *Log) Lost(h driver.HoldRef) {
-	if h.Token != 0 {
-		l.note(h, Event{Kind: Lost})
-	}
-}
+// knows is noted, and once.
+func (l *Log) Lost(h driver.HoldRef) { l.note(h, Event{Kind: Lost}) }
 
 // Released notes that the holder has released the hold.
 func (l *Log) Released(h driver.HoldRef) { l.note(h, Event{Kind: Released}) }

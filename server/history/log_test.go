@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -116,10 +115,10 @@ func newLog(t *testing.T, s history.Storage) (*history.Log, *output) {
 	return log, out
 }
 
-// note notes n grants, of different resources: of one, two refs might be the same.
+// note notes n grants.
 func note(log *history.Log, n int) {
-	for i := range n {
-		log.Granted(driver.Status{Resource: fmt.Sprint(i), HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour})
+	for range n {
+		log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour})
 	}
 }
 

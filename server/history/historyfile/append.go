@@ -14,13 +14,16 @@ const (
 	insertEvent = `INSERT INTO events
 		(at, within, kind, loss, resource, ref, token, mode, most, owner, host, comment, held, renewed_ago, caller, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	openHold  = `INSERT OR REPLACE INTO open (resource, ref, number) VALUES (?, ?, ?)`
-	closeHold = `DELETE FROM open WHERE resource = ? AND ref = ?`
+	openHold  = `INSERT OR REPLACE INTO holds (number, resource, hash) VALUES (?, ?, ?)`
+	closeHold = `DELETE FROM holds WHERE resource = ? AND hash = ?`
 )
 
 // Append implements history.Storage.
 func (s *storage) Append(ctx context.Context, events []history.Event) (time.Time, error) {
-	err := s.trim(ctx)
+	err := s.isThere()
+	if err == nil {
+		err = s.trim(ctx)
+	}
 	if err == nil && len(events) > 0 {
 		err = s.insert(ctx, events)
 		if isCode(err, sqlite3.SQLITE_FULL) {
@@ -52,7 +55,7 @@ func (s *storage) insert(ctx context.Context, events []history.Event) error {
 				return err
 			}
 			if !e.Kind.Begins() {
-				if _, err := tx.ExecContext(ctx, closeHold, e.Resource, e.Ref); err != nil {
+				if _, err := tx.ExecContext(ctx, closeHold, e.Resource, e.Hash[:]); err != nil {
 					return err
 				}
 				continue
@@ -61,7 +64,7 @@ func (s *storage) insert(ctx context.Context, events []history.Event) error {
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, openHold, e.Resource, e.Ref, number); err != nil {
+			if _, err := tx.ExecContext(ctx, openHold, number, e.Resource, e.Hash[:]); err != nil {
 				return err
 			}
 		}
@@ -128,8 +131,8 @@ func (s *storage) remove(ctx context.Context, which string, args ...any) error {
 		if err != nil {
 			return err
 		}
-		for _, b := range begun {
-			if _, err := tx.ExecContext(ctx, closeHold+" AND number = ?", b.resource, b.ref, b.number); err != nil {
+		for _, number := range begun {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM holds WHERE number = ?", number); err != nil {
 				return err
 			}
 		}
@@ -143,30 +146,24 @@ func (s *storage) remove(ctx context.Context, which string, args ...any) error {
 	return err
 }
 
-// begun is an event with which a hold began.
-type begun struct {
-	resource, ref string
-	number        int64
-}
-
-// removed removes events. It returns those with which holds began, and the time of the newest.
-func removed(ctx context.Context, tx *sql.Tx, which string, args []any) (all []begun, last int64, err error) {
-	rows, err := tx.QueryContext(ctx, "DELETE FROM events WHERE "+which+" RETURNING at, kind, resource, ref, number", args...)
+// removed removes events. It returns the numbers of those with which holds began, and the
+// time of the newest.
+func removed(ctx context.Context, tx *sql.Tx, which string, args []any) (begun []int64, last int64, err error) {
+	rows, err := tx.QueryContext(ctx, "DELETE FROM events WHERE "+which+" RETURNING at, kind, number", args...)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var at int64
+		var at, number int64
 		var kind history.Kind
-		var b begun
-		if err := rows.Scan(&at, &kind, &b.resource, &b.ref, &b.number); err != nil {
+		if err := rows.Scan(&at, &kind, &number); err != nil {
 			return nil, 0, err
 		}
 		last = max(last, at)
 		if kind.Begins() {
-			all = append(all, b)
+			begun = append(begun, number)
 		}
 	}
-	return all, last, rows.Err()
+	return begun, last, rows.Err()
 }

@@ -11,6 +11,9 @@ import (
 
 // KeepGaps implements history.GapStorage.
 func (s *storage) KeepGaps(ctx context.Context, gaps []history.Gap, until time.Time) error {
+	if err := s.isThere(); err != nil {
+		return s.explain(err)
+	}
 	return s.explain(s.change(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM gaps; DELETE FROM until"); err != nil {
 			return err

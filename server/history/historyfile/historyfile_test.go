@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/history/historyfile"
 )
@@ -30,16 +29,10 @@ func open(t *testing.T, path string, opts *historyfile.Options) *history.Log {
 // note notes n grants of holds of the resource, and waits until they are written.
 func note(t *testing.T, log *history.Log, resource string, n int, details driver.Details) {
 	t.Helper()
-	refs := make(map[string]bool) // two may be the same by chance
 	for wanted := log.State().Noted; n > 0; {
 		some := min(n, 4000)
 		for range some {
-			id := driver.NewHoldID()
-			for refs[wire.RefOf(id)] {
-				id = driver.NewHoldID()
-			}
-			refs[wire.RefOf(id)] = true
-			log.Granted(driver.Status{Resource: resource, HoldID: id, Token: 7, Left: time.Hour, Details: details})
+			log.Granted(driver.Status{Resource: resource, HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour, Details: details})
 		}
 		n -= some
 		wanted += uint64(some)
@@ -239,6 +232,56 @@ func TestOneServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, path, nil)
+}
+
+// Nobody would find what is written into a file without a name.
+func TestRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	for name, remove := range map[string]func() error{
+		"removed":  func() error { return os.Remove(path) },
+		"moved":    func() error { return os.Rename(path, path+"-old") },
+		"replaced": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := open(t, path, nil)
+			note(t, log, "r", 1, driver.Details{})
+			if err := remove(); err != nil {
+				t.Fatal(err)
+			}
+			log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 8, Left: time.Hour})
+			for end := time.Now().Add(time.Minute); log.State().Err == nil; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("it does not notice")
+				}
+			}
+			if err := log.Close(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "removed or replaced") {
+				t.Errorf("error %v", err)
+			}
+			if s := log.State(); s.Dropped != 1 {
+				t.Errorf("state %+v", s)
+			}
+		})
+	}
+	open(t, path, nil) // an empty file is a new one
+}
+
+// Without a name, all resources are meant.
+func TestAllResources(t *testing.T) {
+	log := open(t, filepath.Join(t.TempDir(), "history.db"), nil)
+	for _, resource := range []string{"a", "b", "c"} {
+		note(t, log, resource, 2, driver.Details{})
+	}
+	first, err := log.Events(t.Context(), history.Query{Limit: 4})
+	if err != nil || len(first) != 4 || first[0].Resource != "c" || first[3].Resource != "b" {
+		t.Fatalf("first: %+v, %v", first, err)
+	}
+	rest, err := log.Events(t.Context(), history.Query{Before: first[3].Number})
+	if err != nil || len(rest) != 2 || rest[0].Resource != "a" || rest[1].Resource != "a" {
+		t.Errorf("rest: %+v, %v", rest, err)
+	}
+	if late, err := log.Events(t.Context(), history.Query{Since: time.Now().Add(time.Hour)}); err != nil || len(late) != 0 {
+		t.Errorf("later: %+v, %v", late, err)
+	}
 }
 
 func TestRefuses(t *testing.T) {

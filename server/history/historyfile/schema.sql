@@ -1,8 +1,9 @@
+-- What is missing is made at each start.
 PRAGMA application_id = 0x48464869;
 PRAGMA user_version = 1;
 
 -- Times are microseconds since 1970, durations are microseconds.
-CREATE TABLE events (
+CREATE TABLE IF NOT EXISTS events (
     number      INTEGER PRIMARY KEY AUTOINCREMENT,
     at          INTEGER NOT NULL,
     within      INTEGER, -- NULL: not known
@@ -21,17 +22,23 @@ CREATE TABLE events (
     caller      TEXT    NOT NULL,
     reason      TEXT    NOT NULL
 ) STRICT;
-CREATE INDEX events_of_resource ON events (resource, number);
-CREATE INDEX events_by_time ON events (at);
-CREATE INDEX losses ON events (at, number) WHERE loss = 1;
+CREATE INDEX IF NOT EXISTS events_of_resource ON events (resource, number);
+CREATE INDEX IF NOT EXISTS events_by_time ON events (at);
+CREATE INDEX IF NOT EXISTS losses ON events (at, number) WHERE loss = 1;
 
--- The holds of which there is no end, each with the event with which it began.
-CREATE TABLE open (
+-- The holds of which there is no end, each with the number of the event with which it began.
+CREATE TABLE IF NOT EXISTS holds (
+    number   INTEGER PRIMARY KEY,
     resource TEXT    NOT NULL,
-    ref      TEXT    NOT NULL,
-    number   INTEGER NOT NULL,
-    PRIMARY KEY (resource, ref)
-) STRICT, WITHOUT ROWID;
+    hash     BLOB    NOT NULL,
+    UNIQUE (resource, hash)
+) STRICT;
 
 -- One row: when what is kept begins.
-CREATE TABLE kept (since INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS kept (since INTEGER NOT NULL) STRICT;
+
+-- When the history did not see all, in microseconds since 1970.
+CREATE TABLE IF NOT EXISTS gaps (began INTEGER NOT NULL, ended INTEGER NOT NULL, cause TEXT NOT NULL) STRICT;
+
+-- One row: until when it has all but the gaps.
+CREATE TABLE IF NOT EXISTS until (at INTEGER NOT NULL) STRICT;

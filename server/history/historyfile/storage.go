@@ -6,7 +6,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -34,16 +36,11 @@ const (
 //go:embed schema.sql
 var schema string
 
-// gapTables are made in files that have none yet.
-const gapTables = `
-	-- When the history did not see all, in microseconds since 1970.
-	CREATE TABLE IF NOT EXISTS gaps (began INTEGER NOT NULL, ended INTEGER NOT NULL, cause TEXT NOT NULL) STRICT;
-	-- One row: until when it has all but the gaps.
-	CREATE TABLE IF NOT EXISTS until (at INTEGER NOT NULL) STRICT`
-
 // storage keeps events in a file. It implements history.Storage.
 type storage struct {
 	path  string // as the user gave it
+	file  string
+	was   fs.FileInfo // the file, when it was opened
 	keep  time.Duration
 	pages int64
 	lock  *sql.DB
@@ -56,8 +53,8 @@ func open(ctx context.Context, path string, keep time.Duration, maxBytes int64) 
 	if err != nil {
 		return nil, err
 	}
-	s := &storage{path: path, keep: keep, pages: maxBytes / pageSize}
-	if err := s.open(ctx, file); err != nil {
+	s := &storage{path: path, file: file, keep: keep, pages: maxBytes / pageSize}
+	if err := s.open(ctx); err != nil {
 		_ = s.Close()
 		return nil, s.explain(err)
 	}
@@ -66,9 +63,9 @@ func open(ctx context.Context, path string, keep time.Duration, maxBytes int64) 
 
 var errInUse = errors.New("another server keeps its history in it: each needs a file of its own")
 
-func (s *storage) open(ctx context.Context, file string) (err error) {
+func (s *storage) open(ctx context.Context) (err error) {
 	// No lock of the system is the same everywhere. SQLite's are there anyway.
-	if s.lock, err = database(file+lockSuffix, 1, "locking_mode(EXCLUSIVE)", "busy_timeout(0)"); err != nil {
+	if s.lock, err = database(s.file+lockSuffix, 1, "locking_mode(EXCLUSIVE)", "busy_timeout(0)"); err != nil {
 		return err
 	}
 	if _, err = s.lock.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
@@ -78,7 +75,7 @@ func (s *storage) open(ctx context.Context, file string) (err error) {
 		return err
 	}
 	busy := fmt.Sprintf("busy_timeout(%d)", busyPatience)
-	if s.db, err = database(file, 1, busy, "synchronous(NORMAL)"); err != nil {
+	if s.db, err = database(s.file, 1, busy, "synchronous(NORMAL)"); err != nil {
 		return err
 	}
 	if err = s.check(ctx); err != nil {
@@ -96,7 +93,24 @@ func (s *storage) open(ctx context.Context, file string) (err error) {
 			return err
 		}
 	}
-	return s.begin(ctx)
+	if err = s.begin(ctx); err != nil {
+		return err
+	}
+	s.was, err = os.Lstat(s.file)
+	return err
+}
+
+// errReplaced: SQLite would go on with a file that nobody finds, and with its journal beside
+// the file that has the name now, perhaps the history of another server.
+var errReplaced = errors.New("somebody has removed or replaced it; start the server again, which makes a new one")
+
+// isThere returns an error unless the file is at its name still.
+func (s *storage) isThere() error {
+	info, err := os.Lstat(s.file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(s.was, info) {
+		return errReplaced
+	}
+	return err
 }
 
 // database returns a database with so many connections, each with those settings. A
@@ -150,19 +164,11 @@ func (s *storage) begin(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	var version int64
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+	if _, err := tx.ExecContext(ctx, schema); err != nil {
 		return err
 	}
-	if version == 0 {
-		if _, err := tx.ExecContext(ctx, schema); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO kept (since) VALUES (?)", time.Now().UnixMicro()); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, gapTables); err != nil {
+	_, err = tx.ExecContext(ctx, "INSERT INTO kept (since) SELECT ? WHERE NOT EXISTS (SELECT * FROM kept)", time.Now().UnixMicro())
+	if err != nil {
 		return err
 	}
 	return tx.Commit()
