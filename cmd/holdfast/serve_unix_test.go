@@ -17,8 +17,8 @@ import (
 
 // asker is the program ask of scripts, which needs no curl: ask URL PATH [BODY] sends a
 // request to a server, a POST if there is a body, and prints the status and the answer. The
-// URL may be one of a Unix socket. TOKEN is the caller's token, and HOST another name of
-// the server.
+// URL may be one of a Unix socket. TOKEN is the caller's token, HOST another name of the
+// server, and ACCEPT what is wanted.
 func asker() {
 	if err := ask(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, "ask:", err)
@@ -49,6 +49,9 @@ func ask(base, path string, body []string) error {
 	}
 	if token := os.Getenv("TOKEN"); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if accept := os.Getenv("ACCEPT"); accept != "" {
+		r.Header.Set("Accept", accept)
 	}
 	if host := os.Getenv("HOST"); host != "" {
 		r.Host = host

@@ -29,10 +29,10 @@ type Options struct {
 	// is nil, everybody is access.Everybody, and requests that say that a proxy forwarded
 	// them are refused: whoever they came from, they are not from this machine.
 	Identify access.Identify
-	// Guests chooses paths that are also for callers who are not known, and do not say who they
-	// are by a token: a page to sign in, say.
-	// What serves them asks CallerOf. Default: none but those that balancers ask for.
-	Guests func(path string) bool
+	// Guests chooses requests that are also for callers who are not known, and do not say who
+	// they are by a token: for a page to sign in, say.
+	// What serves them asks CallerOf. Default: none but those that balancers send.
+	Guests func(*http.Request) bool
 	// Hosts are the names of the server, each with a port or, for all ports, without. A
 	// server is also known by the address and port that a connection came to, and on
 	// loopback by localhost, 127.0.0.1 and [::1] with the port: no other name can be made
@@ -127,7 +127,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	caller, err := f.identify(r)
 	guest := errors.Is(err, access.ErrAnonymous) && r.Header.Get("Authorization") == "" &&
-		f.opts.Guests != nil && f.opts.Guests(r.URL.Path)
+		f.opts.Guests != nil && f.opts.Guests(r)
 	if err != nil && !guest {
 		f.refuseAnonymous(w, in.with(r), in.address, err)
 		return

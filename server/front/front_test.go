@@ -280,7 +280,7 @@ func TestGuests(t *testing.T) {
 			}
 			return access.Everybody(), nil
 		},
-		Guests: func(path string) bool { return path == "/login" },
+		Guests: func(r *http.Request) bool { return r.URL.Path == "/login" },
 	})
 	ask := func(path, token string, header ...string) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:4653"+path, nil)

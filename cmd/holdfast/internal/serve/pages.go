@@ -15,7 +15,7 @@ import (
 // not there gets a page that says so, and a program a refusal.
 func withPages(locks *server.Server, pages *dashboard.Dashboard) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if pages.Serves(r.URL.Path) || mistyped(locks, r) {
+		if isForPages(locks, pages, r) {
 			pages.ServeHTTP(w, r)
 			return
 		}
@@ -23,9 +23,12 @@ func withPages(locks *server.Server, pages *dashboard.Dashboard) http.Handler {
 	})
 }
 
-// mistyped reports whether a browser wants a page where there is nothing. Links of pages
-// are for paths of one level.
-func mistyped(locks *server.Server, r *http.Request) bool {
+// isForPages reports whether the dashboard answers the request: there is a page at its path,
+// or nothing at all, and a browser wants a page. Links of pages are for paths of one level.
+func isForPages(locks *server.Server, pages *dashboard.Dashboard, r *http.Request) bool {
+	if pages.Serves(r.URL.Path) {
+		return true
+	}
 	return r.Method == http.MethodGet && !locks.Serves(r.URL.Path) && r.URL.Path != metricsPath && strings.Count(r.URL.Path, "/") == 1 &&
 		strings.Contains(r.Header.Get("Accept"), "text/html")
 }
@@ -51,7 +54,7 @@ func (r *running) browsers(identify access.Identify) access.Identify {
 		return identify
 	}
 	return func(q *http.Request) (access.Caller, error) {
-		if r.pages.Serves(q.URL.Path) || mistyped(r.server, q) {
+		if isForPages(r.server, r.pages, q) {
 			return r.auth.IdentifyBrowser(q)
 		}
 		return identify(q)

@@ -94,7 +94,7 @@ func (r *running) start(ctx context.Context) error {
 		Identify: r.browsers(r.identify()), Hosts: r.Hosts, Proxies: r.proxies, Store: r.server.StoreID, Refused: keepRefused(r.audit), Log: r.log,
 	}
 	if r.auth != nil {
-		opts.Guests = r.pages.Serves
+		opts.Guests = func(q *http.Request) bool { return isForPages(r.server, r.pages, q) }
 	}
 	var err error
 	if r.front, err = front.Handler(passed(withMetrics(withPages(r.server, r.pages), r.meters)), opts); err != nil {
