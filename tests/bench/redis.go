@@ -76,11 +76,25 @@ func (db *redisDB) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := errors.Join(db.locks.Close(), db.store.Close())
-	keys := db.client.Scan(ctx, 0, db.prefix+"*", 1000).Iterator()
-	for keys.Next(ctx) {
-		err = errors.Join(err, db.client.Unlink(ctx, keys.Val()).Err())
+	return errors.Join(err, db.unlink(ctx), db.client.Close())
+}
+
+// unlink removes all keys: a million of them one by one would take minutes.
+func (db *redisDB) unlink(ctx context.Context) error {
+	for cursor := uint64(0); ; {
+		keys, next, err := db.client.Scan(ctx, cursor, db.prefix+"*", 1000).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if err := db.client.Unlink(ctx, keys...).Err(); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
 	}
-	return errors.Join(err, keys.Err(), db.client.Close())
 }
 
 // tripCounter counts the round trips of scripts, and keeps their arguments. What new
