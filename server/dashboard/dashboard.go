@@ -106,7 +106,7 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 		if d.opts.Latency == nil {
 			d.opts.Latency, d.ownCalls = latency.New(), true
 		}
-		looks := &sight.Options{Skip: server.Reserved, Logger: d.opts.Logger}
+		looks := &sight.Options{Skip: server.Reserved, Answered: d.opts.Latency.Answered, Logger: d.opts.Logger}
 		if d.ownCalls {
 			looks.StoreCall = d.opts.Latency.StoreCall
 		}

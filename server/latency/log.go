@@ -182,6 +182,12 @@ func (l *Log) Answers() (failing, answered time.Time) {
 	return l.failing, l.answered
 }
 
+// Answered returns when a call was answered last. It is zero if none was.
+func (l *Log) Answered() time.Time {
+	_, answered := l.Answers()
+	return answered
+}
+
 func (s *slot) add(other *slot) {
 	s.calls += other.calls
 	s.failed += other.failed

@@ -71,6 +71,10 @@ type Options struct {
 	Skip func(resource string) bool
 	// StoreCall is told of each call of the store, as server.Observer is. Op is list or waiters.
 	StoreCall func(ctx context.Context, op string, took time.Duration, err error)
+	// Answered returns when the store has last answered a call of anybody. With it, a Looker
+	// whose look has failed in a time when the store answered nobody looks again once it does.
+	// It is asked every second then.
+	Answered func() time.Time
 	// Logger gets the panics of the store. Default: they are not logged.
 	Logger *slog.Logger
 }
@@ -85,6 +89,7 @@ type Looker struct {
 
 	mu     sync.Mutex
 	last   *Sight
+	silent time.Time     // when a look had failed during which the store answered nobody; else zero
 	coming chan struct{} // closed when the next sight is there; nil: nobody waits for one
 
 	suspects map[string]bool // the deadlocks of the last look; one look at a time uses it
@@ -121,7 +126,7 @@ func (l *Looker) Last() *Sight {
 // Now returns the last sight if the store is to rest still, and else a new one.
 func (l *Looker) Now(ctx context.Context) (*Sight, error) {
 	l.mu.Lock()
-	s, fresh := l.last, time.Now().Before(l.last.Next)
+	s, fresh := l.last, l.left() > 0
 	l.mu.Unlock()
 	if fresh {
 		return s, nil
@@ -145,8 +150,7 @@ func (l *Looker) After(ctx context.Context, number uint64) (*Sight, error) {
 		}
 		if l.coming == nil {
 			l.coming = make(chan struct{})
-			pause := time.Until(l.last.Next)
-			l.work.Go(func() { l.look(pause) })
+			l.work.Go(l.look)
 		}
 		coming := l.coming
 		l.mu.Unlock()
@@ -161,20 +165,51 @@ func (l *Looker) After(ctx context.Context, number uint64) (*Sight, error) {
 // ErrClosed says that the Looker was closed.
 var ErrClosed = errors.New("holdfast server: no more looks at the store")
 
-// look makes the next sight, after a pause.
-func (l *Looker) look(pause time.Duration) {
-	rest := time.NewTimer(pause)
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-	case <-l.life.Done():
+// left returns for how long the store is to rest still. To a store that was silent it makes no
+// difference, but one that is slow must not be kept busy by looks that fail: it answers others.
+func (l *Looker) left() time.Duration {
+	left := time.Until(l.last.Next)
+	if l.silent.IsZero() {
+		return left
 	}
+	if l.opts.Answered().After(l.silent) {
+		return 0
+	}
+	return min(left, minPause) // and is asked again
+}
+
+// rest waits until the store has rested.
+func (l *Looker) rest() {
+	for {
+		l.mu.Lock()
+		left := l.left()
+		l.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-l.life.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// look makes the next sight, after a rest.
+func (l *Looker) look() {
+	l.rest()
 	began := time.Now()
 	s, err := l.see()
 	took := time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.silent = time.Time{}
 	if err != nil {
+		if l.opts.Answered != nil && l.opts.Answered().Before(began) {
+			l.silent = time.Now()
+		}
 		failed := *l.last
 		if failed.Err == nil {
 			failed.Failing = began

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,43 @@ func TestRestsAfterPatience(t *testing.T) {
 			t.Errorf("pause %v, error %v, error of the look %v", seen.Pause, err, seen.Err)
 		}
 	})
+}
+
+// A look that has failed because the store was away says nothing of one that is back. If it
+// was slow, and answered others meanwhile, it rests.
+func TestLooksWhenStoreIsBack(t *testing.T) {
+	for name, c := range map[string]struct{ answers, then, looks time.Duration }{
+		"away":          {0, 50 * time.Second, 51 * time.Second},
+		"away for long": {0, time.Hour, 5*time.Minute + 30*time.Second},
+		"slow":          {10 * time.Second, 50 * time.Second, 5*time.Minute + 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var answered atomic.Pointer[time.Time]
+				answered.Store(new(time.Time))
+				answers := func() { now := time.Now(); answered.Store(&now) }
+				l := sight.New(&hanging{Store: memlock.New(nil)}, &sight.Options{Answered: func() time.Time { return *answered.Load() }})
+				defer l.Close()
+				if c.answers > 0 {
+					time.AfterFunc(c.answers, answers)
+				}
+				time.AfterFunc(c.then, answers)
+				first, err := l.Now(t.Context())
+				if err != nil || first.Err == nil {
+					t.Fatalf("error %v, error of the look %v", err, first.Err)
+				}
+				second, err := l.After(t.Context(), first.Number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// It takes all its time.
+				if at := time.Since(began) - 30*time.Second; at > c.looks || at < c.looks-time.Second {
+					t.Errorf("a look began after %v, error %v", at, second.Err)
+				}
+			})
+		})
+	}
 }
 
 func TestStoreFails(t *testing.T) {

@@ -27,7 +27,9 @@ func (r *running) openHistory(ctx context.Context) (err error) {
 // look makes what looks at the store: for the pages while somebody watches, and for the
 // history as long as it is kept.
 func (r *running) look() {
-	r.looker = sight.New(r.store, &sight.Options{Skip: server.Reserved, StoreCall: r.observer().StoreCall, Logger: r.log})
+	r.looker = sight.New(r.store, &sight.Options{
+		Skip: server.Reserved, StoreCall: r.observer().StoreCall, Answered: r.latency.Answered, Logger: r.log,
+	})
 	if r.history != nil {
 		r.history.Follow(r.looker)
 	}
