@@ -155,7 +155,7 @@ func keptOf(s history.State, now time.Time) wire.Kept {
 func (a *acquisition) noteGrant(g driver.Grant) {
 	if h := a.x.s.opts.History; h != nil {
 		h.Granted(driver.Status{
-			Resource: a.q.Resource, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details, Left: g.Left,
+			Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Mode: a.q.Mode, Limit: a.q.Limit, Token: g.Token, Details: a.q.Details, Left: g.Left,
 		})
 	}
 }

@@ -26,7 +26,7 @@ type kept struct {
 }
 
 func (k *kept) Append(context.Context, []history.Event) (time.Time, error) { return k.since, nil }
-func (k *kept) Open(context.Context) ([]history.Event, error)              { return nil, nil }
+func (k *kept) Open(context.Context) ([]history.Open, error)               { return nil, nil }
 func (k *kept) Close() error                                               { return nil }
 
 func (k *kept) choose(ctx context.Context, limit int, chosen func(history.Event) bool) (events []history.Event, err error) {

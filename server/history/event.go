@@ -50,13 +50,13 @@ func (k Kind) Loss() bool { return k == Forced || k == Expired || k == Lapsed ||
 type Event struct {
 	// Number is larger than that of each event before it in the same Log.
 	Number int64
-	// At is when it was noted, by the clock of this server; that of an end that was noted late
-	// is when the hold had ended at the latest, as far as the history knows: its time was over,
-	// or there was a hold that excludes it. A later event may have an earlier time.
+	// At is when it was noted, by the clock of this server; that of an end is when the hold had
+	// ended at the latest, as far as the history knows: a look was over that does not show it, or
+	// another hold began that excludes it. A later event may have an earlier time.
 	At time.Time
 	// Within is how long before At it happened at most, if a look has shown it: the time from
-	// the look before to At, driver.Unknown if that was no look of this process. It is 0 for what
-	// passed through this server.
+	// the beginning of the look before to At, driver.Unknown if that was no look of this process.
+	// It is 0 for what passed through this server.
 	Within   time.Duration
 	Kind     Kind
 	Resource string
@@ -65,7 +65,10 @@ type Event struct {
 	Token uint64
 	// Hash tells holds of one Resource apart, two of the same Ref as well. It is there in the
 	// events that a Storage gets, and in those of its method Open; in others it may be zero.
-	Hash  Hash
+	Hash Hash
+	// Left is how long a hold had left when it began in the history, as that of driver.Status.
+	// It is there where Hash is.
+	Left  time.Duration
 	Mode  driver.Mode
 	Limit int // as that of driver.Status
 	driver.Details
@@ -87,6 +90,12 @@ type Hash [16]byte
 func hashOf(id driver.HoldID) Hash {
 	// The bare hash is the lock ID of holds without one, by which they can be released.
 	sum := sha256.Sum256([]byte("history " + id.String()))
+	return Hash(sum[:])
+}
+
+// hashOfLock is of a lock ID. It tells whether two are the same, and is in no event.
+func hashOfLock(id string) Hash {
+	sum := sha256.Sum256([]byte("history of a lock " + id))
 	return Hash(sum[:])
 }
 

@@ -12,11 +12,31 @@ import (
 type sees struct {
 	on     bool
 	last   time.Time // when the last look began; zero if there was none
+	whole  time.Time // when the last one began that has shown all; zero if there was none
 	period time.Duration
+	// lately are the periods of the last looks, the oldest replaced first.
+	lately [8]time.Duration
+	looks  int
 	cut    bool
 	err    error
-	// gap: there was no look for longer than usual before the last one.
+	// gap: no look has shown all for longer than usual before the last one.
 	gap bool
+}
+
+// blindAfter is how long there may be no look at least until the history counts as blind.
+const blindAfter = 5 * time.Second
+
+// blind reports whether it is unusual that no look has shown all for so long: one may have hung,
+// and the pause after it is long then. A store whose looks all take long is looked at rarely, and
+// the history says so.
+func (s *sees) blind(since time.Duration) bool {
+	usual := s.period
+	for _, period := range s.lately {
+		if period > 0 {
+			usual = min(usual, period)
+		}
+	}
+	return since > max(2*usual, blindAfter)
 }
 
 // atOnce is how many holds are looked at before others get at the Log.
@@ -70,8 +90,24 @@ func (l *Log) caughtUp(ctx context.Context) bool {
 	}
 }
 
+// looked is a look that has succeeded.
+type looked struct {
+	*sight.Sight
+	// ended is when it was over: what it has shown was so by then.
+	ended time.Time
+}
+
+// since returns for how long nobody knows what was, if the look before began then.
+func (s looked) since(before time.Time) time.Duration {
+	if before.IsZero() {
+		return driver.Unknown
+	}
+	return s.ended.Sub(before)
+}
+
 // see notes what a look shows.
-func (l *Log) see(s *sight.Sight) {
+func (l *Log) see(seen *sight.Sight) {
+	s := looked{seen, seen.At.Add(seen.Took)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	failed := l.sees.err != nil
@@ -79,24 +115,27 @@ func (l *Log) see(s *sight.Sight) {
 	if s.Err != nil {
 		return
 	}
-	within := driver.Unknown
-	if !l.sees.last.IsZero() {
-		within = s.At.Sub(l.sees.last)
-	}
-	l.sees.gap = failed || within == driver.Unknown || within > 2*l.sees.period
-	if l.sees.gap {
-		l.gaps.add(Gap{l.lastLook(), s.At, Blind})
-	}
-	l.sees.last, l.sees.period, l.sees.cut = s.At, s.Took+s.Pause, s.Cut
+	within := s.since(l.sees.last)
+	l.sees.period = s.Took + s.Pause
+	l.sees.lately[l.sees.looks%len(l.sees.lately)] = l.sees.period
+	l.sees.looks++
+	l.sees.last, l.sees.cut = s.At, s.Cut
 	for i, h := range s.Holds {
 		if i%atOnce == atOnce-1 {
 			l.breathe()
 		}
 		l.show(s, h, within)
 	}
+	l.holds.forgetNewest(s.At)
 	if s.Cut {
 		return
 	}
+	l.sees.gap = failed || l.sees.whole.IsZero() || l.sees.blind(s.At.Sub(l.sees.whole))
+	if l.sees.gap {
+		l.gaps.add(Gap{l.lastLook(), s.At, Blind})
+	}
+	within = s.since(l.sees.whole)
+	l.sees.whole = s.At
 	n := 0
 	for k, h := range l.holds.open {
 		if n++; n%atOnce == 0 {
@@ -120,8 +159,8 @@ func (l *Log) breathe() {
 }
 
 // show notes a hold that a look shows.
-func (l *Log) show(s *sight.Sight, h driver.Status, within time.Duration) {
-	e := beginning(Seen, s.At, h)
+func (l *Log) show(s looked, h driver.Status, within time.Duration) {
+	e := beginning(Seen, s.ended, h)
 	e.Within = within
 	k := e.key()
 	known, ok := l.holds.open[k]
@@ -129,12 +168,12 @@ func (l *Log) show(s *sight.Sight, h driver.Status, within time.Duration) {
 	case ok && known.Token == h.Token:
 		l.again(s, known, h, within)
 		return
-	case was && last.token == h.Token && !last.at.Before(s.At):
+	case was && (last.token > h.Token || last.token == h.Token && !last.at.Before(s.At)), l.holds.passed(h):
 		return // it has ended while the store was listing
 	case h.Released || !h.Live():
 		return // it blocks for a while after its end
 	}
-	before, fresh := l.holds.begin(e, h.Left, s.At)
+	before, fresh := l.holds.begin(e, h.LockID, s.ended)
 	for _, b := range before {
 		l.push(b, true)
 	}
@@ -148,24 +187,24 @@ func (l *Log) show(s *sight.Sight, h driver.Status, within time.Duration) {
 	if e.Held >= young {
 		l.push(e, true)
 	}
-	is.shown, is.pending = s.Number, e.Held < young
+	is.shown, is.alive, is.pending = s.Number, s.At, e.Held < young
 	if e.RenewedAgo != driver.Unknown {
-		is.renewed = s.At.Add(-e.RenewedAgo)
+		is.renewed = s.ended.Add(-e.RenewedAgo)
 	}
 }
 
 // again notes what has become of a hold that is known.
-func (l *Log) again(s *sight.Sight, known *hold, h driver.Status, within time.Duration) {
-	known.shown = s.Number
+func (l *Log) again(s looked, known *hold, h driver.Status, within time.Duration) {
+	known.shown, known.lock = s.Number, hashOfLock(h.LockID)
 	if known.pending {
 		known.pending = false
 		l.push(known.Event, true)
 	}
-	if !known.leftAt.Before(s.At) {
+	if !known.leftAt.Before(s.At) || !known.next.IsZero() {
 		return // this server knows it better
 	}
 	if ago := h.RenewedAgo(); ago != driver.Unknown {
-		if at := s.At.Add(-ago); at.After(known.renewed) {
+		if at := s.ended.Add(-ago); at.After(known.renewed) {
 			known.renewed = at
 		}
 	}
@@ -175,17 +214,17 @@ func (l *Log) again(s *sight.Sight, known *hold, h driver.Status, within time.Du
 	case !h.Live():
 		l.over(s, known, Expired, within)
 	default:
-		known.left, known.leftAt = h.Left, s.At
+		known.left, known.leftAt, known.alive = h.Left, s.ended, s.At
 	}
 }
 
 // missed notes the end of a hold that a look does not show.
-func (l *Log) missed(s *sight.Sight, h *hold, within time.Duration) {
+func (l *Log) missed(s looked, h *hold, within time.Duration) {
 	kind := Gone
 	switch {
 	case h.overdue(s.At):
 		kind = Expired
-	case l.sees.gap && h.overBy(s.At):
+	case l.sees.gap && (h.overBy(s.At) || h.restarted && h.leftAt.IsZero() && h.overSince(l.gaps.until, s.At)):
 		kind = Lapsed
 	}
 	l.over(s, h, kind, within)
@@ -218,13 +257,10 @@ func (h *hold) timeOver() (end time.Time, known bool) {
 	return h.leftAt.Add(h.left), true
 }
 
-// by returns when the hold had ended, if it had at that time: its time may have been over
-// before, and another may have had what it held.
-func (h *hold) by(at time.Time) time.Time {
-	if end, known := h.timeOver(); known && end.Before(at) {
-		at = end
-	}
-	return h.beforeNext(at)
+// overSince reports whether the time of a hold of the process before was over, if nobody has
+// renewed it since then.
+func (h *hold) overSince(last, at time.Time) bool {
+	return !last.IsZero() && h.left >= 0 && h.left != driver.Forever && at.Sub(last) > h.left
 }
 
 // beforeNext returns the time, or that when another had what the hold held, if that was before.
@@ -232,16 +268,20 @@ func (h *hold) beforeNext(at time.Time) time.Time {
 	if !h.next.IsZero() && h.next.Before(at) {
 		at = h.next
 	}
-	if at.Before(h.leftAt) { // by the clock of the store
-		at = h.leftAt
+	if at.Before(h.alive) { // by the clock of the store
+		at = h.alive
 	}
 	return at
 }
 
-func (l *Log) over(s *sight.Sight, h *hold, kind Kind, within time.Duration) {
-	at := h.by(s.At)
+func (l *Log) over(s looked, h *hold, kind Kind, within time.Duration) {
+	at := s.ended
+	if end, known := h.timeOver(); kind == Expired && known && end.Before(at) {
+		at = end // else somebody may have renewed it where it was not seen
+	}
+	at = h.beforeNext(at)
 	if within != driver.Unknown {
-		within = max(within-s.At.Sub(at), 0)
+		within = max(within-s.ended.Sub(at), 0)
 	}
 	e := Event{
 		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Hash: h.Hash, Token: h.Token,

@@ -50,7 +50,8 @@ type GapStorage interface {
 type gaps struct {
 	storage GapStorage // nil: it keeps none
 	opened  time.Time
-	all     []Gap // it is not changed, but replaced
+	until   time.Time // until when the process before has kept it; zero if nobody knows
+	all     []Gap     // it is not changed, but replaced
 	kept    time.Time
 	changed bool
 }
@@ -66,7 +67,7 @@ func (g *gaps) open(ctx context.Context, storage Storage, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	g.all = all
+	g.all, g.until = all, until
 	if !until.IsZero() {
 		g.add(Gap{until, now, Down})
 	}
@@ -89,7 +90,7 @@ func (g *gaps) add(gap Gap) {
 // shown returns the gaps since then, with the one that lasts.
 func (l *Log) shown(since time.Time) []Gap {
 	var all []Gap
-	if l.sees.err != nil {
+	if l.isBlind(time.Now()) {
 		all = append(all, Gap{From: l.lastLook(), Cause: Blind})
 	}
 	for _, gap := range l.gaps.all {
@@ -100,12 +101,17 @@ func (l *Log) shown(since time.Time) []Gap {
 	return slices.Clip(all)
 }
 
-// lastLook returns when the last look began that has succeeded, or when the Log was opened.
+// lastLook returns when the last look began that has shown all, or when the Log was opened.
 func (l *Log) lastLook() time.Time {
-	if l.sees.last.IsZero() {
+	if l.sees.whole.IsZero() {
 		return l.gaps.opened
 	}
-	return l.sees.last
+	return l.sees.whole
+}
+
+// isBlind reports whether there is a gap now.
+func (l *Log) isBlind(now time.Time) bool {
+	return l.sees.on && (l.sees.err != nil || l.sees.cut || l.sees.blind(now.Sub(l.lastLook())))
 }
 
 // keepGaps lets the storage keep the gaps, if that is due or the Log ends.
@@ -113,12 +119,12 @@ func (l *Log) keepGaps(last bool) {
 	l.mu.Lock()
 	g := &l.gaps
 	now, all := time.Now(), g.all
-	if g.storage == nil || l.life.Err() != nil || !last && !g.changed && now.Sub(g.kept) < untilEvery {
+	if g.storage == nil || l.life.Err() != nil || !last && !g.changed && now.Sub(g.kept) < untilEvery/2 {
 		l.mu.Unlock()
 		return
 	}
 	until := now
-	if l.sees.err != nil { // or it would seem to see
+	if l.isBlind(now) { // or it would seem to see
 		until = l.lastLook()
 	}
 	g.kept, g.changed = now, false

@@ -24,6 +24,8 @@ type holds struct {
 	ended map[key]ended
 	// sharing are the open holds of each resource that has some.
 	sharing map[string]*sharing
+	// newest are the holds of each resource that began last, since the last look began.
+	newest map[string]newest
 
 	purged time.Time // when it was tried last
 }
@@ -36,11 +38,13 @@ type key struct {
 
 type hold struct {
 	Event               // with which it began
+	lock      Hash      // of its lock ID; zero if nobody knows in this process
 	known     time.Time // since when it is here: a look that began before may not show it
 	began     time.Time // zero if that is not known
 	renewed   time.Time // zero if it never was
 	left      time.Duration
 	leftAt    time.Time // when it had that left; zero if nobody knows yet in this process
+	alive     time.Time // when it was there, by the last that is known
 	next      time.Time // when there was one that excludes it; zero if nobody knows of one
 	shown     uint64    // the number of the last look that has shown it
 	restarted bool      // it is from before this process
@@ -49,25 +53,45 @@ type hold struct {
 	pending bool
 }
 
+// isOf reports whether the hold may be one of that lock ID.
+func (hs *holds) isOf(k key, lockID string) bool {
+	lock := hs.ended[k].lock
+	if h, ok := hs.open[k]; ok {
+		lock = h.lock
+	}
+	return lock == Hash{} || lock == hashOfLock(lockID)
+}
+
 type ended struct {
 	token uint64
 	kind  Kind
 	at    time.Time
 	held  time.Duration
+	lock  Hash
+}
+
+// newest are the highest tokens of a resource.
+type newest struct {
+	token, exclusive uint64
+	at               time.Time
 }
 
 func (e Event) key() key { return key{e.Resource, e.Hash} }
 
 // init has the holds that were open when the process before ended.
-func (hs *holds) init(open []Event) {
-	hs.open, hs.ended, hs.sharing = make(map[key]*hold, len(open)), make(map[key]ended), make(map[string]*sharing)
-	for _, e := range open {
-		h := &hold{Event: e, left: driver.Unknown, restarted: true}
+func (hs *holds) init(open []Open) {
+	hs.open, hs.ended = make(map[key]*hold, len(open)), make(map[key]ended)
+	hs.sharing, hs.newest = make(map[string]*sharing), make(map[string]newest)
+	for _, o := range open {
+		e := o.Event
+		h := &hold{Event: e, left: e.Left, next: o.Next, restarted: true}
 		if e.Held != driver.Unknown {
 			h.began = e.At.Add(-e.Held)
 		}
 		hs.open[e.key()] = h
-		hs.share(h)
+		if h.next.IsZero() {
+			hs.share(h)
+		}
 	}
 }
 
@@ -75,24 +99,31 @@ func (hs *holds) init(open []Event) {
 func beginning(kind Kind, at time.Time, h driver.Status) Event {
 	return Event{
 		At: at, Kind: kind, Resource: h.Resource, Ref: wire.RefOf(h.HoldID), Hash: hashOf(h.HoldID), Token: h.Token, Mode: h.Mode, Limit: h.Limit, Details: h.Details,
-		Held: h.Age(), RenewedAgo: h.RenewedAgo(),
+		Left: h.Left, Held: h.Age(), RenewedAgo: h.RenewedAgo(),
 	}
 }
 
 // begin takes in a hold that had that much left just now. It reports whether it is not there
 // already. If there is another one of that hold ID, which has to be gone, it returns what is
 // to be noted of that first.
-func (hs *holds) begin(e Event, left time.Duration, now time.Time) (before []Event, fresh bool) {
-	k := e.key()
+func (hs *holds) begin(e Event, lockID string, now time.Time) (before []Event, fresh bool) {
+	k, lock := e.key(), hashOfLock(lockID)
 	if old, ok := hs.open[k]; ok {
-		if old.Token == e.Token {
-			old.left, old.leftAt = left, now
+		switch {
+		case old.Token > e.Token && e.Kind == Seen:
+			return nil, false // the look has listed it before
+		case old.Token == e.Token:
+			old.left, old.leftAt, old.alive, old.lock = e.Left, now, now, lock
 			if fresh = old.pending && e.Kind == Granted; fresh {
 				old.Event, old.pending, old.began = e, false, now
 			}
 			return nil, fresh
 		}
-		end := Event{Kind: Gone, At: e.At, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Hash: e.Hash, Token: old.Token}
+		at := e.At
+		if e.Held != driver.Unknown {
+			at = at.Add(-e.Held)
+		}
+		end := Event{Kind: Gone, At: at, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Hash: e.Hash, Token: old.Token}
 		before = hs.end(&end)
 		before[len(before)-1].Held = driver.Unknown
 	}
@@ -100,12 +131,16 @@ func (hs *holds) begin(e Event, left time.Duration, now time.Time) (before []Eve
 		return before, false // an answer that came late
 	}
 	delete(hs.ended, k)
+	hs.noteNewest(e, now)
 	if len(hs.open) >= mostOpen && now.Sub(hs.purged) > purgeEvery {
 		hs.purged = now
 		hs.purge(now)
 	}
 	if len(hs.open) < mostOpen {
-		h := &hold{Event: e, known: now, left: left, leftAt: now}
+		h := &hold{Event: e, lock: lock, known: now, left: e.Left, leftAt: now}
+		if e.Kind == Granted {
+			h.alive = now
+		}
 		if e.Held != driver.Unknown {
 			h.began = now.Add(-e.Held)
 		}
@@ -127,8 +162,8 @@ func (hs *holds) purge(now time.Time) {
 }
 
 func (hs *holds) renew(k key, left time.Duration, now time.Time) {
-	if h, ok := hs.open[k]; ok {
-		h.renewed, h.left, h.leftAt = now, left, now
+	if h, ok := hs.open[k]; ok && h.next.IsZero() { // else its note has come late
+		h.renewed, h.left, h.leftAt, h.alive = now, left, now, now
 	}
 }
 
@@ -137,12 +172,12 @@ func (hs *holds) renew(k key, left time.Duration, now time.Time) {
 func (hs *holds) end(e *Event) (news []Event) {
 	k := e.key()
 	h, open := hs.open[k]
-	switch last, was := hs.ended[k]; {
+	last, was := hs.ended[k]
+	lock := last.lock
+	switch {
 	case open && (e.Token == 0 || e.Token == h.Token):
 		e.Token, e.Mode, e.Limit, e.Details = h.Token, h.Mode, h.Limit, h.Details
-		if e.Kind == Lost { // its holder may learn it late
-			e.At = h.beforeNext(e.At)
-		}
+		e.At = h.beforeNext(e.At) // what is noted last may have happened first
 		if !h.began.IsZero() {
 			e.Held = max(e.At.Sub(h.began), 0)
 		}
@@ -152,6 +187,7 @@ func (hs *holds) end(e *Event) (news []Event) {
 		if h.pending {
 			news = append(news, h.Event)
 		}
+		lock = h.lock
 		delete(hs.open, k)
 		hs.unshare(h)
 	case was && (e.Token == 0 || e.Token == last.token):
@@ -165,7 +201,7 @@ func (hs *holds) end(e *Event) (news []Event) {
 	if len(hs.ended) >= mostEnded {
 		hs.forget(e.At)
 	}
-	hs.ended[k] = ended{e.Token, e.Kind, e.At, e.Held}
+	hs.ended[k] = ended{e.Token, e.Kind, e.At, e.Held, lock}
 	return append(news, *e)
 }
 
@@ -175,4 +211,29 @@ func (hs *holds) forget(now time.Time) {
 	if len(hs.ended) >= mostEnded {
 		clear(hs.ended)
 	}
+}
+
+// noteNewest takes note of a hold that begins.
+func (hs *holds) noteNewest(e Event, now time.Time) {
+	if len(hs.newest) >= mostOpen {
+		clear(hs.newest)
+	}
+	n := hs.newest[e.Resource]
+	n.at, n.token = now, max(n.token, e.Token)
+	if e.Mode == driver.Exclusive {
+		n.exclusive = max(n.exclusive, e.Token)
+	}
+	hs.newest[e.Resource] = n
+}
+
+// passed reports whether another hold has begun that excludes this one: it had ended by then. A
+// look that takes long may show it all the same.
+func (hs *holds) passed(h driver.Status) bool {
+	n := hs.newest[h.Resource]
+	return n.exclusive > h.Token || h.Mode == driver.Exclusive && n.token > h.Token
+}
+
+// forgetNewest forgets holds that began before a look did, and so before the next.
+func (hs *holds) forgetNewest(look time.Time) {
+	maps.DeleteFunc(hs.newest, func(_ string, n newest) bool { return n.at.Before(look) })
 }

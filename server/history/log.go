@@ -97,7 +97,7 @@ func New(ctx context.Context, storage Storage, opts *Options) (*Log, error) {
 		l.log = slog.New(slog.DiscardHandler)
 	}
 	since, err := storage.Append(ctx, nil)
-	var open []Event
+	var open []Open
 	if err == nil {
 		open, err = storage.Open(ctx)
 	}
@@ -342,20 +342,23 @@ func (l *Log) note(h driver.HoldRef, e Event) {
 	e.Held, e.RenewedAgo = driver.Unknown, driver.Unknown
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e.Kind == Lost && !l.holds.isOf(e.key(), h.LockID) {
+		return
+	}
 	for _, news := range l.holds.end(&e) {
 		l.push(news, false)
 	}
 }
 
-// Granted notes that the server has granted the hold. The Log needs its Resource, HoldID, Mode,
-// Limit, Token, Details and Left. A grant that was repeated is noted once.
+// Granted notes that the server has granted the hold. The Log needs its Resource, LockID, HoldID,
+// Mode, Limit, Token, Details and Left. A grant that was repeated is noted once.
 func (l *Log) Granted(h driver.Status) {
 	now := time.Now()
 	e := beginning(Granted, now, h)
 	e.Held, e.RenewedAgo = 0, driver.Unknown
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, fresh := l.holds.begin(e, h.Left, now)
+	before, fresh := l.holds.begin(e, h.LockID, now)
 	for _, b := range before {
 		l.push(b, false)
 	}
@@ -373,7 +376,8 @@ func (l *Log) Renewed(h driver.HoldRef, left time.Duration) {
 }
 
 // Lost notes that a renewal has found no such hold. Only the end of a hold that the history
-// knows is noted, and once.
+// knows is noted, and once. A renewal with another lock ID than the hold's has found none
+// because of that.
 func (l *Log) Lost(h driver.HoldRef) { l.note(h, Event{Kind: Lost}) }
 
 // Released notes that the holder has released the hold.

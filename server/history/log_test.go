@@ -28,7 +28,7 @@ func (m *memory) Append(_ context.Context, events []history.Event) (time.Time, e
 	return time.Now(), nil
 }
 
-func (m *memory) Open(context.Context) ([]history.Event, error) { return nil, nil }
+func (m *memory) Open(context.Context) ([]history.Open, error) { return nil, nil }
 
 func (m *memory) Events(context.Context, history.Query) ([]history.Event, error) {
 	m.mu.Lock()

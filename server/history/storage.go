@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// Open is a hold of which there is no end.
+type Open struct {
+	Event // with which it began
+	// Next is when another hold of the resource began that excludes it: one with a higher token,
+	// if one of both is exclusive. It is zero if none did.
+	Next time.Time
+}
+
 // Storage keeps the events of a Log. Append is called by one goroutine at a time, the other
 // methods by several. Each may fail, or not return until its ctx is over, or never: the Log
 // then goes on without it.
@@ -13,8 +21,8 @@ type Storage interface {
 	// kept, also if there are no events: the oldest go first. It returns when what is kept
 	// begins.
 	Append(ctx context.Context, events []Event) (since time.Time, err error)
-	// Open returns the events with which holds began of which there is no end.
-	Open(ctx context.Context) ([]Event, error)
+	// Open returns the holds of which there is no end.
+	Open(ctx context.Context) ([]Open, error)
 	// Events and Losses are those of Log; their limit is not 0.
 	Events(ctx context.Context, q Query) ([]Event, error)
 	Losses(ctx context.Context, since time.Time, limit int) ([]Event, error)

@@ -44,7 +44,7 @@ func (p *past) held(resource, owner string, began, lasted time.Duration, end his
 }
 
 func (p *past) Append(context.Context, []history.Event) (time.Time, error) { return p.since, nil }
-func (p *past) Open(context.Context) ([]history.Event, error)              { return nil, nil }
+func (p *past) Open(context.Context) ([]history.Open, error)               { return nil, nil }
 func (p *past) Close() error                                               { return nil }
 
 func (p *past) choose(limit int, chosen func(history.Event) bool) (events []history.Event, _ error) {

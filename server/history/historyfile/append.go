@@ -14,7 +14,7 @@ const (
 	insertEvent = `INSERT INTO events
 		(at, within, kind, loss, resource, ref, token, mode, most, owner, host, comment, held, renewed_ago, caller, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	openHold  = `INSERT OR REPLACE INTO holds (number, resource, hash) VALUES (?, ?, ?)`
+	openHold  = `INSERT OR REPLACE INTO holds (number, resource, hash, left) VALUES (?, ?, ?, ?)`
 	closeHold = `DELETE FROM holds WHERE resource = ? AND hash = ?`
 )
 
@@ -64,7 +64,7 @@ func (s *storage) insert(ctx context.Context, events []history.Event) error {
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, openHold, number, e.Resource, e.Hash[:]); err != nil {
+			if _, err := tx.ExecContext(ctx, openHold, number, e.Resource, e.Hash[:], leftOf(e.Left)); err != nil {
 				return err
 			}
 		}

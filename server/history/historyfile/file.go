@@ -51,8 +51,9 @@ func makePrivate(name string) error {
 	return errors.Join(f.Chmod(0o600), f.Close()) // a umask may have taken rights of the owner
 }
 
-// isPrivate returns an error unless it is a regular file, or none, that nobody but its owner
-// may read or write.
+// isPrivate returns an error unless it is a regular file, or none, that has one name and that
+// nobody but its owner may read or write. The lock and the journal are beside a name: a server
+// that has the file by another one would not find them, and would destroy it.
 func isPrivate(name string) error {
 	info, err := os.Lstat(name)
 	switch {
@@ -62,6 +63,9 @@ func isPrivate(name string) error {
 		return err
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", name)
+	case names(info) > 1:
+		return fmt.Errorf("%s has %d names (hard links), and by another one a second server would destroy it: remove the others",
+			name, names(info))
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be used by others than its owner (mode %#o), who would see what is locked, and by whom: chmod 600 it",
 			name, info.Mode().Perm())

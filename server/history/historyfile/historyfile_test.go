@@ -284,6 +284,25 @@ func TestAllResources(t *testing.T) {
 	}
 }
 
+// By another name of the file, a server would find neither its lock nor its journal.
+func TestHardLink(t *testing.T) {
+	path, other := filepath.Join(t.TempDir(), "history.db"), filepath.Join(t.TempDir(), "other.db")
+	log := open(t, path, nil)
+	note(t, log, "r", 1, driver.Details{})
+	if err := os.Link(path, other); err != nil {
+		t.Skip("no hard links here:", err)
+	}
+	wantRefused(t, other, "hard links")
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, path, "hard links")
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, nil)
+}
+
 func TestRefuses(t *testing.T) {
 	folder := t.TempDir()
 	path := func(name string) string { return filepath.Join(folder, name) }

@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS holds (
     number   INTEGER PRIMARY KEY,
     resource TEXT    NOT NULL,
     hash     BLOB    NOT NULL,
+    left     INTEGER NOT NULL, -- when it began; -1: no end, -2: not known
     UNIQUE (resource, hash)
 ) STRICT;
 
