@@ -35,6 +35,7 @@ type sees struct {
 	fail  atomic.Bool
 	hangs atomic.Int64 // for how long until they read the store
 	late  atomic.Int64 // for how long from then on
+	many  atomic.Bool  // there are so many records that they are cut
 }
 
 // in runs the test in a bubble, with a history that looks at a store in memory.
@@ -93,6 +94,13 @@ func (s *seen) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Statu
 			all = append(all, h)
 		}
 		time.Sleep(time.Duration(s.sees.late.Load()))
+		if s.sees.many.Load() {
+			for range sight.MaxRows + 1 {
+				if !yield(driver.Status{Resource: "a", Released: true, Left: time.Hour}, nil) {
+					return
+				}
+			}
+		}
 		for _, h := range all {
 			if !yield(h, nil) {
 				return
