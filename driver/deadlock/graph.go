@@ -3,6 +3,7 @@
 package deadlock
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -77,10 +78,17 @@ func (g Graph) Victim() (driver.Status, []Link) {
 
 // All returns the paths of all deadlocks, but at most limit, each as Victim does, as if of
 // those before the victim had given up. The graph need not be reduced, and is left as it is.
-func (g Graph) All(limit int) (paths [][]Link) {
+// There are graphs of which the search takes as long as the square of their size, and whoever
+// may lock can make one. The error is that of ctx, when the search was given up.
+func (g Graph) All(ctx context.Context, limit int) (paths [][]Link, err error) {
 	l := newLeft(g)
+	l.given = ctx.Done()
 	l.reduce()
-	return l.paths(limit)
+	paths = l.paths(limit)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return paths, nil
 }
 
 func (r *Record) place(id driver.PlaceID) int {

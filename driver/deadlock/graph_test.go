@@ -1,6 +1,7 @@
 package deadlock_test
 
 import (
+	"context"
 	"crypto/rand"
 	"slices"
 	"strings"
@@ -36,6 +37,16 @@ func (s *scene) wait(resource string) *driver.Place {
 	return &s.places[len(s.places)-1]
 }
 
+// all returns the deadlocks of a graph.
+func all(t testing.TB, g deadlock.Graph) [][]deadlock.Link {
+	t.Helper()
+	paths, err := g.All(context.Background(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
 func TestAll(t *testing.T) {
 	shared := func(h *driver.Status) { h.Mode, h.Limit = driver.Shared, 2 }
 	for name, test := range map[string]struct {
@@ -64,7 +75,7 @@ func TestAll(t *testing.T) {
 			var s scene
 			test.add(&s)
 			var got []string
-			for _, path := range deadlock.GraphOf(s.holds, s.places).All(100) {
+			for _, path := range all(t, deadlock.GraphOf(s.holds, s.places)) {
 				var text strings.Builder
 				for i, link := range path {
 					text.WriteString(link.Holds.Resource)

@@ -1,6 +1,8 @@
 package deadlock_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -43,6 +45,7 @@ var large = map[string]func(n int) *scene{
 		}
 		return s
 	},
+	"stairs": func(n int) *scene { return stairs(n, driver.Exclusive, 0) },
 	"many holders": func(n int) *scene { // of one resource, whose 1,000 waiters hold what these wait for
 		s := new(scene)
 		for i := range n {
@@ -61,6 +64,35 @@ var large = map[string]func(n int) *scene{
 	},
 }
 
+// stairs has holders of one resource who go one after the other: each makes room for the holder
+// of a step, and only that for the next. Others wait for the one, in that mode.
+func stairs(n int, mode driver.Mode, limit int) *scene {
+	s := new(scene)
+	n /= 6
+	for i := range n {
+		next := ""
+		if i > 0 {
+			next = fmt.Sprintf("step%06d", n-i+1)
+		}
+		step := fmt.Sprintf("step%06d", n-i)
+		s.hold(step, next)
+		s.hold("one", step).Mode = driver.Shared
+		w := s.wait("one")
+		w.LockID, w.Mode, w.Limit = fmt.Sprint("waiter", i), mode, limit
+	}
+	return s
+}
+
+// A search can be given up.
+func TestGivenUp(t *testing.T) {
+	s := stairs(20_000, driver.Shared, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if paths, err := deadlock.GraphOf(s.holds, s.places).All(ctx, 100); !errors.Is(err, context.Canceled) || paths != nil {
+		t.Errorf("error %v, %d paths", err, len(paths))
+	}
+}
+
 // The work grows with the graph, and not with its square: at a hundred times this size a test
 // that does so does not end.
 func TestLarge(t *testing.T) {
@@ -71,8 +103,8 @@ func TestLarge(t *testing.T) {
 	for name, make := range large {
 		t.Run(name, func(t *testing.T) {
 			s := make(n)
-			paths := deadlock.GraphOf(s.holds, s.places).All(100)
-			want := map[string]int{"ring": 1, "all behind a ring": 1, "pairs": 100, "many holders": 100, "chain": 0}[name]
+			paths := all(t, deadlock.GraphOf(s.holds, s.places))
+			want := map[string]int{"ring": 1, "all behind a ring": 1, "pairs": 100, "many holders": 100}[name]
 			if len(paths) != want {
 				t.Errorf("%d deadlocks, want %d", len(paths), want)
 			}
@@ -89,7 +121,7 @@ func BenchmarkAll(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				s := make(n)
 				for b.Loop() {
-					deadlock.GraphOf(s.holds, s.places).All(100)
+					all(b, deadlock.GraphOf(s.holds, s.places))
 				}
 			})
 		}

@@ -12,9 +12,10 @@ import (
 type left struct {
 	resources []*resource
 	holds     []hold
-	todo      []*resource // those that something has left, each once
-	touched   []int       // components that have lost a hold
-	nodes     int         // of a search: see resource.node. Those of the holds are their indexes
+	todo      []*resource     // those that something has left, each once
+	touched   []int           // components that have lost a hold
+	given     <-chan struct{} // closed when the search is given up; nil: it is not
+	nodes     int             // of a search: see resource.node. Those of the holds are their indexes
 }
 
 // resource is a record with those who wait for it.
@@ -129,11 +130,17 @@ func (l *left) list(r *resource) {
 
 // drain looks at the resources where something has gone, until nothing more goes.
 func (l *left) drain() {
-	for ; len(l.todo) > 0; l.todo = l.todo[1:] {
+	for ; len(l.todo) > 0 && !l.givenUp(); l.todo = l.todo[1:] {
 		r := l.todo[0]
 		r.listed = false
+		if r.block.exclusive > 0 {
+			continue // nobody has room
+		}
 		var ahead blockers
 		for i := range r.places {
+			if ahead.exclusive > 0 {
+				break // nobody behind it has room
+			}
 			switch p := &r.places[i]; {
 			case p.gone:
 			case !r.block.exclude(p.LockID, p.Mode, p.Limit, &ahead):
@@ -152,6 +159,15 @@ func (l *left) drain() {
 				l.drop(i)
 			}
 		}
+	}
+}
+
+func (l *left) givenUp() bool {
+	select {
+	case <-l.given:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -36,7 +36,7 @@ func (d *Dashboard) deadlocks(v *visit) {
 	if !ok {
 		return
 	}
-	body := deadlocksBody{Looked: s.Queue && !s.Cut, Old: v.old}
+	body := deadlocksBody{Looked: s.Queue && !s.Cut && !s.Tangled, Old: v.old}
 	body.Deadlocks, body.Further, body.Hidden = v.deadlockViews(s, age)
 	status := v.statusOf(s)
 	v.show(http.StatusOK, page{Title: "Deadlocks", Status: status, Main: group(
@@ -48,6 +48,9 @@ func (d *Dashboard) deadlocks(v *visit) {
 		when(!s.Queue, func() node { return empty(text("This store keeps no queue: it does not know who waits for whom.")) }),
 		when(s.Cut, func() node {
 			return empty(text("There is more in the store than this page can look at, so it looks for none."))
+		}),
+		when(s.Tangled, func() node {
+			return empty(text("So many wait for one another that the search was given up. Programs look among fewer, and find their own."))
 		}),
 	)})
 }

@@ -30,6 +30,8 @@ const (
 	restRatio = 10
 	// patience is how long a look may take.
 	patience = 30 * time.Second
+	// searchPatience is how long the search for deadlocks in it may take.
+	searchPatience = 5 * time.Second
 	// maxPause is the longest pause: that after a look of all its time. A look takes longer
 	// only if the store does not end it, or the machine slept; what is held must not be out of
 	// sight for longer because of that.
@@ -44,11 +46,13 @@ type Sight struct {
 	// in their order.
 	Holds   []driver.Status
 	Waiters []driver.Place
-	// Deadlocks are found only if nothing is cut, and if the look before has shown them too:
+	// Deadlocks are found only if nothing is cut or Tangled, and if the look before has shown them too:
 	// holds and waiters are not listed at the same moment.
 	Deadlocks [][]deadlock.Link
 	// Queue: the store keeps queues. Where it keeps none, nobody knows who waits.
 	Queue bool
+	// Tangled: the search for deadlocks took too long, and was given up.
+	Tangled bool
 	// Cut: there is more in the store.
 	Cut bool
 	// At is when the look began which has shown all that, and Took how long it took. At is
@@ -261,7 +265,11 @@ func (l *Looker) see() (s *Sight, err error) {
 	})
 	suspects := make(map[string]bool)
 	if !s.Cut {
-		for _, path := range deadlock.GraphOf(s.Holds, s.Waiters).All(MaxDeadlocks) {
+		searching, cancel := context.WithTimeout(ctx, searchPatience)
+		defer cancel()
+		paths, err := deadlock.GraphOf(s.Holds, s.Waiters).All(searching, MaxDeadlocks)
+		s.Tangled = err != nil
+		for _, path := range paths {
 			var key strings.Builder
 			for _, link := range path {
 				key.Write(link.Holds.HoldID[:])
