@@ -178,6 +178,7 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 		refuse(w, refused(wire.KindUnknown, "the server cannot find out who sent the request"))
 		return
 	}
+	w.Header().Set("WWW-Authenticate", "Bearer") // also of a 429: to be known is what helps
 	// The request was looked at, and would have been served had its caller been known: an
 	// address from which others try tokens shuts nobody out.
 	if wait, ok := f.failures.take(networkOf(address), time.Now()); !ok {
@@ -187,7 +188,6 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 	if f.opts.Refused != nil {
 		f.opts.Refused(r, err)
 	}
-	w.Header().Set("WWW-Authenticate", "Bearer")
 	refuse(w, refused(wire.KindAnonymous, err.Error()))
 }
 
