@@ -216,7 +216,10 @@ func (l Location) Failure(err error) error {
 	text := l.Hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, httplock.ErrDenied):
-		return exit.Errorf(exit.Store, "%s. Whoever runs the server gives rights, in its auth file", text)
+		// It is no trouble of the store's.
+		text = strings.Replace(text, holdfast.ErrUnusable.Error()+": ", "", 1)
+		return exit.Errorf(exit.Store, "%s. Whoever runs the server gives rights, in its auth file; without one, this takes its "+
+			"Unix socket (--unix), or the store itself", text)
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
 		return exit.Errorf(exit.Store, "%s. Fix this, or choose another store with --store", text)
 	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
