@@ -77,6 +77,25 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+// A free resource with a line is for the first that waits in turn, and else for who asks first.
+func TestFreeWithWaiters(t *testing.T) {
+	for _, fair := range []bool{true, false} {
+		as(t, access.Onlooker(), func(s *scene) {
+			q := s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Second})
+			s.waitInTurn("r", "any", false)
+			s.waitInTurn("r", "ada", fair)
+			if _, err := s.store.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: q.LockID, HoldID: q.HoldID}}}); err != nil {
+				s.Fatal(err)
+			}
+			if fair {
+				s.shows("/resource?name=r", "Nobody holds it. It is free for ada, first in line.", "!next one to ask")
+			} else {
+				s.shows("/resource?name=r", "Nobody holds it, though there are waiters: the next one to ask gets it.")
+			}
+		})
+	}
+}
+
 func TestDeadlock(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		a := s.hold(driver.AcquireRequest{Resource: "a", Details: driver.Details{Owner: "ada"}})

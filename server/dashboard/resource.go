@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"maragu.dev/gomponents/html"
@@ -96,6 +97,9 @@ func (b *resourceBody) holders(cut bool) node {
 		title = "Free"
 		if len(b.Waiters) > 0 {
 			none = "Nobody holds it, though there are waiters: the next one to ask gets it."
+			if i := slices.IndexFunc(b.Waiters, func(w waiterView) bool { return w.Number != "" }); i >= 0 {
+				none = "Nobody holds it. It is free for " + b.Waiters[i].Who + ", first in line."
+			}
 		}
 	}
 	return section("holders", text(title),
