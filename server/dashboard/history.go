@@ -220,14 +220,7 @@ func heldText(e history.Event) string {
 	case e.Held == driver.Unknown:
 		return "–"
 	}
-	return heldTime(e.Held)
-}
-
-func heldTime(d time.Duration) string {
-	if d < 10*time.Second {
-		return answerTime(d)
-	}
-	return words.Duration(d.Truncate(time.Second))
+	return lengthText(e.Held)
 }
 
 // eventText says what became of a hold.
@@ -254,10 +247,10 @@ func eventText(e history.Event) node {
 		when(e.Kind == history.Forced && e.Caller != "", func() node { return group(text(" by "), html.B(isolated(words.Printable(e.Caller)))) }),
 		when(e.Reason != "", func() node { return group(text(": “"), isolated(words.Printable(e.Reason)), text("”")) }),
 		when(e.Within > shortPause, func() node {
-			return html.Span(class("soft"), text(" (up to "+heldTime(e.Within)+" earlier)"))
+			return html.Span(class("soft"), text(" (up to "+lengthText(e.Within)+" earlier)"))
 		}),
 		when(e.Kind.Loss() && e.RenewedAgo > 0 && e.RenewedAgo != driver.Unknown, func() node {
-			return html.Span(class("soft"), text(", last renewed "+heldTime(e.RenewedAgo)+" before"))
+			return html.Span(class("soft"), text(", last renewed "+lengthText(e.RenewedAgo)+" before"))
 		}),
 	)
 }
@@ -336,7 +329,7 @@ func (v *visit) usual(resource string, now time.Duration) node {
 		when(now != driver.Unknown, func() node {
 			return group(text("It has been held for "), up(span{Known: true, Ms: now.Milliseconds()}), text(" now. "))
 		}),
-		text("Usually that is "), length(heldTime(u.Median)), text(": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "), length(heldTime(u.P95)), text("."))
+		text("Usually that is "), length(lengthText(u.Median)), text(": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "), length(lengthText(u.P95)), text("."))
 }
 
 // timeline draws how a resource was held, by its events.
@@ -368,11 +361,11 @@ func (v *visit) timeline(h happened) node {
 			parts = append(parts, svg("rect", "class", "end", "x", max(left+width-4, 0), "y", y, "width", 4, "height", laneHeight))
 		}
 	}
-	label := "How it was held, from " + heldTime(v.began.Sub(from)) + " ago until now: " + words.Count(len(bars), "hold", "holds")
+	label := "How it was held, from " + lengthText(v.began.Sub(from)) + " ago until now: " + words.Count(len(bars), "hold", "holds")
 	return html.Figure(class("timeline"),
 		gomponents.El("svg", gomponents.Attr("viewBox", "0 0 1000 "+strconv.Itoa(lanes*laneHeight)), gomponents.Attr("preserveAspectRatio", "none"),
 			class("lanes-"+strconv.Itoa(lanes)), html.Role("img"), html.Aria("label", label), group(parts...)),
-		html.FigCaption(html.Span(text(heldTime(v.began.Sub(from))+" ago")), html.Span(class("key"),
+		html.FigCaption(html.Span(text(lengthText(v.began.Sub(from))+" ago")), html.Span(class("key"),
 			html.Span(class("held"), text("held")), html.Span(class("now"), text("held now")), html.Span(class("loss"), text("lost"))), html.Span(text("now"))),
 		more(len(bars)-drawn, "more were held at the same time."),
 		when(h.older > 0, func() node {
