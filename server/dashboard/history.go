@@ -232,7 +232,7 @@ func eventText(e history.Event) node {
 	case history.Seen:
 		as, says = "fine", "held "+words.Mode(e.Mode, e.Limit)
 	case history.Gone:
-		says = "released, or ended just then"
+		says = "released, perhaps by force, or ended just then"
 	case history.Forced:
 		as, says = "hurts", "released by force"
 	case history.Expired:

@@ -157,7 +157,8 @@ func TestHistory(t *testing.T) {
 		k.note(10*time.Minute, history.Event{Kind: history.Expired, Resource: "others/1", Ref: "c", Details: by("mallory"), Held: time.Minute})
 		k.note(5*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "d", Details: by("bob")})
 		k.note(3*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/ttl", Ref: "e", Details: by("bob"), Held: 29990 * time.Millisecond})
-		s.shows("/history", "ended without a release bob on web1 ref e 30 s")
+		k.note(3*time.Hour, history.Event{Kind: history.Gone, Resource: "mine/gone", Ref: "f", Details: by("bob"), Held: time.Minute})
+		s.shows("/history", "ended without a release bob on web1 ref e 30 s", "gone released, perhaps by force, or ended just then")
 		s.shows("/history", "20 min ago mine/1 forced released by force by ops: “<its> host is gone” eve on web1 ref b 11 min", "seen held exclusively (up to 20 s earlier) eve on web1 ref b 40 min ago",
 			"released ada on web1 ref a 10 min", "granted exclusively ada on web1 ref a 2 h ago", "!mallory", "!others/1")
 		s.shows("/history?name=mine%2F1", "History of mine/1", "held now", "!mine/old")
