@@ -150,7 +150,7 @@ func (v *visit) kept() node {
 	}
 	return group(
 		html.P(class("seen"), when(!s.Since.IsZero(), func() node {
-			return group(text("Kept by "), isolated(words.Printable(s.Name)), text(", back to "), since(s.Since), text(" ago. "))
+			return group(text("What "), isolated(words.Printable(s.Name)), text(" has seen in the last "), since(s.Since), text(". "))
 		}), text(others)),
 		each(s.Gaps[:min(len(s.Gaps), shownGaps)], v.gap),
 		when(s.Err != nil, func() node {

@@ -146,7 +146,7 @@ func TestNoHistory(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
-		s.shows("/history", "Nothing has happened to what you may look at, as far back as the history goes.", "Kept by server-1, back to 3 d ago.", "Only what passes through this server is seen here.")
+		s.shows("/history", "Nothing has happened to what you may look at, as far back as the history goes.", "What server-1 has seen in the last 3 d.", "Only what passes through this server is seen here.")
 		k.note(2*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/old", Ref: "0", Held: time.Hour})
 		k.note(50*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "a", Details: by("ada")})
 		k.note(40*time.Minute, history.Event{Kind: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada"), Held: 10 * time.Minute, Within: time.Second})

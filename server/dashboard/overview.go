@@ -165,8 +165,11 @@ func (t troubleView) card() node {
 		html.H3(badge(t.Level), text(" "), resourceLink(t.Resource), text(": "+t.Says+".")),
 		each(t.Holds, holdView.line),
 		when(t.First != nil, func() node {
-			return html.P(text(words.Count(t.Waiting, "waits: ", "wait: ")), html.B(isolated(t.First.Who)), text(" longest, for "), up(t.First.Age),
-				text(". For it, "+t.First.Reason+"."))
+			count, has := "", " has waited for "
+			if t.Waiting > 1 {
+				count, has = strconv.Itoa(t.Waiting)+" wait. ", " has waited longest, for "
+			}
+			return html.P(text(count), html.B(isolated(t.First.Who)), text(has), up(t.First.Age), text(": "+t.First.Reason+"."))
 		}),
 	)
 }

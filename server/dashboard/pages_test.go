@@ -45,7 +45,10 @@ func TestDeadHolder(t *testing.T) {
 		s.wait("nightly", "ada")
 		time.Sleep(22 * time.Second)
 		s.shows("/", "1 resource needs a look.", "trouble nightly: its holder has missed 2 renewals.",
-			"Held by cron on batch3 exclusively, for 52 s; ends in 8 s; renewed 22 s ago.", "1 waits: ada longest, for 22 s. For it, the holder is in its way.")
+			"Held by cron on batch3 exclusively, for 52 s; ends in 8 s; renewed 22 s ago.", "ada has waited for 22 s: the holder is in its way.")
+		s.wait("nightly", "bob")
+		time.Sleep(time.Second)
+		s.shows("/", "2 wait. ada has waited longest, for 23 s: the holder is in its way.")
 		s.shows("/resource?name=nightly", "silent", "was killed or stopped, cannot reach the store", "the report", wire.RefOf(q.HoldID), "!"+q.HoldID.String(), "!Token")
 		s.shows("/?only=waited", "nightly", "!other")
 		s.shows("/?q=batch", "nightly", "!other")
@@ -261,7 +264,7 @@ func TestStoreFails(t *testing.T) {
 		s.shows("/", "1 hold")
 		s.store.err = errors.New("dial tcp 10.1.2.3: secret")
 		time.Sleep(time.Minute)
-		s.shows("/", "The store does not answer", "Below is what it has shown before that, 1 min ago.", "1 hold", "!secret", "!10.1")
+		s.shows("/", "The store does not answer", "Below is what it has shown before that, 1 min ago.", "Looked 1 min ago.", "!Next look", "1 hold", "!secret", "!10.1")
 		s.shows("/resource?name=r", "The store does not answer")
 	})
 }
@@ -305,16 +308,16 @@ func TestOldLook(t *testing.T) {
 func TestNextLook(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.takes = 2 * time.Second
-		s.shows("/", "Looked 2 s ago; looked at again in 20 s: the store rests ten times as long as a look takes, 20 s.")
+		s.shows("/", "Looked 2 s ago. Next look in 20 s: the store rests ten times as long as a look takes, 20 s.")
 		time.Sleep(7 * time.Second)
-		s.shows("/", "Looked 9 s ago; looked at again in 13 s")
+		s.shows("/", "Looked 9 s ago. Next look in 13 s")
 		s.store.takes = 0
 		time.Sleep(time.Minute)
-		s.shows("/", "Looked 0 s ago; looked at again after 1 s.")
+		s.shows("/", "Looked 0 s ago. Next look in 1 s.")
 	})
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.takes, s.store.err = 2*time.Second, errors.New("no answer")
-		s.shows("/", "It has shown nothing yet. It is looked at again in 20 s")
+		s.shows("/", "It has shown nothing yet. Next look in 20 s")
 	})
 }
 
