@@ -195,13 +195,13 @@ func (v *visit) eventTable(h happened, named bool) node {
 	case len(h.events) == 0:
 		return empty(text("Nothing has happened, as far back as the history goes."))
 	}
-	return table("What happened", titles, each(h.events, func(e history.Event) node {
+	return stacked("What happened", titles, each(h.events, func(e history.Event) node {
 		return html.Tr(html.Data("key", "e-"+strconv.FormatInt(e.Number, 10)),
-			html.Td(class("when"), up(v.agoOf(e)), text(" ago")),
+			cell("", html.Span(class("when"), up(v.agoOf(e)), text(" ago"))),
 			when(named, func() node { return html.Th(html.Scope("row"), resourceLink(e.Resource)) }),
-			html.Td(eventText(e)),
-			html.Td(isolated(words.Printable(holderOf(e))), html.Span(class("soft"), text(" ref "), html.Code(text(e.Ref))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
-			html.Td(length(heldText(e))),
+			wide("", eventText(e)),
+			wide("Holder", isolated(words.Printable(holderOf(e))), html.Span(class("soft"), text(" ref "), html.Code(class("ref"), text(e.Ref))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
+			heldCell(e),
 		)
 	}))
 }
@@ -212,15 +212,15 @@ func (v *visit) agoOf(e history.Event) span {
 
 func holderOf(e history.Event) string { return words.Holder(driver.Status{Details: e.Details}) }
 
-// heldText says how long a hold was held when it ended.
-func heldText(e history.Event) string {
+// heldCell says how long a hold was held when it ended.
+func heldCell(e history.Event) node {
 	switch {
 	case e.Kind.Begins():
-		return ""
+		return cell("")
 	case e.Held == driver.Unknown:
-		return "–"
+		return cell("Held for", text("–"))
 	}
-	return lengthText(e.Held)
+	return cell("Held for", length(lengthText(e.Held)))
 }
 
 // eventText says what became of a hold.

@@ -197,9 +197,10 @@ func TestNarrow(t *testing.T) {
 		s.hold(driver.AcquireRequest{Resource: "r"})
 		k.note(time.Minute, history.Event{Kind: history.Released, Resource: "r", Ref: "a", Held: 130 * time.Second})
 		for path, parts := range map[string][]string{
-			"/":        {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
-			"/history": {`<bdi class="length">2 min 10 s</bdi>`},
-			"/app.css": {"time, .length { white-space: nowrap; }", ".findings tbody th { min-width: 0; white-space: nowrap; }", "content: attr(data-label)"},
+			"/":                {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
+			"/resource?name=r": {`class="stack"`, `data-label="Held for"`, `<code class="ref">`},
+			"/history":         {`class="stack"`, `<bdi class="length">2 min 10 s</bdi>`},
+			"/app.css":         {"time, .length { white-space: nowrap; }", ".findings tbody th { min-width: 0; white-space: nowrap; }", "content: attr(data-label)"},
 		} {
 			page := s.get(path).Body.String()
 			for _, part := range parts {
