@@ -212,6 +212,23 @@ func TestNarrow(t *testing.T) {
 	})
 }
 
+// Who may not force a hold without an end learns what would end it, as a shell takes it.
+func TestWhatEndsIt(t *testing.T) {
+	const says = "somebody with the right to force can end it: holdfast unlock --force 'the night' shows what"
+	for _, force := range []string{"", "the"} {
+		as(t, caller{force: force}, func(s *scene) {
+			s.hold(driver.AcquireRequest{Resource: "the night", TTL: driver.Forever})
+			s.shows("/resource?name=the+night", "!holdfast unlock")
+			time.Sleep(time.Hour)
+			if force == "" {
+				s.shows("/resource?name=the+night", "It has no end, and nobody renews it", says)
+			} else {
+				s.shows("/resource?name=the+night", "Release by force…", "!holdfast unlock")
+			}
+		})
+	}
+}
+
 // Whatever a name is, it is a text, and no address leads elsewhere.
 func TestHostileNames(t *testing.T) {
 	names := []string{

@@ -88,6 +88,10 @@ func (h holdView) article() node {
 		when(h.Waits != nil, func() node {
 			return html.P(text("Meanwhile it waits for "), resourceLink(h.Waits.Resource), text(", for "), up(h.Waits.Age), text(" already."))
 		}),
+		when(!h.Force && (h.Pulse == "endless" || h.Pulse == "silent"), func() node {
+			return html.P(text("If its holder is gone, somebody with the right to force can end it: "),
+				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource))), text(" shows what it would release, and asks."))
+		}),
 		html.Div(class("links"),
 			html.A(html.Href(programLink(h.Program)), text("All that this program holds and waits for")),
 			when(h.Force && h.Ref != "", func() node {

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/server/words"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -244,7 +245,7 @@ func (l Location) Flag() string {
 	if l.Unasked || l.File == "" && l.Name() != l.URL {
 		return ""
 	}
-	return " --store " + output.ShellQuoted(named)
+	return " --store " + words.ShellQuoted(named)
 }
 
 // Client returns a client with those options, for the packages that measure.

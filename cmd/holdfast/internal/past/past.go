@@ -68,7 +68,7 @@ func show(out, notes io.Writer, where location.Location, q httplock.HistoryQuery
 		return nil
 	}
 	_, err := fmt.Fprintf(notes, "there are more: holdfast history%s%s --before %d %s\n",
-		where.Flag(), chosen(q), h.Events[len(h.Events)-1].Number, output.ShellQuoted(q.Resource))
+		where.Flag(), chosen(q), h.Events[len(h.Events)-1].Number, words.ShellQuoted(q.Resource))
 	return err
 }
 
