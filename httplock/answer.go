@@ -54,6 +54,9 @@ func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
 	if err := s.sameStore(res); err != nil {
 		return err
 	}
+	if kind == wire.KindBusy && res.Header.Get("WWW-Authenticate") != "" {
+		kind = wire.KindAnonymous // and such requests are too many
+	}
 	return s.meaning(kind, r, of)
 }
 
@@ -81,7 +84,7 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 		default:
 			advice = "it does not know the token: ask for a new one"
 		}
-		return fmt.Errorf("%s: %w (%s)", s.target.name, r.Err(), advice)
+		return fmt.Errorf("%w: %s: the server does not know who asks: %s (%s)", driver.ErrUnusable, s.target.name, r.Detail, advice)
 	case wire.KindNotFound, wire.KindMethod:
 		err := fmt.Errorf("%w: %s: the server does not have version 1 of the API: %s", driver.ErrUnusable, s.target.name, r.Detail)
 		if path := s.target.base.Path; path != "" && !strings.Contains(path, "@") { // which may follow a password

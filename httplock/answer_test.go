@@ -356,6 +356,23 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// A caller that is not known is told so too once there were too many requests of its kind. One
+// that is known, and sends too many, is not.
+func TestTooManyUnknown(t *testing.T) {
+	for _, unknown := range []bool{true, false} {
+		r := ours(wire.NewRefusal(wire.KindBusy, "no caller has this token; and too many such requests came"))
+		if unknown {
+			r.headers = http.Header{"WWW-Authenticate": {"Bearer"}}
+		}
+		for call, do := range calls {
+			err := do(t, answering(t, r))
+			if errors.Is(err, driver.ErrUnusable) != unknown || strings.Contains(err.Error(), "does not know who asks") != unknown {
+				t.Errorf("%s, unknown %v: %v", call, unknown, err)
+			}
+		}
+	}
+}
+
 // Go programs can tell a right that is missing from what else cannot be used.
 func TestDenied(t *testing.T) {
 	for kind, denied := range map[wire.Kind]bool{wire.KindDenied: true, wire.KindUnusable: false, wire.KindAnonymous: false} {

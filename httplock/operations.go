@@ -130,8 +130,8 @@ func (s *Store) named(ctx context.Context, ref driver.HoldRef) (driver.HoldRef, 
 		return ref, nil
 	}
 	if ref.LockID == "" {
-		return ref, fmt.Errorf("%w: %s: the server shows only a part of the hold of %q, so it cannot be named: that takes the right force",
-			driver.ErrUnusable, s.target.name, ref.Resource)
+		why := fmt.Sprintf("no right to force a release of %q: it shows only a part of the hold", ref.Resource)
+		return ref, fmt.Errorf("%s: %w", s.target.name, wire.NewRefusal(wire.KindDenied, why).Err())
 	}
 	for h, err := range s.List(ctx, driver.Filter{Resource: ref.Resource, LockID: ref.LockID, Expired: true}) {
 		if err != nil {

@@ -35,5 +35,7 @@
 // by access.Caller who may do what, but finds out by Options.Identify who sent a request.
 // Without that, everybody who reaches the handler may lock and look. Package front has the
 // checks that every listener needs, and without which any web page that a user opens could
-// release locks on the loopback interface: names of the server, media types, origins, TLS.
+// release locks on the loopback interface: names of the server, media types, origins, TLS. In a
+// mux of one's own, the handler that front.Handler returns goes inside http.StripPrefix, right
+// around the Server. The example of package front shows it.
 package server

@@ -35,8 +35,9 @@ func opName(op string) string {
 	return op
 }
 
-// answerTime says how long an answer took, in two digits at least.
-func answerTime(d time.Duration) string {
+// lengthText says how long something took that is over, in two digits at least, and rounded: a
+// hold that ended by its TTL is shown so, whatever the clocks lack.
+func lengthText(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {
 	case d < 100*time.Microsecond:
@@ -48,11 +49,11 @@ func answerTime(d time.Duration) string {
 	case d < 9950*time.Millisecond:
 		return fmt.Sprintf("%.1f s", ms/1000)
 	}
-	return words.Duration(max(d.Truncate(time.Second), 10*time.Second))
+	return words.Duration(d.Round(time.Second))
 }
 
 // within says a time that others did not exceed.
-func within(d time.Duration) string { return answerTime(max(d, lowest)) }
+func within(d time.Duration) string { return lengthText(max(d, lowest)) }
 
 // answers shows how the store has answered lately.
 func (b *storeBody) answers() node {
@@ -76,7 +77,7 @@ func opCard(o latency.Op) node {
 		html.H3(text(opName(o.Name))),
 		chart(o),
 		html.Dl(class("facts"),
-			fact("Half within", text(within(o.Half))), fact("99 of 100 within", text(within(o.Most))), fact("Slowest", text(answerTime(o.Slowest))),
+			fact("Half within", text(within(o.Half))), fact("99 of 100 within", text(within(o.Most))), fact("Slowest", text(lengthText(o.Slowest))),
 			fact("Calls", html.Span(class("number"), text(strconv.Itoa(o.Calls)))),
 			when(o.Failed > 0, func() node { return fact("Without an answer", html.B(class("error"), text(strconv.Itoa(o.Failed)))) }),
 		),

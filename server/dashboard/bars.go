@@ -67,7 +67,7 @@ func barsOf(events []history.Event, now time.Time) (bars []bar, from time.Time) 
 			}
 		}
 		ended[hold{e.Ref, e.Token}] = true
-		b.says = words.Printable(holderOf(e)) + ", " + heldTime(b.to.Sub(b.from)) + ", " + string(e.Kind)
+		b.says = words.Printable(holderOf(e)) + ", " + lengthText(b.to.Sub(b.from)) + ", " + string(e.Kind)
 		bars = append(bars, b)
 	}
 	slices.SortStableFunc(bars, func(a, b bar) int { return a.from.Compare(b.from) })

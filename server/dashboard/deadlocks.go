@@ -62,7 +62,7 @@ func (b *deadlocksBody) title() node {
 	case b.Looked && b.Old:
 		return group(html.H1(class("summary watch"), text("Nobody knows of deadlocks now")), empty(text("There was none when the store was seen last.")))
 	case b.Looked:
-		return group(html.H1(class("summary fine"), text("No deadlock")), empty(text("Nobody waits for somebody who waits for him.")))
+		return group(html.H1(class("summary fine"), text("No deadlock")), empty(text("No holders wait for each other.")))
 	}
 	return html.H1(class("summary watch"), text("Nobody knows of deadlocks"))
 }

@@ -150,7 +150,7 @@ func (v *visit) kept() node {
 	}
 	return group(
 		html.P(class("seen"), when(!s.Since.IsZero(), func() node {
-			return group(text("Kept by "), isolated(words.Printable(s.Name)), text(", back to "), since(s.Since), text(" ago. "))
+			return group(text("What "), isolated(words.Printable(s.Name)), text(" has seen in the last "), since(s.Since), text(". "))
 		}), text(others)),
 		each(s.Gaps[:min(len(s.Gaps), shownGaps)], v.gap),
 		when(s.Err != nil, func() node {
@@ -195,13 +195,13 @@ func (v *visit) eventTable(h happened, named bool) node {
 	case len(h.events) == 0:
 		return empty(text("Nothing has happened, as far back as the history goes."))
 	}
-	return table("What happened", titles, each(h.events, func(e history.Event) node {
+	return stacked("What happened", titles, each(h.events, func(e history.Event) node {
 		return html.Tr(html.Data("key", "e-"+strconv.FormatInt(e.Number, 10)),
-			html.Td(class("when"), up(v.agoOf(e)), text(" ago")),
+			cell("", html.Span(class("when"), up(v.agoOf(e)), text(" ago"))),
 			when(named, func() node { return html.Th(html.Scope("row"), resourceLink(e.Resource)) }),
-			html.Td(eventText(e)),
-			html.Td(isolated(words.Printable(holderOf(e))), html.Span(class("soft"), text(" ref "), html.Code(text(e.Ref))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
-			html.Td(length(heldText(e))),
+			wide("", eventText(e)),
+			wide("Holder", isolated(words.Printable(holderOf(e))), html.Span(class("soft"), text(" ref "), html.Code(class("ref"), text(e.Ref))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
+			heldCell(e),
 		)
 	}))
 }
@@ -212,22 +212,15 @@ func (v *visit) agoOf(e history.Event) span {
 
 func holderOf(e history.Event) string { return words.Holder(driver.Status{Details: e.Details}) }
 
-// heldText says how long a hold was held when it ended.
-func heldText(e history.Event) string {
+// heldCell says how long a hold was held when it ended.
+func heldCell(e history.Event) node {
 	switch {
 	case e.Kind.Begins():
-		return ""
+		return cell("")
 	case e.Held == driver.Unknown:
-		return "–"
+		return cell("Held for", text("–"))
 	}
-	return heldTime(e.Held)
-}
-
-func heldTime(d time.Duration) string {
-	if d < 10*time.Second {
-		return answerTime(d)
-	}
-	return words.Duration(d.Truncate(time.Second))
+	return cell("Held for", length(lengthText(e.Held)))
 }
 
 // eventText says what became of a hold.
@@ -239,7 +232,7 @@ func eventText(e history.Event) node {
 	case history.Seen:
 		as, says = "fine", "held "+words.Mode(e.Mode, e.Limit)
 	case history.Gone:
-		says = "released, or ended just then"
+		says = "released, perhaps by force, or ended just then"
 	case history.Forced:
 		as, says = "hurts", "released by force"
 	case history.Expired:
@@ -254,10 +247,10 @@ func eventText(e history.Event) node {
 		when(e.Kind == history.Forced && e.Caller != "", func() node { return group(text(" by "), html.B(isolated(words.Printable(e.Caller)))) }),
 		when(e.Reason != "", func() node { return group(text(": “"), isolated(words.Printable(e.Reason)), text("”")) }),
 		when(e.Within > shortPause, func() node {
-			return html.Span(class("soft"), text(" (up to "+heldTime(e.Within)+" earlier)"))
+			return html.Span(class("soft"), text(" (up to "+lengthText(e.Within)+" earlier)"))
 		}),
 		when(e.Kind.Loss() && e.RenewedAgo > 0 && e.RenewedAgo != driver.Unknown, func() node {
-			return html.Span(class("soft"), text(", last renewed "+heldTime(e.RenewedAgo)+" before"))
+			return html.Span(class("soft"), text(", last renewed "+lengthText(e.RenewedAgo)+" before"))
 		}),
 	)
 }
@@ -336,7 +329,7 @@ func (v *visit) usual(resource string, now time.Duration) node {
 		when(now != driver.Unknown, func() node {
 			return group(text("It has been held for "), up(span{Known: true, Ms: now.Milliseconds()}), text(" now. "))
 		}),
-		text("Usually that is "), length(heldTime(u.Median)), text(": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "), length(heldTime(u.P95)), text("."))
+		text("Usually that is "), length(lengthText(u.Median)), text(": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "), length(lengthText(u.P95)), text("."))
 }
 
 // timeline draws how a resource was held, by its events.
@@ -368,11 +361,11 @@ func (v *visit) timeline(h happened) node {
 			parts = append(parts, svg("rect", "class", "end", "x", max(left+width-4, 0), "y", y, "width", 4, "height", laneHeight))
 		}
 	}
-	label := "How it was held, from " + heldTime(v.began.Sub(from)) + " ago until now: " + words.Count(len(bars), "hold", "holds")
+	label := "How it was held, from " + lengthText(v.began.Sub(from)) + " ago until now: " + words.Count(len(bars), "hold", "holds")
 	return html.Figure(class("timeline"),
 		gomponents.El("svg", gomponents.Attr("viewBox", "0 0 1000 "+strconv.Itoa(lanes*laneHeight)), gomponents.Attr("preserveAspectRatio", "none"),
 			class("lanes-"+strconv.Itoa(lanes)), html.Role("img"), html.Aria("label", label), group(parts...)),
-		html.FigCaption(html.Span(text(heldTime(v.began.Sub(from))+" ago")), html.Span(class("key"),
+		html.FigCaption(html.Span(text(lengthText(v.began.Sub(from))+" ago")), html.Span(class("key"),
 			html.Span(class("held"), text("held")), html.Span(class("now"), text("held now")), html.Span(class("loss"), text("lost"))), html.Span(text("now"))),
 		more(len(bars)-drawn, "more were held at the same time."),
 		when(h.older > 0, func() node {

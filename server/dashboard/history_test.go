@@ -146,7 +146,7 @@ func TestNoHistory(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	withHistory(t, caller{look: "mine/"}, func(s *scene, k *kept) {
-		s.shows("/history", "Nothing has happened to what you may look at, as far back as the history goes.", "Kept by server-1, back to 3 d ago.", "Only what passes through this server is seen here.")
+		s.shows("/history", "Nothing has happened to what you may look at, as far back as the history goes.", "What server-1 has seen in the last 3 d.", "Only what passes through this server is seen here.")
 		k.note(2*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/old", Ref: "0", Held: time.Hour})
 		k.note(50*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "a", Details: by("ada")})
 		k.note(40*time.Minute, history.Event{Kind: history.Released, Resource: "mine/1", Ref: "a", Details: by("ada"), Held: 10 * time.Minute, Within: time.Second})
@@ -156,6 +156,9 @@ func TestHistory(t *testing.T) {
 		})
 		k.note(10*time.Minute, history.Event{Kind: history.Expired, Resource: "others/1", Ref: "c", Details: by("mallory"), Held: time.Minute})
 		k.note(5*time.Minute, history.Event{Kind: history.Granted, Resource: "mine/1", Ref: "d", Details: by("bob")})
+		k.note(3*time.Hour, history.Event{Kind: history.Expired, Resource: "mine/ttl", Ref: "e", Details: by("bob"), Held: 29990 * time.Millisecond})
+		k.note(3*time.Hour, history.Event{Kind: history.Gone, Resource: "mine/gone", Ref: "f", Details: by("bob"), Held: time.Minute})
+		s.shows("/history", "ended without a release bob on web1 ref e 30 s", "gone released, perhaps by force, or ended just then")
 		s.shows("/history", "20 min ago mine/1 forced released by force by ops: “<its> host is gone” eve on web1 ref b 11 min", "seen held exclusively (up to 20 s earlier) eve on web1 ref b 40 min ago",
 			"released ada on web1 ref a 10 min", "granted exclusively ada on web1 ref a 2 h ago", "!mallory", "!others/1")
 		s.shows("/history?name=mine%2F1", "History of mine/1", "held now", "!mine/old")

@@ -82,7 +82,7 @@ func (s status) notices() node {
 			if s.Seen {
 				shown = group(text("Below is what it has shown before that, "), up(span{Known: true, Ms: s.AgeMs}), text(" ago."))
 			} else {
-				shown = group(shown, text(" It is "), s.next())
+				shown = group(shown, text(" "), s.next())
 			}
 			if s.Others {
 				return html.P(html.ID("store-failing"), class("notice bad"),
@@ -110,15 +110,17 @@ func (s status) seen() node {
 	if !s.Seen {
 		return group()
 	}
-	return html.P(class("seen"), text("Looked "), up(span{Known: true, Ms: s.AgeMs}), text(" ago; "), s.next())
+	return html.P(class("seen"), text("Looked "), up(span{Known: true, Ms: s.AgeMs}), text(" ago. "),
+		// What fails again and again is not worth a count of seconds: the notice says it.
+		when(!s.Failing || s.Pause > shortPause, s.next))
 }
 
 // next says when the store is looked at again.
 func (s status) next() node {
 	if s.Pause <= shortPause {
-		return text("looked at again after " + span{Ms: s.Pause.Milliseconds()}.text() + ".")
+		return text("Next look in " + span{Ms: s.Pause.Milliseconds()}.text() + ".")
 	}
-	return group(text("looked at again in "), down(span{Known: true, Ms: s.Next}),
+	return group(text("Next look in "), down(span{Known: true, Ms: s.Next}),
 		text(": the store rests ten times as long as a look takes, "+span{Ms: s.Pause.Milliseconds()}.text()+"."))
 }
 

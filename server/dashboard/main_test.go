@@ -110,13 +110,19 @@ func (s *scene) hold(q driver.AcquireRequest) driver.AcquireRequest {
 	return q
 }
 
-// wait takes a place in a queue.
+// wait takes a place in a queue, in turn.
 func (s *scene) wait(resource, owner string) {
+	s.Helper()
+	s.waitInTurn(resource, owner, true)
+}
+
+// waitInTurn takes a place in a queue, of one that waits in turn or in any order.
+func (s *scene) waitInTurn(resource, owner string, fair bool) {
 	s.Helper()
 	id := driver.NewHoldID()
 	_, err := s.store.Acquire(context.Background(), driver.AcquireRequest{
 		Resource: resource, LockID: id.String(), HoldID: id, TTL: time.Minute, Details: driver.Details{Owner: owner},
-		Place: driver.NewPlaceID(), Keep: time.Minute, Fair: true,
+		Place: driver.NewPlaceID(), Keep: time.Minute, Fair: fair,
 	})
 	if err == nil {
 		s.Fatal("it was granted")

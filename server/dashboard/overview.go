@@ -165,8 +165,11 @@ func (t troubleView) card() node {
 		html.H3(badge(t.Level), text(" "), resourceLink(t.Resource), text(": "+t.Says+".")),
 		each(t.Holds, holdView.line),
 		when(t.First != nil, func() node {
-			return html.P(text(words.Count(t.Waiting, "waits: ", "wait: ")), html.B(isolated(t.First.Who)), text(" longest, for "), up(t.First.Age),
-				text(". For it, "+t.First.Reason+"."))
+			count, has := "", " has waited for "
+			if t.Waiting > 1 {
+				count, has = strconv.Itoa(t.Waiting)+" wait. ", " has waited longest, for "
+			}
+			return html.P(text(count), html.B(isolated(t.First.Who)), text(has), up(t.First.Age), text(": "+t.First.Reason+"."))
 		}),
 	)
 }
@@ -207,7 +210,7 @@ func (v *visit) nothing(seen bool) string {
 }
 
 func (b *overviewBody) table(nothing string) node {
-	rows := html.Div(class("stack"), table("Resources", []string{"Resource", "Held by", "For", "Ends in", "Waiting", "Longest wait"}, each(b.Rows, rowView.row)))
+	rows := stacked("Resources", []string{"Resource", "Held by", "For", "Ends in", "Waiting", "Longest wait"}, each(b.Rows, rowView.row))
 	switch {
 	case len(b.Rows) > 0:
 	case b.Query != "" || b.Only.Name != "":
@@ -238,7 +241,7 @@ func (r rowView) row() node {
 	}
 	return html.Tr(html.Data("key", "r-"+url.PathEscape(r.Resource)),
 		html.Th(html.Scope("row"), when(r.Level > fine, func() node { return group(badge(r.Level), text(" ")) }), resourceLink(r.Resource)),
-		cell("Held by", holder, when(r.More > 0, func() node { return text(fmt.Sprintf(" and %d more", r.More)) })),
+		wide("Held by", holder, when(r.More > 0, func() node { return text(fmt.Sprintf(" and %d more", r.More)) })),
 		cell("For", up(r.Since)), cell("Ends in", end(r.Left)), cell("Waiting", html.Span(class("number"), text(strconv.Itoa(r.Waiting)))), cell("Longest wait", up(r.Waited)),
 	)
 }

@@ -45,7 +45,10 @@ func TestDeadHolder(t *testing.T) {
 		s.wait("nightly", "ada")
 		time.Sleep(22 * time.Second)
 		s.shows("/", "1 resource needs a look.", "trouble nightly: its holder has missed 2 renewals.",
-			"Held by cron on batch3 exclusively, for 52 s; ends in 8 s; renewed 22 s ago.", "1 waits: ada longest, for 22 s. For it, the holder is in its way.")
+			"Held by cron on batch3 exclusively, for 52 s; ends in 8 s; renewed 22 s ago.", "ada has waited for 22 s: the holder is in its way.")
+		s.wait("nightly", "bob")
+		time.Sleep(time.Second)
+		s.shows("/", "2 wait. ada has waited longest, for 23 s: the holder is in its way.")
 		s.shows("/resource?name=nightly", "silent", "was killed or stopped, cannot reach the store", "the report", wire.RefOf(q.HoldID), "!"+q.HoldID.String(), "!Token")
 		s.shows("/?only=waited", "nightly", "!other")
 		s.shows("/?q=batch", "nightly", "!other")
@@ -75,6 +78,25 @@ func TestQueue(t *testing.T) {
 		s.shows("/resource?name=r", "2 wait", "1. first exclusively 0 s in turn the holder is in its way",
 			"2. second exclusively 0 s in turn the holder is in its way, and 1 is served before")
 	})
+}
+
+// A free resource with a line is for the first that waits in turn, and else for who asks first.
+func TestFreeWithWaiters(t *testing.T) {
+	for _, fair := range []bool{true, false} {
+		as(t, access.Onlooker(), func(s *scene) {
+			q := s.hold(driver.AcquireRequest{Resource: "r", TTL: time.Second})
+			s.waitInTurn("r", "any", false)
+			s.waitInTurn("r", "ada", fair)
+			if _, err := s.store.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: q.LockID, HoldID: q.HoldID}}}); err != nil {
+				s.Fatal(err)
+			}
+			if fair {
+				s.shows("/resource?name=r", "Nobody holds it. It is free for ada, first in line.", "!next one to ask")
+			} else {
+				s.shows("/resource?name=r", "Nobody holds it, though there are waiters: the next one to ask gets it.")
+			}
+		})
+	}
 }
 
 func TestDeadlock(t *testing.T) {
@@ -175,9 +197,10 @@ func TestNarrow(t *testing.T) {
 		s.hold(driver.AcquireRequest{Resource: "r"})
 		k.note(time.Minute, history.Event{Kind: history.Released, Resource: "r", Ref: "a", Held: 130 * time.Second})
 		for path, parts := range map[string][]string{
-			"/":        {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
-			"/history": {`<bdi class="length">2 min 10 s</bdi>`},
-			"/app.css": {"time, .length { white-space: nowrap; }", ".findings tbody th { min-width: 0; white-space: nowrap; }", "content: attr(data-label)"},
+			"/":                {`class="stack"`, `data-label="For"`, `data-label="Ends in"`, `data-label="Waiting"`, `data-label="Longest wait"`},
+			"/resource?name=r": {`class="stack"`, `data-label="Held for"`, `<code class="ref">`},
+			"/history":         {`class="stack"`, `<bdi class="length">2 min 10 s</bdi>`},
+			"/app.css":         {"time, .length { white-space: nowrap; }", ".findings tbody th { min-width: 0; white-space: nowrap; }", "content: attr(data-label)"},
 		} {
 			page := s.get(path).Body.String()
 			for _, part := range parts {
@@ -187,6 +210,23 @@ func TestNarrow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who may not force a hold without an end learns what would end it, as a shell takes it.
+func TestWhatEndsIt(t *testing.T) {
+	const says = "somebody with the right to force can end it: holdfast unlock --force 'the night' shows what"
+	for _, force := range []string{"", "the"} {
+		as(t, caller{force: force}, func(s *scene) {
+			s.hold(driver.AcquireRequest{Resource: "the night", TTL: driver.Forever})
+			s.shows("/resource?name=the+night", "!holdfast unlock")
+			time.Sleep(time.Hour)
+			if force == "" {
+				s.shows("/resource?name=the+night", "It has no end, and nobody renews it", says)
+			} else {
+				s.shows("/resource?name=the+night", "Release by force…", "!holdfast unlock")
+			}
+		})
+	}
 }
 
 // Whatever a name is, it is a text, and no address leads elsewhere.
@@ -242,7 +282,7 @@ func TestStoreFails(t *testing.T) {
 		s.shows("/", "1 hold")
 		s.store.err = errors.New("dial tcp 10.1.2.3: secret")
 		time.Sleep(time.Minute)
-		s.shows("/", "The store does not answer", "Below is what it has shown before that, 1 min ago.", "1 hold", "!secret", "!10.1")
+		s.shows("/", "The store does not answer", "Below is what it has shown before that, 1 min ago.", "Looked 1 min ago.", "!Next look", "1 hold", "!secret", "!10.1")
 		s.shows("/resource?name=r", "The store does not answer")
 	})
 }
@@ -286,16 +326,16 @@ func TestOldLook(t *testing.T) {
 func TestNextLook(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.takes = 2 * time.Second
-		s.shows("/", "Looked 2 s ago; looked at again in 20 s: the store rests ten times as long as a look takes, 20 s.")
+		s.shows("/", "Looked 2 s ago. Next look in 20 s: the store rests ten times as long as a look takes, 20 s.")
 		time.Sleep(7 * time.Second)
-		s.shows("/", "Looked 9 s ago; looked at again in 13 s")
+		s.shows("/", "Looked 9 s ago. Next look in 13 s")
 		s.store.takes = 0
 		time.Sleep(time.Minute)
-		s.shows("/", "Looked 0 s ago; looked at again after 1 s.")
+		s.shows("/", "Looked 0 s ago. Next look in 1 s.")
 	})
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.takes, s.store.err = 2*time.Second, errors.New("no answer")
-		s.shows("/", "It has shown nothing yet. It is looked at again in 20 s")
+		s.shows("/", "It has shown nothing yet. Next look in 20 s")
 	})
 }
 

@@ -88,6 +88,10 @@ func (h holdView) article() node {
 		when(h.Waits != nil, func() node {
 			return html.P(text("Meanwhile it waits for "), resourceLink(h.Waits.Resource), text(", for "), up(h.Waits.Age), text(" already."))
 		}),
+		when(!h.Force && (h.Pulse == "endless" || h.Pulse == "silent"), func() node {
+			return html.P(text("If its holder is gone, somebody with the right to force can end it: "),
+				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource))), text(" shows what it would release, and asks."))
+		}),
 		html.Div(class("links"),
 			html.A(html.Href(programLink(h.Program)), text("All that this program holds and waits for")),
 			when(h.Force && h.Ref != "", func() node {
@@ -109,6 +113,11 @@ func table(label string, titles []string, rows node) node {
 	)
 }
 
+// stacked is a table of cells that becomes a list where the window is narrow.
+func stacked(label string, titles []string, rows node) node {
+	return html.Div(class("stack"), table(label, titles, rows))
+}
+
 // more says that not all is shown.
 func more(n int, says string) node {
 	return when(n > 0, func() node { return html.P(class("more"), text(strconv.Itoa(n)+" "+says)) })
@@ -122,6 +131,11 @@ func section(id string, heading node, rest ...node) node {
 // empty says why there is nothing.
 func empty(is ...node) node { return html.P(class("empty"), group(is...)) }
 
-// cell is a cell of a table that becomes a list where the window is narrow: there it says
-// itself what it is.
+// cell is a cell of a stacked table. In the list it says itself what it is, and nothing if the
+// label is empty.
 func cell(label string, is ...node) node { return html.Td(html.Data("label", label), group(is...)) }
+
+// wide is a cell that has a line of its own in the list.
+func wide(label string, is ...node) node {
+	return html.Td(class("wide"), html.Data("label", label), group(is...))
+}

@@ -84,9 +84,9 @@ func (b *programBody) waits() node {
 		return section("waits", text("Waits for nothing"+b.Of))
 	}
 	return section("waits", text("Waits for "+words.Count(n, "lock", "locks")+b.Of),
-		table("What it waits for", []string{"Resource", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, func(w waiterView) node {
-			return html.Tr(html.Data("key", url.PathEscape(w.Resource)), html.Th(html.Scope("row"), resourceLink(w.Resource)), html.Td(text(w.Mode)),
-				html.Td(up(w.Age)), html.Td(text(w.Order)), html.Td(w.reason()))
+		stacked("What it waits for", []string{"Resource", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, func(w waiterView) node {
+			return html.Tr(html.Data("key", url.PathEscape(w.Resource)), html.Th(html.Scope("row"), resourceLink(w.Resource)), cell("Wants it", text(w.Mode)),
+				cell("For", up(w.Age)), cell("Order", text(w.Order)), wide("Why", w.reason()))
 		})),
 		more(b.MoreWait, "more are not shown."))
 }

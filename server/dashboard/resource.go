@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"maragu.dev/gomponents/html"
@@ -96,6 +97,9 @@ func (b *resourceBody) holders(cut bool) node {
 		title = "Free"
 		if len(b.Waiters) > 0 {
 			none = "Nobody holds it, though there are waiters: the next one to ask gets it."
+			if i := slices.IndexFunc(b.Waiters, func(w waiterView) bool { return w.Number != "" }); i >= 0 {
+				none = "Nobody holds it. It is free for " + b.Waiters[i].Who + ", first in line."
+			}
 		}
 	}
 	return section("holders", text(title),
@@ -107,7 +111,7 @@ func (b *resourceBody) queue(kept bool) node {
 	switch {
 	case len(b.Waiters) > 0:
 		return section("queue", text(words.Count(len(b.Waiters)+b.MoreWait, "waits", "wait")),
-			table("Waiters", []string{"#", "Who waits", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, waiterView.row)),
+			stacked("Waiters", []string{"#", "Who waits", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, waiterView.row)),
 			more(b.MoreWait, "more wait behind them."))
 	case kept && b.Old:
 		return section("queue", text("Nobody waited when it was seen last"))
@@ -123,8 +127,9 @@ func (w waiterView) row() node {
 		place = w.Number + "."
 	}
 	return html.Tr(html.Data("key", w.Program+w.Number),
-		html.Td(class("number"), text(place)), html.Td(html.A(html.Href(programLink(w.Program)), isolated(w.Who))),
-		html.Td(text(w.Mode)), html.Td(up(w.Age)), html.Td(text(w.Order)), html.Td(w.reason()),
+		html.Td(class("number"), html.Data("label", "Place"), text(place)),
+		html.Td(class("first"), html.A(html.Href(programLink(w.Program)), isolated(w.Who))),
+		cell("Wants it", text(w.Mode)), cell("For", up(w.Age)), cell("Order", text(w.Order)), wide("Why", w.reason()),
 	)
 }
 

@@ -53,7 +53,7 @@ func (d *Dashboard) storePage(v *visit) {
 		slices.SortStableFunc(body.Ops, func(a, b latency.Op) int { return cmp.Compare(opRank(a.Name), opRank(b.Name)) })
 	}
 	status := v.statusOf(s)
-	body.Took = answerTime(s.Took)
+	body.Took = lengthText(s.Took)
 	body.Seen = v.findings(s, body.Ops)
 	v.show(http.StatusOK, page{Title: "Store", Status: status, Main: group(
 		html.H1(text(cmp.Or(d.opts.Name, "The store"))), status.seen(), body.now(status), body.answers(), body.promises(),

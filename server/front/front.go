@@ -7,6 +7,16 @@
 // another origin sent, and whose caller is known. The name protects from a page that makes
 // its own name point to the server's address, the origin from one that just sends requests:
 // without them, any page that a user opens could release locks of a server on loopback.
+//
+// A Front knows the paths of package server: that renewals are counted by themselves, and that
+// balancers ask for /healthz without a caller. So in a mux with other things it stands right
+// around the server, and inside http.StripPrefix:
+//
+//	mux.Handle("/api/", http.StripPrefix("/api", handler)) // handler is front.Handler(server, …)
+//
+// It is not for all of a mux. It refuses each POST that is not JSON, as forms of other pages
+// are, and sets a Content-Security-Policy by which pages load nothing, unless the handler
+// behind it sets another one, as package dashboard does.
 package front
 
 import (
@@ -168,6 +178,7 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 		refuse(w, refused(wire.KindUnknown, "the server cannot find out who sent the request"))
 		return
 	}
+	w.Header().Set("WWW-Authenticate", "Bearer") // also of a 429: to be known is what helps
 	// The request was looked at, and would have been served had its caller been known: an
 	// address from which others try tokens shuts nobody out.
 	if wait, ok := f.failures.take(networkOf(address), time.Now()); !ok {
@@ -177,7 +188,6 @@ func (f *Front) refuseAnonymous(w http.ResponseWriter, r *http.Request, address 
 	if f.opts.Refused != nil {
 		f.opts.Refused(r, err)
 	}
-	w.Header().Set("WWW-Authenticate", "Bearer")
 	refuse(w, refused(wire.KindAnonymous, err.Error()))
 }
 

@@ -178,7 +178,7 @@ func TestFailures(t *testing.T) {
 			}
 		}
 		for range 3 {
-			if got := get("192.0.2.1:99", "x"); got.kind != wire.KindBusy || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "no token") {
+			if got := get("192.0.2.1:99", "x"); got.kind != wire.KindBusy || got.header.Get("Retry-After") != "6" || !strings.Contains(got.body, "no token") || got.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%d, Retry-After %q: %s", got.status, got.header.Get("Retry-After"), got.body)
 			}
 		}

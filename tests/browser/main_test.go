@@ -3,6 +3,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -239,6 +240,18 @@ func (s *scene) hold(resource, owner string, ttl time.Duration) driver.AcquireRe
 		s.t.Fatal(err)
 	}
 	return q
+}
+
+// wait takes a place in a queue.
+func (s *scene) wait(resource, owner string) {
+	id := driver.NewHoldID()
+	_, err := s.store.Acquire(context.Background(), driver.AcquireRequest{
+		Resource: resource, LockID: id.String(), HoldID: id, TTL: time.Minute, Details: driver.Details{Owner: owner, Host: "web1"},
+		Place: driver.NewPlaceID(), Keep: time.Minute, Fair: true,
+	})
+	if !errors.Is(err, driver.ErrHeld) {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *scene) release(q driver.AcquireRequest) {

@@ -90,10 +90,13 @@ func TestPhone(t *testing.T) {
 	s.past.held("r", "eve", time.Hour, 130*time.Second, history.Released)
 	b := open(t, 390, 844)
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1, Mobile: true})
-	for path, says := range map[string]string{"": "1 hold", "store": "What it promises", "history": "2 min 10 s"} {
+	s.past.held("r", "nobody", 30*time.Minute, time.Minute, history.Expired)
+	s.hold("r", "kay", time.Hour)
+	s.wait("r", "eve")
+	for path, says := range map[string]string{"": "Lost in the last hour", "store": "What it promises", "history": "2 min 10 s", "resource?name=r": "1 waits"} {
 		b.visit(s.url + path)
 		b.shows(says)
-		if n := eval[int](b, `[...document.querySelectorAll("time, .length, .findings tbody th")].filter(e => {
+		if n := eval[int](b, `[...document.querySelectorAll("time, .length, .findings tbody th, .ref, figcaption span span, .who span, thead th")].filter(e => {
 			const range = document.createRange();
 			range.selectNodeContents(e);
 			return new Set([...range.getClientRects()].map(r => r.top)).size > 1;
@@ -103,11 +106,21 @@ func TestPhone(t *testing.T) {
 		if wide := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
 			t.Errorf("/%s is too wide by %d", path, wide)
 		}
+		if wide := eval[int](b, `Math.max(0, ...[...document.querySelectorAll(".stack .scroll")].map(e => e.scrollWidth - e.clientWidth))`); wide > 0 {
+			t.Errorf("/%s: a table is too wide by %d", path, wide)
+		}
 	}
+}
+
+// What chooses the rows stands in one line.
+func TestFiltersAlign(t *testing.T) {
+	s := newScene(t, access.Operator())
+	s.hold("r", "ada", time.Hour)
+	b := open(t, 1200, 900)
 	b.visit(s.url)
 	b.shows("1 hold")
-	if wide := eval[int](b, `(e => e.scrollWidth - e.clientWidth)(document.querySelector(".stack .scroll"))`); wide > 0 {
-		t.Errorf("the table is too wide by %d", wide)
+	if n := eval[int](b, `new Set([...document.querySelectorAll(".filters label")].map(e => Math.round(e.getBoundingClientRect().top))).size`); n != 1 {
+		t.Errorf("they stand in %d lines", n)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestColdStart(t *testing.T) {
 	run("--owner", "waiter", "--wait", "300s", "nightly", "--", "true")
 	b.shows("1 waits")
 	killAll(t, dead.Process.Pid)
-	b.shows("needs a look", "nightly", "Held by dead", "ends in", "1 waits: waiter")
+	b.shows("needs a look", "nightly", "Held by dead", "ends in", "waiter on", "has waited for")
 	b.do(chromedp.Click(`.trouble .resource`))
 	b.shows("killed or stopped", "Ends in")
 }

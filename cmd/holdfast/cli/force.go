@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server"
 )
 
 // forced is one forced release, or one waiter that is sent to the end of the queue.
@@ -52,6 +53,10 @@ func (f *forced) parse(args []string, one bool, hold, place string) error {
 	f.resource = args[0]
 	if err := driver.ValidResource(f.resource); err != nil {
 		return exit.Usagef("%v", err)
+	}
+	if server.Reserved(f.resource) && f.hold.IsZero() && !f.waiter {
+		return exit.Usagef("by the hold of %q the servers of the store know it: without it they grant no lock until they are started "+
+			"again. To release it all the same, name it with --hold", f.resource)
 	}
 	if !f.sure && !(term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stderr.Fd()))) {
 		return exit.Usagef("there is no terminal to ask on; give --yes to do it without a question")

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // lockID returns the lock ID of the argument, or else of the environment.
@@ -44,7 +44,7 @@ func notResource(ctx context.Context, client *holdfast.Client, where location.Lo
 		if err != nil {
 			return where.Failure(err)
 		}
-		of := where.Flag() + " " + output.Argument(id)
+		of := where.Flag() + " " + words.Argument(id)
 		return exit.Usagef("lock ID %q holds nothing, but %q is a resource that is held; holdfast status%s shows the lock IDs of its holds, "+
 			"holdfast unlock --force%s releases them, whoever they belong to", id, id, of, of)
 	}

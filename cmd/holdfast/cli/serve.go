@@ -59,7 +59,8 @@ auth file and the TLS files are read again when they change. The exit status is
 	flags.StringSliceVar(&c.Hosts, "host", nil, "a `name` of the server that callers use, with or without a port; may be\n"+
 		"repeated, or a list with commas. The address that it listens on needs none")
 	flags.StringSliceVar(&c.Proxies, "trusted-proxy", nil, "a `network`, such as 10.1.0.0/16, whose proxies are believed which address\n"+
-		"a request came from, for the audit alone; may be repeated, or a list")
+		"a request came from, for the audit and the limits of each address; may be repeated,\n"+
+		"or a list")
 	flags.BoolVar(&c.Plaintext, "plaintext", false, "serve other machines without TLS: something before it ends that")
 	flags.BoolVar(&c.NoAuth, "no-auth", false, "let everybody who reaches it lock and look")
 	cmd.MarkFlagsMutuallyExclusive("plaintext", "tls-cert")

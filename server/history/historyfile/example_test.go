@@ -16,6 +16,7 @@ import (
 )
 
 // A program that serves locks itself keeps a history, by the looks that its dashboard has, too.
+// Before a network can reach them, both get a front: see the examples of package front.
 func Example() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "")

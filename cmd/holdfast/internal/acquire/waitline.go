@@ -249,8 +249,24 @@ func (r *refusal) rest(h holdfast.Status, now time.Time) string {
 		rest = max(rest-gone, 0).Truncate(time.Second)
 	}
 	text := output.Left(rest) + " left"
-	if !h.Renewed.IsZero() {
+	if rest == holdfast.Forever {
+		text = "without an end"
+	}
+	if renewed(h) {
 		text += ", renewed by its holder"
 	}
 	return text
+}
+
+// endlessGrace is how long after its grant a hold gets to be one without an end, even in a
+// store that is slow: by a first renewal, which says nothing of its holder.
+const endlessGrace = 10 * time.Second
+
+// renewed reports whether the holder has renewed the hold since it got it.
+func renewed(h holdfast.Status) bool {
+	began := h.Created
+	if h.Left == holdfast.Forever {
+		began = began.Add(endlessGrace)
+	}
+	return !h.Renewed.IsZero() && h.Renewed.After(began)
 }

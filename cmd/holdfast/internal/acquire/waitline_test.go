@@ -42,10 +42,19 @@ func TestWaitLineText(t *testing.T) {
 			e.Holders[0] = holdfast.Status{LockID: "id", Left: driver.Unknown}
 		}),
 		begin + ` for 1m1s, 28s left, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
-			e.Holders[0].Renewed = now
+			e.Holders[0].Renewed = store
 		}),
-		begin + ` for 1m1s, forever left (nightly)`: with(func(e *holdfast.HeldError) {
+		begin + ` for 1m1s, without an end (nightly)`: with(func(e *holdfast.HeldError) { // as lock makes it
 			e.Holders[0].Left, e.RetryAfter = holdfast.Forever, holdfast.Forever
+			e.Holders[0].Renewed = e.Holders[0].Created.Add(time.Second)
+		}),
+		begin + ` for 1m1s, without an end, renewed by its holder (nightly)`: with(func(e *holdfast.HeldError) {
+			e.Holders[0].Left, e.RetryAfter = holdfast.Forever, holdfast.Forever
+			e.Holders[0].Renewed = store.Add(-30 * time.Second)
+		}),
+		begin + ` for 2m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { // as some stores note the grant
+			e.Holders[0].Created = store.Add(-2 * time.Minute)
+			e.Holders[0].Renewed = e.Holders[0].Created
 		}),
 		begin + ` for 1m1s, 0s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Left = time.Second

@@ -69,9 +69,12 @@ func (j *Job) lossOf(hold *holdfast.Hold) error {
 
 // loss returns the exit for a lost lock. The command has ended by now.
 func (j *Job) loss(hold *holdfast.Hold, why error, result guard.Result) error {
-	advice := "run it again"
-	if !errors.Is(why, holdfast.ErrForced) && !errors.Is(why, holdfast.ErrUnusable) {
-		advice = "run it again, with a longer --ttl to survive longer outages"
+	advice := "run it again, with a longer --ttl to survive longer outages"
+	switch {
+	case errors.Is(why, holdfast.ErrForced):
+		advice = "run it again"
+	case errors.Is(why, holdfast.ErrUnusable):
+		advice = "fix this, and run it again"
 	}
 	return exit.Errorf(j.lostExit, "the lock of %q was lost while %q ran: %v. It has ended with status %d; %s",
 		hold.Resource(), j.Command[0], why, result.Status(), advice)

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/server/words"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -216,7 +217,10 @@ func (l Location) Failure(err error) error {
 	text := l.Hide(output.Reason(cmp.Or(errors.Unwrap(err), err)))
 	switch {
 	case errors.Is(err, httplock.ErrDenied):
-		return exit.Errorf(exit.Store, "%s. Whoever runs the server gives rights, in its auth file", text)
+		// It is no trouble of the store's.
+		text = strings.Replace(text, holdfast.ErrUnusable.Error()+": ", "", 1)
+		return exit.Errorf(exit.Store, "%s. Whoever runs the server gives rights, in its auth file; without one, this takes its "+
+			"Unix socket (--unix), or the store itself", text)
 	case errors.Is(err, holdfast.ErrInvalid), errors.Is(err, holdfast.ErrUnusable):
 		return exit.Errorf(exit.Store, "%s. Fix this, or choose another store with --store", text)
 	case errors.Is(err, holdfast.ErrDamaged), errors.Is(err, holdfast.ErrUnsupported):
@@ -241,7 +245,7 @@ func (l Location) Flag() string {
 	if l.Unasked || l.File == "" && l.Name() != l.URL {
 		return ""
 	}
-	return " --store " + output.ShellQuoted(named)
+	return " --store " + words.ShellQuoted(named)
 }
 
 // Client returns a client with those options, for the packages that measure.

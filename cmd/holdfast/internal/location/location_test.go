@@ -225,7 +225,7 @@ func TestFailure(t *testing.T) {
 		"store cannot be used: SQLite file /a.db is damaged. Fix this, or choose another store with --store": fmt.Errorf("holdfast: open %q: %w", "store", unusable),
 		"the store /a.db gave no answer: no route; too late. Try again later": fmt.Errorf("holdfast: lock %q: %w", "r",
 			errors.Join(errors.New("no route"), errors.New("too late"), errors.New("too late"))),
-		`store cannot be used: the server refuses: no right to lock "r". Whoever runs the server gives rights, in its auth file`: fmt.Errorf("holdfast: lock %q: %w", "r",
+		`the server refuses: no right to lock "r". Whoever runs the server gives rights, in its auth file; without one, this takes its Unix socket (--unix), or the store itself`: fmt.Errorf("holdfast: lock %q: %w", "r",
 			wire.NewRefusal(wire.KindDenied, `no right to lock "r"`).Err()),
 		"the TTL is too short for this store. Give more time with --ttl": fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
 		"the store /a.db gave no answer: client closed. Try again later": holdfast.ErrClosed,

@@ -68,7 +68,7 @@ func show(out, notes io.Writer, where location.Location, q httplock.HistoryQuery
 		return nil
 	}
 	_, err := fmt.Fprintf(notes, "there are more: holdfast history%s%s --before %d %s\n",
-		where.Flag(), chosen(q), h.Events[len(h.Events)-1].Number, output.ShellQuoted(q.Resource))
+		where.Flag(), chosen(q), h.Events[len(h.Events)-1].Number, words.ShellQuoted(q.Resource))
 	return err
 }
 
@@ -185,7 +185,16 @@ func span(m *wire.Millis, begins bool) string {
 	case m == nil:
 		return "?"
 	}
-	return output.Left(m.Duration())
+	return output.Left(length(m.Duration()))
+}
+
+// length rounds a time to what is printed of it: a hold that ended by its TTL of 30 s is seen
+// to have lasted that long, a millisecond more or less.
+func length(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 func ago(m *wire.Millis) string {

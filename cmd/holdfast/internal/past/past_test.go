@@ -27,6 +27,18 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// A hold that was held for its TTL is shown so, whatever the clocks lack.
+func TestHeldRounded(t *testing.T) {
+	for held, want := range map[time.Duration]string{
+		29999 * time.Millisecond: "30s", 30499 * time.Millisecond: "30s", 2999 * time.Millisecond: "3s", 2940 * time.Millisecond: "2.9s",
+		9999 * time.Millisecond: "10s",
+	} {
+		if got := span(new(wire.MillisOf(held)), false); got != want {
+			t.Errorf("%v: %s, want %s", held, got, want)
+		}
+	}
+}
+
 // Those who read the history learn of what times it has nothing.
 func TestGaps(t *testing.T) {
 	now := time.Date(2026, 11, 26, 13, 9, 0, 0, time.Local)

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
 
@@ -119,7 +122,12 @@ func (c *Config) who(at net.Addr) string {
 
 // socket returns a Unix socket. Its users are known to the system, so there is no TLS.
 func socket(l net.Listener) listener {
-	return listener{l, fmt.Sprintf("unix://%s", l.Addr()), "root and the user of this server may do everything"}
+	path := l.Addr().String()
+	at := "unix://" + path
+	if abs, err := filepath.Abs(path); err == nil && !strings.HasPrefix(path, "@") { // an abstract one has no folder
+		at = (&url.URL{Scheme: "unix", Path: abs}).String() // as --store takes it
+	}
+	return listener{l, at, "root and the user of this server may do everything"}
 }
 
 func closeAll(all []listener) {

@@ -137,7 +137,7 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 		fmt.Sprintf("waits since %s, for %s; asked %s ago, its place ends in %s unless it asks again",
 			w.Since.Local().Format(time.DateTime), b.on(w.Age(), now), b.on(w.AskedAgo(), now), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
 		fmt.Sprintf("owner %s  host %s", cmp.Or(w.Owner, "-"), cmp.Or(w.Host, "-")),
-		"to see why it waits: holdfast explain" + b.where.Flag() + " " + output.Argument(w.Resource),
+		"to see why it waits: holdfast explain" + b.where.Flag() + " " + words.Argument(w.Resource),
 		"to let it come last:",
 		requeue,
 		target,
@@ -147,7 +147,7 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 // forced returns the command unlock --force with these arguments, and its second line if it
 // needs one. They are drawn on lines of their own, to be copied.
 func (b *board) forced(target, resource string) (command, rest string) {
-	command, target = "holdfast unlock --force", target+" "+output.Argument(resource)
+	command, target = "holdfast unlock --force", target+" "+words.Argument(resource)
 	if flag := b.where.Flag(); flag != "" {
 		return command + flag + ` \`, "  " + target
 	}

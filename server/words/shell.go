@@ -1,12 +1,10 @@
-package output
+package words
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
-
-	"github.com/holdfast-go/holdfast/server/words"
 )
 
 // Argument returns the word as an argument after the flags of a command line.
@@ -21,7 +19,7 @@ func Argument(word string) string {
 // $'...' of bash, zsh and POSIX of 2024.
 func ShellQuoted(word string) string {
 	switch {
-	case words.Printable(word) != word:
+	case Printable(word) != word:
 		var b strings.Builder
 		for _, char := range []byte(word) {
 			if char < ' ' || char > '~' || char == '\'' || char == '\\' {
