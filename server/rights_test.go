@@ -243,8 +243,8 @@ func TestOthersPlaces(t *testing.T) {
 		if *held.Position != 1 {
 			t.Errorf("position %d", *held.Position)
 		}
-		stored := placesOf(t, s.store, "r")[0]
-		for _, id := range []driver.PlaceID{place, stored} {
+		shown := placesOf(t, s.store, "r")[0]
+		for _, id := range []driver.PlaceID{place, shown} {
 			giveUp("bob", id)
 			want("given up by another", "alice")
 		}
@@ -273,11 +273,21 @@ func TestOthersPlaces(t *testing.T) {
 		for _, who := range []string{"alice", "oscar"} {
 			holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=q", "Who", who)).Holds
 			waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", who)).Waiters
-			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != stored {
+			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != shown {
 				t.Errorf("%s sees %v in the note, %v in the list", who, noted, waiters[0].PlaceID)
 			}
 		}
-		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: stored, Reason: "why"})
+		// She keeps the note by the ID that lists show, which is hers alone.
+		for _, who := range []string{"bob", "alice"} {
+			heldOf(t, s.as(who, wire.AcquirePath, wire.AcquireRequest{Resource: "r", PlaceID: shown, Fair: true, KeepMs: 60_000}))
+		}
+		want("by the ID of the store", "alice", "bob")
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &shown}}}})
+		if noted := stored(t, s.store, "q")[0].Waits.Place; noted != shown {
+			t.Errorf("the note became %v, it was %v", noted, shown)
+		}
+		giveUp("bob", placesOf(t, s.store, "r")[1])
+		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: shown, Reason: "why"})
 		want("after force")
 	})
 }
