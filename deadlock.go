@@ -149,10 +149,11 @@ func (c *Client) readGraph(ctx context.Context, resource string) (deadlock.Graph
 	return g, nil
 }
 
-// worksUnder reports whether the acquirer's caller works under that hold.
+// worksUnder reports whether the acquirer's caller works under that hold. One without an ID is
+// of somebody else: a server leaves that out.
 func (a *acquirer) worksUnder(id HoldID) bool {
-	return slices.ContainsFunc(a.under, func(h *Hold) bool { return h.ref.HoldID == id }) ||
-		slices.ContainsFunc(a.outer, func(ref driver.HoldRef) bool { return ref.HoldID == id })
+	return !id.IsZero() && (slices.ContainsFunc(a.under, func(h *Hold) bool { return h.ref.HoldID == id }) ||
+		slices.ContainsFunc(a.outer, func(ref driver.HoldRef) bool { return ref.HoldID == id }))
 }
 
 // Deadlock returns callers that wait for each other, as DeadlockError does, among the

@@ -93,8 +93,34 @@ func (c *Client) hasFailed(h *Hold) bool {
 
 // noteOn returns what is noted on the hold, or nil if that is of the past or unknown.
 func (c *Client) noteOn(ctx context.Context, ref driver.HoldRef) *driver.Waits {
-	var noted *driver.Waits
-	for s, err := range c.store.List(ctx, Filter{Resource: ref.Resource}) {
+	// A server may show the note as it is only to who names the lock ID.
+	noted := c.listedNote(ctx, ref, Filter{Resource: ref.Resource, LockID: ref.LockID})
+	if noted == nil || noted.Place.IsZero() {
+		return nil
+	}
+	var places []driver.PlaceID
+	for p, err := range driver.Waiters(ctx, c.store, Filter{Resource: noted.Resource}) {
+		if err != nil {
+			return nil
+		}
+		places = append(places, p.ID)
+	}
+	if !slices.Contains(places, noted.Place) {
+		if len(places) == 0 {
+			return nil
+		}
+		// The places may be masked, and then the note is so to everybody.
+		masked := c.listedNote(ctx, ref, Filter{Resource: ref.Resource})
+		if masked == nil || !masked.Since.Equal(noted.Since) || !slices.Contains(places, masked.Place) {
+			return nil
+		}
+	}
+	return &driver.Waits{Resource: noted.Resource, Mode: noted.Mode, Limit: noted.Limit, Place: noted.Place}
+}
+
+// listedNote returns the note of the hold in a list, or nil if there is none.
+func (c *Client) listedNote(ctx context.Context, ref driver.HoldRef, f Filter) (noted *driver.Waits) {
+	for s, err := range c.store.List(ctx, f) {
 		if err != nil {
 			return nil
 		}
@@ -102,16 +128,5 @@ func (c *Client) noteOn(ctx context.Context, ref driver.HoldRef) *driver.Waits {
 			noted = s.Waits
 		}
 	}
-	if noted == nil || noted.Place.IsZero() {
-		return nil
-	}
-	for p, err := range driver.Waiters(ctx, c.store, Filter{Resource: noted.Resource}) {
-		if err != nil {
-			return nil
-		}
-		if p.ID == noted.Place {
-			return &driver.Waits{Resource: noted.Resource, Mode: noted.Mode, Limit: noted.Limit, Place: noted.Place}
-		}
-	}
-	return nil
+	return noted
 }

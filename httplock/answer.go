@@ -71,6 +71,9 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 		if of.IsZero() || r.HoldID != of {
 			return s.strange("it refuses another request")
 		}
+		for i, h := range r.Holders {
+			held.Holders[i] = s.own.status(h)
+		}
 		return held
 	case wire.KindAnonymous:
 		if s.token.settling() {

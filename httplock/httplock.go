@@ -35,6 +35,13 @@
 // different stores, which would grant a lock twice. What the other store has granted ends by
 // its TTL.
 //
+// # Own holds
+//
+// A server whose callers have no names shows IDs and tokens of holds to nobody. In lists and
+// refusals the Store fills in those of holds that it has acquired or renewed itself, the last
+// 10,000 of them, until they are released or lost. Without that, a Client could not tell that
+// it is itself in a deadlock. IDs of places are masked (wire.MaskOf).
+//
 // # Connections
 //
 // Requests travel by HTTP/1.1, one at a time on a connection. In HTTP/2 all would share
@@ -88,6 +95,7 @@ type Store struct {
 	sweeps   *lane // with a new connection for each: a sweep may take minutes
 	log      *slog.Logger
 	watches  watches
+	own      ownHolds
 
 	storeID atomic.Pointer[string]        // of the first answer
 	traits  atomic.Pointer[driver.Traits] // of the first Init

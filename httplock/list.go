@@ -20,7 +20,7 @@ import (
 // than 4 MiB, the rest waits in a temporary file.
 func (s *Store) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
 	return listed(ctx, s, wire.HoldsPath, f, func(h wire.Hold) (driver.Status, bool) {
-		status := h.Driver()
+		status := s.own.status(h)
 		return status, soundHold(status)
 	})
 }

@@ -37,6 +37,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	case noToken || g.Token > driver.MaxToken || !sound(grant.Left):
 		return driver.Grant{}, s.strange("a grant without a valid token or time")
 	}
+	s.own.add(driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token})
 	return grant, nil
 }
 
@@ -59,6 +60,12 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 			fail(i, s.strange("a renewal without a valid time"))
 		default:
 			results[i] = r.Driver()
+			switch r.Outcome {
+			case wire.Renewed:
+				s.own.add(qs[i].HoldRef)
+			case wire.Lost:
+				s.own.remove(qs[i].HoldRef)
+			}
 		}
 	}
 	for i, q := range qs {
@@ -118,6 +125,8 @@ func (s *Store) released(q driver.ReleaseRequest, r wire.ReleaseResult, err erro
 		return driver.ReleaseResult{Err: s.strange("it is about another hold")}
 	case r.Outcome == wire.Lost:
 		return driver.ReleaseResult{Err: s.strange("a release that is lost")}
+	case r.Outcome == wire.Released:
+		s.own.remove(q.HoldRef)
 	}
 	return r.Driver()
 }

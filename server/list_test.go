@@ -191,7 +191,7 @@ func TestWaiters(t *testing.T) {
 			t.Fatalf("%+v", held.Held)
 		}
 		list := read[wire.WaiterList](t, s.get(wire.WaitersPath))
-		if len(list.Waiters) != 1 || list.Waiters[0].Owner != "me" || !list.Waiters[0].PlaceID.IsZero() {
+		if len(list.Waiters) != 1 || list.Waiters[0].Owner != "me" || list.Waiters[0].PlaceID != wire.MaskOf(q.PlaceID) {
 			t.Errorf("%+v", list)
 		}
 		a := s.post(wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: q.PlaceID}}})

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,14 +35,24 @@ func (x *exchange) shownID(stored string) string {
 }
 
 // ownPlace returns the ID of a place for the store: one that no other caller can name, so
-// that nobody can take over or give up the place of another. Lists show it as it is there.
+// that nobody can take over or give up the place of another. Lists show it as it is there, and
+// that stays as it is: a caller keeps what its own holds' notes say.
 func (x *exchange) ownPlace(id driver.PlaceID) driver.PlaceID {
 	name := x.caller.Name()
-	if name == "" || id.IsZero() {
+	if name == "" || id.IsZero() || id == signed(name, id) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(name + ":" + id.String()))
-	return driver.PlaceID(sum[:len(id)])
+	return signed(name, driver.PlaceID(sum[:len(id)]))
+}
+
+// signed returns the ID with its second half replaced, by one that is made of the first half
+// and the name.
+func signed(name string, id driver.PlaceID) driver.PlaceID {
+	const half = len(id) / 2
+	sum := sha256.Sum256([]byte("place of " + name + ":" + hex.EncodeToString(id[:half])))
+	copy(id[half:], sum[:])
+	return id
 }
 
 // owner returns the owner for the store: nobody can give himself out as another.

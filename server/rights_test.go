@@ -243,8 +243,8 @@ func TestOthersPlaces(t *testing.T) {
 		if *held.Position != 1 {
 			t.Errorf("position %d", *held.Position)
 		}
-		stored := placesOf(t, s.store, "r")[0]
-		for _, id := range []driver.PlaceID{place, stored} {
+		shown := placesOf(t, s.store, "r")[0]
+		for _, id := range []driver.PlaceID{place, shown} {
 			giveUp("bob", id)
 			want("given up by another", "alice")
 		}
@@ -273,11 +273,21 @@ func TestOthersPlaces(t *testing.T) {
 		for _, who := range []string{"alice", "oscar"} {
 			holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=q", "Who", who)).Holds
 			waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", who)).Waiters
-			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != stored {
+			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != shown {
 				t.Errorf("%s sees %v in the note, %v in the list", who, noted, waiters[0].PlaceID)
 			}
 		}
-		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: stored, Reason: "why"})
+		// She keeps the note by the ID that lists show, which is hers alone.
+		for _, who := range []string{"bob", "alice"} {
+			heldOf(t, s.as(who, wire.AcquirePath, wire.AcquireRequest{Resource: "r", PlaceID: shown, Fair: true, KeepMs: 60_000}))
+		}
+		want("by the ID of the store", "alice", "bob")
+		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &shown}}}})
+		if noted := stored(t, s.store, "q")[0].Waits.Place; noted != shown {
+			t.Errorf("the note became %v, it was %v", noted, shown)
+		}
+		giveUp("bob", placesOf(t, s.store, "r")[1])
+		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: shown, Reason: "why"})
 		want("after force")
 	})
 }
@@ -342,10 +352,10 @@ func TestIDsAreHidden(t *testing.T) {
 			strings.Contains(string(carols.body), "elsewhere") {
 			t.Errorf("%s", carols.body)
 		}
-		// Of a note about what she may look at she sees all but the place.
+		// Of a note about what she may look at she sees all, but of the place only the mask.
 		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000, Waits: &wire.Waits{Resource: "r2", PlaceID: &note}}}})
 		list = read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "carol"))
-		if w := list.Holds[0].Waits; w == nil || w.Resource != "r2" || w.PlaceID != nil {
+		if w := list.Holds[0].Waits; w == nil || w.Resource != "r2" || w.PlaceID == nil || *w.PlaceID != wire.MaskOf(stored(t, s.store, "r")[0].Waits.Place) {
 			t.Errorf("%+v", w)
 		}
 		// Bob has no holds: his list is empty.
@@ -374,13 +384,15 @@ func TestNotesAreHidden(t *testing.T) {
 	ps["oscar"].may = map[access.Verb][]string{access.Force: {"a/", "d/"}, access.Look: {"b/"}}
 	s := newSite(t, nil, &server.Options{Identify: ps.identify})
 	for resource, want := range map[string]string{
-		"b/y": `"waits":{"resource":"b/y","mode":"exclusive","limit":null,"placeId":null`,
+		"b/y": `"waits":{"resource":"b/y","mode":"exclusive","limit":null,"placeId":"MASK"`,
 		"c/y": `"waits":null`,
-		"d/y": `"waits":{"resource":"d/y","mode":"exclusive","limit":null,"placeId":"`,
+		"d/y": `"waits":{"resource":"d/y","mode":"exclusive","limit":null,"placeId":"PLACE"`,
 	} {
 		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "a/x"}))
 		place := driver.NewPlaceID()
 		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: resource, PlaceID: &place}}}})
+		noted := stored(t, s.store, "a/x")[0].Waits.Place
+		want = strings.NewReplacer("MASK", wire.MaskOf(noted).String(), "PLACE", noted.String()).Replace(want)
 		oscars := s.get(wire.HoldsPath, "Who", "oscar")
 		if text := string(oscars.body); !strings.Contains(text, want) || !strings.Contains(text, g.HoldID.String()) {
 			t.Errorf("%s: %s", resource, text)
@@ -391,6 +403,41 @@ func TestNotesAreHidden(t *testing.T) {
 		}
 		s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
 	}
+}
+
+// Of who waits meanwhile, those who may only look see that the one in the note is the one in
+// the queue, but nothing by which the place could be taken or given up.
+func TestPlacesAreMasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		s.acquire(wire.AcquireRequest{Resource: "r", Owner: "holder"})
+		q := wire.AcquireRequest{Resource: "r", PlaceID: driver.NewPlaceID(), KeepMs: 60_000, Fair: true, Owner: "waiter"}
+		heldOf(t, s.post(wire.AcquirePath, q))
+		g := s.acquire(wire.AcquireRequest{Resource: "other"})
+		s.post(wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &q.PlaceID}}}})
+		refused := s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"})
+		holds, waiters := s.get(wire.HoldsPath+"?resource=other"), s.get(wire.WaitersPath)
+		for _, a := range []answer{refused, holds, waiters} {
+			if strings.Contains(string(a.body), q.PlaceID.String()) {
+				t.Errorf("the place is in %s", a.body)
+			}
+		}
+		mask := read[wire.WaiterList](t, waiters).Waiters[0].PlaceID
+		noted := read[wire.HoldList](t, holds).Holds[0].Waits.PlaceID
+		if ahead := heldOf(t, refused).Ahead[0].PlaceID; noted == nil || *noted != mask || ahead != mask || mask.IsZero() {
+			t.Errorf("the masks are %v in the note, %v in the list, %v in the refusal", noted, mask, ahead)
+		}
+		s.post(wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: mask}}})
+		heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", PlaceID: mask, KeepMs: 60_000, Fair: true}))
+		if places := placesOf(t, s.store, "r"); len(places) != 2 || places[0] != q.PlaceID {
+			t.Errorf("by the mask, the places became %v", places)
+		}
+		// To who names the lock ID, the note is as it is: he keeps it in his renewals.
+		own := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=other&lockId="+g.LockID))
+		if noted := own.Holds[0].Waits.PlaceID; noted == nil || *noted != q.PlaceID {
+			t.Errorf("the own note has the place %v", noted)
+		}
+	})
 }
 
 // Nobody has a name: lock IDs are what one knows.

@@ -13,7 +13,7 @@ type sight uint8
 
 const (
 	outline   sight = iota // its mode and the time left
-	described              // also who has it and why, but no ID
+	described              // also who has it and why, but no ID, and of a place only the mask
 	whole                  // all of it
 )
 
@@ -66,8 +66,12 @@ func (x *exchange) note(w *wire.Waits) *wire.Waits {
 	case !x.caller.May(access.Look, w.Resource):
 		return nil
 	}
-	w.PlaceID = nil
-	return w
+	masked := *w
+	if w.PlaceID != nil {
+		mask := wire.MaskOf(*w.PlaceID)
+		masked.PlaceID = &mask
+	}
+	return &masked
 }
 
 // waiter returns the place as the caller may see it.
@@ -78,7 +82,7 @@ func (x *exchange) waiter(p driver.Place, named string) wire.Waiter {
 		w.LockID = x.shownID(w.LockID)
 		return w
 	case described:
-		w.PlaceID, w.LockID = driver.PlaceID{}, ""
+		w.PlaceID, w.LockID = wire.MaskOf(w.PlaceID), ""
 		return w
 	}
 	return wire.Waiter{Resource: w.Resource, Mode: w.Mode, Fair: w.Fair, Before: w.Before, LeftMs: w.LeftMs}

@@ -16,8 +16,13 @@ type Link struct {
 	WaitsFor string
 }
 
-// Graph has holds and waiters by resource. It must have all of each resource that it has.
+// Graph has holds and waiters by resource. It should have all of each resource that it has.
 // A resource that it has not counts as free.
+//
+// A server may show its caller less than there is: no lock IDs, which are then empty and equal
+// no others, and not all holds, places and notes. What is left out is in nobody's way, so
+// deadlocks may be missed, but none is found that is none. Notes that have lost only their
+// places must be left out, too: they would look like those of waiters without a place.
 type Graph map[string]*Record
 
 // Record has the holds of a resource, and its waiters in their order.
@@ -66,8 +71,8 @@ func (g Graph) Reduce() {
 
 // Victim returns the hold whose holder noted last that it waits, of those that wait for
 // each other, and the path from it back to it: one of them has to give up, and all of them
-// find the same. Others that are left only wait for these. The path is nil if there are
-// none. The graph must be reduced.
+// find the same, also those who see no hold IDs. Others that are left only wait for these.
+// The path is nil if there are none. The graph must be reduced.
 func (g Graph) Victim() (driver.Status, []Link) {
 	paths := newLeft(g).paths(1)
 	if paths == nil {

@@ -230,7 +230,9 @@ func (b *blockers) count(lockID string, mode driver.Mode, limit, n int) {
 		b.limits, b.lockIDs = make(map[int]int), make(map[string]int)
 	}
 	b.all += n
-	b.lockIDs[lockID] += n
+	if lockID != "" { // else it is not known, and is taken for that of nobody else
+		b.lockIDs[lockID] += n
+	}
 	if mode == driver.Exclusive {
 		b.exclusive += n
 	} else {

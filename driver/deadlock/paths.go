@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // paths returns the paths of the deadlocks, at most limit, and takes their victims away. The
@@ -15,10 +17,7 @@ func (l *left) paths(limit int) (paths [][]Link) {
 			stuck = append(stuck, i)
 		}
 	}
-	slices.SortFunc(stuck, func(a, b int) int {
-		x, y := &l.holds[a], &l.holds[b]
-		return cmp.Or(y.Waits.Since.Compare(x.Waits.Since), bytes.Compare(y.HoldID[:], x.HoldID[:]))
-	})
+	slices.SortFunc(stuck, func(a, b int) int { return later(l.holds[a].Status, l.holds[b].Status) })
 	s := newSearch(l)
 	s.label(stuck)
 	members := make(map[int][]int)
@@ -220,4 +219,16 @@ func (s *search) path(start int) []Link {
 		return []Link{{Holds: *first.Status, WaitsFor: first.Waits.Resource}}
 	}
 	return nil
+}
+
+// later orders holds whose holders wait: first the one whose holder noted that last. Of the
+// same moment, hold IDs decide last: a server may show each holder only its own, and each
+// would then find itself before the other.
+func later(x, y *driver.Status) int {
+	return cmp.Or(
+		y.Waits.Since.Compare(x.Waits.Since),
+		cmp.Compare(y.Resource, x.Resource),
+		y.Created.Compare(x.Created),
+		bytes.Compare(y.HoldID[:], x.HoldID[:]),
+	)
 }

@@ -73,7 +73,10 @@ func (g reference) victims() (victims []string) {
 			stuck = append(stuck, r.Holds...)
 		}
 		slices.SortFunc(stuck, func(a, b driver.Status) int {
-			return cmp.Or(b.Waits.Since.Compare(a.Waits.Since), bytes.Compare(b.HoldID[:], a.HoldID[:]))
+			return cmp.Or(
+				b.Waits.Since.Compare(a.Waits.Since), cmp.Compare(b.Resource, a.Resource), b.Created.Compare(a.Created),
+				bytes.Compare(b.HoldID[:], a.HoldID[:]),
+			)
 		})
 		i := slices.IndexFunc(stuck, func(s driver.Status) bool { return g.cycle(s) > 0 })
 		if i < 0 {

@@ -56,6 +56,18 @@ func RefOf(id driver.HoldID) string {
 	return hex.EncodeToString(sum[:4])
 }
 
+// MaskOf stands for a place where its ID may not be seen: the first 12 bytes of the SHA-256 of
+// "holdfast place:" and the ID as it is written. The same place has the same mask in all
+// answers, so that callers find among the waiters what a holder waits for. As the ID of a
+// place it names another one, or rather none.
+func MaskOf(id driver.PlaceID) driver.PlaceID {
+	if id.IsZero() {
+		return id
+	}
+	sum := sha256.Sum256([]byte("holdfast place:" + id.String()))
+	return driver.PlaceID(sum[:len(id)])
+}
+
 // AcquireRequestOf returns the body that says q.
 func AcquireRequestOf(q driver.AcquireRequest) AcquireRequest {
 	return AcquireRequest{

@@ -218,7 +218,7 @@ type Waits struct {
 	Resource string          `json:"resource"`
 	Mode     driver.Mode     `json:"mode"`
 	Limit    *int            `json:"limit"`
-	PlaceID  *driver.PlaceID `json:"placeId"`         // null if it has none
+	PlaceID  *driver.PlaceID `json:"placeId"`         // null if it has none; of an answer perhaps MaskOf it
 	Since    *time.Time      `json:"since,omitempty"` // of an answer
 	AgeMs    *Millis         `json:"ageMs,omitempty"` // since Since
 }

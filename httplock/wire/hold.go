@@ -57,16 +57,17 @@ func (h Hold) Driver() driver.Status {
 	}
 }
 
-// Waiter is a place in a queue, in a list or in a refusal.
+// Waiter is a place in a queue, in a list or in a refusal. As of a Hold, callers may get less.
 type Waiter struct {
-	Resource string         `json:"resource"`
-	PlaceID  driver.PlaceID `json:"placeId,omitzero"`
-	LockID   string         `json:"lockId,omitempty"`
-	Mode     driver.Mode    `json:"mode"`
-	Limit    *int           `json:"limit"` // as that of a hold
-	Owner    string         `json:"owner"`
-	Host     string         `json:"host"`
-	Fair     bool           `json:"fair"`
+	Resource string `json:"resource"`
+	// PlaceID is MaskOf it for callers who may only look.
+	PlaceID driver.PlaceID `json:"placeId,omitzero"`
+	LockID  string         `json:"lockId,omitempty"`
+	Mode    driver.Mode    `json:"mode"`
+	Limit   *int           `json:"limit"` // as that of a hold
+	Owner   string         `json:"owner"`
+	Host    string         `json:"host"`
+	Fair    bool           `json:"fair"`
 	// Before is how many live places were before it, fair or not.
 	Before     int        `json:"before"`
 	Since      *time.Time `json:"since"`

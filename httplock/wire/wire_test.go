@@ -82,6 +82,17 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// The mask is one of all versions: servers of several may be behind one name.
+func TestMask(t *testing.T) {
+	id, err := driver.ParseHoldID("0123456789abcdef01234567")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mask = "43c8d48f2e4dd6d67f038c43" // printf 'holdfast place:0123456789abcdef01234567' | sha256sum | cut -c1-24
+	same(t, wire.MaskOf(driver.PlaceID(id)).String(), mask)
+	same(t, wire.MaskOf(driver.PlaceID{}), driver.PlaceID{})
+}
+
 func TestAnswers(t *testing.T) {
 	for _, left := range []time.Duration{0, time.Minute, driver.Forever, driver.Unknown} {
 		s := status

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -10,8 +11,9 @@ import (
 )
 
 // Reason says what is in the way of the waiter i of a resource, by the rule of all stores. It
-// is empty if nothing is.
+// is empty if nothing is. IDs that a server has left out are unknown: each is another one.
 func Reason(holds []driver.Status, places []driver.Place, i int) string {
+	holds, places = distinct(holds, places)
 	p := places[i]
 	q := driver.AcquireRequest{
 		LockID: p.LockID, Mode: p.Mode, Limit: max(p.Limit, 0), OwnLimit: p.Limit < 0, Place: p.ID, Fair: p.Fair,
@@ -45,6 +47,26 @@ func Reason(holds []driver.Status, places []driver.Place, i int) string {
 		why = append(why, fmt.Sprintf("%d are served before", ahead))
 	}
 	return strings.Join(why, ", and ")
+}
+
+// distinct gives a lock ID and a place ID of its own to each hold and place that has none. No
+// lock ID of a store is like these.
+func distinct(holds []driver.Status, places []driver.Place) ([]driver.Status, []driver.Place) {
+	holds, places = slices.Clone(holds), slices.Clone(places)
+	for i := range holds {
+		if holds[i].LockID == "" {
+			holds[i].LockID = fmt.Sprint("\x00hold", i)
+		}
+	}
+	for i := range places {
+		if places[i].LockID == "" {
+			places[i].LockID = fmt.Sprint("\x00place", i)
+		}
+		if places[i].ID.IsZero() {
+			places[i].ID = driver.NewPlaceID()
+		}
+	}
+	return holds, places
 }
 
 // mostNamed is how many of a deadlock are named.

@@ -94,9 +94,9 @@ func (c *check) renew(ctx context.Context, hold *holdfast.Hold) error {
 	return err
 }
 
-func (c *check) list(ctx context.Context, f holdfast.Filter) ([]holdfast.Status, error) {
+func (c *check) list(ctx context.Context, client *holdfast.Client, f holdfast.Filter) ([]holdfast.Status, error) {
 	return within(ctx, func(ctx context.Context) (holds []holdfast.Status, err error) {
-		for s, err := range c.mine.Holds(ctx, f) {
+		for s, err := range client.Holds(ctx, f) {
 			if err != nil {
 				return nil, err
 			}
@@ -141,7 +141,7 @@ func (c *check) rights(ctx context.Context) bool {
 		c.say("renew", OK, "the lock is renewed: records may be changed")
 	}
 
-	holds, err := c.list(ctx, holdfast.Filter{})
+	holds, err := c.list(ctx, c.mine, holdfast.Filter{})
 	if err != nil {
 		fine = c.failed("list", "holds cannot be listed", err)
 	} else if _, found := find(holds, hold); !found {
@@ -175,7 +175,8 @@ func (c *check) again(ctx context.Context) bool {
 	default:
 		fine = c.say("tokens", Fail, "they do not rise: %d, then %d. Do not use them for fencing", c.token, token)
 	}
-	holds, err := c.list(ctx, holdfast.Filter{Resource: c.resource})
+	// A server may show the ID of the hold to nobody else.
+	holds, err := c.list(ctx, c.other, holdfast.Filter{Resource: c.resource})
 	if err != nil {
 		return c.failed("list", "holds cannot be listed", err)
 	}
@@ -189,7 +190,7 @@ func (c *check) again(ctx context.Context) bool {
 
 // cleanUp checks that nothing is left locked.
 func (c *check) cleanUp(ctx context.Context) bool {
-	holds, err := c.list(ctx, holdfast.Filter{Resource: c.resource, Expired: true})
+	holds, err := c.list(ctx, c.mine, holdfast.Filter{Resource: c.resource, Expired: true})
 	switch {
 	case err != nil:
 		return c.failed("clean-up", "holds cannot be listed", err)

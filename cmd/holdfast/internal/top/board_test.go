@@ -115,6 +115,12 @@ func TestBoardShowsWaiters(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+	masked := *b.selected().place
+	masked.LockID = ""
+	lines = b.detailsOfPlace(&masked, born)
+	if got := strings.Join(lines[:], "\n"); strings.Contains(got, masked.ID.String()) || strings.Contains(got, "unlock") {
+		t.Errorf("a mask is shown as an ID:\n%s", got)
+	}
 	// The cursor stays on the waiter, wherever that is.
 	b.narrow("")
 	q["a"] = q["a"][1:]

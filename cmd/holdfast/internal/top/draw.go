@@ -130,15 +130,19 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 		order = fmt.Sprintf("position %d of %d, nobody who comes later gets it before", w.Position(), n)
 	}
 	passed := max(now.Sub(b.last.Begun), 0)
+	ids, hint := fmt.Sprintf("lock ID %s  place ID %v", w.LockID, w.ID), "to let it come last:"
 	requeue, target := b.forced("--place "+w.ID.String(), w.Resource)
+	if w.LockID == "" { // the server masks the place
+		ids, hint, requeue, target = "lock ID -  place ID -", "who may force can let it come last, and sees its place ID", "", ""
+	}
 	return [...]string{
 		fmt.Sprintf("%s  %s, %s", w.Resource, modeOf(w.Mode, w.Limit), order),
-		fmt.Sprintf("lock ID %s  place ID %v", w.LockID, w.ID),
+		ids,
 		fmt.Sprintf("waits since %s, for %s; asked %s ago, its place ends in %s unless it asks again",
 			w.Since.Local().Format(time.DateTime), b.on(w.Age(), now), b.on(w.AskedAgo(), now), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
 		fmt.Sprintf("owner %s  host %s", cmp.Or(w.Owner, "-"), cmp.Or(w.Host, "-")),
 		"to see why it waits: holdfast explain" + b.where.Flag() + " " + words.Argument(w.Resource),
-		"to let it come last:",
+		hint,
 		requeue,
 		target,
 	}

@@ -1,0 +1,103 @@
+package httplock
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/httplock/wire"
+)
+
+func holdOf(resource string) driver.HoldRef {
+	return driver.HoldRef{Resource: resource, LockID: "mine", HoldID: driver.NewHoldID(), Token: 7}
+}
+
+// seen returns the hold as a server lists it to those who may only look.
+func seen(o *ownHolds, h driver.HoldRef) driver.HoldRef {
+	return o.status(wire.Hold{Resource: h.Resource, Ref: wire.RefOf(h.HoldID)}).Ref()
+}
+
+func TestOwnHolds(t *testing.T) {
+	var o ownHolds
+	h := holdOf("r")
+	unknown := driver.HoldRef{Resource: "r"}
+	is := func(what string, got, want driver.HoldRef) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	is("before", seen(&o, h), unknown)
+	o.remove(h)
+	untold := h
+	untold.Token = 0
+	o.add(untold)
+	is("without a token", seen(&o, h), untold)
+	o.add(h)
+	o.add(untold)
+	is("own", seen(&o, h), h)
+	is("of another", seen(&o, holdOf("r")), unknown)
+	elsewhere := h
+	elsewhere.Resource = "q"
+	is("of another resource", seen(&o, elsewhere), driver.HoldRef{Resource: "q"})
+	is("without a ref", o.status(wire.Hold{Resource: "r"}).Ref(), unknown)
+	shown := wire.Hold{Resource: "r", HoldID: driver.NewHoldID(), LockID: "theirs", Token: 8, Ref: wire.RefOf(h.HoldID)}
+	is("shown", o.status(shown).Ref(), shown.Driver().Ref())
+	o.remove(holdOf("r"))
+	is("after the end of another", seen(&o, h), h)
+	o.remove(h)
+	is("after its end", seen(&o, h), unknown)
+	o.add(driver.HoldRef{Resource: "r", LockID: "mine"})
+	if n := o.order.Len() + len(o.byRef); n > 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+// Of too many the oldest are forgotten, but none that is renewed.
+func TestOwnHoldsAreBounded(t *testing.T) {
+	var o ownHolds
+	first, second := holdOf("first"), holdOf("second")
+	o.add(first)
+	o.add(second)
+	for i := range mostOwn - 1 {
+		if i == mostOwn/2 {
+			o.add(first)
+		}
+		o.add(holdOf(strconv.Itoa(i)))
+	}
+	if got := seen(&o, first); got != first {
+		t.Errorf("the renewed one is %+v", got)
+	}
+	if got := seen(&o, second); !got.HoldID.IsZero() {
+		t.Errorf("the oldest one is %+v", got)
+	}
+	if len(o.byRef) != mostOwn || o.order.Len() != mostOwn {
+		t.Errorf("%d and %d, want %d", len(o.byRef), o.order.Len(), mostOwn)
+	}
+}
+
+// A ref that two holds of the resource have names neither.
+func TestOwnHoldsOfOneRef(t *testing.T) {
+	// The same ref comes after about 2^16 IDs.
+	refs := make(map[string]driver.HoldID)
+	var one, other driver.HoldRef
+	for i := 0; other.HoldID.IsZero(); i++ {
+		var id driver.HoldID
+		copy(id[:], fmt.Sprintf("%012d", i))
+		ref := wire.RefOf(id)
+		if before, ok := refs[ref]; ok {
+			one, other = driver.HoldRef{Resource: "r", HoldID: before}, driver.HoldRef{Resource: "r", HoldID: id}
+		}
+		refs[ref] = id
+	}
+	var o ownHolds
+	o.add(one)
+	o.add(other)
+	o.remove(one)
+	for _, h := range []driver.HoldRef{one, other} {
+		if got := seen(&o, h); !got.HoldID.IsZero() {
+			t.Errorf("%v is %v", h.HoldID, got.HoldID)
+		}
+	}
+}
