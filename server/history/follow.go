@@ -195,7 +195,10 @@ func (l *Log) show(s looked, h driver.Status, within time.Duration) {
 
 // again notes what has become of a hold that is known.
 func (l *Log) again(s looked, known *hold, h driver.Status, within time.Duration) {
-	known.shown, known.lock = s.Number, hashOfLock(h.LockID)
+	known.shown = s.Number
+	if known.lock == (Hash{}) { // it is the same at each look
+		known.lock = hashOfLock(h.LockID)
+	}
 	if known.pending {
 		known.pending = false
 		l.push(known.Event, true)
@@ -224,7 +227,7 @@ func (l *Log) missed(s looked, h *hold, within time.Duration) {
 	switch {
 	case h.overdue(s.At):
 		kind = Expired
-	case l.sees.gap && (h.overBy(s.At) || h.restarted && h.leftAt.IsZero() && h.overSince(l.gaps.until, s.At)):
+	case l.sees.gap && (h.overBy(s.At) || h.overSince(l.gaps.until, s.At)):
 		kind = Lapsed
 	}
 	l.over(s, h, kind, within)
@@ -257,10 +260,13 @@ func (h *hold) timeOver() (end time.Time, known bool) {
 	return h.leftAt.Add(h.left), true
 }
 
+// ofBefore reports whether all that is known of the hold is from the process before.
+func (h *hold) ofBefore() bool { return h.restarted && h.leftAt.IsZero() }
+
 // overSince reports whether the time of a hold of the process before was over, if nobody has
 // renewed it since then.
 func (h *hold) overSince(last, at time.Time) bool {
-	return !last.IsZero() && h.left >= 0 && h.left != driver.Forever && at.Sub(last) > h.left
+	return h.ofBefore() && !last.IsZero() && h.left >= 0 && h.left != driver.Forever && at.Sub(last) > h.left
 }
 
 // beforeNext returns the time, or that when another had what the hold held, if that was before.
@@ -287,7 +293,7 @@ func (l *Log) over(s looked, h *hold, kind Kind, within time.Duration) {
 		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Hash: h.Hash, Token: h.Token,
 		Held: driver.Unknown, RenewedAgo: driver.Unknown,
 	}
-	if h.restarted && h.leftAt.IsZero() { // it may have ended long before
+	if h.ofBefore() { // it may have ended long before
 		h.began, h.renewed = time.Time{}, time.Time{}
 	}
 	for _, news := range l.holds.end(&e) {
