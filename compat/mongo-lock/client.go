@@ -60,8 +60,9 @@ func (c *Client) check(ctx context.Context) error {
 // XLock locks the resource exclusively for the lockId. It does not wait:
 // ErrAlreadyLocked says that there is a lock, maybe of the same lockId. After another
 // error the server may have granted a lock whose answer got lost. XLock releases it:
-// it retries for five seconds if the server does not answer, and for a second if the
-// request may still be on its way. To be sure, Unlock the lockId.
+// it retries for five seconds if the server does not answer, and for a second after
+// its first answer if the request may still be on its way. To be sure, Unlock the
+// lockId.
 func (c *Client) XLock(ctx context.Context, resource, lockId string, ld LockDetails) error {
 	return c.lock(ctx, resource, lockId, ld, driver.Exclusive, 0)
 }
@@ -108,7 +109,8 @@ func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetai
 }
 
 // patience is how long giving back a lock may take, late how long a request without
-// an answer is expected to arrive, and pause the wait after the first try.
+// an answer may still arrive once the server answers again, and pause the wait after
+// the first try.
 const (
 	patience = 5 * time.Second
 	late     = time.Second
@@ -120,12 +122,13 @@ const (
 // alone, so repeats release nothing else.
 //
 // If the request got no answer because of the network or a time-out, it may arrive
-// after the first release: the network sends again what it lost.
+// after the first release: the network sends again what it lost. So the time that it
+// has begins with the first answer to a release: before that the network may have been
+// down.
 func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed error) {
-	until := time.Now()
-	if server := mongo.ServerError(nil); !errors.As(failed, &server) || mongo.IsNetworkError(failed) || mongo.IsTimeout(failed) {
-		until = until.Add(late)
-	}
+	server := mongo.ServerError(nil)
+	stray := !errors.As(failed, &server) || mongo.IsNetworkError(failed) || mongo.IsTimeout(failed)
+	var answered time.Time
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	ref := driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID} // the token is not known
@@ -134,7 +137,13 @@ func (c *Client) giveBack(ctx context.Context, q driver.AcquireRequest, failed e
 		if err == nil {
 			err = results[0].Err
 		}
-		if err == nil && (results[0].Found || time.Now().After(until)) || definite(err) {
+		switch {
+		case definite(err), err == nil && (results[0].Found || !stray):
+			return
+		case err != nil:
+		case answered.IsZero():
+			answered = time.Now()
+		case time.Since(answered) >= late:
 			return
 		}
 		select {

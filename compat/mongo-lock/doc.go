@@ -53,7 +53,8 @@
 //	without the unique index two can hold a lock      the first use makes the index, or fails and
 //	                                                  says how to fix it
 //	a lock whose grant got lost on its way stays      XLock and SLock release it, also if the request
-//	                                                  arrives up to a second late
+//	                                                  arrives up to a second after the
+//	                                                  server answers again
 //
 // Names are 1 to 1024 bytes of UTF-8 without NUL. So are owner, host and comment,
 // which may also be empty. A TTL is at most 100 years. Other values are an error that

@@ -174,29 +174,43 @@ func TestGivenBackBeyondFaults(t *testing.T) {
 	want(t, f.status(lock.Filter{}))
 }
 
-// A request that arrives after the lock was given back leaves no lock behind either.
+// A request that arrives after the lock was given back leaves no lock behind either,
+// however long nothing got through before.
 func TestRequestArrivesLate(t *testing.T) {
-	f := newFixture(t)
-	var d detour
-	c := lock.NewClient(f.through(options.Client().SetDialer(&d).SetRetryWrites(false)))
-	if err := c.CreateIndexes(t.Context()); err != nil {
-		t.Fatal(err)
+	for name, outage := range map[string]time.Duration{"at once": 0, "after an outage": 1200 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			d := detour{outage: outage}
+			c := lock.NewClient(f.through(options.Client().SetDialer(&d).SetRetryWrites(false)))
+			if err := c.CreateIndexes(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			d.armed.Store(true)
+			failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
+			if d.kept.Load() != nil {
+				t.Error("the lock was not given back once more after a release that found nothing")
+			}
+			want(t, f.status(lock.Filter{}))
+			f.x("r", "b", 0)
+		})
 	}
-	d.armed.Store(true)
-	failed(t, "XLock", c.XLock(t.Context(), "r", "a", lock.LockDetails{}))
-	if err := d.arrive(); err != nil {
-		t.Error(err)
-	}
-	want(t, f.status(lock.Filter{}))
-	f.x("r", "b", 0)
 }
 
 // detour keeps a findAndModify on its way. It arrives after the first update, which
-// found nothing, and before the second one.
+// found nothing, and before the second one. No update gets through until the outage is
+// over.
 type detour struct {
+	outage  time.Duration
 	armed   atomic.Bool
+	since   atomic.Pointer[time.Time]
 	updates atomic.Int64
 	kept    atomic.Pointer[func() error]
+}
+
+// down reports whether the outage that began with the findAndModify goes on.
+func (d *detour) down() bool {
+	since := d.since.Load()
+	return since != nil && time.Since(*since) < d.outage
 }
 
 // arrive returns when the server has received and done it.
@@ -233,8 +247,13 @@ func (c *detourConn) Write(p []byte) (int, error) {
 			return err
 		}
 		c.d.kept.Store(&send)
+		now := time.Now()
+		c.d.since.Store(&now)
 		return 0, io.ErrUnexpectedEOF
-	case bytes.Contains(p, []byte("\x02update\x00")) && c.d.updates.Add(1) == 2:
+	case !bytes.Contains(p, []byte("\x02update\x00")):
+	case c.d.down():
+		return 0, io.ErrUnexpectedEOF
+	case c.d.updates.Add(1) == 2:
 		if err := c.d.arrive(); err != nil {
 			return 0, err
 		}
