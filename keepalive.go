@@ -66,9 +66,12 @@ func (c *Client) arm(now, at time.Duration) {
 		return // it arms itself again
 	}
 	c.timerAt = at
-	if d := max(at-now, 0); c.timer == nil {
+	switch d := at - now; {
+	case d <= 0:
+		go c.tick() // and not by a timer: CONTRIBUTING.md tells of a bug of Go
+	case c.timer == nil:
 		c.timer = time.AfterFunc(d, c.tick)
-	} else {
+	default:
 		c.timer.Reset(d)
 	}
 }
