@@ -170,6 +170,24 @@ func TestBoardDetails(t *testing.T) {
 	}
 }
 
+// Holds of old programs have no hold ID. A server leaves it and the lock ID out of what it
+// shows to those who may not force.
+func TestBoardDetailsWithoutIDs(t *testing.T) {
+	born := time.Now()
+	s := holdOf("r", time.Minute, born)
+	s.HoldID = holdfast.HoldID{}
+	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
+	lines := b.details(&s, born)
+	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID lock r  hold ID -\n") || !strings.Contains(got, "\nholdfast unlock --force --store redis://host/0 \\\n  r") {
+		t.Error(got)
+	}
+	s.LockID = ""
+	lines = b.details(&s, born)
+	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID -  hold ID -\n") || strings.Contains(got, "unlock --force") {
+		t.Error(got)
+	}
+}
+
 func TestBoardFitsAnyWidth(t *testing.T) {
 	var b board
 	s := holdOf(strings.Repeat("resource ", 10), time.Hour, time.Now())

@@ -148,10 +148,10 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 	}
 }
 
-// forced returns the command unlock --force with these arguments, and its second line if it
+// forced returns the command unlock --force with these flags, if any, and its second line if it
 // needs one. They are drawn on lines of their own, to be copied.
 func (b *board) forced(target, resource string) (command, rest string) {
-	command, target = "holdfast unlock --force", target+" "+words.Argument(resource)
+	command, target = "holdfast unlock --force", strings.TrimLeft(target+" "+words.Argument(resource), " ")
 	if flag := b.where.Flag(); flag != "" {
 		return command + flag + ` \`, "  " + target
 	}
@@ -190,14 +190,22 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	if w := hold.Waits; w != nil {
 		more += fmt.Sprintf("; waits for %q", w.Resource)
 	}
-	unlock, target := b.forced("--hold "+hold.HoldID.String(), hold.Resource)
+	ids, hint := fmt.Sprintf("lock ID %s  hold ID %s", hold.LockID, cmp.Or(hold.HoldID.String(), "-")), "to release it by force:"
+	only := "--hold " + hold.HoldID.String()
+	if hold.HoldID.IsZero() { // of an old program
+		only = ""
+	}
+	unlock, target := b.forced(only, hold.Resource)
+	if hold.LockID == "" { // the server leaves both out
+		ids, hint, unlock, target = "lock ID -  hold ID -", "who may force can release it, and sees its hold ID", "", ""
+	}
 	return [...]string{
 		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(hold.Mode, hold.Limit), hold.Token),
-		fmt.Sprintf("lock ID %s  hold ID %v", hold.LockID, hold.HoldID),
+		ids,
 		fmt.Sprintf("held since %s, for %s; %s", hold.Created.Local().Format(time.DateTime), b.on(hold.Age(), now), renewed),
 		fmt.Sprintf("left %s, then takeover delay %v%s", b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
-		"to release it by force:",
+		hint,
 		unlock,
 		target,
 	}
