@@ -72,6 +72,7 @@ func open(t *testing.T, width, height int, expected ...string) *browser {
 	path := chromium(t)
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.WindowSize(width, height), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Env("TMPDIR=" + scratch), // a browser that is killed leaves a folder there
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-quic", true),
 	}

@@ -18,13 +18,24 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "holdfast-browser-"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(scratch)
+	return m.Run()
+}
+
+var scratch string // the folder of what the tests build and the browsers leave
+
 // command builds holdfast once.
 var command = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "holdfast-browser-")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, "holdfast")
+	file := filepath.Join(scratch, "holdfast")
 	build := exec.Command("go", "build", "-o", file, ".")
 	build.Dir = filepath.Join("..", "..", "cmd", "holdfast")
 	if out, err := build.CombinedOutput(); err != nil {
