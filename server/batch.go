@@ -35,7 +35,7 @@ func (s *Server) renew(x *exchange) {
 		if r.Err == nil {
 			r = answers[n]
 		}
-		s.noteRenewal(qs[n].HoldRef, r)
+		s.noteRenewal(qs[n].HoldRef, sent, r)
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("renew", r.Err)
@@ -96,13 +96,13 @@ func (s *Server) release(x *exchange) {
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
-	answers, _, err := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release)
+	answers, sent, err := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release)
 	for n, i := range of {
 		r := driver.ReleaseResult{Err: missing(answers, n, err)}
 		if r.Err == nil {
 			r = answers[n]
 		}
-		s.noteRelease(qs[n].HoldRef, r)
+		s.noteRelease(qs[n].HoldRef, sent, r)
 		results[i] = wire.ReleaseResultOf(body.Holds[i], r)
 		if r.Err != nil {
 			x.logError("release", r.Err)

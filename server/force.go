@@ -43,8 +43,10 @@ func (s *Server) forceRelease(x *exchange) {
 		return
 	}
 	result := driver.ReleaseResult{} // the hold is not there
+	var sent time.Time
 	if q.LockID != "" {
-		rs, _, err := call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release)
+		var rs []driver.ReleaseResult
+		rs, sent, err = call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release)
 		switch {
 		case err == nil && len(rs) == 0:
 			err = errNoResult
@@ -57,7 +59,7 @@ func (s *Server) forceRelease(x *exchange) {
 			return
 		}
 	}
-	x.noteForce(q, result, body.Reason)
+	x.noteForce(q, sent, result, body.Reason)
 	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result)
 	event.Outcome = releaseOutcome(body.HoldID, answer)
 	_ = x.audit(event)

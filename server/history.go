@@ -160,24 +160,24 @@ func (a *acquisition) noteGrant(g driver.Grant) {
 	}
 }
 
-func (s *Server) noteRenewal(q driver.HoldRef, r driver.RenewResult) {
+func (s *Server) noteRenewal(q driver.HoldRef, sent time.Time, r driver.RenewResult) {
 	switch h := s.opts.History; {
 	case h == nil:
 	case r.Err == nil:
-		h.Renewed(q, r.Left)
+		h.Renewed(q, sent, r.Left)
 	case errors.Is(r.Err, driver.ErrLost):
 		h.Lost(q)
 	}
 }
 
-func (s *Server) noteRelease(q driver.HoldRef, r driver.ReleaseResult) {
+func (s *Server) noteRelease(q driver.HoldRef, sent time.Time, r driver.ReleaseResult) {
 	if h := s.opts.History; h != nil && r.Err == nil && r.Found {
-		h.Released(q)
+		h.Released(q, sent)
 	}
 }
 
-func (x *exchange) noteForce(q driver.ReleaseRequest, r driver.ReleaseResult, reason string) {
+func (x *exchange) noteForce(q driver.ReleaseRequest, sent time.Time, r driver.ReleaseResult, reason string) {
 	if h := x.s.opts.History; h != nil && r.Found {
-		h.Forced(q.HoldRef, x.caller.Name(), reason)
+		h.Forced(q.HoldRef, sent, x.caller.Name(), reason)
 	}
 }

@@ -109,6 +109,7 @@ func TestHistoryOfForceAndLoss(t *testing.T) {
 		if r := s.renew(refOf(g), 60_000); r.Outcome != wire.Lost {
 			t.Fatalf("%+v", r)
 		}
+		time.Sleep(1100 * time.Millisecond) // the next look notes that
 		h := s.past("resource=r")
 		if got := eventsOf(h); got != "lost granted forced granted" {
 			t.Fatal(got)

@@ -14,8 +14,9 @@ type HistoryEvent struct {
 	// end that was noted late is when the hold had ended at the latest, as far as is known.
 	At    time.Time `json:"at"`
 	AgoMs Millis    `json:"agoMs"`
-	// WithinMs is how long before At it happened at most: 0 if it passed through the server,
-	// else the time from the look before to At, null if that is not known.
+	// WithinMs is how long before At it happened at most: 0 of a grant or a release through the
+	// server, else the time since the hold was there, or was not there yet, by all that the server
+	// knows; null if that is not known.
 	WithinMs *Millis `json:"withinMs"`
 	// Event is granted or seen at the beginning of a hold, and released, forced, gone, expired,
 	// lapsed or lost at its end.

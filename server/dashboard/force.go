@@ -69,6 +69,7 @@ func (d *Dashboard) force(v *visit) {
 		v.fail(http.StatusInternalServerError, "The server cannot write its audit, and does nothing by force without it.")
 		return
 	}
+	sent := time.Now()
 	rs, err := d.store.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref, Reason: reason}})
 	if err == nil && len(rs) != 1 {
 		err = errors.New("the store has not said what became of the release")
@@ -88,7 +89,7 @@ func (d *Dashboard) force(v *visit) {
 		v.answer(http.StatusOK, answer{Done: "That hold has ended by itself meanwhile. Nothing was done."})
 	default:
 		if d.opts.History != nil {
-			d.opts.History.Forced(ref, v.caller.Name(), reason)
+			d.opts.History.Forced(ref, sent, v.caller.Name(), reason)
 		}
 		event.Outcome = "released"
 		_ = d.audit(event)

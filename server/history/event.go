@@ -32,7 +32,7 @@ const (
 	// ended by its TTL; nobody knows which.
 	Lapsed Kind = "lapsed"
 	// Lost: a renewal of its holder found that it had ended. It may follow Gone or Lapsed, of
-	// which it tells more.
+	// which it tells more. It is noted by the next look, if that comes soon.
 	Lost Kind = "lost"
 )
 
@@ -50,13 +50,15 @@ func (k Kind) Loss() bool { return k == Forced || k == Expired || k == Lapsed ||
 type Event struct {
 	// Number is larger than that of each event before it in the same Log.
 	Number int64
-	// At is when it was noted, by the clock of this server; that of an end is when the hold had
-	// ended at the latest, as far as the history knows: a look was over that does not show it, or
-	// another hold began that excludes it. A later event may have an earlier time.
+	// At is when it was noted, by the clock of this server. That of a release through this server
+	// is when it was sent to the store. That of another end is when the hold had ended at the
+	// latest, as far as the history knows: a look was over that does not show it, its time was
+	// over, or another hold began that excludes it. A later event may have an earlier time.
 	At time.Time
 	// Within is how long before At it happened at most, if a look has shown it: the time from
 	// the beginning of the look before to At, driver.Unknown if that was no look of this process.
-	// It is 0 for what passed through this server.
+	// That of a Lost hold is the time since it was there, by all that the history knows. It is 0
+	// for grants by this server and for releases through it.
 	Within   time.Duration
 	Kind     Kind
 	Resource string

@@ -144,8 +144,9 @@ func (l *Log) see(seen *sight.Sight) {
 				continue
 			}
 		}
-		// It may have been granted or renewed after the store has listed it.
-		if h.shown == s.Number || !h.known.Before(s.At) || !h.renewed.Before(s.At) {
+		// It may have been granted or renewed after the store has listed it, or the next one
+		// if it is lost.
+		if h.shown == s.Number || !h.known.Before(s.At) || !h.renewed.Before(s.At) || !h.lost.Before(s.At) {
 			continue
 		}
 		l.missed(s, h, within)
@@ -187,7 +188,7 @@ func (l *Log) show(s looked, h driver.Status, within time.Duration) {
 	if e.Held >= young {
 		l.push(e, true)
 	}
-	is.shown, is.alive, is.pending = s.Number, s.At, e.Held < young
+	is.shown, is.alive, is.idle, is.pending = s.Number, s.At, idleOf(h), e.Held < young
 	if e.RenewedAgo != driver.Unknown {
 		is.renewed = s.ended.Add(-e.RenewedAgo)
 	}
@@ -212,12 +213,16 @@ func (l *Log) again(s looked, known *hold, h driver.Status, within time.Duration
 		}
 	}
 	switch {
+	case !known.lost.IsZero() && !known.lost.Before(s.At): // the next look knows
+	case !known.lost.IsZero() && !h.Live():
+		l.over(s, known, Lost, within)
 	case h.Released:
 		l.over(s, known, Released, within)
 	case !h.Live():
 		l.over(s, known, Expired, within)
 	default:
-		known.left, known.leftAt, known.alive = h.Left, s.ended, s.At
+		known.left, known.leftAt, known.idle, known.alive = h.Left, s.ended, idleOf(h), s.At
+		known.lost = time.Time{} // it was not the holder who learned that
 	}
 }
 
@@ -225,6 +230,8 @@ func (l *Log) again(s looked, known *hold, h driver.Status, within time.Duration
 func (l *Log) missed(s looked, h *hold, within time.Duration) {
 	kind := Gone
 	switch {
+	case !h.lost.IsZero():
+		kind = Lost
 	case h.overdue(s.At):
 		kind = Expired
 	case l.sees.gap && (h.overBy(s.At) || h.overSince(l.gaps.until, s.At)):
@@ -235,15 +242,16 @@ func (l *Log) missed(s looked, h *hold, within time.Duration) {
 
 // overdue reports whether the time of the hold was over by then, and its renewal was due before
 // the last that is known of it: Clients renew when a third of the TTL has passed.
-func (h *hold) overdue(at time.Time) bool {
-	if !h.overBy(at) {
-		return false
+func (h *hold) overdue(at time.Time) bool { return h.overBy(at) && h.idle > h.left }
+
+// idleOf returns for how long the hold was not renewed when the store has listed it; 0 if that
+// is not known. The answer may have come later.
+func idleOf(h driver.Status) time.Duration {
+	idle := h.RenewedAgo()
+	if idle == driver.Unknown {
+		idle = h.Age()
 	}
-	since := h.renewed
-	if since.IsZero() {
-		since = h.began
-	}
-	return !since.IsZero() && h.leftAt.Sub(since) > h.left
+	return max(idle, 0)
 }
 
 // overBy reports whether the time of the hold was over by then, as far as is known.
@@ -280,10 +288,21 @@ func (h *hold) beforeNext(at time.Time) time.Time {
 	return at
 }
 
+// goneFor returns how long before that time the hold may have ended.
+func (h *hold) goneFor(at time.Time) time.Duration {
+	if h.alive.IsZero() {
+		return driver.Unknown
+	}
+	return max(at.Sub(h.alive), 0)
+}
+
 func (l *Log) over(s looked, h *hold, kind Kind, within time.Duration) {
 	at := s.ended
 	if end, known := h.timeOver(); kind == Expired && known && end.Before(at) {
 		at = end // else somebody may have renewed it where it was not seen
+	}
+	if kind == Lost {
+		at = h.lost
 	}
 	at = h.beforeNext(at)
 	if within != driver.Unknown {
@@ -292,9 +311,6 @@ func (l *Log) over(s looked, h *hold, kind Kind, within time.Duration) {
 	e := Event{
 		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Hash: h.Hash, Token: h.Token,
 		Held: driver.Unknown, RenewedAgo: driver.Unknown,
-	}
-	if h.ofBefore() { // it may have ended long before
-		h.began, h.renewed = time.Time{}, time.Time{}
 	}
 	for _, news := range l.holds.end(&e) {
 		l.push(news, true)

@@ -43,11 +43,13 @@ type hold struct {
 	began     time.Time // zero if that is not known
 	renewed   time.Time // zero if it never was
 	left      time.Duration
-	leftAt    time.Time // when it had that left; zero if nobody knows yet in this process
-	alive     time.Time // when it was there, by the last that is known
-	next      time.Time // when there was one that excludes it; zero if nobody knows of one
-	shown     uint64    // the number of the last look that has shown it
-	restarted bool      // it is from before this process
+	leftAt    time.Time     // when it had that left; zero if nobody knows yet in this process
+	idle      time.Duration // for how long it was not renewed by then
+	alive     time.Time     // when it was there, by the last that is known
+	next      time.Time     // when there was one that excludes it; zero if nobody knows of one
+	lost      time.Time     // when its holder learned that it had ended, if the next look is to note that
+	shown     uint64        // the number of the last look that has shown it
+	restarted bool          // it is from before this process
 	// pending: a look has shown the hold so early that this server may have granted it just
 	// now. Its event waits for the next look, or for the hold's end.
 	pending bool
@@ -63,11 +65,11 @@ func (hs *holds) isOf(k key, lockID string) bool {
 }
 
 type ended struct {
-	token uint64
-	kind  Kind
-	at    time.Time
-	held  time.Duration
-	lock  Hash
+	token        uint64
+	kind         Kind
+	at           time.Time
+	within, held time.Duration
+	lock         Hash
 }
 
 // newest are the highest tokens of a resource.
@@ -113,7 +115,7 @@ func (hs *holds) begin(e Event, lockID string, now time.Time) (before []Event, f
 		case old.Token > e.Token && e.Kind == Seen:
 			return nil, false // the look has listed it before
 		case old.Token == e.Token:
-			old.left, old.leftAt, old.alive, old.lock = e.Left, now, now, lock
+			old.left, old.leftAt, old.idle, old.alive, old.lock = e.Left, now, 0, now, lock
 			if fresh = old.pending && e.Kind == Granted; fresh {
 				old.Event, old.pending, old.began = e, false, now
 			}
@@ -124,6 +126,9 @@ func (hs *holds) begin(e Event, lockID string, now time.Time) (before []Event, f
 			at = at.Add(-e.Held)
 		}
 		end := Event{Kind: Gone, At: at, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Hash: e.Hash, Token: old.Token}
+		if !old.lost.IsZero() {
+			end.Kind = Lost
+		}
 		before = hs.end(&end)
 		before[len(before)-1].Held = driver.Unknown
 	}
@@ -161,9 +166,12 @@ func (hs *holds) purge(now time.Time) {
 	})
 }
 
-func (hs *holds) renew(k key, left time.Duration, now time.Time) {
+func (hs *holds) renew(k key, sent time.Time, left time.Duration, now time.Time) {
 	if h, ok := hs.open[k]; ok && h.next.IsZero() { // else its note has come late
-		h.renewed, h.left, h.leftAt, h.alive = now, left, now, now
+		h.renewed, h.left, h.leftAt, h.idle = now, left, now, 0
+		if sent.After(h.alive) {
+			h.alive = sent
+		}
 	}
 }
 
@@ -178,6 +186,12 @@ func (hs *holds) end(e *Event) (news []Event) {
 	case open && (e.Token == 0 || e.Token == h.Token):
 		e.Token, e.Mode, e.Limit, e.Details = h.Token, h.Mode, h.Limit, h.Details
 		e.At = h.beforeNext(e.At) // what is noted last may have happened first
+		if e.Kind == Lost {
+			e.Within = h.goneFor(e.At)
+		}
+		if e.Kind != Released && e.Kind != Forced && h.ofBefore() { // it may have ended long before
+			h.began, h.renewed = time.Time{}, time.Time{}
+		}
 		if !h.began.IsZero() {
 			e.Held = max(e.At.Sub(h.began), 0)
 		}
@@ -194,14 +208,14 @@ func (hs *holds) end(e *Event) (news []Event) {
 		if e.Kind != Lost || last.kind != Gone && last.kind != Lapsed {
 			return nil
 		}
-		e.Token, e.At, e.Held = last.token, last.at, last.held
+		e.Token, e.At, e.Within, e.Held = last.token, last.at, last.within, last.held
 	case e.Kind == Lost:
 		return nil // whoever renews what never was would fill the history
 	}
 	if len(hs.ended) >= mostEnded {
 		hs.forget(e.At)
 	}
-	hs.ended[k] = ended{e.Token, e.Kind, e.At, e.Held, lock}
+	hs.ended[k] = ended{e.Token, e.Kind, e.At, e.Within, e.Held, lock}
 	return append(news, *e)
 }
 

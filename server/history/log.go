@@ -136,6 +136,7 @@ func (l *Log) Close() error {
 		<-l.written
 		return nil
 	}
+	l.noteLosses()
 	l.closed = true
 	l.unwatch()
 	l.mu.Unlock()
@@ -332,17 +333,16 @@ func (l *Log) failed(began time.Time, err error) {
 	}
 }
 
-// note notes that a hold has ended.
+// note notes that a hold has ended, by e.At at the latest.
 func (l *Log) note(h driver.HoldRef, e Event) {
 	if h.HoldID.IsZero() {
 		return
 	}
-	e.At = time.Now()
 	e.Resource, e.Ref, e.Hash, e.Token = h.Resource, wire.RefOf(h.HoldID), hashOf(h.HoldID), h.Token
 	e.Held, e.RenewedAgo = driver.Unknown, driver.Unknown
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.Kind == Lost && !l.holds.isOf(e.key(), h.LockID) {
+	if e.Kind == Lost && (!l.holds.isOf(e.key(), h.LockID) || l.lostLater(e)) {
 		return
 	}
 	for _, news := range l.holds.end(&e) {
@@ -367,25 +367,29 @@ func (l *Log) Granted(h driver.Status) {
 	}
 }
 
-// Renewed notes a renewal, which is no event, and how long the hold then has left.
-func (l *Log) Renewed(h driver.HoldRef, left time.Duration) {
+// Renewed notes a renewal that was sent to the store then, and how long the hold has left now.
+// It is no event.
+func (l *Log) Renewed(h driver.HoldRef, sent time.Time, left time.Duration) {
 	k, now := key{h.Resource, hashOf(h.HoldID)}, time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.holds.renew(k, left, now)
+	l.holds.renew(k, sent, left, now)
 }
 
 // Lost notes that a renewal has found no such hold. Only the end of a hold that the history
 // knows is noted, and once. A renewal with another lock ID than the hold's has found none
 // because of that.
-func (l *Log) Lost(h driver.HoldRef) { l.note(h, Event{Kind: Lost}) }
+func (l *Log) Lost(h driver.HoldRef) { l.note(h, Event{Kind: Lost, At: time.Now()}) }
 
-// Released notes that the holder has released the hold.
-func (l *Log) Released(h driver.HoldRef) { l.note(h, Event{Kind: Released}) }
+// Released notes that the holder has released the hold, by a request that was sent to the store
+// then. When the answer comes, another may have been granted the resource elsewhere.
+func (l *Log) Released(h driver.HoldRef, sent time.Time) {
+	l.note(h, Event{Kind: Released, At: sent})
+}
 
-// Forced notes that the caller has released the hold by force, and why.
-func (l *Log) Forced(h driver.HoldRef, caller, reason string) {
-	l.note(h, Event{Kind: Forced, Caller: caller, Reason: reason})
+// Forced notes that the caller has released the hold by force, and why, as Released does.
+func (l *Log) Forced(h driver.HoldRef, sent time.Time, caller, reason string) {
+	l.note(h, Event{Kind: Forced, At: sent, Caller: caller, Reason: reason})
 }
 
 // Errors of what reads a history.

@@ -15,11 +15,16 @@ func (w *world) apart(resource string) []history.Event {
 	type span struct{ from, to time.Time }
 	var spans []span
 	events := w.events(resource)
+	ended := make(map[uint64]bool)
 	for _, e := range events {
-		if e.Kind.Begins() || e.Held == driver.Unknown {
+		if e.Kind.Begins() || e.Held == driver.Unknown || ended[e.Token] {
 			continue
 		}
+		ended[e.Token] = true // it may also be lost
 		a := span{e.At.Add(-e.Held), e.At}
+		if e.Kind == history.Lost && e.Within != driver.Unknown {
+			a.to = a.to.Add(-e.Within)
+		}
 		for _, b := range spans {
 			if a.from.Before(b.to) && b.from.Before(a.to) {
 				w.t.Errorf("%s: one was held from %v to %v, another one from %v to %v", resource, b.from, b.to, a.from, a.to)
@@ -37,7 +42,7 @@ func (w *world) short(resource string) {
 	w.granted(h, time.Hour)
 	w.pass(300 * time.Millisecond)
 	w.release(h)
-	w.log.Released(h)
+	w.log.Released(h, time.Now())
 }
 
 // What ended while the store was listing had ended before the next began.
@@ -81,7 +86,7 @@ func TestLateLook(t *testing.T) {
 		w.sees.hangs.Store(0)
 		w.pass(15 * time.Second)
 		w.release(a)
-		w.log.Released(a)
+		w.log.Released(a, time.Now())
 		w.pass(time.Second)
 		began := time.Now()
 		b := w.hold("r", time.Hour) // through another server
@@ -145,27 +150,64 @@ func TestNextBeforeRestart(t *testing.T) {
 	})
 }
 
-// A release that is told late, after the next grant, was before that.
+// A release that is told late, after the next grant, was before that, also if nobody has seen
+// that one yet.
 func TestReleaseToldLate(t *testing.T) {
-	for name, tell := range map[string]func(*history.Log, driver.HoldRef){
-		"released": func(l *history.Log, h driver.HoldRef) { l.Released(h) },
-		"forced":   func(l *history.Log, h driver.HoldRef) { l.Forced(h, "ops", "it hung") },
+	for name, tell := range map[string]func(*history.Log, driver.HoldRef, time.Time){
+		"released": func(l *history.Log, h driver.HoldRef, sent time.Time) { l.Released(h, sent) },
+		"forced":   func(l *history.Log, h driver.HoldRef, sent time.Time) { l.Forced(h, sent, "ops", "it hung") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				a := w.hold("r", time.Hour)
+				a := w.hold("here", time.Hour)
+				b := w.hold("elsewhere", time.Hour)
 				w.granted(a, time.Hour)
+				w.granted(b, time.Hour)
 				w.pass(100 * time.Millisecond)
+				sent := time.Now()
 				w.release(a)
-				w.short("r")
-				w.log.Renewed(a, time.Hour) // told late too
-				tell(w.log, a)
-				if got := kinds(w.apart("r")); got != "granted granted released "+name {
+				w.release(b)
+				next := w.hold("elsewhere", time.Hour)
+				w.short("here")
+				w.log.Renewed(a, sent, time.Hour) // told late too
+				w.log.Renewed(b, sent, time.Hour)
+				tell(w.log, a, sent)
+				tell(w.log, b, sent)
+				w.pass(look)
+				w.release(next)
+				w.pass(look)
+				if got := kinds(w.apart("here")); got != "granted granted released "+name {
+					t.Error(got)
+				}
+				if got := kinds(w.apart("elsewhere")); got != "granted "+name+" seen gone" {
 					t.Error(got)
 				}
 			})
 		})
 	}
+}
+
+// A hold whose holder finds it lost had ended before the next began, which nobody has seen yet.
+func TestLostBeforeLook(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.hold("r", 4100*time.Millisecond)
+		w.granted(a, 4100*time.Millisecond)
+		w.pass(4200 * time.Millisecond)
+		began := time.Now()
+		b := w.hold("r", time.Hour)
+		w.pass(500 * time.Millisecond)
+		w.log.Lost(a)
+		w.pass(look)
+		w.release(b)
+		w.pass(look)
+		events := w.apart("r")
+		if got := kinds(events); got != "granted lost seen gone" {
+			t.Fatal(got)
+		}
+		if e := events[1]; e.At.After(began) || e.Within <= 0 || e.Within > look {
+			t.Errorf("the next began at %v: %+v", began, e)
+		}
+	})
 }
 
 // A hold ID that is used again while a look lists its first hold has one hold at a time.
@@ -183,7 +225,7 @@ func TestSameIDWithinLook(t *testing.T) {
 				w.pass(1500 * time.Millisecond)
 				w.release(first)
 				if here {
-					w.log.Released(first)
+					w.log.Released(first, time.Now())
 				}
 				w.pass(100 * time.Millisecond)
 				second := w.acquire(q)

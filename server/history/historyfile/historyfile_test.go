@@ -63,7 +63,7 @@ func TestKeeps(t *testing.T) {
 	id := driver.NewHoldID()
 	details := driver.Details{Owner: "ada", Host: "engine", Comment: "it's \"for\" \x00 tests"}
 	log.Granted(driver.Status{Resource: "r", HoldID: id, Token: 1 << 40, Mode: driver.Shared, Limit: 3, Left: time.Hour, Details: details})
-	log.Forced(driver.HoldRef{Resource: "r", HoldID: id, Token: 1 << 40}, "ops", "it hung")
+	log.Forced(driver.HoldRef{Resource: "r", HoldID: id, Token: 1 << 40}, time.Now(), "ops", "it hung")
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestNoSecrets(t *testing.T) {
 	log := open(t, path, nil)
 	h := driver.Status{Resource: "r", LockID: "the-lock-id-of-it", HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour}
 	log.Granted(h)
-	log.Released(h.Ref())
+	log.Released(h.Ref(), time.Now())
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func write(path string) error {
 		for range 50 {
 			h := driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 1, Left: time.Hour}
 			log.Granted(h)
-			log.Released(h.Ref())
+			log.Released(h.Ref(), time.Now())
 		}
 		for {
 			s := log.State()
