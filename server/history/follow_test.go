@@ -28,6 +28,7 @@ type world struct {
 	log    *history.Log
 	file   string
 	sees   sees
+	vague  bool // ends count as of when they can have been first
 }
 
 // sees is what becomes of looks.

@@ -22,7 +22,7 @@ func (w *world) apart(resource string) []history.Event {
 		}
 		ended[e.Token] = true // it may also be lost
 		a := span{e.At.Add(-e.Held), e.At}
-		if e.Kind == history.Lost && e.Within != driver.Unknown {
+		if (w.vague || e.Kind == history.Lost) && e.Within != driver.Unknown {
 			a.to = a.to.Add(-e.Within)
 		}
 		for _, b := range spans {
