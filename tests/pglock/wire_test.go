@@ -55,7 +55,7 @@ func newWire(t *testing.T, d *database) (*wire, *database) {
 				_ = client.Close()
 			})
 			all.Go(func() {
-				w.read(io.TeeReader(client, far))
+				w.pass(client, far)
 				_ = far.Close()
 			})
 		}
@@ -64,46 +64,51 @@ func newWire(t *testing.T, d *database) (*wire, *database) {
 	return w, &database{url: u.String(), near: d.near}
 }
 
-func (w *wire) count(do func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	do()
-}
-
-// read counts until the client ends.
-func (w *wire) read(from io.Reader) {
-	b := pgproto3.NewBackend(from, io.Discard)
-	if _, err := b.ReceiveStartupMessage(); err != nil {
-		return
-	}
-	for {
-		message, err := b.Receive()
-		if err != nil {
+// pass passes on what the client sends until it ends, each message after it was counted: the
+// caller may have the answer to the last one at once.
+func (w *wire) pass(client io.Reader, far io.Writer) {
+	b := pgproto3.NewBackend(client, io.Discard)
+	var message pgproto3.FrontendMessage
+	message, err := b.ReceiveStartupMessage()
+	for err == nil {
+		w.count(message)
+		var sent []byte
+		if sent, err = message.Encode(nil); err != nil {
 			return
 		}
-		w.count(func() {
-			switch m := message.(type) {
-			case *pgproto3.Sync:
-				w.trips++
-			case *pgproto3.Query:
-				if m.String != "-- ping" { // of a connection that was idle for long
-					w.trips++
-				}
-			case *pgproto3.Parse:
-				if m.Name != "" {
-					w.prepared++
-				}
-			}
-		})
+		if _, err = far.Write(sent); err != nil {
+			return
+		}
+		message, err = b.Receive()
+	}
+}
+
+func (w *wire) count(message pgproto3.FrontendMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch m := message.(type) {
+	case *pgproto3.Sync:
+		w.trips++
+	case *pgproto3.Query:
+		if m.String != "-- ping" { // of a connection that was idle for long
+			w.trips++
+		}
+	case *pgproto3.Parse:
+		if m.Name != "" {
+			w.prepared++
+		}
 	}
 }
 
 // of returns how many round trips do takes, and how many statements it prepares.
 func (w *wire) of(do func()) (trips, prepared int) {
-	w.count(func() { w.trips, w.prepared = 0, 0 })
+	w.mu.Lock()
+	w.trips, w.prepared = 0, 0
+	w.mu.Unlock()
 	do()
-	w.count(func() { trips, prepared = w.trips, w.prepared })
-	return trips, prepared
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trips, w.prepared
 }
 
 // Every operation is one round trip, once what it sends often is prepared on its
