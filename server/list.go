@@ -92,7 +92,7 @@ entries:
 			}
 			silence.Reset(listSilence)
 			resource, lockID := names(entry)
-			if resource == reserved || !x.mayLook(resource, lockID) {
+			if resource == reserved || !x.mayShow(q, resource, lockID) {
 				continue
 			}
 			if err = out.revoked(); err != nil || !out.add(shown(entry, q.named)) {
@@ -112,6 +112,11 @@ entries:
 func (x *exchange) mayList(resource string) bool {
 	c := x.caller
 	return c.May(access.Look, resource) || c.May(access.Lock, resource) || c.May(access.Force, resource)
+}
+
+// mayShow reports whether the list may tell the caller that there is such a hold or place.
+func (x *exchange) mayShow(q query, resource, lockID string) bool {
+	return x.mayLook(resource, lockID) || q.outlines && x.mayList(resource)
 }
 
 // mayLook reports whether the caller may see that there is such a hold or place.
@@ -177,7 +182,7 @@ func (l *lister) flush() bool {
 // revoked returns errDenied if the caller may no longer see what it was shown last: a list
 // that goes on without it would look like a short one.
 func (l *lister) revoked() error {
-	if isClosed(l.q.changed) && l.last.Resource != "" && !l.x.mayLook(l.last.Resource, l.last.LockID) {
+	if isClosed(l.q.changed) && l.last.Resource != "" && !l.x.mayShow(l.q, l.last.Resource, l.last.LockID) {
 		return fmt.Errorf("%w: the right to look was taken away", errDenied)
 	}
 	return nil

@@ -19,9 +19,13 @@ type query struct {
 	filter  driver.Filter
 	filters []driver.Filter // for the store
 	named   string          // the lock ID, in the store, that the request names
-	limit   int
-	stream  bool
-	changed <-chan struct{} // closed when rights may have changed since
+	// outlines: who may lock, but not look, is shown what there is of the resource as a
+	// refusal shows it. A list without that would read as if it were free. Of the names of
+	// resources, and of what a filter chooses by, a refusal tells nothing.
+	outlines bool
+	limit    int
+	stream   bool
+	changed  <-chan struct{} // closed when rights may have changed since
 }
 
 // parseQuery reads the query of a list as strictly as a body.
@@ -63,6 +67,7 @@ func (x *exchange) parseQuery() (query, error) {
 			return q, fmt.Errorf("%w: parameter %q: %v", driver.ErrInvalid, name, err)
 		}
 	}
+	q.outlines = q.filter == driver.Filter{Resource: f.Resource} && f.Resource != ""
 	q.filters = []driver.Filter{q.filter}
 	if f.LockID != "" {
 		// The caller's own ones are in the store under his name. Who may force sees others'

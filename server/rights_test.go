@@ -377,6 +377,27 @@ func TestIDsAreHidden(t *testing.T) {
 	})
 }
 
+// Who may lock, but not look, is shown that a resource is held, as a refusal shows it, and not
+// whether a filter chooses what holds it.
+func TestOutlinesInLists(t *testing.T) {
+	s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
+	grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "l", Owner: "job", Comment: "why"}))
+	heldOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "other", PlaceID: driver.NewPlaceID(), Fair: true, KeepMs: 60_000}))
+	holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=r", "Who", "bob")).Holds
+	if len(holds) != 1 || holds[0].TTLMs == nil || holds[0] != (wire.Hold{Resource: "r", Mode: driver.Exclusive, TTLMs: holds[0].TTLMs}) {
+		t.Errorf("%+v", holds)
+	}
+	waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", "bob")).Waiters
+	if len(waiters) != 1 || !waiters[0].PlaceID.IsZero() || waiters[0].LockID != "" || waiters[0].Owner != "" || !waiters[0].Fair {
+		t.Errorf("%+v", waiters)
+	}
+	for _, q := range []string{"", "?resource=r&owner=alice/job", "?resource=r&lockId=alice:l", "?resource=r&ttlBelowMs=1000000", "?resource=r&expired=true"} {
+		if holds := read[wire.HoldList](t, s.get(wire.HoldsPath+q, "Who", "bob")).Holds; len(holds) != 0 {
+			t.Errorf("%s: %+v", q, holds)
+		}
+	}
+}
+
 // Who may force on some resources does not see by the notes of their holders what they, or
 // others, wait for elsewhere.
 func TestNotesAreHidden(t *testing.T) {

@@ -79,7 +79,10 @@ func at(t time.Time, ago time.Duration) string {
 // end says until when the hold lasts.
 func (s *scene) end(h holdfast.Status) string {
 	renewed := "was never renewed"
-	if !h.Renewed.IsZero() {
+	switch {
+	case h.Created.IsZero(): // a server shows its caller no more
+		renewed = "may have been renewed"
+	case !h.Renewed.IsZero():
 		renewed = "was last renewed " + at(h.Renewed, h.RenewedAgo())
 	}
 	switch left := output.Left(h.Left); {
@@ -156,6 +159,6 @@ func (s *scene) reason(i int) string {
 
 // deadlock says who waits for whom. The first one of the path is the one that gives up.
 func deadlock(path []holdfast.Deadlocked) string {
-	return fmt.Sprintf("Deadlock: %s If that lasts, the wait of %s ends by itself in some seconds: run exits with 75, the library returns ErrDeadlock.",
+	return fmt.Sprintf("Deadlock: %s If that lasts, the wait of %s ends by itself in some seconds, if it is by Holdfast: run exits with 75, the library returns ErrDeadlock.",
 		words.Deadlock(path, output.Holder), output.Holder(path[0].Holds))
 }

@@ -120,6 +120,12 @@ It ends in 20s unless its holder renews it, and was never renewed.
 2 wait for it:
   1. bob, as one of 2, ` + asked + `, in turn: nothing is in its way, its next try succeeds.
   2. cy, as one of 2, ` + asked + `, in turn: 1 is served before.`},
+		"a server shows no more to who may only lock": {scene{
+			holds: []holdfast.Status{{Resource: "r", Left: 20 * time.Second}},
+		}, `
+"r" is held by another client, exclusively.
+It ends in 20s unless its holder renews it, and may have been renewed.
+Nobody waits for it, or not for a second yet.`},
 		"the holder waits": {scene{
 			holds: []holdfast.Status{hold("r", "ada", func(s *holdfast.Status) {
 				s.Waits = &holdfast.Waits{Resource: "s", Since: now.Add(-8 * time.Second)}
@@ -133,7 +139,7 @@ It ends in 20s unless its holder renews it, and was never renewed.
 It ends in 20s unless its holder renews it, and was never renewed.
 Meanwhile its holder waits for "s", which bob on web1 and 1 more hold, as noted at 14:59:52, 8s ago.
 Nobody waits for it, or not for a second yet.
-Deadlock: ada on web1 holds "r" and waits for "s", where dan on web1 is ahead, which bob on web1 holds, who waits for "r". If that lasts, the wait of ada on web1 ends by itself in some seconds: run exits with 75, the library returns ErrDeadlock.`},
+Deadlock: ada on web1 holds "r" and waits for "s", where dan on web1 is ahead, which bob on web1 holds, who waits for "r". If that lasts, the wait of ada on web1 ends by itself in some seconds, if it is by Holdfast: run exits with 75, the library returns ErrDeadlock.`},
 	} {
 		c.scene.resource = "r"
 		if got := "\n" + strings.Join(c.scene.sentences(), "\n"); got != c.want {

@@ -139,9 +139,9 @@ type waiter struct {
 	Owner      string           `json:"owner"`
 	Host       string           `json:"host"`
 	Fair       bool             `json:"fair"`
-	Since      time.Time        `json:"since"`
+	Since      *time.Time       `json:"since"` // null if it is not known, as Asked
 	AgeMs      *int64           `json:"ageMs"` // as that of a hold
-	Asked      time.Time        `json:"asked"`
+	Asked      *time.Time       `json:"asked"`
 	AskedAgoMs *int64           `json:"askedAgoMs"`
 	LeftMs     int64            `json:"leftMs"`
 }
@@ -160,8 +160,8 @@ func waitersOf(queue []Waiting) []waiter {
 	for i, w := range queue {
 		all[i] = waiter{
 			PlaceID: w.ID, LockID: w.LockID, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit),
-			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: w.Since, AgeMs: millis(w.Age()),
-			Asked: w.Asked, AskedAgoMs: millis(w.AskedAgo()), LeftMs: w.Left.Milliseconds(),
+			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: moment(w.Since), AgeMs: millis(w.Age()),
+			Asked: moment(w.Asked), AskedAgoMs: millis(w.AskedAgo()), LeftMs: w.Left.Milliseconds(),
 		}
 		if n := w.Position(); n > 0 {
 			all[i].Position = &n

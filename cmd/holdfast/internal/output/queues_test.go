@@ -151,3 +151,14 @@ func TestQueuesJSON(t *testing.T) {
 		t.Errorf("got %s", b.String())
 	}
 }
+
+// A server says of a waiter only that it waits to who may only lock.
+func TestWaiterOfUnknownTime(t *testing.T) {
+	var b strings.Builder
+	if err := WaitersJSON(&b, []Waiting{{Place: driver.Place{Resource: "r"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, `"since": null`) || !strings.Contains(got, `"asked": null`) {
+		t.Errorf("got %s", got)
+	}
+}
