@@ -70,7 +70,7 @@ func (b *deadlocksBody) title() node {
 func (d deadlockView) section() node {
 	return html.Section(
 		html.P(class("notice bad"), text(d.Text)),
-		html.P(text("If that lasts, the one that came last gives up by itself in some seconds: its Lock returns ErrDeadlock, and "),
+		html.P(text("If that lasts, the one that came last gives up by itself in some seconds, if it waits by Holdfast: its Lock returns ErrDeadlock, and "),
 			html.Code(text("holdfast run")), text(" exits with 75. If none does, release one of these by force.")),
 		each(d.Path, func(h holdView) node { return group(html.H3(resourceLink(h.Resource)), h.article()) }),
 		more(d.More, "more wait for each other with these."),

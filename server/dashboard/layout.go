@@ -92,7 +92,7 @@ func (s status) notices() node {
 			}
 			return html.P(html.ID("store-failing"), class("notice bad"),
 				html.B(text("The store does not answer")), text(", for "), up(span{Known: true, Ms: s.Since}), text(" already. "), shown,
-				text(" Locks that are held stay held until they end; nobody gets a new one meanwhile. "), text(s.Error),
+				text(" Nobody gets a lock through this server meanwhile; whoever reaches the store may. "), text(s.Error),
 			)
 		}),
 		when(s.Cut, func() node {

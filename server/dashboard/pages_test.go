@@ -212,7 +212,7 @@ func TestNarrow(t *testing.T) {
 	})
 }
 
-// Who may not force a hold without an end learns what would end it, as a shell takes it.
+// Who may not force a hold whose holder is silent learns what would end it, as a shell takes it.
 func TestWhatEndsIt(t *testing.T) {
 	const says = "somebody with the right to force can end it: holdfast unlock --force 'the night' shows what"
 	for _, force := range []string{"", "the"} {
@@ -224,6 +224,11 @@ func TestWhatEndsIt(t *testing.T) {
 				s.shows("/resource?name=the+night", "It has no end, and nobody renews it", says)
 			} else {
 				s.shows("/resource?name=the+night", "Release by force…", "!holdfast unlock")
+			}
+			s.hold(driver.AcquireRequest{Resource: "never renewed", TTL: 24 * time.Hour})
+			time.Sleep(13 * time.Hour)
+			if force == "" {
+				s.shows("/resource?name=never+renewed", "It was never renewed", "holdfast unlock --force 'never renewed' shows what")
 			}
 		})
 	}
@@ -282,7 +287,7 @@ func TestStoreFails(t *testing.T) {
 		s.shows("/", "1 hold")
 		s.store.err = errors.New("dial tcp 10.1.2.3: secret")
 		time.Sleep(time.Minute)
-		s.shows("/", "The store does not answer", "Below is what it has shown before that, 1 min ago.", "Looked 1 min ago.", "!Next look", "1 hold", "!secret", "!10.1")
+		s.shows("/", "The store does not answer", "Nobody gets a lock through this server meanwhile", "Below is what it has shown before that, 1 min ago.", "Looked 1 min ago.", "!Next look", "1 hold", "!secret", "!10.1")
 		s.shows("/resource?name=r", "The store does not answer")
 	})
 }

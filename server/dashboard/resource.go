@@ -64,7 +64,7 @@ func (d *Dashboard) resource(v *visit) {
 		when(body.Says != "", func() node { return html.P(badge(body.Level), text(" Here "+body.Says+".")) }),
 		status.seen(),
 		when(body.Deadlock != "", func() node {
-			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds."))
+			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds, if it waits by Holdfast."))
 		}),
 		v.usual(name, heldNow), body.holders(s.Cut), body.queue(status.Queue), v.past(name),
 	)})

@@ -130,7 +130,7 @@
     if (busy) { again = true; return; }
     busy = true;
     try {
-      const answer = await fetch(location.href, { headers: { "Holdfast-Part": "1" }, signal: AbortSignal.timeout(20000) });
+      const answer = await fetch(location.href, { headers: { "Holdfast-Part": "1", Accept: "text/html" }, signal: AbortSignal.timeout(20000) });
       if (!answer.headers.get("Holdfast-Part")) throw new Error("not a part of a page");
       if (answer.status === 401 && document.body.dataset.login !== undefined) {
         location.href = "login?next=" + encodeURIComponent(here() + location.hash);
