@@ -163,7 +163,7 @@ func (s *story) judge(e history.Event) error {
 func TestRandomLives(t *testing.T) {
 	n := 100
 	if testing.Short() {
-		n = 20
+		n = 10
 	}
 	total := 0
 	for seed := range uint64(n) {
