@@ -10,8 +10,9 @@ import (
 type HistoryEvent struct {
 	// Number is larger than that of each event before it at the same server.
 	Number int64 `json:"number"`
-	// At is when it was noted, by the clock of the server, and AgoMs how long ago; that of an
-	// end that was noted late is when the hold had ended at the latest, as far as is known.
+	// At is when it was noted, by the clock of the server, and AgoMs how long ago. That of a
+	// release through the server is when it was sent to the store; that of another end is when
+	// the hold had ended at the latest, as far as is known.
 	At    time.Time `json:"at"`
 	AgoMs Millis    `json:"agoMs"`
 	// WithinMs is how long before At it happened at most: 0 of a grant or a release through the

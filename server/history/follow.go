@@ -288,30 +288,19 @@ func (h *hold) beforeNext(at time.Time) time.Time {
 	return at
 }
 
-// goneFor returns how long before that time the hold may have ended.
-func (h *hold) goneFor(at time.Time) time.Duration {
-	if h.alive.IsZero() {
-		return driver.Unknown
-	}
-	return max(at.Sub(h.alive), 0)
-}
-
 func (l *Log) over(s looked, h *hold, kind Kind, within time.Duration) {
 	at := s.ended
-	if end, known := h.timeOver(); kind == Expired && known && end.Before(at) {
-		at = end // else somebody may have renewed it where it was not seen
-	}
-	if kind == Lost {
+	switch end, known := h.timeOver(); {
+	case kind == Lost:
 		at = h.lost
+	case kind == Expired && known && end.Before(at):
+		at = end // else somebody may have renewed it where it was not seen
 	}
 	at = h.beforeNext(at)
 	if within != driver.Unknown {
 		within = max(within-s.ended.Sub(at), 0)
 	}
-	e := Event{
-		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Hash: h.Hash, Token: h.Token,
-		Held: driver.Unknown, RenewedAgo: driver.Unknown,
-	}
+	e := h.ending(kind, at, within)
 	for _, news := range l.holds.end(&e) {
 		l.push(news, true)
 	}

@@ -105,6 +105,14 @@ func beginning(kind Kind, at time.Time, h driver.Status) Event {
 	}
 }
 
+// ending returns the event with which the hold ends. What is known of it is filled in by end.
+func (h *hold) ending(kind Kind, at time.Time, within time.Duration) Event {
+	return Event{
+		Kind: kind, At: at, Within: within, Resource: h.Resource, Ref: h.Ref, Hash: h.Hash, Token: h.Token,
+		Held: driver.Unknown, RenewedAgo: driver.Unknown,
+	}
+}
+
 // begin takes in a hold that had that much left just now. It reports whether it is not there
 // already. If there is another one of that hold ID, which has to be gone, it returns what is
 // to be noted of that first.
@@ -125,10 +133,11 @@ func (hs *holds) begin(e Event, lockID string, now time.Time) (before []Event, f
 		if e.Held != driver.Unknown {
 			at = at.Add(-e.Held)
 		}
-		end := Event{Kind: Gone, At: at, Within: driver.Unknown, Resource: e.Resource, Ref: e.Ref, Hash: e.Hash, Token: old.Token}
+		kind := Gone
 		if !old.lost.IsZero() {
-			end.Kind = Lost
+			kind = Lost
 		}
+		end := old.ending(kind, at, driver.Unknown)
 		before = hs.end(&end)
 		before[len(before)-1].Held = driver.Unknown
 	}

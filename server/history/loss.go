@@ -1,6 +1,10 @@
 package history
 
-import "github.com/holdfast-go/holdfast/driver"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
 
 // A holder may learn that its hold has ended when another has been granted the resource
 // elsewhere, and no look has shown that yet. So a loss waits for the next look if that comes
@@ -23,13 +27,21 @@ func (l *Log) lostLater(e Event) bool {
 
 // noteLosses notes losses that wait for a look which will not come. l.mu is held.
 func (l *Log) noteLosses() {
-	for k, h := range l.holds.open {
+	for _, h := range l.holds.open {
 		if h.lost.IsZero() {
 			continue
 		}
-		e := Event{Kind: Lost, At: h.lost, Resource: k.resource, Ref: h.Ref, Hash: k.hash, Token: h.Token, Held: driver.Unknown, RenewedAgo: driver.Unknown}
+		e := h.ending(Lost, h.lost, driver.Unknown)
 		for _, news := range l.holds.end(&e) {
 			l.push(news, true)
 		}
 	}
+}
+
+// goneFor returns how long before that time a hold that is lost may have ended.
+func (h *hold) goneFor(at time.Time) time.Duration {
+	if h.alive.IsZero() {
+		return driver.Unknown
+	}
+	return max(at.Sub(h.alive), 0)
 }

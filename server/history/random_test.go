@@ -1,8 +1,10 @@
 package history_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,13 +59,13 @@ func (s *story) upTo(most time.Duration) time.Duration {
 
 // arrive notes the answers that have come.
 func (s *story) arrive() {
-	for i := 0; i < len(s.late); i++ {
-		if l := s.late[i]; l.at.Before(time.Now()) {
-			s.late = append(s.late[:i], s.late[i+1:]...)
-			l.note()
-			i--
+	s.late = slices.DeleteFunc(s.late, func(a answer) bool {
+		come := a.at.Before(time.Now())
+		if come {
+			a.note()
 		}
-	}
+		return come
+	})
 }
 
 func (s *story) begin(resource string) {
@@ -138,13 +140,13 @@ func (s *story) judge(e history.Event) error {
 	l := s.all[e.Resource][e.Token]
 	switch {
 	case l == nil:
-		return fmt.Errorf("there was no such hold")
+		return errors.New("there was no such hold")
 	case e.Kind.Begins() && e.At.Before(l.began):
 		return fmt.Errorf("it began at %v", l.began)
 	case e.Kind.Begins():
 		return nil
 	case l.ended.IsZero():
-		return fmt.Errorf("it has not ended")
+		return errors.New("it has not ended")
 	case e.At.Before(l.ended):
 		return fmt.Errorf("it ended later, at %v", l.ended)
 	case e.Within != driver.Unknown && l.ended.Before(e.At.Add(-e.Within)):

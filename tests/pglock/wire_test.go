@@ -68,18 +68,16 @@ func newWire(t *testing.T, d *database) (*wire, *database) {
 // caller may have the answer to the last one at once.
 func (w *wire) pass(client io.Reader, far io.Writer) {
 	b := pgproto3.NewBackend(client, io.Discard)
-	var message pgproto3.FrontendMessage
 	message, err := b.ReceiveStartupMessage()
-	for err == nil {
+	for ; err == nil; message, err = b.Receive() {
 		w.count(message)
-		var sent []byte
-		if sent, err = message.Encode(nil); err != nil {
+		sent, err := message.Encode(nil)
+		if err != nil {
 			return
 		}
-		if _, err = far.Write(sent); err != nil {
+		if _, err := far.Write(sent); err != nil {
 			return
 		}
-		message, err = b.Receive()
 	}
 }
 
