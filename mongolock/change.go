@@ -173,7 +173,7 @@ func changeHits(changes, exclusive, shared any, pairs ...any) mongo.Pipeline {
 	return append(mongo.Pipeline{set(
 		"changes", and(tmp("sound"), some(changes)), "exclusiveLeft", exclusive, "sharedLeft", shared,
 	)}, finish(tmp("changes"), append([]any{
-		"exclusive", cond(some(tmp("exclusive")), orElse(first(tmp("exclusiveLeft")), obj("$literal", nobody)), "$exclusive"),
+		"exclusive", cond(some(tmp("exclusive")), orElse(op("$arrayElemAt", tmp("exclusiveLeft"), 0), obj("$literal", nobody)), "$exclusive"),
 		"shared", sharedAs(tmp("sharedLeft")), touchedField, touchedBy(changes),
 	}, pairs...)...)...)
 }

@@ -14,7 +14,6 @@ var (
 	eq, ne, gt, gte, lt, lte  = mongokit.Eq, mongokit.Ne, mongokit.Gt, mongokit.Gte, mongokit.Lt, mongokit.Lte
 	add, cond, orElse, larger = mongokit.Add, mongokit.Cond, mongokit.OrElse, mongokit.Larger
 	merge, concat, size, some = mongokit.Merge, mongokit.Concat, mongokit.Size, mongokit.Some
-	first                     = mongokit.First
 )
 
 // least and most are the smallest and the largest value of an array, in the order of all

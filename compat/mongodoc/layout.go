@@ -45,9 +45,6 @@ type layout struct {
 	fields []string
 	// lockID is the field that has the lock ID, if the layout has one.
 	lockID string
-	// insertsMarked says that a document without the fields of the layout is a hold,
-	// so that a statement must know whether it creates the document.
-	insertsMarked bool
 	// removes says that a release deletes the document.
 	removes bool
 	// keeps says that no document is ever deleted, because old programs do not create

@@ -99,10 +99,10 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 			"takeoverDelay", q.TakeoverDelay.Milliseconds(),
 		),
 	), "fresh", fresh)
-	filter := named(q.Resource)
-	if st.insertsMarked {
-		filter = append(filter, bson.E{Key: mongokit.Scratch, Value: nil})
-	}
+	// Every document matches the second condition, which leaves a mark in a new one: see
+	// fresh. Besides, DocumentDB lets an upsert by _id alone overwrite the document that
+	// another one has inserted meanwhile.
+	filter := obj("_id", q.Resource, mongokit.Scratch, nil)
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).SetProjection(st.seen())
 	var raw bson.Raw
 	err = mongokit.Retry(ctx, func() (err error) {

@@ -43,7 +43,7 @@ func NewTTL(coll *mongo.Collection, opts *TTLOptions) *Store {
 func ttlLayout(timeout time.Duration, indexed bool) *layout {
 	ms := timeout.Milliseconds()
 	l := &layout{
-		fields: []string{"lockedAt"}, insertsMarked: true, removes: true, keeps: true,
+		fields: []string{"lockedAt"}, removes: true, keeps: true,
 		sound: dateOrNone("$lockedAt"), taken: true,
 		oldEnd: nil, oldSince: "$lockedAt",
 		held: obj("lockedAt", cond(

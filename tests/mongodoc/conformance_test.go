@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/portable"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -32,8 +33,8 @@ func (l layout) harness(coll, near *mongo.Collection) *drivertest.Harness {
 }
 
 func (l layout) onSetClock(t *testing.T) *drivertest.Harness {
-	coll := newCollection(t)
-	return withSetClock(t, l.harness(coll, coll), coll)
+	near := newCollection(t)
+	return withSetClock(t, l.harness(engines.MongoThrough(t, near, portable.Client(t)), near), near)
 }
 
 func (l layout) behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/internal/portable"
 	"github.com/holdfast-go/holdfast/tests/internal/thorough"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -33,8 +34,8 @@ func harness(coll, near *mongo.Collection) *drivertest.Harness {
 }
 
 func onSetClock(t *testing.T) *drivertest.Harness {
-	coll := newCollection(t)
-	return withSetClock(t, harness(coll, coll), coll)
+	near := newCollection(t)
+	return withSetClock(t, harness(engines.MongoThrough(t, near, portable.Client(t)), near), near)
 }
 
 func behindNetwork(t *testing.T, n *proxy.Network) *drivertest.Harness {
