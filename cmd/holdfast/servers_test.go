@@ -27,7 +27,7 @@ import (
 // onServers are the scripts that are true of a server, too: none of them looks
 // into the file of locks, or makes it fail.
 var onServers = []string{
-	"acquire", "command", "environment", "filter", "force", "guard", "others", "renew", "run", "status", "wait",
+	"acquire", "command", "environment", "filter", "force", "guard", "others", "renew", "run", "statements", "status", "wait",
 }
 
 // TestScriptsOnServers runs them on each server that the tests have.

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
 )
 
@@ -20,10 +21,11 @@ func newCheck() *cobra.Command {
 		Use:        "check [flags]",
 		Short:      "Check whether a store is fit for locks",
 		SuggestFor: []string{"doctor", "test"},
-		Long: `Tries every operation that locks need on a resource of its own, measures the
-times, compares the clocks, and prints what the store promises and what that
-means. It does not touch other resources. check releases its lock. The record of
-its resource remains until sweep removes it when it is a day old.
+		Long: `Tries every operation that locks need on a resource of its own, compares the
+answers with the rules of locks, measures the times, compares the clocks, and
+prints what the store promises and what that means. It does not touch other
+resources. check releases its lock. The record of its resource remains until
+sweep removes it when it is a day old.
 
 RESULT is ok; note, for something to know; warn, for something that the store
 cannot be used for as it is; or fail. The exit status is 69 if something failed,
@@ -87,7 +89,9 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 		store.Text += ". It does not exist yet; the first lock creates it. What follows was tried with another file in the same place, now removed"
 		checked = trial
 	}
-	report := fitness.Check(ctx, checked.Client)
+	report := fitness.Check(ctx, checked.Client, func(ctx context.Context) (driver.Store, error) {
+		return driver.Open(ctx, checked.URL)
+	})
 	report.Findings = append(report.Findings, fitness.Isolation())
 	if err := tidiedUp(ctx); err != nil {
 		return report, err

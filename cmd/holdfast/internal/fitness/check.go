@@ -20,17 +20,18 @@ const stepTime = 15 * time.Second
 type check struct {
 	Report
 	open     measure.Open
+	store    OpenStore
 	resource string
 	// mine and other are two Clients with connections of their own.
 	mine, other *holdfast.Client
 	token       uint64 // of the first lock
 }
 
-// Check checks the store that open makes Clients of. It takes a few seconds, longer
-// with a slow store. It uses a resource of its own, and leaves only that idle record,
-// which a Sweep removes.
-func Check(ctx context.Context, open measure.Open) Report {
-	c := &check{open: open, resource: "holdfast check " + driver.NewHoldID().String()}
+// Check checks the store that open makes Clients of, and that store opens. It takes a few
+// seconds, longer with a slow store. It uses a resource of its own, and leaves only that idle
+// record, which a Sweep removes.
+func Check(ctx context.Context, open measure.Open, store OpenStore) Report {
+	c := &check{open: open, store: store, resource: "holdfast check " + driver.NewHoldID().String()}
 	c.run(ctx)
 	return c.Report
 }
@@ -52,7 +53,13 @@ func (c *check) run(ctx context.Context) {
 		}
 	}
 	c.Traits = c.mine.Traits()
-	for _, step := range []func(context.Context) bool{c.rights, c.again, c.roundTrips, c.wakeUps, c.cleanUp} {
+	if !c.rights(ctx) {
+		if c.Failed().Err == nil {
+			c.statements(ctx) // it was answered, and wrongly
+		}
+		return
+	}
+	for _, step := range []func(context.Context) bool{c.again, c.roundTrips, c.wakeUps, c.statements, c.cleanUp} {
 		if !step(ctx) {
 			return
 		}

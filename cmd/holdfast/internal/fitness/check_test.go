@@ -39,6 +39,20 @@ func opens(s driver.Store) measure.Open {
 	}
 }
 
+// itself is the store without a Client. The test closes it.
+func itself(s driver.Store) OpenStore {
+	return func(context.Context) (driver.Store, error) { return shared{s}, nil }
+}
+
+// shared is a store that others use, too.
+type shared struct{ driver.Store }
+
+func (shared) Close() error { return nil }
+
+func (s shared) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return driver.Waiters(ctx, s.Store, f)
+}
+
 // mustFind fails unless the check has that result and the words are in its text
 // or its error.
 func mustFind(t *testing.T, r Report, check string, result Verdict, words ...string) {
@@ -74,7 +88,7 @@ func TestSound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := Check(t.Context(), opens(f))
+		r := Check(t.Context(), opens(f), itself(f))
 		if f := r.Failed(); f != nil {
 			t.Fatalf("%+v", f)
 		}
@@ -84,7 +98,7 @@ func TestSound(t *testing.T) {
 		}
 		want := []string{
 			"ok open", "ok acquire", "ok refuse", "ok renew", "ok list", "ok release", "ok tokens", "ok offset",
-			"ok round-trip", "ok ttl", "ok wake-ups", "ok clean-up",
+			"ok round-trip", "ok ttl", "ok wake-ups", "ok statements", "ok clean-up",
 			"warn reach", "note clock", "note queue", "warn durable", "note shared", "note fencing", // a store in memory
 		}
 		if !slices.Equal(checks, want) {
@@ -109,6 +123,9 @@ func TestSound(t *testing.T) {
 	})
 }
 
+// looks is how often statements lists holds or waiters.
+const looks = 34
+
 // Each right that is missing is named by the step that needs it.
 func TestMissingRights(t *testing.T) {
 	refused := fmt.Errorf("%w: permission denied", driver.ErrUnusable)
@@ -125,7 +142,8 @@ func TestMissingRights(t *testing.T) {
 		"tokens":     {drivertest.Acquire, 3, ""},
 		"round-trip": {drivertest.Renew, 2, ""},
 		"wake-ups":   {drivertest.Acquire, 3 + pairs + 1, ""},
-		"clean-up":   {drivertest.List, 3, ""},
+		"statements": {drivertest.List, 3, ""},
+		"clean-up":   {drivertest.List, 3 + looks, ""},
 	} {
 		t.Run(check, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,7 +151,7 @@ func TestMissingRights(t *testing.T) {
 				f := faulty(t, func(call drivertest.Call) drivertest.Fault {
 					return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !fixed.Load(), Err: refused}
 				})
-				r := Check(t.Context(), opens(f))
+				r := Check(t.Context(), opens(f), itself(f))
 				mustFind(t, r, check, Fail, "permission denied")
 				if failed := r.Failed(); failed == nil || failed.Check != check {
 					t.Errorf("failed is %+v", failed)
@@ -152,7 +170,7 @@ func TestMissingRights(t *testing.T) {
 		})
 	}
 	t.Run("open", func(t *testing.T) {
-		r := Check(t.Context(), func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, refused })
+		r := Check(t.Context(), func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, refused }, nil)
 		mustFind(t, r, "open", Fail, "permission denied")
 	})
 	t.Run("open twice", func(t *testing.T) {
@@ -162,7 +180,7 @@ func TestMissingRights(t *testing.T) {
 				return nil, refused
 			}
 			return opens(f)(ctx, opts)
-		})
+		}, itself(f))
 		if failed := r.Failed(); failed == nil || !errors.Is(failed.Err, refused) {
 			t.Errorf("failed is %+v", failed)
 		}
@@ -174,7 +192,7 @@ func TestMissingRights(t *testing.T) {
 func TestNoExclusion(t *testing.T) {
 	r := Check(t.Context(), func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 		return holdfast.New(memlock.New(nil), opts), nil
-	})
+	}, itself(memlock.New(nil)))
 	mustFind(t, r, "refuse", Fail, "Do not use")
 }
 
@@ -190,7 +208,7 @@ func slow(d time.Duration) func(drivertest.Call) drivertest.Fault {
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(1500*time.Millisecond))
-		r := Check(t.Context(), opens(f))
+		r := Check(t.Context(), opens(f), itself(f))
 		mustFind(t, r, "round-trip", OK, "take 3s, a renewal 1.5s")
 		mustFind(t, r, "ttl", Warn, "--ttl 1m0s or more")
 		mustFind(t, r, "wake-ups", OK, "after 3s")
@@ -207,7 +225,7 @@ func TestSlow(t *testing.T) {
 func TestVerySlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(4*time.Second))
-		r := Check(t.Context(), opens(f))
+		r := Check(t.Context(), opens(f), itself(f))
 		mustFind(t, r, "ttl", Warn, "--ttl 2m0s or more")
 		if f := r.Failed(); f != nil {
 			t.Errorf("%+v", f)
@@ -290,7 +308,7 @@ func TestClocks(t *testing.T) {
 		t.Run(c.ahead.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
-				r := Check(t.Context(), opens(s))
+				r := Check(t.Context(), opens(s), itself(s))
 				mustFind(t, r, "offset", c.result, c.says)
 				if r.Clock.Ahead != c.ahead {
 					t.Errorf("ahead by %v, want %v", r.Clock.Ahead, c.ahead)
@@ -300,13 +318,13 @@ func TestClocks(t *testing.T) {
 	}
 	t.Run("each client's", func(t *testing.T) {
 		s := other{FaultStore: faulty(t, sound), traits: func(t *driver.Traits) { t.ServerClock = false }}
-		r := Check(t.Context(), opens(s))
+		r := Check(t.Context(), opens(s), itself(s))
 		mustFind(t, r, "offset", Note, "no clock")
 		mustFind(t, r, "clock", Warn, "each client's")
 	})
 	t.Run("not told", func(t *testing.T) {
 		s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
-		mustFind(t, Check(t.Context(), opens(s)), "offset", Note, "does not return it")
+		mustFind(t, Check(t.Context(), opens(s), itself(s)), "offset", Note, "does not return it")
 	})
 }
 
@@ -330,11 +348,11 @@ func TestOffset(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	s := other{FaultStore: faulty(t, sound), grant: func(g *driver.Grant) { g.Token = min(g.Token, 7) }}
-	mustFind(t, Check(t.Context(), opens(s)), "tokens", Fail, "do not rise: 7, then 7")
+	mustFind(t, Check(t.Context(), opens(s), itself(s)), "tokens", Fail, "do not rise: 7, then 7")
 
 	s = other{FaultStore: faulty(t, sound), grant: func(g *driver.Grant) { g.Token = 0 },
 		traits: func(t *driver.Traits) { t.Fencing = driver.FencingNone }}
-	r := Check(t.Context(), opens(s))
+	r := Check(t.Context(), opens(s), itself(s))
 	mustFind(t, r, "tokens", Warn, "none")
 	mustFind(t, r, "fencing", Warn, "no tokens")
 }
@@ -348,7 +366,8 @@ func TestWakeUps(t *testing.T) {
 	}
 	t.Run("promised, but none comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := Check(t.Context(), opens(faulty(t, silent)))
+			f := faulty(t, silent)
+			r := Check(t.Context(), opens(f), itself(f))
 			mustFind(t, r, "wake-ups", Warn, "none came")
 			if r.Failed() != nil || r.HandOver.Count() < 1 || r.HandOver.Count() > 3 {
 				t.Errorf("%+v, %d hand-overs", r.Failed(), r.HandOver.Count())
@@ -361,7 +380,7 @@ func TestWakeUps(t *testing.T) {
 				return drivertest.Fault{LoseRequest: c.Op == drivertest.Watch, Err: driver.ErrUnsupported}
 			}
 			s := other{FaultStore: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
-			r := Check(t.Context(), opens(s))
+			r := Check(t.Context(), opens(s), itself(s))
 			mustFind(t, r, "wake-ups", Note, "there are none")
 			mustFind(t, r, "notifies", Note, "poll")
 		})
@@ -370,7 +389,7 @@ func TestWakeUps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := other{FaultStore: faulty(t, sound)}
 			s.swallow = func() bool { return s.Calls(drivertest.Release) >= pairs+2 }
-			r := Check(t.Context(), opens(s))
+			r := Check(t.Context(), opens(s), itself(s))
 			mustFind(t, r, "wake-ups", Fail, "did not get a released lock within ")
 		})
 	})
@@ -385,7 +404,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			return drivertest.Fault{}
 		})
-		if r := Check(ctx, opens(f)); r.Failed() == nil {
+		if r := Check(ctx, opens(f), itself(f)); r.Failed() == nil {
 			t.Errorf("%+v", r.Findings)
 		}
 		mustBeFree(t, f)
