@@ -17,9 +17,11 @@ var (
 	ErrUnsupported = errors.New("not supported by this store")
 	// ErrInvalid: the request is malformed. Nothing was sent.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnusable: the store cannot be used until somebody fixes it: a wrong
+	// ErrUnusable: the store certainly cannot be used until somebody fixes it: a wrong
 	// address, a refused password, a missing index, a newer schema, a full or
-	// read-only disk. A retry alone does not help.
+	// read-only disk of this machine. A retry alone does not help. Where passing
+	// causes have the same code, a store returns this error only if a text or the
+	// place of the failure tells them apart.
 	ErrUnusable = errors.New("store cannot be used")
 	// ErrDamaged: a record cannot be understood. It is left as it is.
 	ErrDamaged = errors.New("damaged record")

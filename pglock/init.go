@@ -107,10 +107,8 @@ func (s *Store) usable(f found) error {
 		return s.unusable(fmt.Sprintf("the encoding of the database is %s, and must be UTF8 so that it can store all names", f.Encoding), nil)
 	case f.ClientEncoding != "UTF8":
 		return s.unusable(needsUTF8, nil)
-	case f.Standby:
-		return s.unusable("the server is a standby: name all hosts in the URL, with target_session_attrs=read-write", nil)
-	case f.ReadOnly:
-		return s.unusable("default_transaction_read_only is on for the role or the database", nil)
+	case f.Standby, f.ReadOnly:
+		return s.passing(readOnlyNow, nil)
 	case !f.Table: // it is to be installed
 	case !ours:
 		return s.unusable(fmt.Sprintf("it has a table \"locks\" that does not say that it is Holdfast's: use another schema, "+
@@ -154,7 +152,7 @@ func (s *Store) install(ctx context.Context) error {
 		err = run(ctx, on, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n"+text+"\nCOMMIT")
 		on.release() // after an error within the transaction this closes it
 	}
-	if hasCode(err, noPrivilege) {
+	if lacksRight(err) {
 		return s.unusable("it is not installed, and the role has no right to install it: "+
 			"let a user with that right run the SQL of pglock.Schema, and "+s.grants(), err)
 	}
