@@ -70,7 +70,7 @@ func (s *Store) chooseWakeUps(ctx context.Context) error {
 		s.log.Info("holdfast: waiters are woken by a change stream")
 		return s.coll.Wrap(stream.Close(context.WithoutCancel(ctx)))
 	}
-	if mongokit.Transient(err) || mongokit.HasCode(err, mongokit.CodeAuthenticationFailed) {
+	if mongokit.Transient(err) || mongokit.RefusesLogin(err) {
 		return s.coll.Wrap(err)
 	}
 	s.polls.Store(true)

@@ -28,16 +28,31 @@ const (
 	codeUnknownStage          = 40324
 )
 
-// permanent are the codes of errors that a retry cannot fix. The server did nothing.
-var permanent = map[int]string{
-	CodeUnauthorized:         "the user lacks a right that the store needs: readWrite on the database",
-	CodeAuthenticationFailed: "the server refuses user or password",
-	codeAtlas:                "the server refuses user or password",
-	codeTooLarge:             tooLarge,
-	codeUpdateTooLarge:       tooLarge,
-	codeUpsertTooLarge:       tooLarge,
-	codeUnknownStage:         "the server is too old: MongoDB 4.4 is needed",
+// permanent are the answers that a retry cannot fix. The server did nothing.
+//
+//	code                 also says                                        certain with
+//	13                   -                                                the code
+//	8000                 whatever Atlas has no other code for: quota,     the text about an action
+//	                     too many connections, a user that it has yet
+//	                     to make on its servers
+//	10334, 17419, 17420  -                                                the code
+//	40324                -                                                the code
+//
+// 18 is not among them: a server gives it for each failure of a login, also if it cannot
+// look up the user because config servers or LDAP do not answer.
+var permanent = []struct {
+	code      int
+	text, why string
+}{
+	{CodeUnauthorized, "", lacksRight},
+	{codeAtlas, "user is not allowed to do action", lacksRight},
+	{codeTooLarge, "", tooLarge},
+	{codeUpdateTooLarge, "", tooLarge},
+	{codeUpsertTooLarge, "", tooLarge},
+	{codeUnknownStage, "", "the server is too old: MongoDB 4.4 is needed"},
 }
+
+const lacksRight = "the user lacks a right that the store needs: readWrite on the database"
 
 const tooLarge = "the document of the resource has no room for another hold: MongoDB takes 16 MB"
 
@@ -67,8 +82,11 @@ func (c *Collection) Wrap(err error) error {
 	if why := permanentReason(err); why != "" {
 		return c.Unusable(why, err)
 	}
-	if strings.HasPrefix(err.Error(), "server selection error: ") {
+	switch text := err.Error(); {
+	case strings.HasPrefix(text, "server selection error: "):
 		err = unreached{err}
+	case RefusesLogin(err):
+		return fmt.Errorf("MongoDB collection %s: the server refuses user or password, or cannot look them up for now: %w", c.FullName(), err)
 	}
 	return fmt.Errorf("MongoDB collection %s: %w", c.FullName(), err)
 }
@@ -118,22 +136,25 @@ func TooLarge(err error) bool {
 
 func permanentReason(err error) string {
 	var server mongo.ServerError
-	if errors.As(err, &server) {
-		for _, code := range server.ErrorCodes() {
-			if why := permanent[code]; why != "" {
-				return why
-			}
-		}
+	if !errors.As(err, &server) {
 		return ""
 	}
-	// The error of a connection that could not be made has the server's code in its
-	// text alone, and so do those of all calls that waited when the pool was cleared
-	// because of it. The name of the code says that the server has answered: "auth
-	// error" also stands for a connection that was cut during authentication.
-	if text := err.Error(); strings.Contains(text, "(AuthenticationFailed)") || strings.Contains(text, "(AtlasError)") {
-		return permanent[CodeAuthenticationFailed]
+	for _, p := range permanent {
+		if server.HasErrorCode(p.code) && server.HasErrorMessage(p.text) {
+			return p.why
+		}
 	}
 	return ""
+}
+
+// RefusesLogin reports whether no connection was made because the server did not accept the
+// user. The error of such a connection has the server's code in its text alone, and so do
+// those of all calls that waited when the pool was cleared because of it. The name of the
+// code says that the server has answered: "auth error" also stands for a connection that
+// was cut during authentication.
+func RefusesLogin(err error) bool {
+	text := err.Error()
+	return HasCode(err, CodeAuthenticationFailed) || strings.Contains(text, "(AuthenticationFailed)") || strings.Contains(text, "bad auth")
 }
 
 // HasCode reports whether the server answered with the code.
