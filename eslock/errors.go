@@ -2,6 +2,7 @@ package eslock
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -16,6 +17,7 @@ const (
 	indexThere   = "resource_already_exists_exception"
 	blocked      = "cluster_block_exception"
 	scriptError  = "script_exception"
+	clusterFull  = "validation_exception" // of an index that would have more shards than the cluster may
 )
 
 func hasType(err error, kind string) bool {
@@ -59,7 +61,7 @@ func (e *indexError) Unwrap() error { return e.err }
 // Is implements the interface of errors.Is.
 func (e *indexError) Is(target error) bool { return e.why != "" && target == driver.ErrUnusable }
 
-// wrap names the index, once. Errors that do not pass by themselves become
+// wrap names the index, once. Errors that certainly do not pass by themselves become
 // driver.ErrUnusable.
 func (s *Store) wrap(err error) error {
 	var named *indexError
@@ -68,6 +70,9 @@ func (s *Store) wrap(err error) error {
 	}
 	var e *rest.Error
 	if errors.As(err, &e) {
+		if hint := passing(e); hint != "" {
+			err = fmt.Errorf("%s: %w", hint, err)
+		}
 		return &indexError{s.o.Index, s.lasting(e), err}
 	}
 	return &indexError{s.o.Index, "", err}
@@ -84,11 +89,23 @@ func (s *Store) unusable(why string, err error) error {
 }
 
 // lasting returns how to fix an error that does not pass by itself, or "".
+//
+//	answer                    also, with the same code                 certain with
+//	401                       the index of the users is not there yet  the text: the client sent no password or key
+//	                          after a restart, or its shard is away
+//	403, security_exception   the roles cannot be looked up, likewise  the text: it names the roles, and all were found
+//	403, of others            a firewall against too many requests     -
+//	403, block                -                                        the type: somebody set the block
+//	429 or 403, block 12      the server removes it when there is room -
+//	413                       -                                        the code
+//	no index, a closed one    -                                        the type
+//	script, mapping           -                                        type and text
+//	400 at Init               the most shards that a cluster may have  the type
 func (s *Store) lasting(e *rest.Error) string {
 	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
 	switch {
-	case e.Type == blocked && (reason("read-only-allow-delete") || reason("/12/")):
-		return "it is read-only, as the server makes it when a disk is nearly full: free space on the disk, and set index.blocks.read_only_allow_delete to null if the server does not"
+	case passing(e) != "":
+		return ""
 	case e.Type == indexClosed, e.Type == blocked && reason("index closed"):
 		return "it is closed: open it (POST /" + s.o.Index + "/_open)"
 	case e.Type == blocked && e.Status == http.StatusForbidden:
@@ -98,7 +115,7 @@ func (s *Store) lasting(e *rest.Error) string {
 	case e.Status == http.StatusRequestEntityTooLarge:
 		return "the server, or a proxy before it, refuses a request of a few kilobytes: raise its limit"
 	case e.Status == http.StatusUnauthorized:
-		return "the server refuses user, password or key"
+		return "the server wants user and password, or a key"
 	case e.Status == http.StatusForbidden:
 		return "the user lacks a right that the store needs: read, write and manage for " + s.o.Index + "*"
 	case e.Type == scriptError && reason("compile error"), e.Type == "illegal_argument_exception" && reason("cannot execute"):
@@ -107,4 +124,25 @@ func (s *Store) lasting(e *rest.Error) string {
 		return "its mapping does not fit"
 	}
 	return ""
+}
+
+// passing returns what to do about an error that may pass by itself, or "": see lasting.
+func passing(e *rest.Error) string {
+	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
+	switch {
+	case e.Type == blocked && (reason("read-only-allow-delete") || reason("/12/")):
+		return "it is read-only, as the server makes it when a disk is nearly full: free space on the disk, and set index.blocks.read_only_allow_delete to null if the server does not"
+	case e.Status == http.StatusUnauthorized && !reason("missing authentication credentials"):
+		return "the server refuses user, password or key, or cannot look them up for now"
+	case e.Status == http.StatusForbidden && e.Type != blocked && !denied(e):
+		return "the user lacks a right that the store needs (read, write and manage), or its roles cannot be looked up for now"
+	}
+	return ""
+}
+
+// denied reports whether the server has looked up the roles of the user, all of them, and
+// they lack the right: in the words of Elasticsearch from 8 on, and of OpenSearch.
+func denied(e *rest.Error) bool {
+	reason := func(part string) bool { return strings.Contains(e.Reason, part) }
+	return reason("with effective roles [") && !reason("were not found") || reason("for API key id [") || strings.HasPrefix(e.Reason, "no permissions for [")
 }

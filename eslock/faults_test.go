@@ -32,15 +32,21 @@ func TestFaults(t *testing.T) {
 		"circuit breaker":       {429, explained("circuit_breaking_exception", "Data too large"), false, "Data too large"},
 		"red index":             {503, explained("unavailable_shards_exception", "primary shard is not active"), false, "primary shard"},
 		"no master":             {503, explained(blocked, "blocked by: [SERVICE_UNAVAILABLE/2/no master];"), false, "no master"},
-		"disk full":             {429, explained(blocked, "index [i] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has read-only-allow-delete block];"), true, "free space"},
-		"disk full, older":      {403, explained(blocked, "blocked by: [FORBIDDEN/12/index read-only / allow delete (api)];"), true, "free space"},
+		"disk full":             {429, explained(blocked, "index [i] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has read-only-allow-delete block];"), false, "free space"},
+		"disk full, older":      {403, explained(blocked, "blocked by: [FORBIDDEN/12/index read-only / allow delete (api)];"), false, "free space"},
 		"read-only":             {403, explained(blocked, "blocked by: [FORBIDDEN/5/index read-only (api)];"), true, "index.blocks"},
 		"closed":                {400, explained(indexClosed, "closed"), true, "/some-locks/_open"},
 		"no index":              {404, explained(indexMissing, "no such index"), true, ""},
-		"password":              {401, explained("security_exception", "unable to authenticate"), true, "password"},
-		"password, plain":       {401, "Unauthorized", true, "password"},
-		"right":                 {403, explained("security_exception", "action is unauthorized"), true, "right"},
-		"right, by a proxy":     {403, "<html>Forbidden</html>", true, "right"},
+		"password":              {401, explained("security_exception", "unable to authenticate user [u] for REST request [/_bulk]"), false, "password"},
+		"password, plain":       {401, "Unauthorized", false, "password"},
+		"no password":           {401, explained("security_exception", "missing authentication credentials for REST request [/_bulk]"), true, "password"},
+		"right":                 {403, explained("security_exception", "action [a] is unauthorized for user [u] with effective roles [r] on indices [i], this action is granted by the index privileges [all]"), true, "right"},
+		"right of a key":        {403, explained("security_exception", "action [a] is unauthorized for API key id [k] of user [u] on indices [i]"), true, "right"},
+		"right, OpenSearch":     {403, explained("security_exception", "no permissions for [a] and User [name=u, backend_roles=[], requestedTenant=null]"), true, "right"},
+		"roles not found":       {403, explained("security_exception", "action [a] is unauthorized for user [u] with effective roles [] (assigned roles [r] were not found) on indices [i]"), false, "right"},
+		"roles not told":        {403, explained("security_exception", "action [a] is unauthorized for user [u]"), false, "right"},
+		"right, by a proxy":     {403, "<html>Forbidden</html>", false, "right"},
+		"security, OpenSearch":  {503, "OpenSearch Security not initialized.", false, "503"},
 		"no scripts":            {400, explained("illegal_argument_exception", "cannot execute [inline] scripts"), true, "Painless"},
 		"mapping":               {400, explained("mapper_parsing_exception", "failed to parse field"), true, "mapping"},
 		"strict mapping":        {400, explained("strict_dynamic_mapping_exception", "not allowed"), true, "mapping"},
@@ -107,11 +113,12 @@ func TestFaultsOfItems(t *testing.T) {
 		"too many requests":   {429, "es_rejected_execution_exception", "queue full", false},
 		"red index":           {503, "unavailable_shards_exception", "primary shard is not active", false},
 		"request appended":    {503, "unavailable_shards_exception", "shard is not active. Timeout: [10s]" + quoted, false},
-		"disk full":           {429, blocked, "blocked by: [TOO_MANY_REQUESTS/12/disk usage];", true},
+		"disk full":           {429, blocked, "blocked by: [TOO_MANY_REQUESTS/12/disk usage];", false},
 		"read-only":           {403, blocked, "blocked by: [FORBIDDEN/5/index read-only (api)];", true},
 		"closed":              {400, indexClosed, "closed", true},
 		"no index":            {404, indexMissing, "no such index", true},
-		"right":               {403, "security_exception", "action is unauthorized", true},
+		"right":               {403, "security_exception", "no permissions for [a] and User [name=u]", true},
+		"right, or no roles":  {403, "security_exception", "action is unauthorized", false},
 		"no scripts":          {400, "illegal_argument_exception", "cannot execute [inline] scripts", true},
 		"mapping":             {400, "document_parsing_exception", "failed to parse field", true},
 		"missing, odd status": {400, rest.DocumentMissing, "missing", false},
@@ -139,12 +146,15 @@ func TestFaultsOfItems(t *testing.T) {
 // The errors of Init name the index once, also if the user has no right to create it.
 func TestIndexMayNotBeMade(t *testing.T) {
 	for name, c := range map[string]struct {
-		status int
-		body   string
-		says   string
+		status  int
+		body    string
+		lasting bool
+		says    string
 	}{
-		"no right":       {403, explained("security_exception", "action is unauthorized"), "no right to create it"},
-		"not as it must": {400, explained("illegal_argument_exception", "too many shards"), "too many shards"},
+		"no right":        {403, explained("security_exception", "no permissions for [a] and User [name=u]"), true, "no right to create it"},
+		"no roles":        {403, explained("security_exception", "action is unauthorized"), false, "looked up"},
+		"not as it must":  {400, explained("illegal_argument_exception", "unknown setting"), true, "unknown setting"},
+		"too many shards": {400, explained("validation_exception", "this action would add [2] shards, but this cluster currently has [1000]/[1000] maximum normal shards open"), false, "maximum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := New(&fake{answer: func(_ int, r sent) (int, string) {
@@ -153,8 +163,8 @@ func TestIndexMayNotBeMade(t *testing.T) {
 				}
 				return c.status, c.body
 			}}, &Options{Index: "some-locks"}).Init(t.Context())
-			if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), c.says) {
-				t.Fatalf("error %v, want ErrUnusable that says %q", err, c.says)
+			if errors.Is(err, driver.ErrUnusable) != c.lasting || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("error %v; want ErrUnusable: %v, and %q", err, c.lasting, c.says)
 			}
 			namesOnce(t, "init", err)
 		})

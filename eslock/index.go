@@ -261,9 +261,9 @@ func at(properties map[string]property, path string) (p property, is bool) {
 	return p, is
 }
 
-// change sends a request that changes the index. denied is the error text if the user
+// change sends a request that changes the index. without is the error text if the user
 // has no right to.
-func (s *Store) change(ctx context.Context, method, path string, body object, denied string) error {
+func (s *Store) change(ctx context.Context, method, path string, body object, without string) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -275,9 +275,9 @@ func (s *Store) change(ctx context.Context, method, path string, body object, de
 	case err == nil && !reply.Acknowledged:
 		return s.wrap(fmt.Errorf("not all servers confirmed the change in time"))
 	case !errors.As(err, &e):
-	case e.Status == http.StatusForbidden && e.Type != blocked:
-		return s.unusable(denied+": let a user with that right open the store once", err)
-	case e.Status == http.StatusBadRequest && e.Type != indexThere && !errors.Is(err, driver.ErrUnusable):
+	case e.Status == http.StatusForbidden && errors.Is(err, driver.ErrUnusable) && e.Type != blocked:
+		return s.unusable(without+": let a user with that right open the store once", err)
+	case e.Status == http.StatusBadRequest && e.Type != indexThere && e.Type != clusterFull && !errors.Is(err, driver.ErrUnusable):
 		return s.unusable("the server refuses a change that the store needs", err)
 	}
 	return err

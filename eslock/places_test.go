@@ -103,7 +103,7 @@ func TestRefusalWithoutItsPlace(t *testing.T) {
 		"free meanwhile":        {failed("r", 409, rest.Conflict, "x"), reply(updated, "", ""), placeTries + 1, nil},
 		"mapping, also without": {failed("r", 400, "mapper_parsing_exception", "x"), bulk(failed("r", 400, "mapper_parsing_exception", "x")), 2, driver.ErrUnusable},
 		// The server has not run the script: another request would tell no more.
-		"disk full": {failed("r", 429, blocked, "blocked by: [TOO_MANY_REQUESTS/12/disk usage];"), "", 1, driver.ErrUnusable},
+		"disk full": {failed("r", 429, blocked, "blocked by: [TOO_MANY_REQUESTS/12/disk usage];"), "", 1, &rest.Error{}},
 		"read-only": {failed("r", 403, blocked, "blocked by: [FORBIDDEN/5/index read-only (api)];"), "", 1, driver.ErrUnusable},
 		"too many":  {failed("r", 429, "es_rejected_execution_exception", "queue full"), "", 1, &rest.Error{}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -82,7 +83,7 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 	prepared := false
 	if !s.store.prepared.Load() {
 		err := s.store.prepare(ctx)
-		if err != nil && !errors.Is(err, driver.ErrUnusable) { // a user who may not look at the index may still lock
+		if err != nil && !errors.Is(err, driver.ErrUnusable) && !forbidden(err) { // a user who may not look at the index may still lock
 			return err
 		}
 		prepared = err == nil
@@ -109,6 +110,15 @@ func (s *state) obtain(ctx context.Context, ref driver.HoldRef, ttl time.Duratio
 		}
 	}
 	return err
+}
+
+// forbidden reports whether the server said that the user lacks a right.
+func forbidden(err error) bool {
+	var answer interface {
+		error
+		HTTPStatus() int
+	}
+	return errors.As(err, &answer) && answer.HTTPStatus() == http.StatusForbidden
 }
 
 // own returns the hold of this Lock, or nil if it cannot be extended.

@@ -3,7 +3,9 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -323,15 +325,40 @@ func TestPrepared(t *testing.T) {
 	})
 }
 
+// A user without the right to look at the index locks all the same, in whatever words the
+// server says so; what has another cause may be over when Acquire is called again.
+func TestMayNotLook(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		p := &unprepared{Store: b, ready: true, answers: http.StatusForbidden}
+		l := newLock(&store{Store: p}, "r")
+		b.must(l.Acquire(t.Context(), time.Hour))
+		b.must(l.MustRelease())
+		p.answers = http.StatusUnauthorized
+		if err := l.Acquire(t.Context(), time.Hour); !errors.Is(err, status(p.answers)) || errors.Is(err, driver.ErrUnusable) {
+			t.Errorf("error %v, want the server's", err)
+		}
+	})
+}
+
+// status is the error of an answer with that status.
+type status int
+
+func (s status) Error() string   { return fmt.Sprintf("status %d", int(s)) }
+func (s status) HTTPStatus() int { return int(s) }
+
 // unprepared cannot be used before Init.
 type unprepared struct {
 	driver.Store
 	ready, broken bool
+	answers       int // the status that the server answers to Init; 0: that of a success
 	inits         int
 }
 
 func (u *unprepared) Init(context.Context) error {
 	u.inits++
+	if u.answers != 0 {
+		return status(u.answers)
+	}
 	if u.broken {
 		return errors.Join(driver.ErrUnusable, errors.New("no room"))
 	}

@@ -32,6 +32,9 @@ func (e *Error) Error() string {
 	return text
 }
 
+// HTTPStatus returns the status, for packages that cannot name the type.
+func (e *Error) HTTPStatus() int { return e.Status }
+
 // UnmarshalJSON reads an object, or the text that some errors are.
 func (e *Error) UnmarshalJSON(text []byte) error {
 	type cause struct {
