@@ -13,19 +13,34 @@ import (
 )
 
 // lasting lists prefixes of errors that persist until somebody fixes the cause, each with
-// its explanation. The request was not applied.
+// its explanation. The request was not applied. Redis says each of them of one cause alone,
+// except that a Cluster answers MOVED, too, to a client that follows it, while slots move.
+//
+// Not among them, because they pass by themselves: OOM, as keys expire and buffers empty;
+// MISCONF, with the next snapshot that succeeds; and all that a server says that starts,
+// fails over, or has too many clients: LOADING, READONLY, MASTERDOWN, CLUSTERDOWN, TRYAGAIN,
+// NOREPLICAS, BUSY, "max number of clients reached".
 var lasting = []struct{ prefix, why string }{
 	{"NOAUTH", "the server requires a password"},
 	{"WRONGPASS", "the server refuses user or password"},
 	{"invalid password", "the server refuses the password"},
-	{"AUTH", "the server has no password set, but the client sends one"},
+	{"AUTH <password> called without any password", noPassword},
+	{"Client sent AUTH, but no password is set", noPassword},
 	{"NOPERM", lacksRight},
 	{"The user executing the script can't", lacksRight},
-	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
-	{"MISCONF", "the server refuses to write, because it cannot save its data: check its disk"},
-	{"MOVED", "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"},
 	{"This instance has cluster support disabled", "the server is not a node of a Cluster: name it alone, without ?cluster=true"},
 	{"DB index is out of range", "the server has no database of that number"},
+}
+
+const (
+	noPassword = "the server has no password set, but the client sends one"
+	inCluster  = "the server is a node of a Cluster: name more than one node in the URL, or add ?cluster=true, or use a ClusterClient"
+)
+
+// passing lists prefixes of errors that may pass by themselves, with what to do if not.
+var passing = []struct{ prefix, why string }{
+	{"OOM", "the server's memory is full: raise maxmemory or delete keys"},
+	{"MISCONF", "the server refuses to write, because it cannot save its data: check its disk"},
 }
 
 // inScript matches what can precede such a prefix: ERR, a place in the script (Redis 6),
@@ -49,6 +64,14 @@ func (s *Store) wrap(err error) error {
 	for _, l := range lasting {
 		if strings.HasPrefix(text, l.prefix) {
 			return unusable(l.why, err)
+		}
+	}
+	if s.cluster == nil && strings.HasPrefix(text, "MOVED") {
+		return unusable(inCluster, err)
+	}
+	for _, p := range passing {
+		if strings.HasPrefix(text, p.prefix) {
+			return fmt.Errorf("redis: %s: %w", p.why, err)
 		}
 	}
 	return fmt.Errorf("redis: %w", err)

@@ -112,23 +112,14 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// mayFailOver reports whether the client can switch to another server: Cluster or
-// Sentinel.
-func (s *Store) mayFailOver() bool {
-	c, single := s.client.(*redis.Client)
-	return !single || c.Options().Addr == "FailoverClient" // go-redis sets this for Sentinel
-}
-
 // checkServer refuses a server whose INFO shows that it is unfit for locks.
 func (s *Store) checkServer(info map[string]string) error {
 	major, minor := version(info["redis_version"])
 	switch policy := info["maxmemory_policy"]; {
 	case major < 6 || major == 6 && minor < 2:
 		return unusable(fmt.Sprintf("the server is version %q: 6.2 or newer is needed", info["redis_version"]), nil)
-	case info["role"] == "slave" && s.mayFailOver():
-		return s.wrap(fmt.Errorf("the server is a replica: a fail-over may be under way"))
-	case info["role"] == "slave":
-		return unusable("the server is a replica, which decides nothing: name the primary, or use Sentinel", nil)
+	case info["role"] == "slave": // one name may stand for several servers, too
+		return s.wrap(fmt.Errorf("the server is a replica, which decides nothing: name the primary, or use Sentinel; a fail-over may be under way"))
 	case info["cluster_enabled"] == "1" && s.cluster == nil:
 		return s.wrap(fmt.Errorf("MOVED"))
 	case policy != "" && policy != "noeviction" && info["maxmemory"] != "0":
