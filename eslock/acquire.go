@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
@@ -92,6 +93,10 @@ func oldName(resource string) error {
 	old, err := esdoc.Old(resource)
 	if err == nil && old != resource {
 		err = fmt.Errorf("programs with es-distributed-lock lock the document %q by the ID %q: use %[1]q here", old, resource)
+		if slashes := strings.TrimPrefix(resource, old); strings.Trim(slashes, "/") == "" {
+			err = fmt.Errorf("%w; they lock the document %q by the ID %q, and to use that, leave out OldClients",
+				err, resource, old+strings.ReplaceAll(slashes, "/", "%2F"))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: resource: %w", driver.ErrInvalid, err)

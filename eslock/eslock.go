@@ -109,7 +109,7 @@ type Options struct {
 	WaitForActiveShards string
 	// OldClients says that programs with es-distributed-lock use the index, too.
 	// Traits then promises less of tokens. Such programs write IDs into a URL as they
-	// are, and so lock the document a/b by the ID a%2Fb, and a by a#b: the store
+	// are, and so lock the document a/b by the ID a%2Fb, and a by a#b or a/: the store
 	// refuses a resource with such a name, and the error has the name to use instead.
 	// Nothing else depends on it.
 	OldClients bool

@@ -95,7 +95,7 @@ var recent struct {
 
 // storeOf returns the store of the client.
 func storeOf(client eslock.Performer) (*store, error) {
-	made := &store{Store: eslock.New(client, &eslock.Options{OldClients: true})}
+	made := &store{Store: eslock.New(client, nil)}
 	v := reflect.ValueOf(client)
 	switch {
 	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():

@@ -45,13 +45,15 @@ func Old(id string) (resource string, err error) {
 	case resource == id:
 		return id, nil
 	}
-	if again, err := inPath(resource); err != nil || again != resource {
+	// Slashes at its end are no such name: it is not the ID of the lock that it names.
+	if again, err := inPath(resource); err != nil || again != resource && again != strings.TrimRight(resource, "/") {
 		return "", fmt.Errorf("es-distributed-lock locks the document %q by the ID %q, and another document by that name in turn", resource, id)
 	}
 	return resource, nil
 }
 
-// inPath returns what a server reads if the ID is part of a path.
+// inPath returns what a server reads if the ID is the end of a path: it drops the slashes
+// there, unless they are escaped.
 func inPath(id string) (string, error) {
 	const prefix = "/index/_update/"
 	u, err := url.Parse("http://" + prefix + id)
@@ -59,6 +61,8 @@ func inPath(id string) (string, error) {
 		return id, nil //nolint:nilerr // there is no request then
 	}
 	name, sent := strings.TrimPrefix(u.Path, prefix), strings.TrimPrefix(u.EscapedPath(), prefix)
+	kept := strings.TrimRight(sent, "/")
+	name, sent = name[:len(name)-(len(sent)-len(kept))], kept
 	switch {
 	case u.RawQuery != "" || u.ForceQuery:
 		return "", fmt.Errorf("a server decides what es-distributed-lock locks by the ID %q: it takes what follows the question mark for parameters", id)

@@ -13,11 +13,13 @@ func TestOld(t *testing.T) {
 		"plain": "plain", "a b": "a b", "a+b": "a+b", "ü 世界": "ü 世界", "..": "..", "a;b": "a;b", `a"\^b`: `a"\^b`, "sha256-short": "sha256-short",
 		// Other documents.
 		"a%2Fb": "a/b", "a%2fb": "a/b", "a#b": "a", "a#": "a", "a%20b": "a b", "%C3%BC": "ü", "a%25zz": "a%zz",
+		"job/": "job", "job//": "job", "job/#x": "job", "job/#/": "job", "a b/": "a b", "../": "..", long[1:] + "/": long[1:],
+		"trail%2F": "trail/", "trail%2f": "trail/", "trail%2F/": "trail/", "trail%2F%2F": "trail//", "%2F": "/", "%2Fa": "/a", "a%2Fb/": "a/b",
 		// Nothing can be locked by them.
-		"a/b": "a/b", "/": "/", "100%": "100%", "a%zz": "a%zz", "a\nb": "a\nb", "#a": "#a", "a/b#c": "a/b#c", long: long,
+		"a/b": "a/b", "a/b/": "a/b/", "a//b": "a//b", "/a": "/a", "//": "//", "a/%2F": "a/%2F", "a/.": "a/.", "/": "/", "100%": "100%", "a%zz": "a%zz", "a\nb": "a\nb", "#a": "#a", "a/b#c": "a/b#c", long: long,
 		// Refused.
-		"a?b": "", "a?": "", "a?b#c": "", "a%ff": "", "a%00": "", "a%252Fb": "", "a%23b": "", "a%3Fb": "",
-		fmt.Sprintf("sha256-%x", sha256.Sum256(nil)): "",
+		"a?b": "", "a?": "", "a?b#c": "", "a%ff": "", "a%00": "", "a%252Fb": "", "a%252Fb/": "", "a/?b": "", "a%23b": "", "a%3Fb": "",
+		fmt.Sprintf("sha256-%x", sha256.Sum256(nil)): "", fmt.Sprintf("sha256-%x/", sha256.Sum256(nil)): "",
 	} {
 		got, err := Old(id)
 		if got != want || (err == nil) != (want != "") {

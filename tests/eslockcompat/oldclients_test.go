@@ -101,7 +101,7 @@ func TestOldIDs(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
 		f.must(f.acquired("first", "me", long).MustRelease()) // makes the index
-		for _, id := range []string{"plain", "a b", "c%2Fd", "e#f", "g%20h", "i+j", "%C3%BC", "ü", "..", `k"\^l`, "m;n", "100%25"} {
+		for _, id := range []string{"plain", "a b", "c%2Fd", "e#f", "g%20h", "i+j", "%C3%BC", "ü", "..", `k"\^l`, "m;n", "100%25", "job/", "job//", "job/#x", "trail%2F", "trail%2F/"} {
 			old, l := f.old(id, "old"), f.lock(id, "me")
 			f.must(old.Acquire(ctx, long))
 			f.refused(l.Acquire(ctx, long))
@@ -118,7 +118,7 @@ func TestOldIDs(t *testing.T) {
 				t.Errorf("%q: error %v", id, err)
 			}
 		}
-		for _, id := range []string{"a/b", "100%", "a\nb"} { // by which old programs lock nothing
+		for _, id := range []string{"a/b", "a/b/", "a//b", "/a", "100%", "a\nb"} { // by which old programs lock nothing
 			if err := f.old(id, "old").Acquire(ctx, long); err == nil || errors.Is(err, oldeslock.ErrHeld) {
 				t.Errorf("%q: an old program says %v", id, err)
 			}
