@@ -75,7 +75,11 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 // reply shows whether the hold was there. See mongokit.Batch for all others.
 func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	if len(qs) != 1 || qs[0].Place.IsZero() {
-		return s.batch().Release(ctx, qs)
+		b := s.batch()
+		if mongokit.IsOnlyExpired(ctx) {
+			b.Ending = func(qs []driver.ReleaseRequest) mongo.WriteModel { return on(qs[0].Resource, endingExpired(qs)) }
+		}
+		return b.Release(ctx, qs)
 	}
 	d, err := s.change(ctx, qs[0].Resource, ending(qs), options.Before, seen)
 	if err != nil && !errors.Is(err, driver.ErrDamaged) {

@@ -138,6 +138,15 @@ func release(places, later bool) statement {
 			waitersField, tmp("others"), freedField, cond(frees, touchedBy(all), "$"+freedField)))
 }
 
+// releaseExpired releases holds that have expired, and leaves all others as they are.
+var releaseExpired = sync.OnceValue(func() statement {
+	past := and(gte(hit("lock.expiresAt"), firstEnd), lte(hit("lock.expiresAt"), tmp("now")))
+	left := func(locks string) bson.D { return filter(tmp(locks), not(op("$in", "$$l", tmp("gone")))) }
+	changes := any(tmp("gone"))
+	return newHoldStatement(mongo.Pipeline{set("gone", each(filter(hits(), past), hit("lock")))},
+		changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes)))
+})
+
 // rewritten is the lock of a hit with another end. A lock of an old client loses what
 // an earlier hold left in it, because refs to that hold would match again.
 func rewritten(until any, more ...any) bson.D {
@@ -213,6 +222,15 @@ func ending(qs []driver.ReleaseRequest) mongokit.Pipeline {
 		return releases[0][later]().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
 	}
 	return releases[1][later]().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs, "places", places))
+}
+
+// endingExpired returns the update that releases those of the holds that have expired.
+func endingExpired(qs []driver.ReleaseRequest) mongokit.Pipeline {
+	ask := newAsking(len(qs))
+	for _, q := range qs {
+		ask.add(q.HoldRef, nil)
+	}
+	return releaseExpired().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
 }
 
 // asking are the refs of a request, see hits.

@@ -39,9 +39,10 @@
 //	for at once: one is granted
 //	SLock with maxConcurrent 0 is granted if the      it is ErrAlreadyLocked
 //	resource was never locked
-//	Purge reads, then unlocks by lockId: also what    Purge looks again and takes the very locks
-//	was locked in between                             that it saw; of a lock of mongo-lock it
-//	                                                  knows resource and lockId only
+//	Purge reads, then unlocks by lockId: also what    the server decides what has expired when it
+//	was locked or renewed in between                  unlocks it; of the other locks of the lockId,
+//	                                                  Purge takes the very ones that it saw, of a
+//	                                                  lock of mongo-lock by resource and lockId
 //	Status shows an exclusive lock that does not      Filter chooses locks, one by one, by all of
 //	match beside a shared one that does; of two       its fields
 //	limits of time one is forgotten

@@ -4,12 +4,12 @@ go 1.25.0
 
 require (
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0
 	github.com/holdfast-go/holdfast/mongolock v0.0.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
 
 require (
-	github.com/holdfast-go/holdfast/internal/mongokit v0.0.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect

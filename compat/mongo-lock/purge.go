@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
 // Purger unlocks expired locks.
@@ -51,25 +52,35 @@ func (p *purger) Purge(ctx context.Context) ([]LockStatus, error) {
 	return purged, err
 }
 
-// purge looks again, because the expired lock of the lock ID may have been swept since,
-// or locked again. A hold that still blocks after its end is in its takeover delay, and
-// has not expired. purge releases the holds that it saw: one that is granted later has
-// another hold ID.
+// purge unlocks the expired locks of the lock ID first. Whether they have expired is decided
+// by the server, in the statement that unlocks them: since they were seen they may have been
+// swept, locked again, or renewed by a request that was in time and had to wait. If one of
+// them has expired, the others of the lock ID go, too. A hold that still blocks after its end
+// is in its takeover delay, and has not expired. purge releases the holds that it saw: one
+// that is granted later has another hold ID.
 func (c *Client) purge(ctx context.Context, lockID string) ([]LockStatus, error) {
 	holds, err := c.holds(ctx, lockID)
 	if err != nil {
 		return nil, err
 	}
-	blocking, err := c.list(ctx, driver.Filter{LockID: lockID})
-	if err != nil {
-		return nil, err
+	purged := []LockStatus{}
+	expired := make(map[driver.HoldRef]bool)
+	for _, s := range holds {
+		if s.Live() {
+			continue
+		}
+		result, err := c.releaseOne(mongokit.OnlyExpired(ctx), s.Ref())
+		if err != nil {
+			return purged, err
+		}
+		if result.Found {
+			expired[s.Ref()] = true
+			purged = append(purged, statusOf(s))
+		}
 	}
-	blocks := make(map[driver.HoldRef]bool, len(blocking))
-	for _, s := range blocking {
-		blocks[s.Ref()] = true
-	}
-	if !slices.ContainsFunc(holds, func(s driver.Status) bool { return !s.Live() && !blocks[s.Ref()] }) {
+	if len(purged) == 0 {
 		return nil, nil
 	}
-	return c.release(ctx, holds, false)
+	rest, err := c.release(ctx, slices.DeleteFunc(holds, func(s driver.Status) bool { return expired[s.Ref()] }), false)
+	return append(purged, rest...), err
 }

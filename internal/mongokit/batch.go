@@ -147,6 +147,19 @@ func (b *Batch) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	return results, nil
 }
 
+// onlyExpired is the key of a ctx, see OnlyExpired.
+type onlyExpired struct{}
+
+// OnlyExpired returns a ctx under which package mongolock releases a hold only if it has
+// expired when the server decides. It is for the drop-in of mongo-lock, which unlocks what has
+// expired: a renewal may come between its look and the release.
+func OnlyExpired(ctx context.Context) context.Context {
+	return context.WithValue(ctx, onlyExpired{}, true)
+}
+
+// IsOnlyExpired reports whether OnlyExpired made the ctx.
+func IsOnlyExpired(ctx context.Context) bool { return ctx.Value(onlyExpired{}) != nil }
+
 // OnlyPlace reports whether the request gives up a place, and no hold.
 func OnlyPlace(q driver.ReleaseRequest) bool { return q.HoldID.IsZero() && !q.Place.IsZero() }
 

@@ -96,7 +96,7 @@ func TestPurgeWhatWasRenewed(t *testing.T) {
 	f.x("r", "a", 1)
 	f.pass(2 * time.Second)
 	c := f.after("find", func(n int) {
-		if n == 3 { // the last look before it releases
+		if n == 2 { // the last look before it releases
 			f.oldX("r", "a", time.Hour)
 		}
 	})
