@@ -82,23 +82,16 @@ func twoUpserts(ctx context.Context, pool *pgxpool.Pool, resource string) error 
 type barePostgres struct {
 	pool             *pgxpool.Pool
 	acquire, release statement
-	holdID           string // in both
+	resource, holdID string // in both
+	token            int64  // in release
 }
-
-// The places of what is put in, after how pgx is to send it.
-const (
-	pgResourceAt = 1
-	pgHoldAt     = 2
-	pgLockIDAt   = 2
-	pgHoldIDAt   = 3
-	pgTokenAt    = 4
-)
 
 // recordPostgres lets pglock lock and unlock and keeps what it sent.
 func recordPostgres(ctx context.Context, db *postgresDB) (*barePostgres, error) {
 	db.sent.keep.Store(true)
 	defer db.sent.keep.Store(false)
-	h, err := db.locks.Lock(ctx, "resource", nil)
+	const resource = "recorded"
+	h, err := db.locks.Lock(ctx, resource, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -106,34 +99,72 @@ func recordPostgres(ctx context.Context, db *postgresDB) (*barePostgres, error) 
 		return nil, err
 	}
 	sent := db.sent.kept
-	if len(sent) != 2 || sent[0].args[pgResourceAt] != "resource" ||
-		!strings.Contains(fmt.Sprint(sent[0].args[pgHoldAt]), h.ID().String()) ||
-		fmt.Sprint(sent[1].args[pgTokenAt]) != fmt.Sprint([]uint64{h.Token()}) {
+	if len(sent) != 2 {
 		return nil, fmt.Errorf("a lock and its unlock sent %v", sent)
 	}
-	return &barePostgres{pool: db.pool, acquire: sent[0], release: sent[1], holdID: h.ID().String()}, nil
+	b := &barePostgres{db.pool, sent[0], sent[1], resource, h.ID().String(), int64(h.Token())}
+	if err := b.lockAndUnlock(ctx, "another"); err != nil {
+		return nil, fmt.Errorf("sent bare: %w; a lock and its unlock sent %v", err, sent)
+	}
+	return b, nil
 }
 
 // lockAndUnlock is the two statements.
 func (b *barePostgres) lockAndUnlock(ctx context.Context, resource string) error {
 	id := driver.NewHoldID().String()
-	acquire, release := slices.Clone(b.acquire.args), slices.Clone(b.release.args)
-	acquire[pgResourceAt] = resource
-	acquire[pgHoldAt] = strings.ReplaceAll(acquire[pgHoldAt].(string), b.holdID, id)
 	var outcome int
 	var clock, ends, token *int64
 	var holds, ahead *[]byte
 	var place, waiters *int
-	if err := b.pool.QueryRow(ctx, b.acquire.sql, acquire...).Scan(&outcome, &clock, &ends, &token, &holds, &place, &waiters, &ahead); err != nil {
-		return err
+	err := b.pool.QueryRow(ctx, b.acquire.sql, b.with(b.acquire.args, resource, id, 0)...).
+		Scan(&outcome, &clock, &ends, &token, &holds, &place, &waiters, &ahead)
+	if err != nil {
+		return fmt.Errorf("the first statement: %w", err)
 	}
 	if token == nil {
 		return fmt.Errorf("the first statement answered %d", outcome)
 	}
-	release[pgResourceAt], release[pgLockIDAt], release[pgHoldIDAt] = []string{resource}, []string{id}, []string{id}
-	release[pgTokenAt] = []int64{*token}
-	if err := b.pool.QueryRow(ctx, b.release.sql, release...).Scan(&outcome, &clock, &ends, &waiters); err != nil || outcome != 1 {
-		return fmt.Errorf("the second statement answered %d (%w)", outcome, err)
+	err = b.pool.QueryRow(ctx, b.release.sql, b.with(b.release.args, resource, id, *token)...).
+		Scan(&outcome, &clock, &ends, &waiters)
+	if err != nil {
+		return fmt.Errorf("the second statement: %w", err)
+	}
+	if outcome != 1 {
+		return fmt.Errorf("the second statement answered %d", outcome)
 	}
 	return nil
+}
+
+// with returns arguments with other values in place of the recorded ones, wherever these
+// are: pglock may send other arguments one day.
+func (b *barePostgres) with(args []any, resource, holdID string, token int64) []any {
+	put := func(s string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(s, b.resource, resource), b.holdID, holdID)
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = put(arg)
+		case []string:
+			args[i] = replaced(arg, put)
+		case []int64:
+			args[i] = replaced(arg, func(n int64) int64 {
+				if n == b.token {
+					return token
+				}
+				return n
+			})
+		}
+	}
+	return args
+}
+
+// replaced returns what f makes of each value.
+func replaced[T any](values []T, f func(T) T) []T {
+	made := make([]T, len(values))
+	for i, v := range values {
+		made[i] = f(v)
+	}
+	return made
 }
