@@ -158,9 +158,9 @@ func userName() string {
 
 // request fills in the request of one lock. Its error wraps ErrInvalid.
 func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode, o *LockOptions) (err error) {
-	var in LockOptions
-	if o != nil {
-		in = *o
+	in := o
+	if in == nil {
+		in = &LockOptions{}
 	}
 	*q = driver.AcquireRequest{
 		Resource: resource, LockID: in.LockID, HoldID: driver.NewHoldID(), Mode: mode, Limit: in.Limit,

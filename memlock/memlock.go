@@ -46,7 +46,8 @@ func newBackend(opts *Options) *backend {
 		b.now = func() model.Time { return model.TimeOf(opts.Now()) }
 	} else {
 		start := time.Now()
-		b.now = func() model.Time { return model.TimeOf(start) + model.Time(time.Since(start)/time.Microsecond) }
+		began := model.TimeOf(start)
+		b.now = func() model.Time { return began + model.Time(time.Since(start)/time.Microsecond) }
 	}
 	return b
 }

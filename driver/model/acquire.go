@@ -18,7 +18,8 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 			return r, driver.Grant{Token: h.Token, Left: h.End.Until(now)}, false, nil
 		}
 	}
-	if refused := Refusal(r, now, q); refused != nil {
+	if inTheWay(&r, now, &q) {
+		refused := Refused(r, now, q)
 		var places []Place
 		if refused.BySelf {
 			places = livePlaces(r.Places, now)
