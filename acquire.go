@@ -80,16 +80,15 @@ func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acqui
 var errLate = errors.New("granted too late")
 
 // once makes one attempt. It returns a hold, a *HeldError, errLate, or another error;
-// answered reports whether that is the store's answer.
+// answered reports whether that is the store's answer. now is the present time.
 //
 // After an attempt without an answer, the next one carries the same hold ID: if the
 // first was applied, it gets the same grant. The deadline counts from the first.
-func (a *acquirer) once(ctx context.Context) (*Hold, error) {
+func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, ctxError(ctx)
 	}
 	c := a.c
-	now := c.clock()
 	if a.unknown > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
 		a.abandon() // a grant under this ID could no longer be used
 	}
@@ -194,7 +193,7 @@ func (a *acquirer) giveUp(err error) error {
 func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 	pauses := retries()
 	for n := 1; ; n++ {
-		h, err := a.once(ctx)
+		h, err := a.once(ctx, a.c.clock())
 		switch {
 		case err == nil:
 			return h, nil
@@ -275,11 +274,17 @@ var errNotNested = errors.New("works under no hold")
 // between. Then it waits for a signal, the end of the holds or the back-off, whichever
 // is first. The others wait until they are invited.
 func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
-	c := a.c
-	attempt := c.enqueue(a)
-	defer func() { c.dequeue(a, h != nil) }()
-	watch := subscription{c: c, resource: a.q.Resource}
+	attempt, now := a.c.enqueue(a)
+	defer func() { a.c.dequeue(a, h != nil) }()
+	watch := subscription{c: a.c, resource: a.q.Resource}
 	defer watch.stop()
+	return a.waitWith(ctx, attempt, now, &watch)
+}
+
+// waitWith is waitInQueue once the acquirer is in the queue. It is a function of its own
+// because defers cost more in one with many returns.
+func (a *acquirer) waitWith(ctx context.Context, attempt int, now time.Duration, watch *subscription) (_ *Hold, err error) {
+	c := a.c
 	failures, polls, lookouts := retries(), backoff{min(pollFirst, c.opts.Poll), c.opts.Poll}, backoff{watchFirst, watchLimit}
 	pause := never
 	for stand := attempt == 0; ; attempt = 0 {
@@ -287,18 +292,18 @@ func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
 			if a.watch != nil {
 				a.watch()
 			}
-			if err := a.pause(ctx, pause, &watch); errors.Is(err, ErrClosed) {
+			if err := a.pause(ctx, pause, watch); errors.Is(err, ErrClosed) {
 				return nil, a.giveUp(err)
 			} else if err != nil {
 				return nil, a.giveUp(c.waitError(a, err))
 			}
 		}
 		if attempt == 0 {
-			if attempt, err = c.takeTurn(a); err != nil {
+			if attempt, now, err = c.takeTurn(a); err != nil {
 				return nil, a.giveUp(err)
 			}
 		}
-		h, err := a.once(ctx)
+		h, err := a.once(ctx, now)
 		switch {
 		case err == nil:
 			return h, nil

@@ -71,21 +71,22 @@ func (m *member) invite() {
 }
 
 // enqueue appends the acquirer to its queue. The first one may try at once, and gets the
-// number of its attempt. The others get 0 and wait for their turn.
-func (c *Client) enqueue(a *acquirer) (attempt int) {
+// number of its attempt. The others get 0 and wait for their turn. now is the clock, which
+// takes so long to read that the attempt uses the same.
+func (c *Client) enqueue(a *acquirer) (attempt int, now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queues, resource := c.queuesOf(a), a.q.Resource
 	l := queues[resource]
 	l.append(a)
-	now := c.clock()
+	now = c.clock()
 	if l.first == a {
 		l.attempts++
 		a.came, a.asking = l.attempts, true
 		l.headSince = now
 		c.usePlace(&l, a, now)
 		queues[resource] = l
-		return l.attempts
+		return l.attempts, now
 	}
 	a.queued, a.came, a.since, a.asked = true, l.attempts, now, true
 	a.waitStart(now)
@@ -107,29 +108,30 @@ func (c *Client) enqueue(a *acquirer) (attempt int) {
 		}
 	}
 	queues[resource] = l
-	return 0
+	return 0, now
 }
 
 // takeTurn begins an attempt of an acquirer that waited. It fails if the attempt is
 // useless: its own lock ID holds the resource, or the store has not answered for too
 // long.
-func (c *Client) takeTurn(a *acquirer) (attempt int, err error) {
+func (c *Client) takeTurn(a *acquirer) (attempt int, now time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.own != nil {
-		return 0, a.own
+		return 0, 0, a.own
 	}
-	queues, now := c.queuesOf(a), c.clock()
+	queues := c.queuesOf(a)
+	now = c.clock()
 	l := queues[a.q.Resource]
 	if l.hopeless(a, now) {
-		return 0, l.heard
+		return 0, 0, l.heard
 	}
 	a.asking = true
 	l.attempts++
 	l.asked, l.recheck = now, false
 	c.usePlace(&l, a, now)
 	queues[a.q.Resource] = l
-	return l.attempts, nil
+	return l.attempts, now, nil
 }
 
 // noteAnswer notes the error of an attempt. It reports whether the acquirer is the

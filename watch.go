@@ -60,14 +60,14 @@ var errNotWatching = fmt.Errorf("no subscription within %v", subscribeTimeout)
 // timer bounds the call, even if the store ignores its ctx. While such a call goes on,
 // the Client polls and makes no other.
 func (w *subscription) subscribe(ctx context.Context, store driver.Watcher) (<-chan struct{}, error) {
-	c := w.c
+	c, resource := w.c, w.resource // a goroutine with w would move each acquirer's to the heap
 	ctx, w.cancel = c.untilClose(ctx)
 	var signal <-chan struct{}
 	var err error
 	answered := make(chan struct{})
 	c.work.Go(func() { // the caller is an operation that Close waits for
 		defer close(answered)
-		signal, err = store.Watch(ctx, w.resource)
+		signal, err = store.Watch(ctx, resource)
 	})
 	timer := time.NewTimer(subscribeTimeout)
 	defer timer.Stop()
