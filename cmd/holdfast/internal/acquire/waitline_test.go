@@ -35,7 +35,7 @@ func TestWaitLineText(t *testing.T) {
 		begin + ` for 48h0m1s, 28s left`: with(func(e *holdfast.HeldError) {
 			e.Holders[0].Created, e.Holders[0].Comment = store.Add(-48*time.Hour), ""
 		}),
-		begin + ` since 2026-11-21 15:59, 28s left (nightly)`: with(func(e *holdfast.HeldError) { // a program without Holdfast
+		begin + ` since 2026-11-21 15:59 by another clock, 28s left (nightly)`: with(func(e *holdfast.HeldError) { // a program without Holdfast
 			e.Holders[0].Seen = time.Time{}
 		}),
 		`waiting for "r", held by lock ID id, ? left`: with(func(e *holdfast.HeldError) {

@@ -69,11 +69,10 @@ func modeOf(mode holdfast.Mode, limit int) string {
 
 // at says when something happened, and how long ago that is by the store's clock.
 func at(t time.Time, ago time.Duration) string {
-	text := "at " + output.TimeOfDay(t, ago)
-	if ago != driver.Unknown {
-		text += ", " + output.Left(ago.Truncate(time.Second)) + " ago"
+	if ago == driver.Unknown {
+		return "at " + output.TimeOfDay(t, ago) + output.ByAnother
 	}
-	return text
+	return "at " + output.TimeOfDay(t, ago) + ", " + output.Left(ago.Truncate(time.Second)) + " ago"
 }
 
 // end says until when the hold lasts.

@@ -186,10 +186,10 @@ func TestEnds(t *testing.T) {
 	// The times are of the clock of a program without Holdfast.
 	s := scene{resource: "r"}
 	old := hold("r", "ada", func(s *holdfast.Status) { s.Renewed, s.Seen = now, time.Time{} })
-	if got := s.held(old); got != `"r" is held by ada on web1, exclusively, since 2026-11-21 14:59.` {
+	if got := s.held(old); got != `"r" is held by ada on web1, exclusively, since 2026-11-21 14:59 by another clock.` {
 		t.Errorf("got %s", got)
 	}
-	if got := s.end(old); got != "ends in 20s unless its holder renews it, and was last renewed at 2026-11-21 15:00" {
+	if got := s.end(old); got != "ends in 20s unless its holder renews it, and was last renewed at 2026-11-21 15:00 by another clock" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -23,17 +23,20 @@ func Left(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
-// Since says since when something is so, and for how long by the store's clock.
+// Since says since when something is so, and for how long by the store's clock. If the store
+// cannot tell, the time is of another program's clock.
 func Since(t time.Time, age time.Duration) string {
 	if t.IsZero() { // a server does not show it
 		return "for an unknown time"
 	}
-	text := "since " + TimeOfDay(t, age)
-	if age != driver.Unknown {
-		text += ", for " + Left(age.Truncate(time.Second))
+	if age == driver.Unknown {
+		return "since " + TimeOfDay(t, age) + ByAnother
 	}
-	return text
+	return "since " + TimeOfDay(t, age) + ", for " + Left(age.Truncate(time.Second))
 }
+
+// ByAnother follows a time that is not of the store's clock.
+const ByAnother = " by another clock"
 
 // TimeOfDay returns the time of day of what was so long ago, or will be: with the date if
 // that is long or not known.

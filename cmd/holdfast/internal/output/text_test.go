@@ -27,11 +27,11 @@ func TestLeft(t *testing.T) {
 func TestSince(t *testing.T) {
 	at := time.Date(2026, 11, 21, 15, 0, 0, 0, time.Local)
 	for want, got := range map[string]string{
-		"since 15:00:00, for 1m1s":            Since(at, time.Minute+1999*time.Millisecond),
-		"since 15:00:00, for 0s":              Since(at, 0),
-		"since 2026-11-21 15:00, for 48h0m0s": Since(at, 48*time.Hour),
-		"since 2026-11-21 15:00":              Since(at, driver.Unknown),
-		"for an unknown time":                 Since(time.Time{}, driver.Unknown),
+		"since 15:00:00, for 1m1s":                Since(at, time.Minute+1999*time.Millisecond),
+		"since 15:00:00, for 0s":                  Since(at, 0),
+		"since 2026-11-21 15:00, for 48h0m0s":     Since(at, 48*time.Hour),
+		"since 2026-11-21 15:00 by another clock": Since(at, driver.Unknown),
+		"for an unknown time":                     Since(time.Time{}, driver.Unknown),
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

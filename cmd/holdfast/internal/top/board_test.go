@@ -232,7 +232,7 @@ func TestBoardShowsAges(t *testing.T) {
 	for want, change := range map[string]func(*holdfast.Status){
 		"held since 2026-11-21 12:29:00, for 1m1s; renewed 2026-11-21 12:29:50, 11s ago\nleft 59m59s, then takeover delay 0s": func(*holdfast.Status) {},
 		"held since 2026-11-21 12:29:00, for 1m1s; never renewed\n":                                                           func(s *holdfast.Status) { s.Renewed = time.Time{} },
-		"held since 2026-11-21 12:29:00, for ?; renewed 2026-11-21 12:29:50, ? ago\n":                                         func(s *holdfast.Status) { s.Seen = time.Time{} },
+		"held since 2026-11-21 12:29:00 by another clock; renewed 2026-11-21 12:29:50 by another clock\n":                     func(s *holdfast.Status) { s.Seen = time.Time{} },
 	} {
 		shown := s
 		change(&shown)
@@ -247,6 +247,9 @@ func TestBoardShowsAges(t *testing.T) {
 }
 
 func TestClockTime(t *testing.T) {
+	if got := clockTime(time.Now(), time.Time{}); got != "?" {
+		t.Errorf("a time of another clock is shown as %s", got)
+	}
 	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.Local)
 	for then, want := range map[time.Time]string{
 		now.Add(-time.Hour):                             "11:30:00",

@@ -179,9 +179,15 @@ func (b *board) queueOf(r row, now time.Time) string {
 }
 
 func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]string {
+	at := func(t time.Time, age time.Duration, text string) string {
+		if age == driver.Unknown {
+			return t.Local().Format(time.DateTime) + output.ByAnother
+		}
+		return t.Local().Format(time.DateTime) + ", " + fmt.Sprintf(text, b.on(age, now))
+	}
 	renewed := "never renewed"
 	if !hold.Renewed.IsZero() {
-		renewed = fmt.Sprintf("renewed %s, %s ago", hold.Renewed.Local().Format(time.DateTime), b.on(hold.RenewedAgo(), now))
+		renewed = "renewed " + at(hold.Renewed, hold.RenewedAgo(), "%s ago")
 	}
 	more := ""
 	if hold.Released {
@@ -202,7 +208,7 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	return [...]string{
 		fmt.Sprintf("%s  %s, token %d", hold.Resource, modeOf(hold.Mode, hold.Limit), hold.Token),
 		ids,
-		fmt.Sprintf("held since %s, for %s; %s", hold.Created.Local().Format(time.DateTime), b.on(hold.Age(), now), renewed),
+		fmt.Sprintf("held since %s; %s", at(hold.Created, hold.Age(), "for %s"), renewed),
 		fmt.Sprintf("left %s, then takeover delay %v%s", b.leftOf(hold, now), hold.TakeoverDelay, more),
 		fmt.Sprintf("owner %s  host %s  %s", cmp.Or(hold.Owner, "-"), cmp.Or(hold.Host, "-"), hold.Comment),
 		hint,
@@ -237,6 +243,8 @@ func clockTime(t, seen time.Time) string {
 	switch {
 	case t.IsZero():
 		return "-"
+	case seen.IsZero(): // t is of another clock
+		return "?"
 	case t.Format(time.DateOnly) == seen.Format(time.DateOnly):
 		return t.Format(time.TimeOnly)
 	case t.Year() == seen.Year():
