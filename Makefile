@@ -45,7 +45,7 @@ help: ## this list
 # Built first, and in make's place: a signal then reaches what runs the tests, and ends them.
 SUITE = go -C tests build -o $(CURDIR)/.cache/suite ./suite && exec .cache/suite
 
-.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard
+.PHONY: test test-all test-nightly stress clients alerts fuzz schedules scenario crash chaos interop interop-mongolock interop-mongodoc interop-eslock faults faults-long faults-kept soak engines bench bench-serve bench-dashboard bench-small
 test: ## go vet and go test -race -short of every module; TESTFLAGS go to go test. PART=4 also runs one in four of the thorough tests, chosen by the commit
 	@$(SUITE) $(if $(PART),gate -of $(PART),test $(TESTFLAGS))
 
@@ -132,6 +132,10 @@ bench-serve: ## the same for holdfast serve, beside its stores and etcd
 
 bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some ten minutes
 	cd tests/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
+
+# These send by themselves what a store or an old program sends, which may change.
+bench-small: ## tries, without a verdict, that the measurements which repeat a store's statements still can
+	cd tests/bench && go run . -small -run 'pair|peers|commands|search-old'
 
 ## -- checks
 

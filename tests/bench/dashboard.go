@@ -26,29 +26,31 @@ var (
 // measureDashboard measures what it costs to watch: the processor time of a server and of its
 // store while a browser follows the dashboard, and that of the store while none does. First
 // there are holds alone, and then so many records of resources that nobody holds besides.
-func measureDashboard(size dashboardSize) func(ctx context.Context, dir string) ([]result, error) {
-	return func(ctx context.Context, dir string) (all []result, err error) {
-		binary, err := buildCommand(ctx, dir)
+func measureDashboard(ctx context.Context, dir string) (all []result, err error) {
+	size := dashboardFull
+	if small {
+		size = dashboardSmall
+	}
+	binary, err := buildCommand(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, open := range []func(context.Context) (*servedStore, error){openServedPostgres, openServedRedis} {
+		store, err := open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, open := range []func(context.Context) (*servedStore, error){openServedPostgres, openServedRedis} {
-			store, err := open(ctx)
-			if err != nil {
-				return nil, err
-			}
-			s, err := serve(ctx, binary, dir, store.url, nil)
-			if err != nil {
-				return nil, errors.Join(err, store.close())
-			}
-			results, err := dashboardOf(ctx, store, s, size)
-			if err = errors.Join(err, s.stop(), store.close()); err != nil {
-				return nil, err
-			}
-			all = append(all, results...)
+		s, err := serve(ctx, binary, dir, store.url, nil)
+		if err != nil {
+			return nil, errors.Join(err, store.close())
 		}
-		return all, nil
+		results, err := dashboardOf(ctx, store, s, size)
+		if err = errors.Join(err, s.stop(), store.close()); err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
 	}
+	return all, nil
 }
 
 func dashboardOf(ctx context.Context, store *servedStore, s *served, size dashboardSize) ([]result, error) {

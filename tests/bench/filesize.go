@@ -26,7 +26,7 @@ const (
 func measureFileSize(ctx context.Context, dir string) (_ []result, err error) {
 	var clients [2]*holdfast.Client
 	var took [2][]time.Duration
-	sizes := [2]int{fewResources, manyResources}
+	sizes := [2]int{fewResources, scaled(manyResources)}
 	for i, size := range sizes {
 		file := filepath.Join(dir, fmt.Sprint(size))
 		if err := fill(ctx, file, size); err != nil {

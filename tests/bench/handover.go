@@ -32,7 +32,7 @@ const (
 // so that no later write can bring the news. It unlocks soon after the other
 // began to wait, and, since who waits may look less often in time, after long.
 func measureHandOver(ctx context.Context, dir string) ([]result, error) {
-	soon, err := handOverTimes(ctx, filepath.Join(dir, "soon.db"), handOvers, func() time.Duration {
+	soon, err := handOverTimes(ctx, filepath.Join(dir, "soon.db"), scaled(handOvers), func() time.Duration {
 		return rand.N(10 * time.Millisecond) // not always at the same moment of its waiting
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func measureHandOver(ctx context.Context, dir string) ([]result, error) {
 	var pairs sync.WaitGroup
 	for i := range silentPairs {
 		pairs.Go(func() {
-			late[i], errs[i] = handOverTimes(ctx, filepath.Join(dir, fmt.Sprintf("late-%d.db", i)), silentHandOvers,
+			late[i], errs[i] = handOverTimes(ctx, filepath.Join(dir, fmt.Sprintf("late-%d.db", i)), scaled(silentHandOvers),
 				func() time.Duration { return silence/4 + rand.N(3*silence/4) })
 		})
 	}

@@ -23,6 +23,7 @@ type idleSetup struct {
 	File string
 	// OneResource: all wait for the same one, else each for its own.
 	OneResource bool
+	For         time.Duration // is measured
 }
 
 func (s idleSetup) resource(i int) string {
@@ -44,7 +45,7 @@ type idleReport struct {
 func measureIdle(ctx context.Context, dir string) ([]result, error) {
 	var results []result
 	for _, one := range []bool{true, false} {
-		setup := idleSetup{File: filepath.Join(dir, fmt.Sprint(one)), OneResource: one}
+		setup := idleSetup{File: filepath.Join(dir, fmt.Sprint(one)), OneResource: one, For: scaled(idleFor)}
 		got, err := idle(ctx, setup)
 		if err != nil {
 			return nil, err
@@ -144,7 +145,7 @@ func workIdle(ctx context.Context, p *peer) (err error) {
 	if err := placed(ctx, s, heads); err != nil {
 		return err
 	}
-	got, err := idleTime(store)
+	got, err := idleTime(store, setup.For)
 	if err != nil {
 		return err
 	}
@@ -175,14 +176,14 @@ func placed(ctx context.Context, s driver.Store, waiters int64) error {
 	}
 }
 
-// idleTime is what this process needs while idleFor passes.
-func idleTime(store *counted) (idleReport, error) {
+// idleTime is what this process needs while the time passes.
+func idleTime(store *counted, lasts time.Duration) (idleReport, error) {
 	busy, err := processorTime()
 	if err != nil {
 		return idleReport{}, err
 	}
 	calls, start := store.all(), time.Now()
-	time.Sleep(idleFor)
+	time.Sleep(lasts)
 	got := idleReport{Took: time.Since(start), Calls: store.all() - calls}
 	after, err := processorTime()
 	got.Busy = after - busy

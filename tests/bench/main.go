@@ -68,10 +68,19 @@ var serveMeasures = []measure{
 }
 
 // dashboardMeasures are those of watching a server, which take minutes too.
-var dashboardMeasures = []measure{{"dashboard", measureDashboard(dashboardFull)}}
+var dashboardMeasures = []measure{{"dashboard", measureDashboard}}
 
-// smallMeasures do the same with a few holds for a few seconds, to try them.
-var smallMeasures = []measure{{"dashboard", measureDashboard(dashboardSmall)}}
+// small is whether only to try that each measurement runs to its end: in few rounds, for a
+// short time, and without a verdict.
+var small bool
+
+// scaled is a number of rounds, or a time, which is much less of what is only tried.
+func scaled[T int | time.Duration](n T) T {
+	if small {
+		return max(n/50, 1)
+	}
+	return n
+}
 
 // workers are what this program does when it was started by itself.
 var workers = map[string]func(ctx context.Context, p *peer) error{
@@ -104,7 +113,7 @@ func bench(ctx context.Context, args []string) error {
 	only := flags.String("run", "", "measure only what this regular `expression` matches")
 	ofServer := flags.Bool("serve", false, "measure holdfast serve, and not the stores")
 	ofDashboard := flags.Bool("dashboard", false, "measure what watching the dashboard costs")
-	small := flags.Bool("small", false, "with -dashboard: with small numbers, which are not kept")
+	flags.BoolVar(&small, "small", false, "only try that each measurement runs to its end, with small numbers, which are not kept")
 	keep := flags.String("keep", "", "write the results as JSON to this `file`; needs all measurements")
 	_ = flags.Parse(args) // it exits
 	chosen, err := regexp.Compile(*only)
@@ -113,18 +122,16 @@ func bench(ctx context.Context, args []string) error {
 		return err
 	case flags.NArg() > 0:
 		return fmt.Errorf("unknown argument %q", flags.Arg(0))
-	case (*only != "" || *small) && *keep != "":
+	case (*only != "" || small) && *keep != "":
 		return errors.New("a part of the results is not kept: leave out -run, -small or -keep")
-	case *ofServer && *ofDashboard, *small && !*ofDashboard:
-		return errors.New("-serve, -dashboard and -dashboard -small are different measurements")
+	case *ofServer && *ofDashboard:
+		return errors.New("-serve and -dashboard are different measurements")
 	}
 
 	all := measures
 	switch {
 	case *ofServer:
 		all = serveMeasures
-	case *small:
-		all = smallMeasures
 	case *ofDashboard:
 		all = dashboardMeasures
 	}
@@ -154,7 +161,7 @@ func bench(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if !r.Passed() {
+	if !small && !r.Passed() {
 		return errMissed
 	}
 	fmt.Println("PASS")
@@ -165,7 +172,7 @@ func bench(ctx context.Context, args []string) error {
 // have been busy for a minute. The second figure counts, and tells the first.
 func runAgain(ctx context.Context, m measure) ([]result, error) {
 	results, err := runOne(ctx, m)
-	if err != nil || !slices.ContainsFunc(results, func(r result) bool { return !r.Pass() }) {
+	if err != nil || small || !slices.ContainsFunc(results, func(r result) bool { return !r.Pass() }) {
 		return results, err
 	}
 	again, err := runOne(ctx, m)

@@ -22,7 +22,7 @@ func measureMongoResources(ctx context.Context, _ string) (_ []result, err error
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	var pairs [2]func() error
-	for i, size := range []int{1, manyDocuments} {
+	for i, size := range []int{1, scaled(manyDocuments)} {
 		collection := fmt.Sprintf("locks-%d", size)
 		client, _, closeLocks, err := db.lockIn(ctx, collection)
 		if err != nil {

@@ -73,7 +73,7 @@ func crowd(ctx context.Context, clients int, open func() *holdfast.Client) (took
 					if !unlocked.IsZero() {
 						took = append(took, granted.Sub(unlocked))
 					}
-					enough := len(took) >= postgresHandOvers
+					enough := len(took) >= scaled(postgresHandOvers)
 					unlocked = time.Now()
 					mu.Unlock()
 					if *mine = h.Unlock(ctx); enough {

@@ -116,7 +116,7 @@ func inQueue(
 }
 
 func queueOf(ctx context.Context, name string, store driver.Store) (results []result, err error) {
-	counts, least := []int{2, 8, 500}, 0.8
+	counts, least := []int{2, 8, scaled(500)}, 0.8
 	if !store.Traits().Notifies {
 		counts, least = counts[:2], 0.5
 	}
@@ -146,7 +146,7 @@ func queueRenewals(ctx context.Context, name string, store driver.Store) ([]resu
 	if !store.Traits().Notifies {
 		return nil, nil
 	}
-	alone, beside, err := renewalsBeside(ctx, store, 500)
+	alone, beside, err := renewalsBeside(ctx, store, scaled(500))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func grants(ctx context.Context, s driver.Store, clients int, fair bool) (perSec
 	}
 	time.Sleep(time.Second) // until those that wait have their places
 	grantsBefore, asksBefore, began := granted.Load(), store.acquires.Load(), time.Now()
-	time.Sleep(queueFor)
+	time.Sleep(scaled(queueFor))
 	n, took := granted.Load()-grantsBefore, time.Since(began)
 	asks = float64(store.acquires.Load()-asksBefore) / float64(max(n, 1))
 	cancel()
@@ -232,13 +232,13 @@ func renewalsBeside(ctx context.Context, s driver.Store, clients int) (alone, be
 	for store.acquires.Load() < 2*int64(clients) { // each asks, subscribes and asks again
 		time.Sleep(10 * time.Millisecond)
 	}
-	time.Sleep(queueSettles)
+	time.Sleep(scaled(queueSettles))
 	beside, err = renewalP99(ctx, h)
 	return alone, beside, err
 }
 
 func renewalP99(ctx context.Context, h *holdfast.Hold) (time.Duration, error) {
-	took := make([]time.Duration, 500)
+	took := make([]time.Duration, scaled(500))
 	for i := range took {
 		began := time.Now()
 		if err := h.Renew(ctx, time.Minute); err != nil {

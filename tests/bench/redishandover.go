@@ -59,7 +59,7 @@ func clientHandOvers(ctx context.Context, holder *holdfast.Client, open func(*ho
 		at  time.Time
 		err error
 	}
-	for range handOvers {
+	for range scaled(handOvers) {
 		h, err := holder.Lock(ctx, "handed over", nil)
 		if err != nil {
 			return nil, err

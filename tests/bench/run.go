@@ -28,7 +28,7 @@ func measureRun(ctx context.Context, dir string) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	const rounds, series, pause = 50, 3, 5 * time.Second
+	const rounds, series = 50, 3
 	var ours, flocks []time.Duration
 	timed := func(times *[]time.Duration, name string, args ...string) func(bool) error {
 		return func(counts bool) error {
@@ -45,7 +45,7 @@ func measureRun(ctx context.Context, dir string) ([]result, error) {
 		}
 	}
 	for range series {
-		time.Sleep(pause)
+		time.Sleep(scaled(5 * time.Second))
 		var these, those []time.Duration
 		err := inTurns(rounds,
 			timed(&these, binary, "run", "resource", "--", "true"),

@@ -54,7 +54,7 @@ func searchOld(ctx context.Context, n *searchNode, client *holdfast.Client, work
 	}
 	// A node that was started just now runs at a fraction of its speed.
 	for _, side := range [][]func() error{locks, olds} {
-		if _, err := rateOf(side, oldWarmUp); err != nil {
+		if _, err := rateOf(side, scaled(oldWarmUp)); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -83,7 +83,7 @@ func (n *searchNode) compilations(ctx context.Context) (sum int, err error) {
 
 // useScripts does many operations and says how many.
 func useScripts(ctx context.Context, store *eslock.Store) (done int, err error) {
-	for ; done < searchSingles; done += 10 {
+	for ; done < scaled(searchSingles); done += 10 {
 		// A new resource now and then: an insert is another path of the server.
 		if err := useEach(ctx, store, fmt.Sprintf("resource-%d", done/100)); err != nil {
 			return 0, err
@@ -98,7 +98,7 @@ func useScripts(ctx context.Context, store *eslock.Store) (done int, err error) 
 	for i, q := range renewals {
 		releases[i].HoldRef = q.HoldRef
 	}
-	for done += len(renewals); err == nil && done+2*len(renewals) < searchOperations; done += len(renewals) {
+	for done += len(renewals); err == nil && done+2*len(renewals) < scaled(searchOperations); done += len(renewals) {
 		var renewed []driver.RenewResult
 		renewed, err = store.Renew(ctx, renewals)
 		for _, r := range renewed {

@@ -17,7 +17,7 @@ func median[T cmp.Ordered](values []T) T { return quantile(values, 0.5) }
 // inTurns calls all for each round, beginning with another one each time, after one round
 // that does not count.
 func inTurns(rounds int, sides ...func(counts bool) error) error {
-	for n := range rounds + 1 {
+	for n := range scaled(rounds) + 1 {
 		for i := range sides {
 			if err := sides[(n+i)%len(sides)](n > 0); err != nil {
 				return err

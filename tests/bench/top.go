@@ -56,7 +56,7 @@ func measureTop(ctx context.Context, dir string) (_ []result, err error) {
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill())
 	}
-	time.Sleep(topFor)
+	time.Sleep(scaled(topFor))
 	after, err := processorTimeOf(cmd.Process.Pid)
 	took, drawn := time.Since(start), shown.size()-drawn
 	if err != nil {
