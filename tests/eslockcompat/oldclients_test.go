@@ -127,6 +127,29 @@ func TestOldIDs(t *testing.T) {
 	})
 }
 
+// What docs/migrate-elasticsearch.md says of old programs: they do not find again what they
+// have locked by an ID that a URL changes, and by some IDs they lock nothing.
+func TestOldIDsOfOldPrograms(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		for id, document := range map[string]string{"c%2Fd": "c/d", "50%25": "50%", "e#f": "e"} {
+			old := f.old(id, "old")
+			f.must(old.Acquire(ctx, long))
+			if err := old.MustRelease(ctx); !errors.Is(err, oldeslock.ErrNoEffect) {
+				t.Errorf("%q is released: error %v", id, err)
+			}
+			if owner := f.source(document)["owner"]; owner != "old" {
+				t.Errorf("%q: the document %q has the owner %v", id, document, owner)
+			}
+		}
+		for _, id := range []string{"a/b", "/a", "100%", "a\nb", "a\x7fb"} {
+			if err := f.old(id, "old").Acquire(ctx, long); err == nil || errors.Is(err, oldeslock.ErrHeld) {
+				t.Errorf("%q: error %v", id, err)
+			}
+		}
+	})
+}
+
 // One owner in an old and a new program: they share the lock, as two old ones do.
 func TestOwnerSharedWithOldProgram(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {

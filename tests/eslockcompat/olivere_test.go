@@ -34,8 +34,8 @@ func (p performer) Perform(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: res.StatusCode, Header: res.Header, Body: res.BodyReader, Request: req}, nil
 }
 
-// Programs that have a client of olivere/elastic need no other. The adapter is in
-// the guide.
+// Programs that have a client of olivere/elastic need no other. The guide names the
+// type above.
 func TestOlivere(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		client, err := elastic.NewSimpleClient(elastic.SetURL(f.Engine.URL), elastic.SetHttpClient(&http.Client{Transport: f.InIndex(f.index)}))
