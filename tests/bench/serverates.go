@@ -102,7 +102,7 @@ func loadsOf(ctx context.Context, server *served) ([]*load, error) {
 
 // holdBatch holds resources of that name, and returns their renewals.
 func holdBatch(ctx context.Context, store driver.Store, name string) (held []driver.RenewRequest, err error) {
-	for n := range ratesBatch {
+	for n := range scaled(ratesBatch) {
 		q := driver.AcquireRequest{Resource: fmt.Sprintf("%s-%d", name, n), LockID: "worker", HoldID: driver.NewHoldID(), TTL: time.Hour}
 		g, err := store.Acquire(ctx, q)
 		if err != nil {
