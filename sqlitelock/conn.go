@@ -286,10 +286,9 @@ func (s *store) change(ctx context.Context, urgent bool, tries int, f func(*conn
 // try calls f until the file is not busy, the time-out passes or ctx ends. SQLite's own
 // busy handler would sleep through the end of ctx. An urgent change goes on until ctx
 // ends, and its pauses are short, so that it gets the lock before changes that pause for
-// longer. If the disk is full, an urgent change is tried once more in the space that the
-// log already has. tries and without are those of inLine.
+// longer. tries and without are those of inLine.
 func (s *store) try(ctx context.Context, c *conn, urgent bool, f func(*conn) error, tries int, without func(*conn) need) error {
-	start, wait, emptied := time.Now(), minWait, false
+	start, wait := time.Now(), minWait
 	for try := 1; ; try++ {
 		err := c.open() // reads the file, which can be busy
 		if err == nil {
@@ -298,11 +297,6 @@ func (s *store) try(ctx context.Context, c *conn, urgent bool, f func(*conn) err
 		switch {
 		case err == nil || errors.Is(err, hf.ErrDamaged):
 			return err
-		case urgent && full(err) && !emptied:
-			emptied = true
-			c.rollback()
-			s.restartLog(ctx)
-			continue
 		case !busy(err):
 			c.rollback()
 			return s.wrap(err)
@@ -353,7 +347,6 @@ func (s *store) transact(c *conn, f func(*conn) error) error {
 	if err := s.file.checkReplaced(); err != nil {
 		return err
 	}
-	s.reserveLog()
 	if err := f(c); err != nil {
 		return err
 	}

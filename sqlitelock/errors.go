@@ -44,9 +44,6 @@ func busy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_PROTOCOL
 }
 
-// full reports that there is no room on the disk. Nothing was changed.
-func full(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
-
 // wrap names the file. Errors of SQLite that do not pass by themselves become
 // driver.ErrUnusable; the outcome of all others is unknown.
 func (s *store) wrap(err error) error {

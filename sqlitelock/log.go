@@ -1,12 +1,9 @@
 package sqlitelock
 
-import (
-	"context"
-	"os"
-)
+import "context"
 
 // maxLog is the size above which the store restarts the log. SQLite keeps a file of that
-// size, which reserves the space for later changes. SQLite's own checkpoints are switched
+// size for later changes. SQLite's own checkpoints are switched
 // off: they are part of a commit, even of a renewal's, and never reach the end of the log
 // while several processes write all the time.
 const maxLog = 4 << 20
@@ -19,30 +16,6 @@ const tryAfter = maxLog / 16
 // attempt. The log gets that large if the machine is overloaded and the background work
 // falls behind.
 const mostLog = 8 * maxLog
-
-// minLog is the size that the log has from the first change on. When the disk is full,
-// renewals are written into that space again and again.
-const minLog = 64 << 10
-
-// reserveLog makes the log that large. SQLite takes what is behind its own frames for
-// none. The caller has the write lock, so nobody else writes to the log. The log may be
-// opened and closed by other means than SQLite, unlike the two other files: SQLite has no
-// locks on it.
-//
-// A failure is not reported: if the disk is full, the change itself may still find room.
-func (s *store) reserveLog() {
-	if s.file.ids == (fileIDs{}) || s.file.logSize.Load() >= minLog {
-		return
-	}
-	f, err := os.OpenFile(s.file.names[2], os.O_WRONLY|os.O_APPEND, 0) // so that it overwrites nothing, whatever happens
-	if err != nil {
-		return
-	}
-	if info, err := f.Stat(); err == nil && info.Size() < minLog {
-		_, _ = f.Write(make([]byte, minLog-info.Size()))
-	}
-	_ = f.Close()
-}
 
 // boundLog restarts a large log in the background: that syncs files, which may take
 // long, and no renewal may wait for it. If the log is far too large, boundLog returns

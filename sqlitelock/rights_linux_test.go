@@ -1,6 +1,7 @@
 package sqlitelock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
@@ -96,81 +98,40 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// Holds can be renewed on a full disk: renewals need no more room than they have, in a new
-// file and in an old one.
-func TestRenewalsOnFullDisk(t *testing.T) {
+// A holder on a full disk loses its lock at the end of its lease, however many wait, and
+// the loss names the file and the cause. If there is room again before that, it is renewed.
+func TestHolderOnFullDisk(t *testing.T) {
 	dir := smallDisk(t)
-	path := filepath.Join(dir, "locks.db")
-	for _, what := range []string{"new file", "opened again"} {
-		t.Run(what, func(t *testing.T) {
-			s := open(t, path)
-			ref := mustAcquire(t, s, what, "a", time.Hour)
-			fill := filepath.Join(dir, "fill")
-			check(t, fillUp(fill))
-			for range 100 {
-				renew(t, s, ref)
-			}
-			if _, err := acquire(t.Context(), s, request(strings.Repeat("x", 1000), "a", time.Hour)); err != nil {
-				refused(t, err, path, "full")
-			}
-			renew(t, s, ref)
-			check(t, os.Remove(fill))
-			mustRelease(t, s, ref)
-		})
-	}
-}
-
-// A program renews all its holds in one change, which needs a page of the log for each page
-// of the file that it changes. A log is new when a program opens the file.
-func TestManyRenewalsOnFullDisk(t *testing.T) {
-	dir := smallDisk(t)
-	path := filepath.Join(dir, "locks.db")
-	first := open(t, path)
-	var all []driver.RenewRequest
-	for i := range 9 {
-		q := request(fmt.Sprint("r", i), "a", time.Hour)
-		q.Details.Comment = strings.Repeat("x", 600) // so that a page has room for four or five
-		ref, err := acquire(t.Context(), first, q)
-		check(t, err)
-		all = append(all, driver.RenewRequest{HoldRef: ref, TTL: time.Hour})
-	}
-	check(t, first.Close())
+	path, fill := filepath.Join(dir, "locks.db"), filepath.Join(dir, "fill")
 	s := open(t, path)
-	renew(t, s, all[0].HoldRef)
-	check(t, fillUp(filepath.Join(dir, "fill")))
-	for range 20 {
-		results, err := s.Renew(t.Context(), all)
-		check(t, err)
-		for _, r := range results {
-			check(t, r.Err)
+	kept := mustAcquire(t, s, "kept", "a", time.Hour)
+	client := holdfast.New(s, &holdfast.Options{TTL: time.Second, NoSweep: true})
+	defer client.Close() //nolint:errcheck // its hold cannot be released
+	h, err := client.Lock(t.Context(), "r", nil)
+	check(t, err)
+	check(t, fillUp(fill))
+	for i := range 70 {
+		q := request("kept", fmt.Sprint(i, strings.Repeat("x", 1000)), time.Hour)
+		q.Place, q.Fair = driver.NewPlaceID(), true
+		if _, err := acquire(t.Context(), s, q); !errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("waiter %d: %v", i, err)
 		}
 	}
-}
-
-// Locks that others acquire while the disk is full, in the space that renewals leave in the
-// log, take nothing from a holder: a new file has pages for them.
-func TestOthersOnFullDisk(t *testing.T) {
-	dir := smallDisk(t)
-	path := filepath.Join(dir, "locks.db")
-	s := open(t, path)
-	ref := mustAcquire(t, s, "held", "a", time.Hour)
-	check(t, fillUp(filepath.Join(dir, "fill")))
-	granted := 0
-	for i := 0; granted < 8; i++ {
-		renew(t, s, ref)
-		q := request(fmt.Sprint("other", i), "b", time.Hour)
-		q.Details.Comment = strings.Repeat("x", 3000) // so that it needs a page of its own
-		_, err := acquire(t.Context(), s, q)
-		switch {
-		case err == nil:
-			granted++
-		case i == 100:
-			t.Fatalf("%d other locks were granted, then: %v", granted, err)
+	select {
+	case <-h.Context().Done():
+		cause := context.Cause(h.Context())
+		if !errors.Is(cause, holdfast.ErrUnreachable) {
+			t.Errorf("lost by %v", cause)
 		}
+		refused(t, cause, path, "the disk is full")
+	case <-time.After(time.Minute):
+		t.Error("the hold is renewed on a full disk")
 	}
-	for range 100 {
-		renew(t, s, ref)
-	}
+	rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: kept, TTL: time.Hour}})
+	check(t, err)
+	refused(t, rs[0].Err, path, "the disk is full")
+	check(t, os.Remove(fill))
+	renew(t, s, kept)
 }
 
 // A disk that is really full.

@@ -40,7 +40,7 @@ func (s *store) prepare(ctx context.Context) (err error) {
 }
 
 func (s *store) prepareOn(c *conn) error {
-	missing, reserved, err := s.inspect(c)
+	missing, err := s.inspect(c)
 	if err != nil {
 		return err
 	}
@@ -75,38 +75,23 @@ func (s *store) prepareOn(c *conn) error {
 	if err := s.file.remember(); err != nil {
 		return err
 	}
-	if reserved {
-		// Pages that are only in the log need room in the file later, when the disk may
-		// be full. A reader in the way does no harm: the next checkpoint moves them.
-		checkpoint(c, passiveSQL)
-		drop := func(c *conn) error {
-			_, err := c.exec(dropReserveSQL)
-			return err
-		}
-		if err := s.transact(c, drop); busy(err) {
-			c.rollback() // the next program that opens the file drops it
-		} else if err != nil {
-			return err
-		}
-	}
 	return s.clock.check()
 }
 
 // inspect refuses a file that is not ours. It returns the statements that make what the
-// file lacks: the whole schema, or what older files do not have. reserved reports whether
-// the table reserve is there, or will be.
-func (s *store) inspect(c *conn) (missing string, reserved bool, err error) {
-	var id, version, objects, indexes, reserves int64
-	err = c.integers(inspectSQL, nil, &id, &version, &objects, &indexes, &reserves)
+// file lacks: the whole schema, or what older files do not have.
+func (s *store) inspect(c *conn) (missing string, err error) {
+	var id, version, objects, indexes int64
+	err = c.integers(inspectSQL, nil, &id, &version, &objects, &indexes)
 	switch {
 	case err != nil:
-		return "", false, err
+		return "", err
 	case id == 0 && version == 0 && objects == 0:
-		return schemaSQL, true, nil
+		return schemaSQL, nil
 	case id != applicationID:
-		return "", false, fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
+		return "", fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
 	case version < 1 || version > schemaVersion:
-		return "", false, fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program",
+		return "", fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program",
 			hf.ErrUnusable, version, schemaVersion)
 	}
 	if version == 1 {
@@ -115,13 +100,13 @@ func (s *store) inspect(c *conn) (missing string, reserved bool, err error) {
 	if indexes == 0 {
 		missing += idleIndexSQL
 	}
-	return missing, reserves > 0, nil
+	return missing, nil
 }
 
 // complete makes what is missing, under the write lock: another process may have been
 // first.
 func (s *store) complete(c *conn) error {
-	missing, _, err := s.inspect(c)
+	missing, err := s.inspect(c)
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,6 @@ package sqlitelock
 // raises it, so that no way of deleting a row can forget it, not even by hand. The
 // numbers of a damaged row, which no record can have, do not raise it: they would move
 // the clock.
-//
-// reserve makes room in the file for holds and places that come while the disk is full. It
-// is dropped once its pages are in the file.
 const schemaSQL = `
 CREATE TABLE resources (
 	resource TEXT NOT NULL PRIMARY KEY,
@@ -41,8 +38,6 @@ CREATE TABLE meta (
 	base  INTEGER NOT NULL
 ) STRICT;
 INSERT INTO meta (id, floor, boot, base) VALUES (1, 0, '', 0);
-CREATE TABLE reserve (pages BLOB);
-INSERT INTO reserve VALUES (zeroblob(65536));
 CREATE TRIGGER forget AFTER DELETE ON resources
 WHEN max(old.token, old.touched) < 9007199254740992
 BEGIN
@@ -51,10 +46,6 @@ END;
 PRAGMA application_id = 0x484f4c44;
 PRAGMA user_version = 2;
 `
-
-// dropReserveSQL leaves the pages of the table reserve to the other tables. It is made of
-// a file whose pages are all on the disk.
-const dropReserveSQL = "DROP TABLE IF EXISTS reserve"
 
 // placesSQL makes schema 2 of schema 1, which had no queue.
 const placesSQL = `
@@ -74,8 +65,7 @@ const (
 	restartSQL     = "PRAGMA wal_checkpoint(RESTART)"
 	dataVersionSQL = "PRAGMA data_version"
 
-	inspectSQL = `SELECT a.application_id, v.user_version, count(s.name), count(s.name) FILTER (WHERE s.name = 'idle'),
-		count(s.name) FILTER (WHERE s.name = 'reserve')
+	inspectSQL = `SELECT a.application_id, v.user_version, count(s.name), count(s.name) FILTER (WHERE s.name = 'idle')
 		FROM pragma_application_id AS a, pragma_user_version AS v LEFT JOIN sqlite_schema AS s`
 	idleIndexSQL = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
 	// clockSQL selects whether the boot is ?1, and whether it may be the same boot under
