@@ -97,6 +97,8 @@ type Client struct {
 	batch     int           // how many holds are renewed in one request
 	renewTook time.Duration // how long the last renewals that were answered took
 	failing   bool          // at the last look, a hold was not renewed yet after a failure
+	lossWatch bool          // watchLoss runs, or is useless
+	doubtedAt time.Duration // when the store may last have lost holds: earlier answers do not count
 	cleanBy   time.Duration // when clean-ups end, by elapsed, once the Client is closed
 
 	acquireTook atomic.Int64 // how long the last acquire that was answered took; not guarded
@@ -114,6 +116,7 @@ func New(store driver.Store, opts *Options) *Client {
 		queues:    [2]queues{make(queues), make(queues)},
 		holds:     make(map[HoldID]*Hold),
 		holdsDue:  never,
+		doubtedAt: -never, // clocks may begin below 0
 		cleaner:   newCleaner(),
 		revoked:   make(map[HoldID]revoked),
 		batch:     batchSize,

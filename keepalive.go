@@ -91,6 +91,9 @@ func (c *Client) tick() {
 		return
 	}
 	now := c.clock()
+	if len(c.holds) > 0 && !c.lossWatch {
+		c.startLossWatch()
+	}
 	c.arm(now, min(c.keepAlive(now), c.cleanUpDue(now)))
 }
 
@@ -263,8 +266,8 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 		h.deadline = max(h.deadline, c.deadlineOf(sent, ttl))
 		h.renewAt = sent + leaseOf(ttl)/3
 		switch {
-		case !h.isTold():
-			h.renewAt = now // what it waits for has changed meanwhile
+		case !h.isTold(), sent < c.doubtedAt:
+			h.renewAt = now // what it waits for has changed meanwhile, or the store may have lost it
 		case h.told == nil && now < h.lateNote:
 			// If that arrives, others must not see its note in two looks.
 			h.lateNote = min(h.lateNote, now+lateNoteFor)

@@ -34,8 +34,9 @@ type Options struct {
 	// stopping takes. At least 50 ms, at most half the TTL. Default:
 	// DefaultMargin.
 	Margin time.Duration
-	// Retention is how long sweeps keep the records of idle resources. Default:
-	// 24 h. At least 1 min.
+	// Retention is how long sweeps keep the records of idle resources. Stores that
+	// drop them by themselves (not Traits.Sweeps) do not use it. Default: 24 h. At
+	// least 1 min.
 	Retention time.Duration
 	// NoSweep keeps the Client from sweeping by itself. In a store where records
 	// stay until they are swept (Traits.Sweeps), Clients do that in the background,

@@ -99,3 +99,50 @@ func (w *subscription) stop() {
 	}
 	w.signal, w.cancel = nil, nil
 }
+
+// startLossWatch watches for losses of the store's data, if the store can notice them.
+// The timer calls it, within a second after a grant: a shorter hold is not worth a
+// connection. c.mu is held.
+func (c *Client) startLossWatch() {
+	c.lossWatch = true
+	if store, ok := c.store.(driver.LossWatcher); ok {
+		c.work.Add(1)
+		go c.watchLoss(store)
+	}
+}
+
+// watchLoss renews all holds at once each time that the store may have lost them, so that
+// their holders learn it now and not when the next renewals are due.
+func (c *Client) watchLoss(store driver.LossWatcher) {
+	defer c.work.Done()
+	ctx, cancel := context.WithCancel(c.life)
+	defer cancel()
+	signal, err := store.WatchLoss(ctx)
+	for open := err == nil; open; {
+		c.renewAll()
+		select {
+		case _, open = <-signal:
+		case <-ctx.Done():
+			open = false
+		}
+	}
+	if err != nil && !errors.Is(err, driver.ErrUnsupported) {
+		c.mu.Lock()
+		c.lossWatch = false // the timer tries again
+		c.mu.Unlock()
+	}
+}
+
+// renewAll makes all renewals due. Those under way are repeated when they are answered.
+func (c *Client) renewAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock()
+	c.doubtedAt = now
+	for _, h := range c.holds {
+		if h.keep && !h.inFlight {
+			h.renewAt = now
+			c.armFor(h, now)
+		}
+	}
+}

@@ -144,6 +144,19 @@ type Watcher interface {
 	Watch(ctx context.Context, resource string) (<-chan struct{}, error)
 }
 
+// LossWatcher is a Store whose server can lose what it has confirmed, for example if it
+// starts again without its data, and that notices when this may have happened.
+type LossWatcher interface {
+	// WatchLoss returns when the store begins to notice. Until ctx ends, a signal says
+	// that the server may have lost holds since then or since the last signal, as after
+	// each reconnect. Signals coalesce. A closed channel means that no signal follows.
+	//
+	// The Client calls it while it has holds, and renews all of them when it returns and
+	// after each signal. It calls it again after an error, unless that is ErrUnsupported:
+	// then this store cannot notice, as configured.
+	WatchLoss(ctx context.Context) (<-chan struct{}, error)
+}
+
 // Queue is a Store that keeps a queue of waiters (Traits.Queue).
 type Queue interface {
 	// Waiters yields the live places of the resources and waiters that the filter

@@ -130,7 +130,7 @@ func (s *Store) command(ctx context.Context, r *run, command, script string) *re
 	for _, c := range r.calls {
 		args = append(args, c.key)
 	}
-	args = append(args, append(appendDigits(nil, 16, s.o.Retention.Microseconds()), s.publish()...))
+	args = append(args, append(appendDigits(nil, 16, s.o.KeyRetention.Microseconds()), s.publish()...))
 	for _, c := range r.calls {
 		args = append(args, c.request)
 	}

@@ -68,10 +68,10 @@ func (s *Store) check() error {
 
 func (o Options) check() error {
 	switch {
-	case o.Retention < minRetention:
-		return fmt.Errorf("%w: retention %v is less than %v", driver.ErrInvalid, o.Retention, minRetention)
-	case o.Retention > driver.MaxTTL:
-		return fmt.Errorf("%w: retention %v is more than 100 years", driver.ErrInvalid, o.Retention)
+	case o.KeyRetention < minRetention:
+		return fmt.Errorf("%w: key retention %v is less than %v", driver.ErrInvalid, o.KeyRetention, minRetention)
+	case o.KeyRetention > driver.MaxTTL:
+		return fmt.Errorf("%w: key retention %v is more than 100 years", driver.ErrInvalid, o.KeyRetention)
 	case o.Replicas < 0:
 		return fmt.Errorf("%w: %d replicas to wait for", driver.ErrInvalid, o.Replicas)
 	case o.ReplicaTimeout < 0:

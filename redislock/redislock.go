@@ -12,7 +12,7 @@
 //
 // The server decides everything, on its clock, in one Lua script. Each operation is on
 // one key: "holdfast:" and the name of the resource. The key lives as long as a hold may
-// block and for the retention after that, or a little longer. So nothing accumulates, and
+// block and for Options.KeyRetention after that, or a little longer. So nothing accumulates, and
 // nothing needs a sweep.
 //
 // Simultaneous requests of goroutines travel in one pipeline, and so do the renewals
@@ -46,10 +46,10 @@
 // (replica-read-only no).
 //
 // A server that restarts has what its persistence kept: nothing without any, and
-// all but the last second with appendfsync everysec. A holder continues until its
-// deadline, although another client can be granted the lock at once. Tokens rise
-// nevertheless, because they are never behind the clock. If this matters, use
-// appendfsync always.
+// all but the last second with appendfsync everysec. A holder learns it a moment after
+// its connection is back, see Store.WatchLoss, but another client can be granted the lock
+// before. Tokens rise nevertheless, because they are never behind the clock. If this
+// matters, use appendfsync always.
 //
 // A server that evicts keys (maxmemory-policy other than noeviction) can evict a
 // lock that is held. Init refuses it.
@@ -82,7 +82,7 @@ func Traits() driver.Traits {
 // The defaults of Options.
 const (
 	DefaultPrefix         = "holdfast:"
-	DefaultRetention      = 24 * time.Hour
+	DefaultKeyRetention   = 24 * time.Hour
 	DefaultReplicaTimeout = time.Second
 
 	minRetention = time.Minute
@@ -93,11 +93,12 @@ type Options struct {
 	// Prefix begins all keys. Nothing else may use such keys. In a Cluster, a part in
 	// braces puts all of them into one slot. Default: DefaultPrefix.
 	Prefix string
-	// Retention is how long a key stays after its last hold, at least a minute. While it
-	// stays, the next token is larger, even if the server's clock was set back. It may
-	// stay longer: by up to a sixteenth of the retention, or two minutes if that is more.
-	// Default: DefaultRetention.
-	Retention time.Duration
+	// KeyRetention is how long a key stays after its last hold, at least a minute. While
+	// it stays, the next token is larger, even if the server's clock was set back. It may
+	// stay longer: by up to a sixteenth of that, or two minutes if that is more. The server
+	// deletes the key by itself, whatever holdfast.Options.Retention says, which is for
+	// sweeps. Default: DefaultKeyRetention.
+	KeyRetention time.Duration
 	// Replicas is how many replicas must confirm each grant and each renewal. If fewer
 	// confirm in time, the outcome is unknown and the Client retries. Refusals and
 	// losses do not wait for replicas. Default: 0.
@@ -117,8 +118,8 @@ func (o Options) withDefaults() Options {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
+	if o.KeyRetention == 0 {
+		o.KeyRetention = DefaultKeyRetention
 	}
 	if o.ReplicaTimeout == 0 {
 		o.ReplicaTimeout = DefaultReplicaTimeout
@@ -153,6 +154,7 @@ var (
 	_ driver.Store       = (*Store)(nil)
 	_ driver.Queue       = (*Store)(nil)
 	_ driver.Watcher     = (*Store)(nil)
+	_ driver.LossWatcher = (*Store)(nil)
 	_ driver.Initializer = (*Store)(nil)
 )
 
@@ -204,6 +206,22 @@ func (s *Store) Watch(ctx context.Context, resource string) (<-chan struct{}, er
 	ch, err := s.watcher.watch(ctx, resource)
 	return ch, s.wrap(err)
 }
+
+// WatchLoss implements driver.LossWatcher by the connection of the subscriptions, which it
+// keeps open without any. It signals after each reconnect: the server may be another one,
+// or have started again without its data. In a Cluster that shows only the failures of
+// nodes with a connection.
+func (s *Store) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
+	if s.polls.Load() {
+		return nil, driver.ErrUnsupported
+	}
+	ch, err := s.watcher.stream.Watch(ctx, noResource)
+	return ch, s.wrap(err)
+}
+
+// noResource is the name of no resource. Its subscribers get a signal only when the stream
+// is open again.
+const noResource = ""
 
 // Close implements driver.Store. It takes 2 s at most.
 func (s *Store) Close() error {

@@ -57,7 +57,7 @@ const (
 
 // slack is how much later than necessary the expiry of a key is set, so that later writes
 // can keep it.
-func (o *Options) slack() time.Duration { return max(o.Retention/32, time.Minute) }
+func (o *Options) slack() time.Duration { return max(o.KeyRetention/32, time.Minute) }
 
 // acquireRequest returns the request of an acquire.
 func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
@@ -94,7 +94,7 @@ func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
 	var need, expiry int64
 	limited := q.Mode == driver.Shared && !q.OwnLimit
 	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
-		stays := q.TTL + q.TakeoverDelay + s.o.Retention
+		stays := q.TTL + q.TakeoverDelay + s.o.KeyRetention
 		need, expiry = stays.Microseconds(), (stays + slack).Milliseconds()
 	}
 	return appendDigits(appendDigits(b, 16, need), 16, expiry)

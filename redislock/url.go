@@ -75,8 +75,8 @@ var parameters = map[string]func(t *target, value string) error{
 		t.store.ReplicaTimeout, err = time.ParseDuration(v)
 		return reworded(err, "a time such as 500ms")
 	},
-	"retention": func(t *target, v string) (err error) {
-		t.store.Retention, err = time.ParseDuration(v)
+	"key_retention": func(t *target, v string) (err error) {
+		t.store.KeyRetention, err = time.ParseDuration(v)
 		return reworded(err, "a time such as 24h")
 	},
 }

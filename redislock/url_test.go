@@ -31,8 +31,8 @@ func TestParseURL(t *testing.T) {
 		"redis://u:p@s1,s2/2?master_name=main&sentinel_password=x": {addrs: "s1:26379 s2:26379", db: 2, check: func(t *target) bool {
 			return t.client.MasterName == "main" && t.client.SentinelPassword == "x" && t.client.Password == "p"
 		}},
-		"redis://h?prefix=locks%2F&retention=48h&replicas=1&replica_timeout=500ms&poll=true": {addrs: "h:6379", check: func(t *target) bool {
-			return t.store == Options{Prefix: "locks/", Retention: 48 * time.Hour, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond, Poll: true}
+		"redis://h?prefix=locks%2F&key_retention=48h&replicas=1&replica_timeout=500ms&poll=true": {addrs: "h:6379", check: func(t *target) bool {
+			return t.store == Options{Prefix: "locks/", KeyRetention: 48 * time.Hour, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond, Poll: true}
 		}},
 	} {
 		u, err := driver.ParseURL(text)
@@ -67,8 +67,8 @@ func TestOpenRefuses(t *testing.T) {
 		"redis://u:secret@h?replicas=some":            "a number",
 		"redis://u:secret@h?replicas=-1":              "replicas",
 		"redis://u:secret@h?replica_timeout=1":        "500ms",
-		"redis://u:secret@h?retention=1":              "24h",
-		"redis://u:secret@h?retention=5s":             "retention",
+		"redis://u:secret@h?key_retention=1":          "24h",
+		"redis://u:secret@h?key_retention=5s":         "retention",
 		"redis://u:secret@h?read_timeout=x":           "read_timeout",
 		"redis://u:secret@h1,h2/1":                    "no database 1",
 		"redis://u:secret@h?sentinel_password=secret": "master_name",

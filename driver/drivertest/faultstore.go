@@ -174,6 +174,14 @@ func (f *FaultStore) Watch(ctx context.Context, resource string) (<-chan struct{
 	return disturbed, nil
 }
 
+// WatchLoss implements driver.LossWatcher. It is not disturbed.
+func (f *FaultStore) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
+	if w, ok := f.store.(driver.LossWatcher); ok {
+		return w.WatchLoss(ctx)
+	}
+	return nil, driver.ErrUnsupported
+}
+
 // forward passes signals on until the watch ends.
 func (f *FaultStore) forward(ctx context.Context, fault Fault, from <-chan struct{}, to chan<- struct{}) {
 	held, came := fault.HoldSignals, false

@@ -11,6 +11,7 @@ import (
 
 var outages = []subtest{
 	{"S22_restarted", restarted},
+	{"S22_signals_loss", signalsLoss},
 	{"S22a_unreachable", unreachable},
 	{"S22a_wakes_after_outage", wakesAfterOutage},
 	{"S22b_writes_fail", writesFail},
@@ -361,6 +362,31 @@ func restarted(b *bench) {
 	b.rises(gone, b.acquire(b.request("other", "b")))
 	b.found(b.release(held.HoldRef, 0), true, "release")
 	b.rises(held, b.acquire(b.request("r", "b")))
+}
+
+// A crash may have lost holds. See driver.LossWatcher.
+func signalsLoss(b *bench) {
+	w, ok := once(b.Store).(driver.LossWatcher)
+	b.needs(ok && b.Restart != nil, "signals of losses, or way to restart it")
+	signals, err := w.WatchLoss(b.t.Context())
+	if errors.Is(err, driver.ErrUnsupported) {
+		b.t.Skip("the store cannot notice losses, as configured")
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.Restart(b.t)
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	select {
+	case _, open := <-signals:
+		if !open {
+			b.t.Error("the signals have ended")
+		}
+	case <-timeout.C:
+		b.t.Errorf("no signal within %v after a crash", within)
+	}
+	b.answers()
 }
 
 // As long as the copies that the store promises get nothing, no call returns a grant

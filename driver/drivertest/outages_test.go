@@ -153,6 +153,7 @@ var outageMutants = map[string]mutant{
 	"a watch never stops":                       {func(r *rules) { r.unwatches = false }, "watch_ends"},
 	"a release is told before it is on disk":    {loses(drivertest.Release), "S22_restarted"},
 	"a renewal is told before it is on disk":    {loses(drivertest.Renew), "S22_restarted"},
+	"a crash is not told of":                    {func(r *rules) { r.noticesLoss = false }, "S22_signals_loss"},
 	"a grant is told before copies have it":     {loses(drivertest.Acquire), "S33_copies_get_nothing"},
 	"a repeat is told before copies have it":    {unconfirmed(drivertest.Acquire), "S33_copies_get_nothing"},
 	"what moves no end is told before they do":  {unconfirmed(drivertest.Renew), "S33_copies_get_nothing"},
@@ -232,6 +233,14 @@ func (s *ruled) crash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records = maps.Clone(s.copied)
+	if s.rules.noticesLoss {
+		s.losses.SignalAll()
+	}
+}
+
+// WatchLoss implements driver.LossWatcher.
+func (s *ruled) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
+	return s.losses.Subscribe(ctx, ""), nil
 }
 
 // HoldCopies keeps what is written from the copy.

@@ -36,6 +36,8 @@ type rules struct {
 	yieldsLocked bool
 	// reconnects: when they can be again, all who watch are told.
 	reconnects bool
+	// noticesLoss: a crash is signalled to who watches for losses.
+	noticesLoss bool
 	// unwatches: a watch ends with its context.
 	unwatches bool
 	// copies: a call of this Op waits until the copies have what it wrote, or what
@@ -54,17 +56,18 @@ func sound() *rules {
 		watches:    true,
 		cutOff:     func(*ruled) answers { return unanswered{errCutOff} },
 		unwritten:  func(_ drivertest.Op, err error) error { return err },
-		reconnects: true,
-		unwatches:  true,
-		copies:     func(op drivertest.Op, changed bool) bool { return true },
+		reconnects: true, noticesLoss: true,
+		unwatches: true,
+		copies:    func(op drivertest.Op, changed bool) bool { return true },
 	}
 }
 
 // ruled is a store of its rules. Its clock stands still, or it is the real one.
 type ruled struct {
-	rules *rules
-	real  bool
-	hub   wake.Hub
+	rules  *rules
+	real   bool
+	hub    wake.Hub
+	losses wake.Hub // of driver.LossWatcher
 
 	mu      sync.Mutex
 	now     time.Time

@@ -35,7 +35,7 @@ func alone(t *testing.T) *drivertest.Harness {
 // which with the default retention, as elsewhere, they do not.
 func onSetClock(t *testing.T) *drivertest.Harness {
 	server, clock := engines.NewRedisClock(t)
-	p := place{redislock.Options{Prefix: "holdfast:", Retention: 1000 * time.Hour}, connect(t, options(t, server.URL))}
+	p := place{redislock.Options{Prefix: "holdfast:", KeyRetention: 1000 * time.Hour}, connect(t, options(t, server.URL))}
 	return clock.Drive(&drivertest.Harness{
 		Uncounted: true, // keys expire
 

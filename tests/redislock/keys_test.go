@@ -22,7 +22,7 @@ import (
 // larger.
 func TestKeysExpire(t *testing.T) {
 	p := newPlace(t)
-	p.Retention = 2 * time.Hour
+	p.KeyRetention = 2 * time.Hour
 	s := newStore(t, p.client, &p.Options)
 	lives := func(resource string) time.Duration {
 		return p.client.PTTL(t.Context(), p.Prefix+resource).Val()
@@ -30,7 +30,7 @@ func TestKeysExpire(t *testing.T) {
 	// A hold still blocks for so long.
 	near := func(what, resource string, blocks time.Duration) {
 		t.Helper()
-		if got := lives(resource); got > blocks+p.Retention*17/16 || got < blocks+p.Retention-time.Minute {
+		if got := lives(resource); got > blocks+p.KeyRetention*17/16 || got < blocks+p.KeyRetention-time.Minute {
 			t.Errorf("%s: the key lives for %v", what, got)
 		}
 	}
@@ -92,7 +92,7 @@ func TestKeysExpire(t *testing.T) {
 func TestKeysOutliveTokens(t *testing.T) {
 	server, clock := engines.NewRedisClock(t)
 	client := connect(t, options(t, server.URL))
-	s := newStore(t, client, &redislock.Options{Retention: time.Hour})
+	s := newStore(t, client, &redislock.Options{KeyRetention: time.Hour})
 	var last driver.HoldRef
 	gone := 0
 	for i := range 100 {

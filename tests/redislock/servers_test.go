@@ -354,7 +354,7 @@ func TestRefused(t *testing.T) {
 			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addresses(server.URL)[0]}})
 		}, redislock.Options{}, driver.ErrUnusable, "Ring"},
 		"too short a retention": {func() redis.UniversalClient { return redis.NewClient(options(t, server.URL)) },
-			redislock.Options{Retention: time.Second}, driver.ErrInvalid, "retention"},
+			redislock.Options{KeyRetention: time.Second}, driver.ErrInvalid, "retention"},
 		"negative replicas": {func() redis.UniversalClient { return redis.NewClient(options(t, server.URL)) },
 			redislock.Options{Replicas: -1}, driver.ErrInvalid, "replicas"},
 		"replicas that have as long as a reply": {func() redis.UniversalClient { return redis.NewClient(options(t, server.URL)) },

@@ -21,6 +21,14 @@ type watched struct {
 	driver.Watcher
 }
 
+// WatchLoss implements driver.LossWatcher.
+func (r *recorded) WatchLoss(ctx context.Context) (<-chan struct{}, error) {
+	if w, ok := r.Store.(driver.LossWatcher); ok {
+		return w.WatchLoss(ctx)
+	}
+	return nil, driver.ErrUnsupported
+}
+
 // record returns the store with a journal. It is initialized already.
 func record(s driver.Store, j *history.Journal) driver.Store {
 	r := &recorded{s, j}
