@@ -138,7 +138,7 @@ func (s *Store) wrap(err error) error {
 	case hasCode(err, notUTF8):
 		return s.unusable(needsUTF8, err)
 	case hasCode(err, noSchema, noFunction, noTable) && !isRefused(err):
-		return s.unusable("it is not installed, or in part: call Init with a role that may create it, or run the SQL of pglock.Schema", err)
+		return s.unusable("it is not installed, or in part: start a program with a role that may create it, or run the SQL that "+s.printed()+" prints", err)
 	case lacksRight(err):
 		return s.unusable("the role lacks a right: "+s.grants(), err)
 	case hasCode(err, badAuthorization):
@@ -173,6 +173,9 @@ func (s *Store) unusable(why string, err error) error {
 	}
 	return fmt.Errorf("%w: PostgreSQL schema %s: %s: %w", driver.ErrUnusable, s.schema, why, err)
 }
+
+// printed is the command that prints the SQL of Schema.
+func (s *Store) printed() string { return "holdfast schema 'postgres:///?schema=" + s.schema + "'" }
 
 func (s *Store) grants() string {
 	return fmt.Sprintf("let the owner run GRANT USAGE ON SCHEMA %[1]s TO the role, GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.locks TO the role, "+

@@ -154,7 +154,7 @@ func (s *Store) install(ctx context.Context) error {
 	}
 	if lacksRight(err) {
 		return s.unusable("it is not installed, and the role has no right to install it: "+
-			"let a user with that right run the SQL of pglock.Schema, and "+s.grants(), err)
+			"let a user with that right run the SQL that "+s.printed()+" prints, and "+s.grants(), err)
 	}
 	return s.wrap(err)
 }

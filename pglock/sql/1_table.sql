@@ -1,3 +1,11 @@
+-- What Holdfast needs in PostgreSQL: the schema {schema} with a table and functions. A role
+-- with the right CREATE on the database runs this once, best as one transaction; to run it
+-- again changes nothing. A role that locks then creates nothing, and needs these rights:
+--
+--   GRANT USAGE ON SCHEMA {schema} TO role;
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.locks TO role;
+--   GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO role; -- unless PUBLIC has it, as by default
+--
 -- The table has one row per resource. Its row has everything that decisions about a
 -- resource depend on, and every change locks it. holds and places are JSON in the form of
 -- package model, token is the last one granted, touched the version of the row. While watched

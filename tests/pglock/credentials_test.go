@@ -76,7 +76,7 @@ func TestPassword(t *testing.T) {
 	_, err = holdfast.Open(t.Context(), u.String(), nil)
 	mustBeUnusable(t, err, "refuses the user")
 	_, err = holdfast.Open(t.Context(), right, nil)
-	mustBeUnusable(t, err, "pglock.Schema") // which ada may not create
+	mustBeUnusable(t, err, "holdfast schema 'postgres:///?schema=") // which ada may not create
 	postgresRun(t, server.URL, "GRANT CREATE ON DATABASE postgres TO ada")
 	c, err := holdfast.Open(t.Context(), right, nil)
 	if err != nil {

@@ -55,8 +55,8 @@ func TestRights(t *testing.T) {
 	s := pglock.New(as.pool(t), &pglock.Options{Schema: name})
 	defer closeStore(t, s)
 	_, err := s.Acquire(t.Context(), ask.Request("r", "a"))
-	mustBeUnusable(t, err, "pglock.Schema")
-	mustBeUnusable(t, s.Init(t.Context()), "pglock.Schema", "GRANT USAGE ON SCHEMA")
+	mustBeUnusable(t, err, "holdfast schema 'postgres:///?schema="+name+"'")
+	mustBeUnusable(t, s.Init(t.Context()), "holdfast schema 'postgres:///?schema="+name+"'", "GRANT USAGE ON SCHEMA")
 
 	sql, err := pglock.Schema(name)
 	if err != nil {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A role that may create nothing is told the command that prints the SQL. Once an
+// administrator has run that, with the rights in its first comment, the role locks.
+func TestSchemaForPostgres(t *testing.T) {
+	t.Parallel()
+	server := serverURL(t, "postgres")
+	admin, err := url.Parse(schemas(t, server)("some_locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	plain := *admin
+	plain.RawQuery = server.RawQuery
+	conn, err := pgx.Connect(ctx, plain.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Error(err)
+		}
+	}
+	role := testName()
+	run("CREATE ROLE " + role + " LOGIN")
+	t.Cleanup(func() {
+		run("DROP OWNED BY " + role)
+		run("DROP ROLE " + role)
+		if err := conn.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	user := *admin
+	user.User = url.User(role)
+	lock := func() (string, error) {
+		out, err := exec.CommandContext(t.Context(), "holdfast", "run", "-n", "--store", user.String(), "r", "--", "true").CombinedOutput()
+		return string(out), err
+	}
+
+	told, err := lock()
+	command := regexp.MustCompile(`holdfast schema '(.*?)'`).FindStringSubmatch(told)
+	if err == nil || command == nil {
+		t.Fatalf("a role without rights: %v: %s", err, told)
+	}
+	sql, err := exec.CommandContext(t.Context(), "holdfast", "schema", command[1]).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The full URL prints the same, and creates nothing.
+	same, err := exec.CommandContext(t.Context(), "holdfast", "schema", "--store", admin.String()).Output()
+	if err != nil || string(same) != string(sql) {
+		t.Errorf("%v: the SQL of the whole URL is another", err)
+	}
+	var none bool
+	if err := conn.QueryRow(ctx, "SELECT to_regnamespace('some_locks') IS NULL").Scan(&none); err != nil || !none {
+		t.Errorf("%v: the command created the schema", err)
+	}
+
+	run(string(sql))
+	if told, err := lock(); err == nil || !strings.Contains(told, "GRANT USAGE") {
+		t.Errorf("a role without grants: %v: %s", err, told)
+	}
+	grants := regexp.MustCompile(`(?m)^-- +(GRANT .*) TO role;`).FindAllStringSubmatch(string(sql), -1)
+	for _, grant := range grants {
+		run(grant[1] + " TO " + role)
+	}
+	if told, err := lock(); err != nil || len(grants) != 3 {
+		exit := (*exec.ExitError)(nil)
+		t.Errorf("a role with %d grants: %v (ended: %v): %s", len(grants), err, errors.As(err, &exit), told)
+	}
+}
