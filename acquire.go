@@ -241,13 +241,13 @@ func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
 	if len(a.under)+len(a.outer) == 0 || !a.c.store.Traits().Queue {
 		return a.waitInTurn(ctx)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a.watch = sync.OnceFunc(func() { a.c.work.Go(func() { a.c.watchDeadlock(ctx, a, cancel) }) })
-	h, err := a.waitInTurn(ctx)
+	a.watch = sync.OnceFunc(func() { a.c.work.Go(func() { a.c.watchDeadlock(waiting, a, cancel) }) })
+	h, err := a.waitInTurn(waiting)
 	a.c.noteWait(a, false)
 	var deadlock *DeadlockError
-	if err != nil && errors.As(context.Cause(ctx), &deadlock) {
+	if err != nil && ctx.Err() == nil && errors.As(context.Cause(waiting), &deadlock) { // else it may be that of another wait
 		return nil, deadlock
 	}
 	return h, err

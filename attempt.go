@@ -32,9 +32,9 @@ func (a *attempt) made() context.Context {
 	if a.ctx != nil {
 		return a.ctx
 	}
-	parent := a.parent
-	if a.detached {
-		parent = context.WithoutCancel(parent)
+	parent := context.WithoutCancel(a.parent)
+	if !a.detached {
+		parent = uncaused{a.parent}
 	}
 	if a.by != 0 && a.by != never {
 		a.timeout = min(a.timeout, max(a.by-a.client.clock(), lastChance))
@@ -109,10 +109,22 @@ func (a *attempt) Value(key any) any {
 	ctx := a.ctx
 	a.mu.Unlock()
 	if ctx == nil {
-		ctx = a.parent
+		ctx = uncaused{a.parent}
 	}
 	return ctx.Value(key)
 }
+
+// uncaused is a caller's context for a store: it has no cause. net/http and others return
+// the cause of a context as their error, and that may be any of this package's errors, about
+// another lock. A store that passes it on must not be taken to have answered.
+type uncaused struct{ context.Context }
+
+// Value implements context.Context. By a value of its own, package context would find the
+// cause; WithoutCancel hides that, and nothing else.
+func (u uncaused) Value(key any) any { return context.WithoutCancel(u.Context).Value(key) }
+
+// AfterFunc lets a context derived from this one end with it without a goroutine that waits.
+func (u uncaused) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(u.Context, f) }
 
 // lastChance is the time that a call about a hold gets even if the hold's deadline is
 // nearer or past: a late call does no harm, and may still help others.

@@ -137,7 +137,7 @@ func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) 
 	if cfg := newConfig(opts); cfg.invalid != nil {
 		return nil, wrap("open store", "", cfg.invalid)
 	}
-	store, err := driver.Open(ctx, storeURL)
+	store, err := driver.Open(uncaused{ctx}, storeURL)
 	if err != nil {
 		return nil, wrap("open store", "", err)
 	}
@@ -228,10 +228,10 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 	close(run.done)
 }
 
-// untilClose returns a copy of ctx that ends also with the Client. It is for calls of
-// the store that have no time-out of their own.
+// untilClose returns a copy of ctx that ends also with the Client, and has no cause. It is
+// for calls of the store that have no time-out of their own.
 func (c *Client) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(uncaused{ctx})
 	stop := context.AfterFunc(c.life, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -107,14 +107,14 @@ func permanent(err error) bool {
 		errors.Is(err, ErrUnusable) || errors.Is(err, ErrDamaged)
 }
 
-// ctxError returns why ctx ended: an error that is both ctx.Err() and, if the
-// caller gave one, the cause.
+// ctxError returns why ctx ended: an error that is ctx.Err(), and tells the cause if the
+// caller gave one. It is not the cause: that may be the error of another lock.
 func ctxError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
+	if cause == err { //nolint:errorlint // what wraps it says more
+		return err
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return fmt.Errorf("%w: %v", err, cause)
 }
 
 // endedWith returns why ctx ended, with the error of the last attempt unless that is

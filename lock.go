@@ -13,8 +13,8 @@ import (
 )
 
 // Lock acquires the resource exclusively. If the resource is held, Lock waits until ctx
-// ends. The error is then ctx.Err(), and also ErrHeld if the store's last answer was a
-// refusal. Lock does not wait for a hold of the same lock ID (HeldError.BySelf). If the
+// ends. The error is then ctx.Err(), with the cause of ctx in its text alone, and also
+// ErrHeld if the store's last answer was a refusal. Lock does not wait for a hold of the same lock ID (HeldError.BySelf). If the
 // store does not answer, Lock retries for about one TTL, at most 30 s.
 //
 // A caller that works under other locks, with the ctx of Do or Hold.Bind, gets ErrDeadlock

@@ -65,11 +65,12 @@ func (b *backoff) wait(ctx context.Context, client *holdfast.Client) error {
 	}
 }
 
-// ctxError returns why ctx ended: an error that is ctx.Err(), and its cause if it has one.
+// ctxError returns why ctx ended: an error that is ctx.Err(), and tells its cause. It is not
+// the cause: that may be the error of another lock.
 func ctxError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
+	if cause == err { //nolint:errorlint // what wraps it says more
+		return err
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return fmt.Errorf("%w: %v", err, cause)
 }

@@ -5,6 +5,30 @@ import "testing"
 // clientMutants are mistakes of the Client.
 var clientMutants = []mutant{
 	{
+		name: "a store sees the cause of the caller's ctx", file: "attempt.go",
+		old:  "parent = uncaused{a.parent}",
+		new:  "parent = a.parent",
+		test: "TestCauseIsNoAnswer",
+	},
+	{
+		name: "a store sees the cause before it asks for a channel", file: "attempt.go",
+		old:  "ctx = uncaused{a.parent}",
+		new:  "ctx = a.parent",
+		test: "TestCauseIsNoAnswer",
+	},
+	{
+		name: "a list sees the cause of the caller's ctx", file: "client.go",
+		old:  "context.WithCancel(uncaused{ctx})",
+		new:  "context.WithCancel(ctx)",
+		test: "TestCauseIsNoAnswer",
+	},
+	{
+		name: "the error of a ctx that ended is its cause", file: "errors.go",
+		old:  `return fmt.Errorf("%w: %v", err, cause)`,
+		new:  `return fmt.Errorf("%w: %w", err, cause)`,
+		test: "TestCauseIsNoAnswer",
+	},
+	{
 		name: "the deadline counts from the reply", file: "hold.go",
 		old:  `deadline: c.deadlineOf(a.sent, a.q.TTL),`,
 		new:  `deadline: c.deadlineOf(a.heard, a.q.TTL),`,

@@ -1,0 +1,269 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// named are the errors that say something about a lock, each as the cause of a ctx may have
+// it: that of a group of goroutines one of which failed, or of Do when its lock is lost.
+var named = map[string]error{
+	"held":        &holdfast.HeldError{Resource: "another"},
+	"lost":        &holdfast.LostError{Resource: "another", Cause: holdfast.ErrForced},
+	"unsupported": fmt.Errorf("another: %w", holdfast.ErrUnsupported),
+	"invalid":     holdfast.ErrInvalid,
+	"unusable":    fmt.Errorf("another: %w", holdfast.ErrUnusable),
+	"damaged":     holdfast.ErrDamaged,
+	"released":    holdfast.ErrReleased,
+	"closed":      holdfast.ErrClosed,
+	"stale":       holdfast.ErrStale,
+	"too short":   holdfast.ErrTTLTooShort,
+	"deadlock":    &holdfast.DeadlockError{},
+	"held, too":   fmt.Errorf("%w: %w", context.Canceled, holdfast.ErrHeld),
+}
+
+// saysNothing checks that err is that of a ctx which was cancelled because of cause, and
+// tells that, but is none of the errors about locks.
+func saysNothing(t *testing.T, what string, cause, err error) {
+	t.Helper()
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), cause.Error()) {
+		t.Errorf("%s: got error %v, want that of ctx, with its cause in the text", what, err)
+	}
+	isNoAnswer(t, what, err)
+}
+
+func isNoAnswer(t *testing.T, what string, err error) {
+	t.Helper()
+	for name, answer := range named {
+		for e := answer; e != nil; e = errors.Unwrap(e) {
+			if !errors.Is(e, context.Canceled) && errors.Is(err, e) {
+				t.Errorf("%s: %v: that is an answer: %s", what, err, name)
+			}
+		}
+	}
+	var held *holdfast.HeldError
+	var lost *holdfast.LostError
+	var deadlock *holdfast.DeadlockError
+	if errors.As(err, &held) || errors.As(err, &lost) || errors.As(err, &deadlock) {
+		t.Errorf("%s: %v is a %T", what, err, err)
+	}
+}
+
+// outsider is a store whose errors have the cause of ctx, as those of net/http have it. It
+// applies each request, and then answers only if its ctx does not end within a second.
+type outsider struct {
+	*memlock.Store
+	cause func(context.Context) error
+	hangs bool
+}
+
+func (s *outsider) answer(ctx context.Context) error {
+	if !s.hangs {
+		return s.failed(ctx)
+	}
+	for wait := 0; wait < 1000; wait++ {
+		if err := s.failed(ctx); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+func (s *outsider) failed(ctx context.Context) error {
+	if err := s.cause(ctx); err != nil {
+		return fmt.Errorf("outsider: %w", err)
+	}
+	return nil
+}
+
+func (s *outsider) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	g, err := s.Store.Acquire(context.Background(), q)
+	if ended := s.answer(ctx); ended != nil {
+		return driver.Grant{}, ended
+	}
+	return g, err
+}
+
+func (s *outsider) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
+	rs, err := s.Store.Renew(context.Background(), qs)
+	if ended := s.answer(ctx); ended != nil {
+		return nil, ended
+	}
+	return rs, err
+}
+
+func (s *outsider) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if err := s.failed(ctx); err != nil {
+		return nil, err // and nothing is released
+	}
+	return s.Store.Release(ctx, qs)
+}
+
+func (s *outsider) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
+	return func(yield func(driver.Status, error) bool) {
+		if err := s.answer(ctx); err != nil {
+			yield(driver.Status{}, err)
+			return
+		}
+		s.Store.List(ctx, f)(yield)
+	}
+}
+
+func (s *outsider) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.Place, error] {
+	return func(yield func(driver.Place, error) bool) {
+		if err := s.answer(ctx); err != nil {
+			yield(driver.Place{}, err)
+			return
+		}
+		s.Store.Waiters(ctx, f)(yield)
+	}
+}
+
+func (s *outsider) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepResult, error) {
+	if err := s.answer(ctx); err != nil {
+		return driver.SweepResult{}, err
+	}
+	return s.Store.Sweep(ctx, q)
+}
+
+// A caller's ctx ends because of another lock, in the middle of a call or before it. Whatever
+// a store does with that, nobody takes it for the store's answer: what may have been granted
+// is cleaned up, and no hold is lost for it.
+func TestCauseIsNoAnswer(t *testing.T) {
+	ways := map[string]func(context.Context) error{
+		"at once": context.Cause, // before it has asked for a channel
+		"by Done": func(ctx context.Context) error {
+			_ = ctx.Done()
+			return context.Cause(ctx)
+		},
+		"of a copy": func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return context.Cause(ctx)
+		},
+		"of a copy with values": func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(context.WithValue(ctx, t, t), time.Hour)
+			defer cancel()
+			return context.Cause(ctx)
+		},
+	}
+	for way, look := range ways {
+		for name, cause := range named {
+			t.Run(way+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &outsider{Store: memlock.New(nil), cause: look}
+					c := newClient(t, s, &holdfast.Options{NoSweep: true})
+					d := newClient(t, s.Store, &holdfast.Options{NoSweep: true})
+					own := lock(t, c, "own", &holdfast.LockOptions{LockID: "id"})
+
+					dead, end := context.WithCancelCause(t.Context())
+					short := lock(t, c, "short", nil)
+					end(cause)
+					if err := short.Unlock(dead); err != nil {
+						t.Errorf("Unlock with a dead ctx: %v", err)
+					}
+					s.hangs = true
+					for what, call := range map[string]func(context.Context) error{
+						"Lock":    func(ctx context.Context) error { return second(c.Lock(ctx, "r", nil)) },
+						"TryLock": func(ctx context.Context) error { return second(c.TryLock(ctx, "r", nil)) },
+						"RLock":   func(ctx context.Context) error { return second(c.RLock(ctx, "r", nil)) },
+						"under a lock": func(ctx context.Context) error {
+							bound, cancel := own.Bind(ctx)
+							defer cancel()
+							return second(c.Lock(bound, "r", nil))
+						},
+						"Renew":        func(ctx context.Context) error { return own.Renew(ctx, 0) },
+						"RenewID":      func(ctx context.Context) error { return second(c.RenewID(ctx, "id", time.Hour)) },
+						"ReleaseID":    func(ctx context.Context) error { return second(c.ReleaseID(ctx, "id")) },
+						"ForceRelease": func(ctx context.Context) error { return second(c.ForceRelease(ctx, "own", own.ID())) },
+						"Holds":        func(ctx context.Context) error { return firstError(ctx, c) },
+						"Waiters": func(ctx context.Context) error {
+							for _, err := range c.Waiters(ctx, holdfast.Filter{}) {
+								if err != nil {
+									return err
+								}
+							}
+							return nil
+						},
+						"Sweep": func(ctx context.Context) error { return second(c.Sweep(ctx)) },
+					} {
+						saysNothing(t, what+", too late", cause, call(dead))
+						ctx, cancel := context.WithCancelCause(t.Context())
+						time.AfterFunc(300*time.Millisecond, func() { cancel(cause) })
+						err := call(ctx)
+						if !errors.Is(err, context.Canceled) {
+							t.Errorf("%s: %v, want that of ctx", what, err)
+						}
+						isNoAnswer(t, what, err)
+						time.Sleep(time.Second) // a clean-up
+						mustBeFree(t, s.Store, "r")
+						alive(t, own)
+					}
+					s.hangs = false
+					unlock(t, own)
+					unlock(t, lock(t, d, "r", nil))
+				})
+			})
+		}
+	}
+}
+
+// What a wait ends with is ErrHeld if the store has refused, and that alone.
+func TestCauseOfAWait(t *testing.T) {
+	for name, cause := range named {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				c, d := newClient(t, store, nil), newClient(t, store, nil)
+				lock(t, d, "r", nil)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(cause) })
+				held := heldError(t, second(c.Lock(ctx, "r", nil)))
+				if held.Resource != "r" || held.BySelf {
+					t.Errorf("got %+v", held)
+				}
+				saysNothing(t, "the cause of the refusal", cause, held.Cause)
+			})
+		})
+	}
+}
+
+// The values of the caller's ctx reach the store, and its cause does not, however it asks.
+func TestStoreSeesNoCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		calls := 0
+		c := newClient(t, seeing{memlock.New(nil), func(op string, ctx context.Context) {
+			calls++
+			if ctx.Value(key{}) != "v" {
+				t.Errorf("%s: no value", op)
+			}
+			if err := context.Cause(ctx); err != nil {
+				t.Errorf("%s: the cause is %v", op, err)
+			}
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > 10*time.Second {
+				t.Errorf("%s: a deadline %v (%v)", op, deadline, ok)
+			}
+		}}, nil)
+		ctx, cancel := context.WithCancelCause(context.WithValue(t.Context(), key{}, "v"))
+		h, err := c.Lock(ctx, "r", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel(holdfast.ErrHeld)
+		if err := h.Unlock(ctx); err != nil || calls != 2 {
+			t.Errorf("Unlock: %v; %d calls", err, calls)
+		}
+	})
+}
