@@ -127,7 +127,7 @@ func (s *Store) read(res *http.Response, v any) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: the answer was cut off: %w", s.target.name, err)
+		return fmt.Errorf("%s: the answer was cut off: %v", s.target.name, err)
 	case len(text) > maxAnswer:
 		return s.strange("it is longer than %d bytes", maxAnswer)
 	case !utf8.Valid(text):

@@ -10,6 +10,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // How long a connection that was used before has for the beginning of an answer: a third
@@ -115,6 +117,7 @@ func (l *lane) try(ctx context.Context, limit time.Duration, build func(context.
 		return nil, false, err
 	}
 	res, err := l.RoundTrip(req)
+	err = foreign.Error(ctx, err) // net/http returns the cause of ctx
 	switch late := !timer.Stop(); {
 	case err == nil && !late:
 		res.Body = &body{res.Body, cancel}

@@ -90,7 +90,7 @@ func (s *Store) fetch(ctx context.Context, path string, f driver.Filter, lines *
 	}
 	last, err := lines.fill(res.Body)
 	if err != nil {
-		return s.ended(ctx, fmt.Errorf("%s: the list was cut off: %w", s.target.name, err))
+		return s.ended(ctx, fmt.Errorf("%s: the list was cut off: %v", s.target.name, err))
 	}
 	return s.complete(last, lines.count)
 }

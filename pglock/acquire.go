@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // The outcomes that the functions of the schema return.
@@ -138,7 +139,7 @@ func (s *Store) AcquireTx(ctx context.Context, tx pgx.Tx, q driver.AcquireReques
 	}
 	var answer rows[acquired, *acquired]
 	if err := pgxQuery(ctx, tx, s.do.acquireTx.sql, s.prepare(s.do.acquireTx), args, &answer); err != nil {
-		return driver.HoldRef{}, s.wrap(err)
+		return driver.HoldRef{}, s.wrap(foreign.Error(ctx, err))
 	}
 	g, err := s.grant(answer, q)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // found describes the server and the schema.
@@ -156,5 +158,5 @@ func (s *Store) install(ctx context.Context) error {
 		return s.unusable("it is not installed, and the role has no right to install it: "+
 			"let a user with that right run the SQL that "+s.printed()+" prints, and "+s.grants(), err)
 	}
-	return s.wrap(err)
+	return s.wrap(foreign.Error(ctx, err))
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // maxKeys is the largest number of keys that share a run of the script. The server does
@@ -95,6 +97,7 @@ func (s *Store) send(ctx context.Context, client redis.UniversalClient, runs []*
 		return
 	}
 	got, err := wait.Int64()
+	err = foreign.Error(context.Background(), err)
 	if err == nil && got < int64(s.o.Replicas) {
 		err = fmt.Errorf("%d of %d replicas have it after %v", got, s.o.Replicas, s.o.ReplicaTimeout)
 	}
@@ -149,6 +152,7 @@ func (once) NoRetry() bool { return true }
 // settle gives each call its reply. A reply that is a text is an error.
 func (r *run) settle() {
 	reply, err := r.cmd.Result()
+	err = foreign.Error(context.Background(), err) // no caller's ctx ends a run
 	replies := []any{reply}
 	if len(r.calls) > 1 && err == nil {
 		replies, _ = reply.([]any)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // page is the approximate number of keys that one SCAN requests.
@@ -168,7 +169,7 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}()
 	select {
 	case r := <-done:
-		return r.value, r.err
+		return r.value, foreign.Error(ctx, r.err)
 	case <-ctx.Done():
 		var none T
 		return none, ctx.Err()

@@ -67,6 +67,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Traits returns those of a store on a server whose pub/sub can be used. On other servers
@@ -192,7 +193,8 @@ func (s *Store) node(ctx context.Context, key string) (redis.UniversalClient, er
 	if s.cluster == nil {
 		return s.client, nil
 	}
-	return s.cluster.MasterForKey(ctx, key)
+	server, err := s.cluster.MasterForKey(ctx, key)
+	return server, foreign.Error(ctx, err)
 }
 
 // Watch implements driver.Watcher.

@@ -12,6 +12,7 @@ var records = []subtest{
 	{"S09_tokens_rise", tokensRise},
 	{"S09_clock_a_year_ahead", clockAhead},
 	{"S11_dead_context", deadContext},
+	{"S12_cause_of_the_context", causes},
 	{"S22_reopened", reopened},
 	{"S37_damaged_record", damagedRecord},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock/internal/rest"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 const (
@@ -31,9 +32,10 @@ func (d Document) send(ctx context.Context, body []byte, token uint64) error {
 		params.Set("refresh", d.Refresh)
 	}
 	items, err := rest.Bulk[map[string]json.RawMessage](ctx, d.Client, "/_bulk", params, body, []string{d.ID, d.ID})
-	if err == nil {
-		err = outcome(items[0], token)
+	if err != nil {
+		return foreign.Error(ctx, err, holdfast.ErrStale) // of the client
 	}
+	err = outcome(items[0], token)
 	if err == nil {
 		err = registered(items[1], token)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Options say what a Handler protects. The first three must be set.
@@ -90,6 +91,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.admit(r, v); err != nil {
 		if v.overtaken() {
 			err = errOvertaken // and not what it did to the query that was under way
+		} else if v.ctx.Err() != nil {
+			err = foreign.Error(v.ctx, err) // the cause of the request's own ctx is no answer
 		}
 		h.log(r, t, err)
 		Refuse(w, err)

@@ -3,13 +3,14 @@ package mongokit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // withoutSession returns ctx without the session that it may carry. A hold that was
@@ -35,17 +36,14 @@ func send[T any](ctx context.Context, command func(context.Context) (T, error)) 
 	ctx = withoutSession(ctx)
 	result, err := command(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), notSent) || ctx.Err() != nil {
-		return result, err
+		return result, foreign.Error(ctx, err)
 	}
 	// The deadline of ctx cancels it, too: nothing else stops the driver then.
 	undated, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	result, err = command(undated)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %v", ctx.Err(), err)
-	}
-	return result, err
+	return result, foreign.Error(ctx, err)
 }
 
 // FindOneAndUpdate calls the driver's.

@@ -2,7 +2,6 @@ package mongokit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/model"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // NowField is the field in which projections return $$NOW: the server's clock when
@@ -55,7 +55,7 @@ func (c *Collection) Scan(ctx context.Context, query bson.D, opts *options.FindO
 			}
 		}
 		if err := cursor.Err(); err != nil {
-			yield(nil, c.Wrap(errors.Join(err, ctx.Err())))
+			yield(nil, c.Wrap(foreign.Error(ctx, err)))
 		}
 	}
 }

@@ -53,6 +53,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
@@ -113,7 +114,7 @@ func UpdateOne(ctx context.Context, coll *mongo.Collection, filter, update any, 
 		res, err := d.coll.UpdateOne(ctx, bson.D{{Key: "$and", Value: bson.A{d.filter, fresh(token)}}}, fenced, opts...)
 		// An upsert that finds the document to be stale tries to make another one.
 		if err != nil && !(d.upserts && mongo.IsDuplicateKeyError(err)) {
-			return res, err
+			return res, foreign.Error(ctx, err, holdfast.ErrStale)
 		}
 		if err == nil && res.MatchedCount+res.UpsertedCount > 0 {
 			return res, nil
@@ -204,7 +205,7 @@ func (t *target) find(ctx context.Context, most int64) (fields []bson.RawValue, 
 	}
 	cursor, err := t.coll.Find(ctx, t.filter, opts)
 	if err != nil {
-		return nil, err
+		return nil, foreign.Error(ctx, err, holdfast.ErrStale)
 	}
 	defer cursor.Close(context.WithoutCancel(ctx))
 	for cursor.Next(ctx) {
@@ -212,7 +213,7 @@ func (t *target) find(ctx context.Context, most int64) (fields []bson.RawValue, 
 		v.Value = append([]byte(nil), v.Value...) // the cursor reuses it
 		fields = append(fields, v)
 	}
-	return fields, cursor.Err()
+	return fields, foreign.Error(ctx, cursor.Err(), holdfast.ErrStale)
 }
 
 // refused returns why the document refused an update, or nil if it would accept it

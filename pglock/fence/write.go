@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // tries bounds how often a write is sent again because the row changed between the
@@ -146,7 +147,7 @@ func (w *write) send(ctx context.Context) error {
 			return fmt.Errorf("fence: the token was not stored in column %q of table %s: a trigger changed it, or the column is not a bigint",
 				Column, w.table())
 		case !errors.Is(err, sql.ErrNoRows): // pgx.ErrNoRows is, too
-			return w.explained(err)
+			return w.explained(foreign.Error(ctx, err, holdfast.ErrStale, ErrNotFound))
 		}
 		if err := w.refused(ctx); err != nil {
 			return err
@@ -165,7 +166,7 @@ func (w *write) refused(ctx context.Context) error {
 	err := w.row.DB.QueryRow(ctx, look, w.args[1:1+len(w.key)]...).Scan(&rows, &seen)
 	switch {
 	case err != nil:
-		return err
+		return foreign.Error(ctx, err, holdfast.ErrStale, ErrNotFound)
 	case rows == 0:
 		return ErrNotFound
 	case rows > 1:

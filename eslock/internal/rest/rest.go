@@ -6,13 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // Performer is that of package eslock.
@@ -49,13 +50,13 @@ func Call(ctx context.Context, client Performer, method, path string, params url
 	}
 	res, err := client.Perform(req)
 	if err != nil {
-		return ended(ctx, err)
+		return foreign.Error(ctx, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, MaxAnswer+1))
 	switch {
 	case err != nil:
-		err = ended(ctx, fmt.Errorf("reading the answer: %w", err))
+		err = foreign.Error(ctx, fmt.Errorf("reading the answer: %w", err))
 	case len(text) > MaxAnswer:
 		err = ErrLongAnswer
 	default:
@@ -63,15 +64,6 @@ func Call(ctx context.Context, client Performer, method, path string, params url
 	}
 	if err != nil && res.Request != nil && res.Request.URL != nil && res.Request.URL.Host != "" {
 		err = fmt.Errorf("%s: %w", res.Request.URL.Host, err)
-	}
-	return err
-}
-
-// ended returns ctx's error if ctx has ended, because the client's error then depends
-// on the client.
-func ended(ctx context.Context, err error) error {
-	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
-		return fmt.Errorf("%w: %w", end, err)
 	}
 	return err
 }
