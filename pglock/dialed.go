@@ -72,12 +72,26 @@ func (p *dialed) acquire(ctx context.Context) (conn, error) {
 		}
 		l := r.Value()
 		l.held = r
-		if !l.old() && (r.IdleDuration() <= p.pingAfter || l.answers(ctx)) {
+		if !l.old() && r.IdleDuration() <= p.pingAfter {
 			return l, nil
 		}
-		l.drop()
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		alive := make(chan bool, 1)
+		go func() { alive <- !l.old() && l.answers() }()
+		select {
+		case is := <-alive:
+			if is {
+				return l, nil
+			}
+			l.drop()
+		case <-ctx.Done(): // the ping goes on, and the connection is for the next one
+			go func() {
+				if <-alive {
+					l.release()
+				} else {
+					l.drop()
+				}
+			}()
+			return nil, ctx.Err()
 		}
 	}
 	return nil, errors.New("no connection lives until it is used: pool_max_conn_lifetime is too short, or the server does not answer")
@@ -165,8 +179,8 @@ func (l *link) raw() *pgconn.PgConn { return l.PgConn }
 func (l *link) old() bool { return !l.until.IsZero() && time.Now().After(l.until) }
 
 // answers reports whether the server answers on it.
-func (l *link) answers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, l.pool.pingTimeout)
+func (l *link) answers() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), l.pool.pingTimeout)
 	defer cancel()
 	return l.Ping(ctx) == nil
 }

@@ -1,13 +1,15 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 const (
@@ -23,6 +25,9 @@ const (
 	longIdle = time.Minute
 	// pingTimeout is how long a connection that was idle may take to answer.
 	pingTimeout = 2 * time.Second
+	// goesOn is how long a statement goes on when its caller's context has ended: longer
+	// than it waits for a row that others have locked.
+	goesOn = time.Second
 )
 
 // A source of connections: fromOwn, fromEither, or acquire of the caller's pool, for
@@ -91,25 +96,24 @@ func (rs *rows[T, R]) drop() { *rs = nil }
 // ask sends the statement, by exec, and returns the rows of the answer.
 func ask[T any, R row[T]](ctx context.Context, s *Store, from source, q statement, args ...any) ([]T, error) {
 	var into rows[T, R]
-	err := s.exec(ctx, from, q, args, &into)
-	return into, err
+	if err := s.exec(ctx, from, q, args, &into); err != nil {
+		return nil, err // and into may not be touched: the statement may go on
+	}
+	return into, nil
 }
 
 // exec sends a statement again that certainly was not done, for a reason that passes at
 // once. A statement whose connection was lost may have been done, so it is not sent again.
 func (s *Store) exec(ctx context.Context, from source, q statement, args []any, into answer) error {
 	for try := 1; ; try++ {
-		err := execOnce(ctx, from, q.sql, s.prepare(q), args, into)
-		if err == nil {
+		err := foreign.Error(ctx, execOnce(ctx, from, q.sql, s.prepare(q), args, into))
+		switch {
+		case err == nil:
 			return nil
-		}
-		into.drop()
-		if ended := ctx.Err(); ended != nil {
-			if !errors.Is(err, ended) {
-				err = fmt.Errorf("%w: %w", ended, err)
-			}
+		case ctx.Err() != nil:
 			return s.wrap(err)
 		}
+		into.drop()
 		if hasCode(err, noSuchStatement, duplicateStatement) { // a proxy gave the session to others
 			s.bare.Store(true)
 		}
@@ -119,18 +123,53 @@ func (s *Store) exec(ctx context.Context, from source, q statement, args []any, 
 	}
 }
 
+// execOnce sends the statement, and waits for its answer until ctx ends. Then the statement
+// goes on without its caller: to stop it, pgx closes the connection, or sends a cancel request
+// that may come late and meet the next statement. A caller who has little time must not cost
+// the others a connection.
 func execOnce(ctx context.Context, from source, sql string, prepare bool, args []any, into answer) error {
 	on, err := from(ctx)
 	if err != nil {
 		return err
 	}
-	defer on.release()
-	err = on.query(ctx, sql, prepare, args, into)
-	if hasCode(err, readOnly) {
-		_ = on.raw().Close(ctx) // another connection may find the primary
+	going, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() {
+		err := on.query(late{going, ctx}, sql, prepare, args, into)
+		if hasCode(err, readOnly) {
+			_ = on.raw().Close(going) // another connection may find the primary
+		}
+		on.release()
+		stop()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		time.AfterFunc(goesOn, stop)
+		return ctx.Err()
 	}
-	return err
 }
+
+// late is the context of a statement that outlives that of its caller. What has not been sent
+// when the caller leaves is not sent any more: a statement that was to be prepared first. pgx
+// asks for Done before it sends.
+type late struct {
+	context.Context
+	caller context.Context
+}
+
+// Done implements context.Context.
+func (l late) Done() <-chan struct{} {
+	if l.caller.Err() != nil {
+		return l.caller.Done()
+	}
+	return l.Context.Done()
+}
+
+// Err implements context.Context.
+func (l late) Err() error { return cmp.Or(l.Context.Err(), l.caller.Err()) }
 
 // tries is how often a statement that fails with err is sent: once, unless it
 // certainly was not done.

@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/pglock"
 	"github.com/holdfast-go/holdfast/tests/ask"
+	"github.com/holdfast-go/holdfast/tests/engines"
 	"github.com/holdfast-go/holdfast/tests/faults"
 	"github.com/holdfast-go/holdfast/tests/proxy"
 )
@@ -143,6 +147,79 @@ func TestContextEndsInMidStatement(t *testing.T) {
 		}
 		ask.Until(t, "it is cancelled", func() bool { return a.sessions(t, acquiring) == 0 })
 		release(t, s, true, ask.Granted(t, s, ask.Request("r", "a")))
+	}
+}
+
+// Callers who leave while the server executes, or while the statement is prepared, cost no
+// connection: theirs has the answer, which nobody waits for, and is the next one's. No cancel
+// request is sent, which may come late.
+func TestImpatientCallers(t *testing.T) {
+	a := newApart(t)
+	for name, open := range map[string]func(t *testing.T, d *database) driver.Store{
+		"by URL": func(t *testing.T, d *database) driver.Store {
+			return opened(t, d.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1"))
+		},
+		"by New": func(t *testing.T, d *database) driver.Store {
+			return openPlace(t, d, a.name, d.pool(t, func(c *pgxpool.Config) {
+				c.MaxConns = 1
+				c.ConnConfig.RuntimeParams["application_name"] = a.app
+			}))
+		},
+	} {
+		for way, d := range map[string]*database{"directly": a.database, "through PgBouncer": {url: engines.PgBouncer(t, a.url), near: a.near}} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				w, d := newWire(t, d)
+				s := open(t, d)
+				release(t, s, true, ask.Granted(t, s, ask.Request("r", "a")))
+				before := w.connections()
+				for i := range 5 {
+					ctx, cancel := context.WithCancel(t.Context())
+					got := make(chan error, 1)
+					q := ask.Request(fmt.Sprint("slow 0.2 ", name, way, i), "a")
+					go func() {
+						_, err := s.Acquire(ctx, q)
+						got <- err
+					}()
+					ask.Until(t, "it is executed", func() bool { return a.sessions(t, acquiring) == 1 })
+					cancel()
+					if err := <-got; !errors.Is(err, context.Canceled) {
+						t.Errorf("error %v", err)
+					}
+					ref := ask.Granted(t, s, q) // the same, over the same connection
+					release(t, s, true, ref)
+				}
+				if n := w.connections() - before; n != 0 {
+					t.Errorf("%d connections were opened", n)
+				}
+			})
+		}
+	}
+}
+
+// Who leaves while the statement is prepared leaves it unsent.
+func TestImpatientCallerIsNotServedLater(t *testing.T) {
+	a := newApart(t)
+	n := proxy.New(t)
+	far := a.at(t, n)
+	for name, s := range map[string]driver.Store{
+		"by URL": openURL(t, far.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1")),
+		"by New": pglock.New(far.pool(t, func(c *pgxpool.Config) { c.MaxConns = 1 }), &pglock.Options{Schema: a.name}),
+	} {
+		defer closeStore(t, s)
+		if err := s.(driver.Initializer).Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range s.List(t.Context(), driver.Filter{}) { // it makes the connection
+		}
+		n.Set(proxy.Slow(300 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := s.Acquire(ctx, ask.Request(name, "a"))
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		n.Set(proxy.Fault{})
+		ask.Granted(t, s, ask.Request(name, "b"))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // wire is a proxy that counts what clients send to a server.
 type wire struct {
 	mu       sync.Mutex
+	opened   int // connections, those of cancel requests too
 	trips    int // messages that the server answers, but for pings
 	prepared int // statements with a name
 }
@@ -44,6 +45,9 @@ func newWire(t *testing.T, d *database) (*wire, *database) {
 			if err != nil {
 				return
 			}
+			w.mu.Lock()
+			w.opened++
+			w.mu.Unlock()
 			var dialer net.Dialer
 			far, err := dialer.DialContext(t.Context(), "tcp", server)
 			if err != nil {
@@ -96,6 +100,13 @@ func (w *wire) count(message pgproto3.FrontendMessage) {
 			w.prepared++
 		}
 	}
+}
+
+// connections returns how many were opened so far.
+func (w *wire) connections() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.opened
 }
 
 // of returns how many round trips do takes, and how many statements it prepares.
