@@ -3,8 +3,8 @@
 //
 // A Store makes one attempt per call. It does not wait, does not retry what may have
 // been applied, and does nothing for a call that has returned but read its answer:
-// waiting, keep-alive and loss belong to the client, once for all stores. The rules for stores are at each
-// method, and package drivertest checks them.
+// waiting, keep-alive and loss belong to the client, once for all stores. The rules
+// for stores are at each method, and package drivertest checks them.
 //
 // Durations go to the store, never absolute times: the store's clock decides, and no
 // answer of a store depends on the clock of its caller.
