@@ -74,7 +74,10 @@ type Client struct {
 	initDone  atomic.Bool
 	life      context.Context // ends with Close
 	endLife   context.CancelFunc
+	renewing  context.Context // ends when nothing is to be renewed any more: after life, if Do runs functions
+	endRenew  context.CancelFunc
 	work      sync.WaitGroup // all that uses the store; once closed, only work adds to it
+	running   sync.WaitGroup // functions that Do runs
 	closeDone chan struct{}
 	created   time.Time
 	notifier  notifier
@@ -123,6 +126,7 @@ func New(store driver.Store, opts *Options) *Client {
 	}
 	c.notifier.overflow = c.sayLeftOut
 	c.life, c.endLife = context.WithCancel(context.Background())
+	c.renewing, c.endRenew = context.WithCancel(context.Background())
 	if c.trace.ClientStart != nil {
 		c.trace.ClientStart(c)
 	}
@@ -292,7 +296,8 @@ const (
 
 // Close ends the Client: waits fail with ErrClosed, the contexts of holds end with it,
 // and Close releases what is held, or leaves it if Options.LeaveHolds says so. Close
-// first waits up to 3 s for the functions that Do runs, and takes at most 5 s in all.
+// first waits up to 3 s for the functions that Do runs, whose holds it keeps alive
+// meanwhile, and takes at most 5 s in all.
 //
 // Its error names a hold that could not be released, which ends by itself, or says
 // that something goes on: a function that Do runs, a loop over Holds, or a call of
@@ -309,20 +314,22 @@ func (c *Client) Close() error {
 	began := c.elapsed()
 	var held, running []*Hold
 	for _, h := range c.holds {
-		c.endHold(h, ErrClosed)
-		if h.inDo {
-			running = append(running, h)
-		} else {
+		if !h.inDo {
+			c.endHold(h, ErrClosed)
 			held = append(held, h)
+			continue
 		}
+		// Its function gets time to return, and the keep-alive goes on meanwhile.
+		if c.expire(h); h.state == live {
+			h.end(ErrClosed)
+		}
+		running = append(running, h)
 	}
 	c.work.Add(1) // until the holds are released and their clean-ups have begun
 	c.cleanBy = began + cleanClosing
 	c.cleanLast()
-	for _, timer := range []*time.Timer{c.timer, c.sweeper} {
-		if timer != nil {
-			timer.Stop()
-		}
+	if c.sweeper != nil {
+		c.sweeper.Stop()
 	}
 	c.mu.Unlock()
 	defer close(c.closeDone)
@@ -334,6 +341,8 @@ func (c *Client) Close() error {
 	ended, closed := make(chan struct{}), make(chan struct{})
 	var err, closeErr error
 	go func() {
+		c.running.Wait()
+		c.endRenew() // a renewal that hangs delays nothing
 		c.work.Wait()
 		close(ended)
 		if c.owned {
@@ -350,9 +359,10 @@ func (c *Client) Close() error {
 		c.mu.Unlock()
 	}
 	c.work.Done()
+	within(ended, left(doPatience))
+	unreleased := c.endRenewals(running)
 	if !c.opts.LeaveHolds {
-		within(ended, left(doPatience))
-		err = cmp.Or(err, c.releaseWithin(c.unreleased(running), left(closePatience)))
+		err = cmp.Or(err, c.releaseWithin(unreleased, left(closePatience)))
 	}
 	if within(closed, left(closePatience)) {
 		err = cmp.Or(err, closeErr)
@@ -389,9 +399,17 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// unreleased returns the holds of the list that the store may still have.
-func (c *Client) unreleased(hs []*Hold) []*Hold {
+// endRenewals ends the keep-alive of the holds that are left, and returns those of them
+// that the store may still have.
+func (c *Client) endRenewals(hs []*Hold) []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, h := range hs {
+		c.endHold(h, ErrClosed)
+	}
+	c.endRenew()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 	return slices.DeleteFunc(hs, func(h *Hold) bool { return h.state != released })
 }

@@ -596,3 +596,94 @@ func TestCloseUnderDo(t *testing.T) {
 		}
 	}
 }
+
+// The hold of a function that Do runs is kept alive for as long as Close waits for it.
+func TestCloseKeepsAlive(t *testing.T) {
+	hang := func(drivertest.Call) drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }
+	fail := func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: true} }
+	for _, ttl := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second, holdfast.Forever} {
+		for name, test := range map[string]struct {
+			takes     time.Duration // fn, after its ctx has ended
+			noRenewal bool          // by option
+			leave     bool
+			op        drivertest.Op // that is disturbed from Close on
+			fault     rule
+			freeAfter time.Duration // fn's end, at most
+			loses     bool          // a hold with a short TTL
+			closeIn   time.Duration // at most, after fn's end and a clean-up
+		}{
+			"fn returns":                       {takes: 2900 * time.Millisecond},
+			"fn returns, LeaveHolds":           {takes: 2900 * time.Millisecond, leave: true, freeAfter: ttl},
+			"not renewed":                      {takes: 2900 * time.Millisecond, noRenewal: true, loses: true},
+			"renewals fail":                    {takes: 2900 * time.Millisecond, op: drivertest.Renew, fault: fail, loses: true},
+			"renewals hang":                    {takes: 2900 * time.Millisecond, op: drivertest.Renew, fault: hang, loses: true},
+			"renewals hang, fn returns sooner": {takes: 400 * time.Millisecond, op: drivertest.Renew, fault: hang, loses: ttl < time.Second},
+			"releases hang":                    {takes: 2900 * time.Millisecond, op: drivertest.Release, fault: hang, freeAfter: ttl, closeIn: 2100 * time.Millisecond},
+		} {
+			if ttl == holdfast.Forever && (test.leave || test.op == drivertest.Release) {
+				continue // nobody is ever granted it
+			}
+			t.Run(fmt.Sprintf("%v, %s", min(ttl, time.Hour), name), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					var closing atomic.Bool
+					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+						if closing.Load() && c.Op == test.op && test.fault != nil {
+							return test.fault(c)
+						}
+						return drivertest.Fault{}
+					})
+					c, d := unswept(f, &holdfast.Options{LeaveHolds: test.leave}), newClient(t, store, nil)
+					var ended time.Time
+					done := make(chan error, 1)
+					go func() {
+						o := &holdfast.LockOptions{TTL: ttl, NoKeepAlive: test.noRenewal}
+						done <- c.Do(t.Context(), "r", o, func(ctx context.Context) error {
+							<-ctx.Done()
+							if cause := context.Cause(ctx); !errors.Is(cause, holdfast.ErrClosed) {
+								t.Errorf("the ctx ended with %v", cause)
+							}
+							if left := holdfast.HoldOf(ctx).Left(); left != 0 {
+								t.Errorf("%v left", left)
+							}
+							time.Sleep(test.takes)
+							ended = time.Now()
+							return nil
+						})
+					}()
+					synctest.Wait()
+					if test.noRenewal {
+						time.Sleep(100 * time.Millisecond)
+					} else {
+						time.Sleep(time.Minute + 100*time.Millisecond)
+					}
+					next := locking(t.Context(), d, "r", nil)
+					synctest.Wait()
+					closing.Store(true)
+					err := c.Close()
+					closed := time.Now()
+					doErr := <-done
+					r := <-next
+					if r.err != nil {
+						t.Fatal(r.err)
+					}
+					if late := closed.Sub(ended); late > test.closeIn+20*time.Millisecond {
+						t.Errorf("Close ended %v after fn, error %v", late, err)
+					}
+					if test.loses && ttl < 3*time.Second {
+						if !errors.Is(doErr, holdfast.ErrLost) || r.at.After(ended.Add(ttl)) {
+							t.Errorf("granted %v after fn's end, Do: %v", r.at.Sub(ended), doErr)
+						}
+						return
+					}
+					if after := r.at.Sub(ended); after < 0 || after > test.freeAfter && after-test.freeAfter > 2*time.Millisecond {
+						t.Errorf("granted to another %v after fn's end", after)
+					}
+					if test.fault == nil && !errors.Is(doErr, holdfast.ErrClosed) {
+						t.Errorf("Do: %v", doErr)
+					}
+				})
+			})
+		}
+	}
+}

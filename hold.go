@@ -218,7 +218,7 @@ func (h *Hold) Left() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case h.state != live:
+	case h.ended != nil:
 		return 0
 	case h.deadline == never:
 		return Forever
@@ -395,8 +395,17 @@ func (c *Client) endHold(h *Hold, cause error) {
 // cancelling runs none of the user's code, because context.AfterFunc starts a
 // goroutine.
 func (c *Client) finish(h *Hold, to state, cause error) {
-	h.state, h.ended = to, cause
+	h.state = to
 	delete(c.holds, h.ref.HoldID)
+	h.end(cause)
+}
+
+// end cancels the context of the hold, unless it has ended. c.mu is held.
+func (h *Hold) end(cause error) {
+	if h.ended != nil {
+		return // as Close began, and Do's function had time to return
+	}
+	h.ended = cause
 	if h.cancel != nil {
 		h.cancel(cause)
 	}

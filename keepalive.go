@@ -58,7 +58,7 @@ func leaseOf(ttl time.Duration) time.Duration {
 
 // arm makes the timer fire at that time or earlier. c.mu is held.
 func (c *Client) arm(now, at time.Duration) {
-	if at == never || c.closed {
+	if at == never || c.closed && len(c.holds) == 0 {
 		return
 	}
 	at = min(at, now+maxSleep)
@@ -87,14 +87,15 @@ func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timerAt = 0
-	if c.closed {
-		return
-	}
 	now := c.clock()
-	if len(c.holds) > 0 && !c.lossWatch {
-		c.startLossWatch()
+	next := c.keepAlive(now)
+	if !c.closed { // else cleanLast has the clean-ups
+		next = min(next, c.cleanUpDue(now))
+		if len(c.holds) > 0 && !c.lossWatch {
+			c.startLossWatch()
+		}
 	}
-	c.arm(now, min(c.keepAlive(now), c.cleanUpDue(now)))
+	c.arm(now, next)
 }
 
 // keepAlive loses the holds that are past their deadlines, sends the renewals that
@@ -222,8 +223,12 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 		notes[i] = requests[i].Waits
 	}
 	c.keepNotes(context.Background(), batch, requests, timeout)
-	call := &attempt{parent: context.Background(), client: c, timeout: timeout}
-	results, err := c.store.Renew(call, requests)
+	call := &attempt{parent: context.Background(), client: c, detached: true, timeout: timeout}
+	ctx, cancel := context.WithCancel(call)
+	stop := context.AfterFunc(c.renewing, cancel)
+	results, err := c.store.Renew(ctx, requests)
+	stop()
+	cancel()
 	err = call.end(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()

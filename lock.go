@@ -154,6 +154,7 @@ func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) 
 		return wrap("lock", h.ref.Resource, ErrClosed) // Close has released it, or will
 	}
 	c.work.Add(1)
+	c.running.Add(1)
 	h.inDo = true
 	c.mu.Unlock()
 	bound, cancel := h.Bind(ctx)
@@ -165,6 +166,7 @@ func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) 
 		c.mu.Lock()
 		h.inDo = false
 		c.mu.Unlock()
+		c.running.Done()
 		if unlockErr == nil {
 			unlockErr = early // ReleaseID or Close released it
 		}

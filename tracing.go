@@ -160,7 +160,7 @@ func (h *Hold) holdEnd() {
 
 // tellRenewed tells of the answer to a renewal. c.mu is held.
 func (h *Hold) tellRenewed(sent, now time.Duration, err error) {
-	if t, c := h.traced, h.client; t != nil {
+	if t, c := h.traced, h.client; t != nil && h.ended == nil { // else HoldEnd was told
 		happened(c, t.scope, c.trace.Renewed, RenewInfo{Hold: h, Start: c.wall(sent), Took: now - sent, Err: err})
 	}
 }

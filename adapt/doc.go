@@ -37,7 +37,7 @@
 // # Shutdown
 //
 // Stop the scheduler first, and close the Client then. Close ends the ctx of all that
-// runs, and all waits. It gives the functions of Job, Lead and Migrate up to 3 s to return
-// before it releases their locks, but not jobs under Locker and Elector, nor what runs under
+// runs, and all waits. It gives the functions of Job, Lead and Migrate up to 3 s to return,
+// and keeps their locks alive until then, but not jobs under Locker and Elector, nor what runs under
 // Names, Mutex and Migrations.Lock.
 package adapt

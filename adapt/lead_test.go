@@ -296,3 +296,52 @@ func TestLeadPanics(t *testing.T) {
 	}()
 	_ = adapt.Lead(t.Context(), mine, "leader", nil, func(context.Context) error { panic("oops") })
 }
+
+// Nobody else leads, or runs the job, while a function has the time that Close gives it.
+func TestCloseAndTTL(t *testing.T) {
+	for name, run := range map[string]func(*holdfast.Client, *holdfast.LockOptions, func(context.Context)){
+		"Lead": func(c *holdfast.Client, o *holdfast.LockOptions, fn func(context.Context)) {
+			_ = adapt.Lead(context.Background(), c, "r", &adapt.LeadOptions{Lock: o}, func(ctx context.Context) error {
+				fn(ctx)
+				return nil
+			})
+		},
+		"Job": func(c *holdfast.Client, o *holdfast.LockOptions, fn func(context.Context)) {
+			adapt.Job(context.Background(), c, "r", &adapt.JobOptions{Lock: o}, fn)()
+		},
+		"Migrate": func(c *holdfast.Client, o *holdfast.LockOptions, fn func(context.Context)) {
+			_ = adapt.NewMigrations(c, "r", o).Migrate(context.Background(), func(ctx context.Context) error {
+				fn(ctx)
+				return nil
+			})
+		},
+	} {
+		for _, ttl := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second} {
+			t.Run(fmt.Sprint(name, " ", ttl), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					mine, others := pair(t)
+					var ended time.Time
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						run(mine, &holdfast.LockOptions{TTL: ttl}, func(ctx context.Context) {
+							<-ctx.Done()
+							time.Sleep(2900 * time.Millisecond)
+							ended = time.Now()
+						})
+					}()
+					time.Sleep(10 * time.Second)
+					go mine.Close()
+					h, err := others.Lock(t.Context(), "r", nil)
+					granted := time.Now()
+					is(t, err, nil)
+					<-done
+					if granted != ended {
+						t.Errorf("granted to another %v after the function's end", granted.Sub(ended))
+					}
+					is(t, h.Unlock(t.Context()), nil)
+				})
+			})
+		}
+	}
+}
