@@ -136,7 +136,7 @@ func New(store driver.Store, opts *Options) *Client {
 // Open returns a Client of the store that the URL names, after the store has prepared
 // and checked what it needs. Importing a store's package registers its URL schemes.
 // Close closes the store as well. Open fails with ErrInvalid, before it sends
-// anything, if the options allow no lock or no sweep.
+// anything, if a field of the options is out of its range.
 func Open(ctx context.Context, storeURL string, opts *Options) (*Client, error) {
 	if cfg := newConfig(opts); cfg.invalid != nil {
 		return nil, wrap("open store", "", cfg.invalid)
@@ -265,8 +265,12 @@ func (c *Client) begin() error {
 	return nil
 }
 
-// start is begin after a check of ctx, and waits until the store is ready.
+// start is begin after a check of the options and of ctx, and waits until the store is
+// ready.
 func (c *Client) start(ctx context.Context) error {
+	if c.invalid != nil {
+		return c.invalid
+	}
 	if ctx.Err() != nil {
 		return ctxError(ctx)
 	}

@@ -1,7 +1,11 @@
 package holdfast_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"iter"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +41,9 @@ func TestS36_invalid_arguments(t *testing.T) {
 		"negative limit":            {"r", holdfast.LockOptions{Limit: -1}, true, "limit"},
 		"negative takeover delay":   {"r", holdfast.LockOptions{TakeoverDelay: -time.Second}, false, "takeover delay"},
 		"takeover delay":            {"r", holdfast.LockOptions{TakeoverDelay: holdfast.Forever}, false, "takeover delay"},
+		"tiny takeover delay":       {"r", holdfast.LockOptions{TakeoverDelay: -1}, false, "takeover delay -1ns"},
 		"TTL":                       {"r", holdfast.LockOptions{TTL: time.Millisecond}, false, "TTL"},
+		"negative TTL":              {"r", holdfast.LockOptions{TTL: -1}, false, "TTL -1ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			take, try := c.Lock, c.TryLock
@@ -71,35 +77,106 @@ func TestS36_invalid_arguments(t *testing.T) {
 	tryLock(t, c, long, &holdfast.LockOptions{LockID: long, Owner: long, Host: long, Comment: long})
 }
 
-// What is malformed in the Client's own options is refused with each lock, with
-// LockOptions or without.
+// What is out of its range in the Client's own options is refused by every operation,
+// with LockOptions or without, and nothing is sent.
 func TestS36_invalid_client_options(t *testing.T) {
-	for name, test := range map[string]struct {
-		options holdfast.Options
-		says    string
-	}{
-		"owner":  {holdfast.Options{Owner: "\xff"}, "owner"},
-		"host":   {holdfast.Options{Host: "a\x00b"}, "host"},
-		"TTL":    {holdfast.Options{TTL: time.Millisecond}, "TTL 1ms"},
-		"margin": {holdfast.Options{TTL: time.Second, Margin: 501 * time.Millisecond}, "margin"},
+	for field, values := range map[string][]any{
+		"Owner":     {"\xff", "a\x00b", strings.Repeat("x", driver.MaxName+1)},
+		"Host":      {"\xff", "a\x00b", strings.Repeat("x", driver.MaxName+1)},
+		"TTL":       {time.Duration(-1), time.Duration(1), holdfast.MinTTL - 1, holdfast.MaxTTL + time.Millisecond},
+		"Margin":    {time.Duration(-1), time.Duration(1), 50*time.Millisecond - 1, 15*time.Second + 1},
+		"Retention": {time.Duration(-1), time.Duration(1), time.Minute - 1, holdfast.Forever},
+		"Poll":      {time.Duration(-1), time.Duration(1), time.Microsecond, time.Millisecond - 1, holdfast.Forever},
+		"NoSweep":   nil, "LeaveHolds": nil, "Logger": nil, "Trace": nil, "Clock": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil))
-			c := newClient(t, f, &test.options)
-			for _, o := range []*holdfast.LockOptions{nil, {}, {LockID: "id"}} {
-				_, err := c.TryLock(t.Context(), "r", o)
-				if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), test.says) {
-					t.Errorf("options %+v: got error %v, want ErrInvalid that says %q", o, err, test.says)
+		for _, value := range values {
+			t.Run(fmt.Sprintf("%s %.10v", field, value), func(t *testing.T) {
+				options := holdfast.Options{NoSweep: true}
+				reflect.ValueOf(&options).Elem().FieldByName(field).Set(reflect.ValueOf(value))
+				f := faulty(t, memlock.New(nil))
+				c := holdfast.New(&deaf{Store: f}, &options)
+				defer c.Close()
+				for call, err := range operations(t, c) {
+					if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(field)) {
+						t.Errorf("%s: got error %v, want ErrInvalid that says %s", call, err, field)
+					}
 				}
-			}
-			if n := f.Calls(drivertest.Acquire); n != 0 {
-				t.Errorf("%d calls were made", n)
-			}
-		})
+				for _, op := range []drivertest.Op{drivertest.Acquire, drivertest.Renew, drivertest.Release, drivertest.List} {
+					if n := f.Calls(op); n != 0 {
+						t.Errorf("%d calls of %s were made", n, op)
+					}
+				}
+				if opened, err := holdfast.Open(t.Context(), "memory:", &options); !errors.Is(err, holdfast.ErrInvalid) {
+					t.Errorf("Open: %v, %v", opened, err)
+				}
+			})
+		}
+	}
+	fields := reflect.TypeFor[holdfast.Options]().NumField()
+	if n := 11; fields != n {
+		t.Errorf("Options has %d fields, the table above %d", fields, n)
 	}
 	c := newClient(t, memlock.New(nil), nil)
 	if _, err := c.TryLock(t.Context(), "", nil); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Errorf("no resource, no options: got error %v", err)
+	}
+}
+
+// operations yields the error of each method of the Client that takes a ctx, twice if it
+// takes LockOptions: without them, and with.
+func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		called := 0
+		v := reflect.ValueOf(c)
+		for i := range v.NumMethod() {
+			m, fn := v.Type().Method(i), v.Method(i)
+			if fn.Type().NumIn() == 0 || fn.Type().In(0) != reflect.TypeFor[context.Context]() {
+				continue
+			}
+			for _, o := range []*holdfast.LockOptions{nil, {LockID: "id", TTL: time.Minute}} {
+				called++
+				var args []reflect.Value
+				for i := range fn.Type().NumIn() {
+					switch in := fn.Type().In(i); in {
+					case reflect.TypeFor[context.Context]():
+						args = append(args, reflect.ValueOf(t.Context()))
+					case reflect.TypeFor[string]():
+						args = append(args, reflect.ValueOf("r"))
+					case reflect.TypeFor[time.Duration]():
+						args = append(args, reflect.ValueOf(time.Minute))
+					case reflect.TypeFor[*holdfast.LockOptions]():
+						args = append(args, reflect.ValueOf(o))
+					case reflect.TypeFor[holdfast.PlaceID]():
+						args = append(args, reflect.ValueOf(holdfast.PlaceID{1}))
+					case reflect.TypeFor[func(context.Context) error]():
+						args = append(args, reflect.ValueOf(func(context.Context) error {
+							t.Errorf("%s ran its function", m.Name)
+							return nil
+						}))
+					default:
+						args = append(args, reflect.Zero(in))
+					}
+				}
+				results := fn.Call(args)
+				last := results[len(results)-1]
+				if last.Type() == reflect.TypeFor[error]() {
+					err, _ := last.Interface().(error)
+					if !yield(m.Name, err) {
+						return
+					}
+					continue
+				}
+				for _, err := range last.Seq2() { // the lists
+					err, _ := err.Interface().(error)
+					if !yield(m.Name, err) {
+						return
+					}
+				}
+			}
+		}
+		if called < 20 {
+			t.Errorf("%d operations", called)
+		}
 	}
 }
 

@@ -21,7 +21,8 @@ const DefaultTTL = 30 * time.Second
 // time to renew.
 const MinTTL = 500 * time.Millisecond
 
-// Options configure a Client. Nil and the zero value are the defaults.
+// Options configure a Client. Nil and the zero value are the defaults. If a field is out
+// of its range, all operations of the Client fail with ErrInvalid, and send nothing.
 type Options struct {
 	// Owner and Host name the holder for other clients. Default: the name of the
 	// operating system's user, and the host's name.
@@ -93,8 +94,11 @@ type LockOptions struct {
 	Owner, Host, Comment string
 }
 
-// minRetention is the shortest Options.Retention.
-const minRetention = time.Minute
+// minRetention is the shortest Options.Retention, and minPoll the shortest Options.Poll.
+const (
+	minRetention = time.Minute
+	minPoll      = time.Millisecond
+)
 
 // config has the Options of a Client with all defaults, and what follows from them.
 type config struct {
@@ -102,7 +106,7 @@ type config struct {
 	trace   Trace
 	traced  bool // trace is set
 	clock   func() time.Duration
-	invalid error // what is wrong with a lock by these options alone
+	invalid error // what is wrong with the options: the error of every operation
 }
 
 func newConfig(o *Options) config {
@@ -130,10 +134,10 @@ func newConfig(o *Options) config {
 	var q driver.AcquireRequest
 	switch cfg.invalid = cfg.request(&q, "any", Exclusive, &LockOptions{}); {
 	case cfg.invalid != nil:
-	case o.Poll < time.Millisecond:
-		cfg.invalid = fmt.Errorf("%w: Poll %v is below 1ms", ErrInvalid, o.Poll)
-	case o.Retention < minRetention:
-		cfg.invalid = fmt.Errorf("%w: retention %v is below 1 min", ErrInvalid, o.Retention)
+	case o.Poll < minPoll || o.Poll > MaxTTL:
+		cfg.invalid = fmt.Errorf("%w: Poll %v is not between %v and 100 years", ErrInvalid, o.Poll, minPoll)
+	case o.Retention < minRetention || o.Retention > MaxTTL:
+		cfg.invalid = fmt.Errorf("%w: retention %v is not between 1 min and 100 years", ErrInvalid, o.Retention)
 	default:
 		o.TTL = q.TTL // in whole milliseconds
 	}
@@ -174,9 +178,11 @@ func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode,
 	if q.LockID == "" {
 		q.LockID = q.HoldID.String() // as random as any
 	}
-	if o == nil {
-		// The rest comes from the Client's options, which New has checked.
-		return cmp.Or(driver.ValidResource(resource), cfg.invalid)
+	if err := cmp.Or(driver.ValidResource(resource), cfg.invalid); err != nil || o == nil {
+		return err // without LockOptions, the rest comes from the Client's, which New has checked
+	}
+	if in.TakeoverDelay < 0 { // the request has whole milliseconds
+		return fmt.Errorf("%w: takeover delay %v is negative", ErrInvalid, in.TakeoverDelay)
 	}
 	if q.TTL, err = cfg.validTTL(q.TTL); err != nil {
 		return err
@@ -189,10 +195,11 @@ func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
 	if ttl == Forever {
 		return ttl, nil
 	}
+	asked := ttl
 	ttl = ttl.Truncate(time.Millisecond)
 	switch margin := cfg.marginOf(ttl); {
 	case ttl < MinTTL:
-		return 0, fmt.Errorf("%w: TTL %v is below %v", ErrInvalid, ttl, MinTTL)
+		return 0, fmt.Errorf("%w: TTL %v is below %v", ErrInvalid, asked, MinTTL)
 	case ttl > MaxTTL:
 		return 0, fmt.Errorf("%w: TTL %v is above 100 years; use Forever", ErrInvalid, ttl)
 	case margin < minMargin || margin > ttl/2:

@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -33,9 +32,6 @@ const (
 // An expired hold blocks nobody, swept or not. Any Client may sweep at any time. A sweep
 // takes at most 5 minutes; the next one goes on with what is left.
 func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
-	if c.opts.Retention < minRetention {
-		return SweepResult{}, fmt.Errorf("holdfast: sweep: %w: retention %v is below 1 min", ErrInvalid, c.opts.Retention)
-	}
 	if err := c.start(ctx); err != nil {
 		return SweepResult{}, wrap("sweep", "", err)
 	}

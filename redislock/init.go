@@ -74,8 +74,8 @@ func (o Options) check() error {
 		return fmt.Errorf("%w: key retention %v is more than 100 years", driver.ErrInvalid, o.KeyRetention)
 	case o.Replicas < 0:
 		return fmt.Errorf("%w: %d replicas to wait for", driver.ErrInvalid, o.Replicas)
-	case o.ReplicaTimeout < 0:
-		return fmt.Errorf("%w: a time-out of %v for replicas", driver.ErrInvalid, o.ReplicaTimeout)
+	case o.ReplicaTimeout < time.Millisecond: // WAIT takes 0 ms for no time-out at all
+		return fmt.Errorf("%w: a time-out of %v for replicas is below 1ms", driver.ErrInvalid, o.ReplicaTimeout)
 	}
 	return nil
 }

@@ -104,8 +104,8 @@ type Options struct {
 	// confirm in time, the outcome is unknown and the Client retries. Refusals and
 	// losses do not wait for replicas. Default: 0.
 	Replicas int
-	// ReplicaTimeout bounds the wait for replicas. It must be shorter than the read
-	// time-out of the client. Default: DefaultReplicaTimeout.
+	// ReplicaTimeout bounds the wait for replicas: at least 1 ms. It must be shorter than
+	// the read time-out of the client. Default: DefaultReplicaTimeout.
 	ReplicaTimeout time.Duration
 	// Poll makes waiters poll. The store then uses no pub/sub.
 	Poll bool

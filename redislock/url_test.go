@@ -67,6 +67,7 @@ func TestOpenRefuses(t *testing.T) {
 		"redis://u:secret@h?replicas=some":            "a number",
 		"redis://u:secret@h?replicas=-1":              "replicas",
 		"redis://u:secret@h?replica_timeout=1":        "500ms",
+		"redis://u:secret@h?replica_timeout=999us":    "below 1ms",
 		"redis://u:secret@h?key_retention=1":          "24h",
 		"redis://u:secret@h?key_retention=5s":         "retention",
 		"redis://u:secret@h?read_timeout=x":           "read_timeout",
