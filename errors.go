@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // The errors of operations. Any other error means that the outcome is unknown: the
@@ -92,7 +93,23 @@ func wrap(what, name string, err error) error {
 	case name == "":
 		return fmt.Errorf("holdfast: %s: %w", what, err)
 	}
-	return fmt.Errorf("holdfast: %s %q: %w", what, name, err)
+	quoted := quote.Name(name)
+	if errors.Is(err, ErrInvalid) {
+		quoted = quote.Short(name) // it may be what is wrong
+	}
+	return fmt.Errorf("holdfast: %s %s: %w", what, quoted, err)
+}
+
+// joined joins two errors, or returns the one that there is. The second one is not said
+// twice: the first may be it, or wrap it.
+func joined(err, other error) error {
+	switch {
+	case other == nil || errors.Is(err, other):
+		return err
+	case err == nil:
+		return other
+	}
+	return errors.Join(err, other)
 }
 
 // answered reports whether err is a definite answer of the store: the request was not

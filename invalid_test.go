@@ -77,6 +77,35 @@ func TestS36_invalid_arguments(t *testing.T) {
 	tryLock(t, c, long, &holdfast.LockOptions{LockID: long, Owner: long, Host: long, Comment: long})
 }
 
+// Errors quote little of a name that is wrong, however long it is, but all of a valid one.
+func TestS36_long_names(t *testing.T) {
+	c := newClient(t, memlock.New(nil), nil)
+	for _, long := range []string{strings.Repeat("x", 2000), strings.Repeat("\xff", 1000), strings.Repeat("é", 1<<20)} {
+		for name, err := range map[string]error{
+			"Lock":         second(c.Lock(t.Context(), long, nil)),
+			"TryLock":      second(c.TryLock(t.Context(), "r", &holdfast.LockOptions{LockID: long, Owner: long})),
+			"ReleaseID":    second(c.ReleaseID(t.Context(), long)),
+			"RenewID":      second(c.RenewID(t.Context(), long, time.Hour)),
+			"ForceRelease": second(c.ForceRelease(t.Context(), long, holdfast.HoldID{})),
+			"ForceRequeue": c.ForceRequeue(t.Context(), long, holdfast.PlaceID{1}),
+			"Open":         second(holdfast.Open(t.Context(), long, nil)),
+			"Open, scheme": second(holdfast.Open(t.Context(), strings.Repeat("x", 2000)+"://h", nil)),
+			"mode":         new(holdfast.Mode).UnmarshalText([]byte(long)),
+		} {
+			if err == nil || len(err.Error()) > 400 || !utf8.ValidString(err.Error()) {
+				t.Errorf("%s: got error %.500v", name, err)
+			}
+		}
+	}
+	valid := strings.Repeat("é", driver.MaxName/2)
+	h := lock(t, c, valid, nil)
+	_, err := c.TryLock(t.Context(), valid, nil)
+	if mustBeHeld(t, err); !strings.Contains(err.Error(), valid) {
+		t.Errorf("a valid name is cut: %v", err)
+	}
+	unlock(t, h)
+}
+
 // What is out of its range in the Client's own options is refused by every operation,
 // with LockOptions or without, and nothing is sent.
 func TestS36_invalid_client_options(t *testing.T) {

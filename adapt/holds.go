@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // ErrNotHeld says that no caller of the adapter holds a lock of that name.
@@ -63,7 +64,7 @@ func (hs *holds) find(what, name string) (*held, *holdfast.Hold, error) {
 }
 
 func (hs *holds) notHeld(what, name string) error {
-	return fmt.Errorf("holdfast: %s %q: %w", what, hs.prefix+name, ErrNotHeld)
+	return fmt.Errorf("holdfast: %s %s: %w", what, quote.Name(hs.prefix+name), ErrNotHeld)
 }
 
 // release releases the lock, and ends the caller's turn. The error is as that of function

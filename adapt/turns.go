@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // turn is the right to use a resource of a Client in this process. One caller at a time has
@@ -96,7 +97,7 @@ func (t *turn) leave() {
 type busyError struct{ resource string }
 
 func (e busyError) Error() string {
-	return fmt.Sprintf("holdfast: %q is in use in this process: a caller holds it or waits for it, or has lost it and goes on", e.resource)
+	return fmt.Sprintf("holdfast: %s is in use in this process: a caller holds it or waits for it, or has lost it and goes on", quote.Name(e.resource))
 }
 
 func (busyError) Is(target error) bool { return target == holdfast.ErrHeld }

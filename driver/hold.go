@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // Forever is the TTL of a hold without an end, and the time left of one.
@@ -57,7 +59,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	case "shared":
 		*m = Shared
 	default:
-		return fmt.Errorf("holdfast: no such mode: %q; it is exclusive or shared", text)
+		return fmt.Errorf("holdfast: no such mode: %s; it is exclusive or shared", quote.Short(string(text)))
 	}
 	return nil
 }

@@ -1,12 +1,17 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // Opener makes a store from its URL. Its errors must not contain the URL's
@@ -54,7 +59,11 @@ func Open(ctx context.Context, storeURL string) (Store, error) {
 	schemes.RLock()
 	open := schemes.openers[u.Scheme]
 	schemes.RUnlock()
-	if open == nil {
+	switch {
+	case open != nil:
+	case u.Scheme == "" || u.Scheme == "file" || len(u.Scheme) == 1: // one letter is a Windows drive
+		return nil, noURL(storeURL)
+	default:
 		return nil, unknownScheme(u.Scheme)
 	}
 	return open(ctx, u)
@@ -71,16 +80,51 @@ var packages = map[string]string{
 	"https": "httplock", "http": "httplock", "unix": "httplock",
 }
 
-func unknownScheme(scheme string) error {
-	linked := strings.Join(Schemes(), ", ")
-	if linked == "" {
-		linked = "none"
+// noURL is the error for a text that is no URL of a store, but may be the path of a file,
+// which can only be that of SQLite.
+func noURL(text string) error {
+	imported := ""
+	if !slices.Contains(Schemes(), "sqlite") {
+		imported = fmt.Sprintf(` and import _ "github.com/holdfast-go/holdfast/%s"`, packages["sqlite"])
 	}
+	return fmt.Errorf("%w: the store's URL has no scheme of a store; for a SQLite file write sqlite:%s%s; linked in: %s",
+		ErrInvalid, filePath(text), imported, linked())
+}
+
+// filePath returns the path of a file as a sqlite URL has it. For a text that is not clearly
+// such a path it returns the word PATH: it may have a password.
+func filePath(text string) string {
+	path := strings.ReplaceAll(text, `\`, "/")
+	if rest, ok := strings.CutPrefix(path, "file:"); ok {
+		path = strings.TrimPrefix(rest, "//")
+	}
+	rest := path
+	drive := len(path) > 2 && path[1] == ':'
+	if drive {
+		rest = path[2:]
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	isFile := slices.Contains([]string{".db", ".db3", ".sqlite", ".sqlite3"}, filepath.Ext(rest)) ||
+		len(first) < len(rest) && slices.Contains([]string{"", ".", "..", "~"}, first)
+	switch {
+	case !isFile, len(path) > 64, strings.HasPrefix(rest, "//"), !utf8.ValidString(rest), strings.ContainsAny(rest, "@?#%=&;:'\" "):
+		return "PATH"
+	case drive:
+		return "///" + path
+	case first == "":
+		return "//" + path
+	}
+	return path
+}
+
+func linked() string { return cmp.Or(strings.Join(Schemes(), ", "), "none") }
+
+func unknownScheme(scheme string) error {
 	if name, known := packages[scheme]; known {
 		return fmt.Errorf(`%w: the store of URL scheme %q is not linked in: import _ "github.com/holdfast-go/holdfast/%s"; linked in: %s`,
-			ErrInvalid, scheme, name, linked)
+			ErrInvalid, scheme, name, linked())
 	}
-	return fmt.Errorf("%w: no store for URL scheme %q; linked in: %s", ErrInvalid, scheme, linked)
+	return fmt.Errorf("%w: no store for URL scheme %s; linked in: %s", ErrInvalid, quote.Short(scheme), linked())
 }
 
 // ParseURL is url.Parse, but also takes a list of servers as the URLs of some

@@ -81,6 +81,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // Performer sends a request whose URL has just a path and parameters to one of its
@@ -175,11 +176,11 @@ func (o Options) check() error {
 		return fail("the name of the index has %d bytes, at most %d are allowed", len(name), maxIndex)
 	case name == "." || name == ".." || strings.ContainsAny(name[:1], "-_+"),
 		strings.ToLower(name) != name, strings.ContainsFunc(name, notInIndex):
-		return fail("%q cannot be the name of an index", name)
+		return fail("%s cannot be the name of an index", quote.Short(name))
 	}
 	if w := o.WaitForActiveShards; w != "" && w != "all" {
 		if n, err := strconv.Atoi(w); err != nil || n < 1 {
-			return fail("WaitForActiveShards %q is neither a number from 1 nor \"all\"", w)
+			return fail("WaitForActiveShards %s is neither a number from 1 nor \"all\"", quote.Short(w))
 		}
 	}
 	return nil

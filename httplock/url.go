@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
@@ -124,7 +125,7 @@ func (t *target) read(query string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if len(values[name]) != 1 || values[name][0] == "" {
-			return fail("parameter %q must have one value", name)
+			return fail("parameter %s must have one value", quote.Short(name))
 		}
 		if err := t.set(name, values[name][0]); err != nil {
 			return err
@@ -152,7 +153,7 @@ func (t *target) set(name, value string) error {
 	case "token":
 		return fail("others can see a token in a URL: put it in a file, ?token_file=FILE, or in %s", tokenVariable)
 	default:
-		return fail("unknown parameter %q: there are token_file, ca, cert and key", name)
+		return fail("unknown parameter %s: there are token_file, ca, cert and key", quote.Short(name))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/mongokit"
+	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
@@ -137,7 +138,7 @@ func parseURL(u *url.URL) (t target, err error) {
 	t.uri = rest.String()
 	for name := range values {
 		if !slices.Contains(ours, name) && !slices.Contains(driverOptions, strings.ToLower(name)) {
-			return fail("unknown parameter %q", name)
+			return fail("unknown parameter %s", quote.Short(name))
 		}
 	}
 	return t, nil

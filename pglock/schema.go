@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // layout is the version of the table and of what functions take and return.
@@ -58,8 +59,8 @@ var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 func validSchema(name string) error {
 	switch {
 	case !schemaName().MatchString(name):
-		return fmt.Errorf("%w: PostgreSQL schema %q: the name must be 1 to 48 lower-case letters, digits and underscores, the first no digit",
-			driver.ErrInvalid, name)
+		return fmt.Errorf("%w: PostgreSQL schema %s: the name must be 1 to 48 lower-case letters, digits and underscores, the first no digit",
+			driver.ErrInvalid, quote.Short(name))
 	case strings.HasPrefix(name, "pg_"):
 		return fmt.Errorf("%w: PostgreSQL schema %q: names that begin with pg_ are the server's", driver.ErrInvalid, name)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // settings are those of a connection string: of the connections, and of their pool.
@@ -113,7 +115,7 @@ func (p *params) mode(name string) (prepares bool) {
 		return false
 	}
 	if there {
-		p.fail(name, fmt.Errorf("unknown value %q", value))
+		p.fail(name, fmt.Errorf("unknown value %s", quote.Short(value)))
 	}
 	return true
 }

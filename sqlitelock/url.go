@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // File returns the path of the file in a sqlite URL. A relative path stays relative. File
@@ -102,13 +103,13 @@ func (o *Options) set(values url.Values) (wrong string) {
 				want = "the only value is allow"
 			}
 		default:
-			return fmt.Sprintf("unknown parameter %q; there are busy-timeout, create, mode, network-fs, synchronous", name)
+			return fmt.Sprintf("unknown parameter %s; there are busy-timeout, create, mode, network-fs, synchronous", quote.Short(name))
 		}
 		switch {
 		case len(values[name]) != 1:
 			return fmt.Sprintf("parameter %q comes %d times", name, len(values[name]))
 		case want != "":
-			return fmt.Sprintf("parameter %q is %q, %s", name, value, want)
+			return fmt.Sprintf("parameter %q is %s, %s", name, quote.Short(value), want)
 		}
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/esdoc"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // Lock is one lock of one owner. Make it with NewLock. Its methods may be called
@@ -206,5 +207,5 @@ func (s *state) done() { <-s.turn }
 
 // wrap adds the operation and the lock's ID.
 func wrap(what, id string, err error) error {
-	return fmt.Errorf("es-distributed-lock: %s %q: %w", what, id, err)
+	return fmt.Errorf("es-distributed-lock: %s %s: %w", what, quote.Name(id), err)
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/mongolock"
 )
 
@@ -181,5 +182,5 @@ func wrap(what, name string, err error) error {
 	if name == "" {
 		return fmt.Errorf("mongo-lock: %s: %w", what, err)
 	}
-	return fmt.Errorf("mongo-lock: %s %q: %w", what, name, err)
+	return fmt.Errorf("mongo-lock: %s %s: %w", what, quote.Name(name), err)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/eslock"
+	"github.com/holdfast-go/holdfast/internal/quote"
 	"github.com/holdfast-go/holdfast/internal/urlsecret"
 )
 
@@ -63,14 +64,14 @@ func parse(u *url.URL) (t target, err error) {
 func nodeOf(u *url.URL, host string) (*url.URL, error) {
 	h, err := url.Parse("//" + host)
 	if err != nil || h.Hostname() == "" || h.Host != host {
-		return nil, fail("%q is not a host, or host and port", host)
+		return nil, fail("%s is not a host, or host and port", quote.Short(host))
 	}
 	port := h.Port()
 	if port == "" {
 		port = defaultPort
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return nil, fail("%q is not a host and port", host)
+		return nil, fail("%s is not a host and port", quote.Short(host))
 	}
 	return &url.URL{
 		Scheme: schemes[u.Scheme], User: u.User,
@@ -86,7 +87,7 @@ func (t *target) read(query string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if len(values[name]) != 1 || values[name][0] == "" {
-			return fail("parameter %q must have one value", name)
+			return fail("parameter %s must have one value", quote.Short(name))
 		}
 		if err := t.set(name, values[name][0]); err != nil {
 			return err
@@ -127,7 +128,7 @@ func (t *target) set(name, value string) error {
 		}
 		t.options.OldClients = old
 	default:
-		return fail("unknown parameter %q", name)
+		return fail("unknown parameter %s", quote.Short(name))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // helpWidth is the width of help in columns.
@@ -83,7 +84,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return exit.Usagef("there is no help on %q; holdfast help lists all topics", strings.Join(args, " "))
+				return exit.Usagef("there is no help on %s; holdfast help lists all topics", quote.Short(strings.Join(args, " ")))
 			}
 			of.InitDefaultHelpFlag()
 			return of.Help()

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/secret"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // execute runs the command line. It returns the exit status, or dies of the signal
@@ -104,13 +105,13 @@ func noCommand(root *cobra.Command, name string) error {
 	if near := root.SuggestionsFor(name); len(near) > 0 {
 		advice = fmt.Sprintf("did you mean %s? %s", strings.Join(near, " or "), advice)
 	}
-	return exit.Usagef("there is no command %q; %s", name, advice)
+	return exit.Usagef("there is no command %s; %s", quote.Short(name), advice)
 }
 
 // noArgs is cobra.NoArgs with a message that mentions no sub-commands.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return exit.Usagef("%s takes no argument, but got %q", cmd.CommandPath(), args[0])
+		return exit.Usagef("%s takes no argument, but got %s", cmd.CommandPath(), quote.Short(args[0]))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 func newStatus() *cobra.Command {
@@ -32,7 +33,7 @@ it redraws the table, elsewhere it prints the table again when it has changed.`,
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return exit.Usagef("status takes one resource, but got %q as well", args[1])
+			return exit.Usagef("status takes one resource, but got %s as well", quote.Short(args[1]))
 		}
 		return nil
 	}

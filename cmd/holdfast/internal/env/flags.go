@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // fromVariable annotates a flag with the variable that gave it.
@@ -72,7 +73,7 @@ func Take(cmd *cobra.Command) error {
 			return // and so it excludes no other
 		}
 		if err := flags.Set(flag.Name, text); err != nil {
-			invalid = exit.Usagef("%s cannot be %q: %s", name, text, cause(err))
+			invalid = exit.Usagef("%s cannot be %s: %s", name, quote.Short(text), cause(err))
 			return
 		}
 		invalid = flags.SetAnnotation(flag.Name, fromVariable, []string{name})
@@ -83,7 +84,7 @@ func Take(cmd *cobra.Command) error {
 // Misread returns the message about flags on the command line that cannot be parsed.
 func Misread(cmd *cobra.Command, err error) string {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return fmt.Sprintf("--%s cannot be %q: %s; see %s --help", wrong.GetFlag().Name, wrong.GetValue(), cause(err), cmd.CommandPath())
+		return fmt.Sprintf("--%s cannot be %s: %s; see %s --help", wrong.GetFlag().Name, quote.Short(wrong.GetValue()), cause(err), cmd.CommandPath())
 	}
 	advice := ""
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {

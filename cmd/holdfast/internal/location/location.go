@@ -91,7 +91,7 @@ func sqliteHint(path string) string {
 	switch {
 	case form != "":
 		return ": write " + form + ";"
-	case strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
+	case len(path) > 64 || strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
 		return ": for a SQLite file write sqlite:PATH;"
 	case strings.Contains(path, ":"): // C:\locks.db
 		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/") + ";"
