@@ -3,6 +3,8 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +102,47 @@ func TestDo(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An end of the lock that fn returns itself, or wraps, is said once.
+func TestDoSaysALossOnce(t *testing.T) {
+	for name, end := range map[string]func(context.Context, *holdfast.Client) error{
+		"lost": func(ctx context.Context, c *holdfast.Client) error {
+			return second(c.ForceRelease(ctx, "r", holdfast.HoldID{}))
+		},
+		"released": func(ctx context.Context, c *holdfast.Client) error { return second(c.ReleaseID(ctx, "id")) },
+		"closed": func(ctx context.Context, c *holdfast.Client) error {
+			go c.Close()
+			return nil
+		},
+	} {
+		for how, returned := range map[string]func(cause error) error{
+			"it":       func(cause error) error { return cause },
+			"it, more": func(cause error) error { return fmt.Errorf("fn: %w", cause) },
+		} {
+			for call, do := range map[string]func(*holdfast.Client, context.Context, string, *holdfast.LockOptions, func(context.Context) error) error{
+				"Do": (*holdfast.Client).Do, "TryDo": (*holdfast.Client).TryDo,
+			} {
+				t.Run(call+" "+name+", returns "+how, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						c := newClient(t, memlock.New(nil), nil)
+						var want error
+						err := do(c, t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
+							if err := end(t.Context(), c); err != nil {
+								t.Error(err)
+							}
+							<-ctx.Done()
+							want = context.Cause(ctx)
+							return returned(want)
+						})
+						if !errors.Is(err, want) || strings.Count(err.Error(), want.Error()) != 1 {
+							t.Errorf("got error %v, want once %v", err, want)
+						}
+					})
+				})
+			}
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 		return nil
 	}
 	if unlockErr := h.Unlock(ctx); !errors.Is(unlockErr, ErrLost) {
-		err = errors.Join(err, unlockErr)
+		err = joined(err, unlockErr)
 	}
 	return err
 }
@@ -170,13 +170,7 @@ func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) 
 		if unlockErr == nil {
 			unlockErr = early // ReleaseID or Close released it
 		}
-		switch {
-		case unlockErr == nil:
-		case err == nil:
-			err = unlockErr
-		default:
-			err = errors.Join(err, unlockErr)
-		}
+		err = joined(err, unlockErr)
 	}()
 	return fn(bound)
 }
