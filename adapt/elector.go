@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
 // ErrNotLeader says that this instance does not hold the lock of the leader.
@@ -139,3 +140,6 @@ func (e *Elector) begin() *term {
 	e.term.tasks++
 	return e.term
 }
+
+// Format implements fmt.Formatter. It prints the resource.
+func (e *Elector) Format(f fmt.State, _ rune) { fmt.Fprint(f, "elector of ", quote.Name(e.resource)) }

@@ -107,3 +107,7 @@ func withLoss(err error, h *holdfast.Hold) error {
 	}
 	return errors.Join(err, early)
 }
+
+// Format implements fmt.Formatter, for all adapters with such locks. It reads nothing that
+// changes meanwhile.
+func (hs *holds) Format(f fmt.State, _ rune) { fmt.Fprint(f, "locks of ", quote.Name(hs.prefix)) }

@@ -210,3 +210,6 @@ func (s *Store) ready(ctx context.Context) error {
 	}
 	return s.invalid
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "eslock.Store") }

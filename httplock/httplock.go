@@ -196,3 +196,20 @@ func (s *Store) Close() error {
 func (s *Store) strange(format string, args ...any) error {
 	return fmt.Errorf("%s: the answer is not definite: %s", s.target.name, fmt.Sprintf(format, args...))
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "httplock.Store") }
+
+// Format implements fmt.Formatter. It prints the options without the token.
+func (o Options) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), o.shown()) }
+
+// LogValue implements slog.LogValuer. It has the options without the token.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o.shown())) }
+
+func (o Options) shown() any {
+	type shown Options // without methods
+	if o.Token != "" {
+		o.Token = "xxxxx"
+	}
+	return shown(o)
+}

@@ -20,6 +20,7 @@ package mongolock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -120,3 +121,6 @@ func (s *Store) Close() error {
 	})
 	return s.err
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "mongolock.Store") }

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -215,3 +216,6 @@ func (p *present) samples(group string) []Sample {
 	}
 	return all
 }
+
+// Format implements fmt.Formatter. It prints nothing of what it has observed.
+func (o *Observer) Format(f fmt.State, _ rune) { fmt.Fprint(f, "observe.Observer") }

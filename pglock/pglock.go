@@ -75,6 +75,7 @@ package pglock
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -190,3 +191,6 @@ func (s *Store) ready(ctx context.Context) error {
 	}
 	return s.invalid
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "pglock.Store") }

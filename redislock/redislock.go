@@ -58,6 +58,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -270,3 +271,6 @@ func (s *Store) closeClients() error {
 		return errors.New("the server does not answer: connections are closed once it does")
 	}
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, "redislock.Store") }

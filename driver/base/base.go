@@ -10,7 +10,9 @@ package base
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -127,3 +129,9 @@ func Missing(resource string, floor uint64, now model.Time) Entry {
 		Missing: true,
 	}
 }
+
+// LogValue implements slog.LogValuer. It has the change without hold IDs.
+func (c Change) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", c)) }
+
+// LogValue implements slog.LogValuer. It has the entry without hold IDs.
+func (e Entry) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", e)) }

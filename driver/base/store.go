@@ -262,3 +262,6 @@ func (s *Store) Traits() driver.Traits {
 
 // Close implements driver.Store.
 func (s *Store) Close() error { return s.backend.Close() }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Store) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.backend.Traits().Name, " store") }

@@ -170,3 +170,6 @@ func (d *Draft) index() {
 		d.byLock[lockID] = i
 	}
 }
+
+// Format implements fmt.Formatter. It prints the record as it is now.
+func (d Draft) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), d.record) }

@@ -12,6 +12,8 @@
 package model
 
 import (
+	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -163,3 +165,16 @@ func (r Record) touched(now Time, holds []Hold) Record {
 	r.Holds = holds
 	return r
 }
+
+// Format implements fmt.Formatter. It prints the hold without its hold ID.
+func (h Hold) Format(f fmt.State, verb rune) {
+	type shown Hold // without methods
+	h.HoldID = driver.HoldID{}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), shown(h))
+}
+
+// LogValue implements slog.LogValuer. It has what Format prints.
+func (h Hold) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", h)) }
+
+// LogValue implements slog.LogValuer. It has the record without hold IDs.
+func (r Record) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", r)) }

@@ -164,3 +164,6 @@ func (h *Handler) log(r *http.Request, t Token, err error) {
 	}
 	h.opts.Logger.ErrorContext(r.Context(), "httpfence: token could not be checked", "resource", t.Resource, "token", t.Value, "error", err)
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (h *Handler) Format(f fmt.State, _ rune) { fmt.Fprint(f, "httpfence.Handler") }

@@ -76,3 +76,6 @@ func valid(resource string, token uint64) error {
 func stale(resource string, token, seen uint64) error {
 	return fmt.Errorf("httpfence: %w: token %d of %q has been seen, which is larger than %d", holdfast.ErrStale, seen, resource, token)
 }
+
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (m *Memory) Format(f fmt.State, _ rune) { fmt.Fprint(f, "httpfence.Memory") }

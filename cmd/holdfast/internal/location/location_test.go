@@ -69,6 +69,7 @@ func TestLocate(t *testing.T) {
 func TestLocateRefuses(t *testing.T) {
 	for named, says := range map[string]string{
 		"locks.db":               "neither a URL nor a path: did you mean ./locks.db or sqlite:locks.db?",
+		strings.Repeat("x", 100): "for a SQLite file write sqlite:PATH",
 		"a/locks.db":             "did you mean ./a/locks.db or sqlite:a/locks.db?",
 		"redis":                  "neither a URL nor a path: write redis://HOSTS/DATABASE",
 		"127.0.0.1:6379":         "begins with a scheme, such as redis://",

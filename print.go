@@ -1,0 +1,72 @@
+package holdfast
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/quote"
+)
+
+// What is printed or logged has no hold ID, see driver/print.go, and reads nothing that
+// changes meanwhile.
+
+// Format implements fmt.Formatter. It prints the mode, the resource and the token.
+func (h *Hold) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "%v hold of %s, token %d", h.mode, quote.Name(h.ref.Resource), h.ref.Token)
+}
+
+// LogValue implements slog.LogValuer. It has the resource, the mode and the token.
+func (h *Hold) LogValue() slog.Value {
+	if h == nil {
+		return slog.AnyValue(nil)
+	}
+	return slog.GroupValue(slog.String("resource", h.ref.Resource), slog.String("mode", h.mode.String()), slog.Uint64("token", h.ref.Token))
+}
+
+// Format implements fmt.Formatter. It prints the kind of the store.
+func (c *Client) Format(f fmt.State, _ rune) {
+	fmt.Fprint(f, "Client of a ", c.store.Traits().Name, " store")
+}
+
+// shownAttempt is an attempt as it is printed.
+type shownAttempt struct {
+	LockInfo
+	Start time.Time
+}
+
+func (i AttemptStartInfo) shown() shownAttempt { return shownAttempt{i.LockInfo, i.Start} }
+
+// Format implements fmt.Formatter. It prints the info without its hold ID.
+func (i AttemptStartInfo) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), i.shown())
+}
+
+// LogValue implements slog.LogValuer. It has the info without its hold ID.
+func (i AttemptStartInfo) LogValue() slog.Value { return slog.AnyValue(i.shown()) }
+
+func (i AttemptInfo) shown() any {
+	return struct {
+		shownAttempt
+		Took  time.Duration
+		Token uint64
+		Err   error
+	}{i.AttemptStartInfo.shown(), i.Took, i.Token, i.Err}
+}
+
+// Format implements fmt.Formatter. It prints the info without its hold ID.
+func (i AttemptInfo) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), i.shown())
+}
+
+// LogValue implements slog.LogValuer. It has the info without its hold ID.
+func (i AttemptInfo) LogValue() slog.Value { return logged(i) }
+
+// LogValue implements slog.LogValuer. It has the info without the hold IDs in its error.
+func (i WaitInfo) LogValue() slog.Value { return logged(i) }
+
+// LogValue implements slog.LogValuer. It has the info without the hold IDs in its error.
+func (i FailInfo) LogValue() slog.Value { return logged(i) }
+
+// logged is a text, because JSON would have all that a *HeldError has.
+func logged(info any) slog.Value { return slog.StringValue(fmt.Sprintf("%+v", info)) }
