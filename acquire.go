@@ -32,7 +32,7 @@ type acquirer struct {
 	c     *Client
 	q     driver.AcquireRequest // TTL: that of the lease asked for
 	ttl   time.Duration         // that of the lock: may be Forever
-	named bool                  // the caller chose the lock ID
+	named bool                  // the caller chose the lock ID: this Client may hold by it
 	keep  bool                  // keep alive
 
 	forOthers  bool             // other programs will work under the hold
@@ -143,16 +143,6 @@ func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
 		if held.Position != driver.NoPlace {
 			a.kept = a.q.Place
 		}
-		if held.BySelf {
-			c.mu.Lock()
-			orphans := c.onlyOrphans(held, a.q.LockID)
-			c.mu.Unlock()
-			if orphans {
-				other := *held // Trace has the first
-				other.BySelf = false
-				return nil, &other
-			}
-		}
 	}
 	return nil, err
 }
@@ -200,7 +190,7 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 		case errors.Is(err, errLate):
 			continue
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
-			return nil, a.giveUp(a.c.whyEnded(err))
+			return nil, a.giveUp(a.c.whyEnded(a.toldOnce(err)))
 		}
 		switch end := a.pause(ctx, pauses.pause(), &subscription{}); {
 		case errors.Is(end, ErrClosed):
@@ -209,6 +199,22 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 			return nil, a.giveUp(endedWith(ctx, err))
 		}
 	}
+}
+
+// toldOnce returns what a TryLock is told of the answer: BySelf is for holds of this Client.
+func (a *acquirer) toldOnce(err error) error {
+	var held *HeldError
+	if !errors.As(err, &held) || !held.BySelf {
+		return err
+	}
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	if a.c.ownHold(a.q.Resource, a.q.LockID) != nil {
+		return err
+	}
+	other := *held // Trace has the first
+	other.BySelf = false
+	return &other
 }
 
 // pause waits until the time has passed, for an invitation or for a wake-up that is
@@ -274,20 +280,20 @@ var errNotNested = errors.New("works under no hold")
 // between. Then it waits for a signal, the end of the holds or the back-off, whichever
 // is first. The others wait until they are invited.
 func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
-	attempt, now := a.c.enqueue(a)
+	first, now := a.c.enqueue(a)
 	defer func() { a.c.dequeue(a, h != nil) }()
 	watch := subscription{c: a.c, resource: a.q.Resource}
 	defer watch.stop()
-	return a.waitWith(ctx, attempt, now, &watch)
+	return a.waitWith(ctx, first, now, &watch)
 }
 
-// waitWith is waitInQueue once the acquirer is in the queue. It is a function of its own
-// because defers cost more in one with many returns.
-func (a *acquirer) waitWith(ctx context.Context, attempt int, now time.Duration, watch *subscription) (_ *Hold, err error) {
+// waitWith is waitInQueue once the acquirer is in the queue; first is that of enqueue. It is
+// a function of its own because defers cost more in one with many returns.
+func (a *acquirer) waitWith(ctx context.Context, first bool, now time.Duration, watch *subscription) (_ *Hold, err error) {
 	c := a.c
 	failures, polls, lookouts := retries(), backoff{min(pollFirst, c.opts.Poll), c.opts.Poll}, backoff{watchFirst, watchLimit}
 	pause := never
-	for stand := attempt == 0; ; attempt = 0 {
+	for stand := !first; ; first = false {
 		if stand {
 			if a.watch != nil {
 				a.watch()
@@ -298,8 +304,8 @@ func (a *acquirer) waitWith(ctx context.Context, attempt int, now time.Duration,
 				return nil, a.giveUp(c.waitError(a, err))
 			}
 		}
-		if attempt == 0 {
-			if attempt, now, err = c.takeTurn(a); err != nil {
+		if !first {
+			if now, err = c.takeTurn(a); err != nil {
 				return nil, a.giveUp(err)
 			}
 		}
@@ -318,20 +324,19 @@ func (a *acquirer) waitWith(ctx context.Context, attempt int, now time.Duration,
 			// The caller's ctx cut it off: this says nothing about the store.
 			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
 		}
-		first, hopeless := c.noteAnswer(a, attempt, err)
+		head, over := c.noteAnswer(a, err)
 		stand, pause = true, never
 		var held *HeldError
 		switch {
+		case over != nil:
+			return nil, a.giveUp(over)
 		case errors.As(err, &held):
-			if held.BySelf {
-				return nil, a.giveUp(copyOf(held))
-			}
 			if !a.q.Nested.IsZero() && len(held.Ahead) > 0 { // nobody is ahead of who works under a hold
 				return nil, errNotNested
 			}
 			a.warnOfLimit(held)
 			failures = retries()
-			if !first {
+			if !head {
 				continue
 			}
 			if watch.start(ctx) {
@@ -340,21 +345,21 @@ func (a *acquirer) waitWith(ctx context.Context, attempt int, now time.Duration,
 			}
 			// A hint of 0 is no hint, or a time too short for the store to return.
 			notified := watch.signal != nil
-			first, most := min(pollFirst, c.opts.Poll), c.opts.Poll
+			soonest, most := min(pollFirst, c.opts.Poll), c.opts.Poll
 			if pause = polls.pause(); notified {
-				first, most = askFirst, askAtLeast
+				soonest, most = askFirst, askAtLeast
 				if held.RetryAfter != 0 {
 					pause = c.alignWake(lookouts.pause())
 				}
 			}
-			pause = min(a.ask.refused(&a.q, held, pause, first, most), hint(held), c.untilPlace(a))
-		case permanent(err), hopeless:
+			pause = min(a.ask.refused(&a.q, held, pause, soonest, most), hint(held), c.untilPlace(a))
+		case permanent(err):
 			return nil, a.giveUp(err)
 		case ctx.Err() != nil:
 			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
 		default:
 			c.warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
-			if first {
+			if head {
 				pause = failures.pause()
 			}
 		}

@@ -268,7 +268,7 @@ func TestS27_groups(t *testing.T) {
 			_ = crashing.Close()
 			c, d := newClient(t, store, nil), newClient(t, store, nil)
 			_, err := c.TryLock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
-			if held := heldError(t, err); !held.BySelf {
+			if held := heldError(t, err); held.BySelf || held.Holders[0].LockID != "g" {
 				t.Errorf("after the crash, its lock ID is told %+v", held)
 			}
 			began := time.Now()

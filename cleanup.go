@@ -27,9 +27,6 @@ const (
 	// mostOrphans bounds the memory. Beyond it, each new orphan displaces another:
 	// see letGo.
 	mostOrphans = 10_000
-	// rememberOrphans is how long a refusal because of an orphan that is gone may
-	// still arrive: as long as an attempt takes.
-	rememberOrphans = 10 * time.Second
 	// copiesArrive is how long a copy of a request may still arrive: as long as an
 	// attempt takes.
 	copiesArrive = 10 * time.Second
@@ -72,7 +69,6 @@ type orphan struct {
 	then    endsBy        // what ends the clean-up after that
 	pause   time.Duration // before the next release
 	waits   bool          // for Unlock, or until the lost hold would have ended otherwise
-	over    bool          // it is only remembered, until it is due
 	asked   chan struct{} // closed after the first release
 	told    bool          // asked is closed
 }
@@ -171,7 +167,7 @@ func (c *Client) cleanPlace(hold HoldID, place driver.PlaceID) {
 		o.then = o.ends
 	}
 	o.q.Place, o.placing = place, now+copiesArrive
-	o.ends, o.until, o.over = byTime, max(o.until, o.placing), false
+	o.ends, o.until = byTime, max(o.until, o.placing)
 	o.due, o.pause = min(o.due, now), min(o.pause, time.Second)
 	c.arm(now, o.due)
 }
@@ -205,7 +201,7 @@ func (c *Client) cleanForgotten(h *Hold) {
 // addOrphan begins a clean-up, or extends the one of the same hold ID. c.mu is held.
 func (c *Client) addOrphan(ref driver.HoldRef, o orphan) <-chan struct{} {
 	k := &c.cleaner
-	if was := k.orphans[ref.HoldID]; was != nil && !was.over {
+	if was := k.orphans[ref.HoldID]; was != nil {
 		if was.waits { // until now
 			was.waits, was.from, was.due = false, o.from, o.from
 			c.arm(c.clock(), was.due)
@@ -256,12 +252,10 @@ func (c *Client) cleanUpDue(now time.Duration) (next time.Duration) {
 	k := &c.cleaner
 	next = never
 	var due [len(k.senders)][]*release
-	for id, o := range k.orphans {
+	for _, o := range k.orphans {
 		switch i := o.sender(); {
 		case o.due > now:
 			next = min(next, o.due)
-		case o.over:
-			delete(k.orphans, id)
 		case !k.senders[i].busy: // else its answer arms the timer
 			o.q.After = max(o.from-now, 0)
 			due[i] = append(due[i], &o.release)
@@ -300,7 +294,9 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 	}
 	for _, r := range batch {
 		if o := c.cleaner.orphans[r.q.HoldID]; o != nil && &o.release == r { // else it was let go
-			o.released(sent, now)
+			if o.released(sent, now) {
+				delete(c.cleaner.orphans, r.q.HoldID)
+			}
 		}
 		if r.found {
 			c.inviteFirst(r.q.Resource)
@@ -309,8 +305,9 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 	c.arm(now, max(now, s.rest))
 }
 
-// released notes that a release was sent then, and decides when the next is due.
-func (o *orphan) released(sent, now time.Duration) {
+// released notes that a release was sent then. It decides when the next is due, or reports
+// that the clean-up is over.
+func (o *orphan) released(sent, now time.Duration) (over bool) {
 	o.tell()
 	o.endless = o.endless && !o.answered()
 	if o.placing != 0 {
@@ -329,7 +326,7 @@ func (o *orphan) released(sent, now time.Duration) {
 		o.until = min(o.until, now+copiesArrive)
 		o.due = o.until
 	case o.ended(), sent >= o.until:
-		o.over, o.due = true, now+rememberOrphans
+		return true
 	default:
 		// What is due at about the same time is sent together.
 		grid := o.pause / 4
@@ -339,6 +336,7 @@ func (o *orphan) released(sent, now time.Duration) {
 			o.pause = min(o.pause, time.Second)
 		}
 	}
+	return false
 }
 
 // cleanLast releases the orphans of a Client that closes, cleanCloseAsks times at
@@ -356,9 +354,6 @@ func (c *Client) cleanLast() {
 		var left []*orphan
 		for _, o := range k.orphans {
 			o.tell()
-			if o.over {
-				continue
-			}
 			last := *o // the answer to one that is under way is ignored
 			last.by = c.cleanBy
 			if last.ends == byAnswer && !last.endless {
@@ -383,19 +378,4 @@ func (c *Client) cleanLast() {
 			}
 		}
 	})
-}
-
-// onlyOrphans reports whether all holds of the lock ID in the refusal are being
-// cleaned up. c.mu is held.
-func (c *Client) onlyOrphans(e *HeldError, lockID string) bool {
-	found := false
-	for _, s := range e.Holders {
-		if s.LockID == lockID {
-			if c.cleaner.orphans[s.HoldID] == nil {
-				return false
-			}
-			found = true
-		}
-	}
-	return found
 }

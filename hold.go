@@ -83,6 +83,9 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	closed := c.closed
 	if !closed {
 		c.holds[h.ref.HoldID] = h
+		if a.named {
+			c.rejectOwn(h)
+		}
 		h.holdStart(a)
 		if was, ok := c.revoked[h.ref.HoldID]; ok && was.token == h.ref.Token {
 			was.end(h)

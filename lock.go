@@ -14,8 +14,10 @@ import (
 
 // Lock acquires the resource exclusively. If the resource is held, Lock waits until ctx
 // ends. The error is then ctx.Err(), with the cause of ctx in its text alone, and also
-// ErrHeld if the store's last answer was a refusal. Lock does not wait for a hold of the same lock ID (HeldError.BySelf). If the
-// store does not answer, Lock retries for about one TTL, at most 30 s.
+// ErrHeld if the store's last answer was a refusal. Lock does not wait for a hold of the
+// same lock ID that this Client has (HeldError.BySelf). If the store does not answer, Lock
+// retries for about one TTL, at most 30 s; the time for which the process was stopped does
+// not count.
 //
 // A caller that works under other locks, with the ctx of Do or Hold.Bind, gets ErrDeadlock
 // if their waiters and it wait for each other, some 10 s after that began, in stores that

@@ -64,7 +64,9 @@ type Options struct {
 // LockOptions configure one lock. Nil and the zero value are the defaults.
 type LockOptions struct {
 	// LockID groups locks: see Client.ReleaseID. Default: a random one. An ID
-	// guards against mistakes and is not a secret.
+	// guards against mistakes and is not a secret. One that is always the same, such as the
+	// name of a pod, is no key to what a killed process held: the next process waits for that
+	// as all others do, until its TTL is over, and without a place in the store's queue.
 	LockID string
 	// TTL, or Forever. Default: the Client's. An acquire that is given up is cleaned
 	// up for that long, but 5 minutes at most: a request that takes longer to arrive

@@ -3,11 +3,13 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -24,57 +26,193 @@ func TestS25a_own_hold(t *testing.T) {
 			t.Errorf("told after %v", waited)
 		}
 	}
-	for name, same := range map[string]bool{"same Client": true, "another Client": false} {
+	t.Run("same Client", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, store, nil)
+			h := lock(t, c, "r", own)
+			began := time.Now()
+			_, err := c.Lock(t.Context(), "r", own)
+			mustBeTold(t, err, began)
+			_, err = c.RLock(t.Context(), "r", own)
+			mustBeTold(t, err, began)
+			_, err = c.TryLock(t.Context(), "r", own)
+			mustBeTold(t, err, began)
+			alive(t, h)
+			mustBeHeldBy(t, store, h)
+		})
+	})
+	t.Run("same Client, others in line", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, memlock.New(nil), nil)
+			h := lock(t, c, "r", own)
+			var others []<-chan result
+			for range 3 {
+				others = append(others, locking(t.Context(), c, "r", nil))
+				synctest.Wait()
+			}
+			time.Sleep(time.Minute)
+			began := time.Now()
+			_, err := c.Lock(t.Context(), "r", own)
+			mustBeTold(t, err, began)
+			if held := heldError(t, err); len(held.Holders) != 1 || held.Holders[0].HoldID != h.ID() {
+				t.Errorf("told of %+v", held.Holders)
+			}
+			unlock(t, h)
+			for _, o := range others {
+				r := <-o
+				if r.err != nil || r.at != began {
+					t.Errorf("%+v", r)
+					continue
+				}
+				unlock(t, r.hold)
+			}
+		})
+	})
+	// A process was killed, and the next one has the same lock ID. To take the hold for its
+	// own would make it fail, or go on without the lock.
+	for name, inLine := range map[string]bool{"predecessor": false, "predecessor, others in line": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
-				c := newClient(t, store, nil)
-				acquirer := c
-				if !same {
-					acquirer = newClient(t, store, nil)
-				}
-				h := lock(t, c, "r", own)
+				killed := newClient(t, store, nil)
+				lock(t, killed, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
 				began := time.Now()
-				_, err := acquirer.Lock(t.Context(), "r", own)
-				mustBeTold(t, err, began)
-				_, err = acquirer.RLock(t.Context(), "r", own)
-				mustBeTold(t, err, began)
-				_, err = acquirer.TryLock(t.Context(), "r", own)
-				mustBeTold(t, err, began)
-				alive(t, h)
-				mustBeHeldBy(t, store, h)
-			})
-		})
-		t.Run(name+", others in line", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
 				c := newClient(t, store, nil)
-				acquirer := c
-				if !same {
-					acquirer = newClient(t, store, nil)
+				_, err := c.TryLock(t.Context(), "r", own)
+				if held := heldError(t, err); held.BySelf || len(held.Holders) != 1 || held.Holders[0].LockID != "own" {
+					t.Errorf("TryLock took the hold for its own: %+v", held)
 				}
-				h := lock(t, c, "r", own)
-				var others []<-chan result
-				for range 3 {
-					others = append(others, locking(t.Context(), acquirer, "r", nil))
+				var head <-chan result
+				if inLine {
+					head = locking(t.Context(), c, "r", nil)
 					synctest.Wait()
 				}
-				time.Sleep(time.Minute)
-				began := time.Now()
-				_, err := acquirer.Lock(t.Context(), "r", own)
-				mustBeTold(t, err, began)
-				unlock(t, h)
-				for _, o := range others {
-					r := <-o
-					if r.err != nil || r.at != began {
-						t.Errorf("%+v", r)
-						continue
-					}
-					unlock(t, r.hold)
+				short, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err = c.Lock(short, "r", own)
+				if held := heldError(t, err); held.BySelf || !errors.Is(held.Cause, context.DeadlineExceeded) {
+					t.Errorf("gave up with %+v", held)
+				}
+				mine := locking(t.Context(), c, "r", own)
+				if inLine {
+					unlock(t, granted(t, head))
+				}
+				r := <-mine
+				if r.err != nil {
+					t.Fatal(r.err)
+				}
+				if waited := r.at.Sub(began); waited < holdfast.DefaultTTL || waited > holdfast.DefaultTTL+time.Second {
+					t.Errorf("waited for %v", waited)
 				}
 			})
 		})
 	}
+	t.Run("one's own, which was lost", func(t *testing.T) {
+		// The store may have it for its margin yet.
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, store, nil)
+			h := lock(t, c, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
+			<-h.Context().Done()
+			began := time.Now()
+			lock(t, c, "r", own)
+			if time.Since(began) == 0 {
+				t.Error("the store no longer had it: nothing was tested")
+			}
+		})
+	})
+	t.Run("one's own, which is released later", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, memlock.New(nil), nil)
+			if err := lock(t, c, "r", own).UnlockAfter(t.Context(), 5*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			lock(t, c, "r", own)
+			if waited := time.Since(began); waited < 5*time.Second || waited > 6*time.Second {
+				t.Errorf("waited for %v", waited)
+			}
+		})
+	})
+	t.Run("a late attempt's", func(t *testing.T) {
+		// The connection breaks while a request is on its way. It arrives 25 s later, while
+		// the Lock with a lock ID of its own still waits.
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			arrive, gate := make(chan struct{}), make(chan struct{})
+			var closed atomic.Bool // the gate is
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1),
+				func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Acquire && closed.Load() {
+						return drivertest.Fault{HoldRequest: gate}
+					}
+					return drivertest.Fault{}
+				})
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			mine := running(func() (*holdfast.Hold, error) {
+				return c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: time.Second, Fair: true})
+			})
+			time.Sleep(25 * time.Second)
+			closed.Store(true)
+			unlocked := time.Now()
+			unlock(t, h)
+			synctest.Wait()
+			close(arrive) // before the next attempt
+			synctest.Wait()
+			if len(holdsIn(t, store, "r")) != 1 {
+				t.Fatal("the late attempt got nothing")
+			}
+			closed.Store(false)
+			close(gate)
+			if r := <-mine; r.err != nil || r.at.Sub(unlocked) > 3*time.Second {
+				t.Errorf("after %v: %v", r.at.Sub(unlocked), r.err)
+			}
+		})
+	})
+	t.Run("a second copy's", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, &doubling{Store: store}, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			mine := locking(t.Context(), c, "r", nil)
+			time.Sleep(2 * time.Second)
+			unlocked := time.Now()
+			unlock(t, h)
+			if r := <-mine; r.err != nil || r.at.Sub(unlocked) > holdfast.DefaultTTL+time.Second {
+				t.Errorf("after %v: %v", r.at.Sub(unlocked), r.err)
+			}
+		})
+	})
+	t.Run("grant whose answer is on its way", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			answer := make(chan struct{})
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
+			c := newClient(t, f, nil)
+			grant := running(func() (*holdfast.Hold, error) { return c.TryLock(t.Context(), "r", own) })
+			synctest.Wait()
+			var waits []<-chan result
+			for range 3 {
+				waits = append(waits, locking(t.Context(), c, "r", own))
+				synctest.Wait()
+			}
+			time.Sleep(5 * time.Second)
+			for _, w := range waits {
+				if len(w) != 0 {
+					t.Fatal("told of a hold that nobody has yet")
+				}
+			}
+			began := time.Now()
+			close(answer)
+			h := granted(t, grant)
+			for _, w := range waits {
+				mustBeTold(t, (<-w).err, began)
+			}
+			unlock(t, h)
+		})
+	})
 	t.Run("one waiter is granted, the other told", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
@@ -169,4 +307,28 @@ func TestS25a_own_hold(t *testing.T) {
 			}
 		})
 	})
+}
+
+// doubling is a store whose first acquire is delivered again, 2 s and a moment later.
+type doubling struct {
+	driver.Store
+	asked bool
+}
+
+func (s *doubling) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	if !s.asked {
+		s.asked = true
+		time.AfterFunc(2*time.Second+time.Millisecond, func() { _, _ = s.Store.Acquire(context.Background(), q) })
+	}
+	return s.Store.Acquire(ctx, q)
+}
+
+// granted returns the hold of a result that must be a grant.
+func granted(t *testing.T, got <-chan result) *holdfast.Hold {
+	t.Helper()
+	r := <-got
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r.hold
 }

@@ -144,7 +144,7 @@ func (s *asking) refused(q *driver.AcquireRequest, e *HeldError, otherwise, firs
 		s.full = 0
 	}
 	switch {
-	case q.Place.IsZero():
+	case q.Place.IsZero(), e.BySelf: // that gives no place
 		return otherwise
 	case full:
 		// Signals are for those that have places. Their turn may be over soon, but it is not

@@ -206,8 +206,8 @@ func TestOddRefusals(t *testing.T) {
 	}
 }
 
-// The head of a Client's queue is refused for its own lock ID, by the answer to another
-// one's request: the next one takes its place, in time.
+// The head of a Client's queue is refused for its own lock ID, by the grant of another
+// request: the next one takes its place, in time.
 func TestHeadWithOwnLockIDLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New(nil)
@@ -246,7 +246,7 @@ func TestHeadWithOwnLockIDLeaves(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		mustWait(t, other, "r", "head")
 		unlock(t, first)
-		holds = append(holds, take(newClient(t, store, nil), "head"))
+		holds = append(holds, take(c, "head"))
 		close(gates["next"])
 		if r := <-waits[2]; !errors.Is(r.err, holdfast.ErrHeld) {
 			t.Fatal(r.err)

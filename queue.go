@@ -19,16 +19,15 @@ import (
 // It has 128 bytes: a map allocates larger values one by one.
 type queue struct {
 	first, last *acquirer
-	attempts    int           // begun so far
-	asked       time.Duration // when the last attempt began or was answered
+	ran         time.Duration // how long it has asked or waited; it may stop with the process, see pass
+	asked       time.Duration // when that was noted last
 	heard       error         // the last answer: a *HeldError, or the error of a call without one; nil: none yet
-	silentSince time.Duration // since when calls have had no answer, if heard says so
+	silentSince time.Duration // what ran was when calls began to have no answer, if heard says so
 	granted     int           // shared holds since the last refusal
 	headSince   time.Duration // when the first became that
 	stored      storedPlace   // of the first in the store's queue
 	strays      []HoldID      // of attempts with that place that were given up
 	unplaced    bool          // the last refusal gave that one no place
-	recheck     bool          // the first is to try once more on behalf of others
 }
 
 type queues map[string]queue // by resource
@@ -52,11 +51,10 @@ func (c *Client) unnest(a *acquirer) {
 type member struct {
 	prev, next *acquirer
 	queued     bool          // it came after another
-	came       int           // attempts of the queue that had begun when it came
-	since      time.Duration // when it came, if queued
+	since      time.Duration // what ran was when it came, if queued
 	asking     bool          // it was invited or tries, and has no answer yet
 	turn       chan struct{} // the invitation to try; made when it first has to wait
-	own        *HeldError    // set as it was removed: its own lock ID holds the resource
+	own        *HeldError    // why its wait is over: its own lock ID holds the resource, by this Client
 }
 
 // invite lets the acquirer try as soon as it waits. c.mu is held.
@@ -70,10 +68,10 @@ func (m *member) invite() {
 	}
 }
 
-// enqueue appends the acquirer to its queue. The first one may try at once, and gets the
-// number of its attempt. The others get 0 and wait for their turn. now is the clock, which
-// takes so long to read that the attempt uses the same.
-func (c *Client) enqueue(a *acquirer) (attempt int, now time.Duration) {
+// enqueue appends the acquirer to its queue. It reports whether that is the first one, which
+// may try at once. The others wait for their turn. now is the clock, which takes so long to
+// read that the attempt uses the same.
+func (c *Client) enqueue(a *acquirer) (first bool, now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queues, resource := c.queuesOf(a), a.q.Resource
@@ -81,62 +79,49 @@ func (c *Client) enqueue(a *acquirer) (attempt int, now time.Duration) {
 	l.append(a)
 	now = c.clock()
 	if l.first == a {
-		l.attempts++
-		a.came, a.asking = l.attempts, true
-		l.headSince = now
+		a.asking = true
+		l.headSince, l.asked = now, now
 		c.usePlace(&l, a, now)
 		queues[resource] = l
-		return l.attempts, now
+		return true, now
 	}
-	a.queued, a.came, a.since, a.asked = true, l.attempts, now, true
+	l.pass(now, attemptTimeout(a.q.TTL))
+	a.queued, a.since, a.asked = true, l.ran, true
 	a.waitStart(now)
 	a.turn = make(chan struct{}, 1)
-	if a.named && !l.recheck {
-		// The holder may have the same lock ID. Only a new refusal shows that, and
-		// the acquirer must not wait long for it. Acquirers that come within a
-		// wakeInterval share one.
-		l.recheck = true
-		var held *HeldError
-		if wait := l.asked + wakeInterval - now; wait <= 0 || errors.As(l.heard, &held) && holds(held, a.q.LockID) {
-			l.first.invite()
-		} else {
-			time.AfterFunc(wait, func() {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				c.inviteFirst(resource)
-			})
-		}
+	if a.named {
+		a.reject(c.ownHold(resource, a.q.LockID))
 	}
 	queues[resource] = l
-	return 0, now
+	return false, now
 }
 
 // takeTurn begins an attempt of an acquirer that waited. It fails if the attempt is
 // useless: its own lock ID holds the resource, or the store has not answered for too
 // long.
-func (c *Client) takeTurn(a *acquirer) (attempt int, now time.Duration, err error) {
+func (c *Client) takeTurn(a *acquirer) (now time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a.own != nil {
-		return 0, 0, a.own
+		return 0, a.own
 	}
 	queues := c.queuesOf(a)
 	now = c.clock()
 	l := queues[a.q.Resource]
-	if l.hopeless(a, now) {
-		return 0, 0, l.heard
+	l.pass(now, 2*retryLimit)
+	if l.hopeless(a) {
+		return 0, l.heard
 	}
 	a.asking = true
-	l.attempts++
-	l.asked, l.recheck = now, false
 	c.usePlace(&l, a, now)
 	queues[a.q.Resource] = l
-	return l.attempts, now, nil
+	return now, nil
 }
 
-// noteAnswer notes the error of an attempt. It reports whether the acquirer is the
-// first of its queue, and whether the store has been silent for too long.
-func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeless bool) {
+// noteAnswer notes the error of an attempt. It reports whether the acquirer is the first of
+// its queue. If the wait is over, because the acquirer would wait for itself or the store
+// has been silent for too long, it returns why.
+func (c *Client) noteAnswer(a *acquirer, err error) (first bool, over error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queues := c.queuesOf(a)
@@ -145,23 +130,36 @@ func (c *Client) noteAnswer(a *acquirer, attempt int, err error) (first, hopeles
 		a.turn = make(chan struct{}, 1)
 	}
 	a.asking = false
-	l.asked, l.granted = a.heard, 0
+	l.pass(a.heard, attemptTimeout(a.q.TTL))
+	l.granted = 0
 	if !l.unanswered() {
-		l.silentSince = a.heard
+		l.silentSince = l.ran
 	}
 	l.heard = err
 	var held *HeldError
-	if errors.As(err, &held) {
+	switch {
+	case errors.As(err, &held):
 		if a.q.Place == l.stored.id {
 			l.unplaced = held.Position == driver.NoPlace
 		}
-		if !held.BySelf {
+		if held.BySelf && c.ownHold(a.q.Resource, a.q.LockID) != nil {
+			over = copyOf(held)
+		} else {
 			a.waitStart(a.heard)
 		}
-		c.rejectOwn(&l, a, attempt, held)
+	case l.hopeless(a):
+		over = err
 	}
 	queues[a.q.Resource] = l
-	return l.first == a, l.hopeless(a, a.heard)
+	return l.first == a, over
+}
+
+// pass notes the time since the last attempt began or was answered. That is at most what the
+// attempt or the pause may take: for the rest the process was stopped, or its machine was
+// suspended, and nothing could be heard.
+func (l *queue) pass(now, most time.Duration) {
+	l.ran += min(max(now-l.asked, 0), most)
+	l.asked = max(l.asked, now)
 }
 
 // unanswered reports whether the last attempt had no answer.
@@ -169,8 +167,8 @@ func (l *queue) unanswered() bool { return l.heard != nil && !errors.Is(l.heard,
 
 // hopeless reports whether the store has not answered for as long as the acquirer's
 // patience lasts.
-func (l *queue) hopeless(a *acquirer, now time.Duration) bool {
-	return l.unanswered() && now-max(l.silentSince, a.since) >= patience(a.q.TTL)
+func (l *queue) hopeless(a *acquirer) bool {
+	return l.unanswered() && l.ran-max(l.silentSince, a.since) >= patience(a.q.TTL)
 }
 
 // patience is how long attempts may go unanswered before a Lock gives up.
@@ -178,57 +176,57 @@ func patience(ttl time.Duration) time.Duration {
 	return min(max(ttl, time.Second), DefaultTTL)
 }
 
-// rejectOwn ends the wait of acquirers whose own lock ID holds the resource: they would
-// wait for themselves. It leaves those that came after the attempt was sent: for them
-// the answer may be out of date. c.mu is held.
-func (c *Client) rejectOwn(l *queue, heard *acquirer, attempt int, e *HeldError) {
-	var held map[string]bool // lock IDs, made once: there may be many holds and many waiters
-	for w := l.first; w != nil; {
-		next := w.next
-		if w != heard && w.named && !w.asking && w.came < attempt {
-			if held == nil {
-				held = lockIDs(e)
-			}
-			if held[w.q.LockID] && !c.onlyOrphans(e, w.q.LockID) {
-				w.own = copyOf(e)
-				w.own.BySelf = true
-				first := l.first == w
-				l.remove(w)
-				c.passPlace(l, w, first, false)
-				if first && l.first != nil {
-					l.headSince = c.clock()
-					l.first.invite()
-				}
-				w.invite()
+// ownHold returns the live hold of the resource that this Client has by the lock ID, or nil.
+// Only its end is in the hands of those who would wait for it: a hold of the same lock ID
+// that another process has, or had before it was killed, or that a late attempt got, ends
+// like any other. c.mu is held.
+func (c *Client) ownHold(resource, lockID string) *Hold {
+	now := c.clock()
+	for _, h := range c.holds {
+		if h.ref.Resource == resource && h.ref.LockID == lockID && h.deadline > now {
+			return h
+		}
+	}
+	return nil
+}
+
+// rejectOwn ends the waits for a hold that this Client was granted just now by those who
+// have its lock ID: they would wait for themselves. Those that ask hear it from the store.
+// c.mu is held.
+func (c *Client) rejectOwn(own *Hold) {
+	for _, queues := range c.queues {
+		for w := queues[own.ref.Resource].first; w != nil; w = w.next {
+			if w.named && !w.asking && w.q.LockID == own.ref.LockID {
+				w.reject(own)
 			}
 		}
-		w = next
 	}
 }
 
-// holds reports whether the refusal names a live hold of the lock ID.
-func holds(e *HeldError, lockID string) bool {
-	return slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == lockID && s.Left != 0 })
-}
-
-// lockIDs returns those of the live holds in the refusal.
-func lockIDs(e *HeldError) map[string]bool {
-	ids := make(map[string]bool, len(e.Holders))
-	for i := range e.Holders {
-		if s := &e.Holders[i]; s.Left != 0 {
-			ids[s.LockID] = true
-		}
+// reject ends the wait of an acquirer whose lock ID has the hold, of this Client, if that is
+// not nil. c.mu is held.
+func (a *acquirer) reject(own *Hold) {
+	if own == nil {
+		return
 	}
-	return ids
+	left := Forever
+	if own.deadline != never {
+		left = own.deadline - a.c.clock()
+	}
+	a.own = &HeldError{
+		Resource: own.ref.Resource, RetryAfter: driver.Unknown, Position: driver.NoPlace, BySelf: true,
+		Holders: []Status{{
+			Resource: own.ref.Resource, LockID: own.ref.LockID, HoldID: own.ref.HoldID, Mode: own.mode,
+			Token: own.ref.Token, Left: left,
+		}},
+	}
+	a.invite()
 }
 
 // dequeue removes the acquirer from its queue and invites those whose turn it is.
 func (c *Client) dequeue(a *acquirer, granted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a.own != nil {
-		return // it was removed already
-	}
 	queues := c.queuesOf(a)
 	l := queues[a.q.Resource]
 	first := l.first == a

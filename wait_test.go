@@ -311,11 +311,11 @@ func TestS31_waiter_times_out(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
 			f := faulty(t, store,
-				on(drivertest.Acquire, drivertest.Fault{HoldRequest: make(chan struct{})}, 2),
+				on(drivertest.Acquire, drivertest.Fault{HoldRequest: make(chan struct{})}, 3),
 				delayed(drivertest.Acquire, time.Second))
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			c := newClient(t, f, nil)
 			own := &holdfast.LockOptions{LockID: "own"}
-			lock(t, d, "r", own)
+			lock(t, c, "r", own)
 			head := locking(t.Context(), c, "r", own)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

@@ -164,6 +164,8 @@ func ownHold(b *bench) {
 	}
 	h := b.acquire(b.request("r", "a"))
 	check(b.request("r", "a"), true)
+	// The holder may have been killed, and its successor have the same lock ID.
+	b.left("until its hold has ended", b.refusal(b.request("r", "a")).RetryAfter, b.long)
 	check(b.request("r", "b"), false)
 	b.release(h.HoldRef, b.long/2)
 	check(request(h.request), true) // given up: the same hold does not come back
