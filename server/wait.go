@@ -114,7 +114,7 @@ func (st *stand) over(g granted, err error) bool {
 		a.conclude(g, nil, st.limit)
 	case a.x.r.Context().Err() != nil:
 		st.hungUp()
-	case errors.As(err, &held) && !held.BySelf, !definite(err):
+	case errors.As(err, &held), !definite(err): // also by its own lock ID: who has that may be dead
 		return false
 	case errors.Is(err, errNotSent): // the budget is over
 		ls.leave(st.w, st.later())
@@ -321,7 +321,8 @@ func (ls *lines) refusal(w *waiter, q *driver.AcquireRequest) *driver.HeldError 
 	if l.heard != nil {
 		e = *l.heard
 	}
-	e.BySelf = false // it may be the answer to another one's request
+	// It may be the answer to another one's request.
+	e.BySelf = slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return s.LockID == q.LockID && s.Left != 0 })
 	e.LimitDiffers = slices.ContainsFunc(e.Holders, func(s driver.Status) bool { return q.LimitDiffers(s.Mode, s.Limit) })
 	e.Ahead = slices.DeleteFunc(slices.Clone(e.Ahead), func(p driver.Place) bool { return p.ID == w.place })
 	e.Position = driver.NoPlace

@@ -68,7 +68,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil, &server.Options{MaxWait: 3 * time.Second})
-		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 100_000})
+		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 100_000})
 		for _, test := range []struct{ asked, waits wire.Millis }{{1, 1}, {2000, 2000}, {3001, 3000}, {wire.Forever, 3000}, {1 << 60, 3000}} {
 			began := time.Now()
 			held := heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", WaitMs: test.asked}))
@@ -85,10 +85,32 @@ func TestWaitEnds(t *testing.T) {
 		if took := time.Since(began); took != 500*time.Millisecond {
 			t.Errorf("a wait with a budget of 500 ms took %v", took)
 		}
-		// So does the own lock ID, at once.
-		held := heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", WaitMs: 3000, LockID: g.LockID}))
-		if !held.BySelf || held.Detail != `"r" is held by the same lock ID` {
-			t.Errorf("%+v", held)
+	})
+}
+
+// Whoever waits with the lock ID of the hold may be the next process after the one that had
+// it: nobody here knows whether that lives. It is told what it waited for.
+func TestWaitWithSameLockID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil, nil)
+		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 4000})
+		q := wire.AcquireRequest{Resource: "r", LockID: g.LockID, Fair: true}
+		began := time.Now()
+		for _, wait := range []time.Duration{0, time.Second} {
+			q.WaitMs = wire.MillisOf(wait)
+			held := heldOf(t, s.post(wire.AcquirePath, q))
+			if !held.BySelf || held.Detail != `"r" is held by the same lock ID` || time.Since(began) != wait {
+				t.Errorf("after %v: %+v", time.Since(began), held)
+			}
+		}
+		others := heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", WaitMs: 1000}))
+		if others.BySelf {
+			t.Errorf("another lock ID is told %+v", others)
+		}
+		q.WaitMs = 25_000
+		s.acquire(q)
+		if took := time.Since(began); took < 4*time.Second || took > 4*time.Second+5*time.Millisecond {
+			t.Errorf("granted after %v", took)
 		}
 	})
 }
