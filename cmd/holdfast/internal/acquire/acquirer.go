@@ -172,6 +172,12 @@ func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	output.SayEvent("no-answer", nil, "the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), a.until())
 }
 
+// hasLockID reports whether a hold in the way has the lock ID that was asked for. It may be of
+// an earlier command, or of a program that was killed.
+func (a *acquirer) hasLockID(e *holdfast.HeldError) bool {
+	return slices.ContainsFunc(e.Holders, func(s holdfast.Status) bool { return s.LockID != "" && s.LockID == a.Options.LockID })
+}
+
 // refusal returns the exit for a lock that was not acquired. ctx is that of the wait.
 func (a *acquirer) refusal(ctx context.Context, err error) error {
 	a.line.end()
@@ -189,7 +195,7 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errNoQueue):
 		return a.Store.NoQueue(a.NeedsQueue)
-	case ok && held.BySelf:
+	case ok && a.once() && a.hasLockID(held):
 		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", held.Resource)
 	case ok && a.quiet && !held.LimitDiffers: // another limit is a mistake
 		return &exit.Error{Status: a.ConflictExit} // which says it

@@ -204,6 +204,9 @@ func (r *refusal) text(now time.Time) string {
 		kept = ", first in line " + output.Waiter(r.Ahead[0]) + ", shared by "
 	}
 	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
+	if r.BySelf { // as the store says it: whoever waits for a hold of its own can see that
+		b.WriteString(" by the same lock ID")
+	}
 	switch age := h.Age(); {
 	case age != driver.Unknown: // shorter than a date, and by one clock
 		b.WriteString(" for " + output.Left((age + now.Sub(r.at)).Truncate(time.Second)))
