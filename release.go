@@ -85,9 +85,10 @@ func (c *Client) newReleases(refs []driver.HoldRef, patience time.Duration) []*r
 }
 
 // releaseAll sends the releases, and repeats those without an answer until they are
-// given up. It uses only the values of ctx.
+// given up. It uses only the values of ctx. A call that ended long after its time says that
+// the process was stopped, not that the store is silent: once, that time does not count.
 func (c *Client) releaseAll(ctx context.Context, rs []*release) {
-	pending, pauses, pause := slices.Clone(rs), retries(), time.Duration(0)
+	pending, pauses, pause, stopped := slices.Clone(rs), retries(), time.Duration(0), false
 	for _, r := range rs {
 		r.err = errNoTime
 	}
@@ -105,6 +106,12 @@ func (c *Client) releaseAll(ctx context.Context, rs []*release) {
 		}
 		call := &attempt{parent: ctx, client: c, detached: true, timeout: timeout}
 		results, err := c.store.Release(call, requests(batch))
+		if took := c.elapsed() - now; took >= timeout+lastChance && !stopped {
+			stopped = true
+			for _, r := range pending {
+				r.by += took
+			}
+		}
 		if pause = 0; note(batch, results, call.end(err)) {
 			pause = pauses.pause()
 		}
@@ -121,7 +128,7 @@ func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadli
 		qs   [1]driver.ReleaseRequest
 		call attempt
 	}{qs: [1]driver.ReleaseRequest{q}}
-	call, began, left := &first.call, c.elapsed(), releasePatience
+	call, began, left, stopped := &first.call, c.elapsed(), releasePatience, false
 	for pauses := retries(); ; {
 		*call = attempt{parent: ctx, client: c, detached: true, timeout: left, by: deadline}
 		results, err := c.store.Release(call, first.qs[:])
@@ -129,6 +136,9 @@ func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadli
 			return err
 		}
 		pause := pauses.pause()
+		if late := c.elapsed() - began - releasePatience; late >= lastChance && !stopped {
+			stopped, began = true, c.elapsed()
+		}
 		if left = releasePatience - (c.elapsed() - began) - pause; left <= 0 || c.clock()+pause >= deadline {
 			return err
 		}

@@ -1,0 +1,104 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// stoppable is a clock that goes on while the process is stopped, which for the test is no
+// time at all.
+type stoppable struct {
+	start time.Time
+	slept atomic.Int64
+}
+
+func (s *stoppable) now() time.Duration { return time.Since(s.start) + time.Duration(s.slept.Load()) }
+
+// A process that is stopped hears no answer. That says nothing about the store.
+func TestStoppedWhileItWaits(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"30s": 0, "4s": 4 * time.Second} {
+		for _, inPause := range []bool{false, true} {
+			if inPause {
+				name += ", between attempts"
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memlock.New(nil)
+					clock := &stoppable{start: time.Now()}
+					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+						switch {
+						case c.Op != drivertest.Acquire || c.N < 3 || c.N > 5:
+							return drivertest.Fault{}
+						case !inPause:
+							clock.slept.Add(int64(time.Minute)) // as this attempt fails
+						case c.N == 4:
+							time.AfterFunc(time.Nanosecond, func() { clock.slept.Add(int64(time.Minute)) })
+						}
+						return drivertest.Fault{LoseRequest: true}
+					})
+					c, d := newClient(t, f, &holdfast.Options{Clock: clock.now}), newClient(t, store, nil)
+					h := lock(t, d, "r", nil)
+					mine := locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: ttl})
+					time.Sleep(20 * time.Second)
+					unlock(t, h)
+					unlock(t, granted(t, mine))
+				})
+			})
+		}
+	}
+}
+
+// halting is a store in which the first releases, as many as it says, have no answer for a
+// minute, whatever their context: the process is stopped.
+type halting struct {
+	driver.Store
+	stops *int
+}
+
+func (s halting) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
+	if *s.stops > 0 {
+		*s.stops--
+		time.Sleep(time.Minute)
+		return nil, errors.New("connection reset")
+	}
+	return s.Store.Release(ctx, qs)
+}
+
+// So it is with releases. But a store that always hangs ends them.
+func TestStoppedWhileItReleases(t *testing.T) {
+	for name, release := range map[string]func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error{
+		"Unlock": func(ctx context.Context, _ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(ctx) },
+		"ReleaseID": func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
+			_, err := c.ReleaseID(ctx, h.LockID())
+			return err
+		},
+	} {
+		for stops, ends := range map[int]bool{1: true, 9: false} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store, left := memlock.New(nil), stops
+					c := newClient(t, halting{store, &left}, nil)
+					h := lock(t, c, "r", &holdfast.LockOptions{TTL: time.Hour})
+					switch err := release(t.Context(), c, h); {
+					case ends && err != nil:
+						t.Error(err)
+					case ends:
+						mustBeFree(t, store, "r")
+					case err == nil:
+						t.Error("a store that halts has released it")
+					}
+					left = 0
+				})
+			})
+		}
+	}
+}
