@@ -155,6 +155,11 @@ func TestContextEndsInMidStatement(t *testing.T) {
 // request is sent, which may come late.
 func TestImpatientCallers(t *testing.T) {
 	a := newApart(t)
+	// The server goes on with such a resource when the table is empty.
+	a.exec(t, "CREATE TABLE SCHEMA.gate (resource text)")
+	a.exec(t, `CREATE FUNCTION SCHEMA.waits() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN WHILE EXISTS (SELECT FROM SCHEMA.gate g WHERE g.resource = NEW.resource) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END'`)
+	a.exec(t, "CREATE TRIGGER waits BEFORE INSERT ON SCHEMA.locks FOR EACH ROW EXECUTE FUNCTION SCHEMA.waits()")
 	for name, open := range map[string]func(t *testing.T, d *database) driver.Store{
 		"by URL": func(t *testing.T, d *database) driver.Store {
 			return opened(t, d.urlOf(t, a.name, "application_name", a.app, "pool_max_conns", "1"))
@@ -175,7 +180,8 @@ func TestImpatientCallers(t *testing.T) {
 				for i := range 5 {
 					ctx, cancel := context.WithCancel(t.Context())
 					got := make(chan error, 1)
-					q := ask.Request(fmt.Sprint("slow 0.2 ", name, way, i), "a")
+					q := ask.Request(fmt.Sprint(name, way, i), "a")
+					a.exec(t, "INSERT INTO SCHEMA.gate VALUES ($1)", q.Resource)
 					go func() {
 						_, err := s.Acquire(ctx, q)
 						got <- err
@@ -185,8 +191,8 @@ func TestImpatientCallers(t *testing.T) {
 					if err := <-got; !errors.Is(err, context.Canceled) {
 						t.Errorf("error %v", err)
 					}
-					ref := ask.Granted(t, s, q) // the same, over the same connection
-					release(t, s, true, ref)
+					a.exec(t, "DELETE FROM SCHEMA.gate")
+					release(t, s, true, ask.Granted(t, s, q)) // once more, over the same connection
 				}
 				if n := w.connections() - before; n != 0 {
 					t.Errorf("%d connections were opened", n)
