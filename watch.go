@@ -101,8 +101,8 @@ func (w *subscription) stop() {
 }
 
 // startLossWatch watches for losses of the store's data, if the store can notice them.
-// The timer calls it, within a second after a grant: a shorter hold is not worth a
-// connection. c.mu is held.
+// The timer calls it, within a second after a grant, if it finds a hold: a program that
+// locks for a moment needs no connection for that. c.mu is held.
 func (c *Client) startLossWatch() {
 	c.lossWatch = true
 	if store, ok := c.store.(driver.LossWatcher); ok {

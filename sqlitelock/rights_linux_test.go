@@ -105,7 +105,7 @@ func TestHolderOnFullDisk(t *testing.T) {
 	path, fill := filepath.Join(dir, "locks.db"), filepath.Join(dir, "fill")
 	s := open(t, path)
 	kept := mustAcquire(t, s, "kept", "a", time.Hour)
-	client := holdfast.New(s, &holdfast.Options{TTL: time.Second, NoSweep: true})
+	client := holdfast.New(s, &holdfast.Options{TTL: 4 * time.Second, NoSweep: true})
 	defer client.Close() //nolint:errcheck // its hold cannot be released
 	h, err := client.Lock(t.Context(), "r", nil)
 	check(t, err)
