@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,11 +65,11 @@ func isNoAnswer(t *testing.T, what string, err error) {
 type outsider struct {
 	*memlock.Store
 	cause func(context.Context) error
-	hangs bool
+	hangs atomic.Bool
 }
 
 func (s *outsider) answer(ctx context.Context) error {
-	if !s.hangs {
+	if !s.hangs.Load() {
 		return s.failed(ctx)
 	}
 	for wait := 0; wait < 1000; wait++ {
@@ -173,7 +174,7 @@ func TestCauseIsNoAnswer(t *testing.T) {
 					if err := short.Unlock(dead); err != nil {
 						t.Errorf("Unlock with a dead ctx: %v", err)
 					}
-					s.hangs = true
+					s.hangs.Store(true)
 					for what, call := range map[string]func(context.Context) error{
 						"Lock":    func(ctx context.Context) error { return second(c.Lock(ctx, "r", nil)) },
 						"TryLock": func(ctx context.Context) error { return second(c.TryLock(ctx, "r", nil)) },
@@ -210,7 +211,7 @@ func TestCauseIsNoAnswer(t *testing.T) {
 						mustBeFree(t, s.Store, "r")
 						alive(t, own)
 					}
-					s.hangs = false
+					s.hangs.Store(false)
 					unlock(t, own)
 					unlock(t, lock(t, d, "r", nil))
 				})
