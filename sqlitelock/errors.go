@@ -19,14 +19,13 @@ var causes = map[int]string{
 	sqlite3.SQLITE_PERM:     "may not be accessed",
 	sqlite3.SQLITE_READONLY: "is read-only: the file and its folder must be writable",
 	sqlite3.SQLITE_CORRUPT:  "is damaged",
-	sqlite3.SQLITE_FULL:     "cannot grow: the disk is full",
 	sqlite3.SQLITE_CANTOPEN: "cannot be opened: the file and its folder must be readable and writable",
 	sqlite3.SQLITE_NOTADB:   "is not a SQLite database",
 }
 
-// roomless has the extended codes that SQLite also returns for want of room: for its shared
-// memory, and beyond the limit of a file's size. The outcome is unknown.
-var roomless = []int{sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE}
+// roomless has the extended codes that SQLite returns for want of room, which may pass: on the
+// disk, for its shared memory, and beyond the limit of a file's size.
+var roomless = []int{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE}
 
 // extendedCode returns 0 for an error that is not SQLite's.
 func extendedCode(err error) int {

@@ -26,7 +26,7 @@ func TestFull(t *testing.T) {
 		_, full = s.take(t.Context(), fmt.Sprint("r", made), time.Hour)
 	}
 	t.Log(full)
-	if !errors.Is(full, driver.ErrUnusable) || !contains(full, "full") || !contains(full, s.file.path) {
+	if errors.Is(full, driver.ErrUnusable) || !contains(full, "could not grow") || !contains(full, s.file.path) {
 		t.Fatalf("full: %v", full)
 	}
 	last := fmt.Sprint("r", made-1)
