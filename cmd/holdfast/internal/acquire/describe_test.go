@@ -20,13 +20,13 @@ func TestDescribe(t *testing.T) {
 	old := since
 	old.Seen = time.Time{}
 	for want, holders := range map[string][]holdfast.Status{
-		`"r" is held`:                                                              nil,
-		`"r" is held by ada on web1 (nightly)`:                                     {ada},
-		`"r" is held by ada on web1 and 2 more (nightly)`:                          {ada, nobody, nobody},
-		`"r" is held by lock ID id`:                                                {nobody},
-		`"r" is held by ada on web1 (nightly; released, ends in 29s)`:              {gone},
-		`"r" is held by ada on web1 and 1 more since 14:00:00, for 1m0s (nightly)`: {since, nobody},
-		`"r" is held by ada on web1 since 2026-11-21 14:00 by another clock (nightly)`:              {old},
+		`"r" is held`:                                                                  nil,
+		`"r" is held by ada on web1 (nightly)`:                                         {ada},
+		`"r" is held by ada on web1 and 2 more (nightly)`:                              {ada, nobody, nobody},
+		`"r" is held by lock ID id`:                                                    {nobody},
+		`"r" is held by ada on web1 (nightly; released, ends in 29s)`:                  {gone},
+		`"r" is held by ada on web1 and 1 more since 14:00:00, for 1m0s (nightly)`:     {since, nobody},
+		`"r" is held by ada on web1 since 2026-11-21 14:00 by another clock (nightly)`: {old},
 	} {
 		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: holdfast.NoPlace}); got != want {
 			t.Errorf("got %s, want %s", got, want)
