@@ -8,7 +8,8 @@ import (
 
 // Who knows the hold ID of somebody's hold can renew and release it. So nothing that is
 // printed with package fmt, or logged, has it: only a HoldID itself prints it. JSON has it,
-// because that is written for programs.
+// because that is written for programs. A request has the ID of its place neither: a server
+// waits in the place that has the ID of the hold.
 
 func printed(f fmt.State, verb rune, shown any) { fmt.Fprintf(f, fmt.FormatString(f, verb), shown) }
 
@@ -47,7 +48,7 @@ func (r AcquireRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) 
 
 func (r AcquireRequest) shown() any {
 	type shown AcquireRequest
-	r.HoldID, r.Nested = HoldID{}, HoldID{}
+	r.HoldID, r.Nested, r.Place = HoldID{}, HoldID{}, PlaceID{}
 	return shown(r)
 }
 
@@ -75,9 +76,8 @@ func (r ReleaseRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) 
 func (r ReleaseRequest) shown() any {
 	return struct {
 		Hold    shownRef
-		Place   PlaceID
 		After   time.Duration
 		Unheard bool
 		Reason  string
-	}{r.HoldRef.shown(), r.Place, r.After, r.Unheard, r.Reason}
+	}{r.HoldRef.shown(), r.After, r.Unheard, r.Reason}
 }

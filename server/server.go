@@ -127,6 +127,9 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	return s, nil
 }
 
+// Format implements fmt.Formatter. It prints no more than what it is.
+func (s *Server) Format(f fmt.State, _ rune) { fmt.Fprint(f, "server.Server") }
+
 // WaitReady returns once the store is prepared, or the error of ctx, which then wraps what
 // the store answered last.
 func (s *Server) WaitReady(ctx context.Context) error {

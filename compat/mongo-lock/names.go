@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -58,6 +59,13 @@ type LockStatus struct { //nolint:revive // the name is that of mongo-lock
 	TTL int64
 
 	holdID driver.HoldID // orders locks of the same millisecond, see newHoldID
+}
+
+// Format implements fmt.Formatter. It prints the lock without its hold ID.
+func (ls LockStatus) Format(f fmt.State, verb rune) {
+	type shown LockStatus // without methods
+	ls.holdID = driver.HoldID{}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), shown(ls))
 }
 
 func statusOf(s driver.Status) LockStatus {

@@ -2,8 +2,10 @@ package lock
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +103,17 @@ func TestNewestFirst(t *testing.T) {
 	for i, l := range ls {
 		if want := int64(299 - i); l.TTL != want {
 			t.Fatalf("the %d-th is the %d-th that was made, want %d", i, l.TTL, want)
+		}
+	}
+}
+
+func TestStatusPrinted(t *testing.T) {
+	s := LockStatus{Resource: "r", holdID: newHoldID()}
+	for _, form := range []string{"%v", "%+v", "%#v"} {
+		none := s
+		none.holdID = driver.HoldID{}
+		if got, want := fmt.Sprintf(form, []LockStatus{s}), fmt.Sprintf(form, []LockStatus{none}); got != want || !strings.Contains(got, "r") {
+			t.Errorf("a lock is printed as %s, without a hold ID it is %s", got, want)
 		}
 	}
 }

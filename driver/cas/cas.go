@@ -5,7 +5,9 @@ package cas
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"log/slog"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/base"
@@ -44,6 +46,9 @@ type Change struct {
 	// visible.
 	Wake bool
 }
+
+// LogValue implements slog.LogValuer. It has the change without hold IDs.
+func (c Change) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", c)) }
 
 // Above reports whether a creation may be made. floor is the highest Floor of the deleted
 // records. It must be read when the creation is made, not when it is prepared.

@@ -77,6 +77,9 @@ func OpenFile(path string, o *FileOptions) (*File, error) {
 	return f, nil
 }
 
+// Format implements fmt.Formatter. It prints the path.
+func (f *File) Format(s fmt.State, _ rune) { fmt.Fprint(s, "auth file ", f.path) }
+
 // Close stops reading the file. The rights remain as they are.
 func (f *File) Close() {
 	f.stop()

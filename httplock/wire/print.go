@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+)
+
+// What is printed or logged has no hold ID, see driver/print.go, and no ID of a place, which
+// may be that of the hold to be. A Renewal, a Release and a ForceRequest print their Ref.
+
+var ids = regexp.MustCompile(`"(holdId|placeId|under)":"[^"]*"`)
+
+// shown returns the JSON of v without IDs.
+func shown(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error() // a time in the year 10000, say
+	}
+	return ids.ReplaceAllString(string(text), `"$1":"xxxxx"`)
+}
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v AcquireRequest) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v Grant) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v Ref) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v RenewResult) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v ReleaseResult) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v Hold) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v Held) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// Format implements fmt.Formatter. It prints JSON without IDs.
+func (v Refusal) Format(f fmt.State, _ rune) { fmt.Fprint(f, shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v AcquireRequest) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v Grant) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v Ref) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v RenewRequest) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v ReleaseRequest) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v RenewResult) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v ReleaseResult) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v RenewAnswer) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v ReleaseAnswer) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v Hold) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v HoldList) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v Held) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v Refusal) LogValue() slog.Value { return slog.StringValue(shown(v)) }
+
+// LogValue implements slog.LogValuer. It has JSON without IDs.
+func (v End) LogValue() slog.Value { return slog.StringValue(shown(v)) }
