@@ -93,7 +93,7 @@ func TestTokenOfAFileStaysThere(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "holdfast", "status", "--store", "http://127.0.0.1:1?token_file=token")
 	cmd.Dir = dir
 	out, _ := cmd.CombinedOutput() // nobody listens there
-	if !strings.Contains(string(out), "gave no answer") || strings.Contains(string(out), strings.TrimSpace(string(made))) {
+	if !strings.Contains(string(out), "could not be used") || strings.Contains(string(out), strings.TrimSpace(string(made))) {
 		t.Errorf("it says %s", out)
 	}
 }

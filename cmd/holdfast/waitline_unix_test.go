@@ -246,11 +246,11 @@ func TestWaitLineInAnOutage(t *testing.T) {
 	if err := os.WriteFile(file+".down", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, `\Aholdfast: the store [^\n]+ Trying again until it does\n\z`)
+	s.await(t, `\Aholdfast: the store [^\n]+ Trying again until it can\n\z`)
 	if err := os.Remove(file + ".down"); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, `\Aholdfast: the store [^\n]+ Trying again until it does\nholdfast: waiting for [^\n]+\z`)
+	s.await(t, `\Aholdfast: the store [^\n]+ Trying again until it can\nholdfast: waiting for [^\n]+\z`)
 	letGo(t, hold)
 	if got := s.ended(t); strings.Contains(got, "waiting") {
 		t.Errorf("in the end the screen shows %q", got)

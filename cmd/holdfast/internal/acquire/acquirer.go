@@ -155,7 +155,8 @@ func (a *acquirer) options(ctx context.Context, o *holdfast.Options) *holdfast.O
 	return &opts
 }
 
-// noAnswer notes why the store gave no answer, and prints that the first time.
+// noAnswer notes why the store gave no answer that counts, and prints that the first time,
+// also with --quiet: the wait may have no end.
 func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // the end of the wait is the reason
@@ -163,13 +164,13 @@ func (a *acquirer) noAnswer(ctx context.Context, err error) {
 	a.line.hide()
 	a.mu.Lock()
 	a.silent, a.heard = err, true
-	known := a.told || a.once() || a.quiet
+	known := a.told || a.once()
 	a.told = true
 	a.mu.Unlock()
 	if known {
 		return
 	}
-	output.SayEvent("no-answer", nil, "the store %s gave no answer: %s. Trying again until %s", a.Store.Name(), output.Reason(err), a.until())
+	output.SayEvent("no-answer", nil, "the store %s could not be used: %s. Trying again until %s", a.Store.Name(), output.Reason(err), a.until())
 }
 
 // hasLockID reports whether a hold in the way has the lock ID that was asked for. It may be of
@@ -210,12 +211,11 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	if a.once() {
 		after, advice = oncePatience, "or wait for it with --wait"
 	}
-	why := ""
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.silent != nil {
-		why = ": " + output.Reason(a.silent)
+	if a.silent == nil {
+		return exit.Errorf(exit.Store, "the store %s gave no answer; gave up after %v. Try again later, %s", a.Store.Name(), after, advice)
 	}
-	return exit.Errorf(exit.Store, "the store %s gave no answer%s; gave up after %v. Try again later, %s",
-		a.Store.Name(), why, after, advice)
+	return exit.Errorf(exit.Store, "the store %s could not be used: %s; gave up after %v. Fix this if it does not pass by itself, %s",
+		a.Store.Name(), output.Reason(a.silent), after, advice)
 }

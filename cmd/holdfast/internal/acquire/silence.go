@@ -33,10 +33,10 @@ func (a *acquirer) patience() string {
 	return "for " + a.wait.String() + " (--wait) at most"
 }
 
-// until says how long a store without an answer is tried again.
+// until says how long a store that could not be used is tried again.
 func (a *acquirer) until() string {
 	if a.forever {
-		return "it does"
+		return "it can"
 	}
 	return "--wait " + a.wait.String() + " is over"
 }

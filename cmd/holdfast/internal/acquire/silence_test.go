@@ -46,8 +46,8 @@ func TestStoreThatNeverAnswers(t *testing.T) {
 		lines string
 		says  string
 	}{
-		"once": {0, "has given no answer for 3s. Waiting for 20s at most", "gave no answer: no answer within 10s: context deadline exceeded; gave up after 20s. Try again later, or wait for it with --wait"},
-		"wait": {15 * time.Second, "has given no answer for 3s. Waiting for 15s (--wait) at most", "; gave up after 15s. Try again later, or wait longer with --wait"},
+		"once": {0, "has given no answer for 3s. Waiting for 20s at most", "could not be used: no answer within 10s: context deadline exceeded; gave up after 20s. Fix this if it does not pass by itself, or wait for it with --wait"},
+		"wait": {15 * time.Second, "has given no answer for 3s. Waiting for 15s (--wait) at most", "; gave up after 15s. Fix this if it does not pass by itself, or wait longer with --wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			printed := stderr(t)
@@ -64,6 +64,42 @@ func TestStoreThatNeverAnswers(t *testing.T) {
 			})
 			if lines := printed(); strings.Count(lines, c.lines) != 1 {
 				t.Errorf("stderr has %q, want %q", lines, c.lines)
+			}
+		})
+	}
+}
+
+// refusing is a store that answers, and refuses the login. That may pass.
+type refusing struct{ driver.Store }
+
+func (refusing) Acquire(context.Context, driver.AcquireRequest) (driver.Grant, error) {
+	return driver.Grant{}, errors.New("the server refuses the login")
+}
+
+func init() {
+	driver.Register("refusing", func(context.Context, *url.URL) (driver.Store, error) {
+		return refusing{memlock.New(nil)}, nil
+	})
+}
+
+// Whoever waits for a store that cannot be used is told so once, also with --quiet: that
+// is an error. What it says is true of a store that has answered, too.
+func TestStoreThatRefuses(t *testing.T) {
+	const line = "holdfast: the store refusing://host could not be used: the server refuses the login. Trying again until "
+	const end = "the store refusing://host could not be used: the server refuses the login; gave up after 30s. " +
+		"Fix this if it does not pass by itself, or wait longer with --wait"
+	for name, quiet := range map[string]bool{"quiet": true, "not quiet": false} {
+		t.Run(name, func(t *testing.T) {
+			printed := stderr(t)
+			synctest.Test(t, func(t *testing.T) {
+				r := Request{Store: location.Location{URL: "refusing://host"}, Resources: []string{"r"}, wait: 30 * time.Second, quiet: quiet}
+				_, err := r.Await(t.Context(), nil, nil)
+				if e, ok := errors.AsType[*exit.Error](err); !ok || e.Status != exit.Store || e.Text != end {
+					t.Errorf("got error %v, want %q", err, end)
+				}
+			})
+			if got, want := printed(), line+"--wait 30s is over\n"; got != want {
+				t.Errorf("stderr has %q, want %q", got, want)
 			}
 		})
 	}

@@ -228,7 +228,7 @@ func (l Location) Failure(err error) error {
 	case errors.Is(err, holdfast.ErrTTLTooShort):
 		return exit.Errorf(exit.Store, "%s. Give more time with --ttl", text)
 	}
-	return exit.Errorf(exit.Store, "the store %s gave no answer: %s. Try again later", l.Name(), text)
+	return exit.Errorf(exit.Store, "the store %s could not be used: %s. Fix this if it does not pass by itself", l.Name(), text)
 }
 
 // Flag returns the --store flag for a command line that the user may copy. It is

@@ -224,12 +224,12 @@ func TestFailure(t *testing.T) {
 	unusable := fmt.Errorf("%w: SQLite file /a.db is damaged", holdfast.ErrUnusable)
 	for want, err := range map[string]error{
 		"store cannot be used: SQLite file /a.db is damaged. Fix this, or choose another store with --store": fmt.Errorf("holdfast: open %q: %w", "store", unusable),
-		"the store /a.db gave no answer: no route; too late. Try again later": fmt.Errorf("holdfast: lock %q: %w", "r",
+		"the store /a.db could not be used: no route; too late. Fix this if it does not pass by itself": fmt.Errorf("holdfast: lock %q: %w", "r",
 			errors.Join(errors.New("no route"), errors.New("too late"), errors.New("too late"))),
 		`the server refuses: no right to lock "r". Whoever runs the server gives rights, in its auth file; without one, this takes its Unix socket (--unix), or the store itself`: fmt.Errorf("holdfast: lock %q: %w", "r",
 			wire.NewRefusal(wire.KindDenied, `no right to lock "r"`).Err()),
-		"the TTL is too short for this store. Give more time with --ttl": fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
-		"the store /a.db gave no answer: client closed. Try again later": holdfast.ErrClosed,
+		"the TTL is too short for this store. Give more time with --ttl":                           fmt.Errorf("holdfast: lock %q: %w", "r", holdfast.ErrTTLTooShort),
+		"the store /a.db could not be used: client closed. Fix this if it does not pass by itself": holdfast.ErrClosed,
 		"store cannot be used: user is disabled. Fix this, or choose another store with --store": fmt.Errorf("holdfast: open %q: %w", "store",
 			fmt.Errorf("%w: user is disabled.", holdfast.ErrUnusable)),
 	} {
