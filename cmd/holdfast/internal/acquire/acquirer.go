@@ -198,6 +198,8 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 		return a.Store.NoQueue(a.NeedsQueue)
 	case ok && a.once() && a.hasLockID(held):
 		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; renew or release that hold first", held.Resource)
+	case ok && a.hasLockID(held):
+		return exit.Errorf(a.ConflictExit, "%q is held by the same lock ID already; gave up after %v. Renew or release that hold first", held.Resource, a.wait)
 	case ok && a.quiet && !held.LimitDiffers: // another limit is a mistake
 		return &exit.Error{Status: a.ConflictExit} // which says it
 	case ok && a.once():

@@ -1,13 +1,20 @@
 package acquire
 
 import (
+	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/queueless"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // What takes a queue is refused in a store without one, before anything is acquired.
@@ -24,5 +31,43 @@ func TestNeedsQueue(t *testing.T) {
 	_, err = r.acquire(t.Context(), nil)
 	if e, ok := errors.AsType[*exit.Error](err); !ok || e.Status != exit.Usage || !strings.HasPrefix(e.Text, "--fair needs a store that keeps a queue, and queueless://host keeps none") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// taken is a store where a lock ID has every resource.
+type taken struct{ driver.Store }
+
+func (taken) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	holder := holdfast.Status{LockID: "mine", Left: time.Hour}
+	return driver.Grant{}, &driver.HeldError{Resource: q.Resource, Holders: []holdfast.Status{holder}, RetryAfter: time.Hour, BySelf: q.LockID == "mine"}
+}
+
+func init() {
+	driver.Register("taken", func(context.Context, *url.URL) (driver.Store, error) {
+		return taken{memlock.New(nil)}, nil
+	})
+}
+
+// Who asks for a lock that the same lock ID has learns that, however it waits: it may be
+// a mistake.
+func TestSameLockID(t *testing.T) {
+	for _, quiet := range []bool{true, false} {
+		for wait, want := range map[time.Duration]string{
+			0:                `"r" is held by the same lock ID already; renew or release that hold first`,
+			time.Millisecond: `"r" is held by the same lock ID already; gave up after 1ms. Renew or release that hold first`,
+			time.Minute:      `"r" is held by the same lock ID already; gave up after 1m0s. Renew or release that hold first`,
+		} {
+			for id, want := range map[string]string{"mine": want, "other": ""} {
+				synctest.Test(t, func(t *testing.T) {
+					r := Request{Store: location.Location{URL: "taken://host"}, Resources: []string{"r"}, ConflictExit: exit.NotAcquired, wait: wait, quiet: quiet}
+					r.Options.LockID = id
+					_, err := r.Await(t.Context(), nil, nil)
+					e, ok := errors.AsType[*exit.Error](err)
+					if !ok || e.Status != exit.NotAcquired || (id == "mine" || quiet) && e.Text != want || id == "other" && strings.Contains(e.Text, "same lock ID") {
+						t.Errorf("quiet %v, --wait %v, lock ID %s: got error %+v, want %q", quiet, wait, id, err, want)
+					}
+				})
+			}
+		}
 	}
 }

@@ -205,7 +205,7 @@ func (r *refusal) text(now time.Time) string {
 	}
 	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
 	if r.BySelf { // as the store says it: whoever waits for a hold of its own can see that
-		b.WriteString(" by the same lock ID")
+		b.WriteString(" with the same lock ID,")
 	}
 	switch age := h.Age(); {
 	case age != driver.Unknown: // shorter than a date, and by one clock

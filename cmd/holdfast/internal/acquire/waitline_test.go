@@ -29,7 +29,7 @@ func TestWaitLineText(t *testing.T) {
 		`waiting for "r", behind 1, first in line bob on web2, shared by ada on web1 for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
-		begin + ` by the same lock ID for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.BySelf = true }),
+		begin + ` with the same lock ID, for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.BySelf = true }),
 		begin + ` and 2 more for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
 			e.Holders = append(e.Holders, ada, ada)
 		}),
