@@ -37,9 +37,10 @@ var (
 )
 
 // Schema returns the SQL that installs a schema of this name; see Options.Schema. It
-// may be run again, best as one transaction (psql --single-transaction). It fails if
-// the schema is of another layout. Init runs it if the role has the right. Its first
-// comment says which rights other roles need. The command prints it: holdfast schema URL.
+// may be run again, best as one transaction, and so that psql fails if a statement does
+// (psql -v ON_ERROR_STOP=1 --single-transaction). It fails if the schema is of another
+// layout. Init runs it if the role has the right. Its first comment says which rights
+// other roles need. The command prints it: holdfast schema URL.
 func Schema(name string) (string, error) {
 	if err := validSchema(name); err != nil {
 		return "", err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -80,5 +81,51 @@ func TestSchemaForPostgres(t *testing.T) {
 	if told, err := lock(); err != nil || len(grants) != 3 {
 		exit := (*exec.ExitError)(nil)
 		t.Errorf("a role with %d grants: %v (ended: %v): %s", len(grants), err, errors.As(err, &exit), told)
+	}
+}
+
+// The pipeline of the documents ends with an error for a role that may create nothing:
+// otherwise a script goes on without the schema.
+func TestSchemaThroughPsql(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("psql"); err != nil {
+		t.Skip("psql is missing: install a client of PostgreSQL")
+	}
+	server := serverURL(t, "postgres")
+	admin, err := url.Parse(schemas(t, server)("piped_locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, err := exec.CommandContext(t.Context(), "holdfast", "schema", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile(`holdfast schema \S+ \|\s+psql (.*) postgres://\S+`).FindSubmatch(help)
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := regexp.MustCompile(`holdfast schema '\S+' \|\s+psql (.*) 'postgres://\S+'`).FindSubmatch(page)
+	if example == nil || documented == nil || string(documented[1]) != string(example[1]) {
+		t.Fatalf("the examples differ: %q, %q", example, documented)
+	}
+	plain := *admin
+	plain.RawQuery = server.RawQuery
+	role := testName()
+	psql := func(u url.URL, sql string) {
+		t.Helper()
+		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "psql", "-X", "-c", sql, u.String()).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	psql(plain, "CREATE ROLE "+role+" LOGIN")
+	t.Cleanup(func() { psql(plain, "DROP ROLE "+role) })
+	for name, user := range map[string]*url.Userinfo{role: url.User(role), "the administrator": plain.User} {
+		as := plain
+		as.User = user
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "holdfast schema '"+admin.String()+"' | psql "+string(example[1])+" '"+as.String()+"'").CombinedOutput()
+		if (err == nil) != (name != role) {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
 	}
 }

@@ -20,7 +20,8 @@ comment; for other stores some sentences. schema connects to nothing and creates
 nothing.
 
 URL names the store as --store does.`,
-		Example: `  holdfast schema postgres://db/app | psql --single-transaction postgres://admin@db/app
+		Example: `  holdfast schema postgres://db/app |
+    psql -v ON_ERROR_STOP=1 --single-transaction postgres://admin@db/app
   holdfast schema redis:`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
