@@ -15,7 +15,8 @@ import (
 )
 
 // Opener makes a store from its URL. Its errors must not contain the URL's
-// password.
+// password. It reads the URL before it looks at ctx: with a ctx that has ended it
+// only checks the URL, and sends nothing.
 type Opener func(ctx context.Context, u *url.URL) (Store, error)
 
 var schemes struct {

@@ -22,6 +22,9 @@ const tokenVariable = "HOLDFAST_SERVER_TOKEN"
 func init() {
 	for _, scheme := range []string{"https", "http", "unix"} {
 		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Store, error) {
+			if _, err := parse(u); err != nil {
+				return nil, err
+			}
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}

@@ -33,10 +33,10 @@ func init() {
 }
 
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	t, err := parseURL(u)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}

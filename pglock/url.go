@@ -24,10 +24,10 @@ func init() {
 
 // open connects to nothing yet.
 func open(ctx context.Context, u *url.URL) (*Store, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	t, err := parseURL(u)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,10 @@ func init() {
 }
 
 func open(ctx context.Context, u *url.URL) (*Store, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	t, err := parseURL(u)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}

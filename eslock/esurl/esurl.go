@@ -68,10 +68,10 @@ func (s *store) Close() error {
 }
 
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	t, err := parse(u)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}

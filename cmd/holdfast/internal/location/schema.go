@@ -3,9 +3,11 @@ package location
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/driver"
@@ -29,11 +31,33 @@ func (l Location) Schema() (string, error) {
 		_, err := driver.Open(context.Background(), l.URL) // fails
 		return "", l.Failure(fmt.Errorf("location: %w", err))
 	}
+	if err := check(u); err != nil {
+		return "", l.Failure(fmt.Errorf("location: %w", err))
+	}
 	text, err := k.schema(u)
 	if err != nil {
 		return "", l.Failure(fmt.Errorf("location: %w", err))
 	}
 	return text, nil
+}
+
+// check returns the error of parameters that the store refuses. The URL need not name a
+// server or a database.
+func check(u *url.URL) error {
+	full := *u
+	if u.Scheme != "sqlite" && u.Scheme != "unix" {
+		full.Host = cmp.Or(u.Host, "localhost")
+		if strings.Trim(u.Path, "/") == "" {
+			full.Path = "/0" // Redis has numbers
+		}
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	_, err := driver.Open(ended, full.String()) // with an ended context it opens nothing
+	if errors.Is(err, driver.ErrInvalid) {
+		return err
+	}
+	return nil
 }
 
 // parameter returns a parameter of the URL, or its default.
@@ -52,19 +76,31 @@ a trigger. While it is in use, there are two more files beside it, whose names
 end in -wal and -shm.
 
 The user needs the rights to read and write the file and its folder. The first
-use also creates the folder, in the local store and for users who may.
+use also creates the folder if it is missing, unless mode= lets others use it.
 `, nil
 }
 
 func mongodbSchema(u *url.URL) (string, error) {
+	collection := parameter(u, "collection", "locks")
+	if u.Query().Has("layout") {
+		return fmt.Sprintf(`The collection %s is that of other programs, in their layout. Holdfast adds one
+field to their documents. It creates no index; the first lock creates the
+collection if it is missing.
+
+The user needs the role readWrite on the database.
+`, collection), nil
+	}
+	named := "." + collection
+	if strings.ContainsFunc(collection, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		named = fmt.Sprintf(".getCollection(%q)", collection)
+	}
 	return fmt.Sprintf(`The first use creates the collection %[1]s of the database that the URL names, with
 a unique index on resource, four indexes on lockId and expiresAt, one on the
-lockId of waiters, and one on touched of documents that nobody holds. With
-layout= in the URL, it is the collection of other programs, in their layout.
+lockId of waiters, and one on touched of documents that nobody holds.
 
 The user needs the role readWrite on the database. To see its indexes afterwards:
-db.%[1]s.getIndexes()
-`, parameter(u, "collection", "locks")), nil
+db%[2]s.getIndexes()
+`, collection, named), nil
 }
 
 func elasticsearchSchema(u *url.URL) (string, error) {
