@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 // error, some may not be released. Holds that another program has retaken with the same
 // lock ID are not released and not returned.
 func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
-	if err := driver.ValidLockID(lockID); err != nil {
+	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
 		return nil, wrap("release", lockID, err)
 	}
 	ss, err := c.list(ctx, Filter{LockID: lockID})
@@ -127,7 +128,7 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 // holder detects it at its next renewal, when the resource may already be granted to
 // another client.
 func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
-	if err := driver.ValidResource(resource); err != nil {
+	if err := cmp.Or(driver.ValidResource(resource), c.invalid); err != nil {
 		return nil, wrap("force release of", resource, err)
 	}
 	ss, err := c.list(ctx, Filter{Resource: resource})
@@ -254,7 +255,7 @@ const rememberRevoked = 30 * time.Second
 // trip). The error is ErrLost if there was no hold to renew. With another error, some
 // may not be renewed. RenewID is not atomic over resources.
 func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
-	if err := driver.ValidLockID(lockID); err != nil {
+	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
 		return nil, wrap("renew", lockID, err)
 	}
 	ttl, err := c.validTTL(ttl)

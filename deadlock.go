@@ -161,6 +161,9 @@ func (a *acquirer) worksUnder(id HoldID) bool {
 // returns nil if there are none, or more than 64 such resources. It looks once: a holder
 // may just be about to go on. The error is ErrUnsupported if the store keeps no queue.
 func (c *Client) Deadlock(ctx context.Context, resource string) ([]Deadlocked, error) {
+	if c.invalid != nil {
+		return nil, wrap("look for a deadlock of", resource, c.invalid)
+	}
 	g, err := c.readGraph(ctx, resource)
 	if err != nil {
 		return nil, err

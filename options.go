@@ -139,7 +139,7 @@ func newConfig(o *Options) config {
 	case o.Poll < minPoll || o.Poll > MaxTTL:
 		cfg.invalid = fmt.Errorf("%w: Poll %v is not between %v and 100 years", ErrInvalid, o.Poll, minPoll)
 	case o.Retention < minRetention || o.Retention > MaxTTL:
-		cfg.invalid = fmt.Errorf("%w: retention %v is not between 1 min and 100 years", ErrInvalid, o.Retention)
+		cfg.invalid = fmt.Errorf("%w: Retention %v is not between 1 min and 100 years", ErrInvalid, o.Retention)
 	default:
 		o.TTL = q.TTL // in whole milliseconds
 	}
@@ -205,7 +205,7 @@ func (cfg *config) validTTL(ttl time.Duration) (time.Duration, error) {
 	case ttl > MaxTTL:
 		return 0, fmt.Errorf("%w: TTL %v is above 100 years; use Forever", ErrInvalid, ttl)
 	case margin < minMargin || margin > ttl/2:
-		return 0, fmt.Errorf("%w: margin %v is not between %v and half the TTL of %v", ErrInvalid, margin, minMargin, ttl)
+		return 0, fmt.Errorf("%w: Margin %v is not between %v and half the TTL of %v", ErrInvalid, margin, minMargin, ttl)
 	}
 	return ttl, nil
 }
