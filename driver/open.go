@@ -110,8 +110,10 @@ func filePath(text string) string {
 	switch {
 	case !isFile, len(path) > 64, strings.HasPrefix(rest, "//"), !utf8.ValidString(rest), strings.ContainsAny(rest, "@?#%=&;:'\" "):
 		return "PATH"
-	case drive:
+	case drive && rest[0] == '/':
 		return "///" + path
+	case drive: // a name with a colon
+		return "./" + path
 	case first == "":
 		return "//" + path
 	}

@@ -41,6 +41,8 @@ func TestOpen(t *testing.T) {
 		`C:\dir\l.db`:            {ErrInvalid, "write sqlite:///C:/dir/l.db "},
 		`.\l.db`:                 {ErrInvalid, "write sqlite:./l.db "},
 		"c:/l":                   {ErrInvalid, "write sqlite:///c:/l "},
+		"a:b.db":                 {ErrInvalid, "write sqlite:./a:b.db "},
+		"a:b/c.db":               {ErrInvalid, "write sqlite:./a:b/c.db "},
 		"file:l.db":              {ErrInvalid, "write sqlite:l.db "},
 		"file:///var/l":          {ErrInvalid, "write sqlite:///var/l "},
 		// These may have a password.

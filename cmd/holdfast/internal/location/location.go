@@ -93,6 +93,8 @@ func sqliteHint(path string) string {
 		return ": write " + form + ";"
 	case len(path) > 64 || strings.ContainsAny(path, "@?#% ~") || strings.HasPrefix(path, "//") || path == "." || path == "..":
 		return ": for a SQLite file write sqlite:PATH;"
+	case strings.Contains(path, ":") && !strings.Contains(path, `:\`) && !strings.Contains(path, ":/"): // a name with a colon
+		return ": for that SQLite file write sqlite:./" + path + ";"
 	case strings.Contains(path, ":"): // C:\locks.db
 		return ": for that SQLite file write sqlite:///" + strings.ReplaceAll(path, `\`, "/") + ";"
 	}
