@@ -94,7 +94,7 @@ func oldName(resource string) error {
 	if err == nil && old != resource {
 		err = fmt.Errorf("programs with es-distributed-lock lock the document %q by the ID %q: use %[1]q here", old, resource)
 		if slashes := strings.TrimPrefix(resource, old); strings.Trim(slashes, "/") == "" {
-			err = fmt.Errorf("%w; they lock the document %q by the ID %q, and to use that, leave out OldClients",
+			err = fmt.Errorf("%w; they lock the document %q by the ID %q, and to use that, leave out OldClients, or old_clients in the URL",
 				err, resource, old+strings.ReplaceAll(slashes, "/", "%2F"))
 		}
 	}

@@ -45,7 +45,7 @@ func TestNamesStayData(t *testing.T) {
 // If programs with es-distributed-lock use the index, names by which they lock another
 // document are refused. The error has the name to use instead.
 func TestNamesOfOldClients(t *testing.T) {
-	for name, says := range map[string]string{"a%2Fb": `use "a/b" here`, "a#b": `use "a" here`, "a?b": "question mark", "a/": `use "a" here; they lock the document "a/" by the ID "a%2F"`} {
+	for name, says := range map[string]string{"a%2Fb": `use "a/b" here`, "a#b": `use "a" here`, "a?b": "question mark", "a/": `use "a" here; they lock the document "a/" by the ID "a%2F", and to use that, leave out OldClients, or old_clients in the URL`} {
 		f := always(200, reply(updated, held("a"), ""))
 		_, err := New(f, &Options{OldClients: true}).Acquire(t.Context(), request(name, "a"))
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), says) || len(f.requests()) != 0 {

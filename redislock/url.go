@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,7 +143,11 @@ func parseURL(u *url.URL) (*target, error) {
 	rest.RawQuery = theirs.Encode()
 	o, err := redis.ParseURL(rest.String())
 	if err != nil {
-		return fail("%s", urlsecret.Hide(err.Error(), u))
+		text := strings.TrimPrefix(urlsecret.Hide(err.Error(), u), "redis: ")
+		if strings.HasPrefix(text, "unexpected option") {
+			text += "; beside the driver's own there are " + strings.Join(slices.Sorted(maps.Keys(parameters)), ", ")
+		}
+		return fail("%s", text)
 	}
 	t.take(o, servers)
 	if err := t.check(len(servers)); err != nil {

@@ -60,6 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 		"redis://u:secret@h/1/2":                      "redis URL",
 		"redis://u:secret@h#part":                     "%23",
 		"redis://u:secret@h?prefx=a":                  "prefx",
+		"redis://u:secret@h?retention=24h":            "redis URL: unexpected option: retention; beside the driver's own there are cluster, key_retention,",
 		"redis://u:secret@h?prefix=":                  `"prefix" is empty`,
 		"redis://u:secret@h?prefix=a&prefix=b":        "2 times",
 		"redis://u:secret@h?cluster=maybe":            "true or false",
