@@ -209,7 +209,7 @@ func (a *acquirer) toldOnce(err error) error {
 	}
 	a.c.mu.Lock()
 	defer a.c.mu.Unlock()
-	if a.c.ownHold(a.q.Resource, a.q.LockID) != nil {
+	if a.c.ownHold(a) != nil {
 		return err
 	}
 	other := *held // Trace has the first

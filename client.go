@@ -88,10 +88,11 @@ type Client struct {
 	// across I/O or a call of the user's code.
 	mu        sync.Mutex
 	closed    bool
-	initRun   *initRun         // the one under way, or nil
-	holds     map[HoldID]*Hold // the live ones
-	holdsDue  time.Duration    // when the first of them is due, or earlier
-	queues    [2]queues        // of acquirers that work under a shared hold of their resource: the second
+	initRun   *initRun          // the one under way, or nil
+	holds     map[HoldID]*Hold  // the live ones
+	named     map[lockKey]*Hold // those of them whose lock ID the caller chose
+	holdsDue  time.Duration     // when the first of them is due, or earlier
+	queues    [2]queues         // of acquirers that work under a shared hold of their resource: the second
 	cleaner   cleaner
 	revoked   map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
 	timer     *time.Timer
@@ -118,6 +119,7 @@ func New(store driver.Store, opts *Options) *Client {
 		created:   time.Now(),
 		queues:    [2]queues{make(queues), make(queues)},
 		holds:     make(map[HoldID]*Hold),
+		named:     make(map[lockKey]*Hold),
 		holdsDue:  never,
 		doubtedAt: -never, // clocks may begin below 0
 		cleaner:   newCleaner(),

@@ -84,6 +84,7 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	if !closed {
 		c.holds[h.ref.HoldID] = h
 		if a.named {
+			c.named[lockKey{h.ref.Resource, h.ref.LockID}] = h
 			c.rejectOwn(h)
 		}
 		h.holdStart(a)
@@ -400,6 +401,9 @@ func (c *Client) endHold(h *Hold, cause error) {
 func (c *Client) finish(h *Hold, to state, cause error) {
 	h.state = to
 	delete(c.holds, h.ref.HoldID)
+	if key := (lockKey{h.ref.Resource, h.ref.LockID}); len(c.named) > 0 && c.named[key] == h {
+		delete(c.named, key)
+	}
 	h.end(cause)
 }
 

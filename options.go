@@ -66,7 +66,9 @@ type LockOptions struct {
 	// LockID groups locks: see Client.ReleaseID. Default: a random one. An ID
 	// guards against mistakes and is not a secret. One that is always the same, such as the
 	// name of a pod, is no key to what a killed process held: the next process waits for that
-	// as all others do, until its TTL is over, and without a place in the store's queue.
+	// until its TTL is over. As a lock ID has one hold of a resource at most, a shared lock
+	// waits too. Meanwhile it has no place in the store's queue, and does not keep the others
+	// of its Client waiting.
 	LockID string
 	// TTL, or Forever. Default: the Client's. An acquire that is given up is cleaned
 	// up for that long, but 5 minutes at most: a request that takes longer to arrive
@@ -178,7 +180,7 @@ func (cfg *config) request(q *driver.AcquireRequest, resource string, mode Mode,
 		},
 	}
 	if q.LockID == "" {
-		q.LockID = q.HoldID.String() // as random as any
+		q.LockID = driver.NewHoldID().String() // as random as any; the hold ID itself is a secret
 	}
 	if err := cmp.Or(driver.ValidResource(resource), cfg.invalid); err != nil || o == nil {
 		return err // without LockOptions, the rest comes from the Client's, which New has checked

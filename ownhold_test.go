@@ -332,3 +332,190 @@ func granted(t *testing.T, got <-chan result) *holdfast.Hold {
 	}
 	return r.hold
 }
+
+// A hold of its own lock ID, of another process, stops a waiter alone. The others of its
+// Client go on: they share the resource, and have their place in the store's queue.
+func TestOwnHoldStopsNoOthers(t *testing.T) {
+	own := &holdfast.LockOptions{LockID: "own", NoKeepAlive: true}
+	ownPermit := &holdfast.LockOptions{LockID: "own", Limit: 2, NoKeepAlive: true}
+	permit := &holdfast.LockOptions{Limit: 2}
+	for name, first := range map[string]bool{"before others": true, "behind others": false} {
+		t.Run("reader "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				c, d := newClient(t, store, nil), newClient(t, store, nil)
+				rlock := func(c *holdfast.Client, o *holdfast.LockOptions) <-chan result {
+					got := running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", o) })
+					synctest.Wait()
+					return got
+				}
+				began := time.Now()
+				granted(t, rlock(d, ownPermit)) // it is killed
+				full := granted(t, rlock(d, permit))
+				var named, other <-chan result
+				if first {
+					named, other = rlock(c, ownPermit), rlock(c, permit)
+				} else {
+					other, named = rlock(c, permit), rlock(c, ownPermit)
+				}
+				time.Sleep(time.Second)
+				unlock(t, full)
+				unlock(t, granted(t, other))
+				unlock(t, granted(t, rlock(c, permit))) // one that comes later
+				if waited := time.Since(began); waited > 2*time.Second {
+					t.Errorf("the others waited %v", waited)
+				}
+				unlock(t, granted(t, named))
+				if waited := time.Since(began); waited < holdfast.DefaultTTL || waited > holdfast.DefaultTTL+time.Second {
+					t.Errorf("granted after %v", waited)
+				}
+			})
+		})
+	}
+	t.Run("fair", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", own)
+			fair := &holdfast.LockOptions{Fair: true}
+			named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
+			time.Sleep(time.Second)
+			first := locking(t.Context(), c, "r", fair)
+			time.Sleep(time.Second)
+			later := locking(t.Context(), e, "r", fair)
+			time.Sleep(time.Second)
+			unlock(t, h)
+			for _, waiter := range []<-chan result{first, later, named} {
+				unlock(t, granted(t, waiter))
+			}
+		})
+	})
+	t.Run("not for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", own)
+			ctx, cancel := context.WithCancel(t.Context())
+			_ = locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own"})
+			synctest.Wait()
+			named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own"}) // it has not asked
+			synctest.Wait()
+			var line []<-chan result
+			later := func() {
+				line = append(line, locking(t.Context(), c, "r", nil))
+				synctest.Wait()
+			}
+			later()
+			later()
+			cancel()
+			synctest.Wait()
+			unlock(t, h)
+			for range 10 { // somebody that came later always waits
+				select {
+				case r := <-named:
+					unlock(t, r.hold)
+					for _, waiter := range line {
+						unlock(t, granted(t, waiter))
+					}
+					return
+				case r := <-line[0]:
+					line = line[1:]
+					later()
+					time.Sleep(time.Second)
+					unlock(t, r.hold)
+				}
+			}
+			t.Error("it is passed again and again")
+		})
+	})
+	t.Run("many", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store)
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", own)
+			var named []<-chan result
+			for range 20 {
+				named = append(named, locking(t.Context(), c, "r", own))
+				synctest.Wait()
+			}
+			asked := f.Calls(drivertest.Acquire)
+			time.Sleep(time.Second)
+			if n := f.Calls(drivertest.Acquire) - asked; n > 3 {
+				t.Errorf("they asked %d times in a second", n)
+			}
+			unlock(t, h)
+			told, held := 0, 0
+			for _, waiter := range named {
+				if r := <-waiter; r.err == nil {
+					held++
+				} else if heldError(t, r.err).BySelf {
+					told++
+				}
+			}
+			if held != 1 || told != 19 {
+				t.Errorf("%d were granted it and %d were told that it is their own", held, told)
+			}
+		})
+	})
+}
+
+// While a waiter asks, another goroutine of its Client is granted a hold by its lock ID. The
+// store's answer may be older, and the waiter may be one that need not ask again.
+func TestOwnHoldWhileAsking(t *testing.T) {
+	for name, lost := range map[string]bool{"refused": false, "no answer": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New(nil)
+				arrive, answer := make(chan struct{}), make(chan struct{})
+				var disturbed atomic.Bool
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Acquire && disturbed.Load() && (c.Refs[0].LockID == "third" || c.Refs[0].LockID == "own") {
+						return drivertest.Fault{HoldRequest: arrive, HoldReply: answer, LoseReply: lost}
+					}
+					return drivertest.Fault{}
+				})
+				c, d := newClient(t, f, nil), newClient(t, store, nil)
+				permit := func(lockID string) *holdfast.LockOptions {
+					return &holdfast.LockOptions{Limit: 3, LockID: lockID}
+				}
+				h := lock(t, d, "r", nil)
+				waiters := make(map[string]<-chan result)
+				for _, lockID := range []string{"first", "second", "third", "own"} {
+					waiters[lockID] = running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", permit(lockID)) })
+					synctest.Wait()
+				}
+				disturbed.Store(true)
+				unlock(t, h) // the first two are granted a permit each, and the others ask
+				first, second := granted(t, waiters["first"]), granted(t, waiters["second"])
+				synctest.Wait()
+				full, err := d.TryRLock(t.Context(), "r", permit("full"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				close(arrive)
+				synctest.Wait()
+				disturbed.Store(false)
+				unlock(t, full)
+				own, err := c.TryRLock(t.Context(), "r", permit("own"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				close(answer)
+				synctest.Wait()
+				select {
+				case r := <-waiters["own"]:
+					if !heldError(t, r.err).BySelf {
+						t.Errorf("got %v", r.err)
+					}
+				default:
+					t.Error("it waits for itself")
+				}
+				unlock(t, own)
+				unlock(t, granted(t, waiters["third"]))
+				unlock(t, first)
+				unlock(t, second)
+			})
+		})
+	}
+}

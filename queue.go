@@ -21,13 +21,14 @@ type queue struct {
 	first, last *acquirer
 	ran         time.Duration // how long it has asked or waited; it may stop with the process, see pass
 	asked       time.Duration // when that was noted last
+	most        time.Duration // how much longer the attempts or the pause of the first may take
 	heard       error         // the last answer: a *HeldError, or the error of a call without one; nil: none yet
 	silentSince time.Duration // what ran was when calls began to have no answer, if heard says so
-	granted     int           // shared holds since the last refusal
 	headSince   time.Duration // when the first became that
 	stored      storedPlace   // of the first in the store's queue
 	strays      []HoldID      // of attempts with that place that were given up
 	unplaced    bool          // the last refusal gave that one no place
+	granted     int32         // shared holds since the last refusal
 }
 
 type queues map[string]queue // by resource
@@ -53,6 +54,7 @@ type member struct {
 	queued     bool          // it came after another
 	since      time.Duration // what ran was when it came, if queued
 	asking     bool          // it was invited or tries, and has no answer yet
+	aside      bool          // a hold of its own lock ID was in its way: see stepAside
 	turn       chan struct{} // the invitation to try; made when it first has to wait
 	own        *HeldError    // why its wait is over: its own lock ID holds the resource, by this Client
 }
@@ -76,22 +78,29 @@ func (c *Client) enqueue(a *acquirer) (first bool, now time.Duration) {
 	defer c.mu.Unlock()
 	queues, resource := c.queuesOf(a), a.q.Resource
 	l := queues[resource]
+	before := l.first
 	l.append(a)
 	now = c.clock()
+	if before == nil {
+		l.asked = now
+	}
+	l.pass(now)
+	a.since = l.ran
 	if l.first == a {
 		a.asking = true
-		l.headSince, l.asked = now, now
+		l.headSince = now
+		if before != nil {
+			c.passPlace(&l, before, true, false)
+		}
+		l.begin(a)
 		c.usePlace(&l, a, now)
 		queues[resource] = l
 		return true, now
 	}
-	l.pass(now, attemptTimeout(a.q.TTL))
-	a.queued, a.since, a.asked = true, l.ran, true
+	a.queued, a.asked = true, true
 	a.waitStart(now)
 	a.turn = make(chan struct{}, 1)
-	if a.named {
-		a.reject(c.ownHold(resource, a.q.LockID))
-	}
+	a.reject(c.ownHold(a))
 	queues[resource] = l
 	return false, now
 }
@@ -108,11 +117,12 @@ func (c *Client) takeTurn(a *acquirer) (now time.Duration, err error) {
 	queues := c.queuesOf(a)
 	now = c.clock()
 	l := queues[a.q.Resource]
-	l.pass(now, 2*retryLimit)
+	l.pass(now)
 	if l.hopeless(a) {
 		return 0, l.heard
 	}
 	a.asking = true
+	l.begin(a)
 	c.usePlace(&l, a, now)
 	queues[a.q.Resource] = l
 	return now, nil
@@ -130,36 +140,87 @@ func (c *Client) noteAnswer(a *acquirer, err error) (first bool, over error) {
 		a.turn = make(chan struct{}, 1)
 	}
 	a.asking = false
-	l.pass(a.heard, attemptTimeout(a.q.TTL))
+	l.pass(a.heard)
+	if l.first == a {
+		l.most = 2 * retryLimit // it pauses
+	}
 	l.granted = 0
 	if !l.unanswered() {
 		l.silentSince = l.ran
 	}
 	l.heard = err
+	own := c.ownHold(a)
 	var held *HeldError
 	switch {
 	case errors.As(err, &held):
 		if a.q.Place == l.stored.id {
 			l.unplaced = held.Position == driver.NoPlace
 		}
-		if held.BySelf && c.ownHold(a.q.Resource, a.q.LockID) != nil {
+		if own != nil && held.BySelf {
 			over = copyOf(held)
-		} else {
-			a.waitStart(a.heard)
+			break
+		}
+		a.waitStart(a.heard)
+		l.comeBack(held.Holders)
+		if a.aside = held.BySelf; a.aside {
+			c.stepAside(&l, a)
 		}
 	case l.hopeless(a):
 		over = err
+	}
+	if own != nil && over == nil {
+		a.reject(own) // granted to this Client since the store was asked
+		over = a.own
 	}
 	queues[a.q.Resource] = l
 	return l.first == a, over
 }
 
-// pass notes the time since the last attempt began or was answered. That is at most what the
-// attempt or the pause may take: for the rest the process was stopped, or its machine was
+// stepAside puts an acquirer behind those that may have other holds in their way, because a
+// hold of its own lock ID stops it alone: others may share the resource meanwhile, and get a
+// place in the store's queue. c.mu is held.
+func (c *Client) stepAside(l *queue, a *acquirer) {
+	others := l.first
+	for others != nil && others.aside { // as a is
+		others = others.next
+	}
+	if others == nil {
+		return
+	}
+	first := l.first == a
+	l.remove(a)
+	l.append(a)
+	if first {
+		c.passPlace(l, a, true, false)
+		l.headSince = a.heard
+		l.first.invite()
+	}
+}
+
+// comeBack ends the standing aside of those whose lock ID has none of the holds any more: who
+// comes later is behind them again.
+func (l *queue) comeBack(holders []driver.Status) {
+	for w := l.last; w != nil && w.aside; w = w.prev {
+		w.aside = slices.ContainsFunc(holders, func(s driver.Status) bool { return s.LockID == w.q.LockID && s.Left != 0 })
+	}
+}
+
+// pass notes the time since it was called last. That is at most what the attempts and the
+// pause under way may take: for the rest the process was stopped, or its machine was
 // suspended, and nothing could be heard.
-func (l *queue) pass(now, most time.Duration) {
-	l.ran += min(max(now-l.asked, 0), most)
+func (l *queue) pass(now time.Duration) {
+	passed := min(max(now-l.asked, 0), l.most)
+	l.ran, l.most = l.ran+passed, l.most-passed
 	l.asked = max(l.asked, now)
+}
+
+// begin notes that the acquirer begins an attempt.
+func (l *queue) begin(a *acquirer) {
+	most := attemptTimeout(a.q.TTL)
+	if l.first != a {
+		most = max(most, l.most) // the first tries or pauses, too
+	}
+	l.most = most
 }
 
 // unanswered reports whether the last attempt had no answer.
@@ -176,18 +237,22 @@ func patience(ttl time.Duration) time.Duration {
 	return min(max(ttl, time.Second), DefaultTTL)
 }
 
-// ownHold returns the live hold of the resource that this Client has by the lock ID, or nil.
-// Only its end is in the hands of those who would wait for it: a hold of the same lock ID
-// that another process has, or had before it was killed, or that a late attempt got, ends
-// like any other. c.mu is held.
-func (c *Client) ownHold(resource, lockID string) *Hold {
-	now := c.clock()
-	for _, h := range c.holds {
-		if h.ref.Resource == resource && h.ref.LockID == lockID && h.deadline > now {
-			return h
-		}
+// lockKey names what a lock ID can hold once.
+type lockKey struct{ resource, lockID string }
+
+// ownHold returns the live hold of the resource that this Client has by the acquirer's lock
+// ID, or nil. Only its end is in the hands of those who would wait for it: a hold of the same
+// lock ID that another process has, or had before it was killed, or that a late attempt got,
+// ends like any other. c.mu is held.
+func (c *Client) ownHold(a *acquirer) *Hold {
+	if !a.named {
+		return nil
 	}
-	return nil
+	h := c.named[lockKey{a.q.Resource, a.q.LockID}]
+	if h == nil || h.deadline <= c.clock() {
+		return nil
+	}
+	return h
 }
 
 // rejectOwn ends the waits for a hold that this Client was granted just now by those who
@@ -241,6 +306,9 @@ func (c *Client) dequeue(a *acquirer, granted bool) {
 		l.first.invite()
 	}
 	if granted {
+		if a.q.Mode == Exclusive {
+			l.comeBack(nil)
+		}
 		l.heard = &HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown} // by one of this Client
 		l.inviteShared(a)
 	}
@@ -265,12 +333,35 @@ func (l *queue) inviteShared(a *acquirer) {
 	}
 }
 
+// append puts the acquirer behind all others but those that have stepped aside, unless it
+// has done that, too, or the same hold stops it.
 func (l *queue) append(a *acquirer) {
-	if l.first == nil {
-		l.first, l.last = a, a
+	at := l.last
+	for ; at != nil && at.aside && !a.aside; at = at.prev {
+		a.aside = at.q.LockID == a.q.LockID
+	}
+	if a.aside {
+		at = l.last
+	}
+	if at == nil {
+		l.prepend(a)
 		return
 	}
-	a.prev, l.last.next, l.last = l.last, a, a
+	a.prev, a.next = at, at.next
+	if at.next = a; a.next != nil {
+		a.next.prev = a
+	} else {
+		l.last = a
+	}
+}
+
+func (l *queue) prepend(a *acquirer) {
+	if a.next = l.first; a.next != nil {
+		a.next.prev = a
+	} else {
+		l.last = a
+	}
+	l.first = a
 }
 
 func (l *queue) remove(a *acquirer) {

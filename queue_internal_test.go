@@ -54,6 +54,7 @@ func TestLinesLeaveNothing(t *testing.T) {
 		c.mu.Lock()
 		h := &Hold{client: c, ref: driver.HoldRef{Resource: "both own", LockID: "own", HoldID: driver.NewHoldID()}, deadline: never}
 		c.holds[h.ref.HoldID] = h
+		c.named[lockKey{"both own", "own"}] = h
 		c.rejectOwn(h)
 		c.finish(h, released, ErrReleased)
 		c.mu.Unlock()

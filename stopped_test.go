@@ -102,3 +102,24 @@ func TestStoppedWhileItReleases(t *testing.T) {
 		}
 	}
 }
+
+// Locks with a short TTL, which join a wait and leave it, take nothing of the time for which
+// the store is silent.
+func TestSilentBesideShortLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{HoldReply: t.Context().Done()}
+		})
+		c := newClient(t, f, nil)
+		began := time.Now()
+		mine := locking(t.Context(), c, "r", nil)
+		for range 10 {
+			time.Sleep(5 * time.Second)
+			locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: holdfast.MinTTL})
+		}
+		r := <-mine
+		if r.err == nil || r.at.Sub(began) > holdfast.DefaultTTL+11*time.Second {
+			t.Errorf("gave up after %v: %v", r.at.Sub(began), r.err)
+		}
+	})
+}

@@ -82,7 +82,7 @@ func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 		Resource: SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease,
 		Details: driver.Details{Owner: c.opts.Owner, Host: c.opts.Host, Comment: "kept from one sweep to the next"},
 	}
-	q.LockID = q.HoldID.String()
+	q.LockID = driver.NewHoldID().String()
 	g, err := c.store.Acquire(ctx, q)
 	if err != nil {
 		c.log(ctx, slog.LevelDebug, "holdfast: not swept", "reason", err)

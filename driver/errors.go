@@ -18,8 +18,8 @@ var (
 	// ErrInvalid: the request is malformed. Nothing was sent.
 	ErrInvalid = errors.New("invalid")
 	// ErrUnusable: the store certainly cannot be used until somebody fixes it: a wrong
-	// address, a refused password, a missing index, a newer schema, a full or
-	// read-only disk of this machine. A retry alone does not help. Where passing
+	// address, a refused password, a missing index, a newer schema, a read-only
+	// disk of this machine. A retry alone does not help. Where passing
 	// causes have the same code, a store returns this error only if a text or the
 	// place of the failure tells them apart.
 	ErrUnusable = errors.New("store cannot be used")

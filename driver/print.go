@@ -8,7 +8,8 @@ import (
 
 // Who knows the hold ID of somebody's hold can renew and release it. So nothing that is
 // printed with package fmt, or logged, has it: only a HoldID itself prints it. JSON has it,
-// because that is written for programs. A request has the ID of its place neither: a server
+// because that is written for programs: slog's JSON handler writes what is inside of slices
+// and structs of others in that way, too. A request has the ID of its place neither: a server
 // waits in the place that has the ID of the hold.
 
 func printed(f fmt.State, verb rune, shown any) { fmt.Fprintf(f, fmt.FormatString(f, verb), shown) }
