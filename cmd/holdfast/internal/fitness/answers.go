@@ -1,6 +1,7 @@
 package fitness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,8 +55,8 @@ func (t *twin) grant(g driver.Grant, err error, want driver.Grant) string {
 	if t.traits.Queue {
 		text += fmt.Sprintf(", position %d among %d waiters", held.Position, held.Waiters)
 	}
-	for _, p := range held.Ahead {
-		text += ", " + p.LockID + " is ahead"
+	if n := len(held.Ahead); n > 0 { // a server may not show who
+		text += fmt.Sprintf(", %d ahead", n)
 	}
 	return text
 }
@@ -92,6 +93,10 @@ func (t *twin) holds(hs, want []driver.Status, model bool) string {
 }
 
 func (t *twin) status(h driver.Status, want []driver.Status, model bool) string {
+	if h.HoldID.IsZero() && h.LockID == "" && len(want) == 1 { // a server does not show whose it is
+		h.HoldID, h.LockID = want[0].HoldID, want[0].LockID
+		h.Token = cmp.Or(h.Token, t.granted[h.HoldID].store)
+	}
 	w := h
 	if i := slices.IndexFunc(want, func(w driver.Status) bool { return w.HoldID == h.HoldID }); i >= 0 {
 		w = want[i]
@@ -139,7 +144,7 @@ func (t *twin) places(ps, want []driver.Place) string {
 			w = want[i]
 		}
 		// A server shows callers that have rights another place ID.
-		text := fmt.Sprintf("%s (%s %s) for an %v lock at %d, %s", p.LockID, owner(p.Owner), p.Host, p.Mode, p.Position, t.left(p.Left, w.Left))
+		text := fmt.Sprintf("%s (%s %s) for an %v lock at %d, %s", cmp.Or(p.LockID, w.LockID), owner(p.Owner), p.Host, p.Mode, p.Position, t.left(p.Left, w.Left))
 		if p.Fair {
 			text += ", fair"
 		}

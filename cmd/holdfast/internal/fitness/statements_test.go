@@ -82,8 +82,8 @@ func (m mutant) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 // empty releases all holds of a resource.
 func empty(s driver.Store, resource string, but driver.HoldID) {
 	var rs []driver.ReleaseRequest
-	for h := range s.List(context.Background(), driver.Filter{Resource: resource, Expired: true}) {
-		if h.HoldID != but {
+	for h, err := range s.List(context.Background(), driver.Filter{Resource: resource, Expired: true}) {
+		if err == nil && h.HoldID != but {
 			rs = append(rs, driver.ReleaseRequest{HoldRef: h.Ref()})
 		}
 	}

@@ -39,6 +39,9 @@ func HandOvers(ctx context.Context, open Open, resource string, more func(n int6
 	for began := time.Now(); took.Count() == 0 || more(took.Count(), time.Since(began)); {
 		var d time.Duration
 		if d, hold, err = handOver(ctx, hold, waiter); err != nil {
+			if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the Client tells the cause in its text alone
+				err = cause
+			}
 			return took, err
 		}
 		took.Add(d)
