@@ -72,7 +72,7 @@ func (s *outsider) answer(ctx context.Context) error {
 	if !s.hangs.Load() {
 		return s.failed(ctx)
 	}
-	for wait := 0; wait < 1000; wait++ {
+	for range 1000 {
 		if err := s.failed(ctx); err != nil {
 			return err
 		}

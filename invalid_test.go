@@ -196,14 +196,14 @@ func operations(t *testing.T, c *holdfast.Client) iter.Seq2[string, error] {
 				results := fn.Call(args)
 				last := results[len(results)-1]
 				if last.Type() == reflect.TypeFor[error]() {
-					err, _ := last.Interface().(error)
+					err, _ := reflect.TypeAssert[error](last)
 					if !yield(m.Name, err) {
 						return
 					}
 					continue
 				}
 				for _, err := range last.Seq2() { // the lists
-					err, _ := err.Interface().(error)
+					err, _ := reflect.TypeAssert[error](err)
 					if !yield(m.Name, err) {
 						return
 					}

@@ -95,7 +95,7 @@ func TestPrinted(t *testing.T) {
 		func() error { return h.Renew(ctx, 0) },
 		func() error { return errors.Join(names.Lock(ctx, "n"), names.Unlock(ctx, "n")) },
 		func() error { return errors.Join(migrations.Lock(ctx, nil), migrations.Unlock(ctx, nil)) },
-		func() error { mutex.Lock(); mutex.Unlock(); return elector.IsLeader(ctx) },
+		func() error { mutex.Lock(); mutex.Unlock(); return elector.IsLeader(ctx) }, //nolint:staticcheck // it is printed meanwhile
 	} {
 		busy.Go(func() {
 			for {

@@ -106,7 +106,7 @@ func TestHolderOnFullDisk(t *testing.T) {
 	s := open(t, path)
 	kept := mustAcquire(t, s, "kept", "a", time.Hour)
 	client := holdfast.New(s, &holdfast.Options{TTL: 4 * time.Second, NoSweep: true})
-	defer client.Close() //nolint:errcheck // its hold cannot be released
+	defer client.Close() // its hold cannot be released
 	h, err := client.Lock(t.Context(), "r", nil)
 	check(t, err)
 	check(t, fillUp(fill))

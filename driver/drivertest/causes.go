@@ -64,13 +64,13 @@ func causes(b *bench) {
 		}
 		took := time.Since(began)
 		for _, cause := range answers {
-			for _, part := range []time.Duration{0, 1, 3, 5} { // eighths of the time that it takes
+			for _, part := range []int64{0, 1, 3, 5} { // eighths of the time that it takes
 				ctx, cancel := context.WithCancelCause(b.t.Context())
 				ended := func() { cancel(cause) }
 				if part == 0 {
 					ended()
 				} else {
-					time.AfterFunc(part*took/8, ended)
+					time.AfterFunc(time.Duration(part*int64(took)/8), ended)
 				}
 				for _, err := range a.do(ctx) {
 					ended() // of a watch

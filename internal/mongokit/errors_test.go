@@ -19,7 +19,7 @@ func TestWrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Disconnect(t.Context())
+	defer func() { _ = client.Disconnect(t.Context()) }()
 	c := &Collection{client.Database("db").Collection("locks")}
 	answer := func(code int32, name, message string) error {
 		return mongo.CommandError{Code: code, Name: name, Message: message}
