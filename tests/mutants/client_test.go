@@ -216,14 +216,14 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "those who share are counted through a refusal", file: "queue.go",
-		old:  "l.asked, l.granted = a.heard, 0",
-		new:  "l.asked = a.heard",
+		old:  "\tl.granted = 0\n\tif !l",
+		new:  "\tif !l",
 		test: "TestSharedThatAreRefused",
 	},
 	{
 		name: "nobody is told that he has become the first", file: "queue.go",
-		old:  "\tif first {\n",
-		new:  "\tif first && false {\n",
+		old:  "\tif first {\n\t\tl.headSince = c.clock()",
+		new:  "\tif first && false {\n\t\tl.headSince = c.clock()",
 		test: "TestS31_waiter_times_out",
 	},
 	{

@@ -68,7 +68,7 @@ func (f *front) serve(in net.Conn, server string) {
 	f.mu.Lock()
 	refusal := f.refusal
 	if refusal == nil {
-		out, err := net.Dial("tcp", server)
+		out, err := new(net.Dialer).DialContext(t.Context(), "tcp", server)
 		if err != nil {
 			f.mu.Unlock()
 			return

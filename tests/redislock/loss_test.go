@@ -43,7 +43,7 @@ func TestHoldersLearnOfLoss(t *testing.T) {
 			server := engines.NewRedis(t, c.config...)
 			store := &renewals{Store: newStore(t, connect(t, options(t, server.URL)), nil)}
 			locks := holdfast.New(store, &holdfast.Options{TTL: 24 * time.Hour, LeaveHolds: true})
-			defer locks.Close() //nolint:errcheck // it releases nothing
+			defer locks.Close()
 			var holds []*holdfast.Hold
 			for i := range 100 {
 				h, err := locks.Lock(t.Context(), fmt.Sprint("r", i), nil)
