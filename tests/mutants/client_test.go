@@ -185,9 +185,9 @@ var clientMutants = []mutant{
 		test: "TestS25a_own_hold",
 	},
 	{
-		name: "an orphan passes for an own hold", file: "acquire.go",
-		old:  "orphans := c.onlyOrphans(held, a.q.LockID)",
-		new:  "orphans := false",
+		name: "a hold of another process passes for an own one", file: "queue.go",
+		old:  "if own != nil && held.BySelf {",
+		new:  "if held.BySelf {",
 		test: "TestS25a_own_hold",
 	},
 	{

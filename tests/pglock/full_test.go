@@ -68,7 +68,7 @@ func (f *front) serve(in net.Conn, server string) {
 	f.mu.Lock()
 	refusal := f.refusal
 	if refusal == nil {
-		out, err := new(net.Dialer).DialContext(t.Context(), "tcp", server)
+		out, err := new(net.Dialer).DialContext(context.Background(), "tcp", server)
 		if err != nil {
 			f.mu.Unlock()
 			return
