@@ -174,8 +174,8 @@ var clientMutants = []mutant{
 	},
 	{
 		name: "last come, first served", file: "queue.go",
-		old:  "a.prev, l.last.next, l.last = l.last, a, a",
-		new:  "a.prev, a.next = l.first, l.first.next\n\tif a.next == nil {\n\t\tl.last = a\n\t} else {\n\t\ta.next.prev = a\n\t}\n\tl.first.next = a",
+		old:  "if at == nil {",
+		new:  "if at == nil || !a.aside {",
 		test: "TestLineIsFIFO",
 	},
 	{
