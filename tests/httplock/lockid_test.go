@@ -3,6 +3,7 @@ package httplock_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -15,10 +16,7 @@ import (
 // hold of the first has ended, in each store, behind a server or not: to take it for its own
 // would be to fail, or to go on without the lock.
 func TestKilledHolderWithSameLockID(t *testing.T) {
-	opened := map[string]func(t testing.TB) *behind{}
-	for name, open := range stores {
-		opened[name] = open
-	}
+	opened := maps.Clone(stores)
 	opened["memory"] = func(testing.TB) *behind { // in real time, as the others
 		store := memlock.New(nil)
 		return &behind{open: func(testing.TB) driver.Store { return store }}

@@ -215,7 +215,10 @@ func TestImpatientCallerIsNotServedLater(t *testing.T) {
 		if err := s.(driver.Initializer).Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for range s.List(t.Context(), driver.Filter{}) { // it makes the connection
+		for _, err := range s.List(t.Context(), driver.Filter{}) { // it makes the connection
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		n.Set(proxy.Slow(300 * time.Millisecond))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -38,7 +38,7 @@ func newFront(t *testing.T, d *database, schema string) *front {
 		t.Fatal(err)
 	}
 	server := u.Host
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

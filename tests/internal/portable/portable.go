@@ -20,7 +20,7 @@ import (
 // lack.
 var operators = func() map[string]bool {
 	m := make(map[string]bool)
-	for _, name := range strings.Fields(`
+	for name := range strings.FieldsSeq(`
 		$and $or $not $eq $ne $gt $gte $lt $lte $in $cond $ifNull $let $literal $type
 		$add $subtract $multiply $min $max $toLong
 		$filter $map $concatArrays $size $slice $arrayElemAt $indexOfArray $mergeObjects`) {
