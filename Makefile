@@ -130,7 +130,7 @@ bench: ## measures, compares with the targets and keeps the result in docs
 bench-serve: ## the same for holdfast serve, beside its stores and etcd
 	cd tests/bench && status=0; go run . -serve -keep ../../docs/performance-serve.json || status=$$?; go -C ../figures run . && exit $$status
 
-bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some ten minutes
+bench-dashboard: ## what it costs holdfast serve and its stores when somebody watches the dashboard; some fourteen minutes
 	cd tests/bench && status=0; go run . -dashboard -keep ../../docs/performance-dashboard.json || status=$$?; go -C ../figures run . && exit $$status
 
 # These send by themselves what a store or an old program sends, which may change.
