@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // maxLate is how many grants in a row may come too late.
@@ -35,20 +36,13 @@ type acquirer struct {
 	named bool                  // the caller chose the lock ID: this Client may hold by it
 	keep  bool                  // keep alive
 
-	forOthers  bool             // other programs will work under the hold
-	warned     bool             // of limits that differ
-	tried      bool             // with the present hold ID
-	asked      bool             // the store, or it queued behind another that did
-	waits      bool             // it was refused, or queued behind another; guarded by c.mu
-	waitsSince time.Duration    // guarded by c.mu
-	scope      *scope           // of what a Trace is told; nil: there is none
-	under      []*Hold          // that the caller works under, the last one first
-	outer      []driver.HoldRef // those of other programs
-	watch      func()           // starts to look for a deadlock, once; nil: there cannot be one
-	noted      bool             // on these holds, that it waits; guarded by c.mu
-	notedPlace driver.PlaceID   // with this place; guarded by c.mu
-	over       bool             // it waits no longer; guarded by c.mu
-	ask        asking
+	warned     bool          // of limits that differ
+	tried      bool          // with the present hold ID
+	asked      bool          // the store, or it queued behind another that did
+	waits      bool          // it was refused, or queued behind another; guarded by c.mu
+	waitsSince time.Duration // guarded by c.mu
+	scope      *scope        // of what a Trace is told; nil: there is none
+	pacer      retryPacer
 
 	sent    time.Duration  // when the first of these attempts was sent
 	unknown int            // how many of them may be applied, now or later, without an answer
@@ -62,10 +56,7 @@ type acquirer struct {
 
 // newAcquirer checks the arguments. It returns an acquirer even if they are wrong.
 func (c *Client) newAcquirer(resource string, mode Mode, o *LockOptions) (*acquirer, error) {
-	a := &acquirer{
-		c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive,
-		forOthers: o != nil && o.ForOthers,
-	}
+	a := &acquirer{c: c, named: o != nil && o.LockID != "", keep: o == nil || !o.NoKeepAlive}
 	err := c.request(&a.q, resource, mode, o)
 	a.ttl = a.q.TTL
 	if a.ttl == Forever && err == nil {
@@ -86,7 +77,7 @@ var errLate = errors.New("granted too late")
 // first was applied, it gets the same grant. The deadline counts from the first.
 func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
 	if ctx.Err() != nil {
-		return nil, ctxError(ctx)
+		return nil, foreign.CtxError(ctx)
 	}
 	c := a.c
 	if a.unknown > 0 && now >= c.deadlineOf(a.sent, a.q.TTL) {
@@ -111,7 +102,7 @@ func (a *acquirer) once(ctx context.Context, now time.Duration) (*Hold, error) {
 			lost = max(lost-1, 0) // then there is time for a second one
 		}
 		took := time.Duration(c.acquireTook.Load())
-		call.timeout = min(call.timeout, max(a.q.Keep/4<<min(lost, 4), 2*took))
+		call.timeout = min(call.timeout, max(a.q.PlaceTTL()/4<<min(lost, 4), 2*took))
 	}
 	a.asked = true
 	traced := a.attemptStart(now)
@@ -190,9 +181,9 @@ func (a *acquirer) try(ctx context.Context) (*Hold, error) {
 		case errors.Is(err, errLate):
 			continue
 		case answered(err), errors.Is(err, ErrTTLTooShort), ctx.Err() != nil, n == maxTries:
-			return nil, a.giveUp(a.c.whyEnded(a.toldOnce(err)))
+			return nil, a.giveUp(a.c.closedOr(a.toldOnce(err)))
 		}
-		switch end := a.pause(ctx, pauses.pause(), &subscription{}); {
+		switch end := a.pause(ctx, pauses.Next(), &subscription{}); {
 		case errors.Is(end, ErrClosed):
 			return nil, a.giveUp(end)
 		case end != nil:
@@ -229,11 +220,11 @@ func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscripti
 		case _, open := <-watch.signal:
 			if !open {
 				watch.ended()
-			} else if !a.ask.signalled() {
+			} else if !a.pacer.signalled() {
 				continue
 			}
 		case <-ctx.Done():
-			return ctxError(ctx)
+			return foreign.CtxError(ctx)
 		case <-a.c.life.Done():
 			return ErrClosed
 		}
@@ -241,45 +232,13 @@ func (a *acquirer) pause(ctx context.Context, d time.Duration, watch *subscripti
 	}
 }
 
-// wait tries until the resource is granted. A caller that works under holds may be part of
-// a deadlock, and is told.
-func (a *acquirer) wait(ctx context.Context) (*Hold, error) {
-	if len(a.under)+len(a.outer) == 0 || !a.c.store.Traits().Queue {
-		return a.waitInTurn(ctx)
-	}
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	a.watch = sync.OnceFunc(func() { a.c.work.Go(func() { a.c.watchDeadlock(waiting, a, cancel) }) })
-	h, err := a.waitInTurn(waiting)
-	a.c.noteWait(a, false)
-	var deadlock *DeadlockError
-	if err != nil && ctx.Err() == nil && errors.As(context.Cause(waiting), &deadlock) { // else it may be that of another wait
-		return nil, deadlock
-	}
-	return h, err
-}
-
-// waitInTurn tries until the resource is granted. A caller who works under a shared hold
-// of another program waits like all others once that hold is gone.
-func (a *acquirer) waitInTurn(ctx context.Context) (*Hold, error) {
-	h, err := a.waitInQueue(ctx)
-	if errors.Is(err, errNotNested) {
-		a.c.unnest(a)
-		h, err = a.waitInQueue(ctx)
-	}
-	return h, err
-}
-
-// errNotNested: the hold that the caller works under is gone.
-var errNotNested = errors.New("works under no hold")
-
-// waitInQueue tries until the resource is granted, in the Client's queue for it.
+// wait tries until the resource is granted, in the Client's queue for it.
 //
 // The first of the queue tries. If the resource is held, it subscribes. When the
 // subscription is effective, it tries again, so that it does not miss a release in
 // between. Then it waits for a signal, the end of the holds or the back-off, whichever
 // is first. The others wait until they are invited.
-func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
+func (a *acquirer) wait(ctx context.Context) (h *Hold, err error) {
 	first, now := a.c.enqueue(a)
 	defer func() { a.c.dequeue(a, h != nil) }()
 	watch := subscription{c: a.c, resource: a.q.Resource}
@@ -287,17 +246,14 @@ func (a *acquirer) waitInQueue(ctx context.Context) (h *Hold, err error) {
 	return a.waitWith(ctx, first, now, &watch)
 }
 
-// waitWith is waitInQueue once the acquirer is in the queue; first is that of enqueue. It is
+// waitWith is wait once the acquirer is in the queue; first is that of enqueue. It is
 // a function of its own because defers cost more in one with many returns.
 func (a *acquirer) waitWith(ctx context.Context, first bool, now time.Duration, watch *subscription) (_ *Hold, err error) {
 	c := a.c
-	failures, polls, lookouts := retries(), backoff{min(pollFirst, c.opts.Poll), c.opts.Poll}, backoff{watchFirst, watchLimit}
+	failures, polls, lookouts := retries(), backoff.New(pollFirst, c.opts.Poll), backoff.New(watchFirst, watchLimit)
 	pause := never
-	for stand := !first; ; first = false {
-		if stand {
-			if a.watch != nil {
-				a.watch()
-			}
+	for wait := !first; ; first = false {
+		if wait {
 			if err := a.pause(ctx, pause, watch); errors.Is(err, ErrClosed) {
 				return nil, a.giveUp(err)
 			} else if err != nil {
@@ -314,7 +270,7 @@ func (a *acquirer) waitWith(ctx context.Context, first bool, now time.Duration, 
 		case err == nil:
 			return h, nil
 		case errors.Is(err, errLate):
-			stand = false
+			wait = false
 			continue
 		case errors.Is(err, ErrTTLTooShort):
 			return nil, a.giveUp(err)
@@ -322,45 +278,42 @@ func (a *acquirer) waitWith(ctx context.Context, first bool, now time.Duration, 
 			return nil, a.giveUp(ErrClosed)
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			// The caller's ctx cut it off: this says nothing about the store.
-			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
+			return nil, a.giveUp(c.waitError(a, foreign.CtxError(ctx)))
 		}
 		head, over := c.noteAnswer(a, err)
-		stand, pause = true, never
+		wait, pause = true, never
 		var held *HeldError
 		switch {
 		case over != nil:
 			return nil, a.giveUp(over)
 		case errors.As(err, &held):
-			if !a.q.Nested.IsZero() && len(held.Ahead) > 0 { // nobody is ahead of who works under a hold
-				return nil, errNotNested
-			}
 			a.warnOfLimit(held)
 			failures = retries()
 			if !head {
 				continue
 			}
 			if watch.start(ctx) {
-				stand = false
+				wait = false
 				continue
 			}
 			// A hint of 0 is no hint, or a time too short for the store to return.
 			notified := watch.signal != nil
 			soonest, most := min(pollFirst, c.opts.Poll), c.opts.Poll
-			if pause = polls.pause(); notified {
+			if pause = polls.Next(); notified {
 				soonest, most = askFirst, askAtLeast
 				if held.RetryAfter != 0 {
-					pause = c.alignWake(lookouts.pause())
+					pause = c.alignWake(lookouts.Next())
 				}
 			}
-			pause = min(a.ask.refused(&a.q, held, pause, soonest, most), hint(held), c.untilPlace(a))
+			pause = min(a.pacer.nextPause(&a.q, held, pause, soonest, most), hint(held), c.untilPlace(a))
 		case permanent(err):
 			return nil, a.giveUp(err)
 		case ctx.Err() != nil:
-			return nil, a.giveUp(c.waitError(a, ctxError(ctx)))
+			return nil, a.giveUp(c.waitError(a, foreign.CtxError(ctx)))
 		default:
 			c.warn("holdfast: no answer to an acquire, will repeat it", "resource", a.q.Resource, "error", err)
 			if head {
-				pause = failures.pause()
+				pause = failures.Next()
 			}
 		}
 	}

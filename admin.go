@@ -14,16 +14,24 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// Admin looks at and tidies what a store has, for operators and for tools. Its methods may be
+// called concurrently.
+type Admin struct{ client *Client }
+
+// Admin returns the operations on all that the store has. They end with the Client.
+func (c *Client) Admin() *Admin { return &Admin{c} }
+
 // Holds yields the holds in the store that the filter chooses: those that block a
 // resource, and with Filter.Expired also others. It is not a snapshot: it yields a hold
 // that exists throughout, and may yield others. It ends after the first error. It leaves
-// out SweepResource unless the filter names it. The error is context.DeadlineExceeded
+// out driver.SweepResource unless the filter names it. The error is context.DeadlineExceeded
 // if the store finds no further hold for 5 minutes. Close waits for the loop to end, so
 // do not call Close within the loop.
-func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
+func (a *Admin) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
+	c := a.client
 	return func(yield func(Status, error) bool) {
 		for s, err := range c.all(ctx, f) {
-			if err == nil && s.Resource == SweepResource && f.Resource != SweepResource {
+			if err == nil && s.Resource == driver.SweepResource && f.Resource != driver.SweepResource {
 				continue
 			}
 			if !yield(s, err) {
@@ -40,7 +48,8 @@ func (c *Client) Holds(ctx context.Context, f Filter) iter.Seq2[Status, error] {
 // start. Of the goroutines of a Client only the first has one. A waiter that was killed is
 // there for up to a minute, a fair one for 10 s. The error is ErrUnsupported if the store
 // keeps no queue (Traits.Queue). Otherwise it is like Holds.
-func (c *Client) Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error] {
+func (a *Admin) Waiters(ctx context.Context, f Filter) iter.Seq2[Place, error] {
+	c := a.client
 	return scan(ctx, c, "list waiters", f, func(ctx context.Context, f Filter) iter.Seq2[Place, error] {
 		return driver.Waiters(ctx, c.store, f)
 	})
@@ -77,7 +86,7 @@ func scan[T any](ctx context.Context, c *Client, what string, f Filter, list fun
 				if silent.Load() && !answered(err) {
 					err = fmt.Errorf("no answer within %v: %w", scanTimeout, context.DeadlineExceeded)
 				}
-				yield(none, wrap(what, f.Resource, c.whyEnded(err)))
+				yield(none, wrap(what, f.Resource, c.closedOr(err)))
 				return
 			}
 			if !yield(s, nil) {
@@ -112,7 +121,8 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 // it lists the holds, then releases these, so a hold granted in between stays. With an
 // error, some may not be released. Holds that another program has retaken with the same
 // lock ID are not released and not returned.
-func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
+func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
+	c := a.client
 	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
 		return nil, wrap("release", lockID, err)
 	}
@@ -127,7 +137,8 @@ func (c *Client) ReleaseID(ctx context.Context, lockID string) ([]Status, error)
 // of any client, and returns them as they were before. It is for operators: the
 // holder detects it at its next renewal, when the resource may already be granted to
 // another client.
-func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
+func (a *Admin) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
+	c := a.client
 	if err := cmp.Or(driver.ValidResource(resource), c.invalid); err != nil {
 		return nil, wrap("force release of", resource, err)
 	}
@@ -139,30 +150,6 @@ func (c *Client) ForceRelease(ctx context.Context, resource string, holdID HoldI
 		ss = slices.DeleteFunc(ss, func(s Status) bool { return s.HoldID != holdID })
 	}
 	return c.releaseListed(ctx, ss, c.forceReason(), func(h *Hold) { c.lose(h, ErrForced) })
-}
-
-// ForceRequeue takes a place out of the queue of the resource. If its waiter still waits,
-// it asks again, and comes last; if it is gone, nobody waits for it any longer. It is for
-// operators. It is no error if there is no such place, as in a store that keeps no queue
-// (Traits.Queue): Waiters finds the places.
-func (c *Client) ForceRequeue(ctx context.Context, resource string, id PlaceID) error {
-	const what = "requeue a waiter for"
-	if err := driver.ValidResource(resource); err != nil {
-		return wrap(what, resource, err)
-	}
-	if id.IsZero() {
-		return wrap(what, resource, fmt.Errorf("%w: no place ID", ErrInvalid))
-	}
-	if err := c.start(ctx); err != nil {
-		return wrap(what, resource, err)
-	}
-	defer c.work.Done()
-	// The store looks for the place alone. The lock ID is that of nobody.
-	ref := driver.HoldRef{Resource: resource, LockID: id.String()}
-	if err := c.releaseOne(ctx, driver.ReleaseRequest{HoldRef: ref, Place: id, Reason: c.forceReason()}, never); err != nil {
-		return wrap(what, resource, err)
-	}
-	return nil
 }
 
 // forceReason is driver.ReleaseRequest.Reason of this Client.
@@ -254,7 +241,8 @@ const rememberRevoked = 30 * time.Second
 // left (or at least have left, if the store does not return it in the same round
 // trip). The error is ErrLost if there was no hold to renew. With another error, some
 // may not be renewed. RenewID is not atomic over resources.
-func (c *Client) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
+func (a *Admin) RenewID(ctx context.Context, lockID string, ttl time.Duration) ([]Status, error) {
+	c := a.client
 	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
 		return nil, wrap("renew", lockID, err)
 	}

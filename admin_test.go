@@ -63,7 +63,7 @@ func TestS27_groups(t *testing.T) {
 			}
 			answered := make(chan answer, 1)
 			go func() {
-				ss, err := c.ReleaseID(t.Context(), "g")
+				ss, err := c.Admin().ReleaseID(t.Context(), "g")
 				answered <- answer{ss, err}
 			}()
 			synctest.Wait()
@@ -89,7 +89,7 @@ func TestS27_groups(t *testing.T) {
 			}
 			mustEnd(t, theirs[0], time.Minute, holdfast.ErrForced)
 			alive(t, other)
-			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 0 {
+			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 0 {
 				t.Errorf("of a group that is gone: %v, %v", ss, err)
 			}
 		})
@@ -99,7 +99,7 @@ func TestS27_groups(t *testing.T) {
 			f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2))
 			c := newClient(t, f, nil)
 			group(t, c, "g", "a", "b")
-			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
 				t.Errorf("got %v, %v", ss, err)
 			}
 			var well atomic.Bool
@@ -111,7 +111,7 @@ func TestS27_groups(t *testing.T) {
 			})
 			c = newClient(t, f, nil)
 			hs := group(t, c, "g", "a", "b")
-			if _, err := c.ReleaseID(t.Context(), "g"); err == nil {
+			if _, err := c.Admin().ReleaseID(t.Context(), "g"); err == nil {
 				t.Error("one was never answered, and there is no error")
 			}
 			well.Store(true)
@@ -130,7 +130,7 @@ func TestS27_groups(t *testing.T) {
 				unlock(t, old)
 				retaken = group(t, d, "g", "a")[0]
 			}}, nil)
-			if _, err := e.ReleaseID(t.Context(), "g"); err != nil {
+			if _, err := e.Admin().ReleaseID(t.Context(), "g"); err != nil {
 				t.Fatal(err)
 			}
 			mustBeHeldBy(t, store, retaken)
@@ -149,7 +149,7 @@ func TestS27_groups(t *testing.T) {
 				t.Fatal(err)
 			}
 			lock(t, c, "other", nil)
-			ss, err := c.RenewID(t.Context(), "g", time.Hour)
+			ss, err := c.Admin().RenewID(t.Context(), "g", time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestS27_groups(t *testing.T) {
 				t.Errorf("another lock ID's hold was renewed to %v", left)
 			}
 
-			ss, err = c.RenewID(t.Context(), "nobody", time.Hour)
+			ss, err = c.Admin().RenewID(t.Context(), "nobody", time.Hour)
 			if !errors.Is(err, holdfast.ErrLost) || len(ss) != 0 {
 				t.Errorf("of nobody: %v, %v", ss, err)
 			}
@@ -189,7 +189,7 @@ func TestS27_groups(t *testing.T) {
 			lock(t, c, "y", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: holdfast.Forever})
 			for _, ttl := range []time.Duration{time.Hour, holdfast.Forever} {
 				time.Sleep(time.Second)
-				ss, err := c.RenewID(t.Context(), "g", ttl)
+				ss, err := c.Admin().RenewID(t.Context(), "g", ttl)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -207,7 +207,7 @@ func TestS27_groups(t *testing.T) {
 			c := newClient(t, store, nil)
 			hs := group(t, c, "g", "a", "b")
 			d := newClient(t, listing{store, func() { unlock(t, hs[0]) }}, nil)
-			ss, err := d.RenewID(t.Context(), "g", time.Hour)
+			ss, err := d.Admin().RenewID(t.Context(), "g", time.Hour)
 			if got := resourcesOf(ss); !errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"b"}) {
 				t.Errorf("renewed %v, error %v", got, err)
 			}
@@ -215,7 +215,7 @@ func TestS27_groups(t *testing.T) {
 			f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{DropLast: 1}))
 			e := newClient(t, f, nil)
 			hs = group(t, e, "h", "c", "d")
-			ss, err = e.RenewID(t.Context(), "h", time.Hour)
+			ss, err = e.Admin().RenewID(t.Context(), "h", time.Hour)
 			if got := resourcesOf(ss); err == nil || errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"d"}) {
 				t.Errorf("renewed %v, error %v", got, err)
 			}
@@ -247,7 +247,7 @@ func TestS27_groups(t *testing.T) {
 						inside--
 						done++
 						mu.Unlock()
-						if ss, err := c.ReleaseID(t.Context(), id); err != nil || len(ss) != 2 {
+						if ss, err := c.Admin().ReleaseID(t.Context(), id); err != nil || len(ss) != 2 {
 							t.Errorf("released %v, %v", resourcesOf(ss), err)
 						}
 					}
@@ -274,7 +274,7 @@ func TestS27_groups(t *testing.T) {
 			began := time.Now()
 			waiting := locking(t.Context(), d, "B", nil)
 			synctest.Wait()
-			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
 				t.Errorf("released %v, %v", resourcesOf(ss), err)
 			}
 			if r := <-waiting; r.err != nil || r.at != began {
@@ -292,7 +292,7 @@ func TestS27_groups(t *testing.T) {
 			if held := heldError(t, err); !held.BySelf {
 				t.Errorf("got %+v", held)
 			}
-			if ss, err := c.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
 				t.Errorf("released %v, %v", resourcesOf(ss), err)
 			}
 		})
@@ -304,10 +304,10 @@ func TestS27_groups(t *testing.T) {
 			for i := range 1500 {
 				lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: "g"})
 			}
-			if ss, err := d.RenewID(t.Context(), "g", time.Hour); err != nil || len(ss) != 1500 {
+			if ss, err := d.Admin().RenewID(t.Context(), "g", time.Hour); err != nil || len(ss) != 1500 {
 				t.Errorf("renewed %d, %v", len(ss), err)
 			}
-			if ss, err := d.ReleaseID(t.Context(), "g"); err != nil || len(ss) != 1500 {
+			if ss, err := d.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 1500 {
 				t.Errorf("released %d, %v", len(ss), err)
 			}
 			if r, n := f.Calls(drivertest.Release), f.Calls(drivertest.Renew); r != 2 || n != 2 {
@@ -323,7 +323,7 @@ func takeAll(t *testing.T, c *holdfast.Client, lockID string, within time.Durati
 	defer cancel()
 	for _, r := range resources {
 		if _, err := c.Lock(ctx, r, &holdfast.LockOptions{LockID: lockID}); err != nil {
-			if _, err := c.ReleaseID(t.Context(), lockID); err != nil {
+			if _, err := c.Admin().ReleaseID(t.Context(), lockID); err != nil {
 				t.Error(err)
 			}
 			return false
@@ -369,20 +369,17 @@ func TestForcedReleasesSayWhy(t *testing.T) {
 		c := newClient(t, store, &holdfast.Options{Owner: strings.Repeat("ä", 40), Host: "h"})
 		group(t, c, "g", "a", "b")
 		unlock(t, lock(t, c, "c", nil))
-		if _, err := c.ReleaseID(t.Context(), "g"); err != nil {
+		if _, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil {
 			t.Fatal(err)
 		}
 		group(t, c, "g", "a", "b")
 		for _, r := range []string{"a", "b"} {
-			if ss, err := c.ForceRelease(t.Context(), r, holdfast.HoldID{}); err != nil || len(ss) != 1 {
+			if ss, err := c.Admin().ForceRelease(t.Context(), r, holdfast.HoldID{}); err != nil || len(ss) != 1 {
 				t.Fatal(ss, err)
 			}
 		}
-		if err := c.ForceRequeue(t.Context(), "a", driver.NewPlaceID()); err != nil {
-			t.Fatal(err)
-		}
 		forced := "forced by " + strings.Repeat("ä", 32) + " on h"
-		if want := []string{"", "", "", forced, forced, forced}; !slices.Equal(store.got, want) {
+		if want := []string{"", "", "", forced, forced}; !slices.Equal(store.got, want) {
 			t.Errorf("got %q, want %q", store.got, want)
 		}
 	})
@@ -399,7 +396,7 @@ func TestHolds(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		n := 0
-		for s, err := range c.Holds(t.Context(), holdfast.Filter{Owner: "ann"}) {
+		for s, err := range c.Admin().Holds(t.Context(), holdfast.Filter{Owner: "ann"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -413,14 +410,14 @@ func TestHolds(t *testing.T) {
 		}
 
 		var seen []error
-		for _, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+		for _, err := range c.Admin().Holds(t.Context(), holdfast.Filter{}) {
 			seen = append(seen, err)
 		}
 		if len(seen) != 2 || seen[0] != nil || !errors.Is(seen[1], drivertest.ErrFault) {
 			t.Errorf("a list that breaks off yielded the errors %v, want none and one", seen)
 		}
 
-		for s, err := range c.Holds(t.Context(), holdfast.Filter{Resource: "1"}) {
+		for s, err := range c.Admin().Holds(t.Context(), holdfast.Filter{Resource: "1"}) {
 			if err != nil || s.Resource != "1" {
 				t.Errorf("%+v, %v", s, err)
 			}
@@ -475,10 +472,10 @@ func TestScansAreBounded(t *testing.T) {
 		hung := unswept(faulty(t, store, on(drivertest.List, never), on(drivertest.Sweep, never)), nil)
 		for name, call := range map[string]func(context.Context) error{
 			"Holds":        func(ctx context.Context) error { return firstError(ctx, hung) },
-			"ReleaseID":    func(ctx context.Context) error { return second(hung.ReleaseID(ctx, "id")) },
-			"ForceRelease": func(ctx context.Context) error { return second(hung.ForceRelease(ctx, "r", holdfast.HoldID{})) },
-			"RenewID":      func(ctx context.Context) error { return second(hung.RenewID(ctx, "id", time.Minute)) },
-			"Sweep":        func(ctx context.Context) error { return second(hung.Sweep(ctx)) },
+			"ReleaseID":    func(ctx context.Context) error { return second(hung.Admin().ReleaseID(ctx, "id")) },
+			"ForceRelease": func(ctx context.Context) error { return second(hung.Admin().ForceRelease(ctx, "r", holdfast.HoldID{})) },
+			"RenewID":      func(ctx context.Context) error { return second(hung.Admin().RenewID(ctx, "id", time.Minute)) },
+			"Sweep":        func(ctx context.Context) error { return second(hung.Admin().Sweep(ctx)) },
 		} {
 			began := time.Now()
 			err := call(t.Context())
@@ -498,7 +495,7 @@ func TestScansAreBounded(t *testing.T) {
 			lock(t, c, fmt.Sprint(i), nil)
 		}
 		n := 0
-		for _, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+		for _, err := range c.Admin().Holds(t.Context(), holdfast.Filter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -516,7 +513,7 @@ func TestSweep(t *testing.T) {
 		store := &sweeping{Store: memlock.New(nil)}
 		for _, bad := range []time.Duration{-1, 1, time.Minute - 1} {
 			c := newClient(t, store, &holdfast.Options{Retention: bad})
-			if _, err := c.Sweep(t.Context()); !errors.Is(err, holdfast.ErrInvalid) {
+			if _, err := c.Admin().Sweep(t.Context()); !errors.Is(err, holdfast.ErrInvalid) {
 				t.Errorf("retention %v: got error %v, want ErrInvalid", bad, err)
 			}
 		}
@@ -530,10 +527,10 @@ func TestSweep(t *testing.T) {
 		lock(t, c, "expired", &holdfast.LockOptions{NoKeepAlive: true})
 		unlock(t, lock(t, c, "idle", nil))
 		time.Sleep(2 * time.Minute)
-		if r, err := c.Sweep(t.Context()); err != nil || r != (holdfast.SweepResult{Holds: 1}) {
+		if r, err := c.Admin().Sweep(t.Context()); err != nil || r != (driver.SweepResult{Holds: 1}) {
 			t.Errorf("within 24 h: %+v, %v", r, err)
 		}
-		if r, err := d.Sweep(t.Context()); err != nil || r != (holdfast.SweepResult{Records: 1}) {
+		if r, err := d.Admin().Sweep(t.Context()); err != nil || r != (driver.SweepResult{Records: 1}) {
 			t.Errorf("after a minute: %+v, %v", r, err)
 		}
 		if !slices.Equal(store.idle, []time.Duration{24 * time.Hour, time.Minute}) {

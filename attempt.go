@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // attempt is the context of one call of the store. It ends with the caller's context
@@ -136,22 +137,10 @@ func attemptTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, time.Second), 10*time.Second)
 }
 
-// backoff is a pause that doubles up to a limit, spread by half in both
-// directions so that clients that were refused together do not return together.
-type backoff struct {
-	next, limit time.Duration
-}
-
-func (b *backoff) pause() time.Duration {
-	p := b.next
-	b.next = min(2*b.next, b.limit)
-	return p/2 + rand.N(p)
-}
-
 // The pauses before a request without an answer is repeated.
 const (
 	retryFirst = 10 * time.Millisecond
 	retryLimit = time.Second
 )
 
-func retries() backoff { return backoff{retryFirst, retryLimit} }
+func retries() backoff.Backoff { return backoff.New(retryFirst, retryLimit) }

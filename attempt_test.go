@@ -126,17 +126,17 @@ func TestErrorTexts(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		lost := lock(t, c, "lost", nil)
-		if _, err := c.ForceRelease(t.Context(), "lost", lost.ID()); err != nil {
+		if _, err := c.Admin().ForceRelease(t.Context(), "lost", lost.ID()); err != nil {
 			t.Fatal(err)
 		}
 		for want, err := range map[string]error{
 			`holdfast: lock "s": context canceled`:                                            second(c.Lock(dead, "s", nil)),
 			`holdfast: "r" is held by ann on one`:                                             second(c.TryLock(t.Context(), "r", nil)),
 			`holdfast: "r" is held by ann on one: gave up waiting: context deadline exceeded`: second(c.Lock(short, "r", nil)),
-			`holdfast: "r" is held by the same lock ID`:                                       second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
+			`holdfast: "r" is held by the caller itself`:                                      second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
 			`holdfast: lock "s": invalid: TTL 1ms is below 500ms`:                             second(c.Lock(t.Context(), "s", &holdfast.LockOptions{TTL: time.Millisecond})),
 			`holdfast: renew "r": context canceled`:                                           h.Renew(dead, 0),
-			`holdfast: no hold of lock ID "nobody" to renew: lost`:                            second(c.RenewID(t.Context(), "nobody", time.Hour)),
+			`holdfast: no hold of lock ID "nobody" to renew: lost`:                            second(c.Admin().RenewID(t.Context(), "nobody", time.Hour)),
 			"holdfast: lock of \"lost\" lost: the store no longer has it: released by force, or the store lost its data or its clock stepped": lost.Unlock(t.Context()),
 		} {
 			if err == nil || err.Error() != want {
@@ -174,7 +174,7 @@ func TestNoAnswerInTime(t *testing.T) {
 			{`holdfast: lock "r": no answer within 2s: context deadline exceeded`, func() error {
 				return second(c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: 6 * time.Second}))
 			}},
-			{`holdfast: renew "held": no answer within 1s: context deadline exceeded`, func() error { return second(c.RenewID(t.Context(), "id", time.Second)) }},
+			{`holdfast: renew "held": no answer within 1s: context deadline exceeded`, func() error { return second(c.Admin().RenewID(t.Context(), "id", time.Second)) }},
 			{`holdfast: renew "own": no answer within 10s: context deadline exceeded`, func() error { return own.Renew(t.Context(), 0) }},
 			{`holdfast: unlock "own": no answer within 5s: context deadline exceeded`, func() error { return own.Unlock(t.Context()) }},
 		} {

@@ -40,10 +40,10 @@ func TestS11_dead_context(t *testing.T) {
 				return nil
 			}),
 			"Renew":        h.Renew(ctx, time.Hour),
-			"ReleaseID":    second(c.ReleaseID(ctx, "id")),
-			"RenewID":      second(c.RenewID(ctx, "id", time.Hour)),
-			"ForceRelease": second(c.ForceRelease(ctx, "held", h.ID())),
-			"Sweep":        second(c.Sweep(ctx)),
+			"ReleaseID":    second(c.Admin().ReleaseID(ctx, "id")),
+			"RenewID":      second(c.Admin().RenewID(ctx, "id", time.Hour)),
+			"ForceRelease": second(c.Admin().ForceRelease(ctx, "held", h.ID())),
+			"Sweep":        second(c.Admin().Sweep(ctx)),
 			"Holds":        firstError(ctx, c),
 		} {
 			saysNothing(t, name, why, err)
@@ -58,7 +58,7 @@ func TestS11_dead_context(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func firstError(ctx context.Context, c *holdfast.Client) error {
-	for _, err := range c.Holds(ctx, holdfast.Filter{}) {
+	for _, err := range c.Admin().Holds(ctx, holdfast.Filter{}) {
 		if err != nil {
 			return err
 		}
@@ -280,7 +280,7 @@ func TestUnlockTellsTheHolderFirst(t *testing.T) {
 			t.Error(err)
 		}
 		h = take()
-		if _, err := c.ForceRelease(t.Context(), "r", h.ID()); err != nil {
+		if _, err := c.Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
 			t.Error(err)
 		}
 		take()

@@ -29,7 +29,6 @@ var named = map[string]error{
 	"closed":      holdfast.ErrClosed,
 	"stale":       holdfast.ErrStale,
 	"too short":   holdfast.ErrTTLTooShort,
-	"deadlock":    &holdfast.DeadlockError{},
 	"held, too":   fmt.Errorf("%w: %w", context.Canceled, holdfast.ErrHeld),
 }
 
@@ -54,8 +53,7 @@ func isNoAnswer(t *testing.T, what string, err error) {
 	}
 	var held *holdfast.HeldError
 	var lost *holdfast.LostError
-	var deadlock *holdfast.DeadlockError
-	if errors.As(err, &held) || errors.As(err, &lost) || errors.As(err, &deadlock) {
+	if errors.As(err, &held) || errors.As(err, &lost) {
 		t.Errorf("%s: %v is a %T", what, err, err)
 	}
 }
@@ -185,19 +183,19 @@ func TestCauseIsNoAnswer(t *testing.T) {
 							return second(c.Lock(bound, "r", nil))
 						},
 						"Renew":        func(ctx context.Context) error { return own.Renew(ctx, 0) },
-						"RenewID":      func(ctx context.Context) error { return second(c.RenewID(ctx, "id", time.Hour)) },
-						"ReleaseID":    func(ctx context.Context) error { return second(c.ReleaseID(ctx, "id")) },
-						"ForceRelease": func(ctx context.Context) error { return second(c.ForceRelease(ctx, "own", own.ID())) },
+						"RenewID":      func(ctx context.Context) error { return second(c.Admin().RenewID(ctx, "id", time.Hour)) },
+						"ReleaseID":    func(ctx context.Context) error { return second(c.Admin().ReleaseID(ctx, "id")) },
+						"ForceRelease": func(ctx context.Context) error { return second(c.Admin().ForceRelease(ctx, "own", own.ID())) },
 						"Holds":        func(ctx context.Context) error { return firstError(ctx, c) },
 						"Waiters": func(ctx context.Context) error {
-							for _, err := range c.Waiters(ctx, holdfast.Filter{}) {
+							for _, err := range c.Admin().Waiters(ctx, holdfast.Filter{}) {
 								if err != nil {
 									return err
 								}
 							}
 							return nil
 						},
-						"Sweep": func(ctx context.Context) error { return second(c.Sweep(ctx)) },
+						"Sweep": func(ctx context.Context) error { return second(c.Admin().Sweep(ctx)) },
 					} {
 						saysNothing(t, what+", too late", cause, call(dead))
 						ctx, cancel := context.WithCancelCause(t.Context())

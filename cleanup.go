@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // An orphan is an acquire whose caller has given up, although it may have been
@@ -25,7 +26,7 @@ const (
 	// cleanLimit is the longest pause between two releases of an orphan.
 	cleanLimit = 10 * time.Second
 	// mostOrphans bounds the memory. Beyond it, each new orphan displaces another:
-	// see letGo.
+	// see evict.
 	mostOrphans = 10_000
 	// copiesArrive is how long a copy of a request may still arrive: as long as an
 	// attempt takes.
@@ -53,8 +54,8 @@ func newCleaner() cleaner {
 // sender has one batch of releases under way at a time.
 type sender struct {
 	busy  bool
-	fails backoff       // pauses after batches that failed
-	rest  time.Duration // nothing is sent before
+	fails backoff.Backoff // pauses after batches that failed
+	rest  time.Duration   // nothing is sent before
 }
 
 // orphan is what is cleaned up. Its request has no token if the store never returned
@@ -212,7 +213,7 @@ func (c *Client) addOrphan(ref driver.HoldRef, o orphan) <-chan struct{} {
 		return was.asked
 	}
 	if len(k.orphans) >= mostOrphans {
-		k.letGo()
+		k.evict()
 	}
 	o.release = release{q: driver.ReleaseRequest{HoldRef: ref}, share: batchSize, due: o.from}
 	o.pause, o.asked = retryFirst, make(chan struct{})
@@ -225,9 +226,9 @@ func (c *Client) addOrphan(ref driver.HoldRef, o orphan) <-chan struct{} {
 	return o.asked
 }
 
-// letGo forgets one orphan. Of a few at random, as a map yields them, it prefers one
+// evict forgets one orphan. Of a few at random, as a map yields them, it prefers one
 // that was released at least once and ends by itself, then one that ends by itself.
-func (k *cleaner) letGo() {
+func (k *cleaner) evict() {
 	var victim *orphan
 	looks := 0
 	for _, o := range k.orphans {
@@ -288,7 +289,7 @@ func (c *Client) clean(s *sender, batch []*release, qs []driver.ReleaseRequest, 
 	defer c.mu.Unlock()
 	now := c.clock()
 	if s.busy, s.rest = false, 0; note(batch, results, err) {
-		s.rest = now + s.fails.pause()
+		s.rest = now + s.fails.Next()
 	} else {
 		s.fails = retries()
 	}

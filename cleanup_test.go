@@ -31,10 +31,10 @@ func TestStrayAfterUnlock(t *testing.T) {
 			return h.UnlockAfter(context.Background(), 5*time.Second)
 		}, 0, 5 * time.Second, 8 * time.Second},
 		"ReleaseID": {func(c *holdfast.Client, h *holdfast.Hold) error {
-			return second(c.ReleaseID(context.Background(), h.LockID()))
+			return second(c.Admin().ReleaseID(context.Background(), h.LockID()))
 		}, 0, 0, time.Second},
 		"ForceRelease": {func(c *holdfast.Client, h *holdfast.Hold) error {
-			return second(c.ForceRelease(context.Background(), "r", h.ID()))
+			return second(c.Admin().ForceRelease(context.Background(), "r", h.ID()))
 		}, 0, 0, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

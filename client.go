@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // The terms that the client shares with its stores; see package driver.
@@ -20,28 +21,22 @@ type (
 	Mode = driver.Mode
 	// HoldID names one acquisition.
 	HoldID = driver.HoldID
-	// Status is a hold as the store sees it. Its methods Age, RenewedAgo and WaitsAge
+	// Status is a hold as the store sees it. Its methods Age and RenewedAgo
 	// measure by the store's clock, as those of Place do.
 	Status = driver.Status
 	// Filter chooses holds, or waiters; its zero value chooses all.
 	Filter = driver.Filter
 	// Traits are what a store promises.
 	Traits = driver.Traits
-	// SweepResult counts what a Sweep removed.
-	SweepResult = driver.SweepResult
 	// HeldError describes the holds, and the waiters, that are in the way. It is ErrHeld.
 	// Its Position is how many waiters are served before the acquirer: 0 if it is next, where
-	// the command says 1, and NoPlace if it has no place in the store's queue. Waiters is how
+	// the command says 1, and -1 if it has no place in the store's queue. Waiters is how
 	// many wait in all, and Ahead names the first four of those before it: a resource can be
 	// free and refused.
 	HeldError = driver.HeldError
-	// PlaceID names a place in the store's queue of a resource.
-	PlaceID = driver.PlaceID
 	// Place is a waiter in the store's queue of a resource. Since is when it came, Asked
 	// when it last asked for the place, and Left how long that is kept unless it asks again.
 	Place = driver.Place
-	// Waits is what the holder of one resource waits for meanwhile.
-	Waits = driver.Waits
 )
 
 // The modes.
@@ -55,15 +50,6 @@ const (
 	Forever = driver.Forever
 	MaxTTL  = driver.MaxTTL
 )
-
-// NoPlace is HeldError.Position of an acquirer without a place in the store's queue.
-const NoPlace = driver.NoPlace
-
-// LimitUnknown is Status.Limit of a shared hold whose limit the store did not keep.
-const LimitUnknown = driver.LimitUnknown
-
-// ParseHoldID reads the 24 hex digits of a HoldID.
-func ParseHoldID(s string) (HoldID, error) { return driver.ParseHoldID(s) }
 
 // Client acquires locks in one store, waits for them, renews them and reports when
 // one is lost. All methods may be called concurrently.
@@ -92,14 +78,13 @@ type Client struct {
 	holds     map[HoldID]*Hold  // the live ones
 	named     map[lockKey]*Hold // those of them whose lock ID the caller chose
 	holdsDue  time.Duration     // when the first of them is due, or earlier
-	queues    [2]queues         // of acquirers that work under a shared hold of their resource: the second
+	queues    map[string]queue  // of acquirers, by resource
 	cleaner   cleaner
 	revoked   map[HoldID]revoked // by ReleaseID and ForceRelease, not long ago
 	timer     *time.Timer
 	timerAt   time.Duration // when it fires; 0: it is not set
 	sweeper   *time.Timer   // made with the first grant, if the Client sweeps
 	batch     int           // how many holds are renewed in one request
-	renewTook time.Duration // how long the last renewals that were answered took
 	failing   bool          // at the last look, a hold was not renewed yet after a failure
 	lossWatch bool          // watchLoss runs, or is useless
 	doubtedAt time.Duration // when the store may last have lost holds: earlier answers do not count
@@ -117,7 +102,7 @@ func New(store driver.Store, opts *Options) *Client {
 		store:     store,
 		closeDone: make(chan struct{}),
 		created:   time.Now(),
-		queues:    [2]queues{make(queues), make(queues)},
+		queues:    make(map[string]queue),
 		holds:     make(map[HoldID]*Hold),
 		named:     make(map[lockKey]*Hold),
 		holdsDue:  never,
@@ -202,7 +187,7 @@ func (c *Client) ready(ctx context.Context) error {
 	case <-timer.C: // Init ignores its ctx
 		return errNotReady
 	case <-ctx.Done():
-		return ctxError(ctx)
+		return foreign.CtxError(ctx)
 	case <-c.life.Done():
 		return ErrClosed
 	}
@@ -226,7 +211,7 @@ func (c *Client) runInit(ctx context.Context, store driver.Initializer, run *ini
 		err = fmt.Errorf("%w: %w", errNotReady, err)
 	}
 	if err != nil {
-		run.err = c.whyEnded(err)
+		run.err = c.closedOr(err)
 	}
 	c.mu.Lock()
 	c.initRun = nil
@@ -242,9 +227,9 @@ func (c *Client) untilClose(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { stop(); cancel() }
 }
 
-// whyEnded returns the error of a call of the store, or ErrClosed if Close may have
+// closedOr returns the error of a call of the store, or ErrClosed if Close may have
 // cut the call off.
-func (c *Client) whyEnded(err error) error {
+func (c *Client) closedOr(err error) error {
 	if c.life.Err() != nil && !answered(err) {
 		return ErrClosed
 	}
@@ -274,7 +259,7 @@ func (c *Client) start(ctx context.Context) error {
 		return c.invalid
 	}
 	if ctx.Err() != nil {
-		return ctxError(ctx)
+		return foreign.CtxError(ctx)
 	}
 	if err := c.begin(); err != nil {
 		return err

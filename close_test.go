@@ -156,7 +156,7 @@ func TestClose(t *testing.T) {
 			c := unswept(f, nil)
 			h := lock(t, c, "r", nil)
 			gone := lock(t, c, "gone", nil)
-			if _, err := c.ForceRelease(t.Context(), "gone", gone.ID()); err != nil {
+			if _, err := c.Admin().ForceRelease(t.Context(), "gone", gone.ID()); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Close(); err != nil {
@@ -167,10 +167,10 @@ func TestClose(t *testing.T) {
 				"Lock":         second(c.Lock(t.Context(), "s", nil)),
 				"TryRLock":     second(c.TryRLock(t.Context(), "s", nil)),
 				"Renew":        h.Renew(t.Context(), 0),
-				"ReleaseID":    second(c.ReleaseID(t.Context(), "id")),
-				"RenewID":      second(c.RenewID(t.Context(), "id", time.Hour)),
-				"ForceRelease": second(c.ForceRelease(t.Context(), "r", h.ID())),
-				"Sweep":        second(c.Sweep(t.Context())),
+				"ReleaseID":    second(c.Admin().ReleaseID(t.Context(), "id")),
+				"RenewID":      second(c.Admin().RenewID(t.Context(), "id", time.Hour)),
+				"ForceRelease": second(c.Admin().ForceRelease(t.Context(), "r", h.ID())),
+				"Sweep":        second(c.Admin().Sweep(t.Context())),
 				"Holds":        firstError(t.Context(), c),
 			} {
 				if !errors.Is(err, holdfast.ErrClosed) {
@@ -281,12 +281,14 @@ func TestS15_close_during_acquire(t *testing.T) {
 func TestCloseEndsWhatHangs(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *holdfast.Client, *holdfast.Hold) error{
 		"Holds": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error { return firstError(ctx, c) },
-		"Sweep": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error { return second(c.Sweep(ctx)) },
+		"Sweep": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error {
+			return second(c.Admin().Sweep(ctx))
+		},
 		"ReleaseID": func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
-			return second(c.ReleaseID(ctx, h.LockID()))
+			return second(c.Admin().ReleaseID(ctx, h.LockID()))
 		},
 		"RenewID": func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
-			return second(c.RenewID(ctx, h.LockID(), time.Hour))
+			return second(c.Admin().RenewID(ctx, h.LockID(), time.Hour))
 		},
 		"Renew": func(ctx context.Context, _ *holdfast.Client, h *holdfast.Hold) error { return h.Renew(ctx, 0) },
 		"TryLock": func(ctx context.Context, c *holdfast.Client, _ *holdfast.Hold) error {
@@ -395,13 +397,13 @@ func oneOfAll(ctx context.Context, c *holdfast.Client, rnd *rand.Rand) error {
 	take := []func(context.Context, string, *holdfast.LockOptions) (*holdfast.Hold, error){c.Lock, c.TryLock, c.RLock, c.TryRLock}
 	switch rnd.IntN(10) {
 	case 0:
-		return second(c.ReleaseID(ctx, id))
+		return second(c.Admin().ReleaseID(ctx, id))
 	case 1:
-		return second(c.RenewID(ctx, id, 3*time.Second))
+		return second(c.Admin().RenewID(ctx, id, 3*time.Second))
 	case 2:
-		return second(c.ForceRelease(ctx, resource, holdfast.HoldID{}))
+		return second(c.Admin().ForceRelease(ctx, resource, holdfast.HoldID{}))
 	case 3:
-		return second(c.Sweep(ctx))
+		return second(c.Admin().Sweep(ctx))
 	case 4:
 		return firstError(ctx, c)
 	case 5:
@@ -477,7 +479,7 @@ func TestCloseIsBounded(t *testing.T) {
 			lock(t, c, "r", nil)
 			goOn := make(chan struct{})
 			go func() {
-				for _, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+				for _, err := range c.Admin().Holds(t.Context(), holdfast.Filter{}) {
 					if err != nil {
 						t.Error(err)
 					}

@@ -23,11 +23,11 @@ func TestContextAskedForLate(t *testing.T) {
 			return h.Unlock(ctx)
 		}, holdfast.ErrReleased},
 		"released by its lock ID": {func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
-			_, err := c.ReleaseID(ctx, h.LockID())
+			_, err := c.Admin().ReleaseID(ctx, h.LockID())
 			return err
 		}, holdfast.ErrReleased},
 		"released by force": {func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
-			_, err := c.ForceRelease(ctx, h.Resource(), h.ID())
+			_, err := c.Admin().ForceRelease(ctx, h.Resource(), h.ID())
 			return err
 		}, holdfast.ErrForced},
 		"expired": {func(context.Context, *holdfast.Client, *holdfast.Hold) error {
@@ -87,7 +87,7 @@ func TestContextAfterAStop(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", name, early), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					machine := newSleeper()
-					client := newClient(t, memlock.New(nil), &holdfast.Options{Clock: machine.clock})
+					client := newClient(t, memlock.New(nil), holdfast.WithClock(machine.clock, nil))
 					h, err := client.Lock(t.Context(), "r", nil)
 					if err != nil {
 						t.Fatal(err)

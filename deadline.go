@@ -3,6 +3,8 @@ package holdfast
 import (
 	"math"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A hold counts as lost from its local deadline on, a margin before its end in the
@@ -18,13 +20,7 @@ func (cfg *config) marginOf(ttl time.Duration) time.Duration {
 	if cfg.opts.Margin != 0 {
 		return cfg.opts.Margin
 	}
-	return DefaultMargin(ttl)
-}
-
-// DefaultMargin is the margin of a hold with that TTL unless Options.Margin is
-// set: TTL/16, at most 5 s; at least 250 ms or TTL/4, whichever is less.
-func DefaultMargin(ttl time.Duration) time.Duration {
-	return min(max(ttl/16, min(ttl/4, 250*time.Millisecond)), 5*time.Second)
+	return driver.DefaultMargin(ttl)
 }
 
 // never is a deadline that does not come.

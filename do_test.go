@@ -17,7 +17,7 @@ import (
 func TestDo(t *testing.T) {
 	failure := errors.New("fn failed")
 	lose := func(ctx context.Context, t *testing.T, c *holdfast.Client) {
-		if _, err := c.ForceRelease(context.WithoutCancel(ctx), "r", holdfast.HoldID{}); err != nil {
+		if _, err := c.Admin().ForceRelease(context.WithoutCancel(ctx), "r", holdfast.HoldID{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestDo(t *testing.T) {
 		},
 		"released by lock ID meanwhile": {
 			fn: func(ctx context.Context, t *testing.T, c *holdfast.Client) error {
-				if _, err := c.ReleaseID(context.WithoutCancel(ctx), "id"); err != nil {
+				if _, err := c.Admin().ReleaseID(context.WithoutCancel(ctx), "id"); err != nil {
 					t.Error(err)
 				}
 				return nil
@@ -109,9 +109,9 @@ func TestDo(t *testing.T) {
 func TestDoSaysALossOnce(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *holdfast.Client) error{
 		"lost": func(ctx context.Context, c *holdfast.Client) error {
-			return second(c.ForceRelease(ctx, "r", holdfast.HoldID{}))
+			return second(c.Admin().ForceRelease(ctx, "r", holdfast.HoldID{}))
 		},
-		"released": func(ctx context.Context, c *holdfast.Client) error { return second(c.ReleaseID(ctx, "id")) },
+		"released": func(ctx context.Context, c *holdfast.Client) error { return second(c.Admin().ReleaseID(ctx, "id")) },
 		"closed": func(ctx context.Context, c *holdfast.Client) error {
 			go c.Close()
 			return nil
@@ -177,7 +177,7 @@ func TestTryDo(t *testing.T) {
 			if h := holdfast.HoldOf(ctx); h == nil || h.Resource() != "r" {
 				t.Errorf("fn's ctx is bound to %v", h)
 			}
-			if _, err := c.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+			if _, err := c.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
 				t.Error(err)
 			}
 			<-ctx.Done()
@@ -217,7 +217,7 @@ func TestBind(t *testing.T) {
 			},
 			"lost": {
 				func(h *holdfast.Hold, _ context.CancelCauseFunc, _ context.CancelFunc) {
-					_, _ = c.ForceRelease(t.Context(), h.Resource(), h.ID())
+					_, _ = c.Admin().ForceRelease(t.Context(), h.Resource(), h.ID())
 				},
 				holdfast.ErrForced,
 			},
@@ -263,11 +263,11 @@ func TestBoundContextsEndFirst(t *testing.T) {
 		"Unlock":      func(_ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(ctx) },
 		"UnlockAfter": func(_ *holdfast.Client, h *holdfast.Hold) error { return h.UnlockAfter(ctx, time.Second) },
 		"ReleaseID": func(c *holdfast.Client, h *holdfast.Hold) error {
-			_, err := c.ReleaseID(ctx, h.LockID())
+			_, err := c.Admin().ReleaseID(ctx, h.LockID())
 			return err
 		},
 		"ForceRelease": func(c *holdfast.Client, h *holdfast.Hold) error {
-			_, err := c.ForceRelease(ctx, h.Resource(), h.ID())
+			_, err := c.Admin().ForceRelease(ctx, h.Resource(), h.ID())
 			return err
 		},
 		"Close": func(c *holdfast.Client, _ *holdfast.Hold) error { return c.Close() },

@@ -21,7 +21,7 @@
 //     holds than their limit, on which all of them agree.
 //  2. The holder learns first: the context of a Hold ends, with the reason, before
 //     the store can grant the resource to another client, whatever the network does.
-//     ForceRelease is the exception, by design.
+//     A release by force is the exception, by design.
 //  3. Tokens only rise, across release, expiry, sweep and restart.
 //  4. Every operation may be repeated. A lost reply never leads to a second grant and
 //     never affects the next holder; an abandoned acquire is cleaned up, and in the
@@ -41,6 +41,8 @@
 //     that speak HTTP).
 //   - Fairness between Clients, but for those that wait with LockOptions.Fair. The
 //     waiters of one Client are served in order.
+//   - Recursive locks, and the end of a circle of callers that wait for each other: take
+//     several locks in one order everywhere.
 //   - Stores whose replication can forget what they confirmed, or whose clock
 //     steps: see each store's package.
 //   - Machines that sleep, on systems without a clock that counts sleep. Linux has
@@ -51,13 +53,10 @@
 //
 // # Who waits
 //
-// In stores that keep a queue (Traits.Queue), it is seen who waits. Whoever has waited for a
-// second gets a place in the record of the resource, and with LockOptions.Fair at once.
-// Client.Waiters yields the places, and a refusal names those that are served before
-// (HeldError). Hold.Wanted tells a holder that somebody waits; HoldOf finds the hold of Do.
-// A Lock under other locks that is in a deadlock fails with a DeadlockError. For operators,
-// Client.ForceRequeue sends a waiter to the end. A store that keeps no queue ignores Fair,
-// and closes no Wanted; Waiters and Deadlock return ErrUnsupported.
+// In stores that keep a queue (Traits.Queue), a caller that has waited for a second gets a
+// place in the record of the resource, and with LockOptions.Fair at once. A refusal names
+// those that are served before (HeldError), and operators see them all (Admin). Other stores
+// ignore Fair.
 //
 // # What stays in the store
 //

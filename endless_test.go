@@ -41,7 +41,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 	}{
 		"Lock": {o: forever},
 		"RenewID": {do: func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) {
-			if _, err := c.RenewID(t.Context(), h.LockID(), holdfast.Forever); err != nil {
+			if _, err := c.Admin().RenewID(t.Context(), h.LockID(), holdfast.Forever); err != nil {
 				t.Error(err)
 			}
 		}},
@@ -79,7 +79,7 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 		"an attempt before, ForceRelease": {
 			rule: firstUnheard, o: forever,
 			off: func(t *testing.T, c *holdfast.Client, h *holdfast.Hold) {
-				_, _ = c.ForceRelease(t.Context(), "r", h.ID()) // which fails
+				_, _ = c.Admin().ForceRelease(t.Context(), "r", h.ID()) // which fails
 			},
 		},
 	} {
@@ -261,14 +261,14 @@ func TestGivenUpAfterTheEnd(t *testing.T) {
 	for name, end := range map[string]func(*holdfast.Client, *holdfast.Hold) error{
 		"Close": func(c *holdfast.Client, _ *holdfast.Hold) error { return c.Close() },
 		"ReleaseID": func(c *holdfast.Client, h *holdfast.Hold) error {
-			return second(c.ReleaseID(context.Background(), h.LockID()))
+			return second(c.Admin().ReleaseID(context.Background(), h.LockID()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := newSleeper()
 				store := memlock.New(&memlock.Options{Now: machine.now})
-				c := newClient(t, store, &holdfast.Options{Clock: machine.clock})
+				c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
 				h := lock(t, c, "r", &holdfast.LockOptions{TakeoverDelay: time.Hour})
 				machine.sleep(time.Minute)
 				if err := end(c, h); err != nil {

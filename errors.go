@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
@@ -41,13 +41,6 @@ var (
 	// ErrStale: the protected data has seen a larger fencing token, or, in
 	// fence/httpfence, the hold of the token has ended. The fence packages return it.
 	ErrStale = errors.New("stale fencing token")
-	// ErrDeadlock: the caller waits for a resource whose holder waits, maybe by way of
-	// others, for one that the caller holds. The error is a *DeadlockError. It is found
-	// among callers whose ctx is that of Do, Hold.Bind or Under, each with the Client of its
-	// holds, in one store that keeps a queue. A hold notes one wait at a time: that of the
-	// last of its callers. If the store loses or delays requests, the error may come some
-	// seconds after the deadlock is over.
-	ErrDeadlock = errors.New("deadlock")
 	// ErrTTLTooShort: three grants in a row came too late to be used.
 	ErrTTLTooShort = errors.New("the TTL is too short for this store")
 )
@@ -84,20 +77,33 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns Cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// wrap adds the operation and, if it has one, the name of its object. It returns an
-// error that has such a text already unchanged.
-func wrap(what, name string, err error) error {
+// opError says which operation failed.
+type opError struct {
+	op  string // with the name of its object
+	err error
+}
+
+func (e *opError) Error() string { return "holdfast: " + e.op + ": " + e.err.Error() }
+
+func (e *opError) Unwrap() error { return e.err }
+
+// wrap adds the operation and, if it has one, the name of its object. It returns an error
+// unchanged that begins with the package's name by itself.
+func wrap(op, name string, err error) error {
+	switch err.(type) { //nolint:errorlint // what wraps these does not begin so
+	case *opError, *HeldError, *LostError:
+		return err
+	}
 	switch {
-	case strings.HasPrefix(err.Error(), "holdfast: "):
+	case err == ErrReleased, err == ErrClosed: //nolint:errorlint // as above
 		return err
 	case name == "":
-		return fmt.Errorf("holdfast: %s: %w", what, err)
+	case errors.Is(err, ErrInvalid): // the name may be what is wrong
+		op += " " + quote.Short(name)
+	default:
+		op += " " + quote.Name(name)
 	}
-	quoted := quote.Name(name)
-	if errors.Is(err, ErrInvalid) {
-		quoted = quote.Short(name) // it may be what is wrong
-	}
-	return fmt.Errorf("holdfast: %s %s: %w", what, quoted, err)
+	return &opError{op, err}
 }
 
 // joined joins two errors, or returns the one that there is. The second one is not said
@@ -124,20 +130,10 @@ func permanent(err error) bool {
 		errors.Is(err, ErrUnusable) || errors.Is(err, ErrDamaged)
 }
 
-// ctxError returns why ctx ended: an error that is ctx.Err(), and tells the cause if the
-// caller gave one. It is not the cause: that may be the error of another lock.
-func ctxError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == err { //nolint:errorlint // what wraps it says more
-		return err
-	}
-	return fmt.Errorf("%w: %v", err, cause)
-}
-
 // endedWith returns why ctx ended, with the error of the last attempt unless that is
 // ctx's.
 func endedWith(ctx context.Context, err error) error {
-	end := ctxError(ctx)
+	end := foreign.CtxError(ctx)
 	if errors.Is(err, ctx.Err()) {
 		return end
 	}

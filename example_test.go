@@ -102,7 +102,7 @@ func ExampleHold_Context() {
 
 	// Somebody takes the lock away: here an operator, elsewhere a network that
 	// lets no renewal through.
-	if _, err := client.ForceRelease(ctx, "leader", hold.ID()); err != nil {
+	if _, err := client.Admin().ForceRelease(ctx, "leader", hold.ID()); err != nil {
 		fmt.Println(err)
 	}
 
@@ -151,7 +151,7 @@ func ExampleHold_Token() {
 	// refused: by the first, late
 }
 
-func ExampleClient_ReleaseID() {
+func ExampleAdmin_ReleaseID() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), nil)
 	defer client.Close()
@@ -165,12 +165,12 @@ func ExampleClient_ReleaseID() {
 	}
 
 	// Any client can give all of it up, also after the one that took it crashed.
-	released, err := client.ReleaseID(ctx, "job-42")
+	released, err := client.Admin().ReleaseID(ctx, "job-42")
 	fmt.Println(len(released), "released, error:", err)
 	// Output: 2 released, error: <nil>
 }
 
-func ExampleClient_Holds() {
+func ExampleAdmin_Holds() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), &holdfast.Options{Owner: "ann"})
 	defer client.Close()
@@ -178,7 +178,7 @@ func ExampleClient_Holds() {
 		fmt.Println(err)
 	}
 
-	for status, err := range client.Holds(ctx, holdfast.Filter{Owner: "ann"}) {
+	for status, err := range client.Admin().Holds(ctx, holdfast.Filter{Owner: "ann"}) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -192,7 +192,7 @@ func ExampleClient_Holds() {
 func ExampleTrace() {
 	ctx := context.Background()
 	client := holdfast.New(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-		HoldStart: func(ctx context.Context, info holdfast.HoldStartInfo) context.Context {
+		HoldStart: func(ctx context.Context, info holdfast.HoldInfo) context.Context {
 			fmt.Println("acquired", info.Hold.Resource())
 			return ctx
 		},
@@ -201,7 +201,7 @@ func ExampleTrace() {
 				fmt.Println(info.Err)
 			}
 		},
-		Released: func(_ context.Context, info holdfast.ReleaseInfo) {
+		Released: func(_ context.Context, info holdfast.CallInfo) {
 			fmt.Println("released", info.Hold.Resource(), info.Err)
 		},
 	}})

@@ -162,9 +162,9 @@ func TestHoldIsConcurrent(t *testing.T) {
 						case n < 2:
 							_ = h.UnlockAfter(ctx, time.Millisecond)
 						case n < 3:
-							_, _ = c.ReleaseID(ctx, h.LockID())
+							_, _ = c.Admin().ReleaseID(ctx, h.LockID())
 						case n < 15:
-							_, _ = c.RenewID(ctx, h.LockID(), time.Second)
+							_, _ = c.Admin().RenewID(ctx, h.LockID(), time.Second)
 						default:
 							_ = h.Renew(ctx, 0)
 						}

@@ -155,21 +155,6 @@ func handOver(t *testing.T, h *holdfast.Hold, next <-chan result) (*holdfast.Hol
 	return r.hold, r.at.Sub(freed)
 }
 
-// mustDeadlock fails unless one of two waits ends with ErrDeadlock within that time.
-func mustDeadlock(t *testing.T, within time.Duration, one, other <-chan result) {
-	t.Helper()
-	began := time.Now()
-	var r result
-	select {
-	case r = <-one:
-	case r = <-other:
-	case <-time.After(time.Hour):
-	}
-	if took := time.Since(began); !errors.Is(r.err, holdfast.ErrDeadlock) || took > within {
-		t.Errorf("after %v: %v", took, r.err)
-	}
-}
-
 // first returns the first one of a list, which must not be empty.
 func first[T any](t *testing.T, list iter.Seq2[T, error]) T {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // Hold is a lock that was granted. It lives until Unlock or until it is lost; its
@@ -23,8 +24,7 @@ type Hold struct {
 	parent context.Context // whose values Context carries
 	traced *tracedHold     // nil: there is no Trace
 
-	keep      bool // renewed by the Client
-	forOthers bool // other programs work under it
+	keep bool // renewed by the Client
 
 	// Guarded by client.mu.
 	ctx      context.Context // made by Context
@@ -37,15 +37,12 @@ type Hold struct {
 	isWanted bool  // a renewal said that somebody waits
 	loss     error // *LostError, if lost
 	ttl      time.Duration
-	deadline time.Duration // on the client's clock; final once it has passed
-	renewAt  time.Duration // when the keep-alive renews it next
-	failure  error         // of the last renewal, nil if it was answered
-	pauses   backoff       // after renewals that failed
-	waits    []*acquirer   // of callers that work under it and wait
-	told     *driver.Waits // the note of that which a renewal stored
-	lateNote time.Duration // until when a renewal with a note may arrive that got no answer; never: from now on
-	wanted   chan struct{} // made by Wanted
-	freeFrom time.Duration // by UnlockAfter: an Unlock that repeats it keeps the delay
+	deadline time.Duration   // on the client's clock; final once it has passed
+	renewAt  time.Duration   // when the keep-alive renews it next
+	failure  error           // of the last renewal, nil if it was answered
+	pauses   backoff.Backoff // after renewals that failed
+	wanted   chan struct{}   // made by Wanted
+	freeFrom time.Duration   // by UnlockAfter: an Unlock that repeats it keeps the delay
 
 	bound map[*binding]context.CancelFunc // of the contexts that Bind gave
 }
@@ -65,7 +62,7 @@ func (c *Client) hold(ctx context.Context, a *acquirer, g driver.Grant) (*Hold, 
 	h := &Hold{
 		client: c,
 		ref:    driver.HoldRef{Resource: a.q.Resource, LockID: a.q.LockID, HoldID: a.q.HoldID, Token: g.Token},
-		mode:   a.q.Mode, keep: a.keep, forOthers: a.forOthers,
+		mode:   a.q.Mode, keep: a.keep,
 		parent:   ctx,
 		ttl:      a.ttl,
 		endless:  a.ttl == Forever,
@@ -253,7 +250,7 @@ func (h *Hold) Renew(ctx context.Context, ttl time.Duration) error {
 			return err
 		}
 		select {
-		case <-time.After(pauses.pause()):
+		case <-time.After(pauses.Next()):
 		case <-ctx.Done():
 			return wrap("renew", h.ref.Resource, endedWith(ctx, err))
 		case <-h.Context().Done():
@@ -274,11 +271,9 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (sent bool, err
 		return false, err
 	}
 	h.endless = h.endless || ttl == Forever // even if the answer never comes
-	note := h.waitsNote()
-	qs := []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl, Waits: note}}
+	qs := []driver.RenewRequest{{HoldRef: h.ref, TTL: ttl}}
 	c.mu.Unlock()
 	began := c.clock()
-	c.keepNotes(ctx, []*Hold{h}, qs, attemptTimeout(ttl))
 	call := &attempt{parent: ctx, client: c, timeout: attemptTimeout(ttl)}
 	results, err := c.store.Renew(call, qs)
 	err = call.end(err)
@@ -286,7 +281,7 @@ func (h *Hold) renewOnce(ctx context.Context, ttl time.Duration) (sent bool, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		h.ttl, h.told = ttl, note
+		h.ttl = ttl
 		h.noteWaiters(results[0].Waiters)
 	}
 	return true, c.renewed(h, ttl, began, false, err)

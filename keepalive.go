@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // A Client has one timer. Each time it fires, tick declares lost the holds that are
@@ -36,17 +37,6 @@ const maxSleep = time.Second
 // foreverCheck is how often the holder of a hold without an end makes sure that
 // it still holds.
 const foreverCheck = 30 * time.Second
-
-// A note that says for too long that somebody waits can be taken for a deadlock, so one
-// request that gets lost must not delay its change. tellAgain is the pause after it. For
-// lateNoteFor after the wait, a request that comes late is undone within lateNoteAgain: that is
-// less than the time between two looks for a deadlock.
-const (
-	tellTimeout   = time.Second
-	tellAgain     = time.Second / 4
-	lateNoteFor   = 10 * time.Second
-	lateNoteAgain = 2 * time.Second
-)
 
 // leaseOf returns the TTL that determines how often a hold is renewed.
 func leaseOf(ttl time.Duration) time.Duration {
@@ -129,14 +119,14 @@ func (c *Client) sendRenewals(due []*Hold, size int, now time.Duration) {
 	for len(due) > 0 {
 		timeout := due[0].renewTimeout(now)
 		n := 1
-		for n < min(size, len(due)) && due[n].renewTimeout(now) <= 2*timeout && due[n].isHasty(now) == due[0].isHasty(now) {
+		for n < min(size, len(due)) && due[n].renewTimeout(now) <= 2*timeout {
 			n++
 		}
 		batch := due[:n]
 		due = due[n:]
 		requests := make([]driver.RenewRequest, n)
 		for i, h := range batch {
-			requests[i] = driver.RenewRequest{HoldRef: h.ref, TTL: h.ttl, Waits: h.waitsNote()}
+			requests[i] = driver.RenewRequest{HoldRef: h.ref, TTL: h.ttl}
 		}
 		c.work.Add(1)
 		go c.renew(batch, requests, now, timeout)
@@ -146,8 +136,7 @@ func (c *Client) sendRenewals(due []*Hold, size int, now time.Duration) {
 // collect returns the holds that are past their deadlines, those to be renewed, which
 // it marks as in flight, and when the next hold is due. If any renewal is due, those
 // that fall due within a twelfth of their lease join it. Holds whose last renewal had no
-// answer come after the others, then those that are not hasty, and otherwise short time-outs
-// first. c.mu is held.
+// answer come after the others, and otherwise short time-outs first. c.mu is held.
 func (c *Client) collect(now time.Duration) (expired, due []*Hold, next time.Duration) {
 	renew := false
 	c.failing = false
@@ -177,33 +166,15 @@ func (c *Client) collect(now time.Duration) (expired, due []*Hold, next time.Dur
 			}
 			return -1
 		}
-		if hasty := a.isHasty(now); hasty != b.isHasty(now) { // they do not share a batch
-			if hasty {
-				return -1
-			}
-			return 1
-		}
 		return cmp.Compare(a.renewTimeout(now), b.renewTimeout(now))
 	})
 	return expired, due, next
 }
 
 // renewTimeout is how long a renewal may take: half of the time left until the deadline
-// at most, so that another can be sent in time if the request gets lost. A hasty one may
-// take tellTimeout, or three times as long as the last answer took. c.mu is held.
+// at most, so that another can be sent in time if the request gets lost. c.mu is held.
 func (h *Hold) renewTimeout(now time.Duration) time.Duration {
-	d := min(attemptTimeout(leaseOf(h.ttl)), (h.deadline-now)/2+1)
-	if h.isHasty(now) {
-		d = min(d, max(tellTimeout, 3*h.client.renewTook))
-	}
-	return d
-}
-
-// isHasty reports whether the renewal is to change the note, for the first time, and leaves
-// time for another one of several seconds if it gets lost: a note must never cost a lock.
-// Holds with less time repeat their renewals soon anyway. c.mu is held.
-func (h *Hold) isHasty(now time.Duration) bool {
-	return h.failure == nil && !h.isTold() && h.deadline-now > 12*tellTimeout
+	return min(attemptTimeout(leaseOf(h.ttl)), (h.deadline-now)/2+1)
 }
 
 // due is when the keep-alive must look at the hold: to renew it, or to declare it
@@ -218,11 +189,6 @@ func (h *Hold) due() time.Duration {
 // renew sends one batch.
 func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, timeout time.Duration) {
 	defer c.work.Done()
-	notes := make([]*driver.Waits, len(batch))
-	for i := range requests {
-		notes[i] = requests[i].Waits
-	}
-	c.keepNotes(context.Background(), batch, requests, timeout)
 	call := &attempt{parent: context.Background(), client: c, detached: true, timeout: timeout}
 	ctx, cancel := context.WithCancel(call)
 	stop := context.AfterFunc(c.renewing, cancel)
@@ -232,22 +198,15 @@ func (c *Client) renew(batch []*Hold, requests []driver.RenewRequest, sent, time
 	err = call.end(err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	hasty := batch[0].isHasty(sent)
-	if err == nil {
-		c.renewTook = c.clock() - sent
-	}
 	for i, h := range batch {
 		// The hold notes the outcome; there is no caller to return it to.
 		err := outcome(results, err, i, renewErr)
 		if err == nil {
 			h.noteWaiters(results[i].Waiters)
-			h.told = notes[i]
-		} else if notes[i] != nil {
-			h.lateNote = never
 		}
 		_ = c.renewed(h, requests[i].TTL, sent, true, err)
 	}
-	if err != nil && len(batch) > 1 && !hasty {
+	if err != nil && len(batch) > 1 {
 		// The store may need time for each hold, or one of them may hold up the others.
 		// Each try has half the time of the one before, so half as many would not be
 		// enough.
@@ -270,29 +229,20 @@ func (c *Client) renewed(h *Hold, ttl, sent time.Duration, kept bool, err error)
 	case err == nil:
 		h.deadline = max(h.deadline, c.deadlineOf(sent, ttl))
 		h.renewAt = sent + leaseOf(ttl)/3
-		switch {
-		case !h.isTold(), sent < c.doubtedAt:
-			h.renewAt = now // what it waits for has changed meanwhile, or the store may have lost it
-		case h.told == nil && now < h.lateNote:
-			// If that arrives, others must not see its note in two looks.
-			h.lateNote = min(h.lateNote, now+lateNoteFor)
-			h.renewAt = min(h.renewAt, now+lateNoteAgain)
+		if sent < c.doubtedAt {
+			h.renewAt = now // the store may have lost it since
 		}
-		h.failure, h.pauses = nil, backoff{}
+		h.failure, h.pauses = nil, backoff.Backoff{}
 	case errors.Is(err, ErrLost):
 		cause = ErrForced
 	default:
 		lease := leaseOf(h.ttl)
-		again := never
 		if h.failure == nil {
-			h.pauses = backoff{next: lease / 48, limit: lease / 12}
-			if !h.isTold() {
-				again = now + tellAgain
-			}
+			h.pauses = backoff.New(lease/48, lease/12)
 		}
 		h.failure = err
 		// Near the deadline the pauses get shorter, so that there are more tries.
-		at := min(now+min(h.pauses.pause(), max((h.deadline-now)/4, lease/48)), again)
+		at := now + min(h.pauses.Next(), max((h.deadline-now)/4, lease/48))
 		if !kept {
 			// A renewal by the user may fail again and again, for reasons of its own,
 			// such as a short ctx. It may bring the next try of the keep-alive

@@ -132,7 +132,7 @@ func TestBatchOutcomes(t *testing.T) {
 			store := memlock.New(nil)
 			c := newClient(t, store, nil)
 			hs := three(t, c)
-			if _, err := newClient(t, store, nil).ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
+			if _, err := newClient(t, store, nil).Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)

@@ -19,7 +19,8 @@ type LiveHold struct {
 
 // Live returns the holds that this Client has now, in the order in which they end. It
 // sends nothing, so it works during an outage.
-func (c *Client) Live() []LiveHold {
+func (a *Admin) Live() []LiveHold {
+	c := a.client
 	c.mu.Lock()
 	now := c.clock()
 	live := make([]LiveHold, 0, len(c.holds))
@@ -37,19 +38,18 @@ func (c *Client) Live() []LiveHold {
 
 // Waiting returns the calls of Lock and RLock of this Client that wait now, in the order
 // in which they began to. It sends nothing.
-func (c *Client) Waiting() []WaitStartInfo {
-	var all []WaitStartInfo
+func (a *Admin) Waiting() []WaitInfo {
+	c := a.client
+	var all []WaitInfo
 	c.mu.Lock()
-	for _, queues := range c.queues {
-		for _, l := range queues {
-			for a := l.first; a != nil; a = a.next {
-				if a.waits {
-					all = append(all, a.waitInfo())
-				}
+	for _, l := range c.queues {
+		for a := l.first; a != nil; a = a.next {
+			if a.waits {
+				all = append(all, a.waitInfo())
 			}
 		}
 	}
 	c.mu.Unlock()
-	slices.SortFunc(all, func(a, b WaitStartInfo) int { return a.Start.Compare(b.Start) })
+	slices.SortFunc(all, func(a, b WaitInfo) int { return a.Start.Compare(b.Start) })
 	return all
 }

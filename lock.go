@@ -3,13 +3,10 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Lock acquires the resource exclusively. If the resource is held, Lock waits until ctx
@@ -19,9 +16,11 @@ import (
 // retries for about one TTL, at most 30 s; the time for which the process was stopped does
 // not count.
 //
-// A caller that works under other locks, with the ctx of Do or Hold.Bind, gets ErrDeadlock
-// if their waiters and it wait for each other, some 10 s after that began, in stores that
-// keep a queue (Traits.Queue). Without such a ctx nobody knows that it works under them.
+// A Lock whose ctx is bound to a live hold of the same resource (by Do or Hold.Bind, of the
+// same Client) would wait for its own caller: like RLock, TryLock and TryRLock, it fails at
+// once with ErrHeld and HeldError.BySelf, whatever the modes. Callers that take several
+// locks in different orders can wait for each other until their ctxs end: take locks in one
+// order everywhere, such as that of their names.
 //
 // ctx bounds the wait, not the lock, which lives until Unlock.
 func (c *Client) Lock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
@@ -38,9 +37,8 @@ func (c *Client) TryLock(ctx context.Context, resource string, o *LockOptions) (
 // RLock is like Lock in shared mode, for up to LockOptions.Limit holds. It queues behind
 // a waiting Lock of this Client, even if it could be granted at once: otherwise readers
 // that come and go could keep a writer waiting forever. It waits behind fair waiters of all
-// Clients, too. So take a shared hold a second time only with a ctx that is bound to the
-// first one (Hold.Bind; Under for that of another program): it then passes those that wait.
-// With any other ctx the second one would wait for that writer, and the writer for the first.
+// Clients, too. So a caller must not take a shared hold of a resource twice, as with
+// sync.RWMutex: the second could wait for a writer that waits for the first.
 func (c *Client) RLock(ctx context.Context, resource string, o *LockOptions) (*Hold, error) {
 	return c.lock(ctx, resource, Shared, o, true)
 }
@@ -59,7 +57,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 		began = c.clock()
 	}
 	if err == nil {
-		err = a.nest(ctx)
+		err = c.reentry(ctx, resource)
 	}
 	if err == nil {
 		a.asked = ctx.Err() == nil && !c.initDone.Load() // it begins the store's Init, or waits for it
@@ -71,7 +69,7 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	defer c.work.Done()
 	var h *Hold
 	if wait {
-		h, err = a.wait(ctx)
+		h, err = a.waitWarned(ctx)
 	} else {
 		h, err = a.try(ctx)
 	}
@@ -90,25 +88,6 @@ func (c *Client) lock(ctx context.Context, resource string, mode Mode, o *LockOp
 	return h, nil
 }
 
-// nest finds the holds that the caller works under. It fails if the acquirer would wait for
-// one of them.
-func (a *acquirer) nest(ctx context.Context) error {
-	a.under, a.outer = a.c.under(ctx), outerHolds(ctx)
-	outer, err := reentry(a.under, a.q)
-	if err != nil {
-		return err
-	}
-	if outer != nil {
-		a.q.Nested = outer.ref.HoldID
-	}
-	for _, ref := range a.outer {
-		if outer == nil && a.q.Mode == Shared && ref.Resource == a.q.Resource {
-			a.q.Nested = ref.HoldID
-		}
-	}
-	return nil
-}
-
 // makeEndless renews the first lease to Forever. If the store does not answer, the
 // keep-alive retries; without a keep-alive, makeEndless releases the lock.
 func (h *Hold) makeEndless(ctx context.Context) error {
@@ -124,7 +103,8 @@ func (h *Hold) makeEndless(ctx context.Context) error {
 
 // Do runs fn with the resource locked exclusively, and releases it. fn's ctx is
 // derived from the given one and ends also when the lock is lost. A Lock of the same
-// resource with fn's ctx fails at once with ErrHeld (HeldError.BySelf).
+// resource with fn's ctx fails at once with ErrHeld (HeldError.BySelf). A goroutine that fn
+// does not wait for uses the ctx that Do was given.
 //
 // Do returns fn's error, joined with the lock's error if the lock ended before fn did
 // or could not be released. nil means that all of fn ran under the lock, as far as the
@@ -180,9 +160,8 @@ func (c *Client) run(ctx context.Context, h *Hold, fn func(ctx context.Context) 
 // binding is the value that Do and Bind put into a ctx: the hold that it is bound to, and
 // the binding that it had before, maybe of another Client.
 type binding struct {
-	hold   *Hold // nil: Under made the binding
-	outer  *binding
-	others []driver.HoldRef // holds of another program
+	hold  *Hold
+	outer *binding
 }
 
 type bindingKey struct{}
@@ -205,64 +184,50 @@ func HoldOf(ctx context.Context) *Hold {
 func HoldsOf(ctx context.Context) iter.Seq[*Hold] {
 	return func(yield func(*Hold) bool) {
 		for u := bindingOf(ctx); u != nil; u = u.outer {
-			if u.hold != nil && !yield(u.hold) {
+			if !yield(u.hold) {
 				return
 			}
 		}
 	}
 }
 
-// NotUnder returns a copy of ctx that is bound to no hold, though it still ends with the
-// holds that ctx is bound to. It is for goroutines that their holder does not wait for:
-// what such a goroutine waits for keeps nobody else waiting, so it is part of no deadlock.
-func NotUnder(ctx context.Context) context.Context {
-	return context.WithValue(ctx, bindingKey{}, (*binding)(nil))
+// reentry refuses a lock of a resource if ctx is bound to a live hold of it by this Client:
+// the lock would wait for its own caller.
+func (c *Client) reentry(ctx context.Context, resource string) error {
+	for b := bindingOf(ctx); b != nil; b = b.outer {
+		h := b.hold
+		if h.client != c || h.ref.Resource != resource || h.Left() == 0 {
+			continue
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return h.heldBySelf()
+	}
+	return nil
 }
 
-// under returns the live holds of this Client that ctx is bound to, the last one first.
-func (c *Client) under(ctx context.Context) (holds []*Hold) {
+// longWait is how long a Lock under other holds waits before a warning names these: whoever
+// has them may wait for them, maybe for ever.
+const longWait = 30 * time.Second
+
+// waitWarned is wait, with a warning after longWait if ctx is bound to holds of this Client.
+func (a *acquirer) waitWarned(ctx context.Context) (*Hold, error) {
+	if a.c.opts.Logger != nil && bindingOf(ctx) != nil {
+		defer time.AfterFunc(longWait, func() { a.warnOfHolds(ctx) }).Stop()
+	}
+	return a.wait(ctx)
+}
+
+// warnOfHolds says which live holds of this Client the caller keeps while it waits.
+func (a *acquirer) warnOfHolds(ctx context.Context) {
+	var held []string
 	for h := range HoldsOf(ctx) {
-		// Bound to the same hold twice, it has one nevertheless.
-		if h.client == c && h.Left() > 0 && !slices.Contains(holds, h) {
-			holds = append(holds, h)
+		if h.client == a.c && h.Left() > 0 && !slices.Contains(held, h.ref.Resource) {
+			held = append(held, h.ref.Resource)
 		}
 	}
-	return holds
+	if len(held) > 0 {
+		a.c.warn("holdfast: a caller waits long while it holds other locks", "resource", a.q.Resource,
+			"waited", longWait, "holds", held)
+	}
 }
-
-// reentry looks among the holds that the caller works under for those of the resource. It
-// refuses a request that cannot be granted before these holds end. A further shared hold
-// can be granted: outer is then one of them.
-func reentry(under []*Hold, q driver.AcquireRequest) (outer *Hold, err error) {
-	var held []*Hold
-	refused := q.Mode == Exclusive
-	for _, h := range under {
-		if h.ref.Resource == q.Resource {
-			held = append(held, h)
-			refused = refused || h.mode == Exclusive
-		}
-	}
-	if len(held) == 0 {
-		return nil, nil
-	}
-	if !refused && (q.Limit == 0 || len(held) < q.Limit) {
-		return held[0], nil
-	}
-	e := &reentryError{HeldError{Resource: q.Resource, RetryAfter: driver.Unknown, BySelf: true}}
-	for _, h := range held {
-		e.held.Holders = append(e.held.Holders, Status{
-			Resource: h.ref.Resource, LockID: h.ref.LockID, HoldID: h.ref.HoldID, Mode: h.mode, Token: h.ref.Token,
-			Left: h.Left(),
-		})
-	}
-	return nil, e
-}
-
-// reentryError is a *HeldError that explains where the caller's own hold comes from.
-type reentryError struct{ held HeldError }
-
-func (e *reentryError) Error() string {
-	return fmt.Sprintf("holdfast: %q is held: you hold it yourself, by the ctx that Do or Bind gave", e.held.Resource)
-}
-
-func (e *reentryError) Unwrap() error { return &e.held }

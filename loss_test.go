@@ -125,7 +125,7 @@ func TestS17a_machine_sleeps(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					machine := newSleeper()
 					store := memlock.New(&memlock.Options{Now: machine.now})
-					c := newClient(t, store, &holdfast.Options{Clock: machine.clock})
+					c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
 					d := newClient(t, store, nil)
 					h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl, NoKeepAlive: !keep})
 					forever := lock(t, c, "forever", &holdfast.LockOptions{TTL: holdfast.Forever})
@@ -153,7 +153,7 @@ func TestS17a_machine_sleeps_in_mid_acquire(t *testing.T) {
 		store := memlock.New(&memlock.Options{Now: machine.now})
 		answer := make(chan struct{})
 		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
-		c := newClient(t, f, &holdfast.Options{Clock: machine.clock})
+		c := newClient(t, f, holdfast.WithClock(machine.clock, nil))
 		got := locking(t.Context(), c, "r", nil)
 		synctest.Wait()
 		machine.sleep(time.Minute)
@@ -178,8 +178,8 @@ func TestS18_client_clock_off(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				store := memlock.New(&memlock.Options{Now: func() time.Time { return time.Now().Add(off) }})
-				c := newClient(t, store, &holdfast.Options{Clock: func() time.Duration { return time.Since(start) + time.Hour }})
-				d := newClient(t, store, &holdfast.Options{Clock: func() time.Duration { return time.Since(start) - time.Hour }})
+				c := newClient(t, store, holdfast.WithClock(func() time.Duration { return time.Since(start) + time.Hour }, nil))
+				d := newClient(t, store, holdfast.WithClock(func() time.Duration { return time.Since(start) - time.Hour }, nil))
 				for i := range 4 {
 					if i%2 == 1 {
 						c, d = d, c
@@ -214,7 +214,7 @@ func TestS38_forced_release(t *testing.T) {
 			c, d := newClient(t, store, nil), newClient(t, store, nil)
 			h := lock(t, c, "r", nil)
 			other := lock(t, c, "other", nil)
-			got, err := d.ForceRelease(t.Context(), "r", h.ID())
+			got, err := d.Admin().ForceRelease(t.Context(), "r", h.ID())
 			if err != nil || len(got) != 1 || got[0].HoldID != h.ID() || got[0].Left == 0 {
 				t.Fatalf("got %+v, %v", got, err)
 			}
@@ -237,7 +237,7 @@ func TestS38_forced_release(t *testing.T) {
 			store := memlock.New(nil)
 			c := newClient(t, store, nil)
 			h := lock(t, c, "r", nil)
-			if _, err := c.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+			if _, err := c.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
 				t.Fatal(err)
 			}
 			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrForced) {
@@ -255,13 +255,13 @@ func TestS38_forced_release(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got, err := d.ForceRelease(t.Context(), "r", driver.NewHoldID()); err != nil || len(got) != 0 {
+			if got, err := d.Admin().ForceRelease(t.Context(), "r", driver.NewHoldID()); err != nil || len(got) != 0 {
 				t.Errorf("of an unknown hold: got %v, %v", got, err)
 			}
 			if n := len(holdsIn(t, store, "r")); n != 3 {
 				t.Fatalf("%d holds, want 3", n)
 			}
-			if got, err := d.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil || len(got) != 3 {
+			if got, err := d.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil || len(got) != 3 {
 				t.Errorf("of all: got %v, %v", got, err)
 			}
 			mustBeFree(t, store, "r")
@@ -275,7 +275,7 @@ func TestS38_forced_release(t *testing.T) {
 			next := locking(t.Context(), d, "r", nil)
 			synctest.Wait()
 			forced := time.Now()
-			if _, err := e.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+			if _, err := e.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
 				t.Fatal(err)
 			}
 			if r := <-next; r.err != nil || r.at != forced {
@@ -354,7 +354,7 @@ func TestS07_renew_after_expiry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := newSleeper()
 				store := memlock.New(&memlock.Options{Now: machine.now})
-				c := newClient(t, store, &holdfast.Options{Clock: machine.clock})
+				c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
 				d := newClient(t, store, nil)
 				h := lock(t, c, "r", nil)
 				machine.sleep(time.Minute)
@@ -396,9 +396,9 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 				store := memlock.New(nil) // on another machine
 				f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldReply: answer}, 1))
 				var lost atomic.Int32
-				c := newClient(t, f, &holdfast.Options{Clock: machine.clock, Trace: &holdfast.Trace{
+				c := newClient(t, f, holdfast.WithClock(machine.clock, &holdfast.Options{Trace: &holdfast.Trace{
 					HoldEnd: func(context.Context, holdfast.HoldInfo) { lost.Add(1) },
-				}})
+				}}))
 				h := lock(t, c, "r", nil)
 				renew(t, h)
 				synctest.Wait()

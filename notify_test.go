@@ -45,14 +45,14 @@ func everyHook(do func()) map[string]*holdfast.Options {
 	return map[string]*holdfast.Options{
 		"Logger":         {Logger: slog.New(hooked{do, none})},
 		"Logger.Enabled": {Logger: slog.New(hooked{none, do})},
-		"AttemptStart":   trace(holdfast.Trace{AttemptStart: starting[holdfast.AttemptStartInfo](do)}),
+		"AttemptStart":   trace(holdfast.Trace{AttemptStart: starting[holdfast.AttemptInfo](do)}),
 		"AttemptEnd":     trace(holdfast.Trace{AttemptEnd: func(context.Context, holdfast.AttemptInfo) { do() }}),
-		"WaitStart":      trace(holdfast.Trace{WaitStart: starting[holdfast.WaitStartInfo](do)}),
+		"WaitStart":      trace(holdfast.Trace{WaitStart: starting[holdfast.WaitInfo](do)}),
 		"WaitEnd":        trace(holdfast.Trace{WaitEnd: func(context.Context, holdfast.WaitInfo) { do() }}),
-		"HoldStart":      trace(holdfast.Trace{HoldStart: starting[holdfast.HoldStartInfo](do)}),
+		"HoldStart":      trace(holdfast.Trace{HoldStart: starting[holdfast.HoldInfo](do)}),
 		"HoldEnd":        trace(holdfast.Trace{HoldEnd: func(context.Context, holdfast.HoldInfo) { do() }}),
-		"Renewed":        trace(holdfast.Trace{Renewed: func(context.Context, holdfast.RenewInfo) { do() }}),
-		"Released":       trace(holdfast.Trace{Released: func(context.Context, holdfast.ReleaseInfo) { do() }}),
+		"Renewed":        trace(holdfast.Trace{Renewed: func(context.Context, holdfast.CallInfo) { do() }}),
+		"Released":       trace(holdfast.Trace{Released: func(context.Context, holdfast.CallInfo) { do() }}),
 		"Failed":         trace(holdfast.Trace{Failed: func(context.Context, holdfast.FailInfo) { do() }}),
 	}
 }
@@ -100,7 +100,7 @@ func TestUserCodeDelaysNobody(t *testing.T) {
 					alive(t, h)
 				}
 				// One by force, so that there is something to tell before the rest is lost.
-				if _, err := d.ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
+				if _, err := d.Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
 					t.Fatal(err)
 				}
 				mustEnd(t, holds[0], time.Minute, holdfast.ErrForced)
@@ -166,11 +166,11 @@ func TestTellsInOrder(t *testing.T) {
 			told = append(told, fmt.Sprintf(format, args...)) // by one goroutine at a time
 		}
 		c := unswept(memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-			HoldStart: func(ctx context.Context, info holdfast.HoldStartInfo) context.Context {
+			HoldStart: func(ctx context.Context, info holdfast.HoldInfo) context.Context {
 				tell("acquired %s", info.Hold.Resource())
 				return ctx
 			},
-			Released: func(_ context.Context, info holdfast.ReleaseInfo) { tell("released %s", info.Hold.Resource()) },
+			Released: func(_ context.Context, info holdfast.CallInfo) { tell("released %s", info.Hold.Resource()) },
 		}})
 		var want []string
 		for i := range 500 {
@@ -196,7 +196,7 @@ func TestTooMuchToTell(t *testing.T) {
 		acquired := 0
 		c := unswept(memlock.New(nil), &holdfast.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Trace:  &holdfast.Trace{HoldStart: starting[holdfast.HoldStartInfo](func() { <-block; acquired++ })},
+			Trace:  &holdfast.Trace{HoldStart: starting[holdfast.HoldInfo](func() { <-block; acquired++ })},
 		})
 		const locks = 30_000
 		for i := range locks {

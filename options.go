@@ -33,7 +33,7 @@ type Options struct {
 	// Margin is how long before its end in the store a hold counts as lost, to
 	// cover the drift of clocks, the lateness of timers and the time that
 	// stopping takes. At least 50 ms, at most half the TTL. Default:
-	// DefaultMargin.
+	// driver.DefaultMargin of the TTL.
 	Margin time.Duration
 	// Retention is how long sweeps keep the records of idle resources. Stores that
 	// drop them by themselves (not Traits.Sweeps) do not use it. Default: 24 h. At
@@ -41,7 +41,7 @@ type Options struct {
 	Retention time.Duration
 	// NoSweep keeps the Client from sweeping by itself. In a store where records
 	// stay until they are swept (Traits.Sweeps), Clients do that in the background,
-	// about once an hour and one at a time: they hold SweepResource until the next.
+	// about once an hour and one at a time: they hold driver.SweepResource until the next.
 	NoSweep bool
 	// LeaveHolds makes Close leave what is held to its end in the store instead
 	// of releasing it.
@@ -56,14 +56,13 @@ type Options struct {
 	Logger *slog.Logger
 	// Trace observes what the Client does. Default: none.
 	Trace *Trace
-	// Clock is the clock of deadlines, for tests. It must count the time that
-	// the machine sleeps and never go back. Default: the machine's.
-	Clock func() time.Duration
+
+	clock func() time.Duration // of deadlines; nil: the machine's
 }
 
 // LockOptions configure one lock. Nil and the zero value are the defaults.
 type LockOptions struct {
-	// LockID groups locks: see Client.ReleaseID. Default: a random one. An ID
+	// LockID groups locks: see Admin.ReleaseID. Default: a random one. An ID
 	// guards against mistakes and is not a secret. One that is always the same, such as the
 	// name of a pod, is no key to what a killed process held: the next process waits for that
 	// until its TTL is over. As a lock ID has one hold of a resource at most, a shared lock
@@ -89,9 +88,6 @@ type LockOptions struct {
 	// expired, but not after it was released. It gives holders time to notice that they
 	// lost the lock. Default: none.
 	TakeoverDelay time.Duration
-	// ForOthers says that other programs work under the hold, see Under. Each renewal
-	// then reads first what they have noted on it, and keeps that.
-	ForOthers bool
 	// NoKeepAlive leaves the hold to its TTL instead of renewing it.
 	NoKeepAlive bool
 	// Owner and Host default to the Client's; Comment is for people to read.
@@ -132,7 +128,7 @@ func newConfig(o *Options) config {
 	if o.Trace != nil {
 		cfg.trace, cfg.traced = *o.Trace, o.Trace.isSet()
 	}
-	if cfg.clock = o.Clock; cfg.clock == nil {
+	if cfg.clock = o.clock; cfg.clock == nil {
 		cfg.clock = clock.New()
 	}
 	var q driver.AcquireRequest

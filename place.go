@@ -18,15 +18,9 @@ const (
 	// placeAfter is how long the head of a Client's queue waits before it takes a place.
 	// Most locks are held for a shorter time, and nobody needs to see who waits for them.
 	placeAfter = time.Second
-	// keepPlace is how long the store keeps a fair place after each request. askAtLeast is
-	// how often it is asked for: three requests in a row may get lost.
-	keepPlace  = driver.DefaultKeep
-	askAtLeast = keepPlace / 4
-	// keepPlain is how long a place is kept that is not fair: it keeps nobody waiting, and
-	// thousands of them are to cost a process nothing. The place of a caller who works
-	// under holds is kept for keepPlace: a note that leads to it must not outlast a caller
-	// that was killed.
-	keepPlain = driver.MaxKeep
+	// askAtLeast is how often a fair place is asked for: three requests in a row may get
+	// lost.
+	askAtLeast = driver.FairPlaceTTL / 4
 	// nearHead is how many departures before its own turn a waiter tries at each signal,
 	// in case some of the others do not come.
 	nearHead = 3
@@ -54,7 +48,7 @@ func (a *acquirer) placeFor(id driver.PlaceID) storedPlace {
 // first there. c.mu is held.
 func (c *Client) usePlace(l *queue, a *acquirer, now time.Duration) {
 	a.q.Place = driver.PlaceID{}
-	if l.first != a || !a.q.Nested.IsZero() { // no place stops who works under a shared hold
+	if l.first != a {
 		return
 	}
 	if l.stored.id.IsZero() {
@@ -64,10 +58,7 @@ func (c *Client) usePlace(l *queue, a *acquirer, now time.Duration) {
 		l.stored = a.placeFor(driver.NewPlaceID())
 	}
 	if l.stored == a.placeFor(l.stored.id) {
-		a.q.Place, a.q.Keep = l.stored.id, keepPlain
-		if a.q.Fair || len(a.under)+len(a.outer) > 0 {
-			a.q.Keep = keepPlace
-		}
+		a.q.Place = l.stored.id
 	}
 }
 
@@ -104,24 +95,23 @@ func (c *Client) retirePlace(l *queue) {
 func (c *Client) strayFrom(q driver.AcquireRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queues := c.queues[0] // the others have no places
-	l, ok := queues[q.Resource]
+	l, ok := c.queues[q.Resource]
 	if !ok || q.Place.IsZero() || l.stored.id != q.Place {
 		return
 	}
 	l.strays = slices.DeleteFunc(l.strays, func(id HoldID) bool { return c.cleaner.orphans[id] == nil })
 	l.strays = append(l.strays, q.HoldID)
-	queues[q.Resource] = l
+	c.queues[q.Resource] = l
 }
 
 // leave gives up a place. If the store does not answer, the place ends by itself.
 func (c *Client) leave(ref driver.HoldRef, id driver.PlaceID) {
 	defer c.work.Done()
-	_ = c.releaseOne(context.Background(), driver.ReleaseRequest{HoldRef: ref, Place: id}, c.clock()+keepPlace)
+	_ = c.releaseOne(context.Background(), driver.ReleaseRequest{HoldRef: ref, Place: id}, c.clock()+driver.FairPlaceTTL)
 }
 
-// asking is when a waiter tries again.
-type asking struct {
+// retryPacer decides when a waiter tries again.
+type retryPacer struct {
 	departures int           // that had to come before its turn, when it was refused last
 	pause      time.Duration // without a signal
 	tries      int           // since then
@@ -129,14 +119,14 @@ type asking struct {
 	full       time.Duration // the pause if the queue was full
 }
 
-// refused notes a refusal, and returns the pause before the next attempt, unless a
+// nextPause notes a refusal, and returns the pause before the next attempt, unless a
 // signal comes before. otherwise is the pause of a waiter that nobody is ahead of, first
 // the shortest of the first in the store's queue, and most its longest.
 //
 // A waiter counts the holds and the places before it, and a signal takes one away. So of
 // all that wait only the first few try at each signal, and nobody depends on hearing all
 // of them: the pause is short where the queue moves, and doubles while it does not.
-func (s *asking) refused(q *driver.AcquireRequest, e *HeldError, otherwise, first, most time.Duration) time.Duration {
+func (s *retryPacer) nextPause(q *driver.AcquireRequest, e *HeldError, otherwise, first, most time.Duration) time.Duration {
 	s.skip = 0
 	position := min(e.Position, driver.MaxPlaces)
 	full := hadNoRoom(e)
@@ -155,7 +145,7 @@ func (s *asking) refused(q *driver.AcquireRequest, e *HeldError, otherwise, firs
 	case position < 0: // the store refused, but could not write the place
 		return min(otherwise, askAtLeast/8+rand.N(askAtLeast/4))
 	case position == 0 && !q.Fair:
-		return min(otherwise, q.Keep/4)
+		return min(otherwise, q.PlaceTTL()/4)
 	}
 	ahead, departures := position, position+len(e.Holders)
 	switch {
@@ -187,7 +177,7 @@ func (s *asking) refused(q *driver.AcquireRequest, e *HeldError, otherwise, firs
 func hadNoRoom(e *HeldError) bool { return e.Position < 0 && e.Waiters >= driver.MaxPlaces }
 
 // signalled reports whether a signal is worth an attempt.
-func (s *asking) signalled() bool {
+func (s *retryPacer) signalled() bool {
 	if s.skip == 0 {
 		return true
 	}
@@ -212,12 +202,12 @@ func hint(e *HeldError) time.Duration {
 // untilPlace returns how long until the acquirer takes a place, if it has none and is the
 // first of its queue.
 func (c *Client) untilPlace(a *acquirer) time.Duration {
-	if !a.q.Place.IsZero() || !a.q.Nested.IsZero() || !c.store.Traits().Queue {
+	if !a.q.Place.IsZero() || !c.store.Traits().Queue {
 		return never
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.queuesOf(a)[a.q.Resource]
+	l := c.queues[a.q.Resource]
 	if l.first != a || !l.stored.id.IsZero() {
 		return never
 	}

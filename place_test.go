@@ -3,10 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,7 +16,7 @@ import (
 
 func waitersFor(t *testing.T, c *holdfast.Client, resource string) (lockIDs []string) {
 	t.Helper()
-	for p, err := range c.Waiters(t.Context(), holdfast.Filter{Resource: resource}) {
+	for p, err := range c.Admin().Waiters(t.Context(), holdfast.Filter{Resource: resource}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +95,7 @@ func isClosed(c <-chan struct{}) bool {
 
 func place(t *testing.T, c *holdfast.Client, resource string) holdfast.Place {
 	t.Helper()
-	return first(t, c.Waiters(t.Context(), holdfast.Filter{Resource: resource}))
+	return first(t, c.Admin().Waiters(t.Context(), holdfast.Filter{Resource: resource}))
 }
 
 // A waiter that gives up leaves its place at once.
@@ -112,7 +109,7 @@ func TestPlaceIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		mustWait(t, c, "r", "w")
 		_, err := c.TryLock(t.Context(), "r", nil)
-		if held := heldError(t, err); held.Waiters != 1 || held.Position != holdfast.NoPlace || len(held.Ahead) != 1 || held.Ahead[0].LockID != "w" {
+		if held := heldError(t, err); held.Waiters != 1 || held.Position != driver.NoPlace || len(held.Ahead) != 1 || held.Ahead[0].LockID != "w" {
 			t.Errorf("refused with %+v", held)
 		}
 		cancel()
@@ -201,110 +198,6 @@ func TestFairOrder(t *testing.T) {
 	})
 }
 
-// An operator sends a waiter to the end of the queue. It goes on waiting.
-func TestForceRequeue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		holder, a, b := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
-		h := lock(t, holder, "r", nil)
-		first := locking(t.Context(), a, "r", fairly("first"))
-		time.Sleep(10 * time.Millisecond)
-		second := locking(t.Context(), b, "r", fairly("second"))
-		time.Sleep(10 * time.Millisecond)
-		mustWait(t, holder, "r", "first", "second")
-		if err := holder.ForceRequeue(t.Context(), "r", place(t, holder, "r").ID); err != nil {
-			t.Fatal(err)
-		}
-		mustWait(t, holder, "r", "second")
-		time.Sleep(5 * time.Second)
-		mustWait(t, holder, "r", "second", "first")
-		unlock(t, h)
-		for _, next := range []<-chan result{second, first} {
-			r := <-next
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-			unlock(t, r.hold)
-		}
-		if err := holder.ForceRequeue(t.Context(), "r", holdfast.PlaceID{}); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("requeue of no place: %v", err)
-		}
-	})
-}
-
-// Two callers that wait for each other learn it, and one of them gives up.
-func TestDeadlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		started := time.Now()
-		cross := func(outer, inner string) <-chan error {
-			c := newClient(t, store, &holdfast.Options{Owner: "who holds " + outer})
-			done := make(chan error, 1)
-			go func() {
-				done <- c.Do(t.Context(), outer, nil, func(ctx context.Context) error {
-					time.Sleep(time.Second)
-					return c.Do(ctx, inner, nil, func(context.Context) error { return nil })
-				})
-			}()
-			return done
-		}
-		one, other := cross("a", "b"), cross("b", "a")
-		errs := []error{<-one, <-other}
-		var deadlock *holdfast.DeadlockError
-		if errors.Is(errs[1], holdfast.ErrDeadlock) {
-			slices.Reverse(errs)
-		}
-		if !errors.As(errs[0], &deadlock) || errs[1] != nil {
-			t.Fatalf("errors %v", errs)
-		}
-		if took := time.Since(started); took > 15*time.Second {
-			t.Errorf("found after %v", took)
-		}
-		if len(deadlock.Path) != 2 || !strings.Contains(deadlock.Error(), "who holds") {
-			t.Errorf("the path is %+v", deadlock)
-		}
-		t.Log(deadlock)
-	})
-}
-
-// Two holders that each want a second of two permits are told of each other, though each is
-// also in its own way.
-func TestDeadlockOfPermits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		permit := &holdfast.LockOptions{Limit: 2}
-		clients := [2]*holdfast.Client{newClient(t, store, nil), newClient(t, store, nil)}
-		var holds [2]*holdfast.Hold
-		for i, c := range clients {
-			var err error
-			if holds[i], err = c.RLock(t.Context(), "r", permit); err != nil {
-				t.Fatal(err)
-			}
-		}
-		errs := make(chan error, 2)
-		for i, c := range clients {
-			go func() {
-				ctx, cancel := holds[i].Bind(t.Context())
-				defer cancel()
-				again, err := c.RLock(ctx, "r", permit)
-				errs <- err
-				if again != nil {
-					unlock(t, again)
-				}
-				unlock(t, holds[i])
-			}()
-		}
-		var deadlock *holdfast.DeadlockError
-		if err := <-errs; !errors.As(err, &deadlock) || len(deadlock.Path) != 2 ||
-			deadlock.Path[0].Holds.HoldID == deadlock.Path[1].Holds.HoldID {
-			t.Errorf("error %v", err)
-		}
-		if err := <-errs; err != nil {
-			t.Error("the other one:", err)
-		}
-	})
-}
-
 func TestHoldsOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, memlock.New(nil), nil)
@@ -321,10 +214,9 @@ func TestHoldsOf(t *testing.T) {
 		is(t.Context(), "")
 		err := c.Do(t.Context(), "a", nil, func(ctx context.Context) error {
 			return c.Do(ctx, "b", nil, func(inner context.Context) error {
-				ctx, cancel := holdfast.HoldOf(ctx).Bind(holdfast.Under(inner, driver.HoldRef{Resource: "x"}))
+				ctx, cancel := holdfast.HoldOf(ctx).Bind(inner)
 				defer cancel()
 				is(ctx, "aba")
-				is(holdfast.NotUnder(ctx), "")
 				for h := range holdfast.HoldsOf(ctx) {
 					if h != holdfast.HoldOf(ctx) {
 						t.Error("HoldOf is not the last one")
@@ -337,72 +229,5 @@ func TestHoldsOf(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// A goroutine that nobody waits for is part of no deadlock.
-func TestNotUnder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, memlock.New(nil), nil)
-		err := c.Do(t.Context(), "a", nil, func(ctx context.Context) error {
-			h := holdfast.HoldOf(ctx)
-			if h == nil || h.Resource() != "a" || holdfast.HoldOf(holdfast.NotUnder(ctx)) != nil {
-				t.Errorf("the hold of ctx is %v", h)
-			}
-			_, err := c.TryLock(ctx, "a", nil)
-			if held := heldError(t, err); !held.BySelf {
-				t.Error("not by itself")
-			}
-			_, err = c.TryLock(holdfast.NotUnder(ctx), "a", nil)
-			if held := heldError(t, err); held.BySelf {
-				t.Error("by itself")
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Callers that nest locks in one order wait long, and are part of no deadlock.
-func TestNoDeadlock(t *testing.T) {
-	for seed := range uint64(210) { // 10,080 nestings
-		synctest.Test(t, func(t *testing.T) {
-			rnd := rand.New(rand.NewPCG(seed, 5))
-			store := memlock.New(nil)
-			var all sync.WaitGroup
-			for range 8 {
-				c := newClient(t, store, nil)
-				plans := make([][]int, 6)
-				for i := range plans {
-					for r := range 5 {
-						if rnd.IntN(2) == 0 {
-							plans[i] = append(plans[i], r)
-						}
-					}
-				}
-				all.Go(func() {
-					for _, plan := range plans {
-						if err := nest(t.Context(), c, plan); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			all.Wait()
-		})
-	}
-}
-
-// nest locks the resources one inside the other, some of them shared.
-func nest(ctx context.Context, c *holdfast.Client, resources []int) error {
-	if len(resources) == 0 {
-		time.Sleep(4 * time.Second)
-		return nil
-	}
-	name := fmt.Sprint("r", resources[0])
-	return c.Do(ctx, name, &holdfast.LockOptions{Fair: resources[0]%2 == 0}, func(ctx context.Context) error {
-		return nest(ctx, c, resources[1:])
 	})
 }

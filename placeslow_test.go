@@ -3,7 +3,6 @@ package holdfast_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,41 +34,6 @@ func TestFairOnSlowStore(t *testing.T) {
 				unlock(t, r.hold)
 			})
 		})
-	}
-}
-
-// A note costs no lock: not that of the hold, nor that of others in the same renewals.
-func TestNoteOnSlowStore(t *testing.T) {
-	for ttl, latency := range map[time.Duration]time.Duration{
-		5 * time.Second: 1400 * time.Millisecond, 6 * time.Second: 1700 * time.Millisecond,
-		8 * time.Second: 2200 * time.Millisecond, 10 * time.Second: 2800 * time.Millisecond, 30 * time.Second: 3 * time.Second,
-	} {
-		for offset := time.Duration(0); offset < ttl/3; offset += ttl / 15 {
-			t.Run(fmt.Sprint(ttl, latency, offset), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					slow := faulty(t, store, delayed(drivertest.Renew, latency))
-					a := newClient(t, slow, nil)
-					other := lock(t, newClient(t, store, nil), "other", nil)
-					h := lock(t, a, "r", &holdfast.LockOptions{TTL: ttl})
-					beside := lock(t, a, "beside", &holdfast.LockOptions{TTL: ttl})
-					ctx, cancel := context.WithCancel(t.Context())
-					bound, done := h.Bind(ctx)
-					defer done()
-					time.Sleep(offset)
-					w := locking(bound, a, "other", nil)
-					time.Sleep(20 * time.Second)
-					cancel()
-					<-w
-					time.Sleep(20 * time.Second)
-					for _, h := range []*holdfast.Hold{h, beside, other} {
-						if err := h.Unlock(context.Background()); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			})
-		}
 	}
 }
 
@@ -131,36 +95,6 @@ func TestFairReadersBehindWriter(t *testing.T) {
 			}
 			defer unlock(t, r.hold)
 		}
-	})
-}
-
-// A waiter that had a place loses it in an outage, while others fill the queue: a deadlock
-// is found as soon as another.
-func TestDeadlockAfterLostPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		var out atomic.Bool
-		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-			return drivertest.Fault{LoseRequest: out.Load() && c.Op == drivertest.Acquire}
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		a, b := newClient(t, f, nil), newClient(t, store, nil)
-		x, y := lock(t, a, "x", &holdfast.LockOptions{TTL: 30 * time.Minute}), lock(t, b, "y", nil)
-		underX, endX := x.Bind(ctx)
-		defer endX()
-		underY, endY := y.Bind(ctx)
-		defer endY()
-		waits := locking(underX, a, "y", nil)
-		time.Sleep(8 * time.Second)
-		out.Store(true)
-		for range 70 {
-			locking(ctx, newClient(t, store, nil), "y", nil)
-		}
-		time.Sleep(14 * time.Second)
-		out.Store(false)
-		time.Sleep(20 * time.Second)
-		mustDeadlock(t, 20*time.Second, waits, locking(underY, b, "x", nil))
 	})
 }
 

@@ -29,34 +29,15 @@ func (c *Client) Format(f fmt.State, _ rune) {
 	fmt.Fprint(f, "Client of a ", c.store.Traits().Name, " store")
 }
 
-// shownAttempt is an attempt as it is printed.
-type shownAttempt struct {
-	LockInfo
-	Start time.Time
-}
-
-func (i AttemptStartInfo) shown() shownAttempt { return shownAttempt{i.LockInfo, i.Start} }
-
 // Format implements fmt.Formatter. It prints the info without its hold ID.
-func (i AttemptStartInfo) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), i.shown())
-}
-
-// LogValue implements slog.LogValuer. It has the info without its hold ID.
-func (i AttemptStartInfo) LogValue() slog.Value { return slog.AnyValue(i.shown()) }
-
-func (i AttemptInfo) shown() any {
-	return struct {
-		shownAttempt
+func (i AttemptInfo) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), struct {
+		LockInfo
+		Start time.Time
 		Took  time.Duration
 		Token uint64
 		Err   error
-	}{i.AttemptStartInfo.shown(), i.Took, i.Token, i.Err}
-}
-
-// Format implements fmt.Formatter. It prints the info without its hold ID.
-func (i AttemptInfo) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), i.shown())
+	}{i.LockInfo, i.Start, i.Took, i.Token, i.Err})
 }
 
 // LogValue implements slog.LogValuer. It has the info without its hold ID.

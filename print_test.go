@@ -37,12 +37,12 @@ func TestPrinted(t *testing.T) {
 	c := newClient(t, mem, nil)
 	h := lock(t, c, "r", nil)
 	id := h.ID()
-	place := driver.PlaceID(id) // the server has such places
+	place := driver.NewPlaceID()
 	ref := driver.HoldRef{Resource: "r", LockID: "id", HoldID: id, Token: h.Token()}
 	status := driver.Status{Resource: "r", LockID: "id", HoldID: id, Token: h.Token()}
 	info := holdfast.LockInfo{Client: c, Resource: "r", LockID: "id"}
-	attempt := holdfast.AttemptStartInfo{LockInfo: info, HoldID: id}
-	request := driver.AcquireRequest{Resource: "r", LockID: "id", HoldID: id, Nested: id, Place: place}
+	attempt := holdfast.AttemptInfo{LockInfo: info, HoldID: id}
+	request := driver.AcquireRequest{Resource: "r", LockID: "id", HoldID: id, Place: place}
 	held := &holdfast.HeldError{Resource: "r", Holders: []driver.Status{status}}
 	record := model.Record{Resource: "r", Holds: []model.Hold{{LockID: "id", HoldID: id}}}
 	names, migrations := adapt.NewNames(c, nil), adapt.NewMigrations(c, "m", nil)
@@ -65,11 +65,10 @@ func TestPrinted(t *testing.T) {
 	release, released := wire.Release{Ref: wireRef, PlaceID: place}, wire.ReleaseResult{HoldID: id, PlaceID: place}
 	node := &url.URL{Scheme: "https", User: url.UserPassword("u", password), Host: "h"}
 	values := []any{
-		h, c, c.Live()[0], &holdfast.DeadlockError{},
-		info, attempt, holdfast.AttemptInfo{AttemptStartInfo: attempt, Err: held},
-		holdfast.WaitStartInfo{LockInfo: info}, holdfast.WaitInfo{Err: held},
-		holdfast.HoldStartInfo{Hold: h}, holdfast.HoldInfo{HoldStartInfo: holdfast.HoldStartInfo{Hold: h}},
-		holdfast.RenewInfo{Hold: h}, holdfast.ReleaseInfo{Hold: h}, holdfast.FailInfo{LockInfo: info, Err: held},
+		h, c, c.Admin().Live()[0],
+		info, attempt, holdfast.AttemptInfo{LockInfo: info, HoldID: id, Err: held},
+		holdfast.WaitInfo{LockInfo: info}, holdfast.WaitInfo{Err: held},
+		holdfast.HoldInfo{Hold: h}, holdfast.CallInfo{Hold: h}, holdfast.FailInfo{LockInfo: info, Err: held},
 		ref, status, request, held,
 		driver.RenewRequest{HoldRef: ref}, driver.ReleaseRequest{HoldRef: ref, Place: place},
 		record.Holds[0], record, model.Edit(record, 0),
@@ -83,7 +82,7 @@ func TestPrinted(t *testing.T) {
 		wire.AcquireRequestOf(request), wire.GrantOf(request, driver.Grant{}), wireRef, wire.Hold{HoldID: id}, wire.HoldList{Holds: []wire.Hold{{HoldID: id}}},
 		renewal, wire.RenewRequest{Holds: []wire.Renewal{renewal}}, renewed, wire.RenewAnswer{Results: []wire.RenewResult{renewed}},
 		release, wire.ReleaseRequest{Holds: []wire.Release{release}}, released, wire.ReleaseAnswer{Results: []wire.ReleaseResult{released}},
-		wire.ForceRequest{Ref: wireRef, PlaceID: place}, refusal.Held, refusal, wire.Refusal{}, wire.End{Error: &refusal},
+		wire.ForceRequest{Ref: wireRef}, refusal.Held, refusal, wire.Refusal{}, wire.End{Error: &refusal},
 	}
 
 	// Renewals change the hold, as the keep-alive does, and callers take and release locks.

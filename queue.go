@@ -10,11 +10,10 @@ import (
 )
 
 // queue holds a Client's acquirers of one resource: first come, first served, in all
-// modes. Those that work under a shared hold of the resource are in a queue of their own:
-// the others may wait for that very hold. While the store refuses, only the first acquirer
-// tries, so a thousand goroutines cost the store as much as one. After a grant of a shared
-// hold, the next acquirers in the queue for the same kind of hold try together: as many as
-// were granted since the last refusal.
+// modes. While the store refuses, only the first acquirer tries, so a thousand goroutines
+// cost the store as much as one. After a grant of a shared hold, the next acquirers in the
+// queue for the same kind of hold try together: as many as were granted since the last
+// refusal.
 //
 // It has 128 bytes: a map allocates larger values one by one.
 type queue struct {
@@ -29,23 +28,6 @@ type queue struct {
 	strays      []HoldID      // of attempts with that place that were given up
 	unplaced    bool          // the last refusal gave that one no place
 	granted     int32         // shared holds since the last refusal
-}
-
-type queues map[string]queue // by resource
-
-// queuesOf returns those that the acquirer is in. c.mu is held.
-func (c *Client) queuesOf(a *acquirer) queues {
-	if a.q.Nested.IsZero() {
-		return c.queues[0]
-	}
-	return c.queues[1]
-}
-
-// unnest makes an acquirer that has left its queue one that works under no shared hold.
-func (c *Client) unnest(a *acquirer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a.q.Nested, a.member, a.ask = HoldID{}, member{}, asking{}
 }
 
 // member is what the queue keeps of an acquirer.
@@ -76,8 +58,8 @@ func (m *member) invite() {
 func (c *Client) enqueue(a *acquirer) (first bool, now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queues, resource := c.queuesOf(a), a.q.Resource
-	l := queues[resource]
+	resource := a.q.Resource
+	l := c.queues[resource]
 	before := l.first
 	l.append(a)
 	now = c.clock()
@@ -94,14 +76,14 @@ func (c *Client) enqueue(a *acquirer) (first bool, now time.Duration) {
 		}
 		l.begin(a)
 		c.usePlace(&l, a, now)
-		queues[resource] = l
+		c.queues[resource] = l
 		return true, now
 	}
 	a.queued, a.asked = true, true
 	a.waitStart(now)
 	a.turn = make(chan struct{}, 1)
 	a.reject(c.ownHold(a))
-	queues[resource] = l
+	c.queues[resource] = l
 	return false, now
 }
 
@@ -114,17 +96,16 @@ func (c *Client) takeTurn(a *acquirer) (now time.Duration, err error) {
 	if a.own != nil {
 		return 0, a.own
 	}
-	queues := c.queuesOf(a)
 	now = c.clock()
-	l := queues[a.q.Resource]
+	l := c.queues[a.q.Resource]
 	l.pass(now)
-	if l.hopeless(a) {
+	if l.storeUnresponsive(a) {
 		return 0, l.heard
 	}
 	a.asking = true
 	l.begin(a)
 	c.usePlace(&l, a, now)
-	queues[a.q.Resource] = l
+	c.queues[a.q.Resource] = l
 	return now, nil
 }
 
@@ -134,8 +115,7 @@ func (c *Client) takeTurn(a *acquirer) (now time.Duration, err error) {
 func (c *Client) noteAnswer(a *acquirer, err error) (first bool, over error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queues := c.queuesOf(a)
-	l := queues[a.q.Resource]
+	l := c.queues[a.q.Resource]
 	if a.turn == nil {
 		a.turn = make(chan struct{}, 1)
 	}
@@ -165,14 +145,14 @@ func (c *Client) noteAnswer(a *acquirer, err error) (first bool, over error) {
 		if a.aside = held.BySelf; a.aside {
 			c.stepAside(&l, a)
 		}
-	case l.hopeless(a):
+	case l.storeUnresponsive(a):
 		over = err
 	}
 	if own != nil && over == nil {
 		a.reject(own) // granted to this Client since the store was asked
 		over = a.own
 	}
-	queues[a.q.Resource] = l
+	c.queues[a.q.Resource] = l
 	return l.first == a, over
 }
 
@@ -226,9 +206,9 @@ func (l *queue) begin(a *acquirer) {
 // unanswered reports whether the last attempt had no answer.
 func (l *queue) unanswered() bool { return l.heard != nil && !errors.Is(l.heard, ErrHeld) }
 
-// hopeless reports whether the store has not answered for as long as the acquirer's
+// storeUnresponsive reports whether the store has not answered for as long as the acquirer's
 // patience lasts.
-func (l *queue) hopeless(a *acquirer) bool {
+func (l *queue) storeUnresponsive(a *acquirer) bool {
 	return l.unanswered() && l.ran-max(l.silentSince, a.since) >= patience(a.q.TTL)
 }
 
@@ -259,11 +239,9 @@ func (c *Client) ownHold(a *acquirer) *Hold {
 // have its lock ID: they would wait for themselves. Those that ask hear it from the store.
 // c.mu is held.
 func (c *Client) rejectOwn(own *Hold) {
-	for _, queues := range c.queues {
-		for w := queues[own.ref.Resource].first; w != nil; w = w.next {
-			if w.named && !w.asking && w.q.LockID == own.ref.LockID {
-				w.reject(own)
-			}
+	for w := c.queues[own.ref.Resource].first; w != nil; w = w.next {
+		if w.named && !w.asking && w.q.LockID == own.ref.LockID {
+			w.reject(own)
 		}
 	}
 }
@@ -274,31 +252,35 @@ func (a *acquirer) reject(own *Hold) {
 	if own == nil {
 		return
 	}
+	a.own = own.heldBySelf()
+	a.invite()
+}
+
+// heldBySelf is the refusal of a caller that would wait for its own hold. c.mu is held.
+func (h *Hold) heldBySelf() *HeldError {
 	left := Forever
-	if own.deadline != never {
-		left = own.deadline - a.c.clock()
+	if h.deadline != never {
+		left = h.deadline - h.client.clock()
 	}
-	a.own = &HeldError{
-		Resource: own.ref.Resource, RetryAfter: driver.Unknown, Position: driver.NoPlace, BySelf: true,
+	return &HeldError{
+		Resource: h.ref.Resource, RetryAfter: driver.Unknown, Position: driver.NoPlace, BySelf: true,
 		Holders: []Status{{
-			Resource: own.ref.Resource, LockID: own.ref.LockID, HoldID: own.ref.HoldID, Mode: own.mode,
-			Token: own.ref.Token, Left: left,
+			Resource: h.ref.Resource, LockID: h.ref.LockID, HoldID: h.ref.HoldID, Mode: h.mode,
+			Token: h.ref.Token, Left: left,
 		}},
 	}
-	a.invite()
 }
 
 // dequeue removes the acquirer from its queue and invites those whose turn it is.
 func (c *Client) dequeue(a *acquirer, granted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	queues := c.queuesOf(a)
-	l := queues[a.q.Resource]
+	l := c.queues[a.q.Resource]
 	first := l.first == a
 	l.remove(a)
 	c.passPlace(&l, a, first, granted)
 	if l.first == nil {
-		delete(queues, a.q.Resource)
+		delete(c.queues, a.q.Resource)
 		return
 	}
 	if first {
@@ -312,7 +294,7 @@ func (c *Client) dequeue(a *acquirer, granted bool) {
 		l.heard = &HeldError{Resource: a.q.Resource, RetryAfter: driver.Unknown} // by one of this Client
 		l.inviteShared(a)
 	}
-	queues[a.q.Resource] = l
+	c.queues[a.q.Resource] = l
 }
 
 // inviteShared invites acquirers at the head of the queue that request a shared hold
@@ -382,7 +364,7 @@ func (l *queue) remove(a *acquirer) {
 // only if the last answer in the queue was a refusal.
 func (c *Client) waitError(a *acquirer, cause error) error {
 	c.mu.Lock()
-	heard := c.queuesOf(a)[a.q.Resource].heard
+	heard := c.queues[a.q.Resource].heard
 	c.mu.Unlock()
 	var held *HeldError
 	switch {
@@ -414,12 +396,10 @@ func copyOf(e *HeldError) *HeldError {
 // inviteFirst invites the first acquirers of the resource: this Client itself released
 // the resource, and need not wait for a signal of the store. c.mu is held.
 func (c *Client) inviteFirst(resource string) {
-	for _, queues := range c.queues {
-		if len(queues) == 0 {
-			continue
-		}
-		if first := queues[resource].first; first != nil {
-			first.invite()
-		}
+	if len(c.queues) == 0 {
+		return
+	}
+	if first := c.queues[resource].first; first != nil {
+		first.invite()
 	}
 }

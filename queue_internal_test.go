@@ -59,7 +59,7 @@ func TestLinesLeaveNothing(t *testing.T) {
 		c.finish(h, released, ErrReleased)
 		c.mu.Unlock()
 		synctest.Wait()
-		if len(c.queues[0]) != 0 {
+		if len(c.queues) != 0 {
 			t.Error("they still wait")
 		}
 		for i := range 20 {
@@ -79,7 +79,7 @@ func TestLinesLeaveNothing(t *testing.T) {
 		time.Sleep(5*time.Second + copiesArrive)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if len(c.queues[0])+len(c.queues[1])+len(c.cleaner.orphans)+len(c.holds) != 0 {
+		if len(c.queues)+len(c.cleaner.orphans)+len(c.holds) != 0 {
 			t.Errorf("left: lines %v, orphans %v, holds %v", c.queues, c.cleaner.orphans, c.holds)
 		}
 	})
@@ -134,7 +134,7 @@ func TestPlaceNotWritten(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		order := func() (ids []string) {
-			for p, err := range c.Waiters(t.Context(), Filter{}) {
+			for p, err := range c.Admin().Waiters(t.Context(), Filter{}) {
 				if err != nil {
 					t.Error(err)
 				}

@@ -1,8 +1,10 @@
 package holdfast_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,27 +14,28 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// Work under a hold that asks for the same resource would wait for itself: it is told
-// so at once, where nothing else can come of it.
-func TestNested(t *testing.T) {
-	limit := func(n int) *holdfast.LockOptions { return &holdfast.LockOptions{Limit: n} }
+// A lock whose ctx is bound to a hold of the same resource would wait for its own caller: it
+// is refused at once, in every mode.
+func TestReentry(t *testing.T) {
 	type taking = func(context.Context, *holdfast.Client) (*holdfast.Hold, error)
-	exclusive := func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) { return c.Lock(ctx, "r", nil) }
-	shared := func(o *holdfast.LockOptions) taking {
-		return func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) { return c.RLock(ctx, "r", o) }
+	of := func(resource string, o *holdfast.LockOptions, f func(*holdfast.Client, context.Context, string, *holdfast.LockOptions) (*holdfast.Hold, error)) taking {
+		return func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) { return f(c, ctx, resource, o) }
 	}
+	permit := &holdfast.LockOptions{Limit: 2}
+	exclusive, shared := of("r", nil, (*holdfast.Client).Lock), of("r", nil, (*holdfast.Client).RLock)
 	for name, test := range map[string]struct {
 		outer, inner taking
-		refused      bool
+		granted      bool
 	}{
-		"exclusive in exclusive": {exclusive, exclusive, true},
-		"shared in exclusive":    {exclusive, shared(nil), true},
-		"exclusive in shared":    {shared(nil), exclusive, true},
-		"shared in shared":       {shared(nil), shared(nil), false},
-		"second permit of two":   {shared(limit(2)), shared(limit(2)), false},
-		"second permit of one":   {shared(limit(1)), shared(limit(1)), true},
-		"another resource":       {func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) { return c.Lock(ctx, "s", nil) }, exclusive, false},
-		"TryLock":                {exclusive, func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) { return c.TryLock(ctx, "r", nil) }, true},
+		"Lock in Lock":            {exclusive, exclusive, false},
+		"RLock in Lock":           {exclusive, shared, false},
+		"Lock in RLock":           {shared, exclusive, false},
+		"RLock in RLock":          {shared, shared, false},
+		"TryLock in Lock":         {exclusive, of("r", nil, (*holdfast.Client).TryLock), false},
+		"TryRLock in RLock":       {shared, of("r", nil, (*holdfast.Client).TryRLock), false},
+		"second permit of two":    {of("r", permit, (*holdfast.Client).RLock), of("r", permit, (*holdfast.Client).RLock), false},
+		"Lock of another one":     {of("s", nil, (*holdfast.Client).Lock), exclusive, true},
+		"Lock by another lock ID": {exclusive, of("r", &holdfast.LockOptions{LockID: "another"}, (*holdfast.Client).Lock), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,25 +46,26 @@ func TestNested(t *testing.T) {
 				}
 				ctx, cancel := outer.Bind(t.Context())
 				defer cancel()
-				began := time.Now()
-				within, stop := context.WithTimeout(context.WithValue(ctx, "some", "value"), time.Minute) //nolint:staticcheck // any key
+				within, stop := context.WithTimeout(ctx, time.Minute)
 				defer stop()
+				began := time.Now()
 				inner, err := test.inner(within, c)
 				if took := time.Since(began); took > 0 {
 					t.Errorf("it took %v", took)
 				}
-				if !test.refused {
+				if test.granted {
 					if err != nil {
 						t.Fatal(err)
 					}
 					unlock(t, inner)
 					return
 				}
-				if held := heldError(t, err); !held.BySelf || len(held.Holders) != 1 || held.Holders[0].HoldID != outer.ID() {
+				held := heldError(t, err)
+				if !held.BySelf || len(held.Holders) != 1 || held.Holders[0].HoldID != outer.ID() || held.Holders[0].Left <= 0 {
 					t.Errorf("got %+v", held)
 				}
-				if !strings.Contains(err.Error(), "you hold it yourself, by the ctx that Do or Bind gave") {
-					t.Errorf("it says %v", err)
+				if want := `holdfast: "r" is held by the caller itself`; err.Error() != want {
+					t.Errorf("it says %v, want %s", err, want)
 				}
 				unlock(t, outer)
 				again, err := test.inner(context.WithoutCancel(ctx), c)
@@ -87,6 +91,26 @@ func TestNested(t *testing.T) {
 			}
 		})
 	})
+	t.Run("with the ctx from before Do", func(t *testing.T) {
+		// As a goroutine does that its holder does not wait for.
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, memlock.New(nil), nil)
+			var after <-chan result
+			err := c.Do(t.Context(), "r", nil, func(context.Context) error {
+				after = locking(t.Context(), c, "r", nil)
+				synctest.Wait()
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := <-after
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			unlock(t, r.hold)
+		})
+	})
 	t.Run("of another Client", func(t *testing.T) {
 		// That one's holds are another process's, as far as this one knows.
 		synctest.Test(t, func(t *testing.T) {
@@ -100,76 +124,56 @@ func TestNested(t *testing.T) {
 			}
 		})
 	})
-	t.Run("shared, while a writer waits", func(t *testing.T) {
-		// The writer waits for the outer hold, and the inner one must not wait for it.
+	t.Run("endless", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClient(t, memlock.New(nil), nil)
-			outer, err := c.RLock(t.Context(), "r", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			outer := lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
 			ctx, cancel := outer.Bind(t.Context())
 			defer cancel()
-			ctx, stop := context.WithTimeout(ctx, time.Minute)
-			defer stop()
-			writer := locking(t.Context(), c, "r", nil)
-			synctest.Wait()
-			inner, err := c.RLock(ctx, "r", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			unlock(t, inner)
-			unlock(t, outer)
-			if r := <-writer; r.err != nil {
-				t.Error(r.err)
+			_, err := c.Lock(ctx, "r", nil)
+			if held := heldError(t, err); !held.BySelf || held.Holders[0].Left != holdfast.Forever {
+				t.Errorf("got %+v", held)
 			}
 		})
 	})
-	t.Run("shared, while there is no permit", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, memlock.New(nil), nil)
-			outer, err := c.RLock(t.Context(), "r", limit(2))
-			other, err2 := c.RLock(t.Context(), "r", limit(2))
-			if err != nil || err2 != nil {
-				t.Fatal(err, err2)
-			}
-			ctx, cancel := outer.Bind(t.Context())
-			defer cancel()
-			ctx, stop := context.WithTimeout(ctx, time.Minute)
-			defer stop()
-			writer := locking(t.Context(), c, "r", nil) // waits for the outer hold as well
-			synctest.Wait()
-			inner := running(func() (*holdfast.Hold, error) { return c.RLock(ctx, "r", limit(2)) })
-			synctest.Wait()
-			if len(inner) != 0 {
-				t.Fatal("it did not wait")
-			}
-			unlock(t, other)
-			r := <-inner
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-			unlock(t, r.hold)
-			unlock(t, outer)
-			if r := <-writer; r.err != nil {
-				t.Error(r.err)
-			}
+}
+
+// A caller that waits long under other locks may be part of a circle. The log names them, once.
+func TestLongWaitUnderHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		var out bytes.Buffer
+		c := holdfast.New(store, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		other := newClient(t, store, nil)
+		wanted := lock(t, other, "wanted", nil)
+		err := c.Do(t.Context(), "a", nil, func(ctx context.Context) error {
+			return c.Do(ctx, "b", nil, func(ctx context.Context) error {
+				waits := locking(ctx, c, "wanted", nil)
+				synctest.Wait()
+				ends := locking(t.Context(), c, "wanted", nil) // under no hold
+				time.Sleep(3 * time.Minute)
+				unlock(t, wanted)
+				for _, w := range []<-chan result{waits, ends} {
+					r := <-w
+					if r.err != nil {
+						return r.err
+					}
+					unlock(t, r.hold)
+				}
+				waits = locking(ctx, c, "free", nil) // is granted at once
+				unlock(t, (<-waits).hold)
+				time.Sleep(time.Minute)
+				return nil
+			})
 		})
-	})
-	t.Run("bound twice to one hold", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, memlock.New(nil), nil)
-			outer, err := c.RLock(t.Context(), "r", limit(2))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := outer.Bind(t.Context())
-			defer cancel()
-			ctx, cancel = outer.Bind(ctx)
-			defer cancel()
-			if _, err := c.TryRLock(ctx, "r", limit(2)); err != nil {
-				t.Errorf("the second permit of two: %v", err)
-			}
-		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil { // waits for the log
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "waits long"); n != 1 || !strings.Contains(out.String(), `resource=wanted waited=30s holds="[b a]"`) {
+			t.Errorf("logged %d times:\n%s", n, &out)
+		}
 	})
 }

@@ -113,7 +113,7 @@ func (c *Client) releaseAll(ctx context.Context, rs []*release) {
 			}
 		}
 		if pause = 0; note(batch, results, call.end(err)) {
-			pause = pauses.pause()
+			pause = pauses.Next()
 		}
 		// Releases that have failed come after the others, even those that travel
 		// alone as well.
@@ -135,7 +135,7 @@ func (c *Client) releaseOne(ctx context.Context, q driver.ReleaseRequest, deadli
 		if err = outcome(results, call.end(err), 0, releaseErr); final(q, err) {
 			return err
 		}
-		pause := pauses.pause()
+		pause := pauses.Next()
 		if late := c.elapsed() - began - releasePatience; late >= lastChance && !stopped {
 			stopped, began = true, c.elapsed()
 		}

@@ -20,7 +20,7 @@ func TestReleasesShrink(t *testing.T) {
 	const holds = 2500
 	for way, release := range map[string]func(*testing.T, *holdfast.Client) error{
 		"Close":     func(_ *testing.T, c *holdfast.Client) error { return c.Close() },
-		"ReleaseID": func(t *testing.T, c *holdfast.Client) error { return second(c.ReleaseID(t.Context(), "id")) },
+		"ReleaseID": func(t *testing.T, c *holdfast.Client) error { return second(c.Admin().ReleaseID(t.Context(), "id")) },
 	} {
 		for name, fault := range map[string]func() drivertest.Fault{
 			"fails": func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },

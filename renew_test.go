@@ -136,7 +136,7 @@ func TestRenew(t *testing.T) {
 				t.Errorf("after Unlock: %v", err)
 			}
 			h = lock(t, c, "r", nil)
-			if _, err := newClient(t, f, nil).ForceRelease(t.Context(), "r", h.ID()); err != nil {
+			if _, err := newClient(t, f, nil).Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {

@@ -44,7 +44,7 @@ func TestReleasedButRetaken(t *testing.T) {
 
 		lock(t, c, "taken", o)
 		lock(t, c, "free", o)
-		ss, err := c.ReleaseID(t.Context(), "id")
+		ss, err := c.Admin().ReleaseID(t.Context(), "id")
 		if !errors.Is(err, holdfast.ErrForced) {
 			t.Errorf("ReleaseID: %v", err)
 		}

@@ -219,17 +219,17 @@ func (p *player) open() {
 			}
 		}
 	}
-	opts := &holdfast.Options{Clock: p.machine.clock, LeaveHolds: p.seed%5 == 0}
+	opts := holdfast.WithClock(p.machine.clock, &holdfast.Options{LeaveHolds: p.seed%5 == 0})
 	if p.seed%3 > 0 {
 		opts.Trace = &holdfast.Trace{
-			AttemptStart: func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context { slow(); return ctx },
+			AttemptStart: func(ctx context.Context, _ holdfast.AttemptInfo) context.Context { slow(); return ctx },
 			AttemptEnd:   func(context.Context, holdfast.AttemptInfo) { slow() },
-			WaitStart:    func(ctx context.Context, _ holdfast.WaitStartInfo) context.Context { slow(); return ctx },
+			WaitStart:    func(ctx context.Context, _ holdfast.WaitInfo) context.Context { slow(); return ctx },
 			WaitEnd:      func(context.Context, holdfast.WaitInfo) { slow() },
-			HoldStart:    func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context { slow(); return ctx },
+			HoldStart:    func(ctx context.Context, _ holdfast.HoldInfo) context.Context { slow(); return ctx },
 			HoldEnd:      func(context.Context, holdfast.HoldInfo) { slow() },
-			Renewed:      func(context.Context, holdfast.RenewInfo) { slow() },
-			Released:     func(context.Context, holdfast.ReleaseInfo) { slow() },
+			Renewed:      func(context.Context, holdfast.CallInfo) { slow() },
+			Released:     func(context.Context, holdfast.CallInfo) { slow() },
 			Failed:       func(context.Context, holdfast.FailInfo) { slow() },
 		}
 		opts.Logger = slog.New(hooked{handle: slow, enabled: slow})
@@ -323,7 +323,7 @@ func (p *player) play(ctx context.Context, rnd *rand.Rand) {
 		case 1:
 			p.expected("Renew", h.Renew(ctx, holdfast.MinTTL+upTo(5*time.Second)))
 		case 2:
-			_, err := c.RenewID(ctx, h.LockID(), holdfast.MinTTL+upTo(5*time.Second))
+			_, err := c.Admin().RenewID(ctx, h.LockID(), holdfast.MinTTL+upTo(5*time.Second))
 			p.expected("RenewID", err)
 		}
 	}

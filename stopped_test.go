@@ -45,7 +45,7 @@ func TestStoppedWhileItWaits(t *testing.T) {
 						}
 						return drivertest.Fault{LoseRequest: true}
 					})
-					c, d := newClient(t, f, &holdfast.Options{Clock: clock.now}), newClient(t, store, nil)
+					c, d := newClient(t, f, holdfast.WithClock(clock.now, nil)), newClient(t, store, nil)
 					h := lock(t, d, "r", nil)
 					mine := locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: ttl})
 					time.Sleep(20 * time.Second)
@@ -78,7 +78,7 @@ func TestStoppedWhileItReleases(t *testing.T) {
 	for name, release := range map[string]func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error{
 		"Unlock": func(ctx context.Context, _ *holdfast.Client, h *holdfast.Hold) error { return h.Unlock(ctx) },
 		"ReleaseID": func(ctx context.Context, c *holdfast.Client, h *holdfast.Hold) error {
-			_, err := c.ReleaseID(ctx, h.LockID())
+			_, err := c.Admin().ReleaseID(ctx, h.LockID())
 			return err
 		},
 	} {

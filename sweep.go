@@ -9,17 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// SweepResource is the resource that a Client holds in its store from one background
-// sweep to the next: see Options.NoSweep. Holds leaves it out unless the filter names
-// it.
-const SweepResource = "holdfast/sweep"
-
 // A Client sweeps at a random moment of the hour after its first grant, and then at
 // most once an hour. So of many programs that live for seconds, one sweeps now and
 // then, and a program that takes no lock never sweeps.
 const (
 	sweepEvery = time.Hour
-	// sweepLease is how long a Client holds SweepResource before it has swept all. A
+	// sweepLease is how long a Client holds driver.SweepResource before it has swept all. A
 	// Client that is killed blocks others for this long at most.
 	sweepLease = time.Minute
 	// sweepTime and sweepMost bound a sweep and each call of it.
@@ -31,15 +26,16 @@ const (
 // been idle for Options.Retention. Clients also sweep by themselves (Options.NoSweep).
 // An expired hold blocks nobody, swept or not. Any Client may sweep at any time. A sweep
 // takes at most 5 minutes; the next one goes on with what is left.
-func (c *Client) Sweep(ctx context.Context) (SweepResult, error) {
+func (a *Admin) Sweep(ctx context.Context) (driver.SweepResult, error) {
+	c := a.client
 	if err := c.start(ctx); err != nil {
-		return SweepResult{}, wrap("sweep", "", err)
+		return driver.SweepResult{}, wrap("sweep", "", err)
 	}
 	defer c.work.Done()
 	call := &attempt{parent: ctx, client: c, timeout: scanTimeout}
 	r, err := c.store.Sweep(call, driver.SweepRequest{Idle: c.opts.Retention})
 	if err = call.end(err); err != nil {
-		err = wrap("sweep", "", c.whyEnded(err))
+		err = wrap("sweep", "", c.closedOr(err))
 	}
 	return r, err
 }
@@ -79,7 +75,7 @@ func (c *Client) sweepInTurn() {
 // whose grant got lost ends by itself.
 func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 	q := driver.AcquireRequest{
-		Resource: SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease,
+		Resource: driver.SweepResource, HoldID: driver.NewHoldID(), Mode: Exclusive, TTL: sweepLease,
 		Details: driver.Details{Owner: c.opts.Owner, Host: c.opts.Host, Comment: "kept from one sweep to the next"},
 	}
 	q.LockID = driver.NewHoldID().String()
@@ -88,7 +84,7 @@ func (c *Client) trySweep(ctx context.Context) (next time.Duration) {
 		c.log(ctx, slog.LevelDebug, "holdfast: not swept", "reason", err)
 		return sweepEvery
 	}
-	var all SweepResult
+	var all driver.SweepResult
 	for {
 		r, err := c.store.Sweep(ctx, driver.SweepRequest{Idle: c.opts.Retention, Most: sweepMost})
 		all.Holds += r.Holds

@@ -218,7 +218,7 @@ func TestSweepResource(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		list := func(f holdfast.Filter) (names []string) {
-			for st, err := range c.Holds(t.Context(), f) {
+			for st, err := range c.Admin().Holds(t.Context(), f) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -229,7 +229,7 @@ func TestSweepResource(t *testing.T) {
 		if got := list(holdfast.Filter{}); !slices.Equal(got, []string{"r"}) {
 			t.Errorf("all: %q", got)
 		}
-		if got := list(holdfast.Filter{Resource: holdfast.SweepResource}); !slices.Equal(got, []string{holdfast.SweepResource}) {
+		if got := list(holdfast.Filter{Resource: driver.SweepResource}); !slices.Equal(got, []string{driver.SweepResource}) {
 			t.Errorf("by name: %q", got)
 		}
 	})
@@ -253,7 +253,7 @@ func TestNoSweep(t *testing.T) {
 				if n := len(s.times()); n != 0 {
 					t.Errorf("swept %d times", n)
 				}
-				mustBeFree(t, s, holdfast.SweepResource)
+				mustBeFree(t, s, driver.SweepResource)
 			})
 		})
 	}

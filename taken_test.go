@@ -26,10 +26,10 @@ func TestTakenOnTheWay(t *testing.T) {
 		want error
 	}{
 		"by lock ID": {func(ctx context.Context, c *holdfast.Client) ([]holdfast.Status, error) {
-			return c.ReleaseID(ctx, "job")
+			return c.Admin().ReleaseID(ctx, "job")
 		}, holdfast.ErrReleased},
 		"by force": {func(ctx context.Context, c *holdfast.Client) ([]holdfast.Status, error) {
-			return c.ForceRelease(ctx, "r", holdfast.HoldID{})
+			return c.Admin().ForceRelease(ctx, "r", holdfast.HoldID{})
 		}, holdfast.ErrForced},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,23 +94,23 @@ func (l lateList) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.St
 func TestGrantedAgainOnTheWay(t *testing.T) {
 	for name, act := range map[string]func(t *testing.T, c *holdfast.Client) error{
 		"RenewID": func(t *testing.T, c *holdfast.Client) error {
-			if _, err := c.RenewID(t.Context(), "job", time.Minute); !errors.Is(err, holdfast.ErrLost) {
+			if _, err := c.Admin().RenewID(t.Context(), "job", time.Minute); !errors.Is(err, holdfast.ErrLost) {
 				return fmt.Errorf("got %w, want ErrLost", err)
 			}
 			return nil
 		},
 		"RenewID forever": func(t *testing.T, c *holdfast.Client) error {
-			if _, err := c.RenewID(t.Context(), "job", holdfast.Forever); !errors.Is(err, holdfast.ErrLost) {
+			if _, err := c.Admin().RenewID(t.Context(), "job", holdfast.Forever); !errors.Is(err, holdfast.ErrLost) {
 				return fmt.Errorf("got %w, want ErrLost", err)
 			}
 			return nil
 		},
 		"ReleaseID": func(t *testing.T, c *holdfast.Client) error {
-			_, err := c.ReleaseID(t.Context(), "job")
+			_, err := c.Admin().ReleaseID(t.Context(), "job")
 			return err
 		},
 		"ForceRelease": func(t *testing.T, c *holdfast.Client) error {
-			_, err := c.ForceRelease(t.Context(), "r", holdfast.HoldID{})
+			_, err := c.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{})
 			return err
 		},
 	} {
@@ -123,7 +123,7 @@ func TestGrantedAgainOnTheWay(t *testing.T) {
 				done := make(chan error)
 				go func() { done <- act(t, c) }()
 				synctest.Wait()
-				if _, err := newClient(t, store, nil).ReleaseID(t.Context(), "job"); err != nil {
+				if _, err := newClient(t, store, nil).Admin().ReleaseID(t.Context(), "job"); err != nil {
 					t.Fatal(err)
 				}
 				h := (<-granted).hold
@@ -178,11 +178,11 @@ func TestEndlessIsReleasedInTheEnd(t *testing.T) {
 // A program may hold the resource of the sweeps, like any other.
 func TestSweepResourceOfOnesOwn(t *testing.T) {
 	c := newClient(t, memlock.New(nil), nil)
-	h := lock(t, c, holdfast.SweepResource, &holdfast.LockOptions{LockID: "mine"})
-	if ss, err := c.RenewID(t.Context(), "mine", time.Hour); err != nil || len(ss) != 1 {
+	h := lock(t, c, driver.SweepResource, &holdfast.LockOptions{LockID: "mine"})
+	if ss, err := c.Admin().RenewID(t.Context(), "mine", time.Hour); err != nil || len(ss) != 1 {
 		t.Errorf("renewed %v, error %v", ss, err)
 	}
-	if ss, err := c.ReleaseID(t.Context(), "mine"); err != nil || len(ss) != 1 || h.Context().Err() == nil {
+	if ss, err := c.Admin().ReleaseID(t.Context(), "mine"); err != nil || len(ss) != 1 || h.Context().Err() == nil {
 		t.Errorf("released %v, error %v", ss, err)
 	}
 }
@@ -192,11 +192,11 @@ func TestForeverIsAcquiredFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		c := newClient(t, memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-			HoldStart: func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context {
+			HoldStart: func(ctx context.Context, _ holdfast.HoldInfo) context.Context {
 				told = append(told, "acquired")
 				return ctx
 			},
-			Renewed: func(context.Context, holdfast.RenewInfo) { told = append(told, "renewed") },
+			Renewed: func(context.Context, holdfast.CallInfo) { told = append(told, "renewed") },
 		}})
 		lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
 		synctest.Wait()
@@ -211,7 +211,7 @@ func TestHookThatEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan string, 10)
 		c := newClient(t, memlock.New(nil), &holdfast.Options{Trace: &holdfast.Trace{
-			HoldStart: func(ctx context.Context, info holdfast.HoldStartInfo) context.Context {
+			HoldStart: func(ctx context.Context, info holdfast.HoldInfo) context.Context {
 				told <- info.Hold.Resource()
 				runtime.Goexit()
 				return ctx

@@ -24,27 +24,27 @@ type Trace struct {
 	// return, also while a slow Logger or function delays all the others.
 	ClientStart func(*Client)
 	// AttemptStart: an acquire is sent to a store. The returned ctx is for AttemptEnd.
-	AttemptStart func(context.Context, AttemptStartInfo) context.Context
+	AttemptStart func(context.Context, AttemptInfo) context.Context
 	// AttemptEnd: the store answered, or did not answer, an acquire.
 	AttemptEnd func(context.Context, AttemptInfo)
 	// WaitStart: a Lock or RLock waits, because its first attempt was refused or because it
 	// queues behind another of the same Client. The returned ctx is for the attempts that
 	// follow, for WaitEnd and for HoldStart.
-	WaitStart func(context.Context, WaitStartInfo) context.Context
+	WaitStart func(context.Context, WaitInfo) context.Context
 	// WaitEnd: a wait has ended.
 	WaitEnd func(context.Context, WaitInfo)
 	// HoldStart: a lock was granted. The returned ctx is for the functions below except
 	// Failed.
-	HoldStart func(context.Context, HoldStartInfo) context.Context
+	HoldStart func(context.Context, HoldInfo) context.Context
 	// HoldEnd: the holder no longer has the lock, and the context of the hold has ended:
 	// the lock was lost, or its release begins. It is called once for each hold.
 	HoldEnd func(context.Context, HoldInfo)
 	// Renewed: a renewal was answered, or was not: it will be repeated until the hold's
 	// deadline.
-	Renewed func(context.Context, RenewInfo)
+	Renewed func(context.Context, CallInfo)
 	// Released: a release was answered, or given up. It follows HoldEnd, once for each
 	// Unlock that sends one. A hold that was lost is released without a call.
-	Released func(context.Context, ReleaseInfo)
+	Released func(context.Context, CallInfo)
 	// Failed: a Lock, RLock, TryLock or TryRLock returns an error, and was granted nothing.
 	Failed func(context.Context, FailInfo)
 }
@@ -56,19 +56,14 @@ type LockInfo struct {
 	Mode             Mode
 }
 
-// AttemptStartInfo is one acquire of a store.
-type AttemptStartInfo struct {
+// AttemptInfo is one acquire of a store. Start functions get it without Took, Token and Err.
+type AttemptInfo struct {
 	LockInfo
 	// HoldID is that of the hold if the attempt is granted. A repeat of an attempt without
 	// an answer has the same.
 	HoldID HoldID
 	Start  time.Time
-}
-
-// AttemptInfo is one acquire of a store, and its outcome.
-type AttemptInfo struct {
-	AttemptStartInfo
-	Took time.Duration
+	Took   time.Duration
 	// Token is that of the grant.
 	Token uint64
 	// Err is nil for a grant. For a refusal it is a *HeldError, which names the holders
@@ -78,53 +73,35 @@ type AttemptInfo struct {
 	Err error
 }
 
-// WaitStartInfo is one wait for a resource.
-type WaitStartInfo struct {
+// WaitInfo is one wait for a resource. Start functions, and Admin.Waiting, have it without
+// Took and Err.
+type WaitInfo struct {
 	LockInfo
 	// Start is when the first attempt was refused, or when the caller queued behind
 	// another.
 	Start time.Time
+	Took  time.Duration
+	Err   error // nil: it was granted
 }
 
-// WaitInfo is one wait for a resource, and its outcome.
-type WaitInfo struct {
-	WaitStartInfo
-	Took time.Duration
-	Err  error // nil: it was granted
-}
-
-// HoldStartInfo is a hold from its grant on.
-type HoldStartInfo struct {
-	Hold  *Hold
-	Start time.Time // when the grant arrived
-}
-
-// HoldInfo is a hold, and why it ended.
+// HoldInfo is a hold. Start functions get it without Took and Err.
 type HoldInfo struct {
-	HoldStartInfo
-	Took time.Duration // from Start until its context ended
+	Hold  *Hold
+	Start time.Time     // when the grant arrived
+	Took  time.Duration // from Start until its context ended
 	// Err is ErrReleased, ErrClosed or a *LostError, as the cause of the hold's context.
 	Err error
 }
 
-// RenewInfo is one renewal of a hold.
-type RenewInfo struct {
+// CallInfo is one renewal of a hold, or its release with all repeats.
+type CallInfo struct {
 	Hold  *Hold
 	Start time.Time // when it was sent
 	Took  time.Duration
-	// Err is nil if the hold was renewed, and a *LostError if it was lost instead. Any other
-	// error means that the store did not confirm it.
-	Err error
-}
-
-// ReleaseInfo is the release of a hold.
-type ReleaseInfo struct {
-	Hold  *Hold
-	Start time.Time     // when it began
-	Took  time.Duration // with all repeats
-	// Err is nil if the store has confirmed the release, and a *LostError if the lock was
-	// released but another program has retaken it with the same lock ID. Any other error
-	// means that the store did not confirm it: the hold then ends by itself.
+	// Err is nil if the store has confirmed it. It is a *LostError if a renewal found that the
+	// lock was lost, or if the lock was released but another program has retaken it with the
+	// same lock ID. Any other error means that the store did not confirm it: a renewal is
+	// repeated until the hold's deadline, and a hold that was not released ends by itself.
 	Err error
 }
 
@@ -134,7 +111,7 @@ type FailInfo struct {
 	Start time.Time // when it was called
 	Took  time.Duration
 	// Err is the caller's error, or equal to it: it must not be changed, but the caller may
-	// change a *HeldError or *DeadlockError.
+	// change a *HeldError.
 	Err error
 	// Asked: the call, or one of the same Client that it queued behind, asked the store. If
 	// not, Err says nothing about the store: the ctx had ended before, for example.

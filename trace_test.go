@@ -58,24 +58,24 @@ func (j *journal) trace() *holdfast.Trace {
 		AttemptEnd: func(_ context.Context, a holdfast.AttemptInfo) {
 			j.note("attempt %s %v %v: %s", a.Resource, a.Mode, a.Took, outcome(a.Err))
 		},
-		WaitStart: func(ctx context.Context, w holdfast.WaitStartInfo) context.Context {
+		WaitStart: func(ctx context.Context, w holdfast.WaitInfo) context.Context {
 			j.note("waits for %s %v", w.Resource, w.Mode)
 			return ctx
 		},
 		WaitEnd: func(_ context.Context, w holdfast.WaitInfo) {
 			j.note("waited %s %v %v: %s", w.Resource, w.Mode, w.Took, outcome(w.Err))
 		},
-		HoldStart: func(ctx context.Context, i holdfast.HoldStartInfo) context.Context {
+		HoldStart: func(ctx context.Context, i holdfast.HoldInfo) context.Context {
 			j.note("acquired %s, alive %v", i.Hold.Resource(), i.Hold.Left() > 0)
 			return ctx
 		},
 		HoldEnd: func(_ context.Context, i holdfast.HoldInfo) {
 			j.note("held %s for %v, alive %v: %s", i.Hold.Resource(), i.Took.Round(time.Second), i.Hold.Left() > 0, outcome(i.Err))
 		},
-		Renewed: func(_ context.Context, i holdfast.RenewInfo) {
+		Renewed: func(_ context.Context, i holdfast.CallInfo) {
 			j.note("renewed %s, alive %v: %s", i.Hold.Resource(), i.Hold.Left() > 0, outcome(i.Err))
 		},
-		Released: func(_ context.Context, i holdfast.ReleaseInfo) {
+		Released: func(_ context.Context, i holdfast.CallInfo) {
 			j.note("released %s, alive %v: %s", i.Hold.Resource(), i.Hold.Left() > 0, outcome(i.Err))
 		},
 		Failed: func(_ context.Context, i holdfast.FailInfo) {
@@ -141,14 +141,14 @@ func TestTrace(t *testing.T) {
 		check("a wait", "attempt w exclusive 0s: held", "waits for w exclusive", "attempt w exclusive 0s: held", "attempt w exclusive 0s: ok",
 			"waited w exclusive 500ms: ok", "acquired w, alive true")
 
-		if _, err := c.ReleaseID(t.Context(), w.hold.LockID()); err != nil {
+		if _, err := c.Admin().ReleaseID(t.Context(), w.hold.LockID()); err != nil {
 			t.Fatal(err)
 		}
 		check("a release by lock ID", "held w for 0s, alive false: released", "released w, alive false: ok")
 		l := lock(t, c, "l", nil)
 		synctest.Wait()
 		j.take()
-		if _, err := c.ForceRelease(t.Context(), "l", l.ID()); err != nil {
+		if _, err := c.Admin().ForceRelease(t.Context(), "l", l.ID()); err != nil {
 			t.Fatal(err)
 		}
 		check("a loss", "held l for 0s, alive false: lost")
@@ -166,13 +166,13 @@ func TestTrace(t *testing.T) {
 // A Trace of which nothing is set, and one with each function alone.
 func TestTraceIsOptional(t *testing.T) {
 	for _, trace := range []*holdfast.Trace{
-		nil, {}, {AttemptStart: func(context.Context, holdfast.AttemptStartInfo) context.Context { return nil }},
+		nil, {}, {AttemptStart: func(context.Context, holdfast.AttemptInfo) context.Context { return nil }},
 		{AttemptEnd: func(context.Context, holdfast.AttemptInfo) {}},
-		{WaitStart: func(context.Context, holdfast.WaitStartInfo) context.Context { return nil }},
+		{WaitStart: func(context.Context, holdfast.WaitInfo) context.Context { return nil }},
 		{WaitEnd: func(context.Context, holdfast.WaitInfo) {}},
-		{HoldStart: func(context.Context, holdfast.HoldStartInfo) context.Context { return nil }},
-		{HoldEnd: func(context.Context, holdfast.HoldInfo) {}}, {Renewed: func(context.Context, holdfast.RenewInfo) {}},
-		{Released: func(context.Context, holdfast.ReleaseInfo) {}}, {Failed: func(context.Context, holdfast.FailInfo) {}},
+		{HoldStart: func(context.Context, holdfast.HoldInfo) context.Context { return nil }},
+		{HoldEnd: func(context.Context, holdfast.HoldInfo) {}}, {Renewed: func(context.Context, holdfast.CallInfo) {}},
+		{Released: func(context.Context, holdfast.CallInfo) {}}, {Failed: func(context.Context, holdfast.FailInfo) {}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New(nil)
@@ -184,7 +184,7 @@ func TestTraceIsOptional(t *testing.T) {
 			if r := <-waiting; r.err != nil {
 				t.Error(r.err)
 			}
-			if _, err := d.ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+			if _, err := d.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(time.Minute)
@@ -215,7 +215,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 			if i%3 == 0 {
-				_, _ = newClient(t, store, nil).ForceRelease(t.Context(), r, h.ID())
+				_, _ = newClient(t, store, nil).Admin().ForceRelease(t.Context(), r, h.ID())
 				time.Sleep(3 * time.Second)
 			}
 			log.Info("error", "error", h.Unlock(t.Context()))
@@ -316,7 +316,7 @@ func TestClientStart(t *testing.T) {
 		hangs := make(chan struct{})
 		var all []*holdfast.Client
 		see := &holdfast.Trace{ClientStart: func(c *holdfast.Client) { all = append(all, c) }}
-		hang := &holdfast.Trace{AttemptStart: func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context {
+		hang := &holdfast.Trace{AttemptStart: func(ctx context.Context, _ holdfast.AttemptInfo) context.Context {
 			<-hangs
 			return ctx
 		}}
@@ -327,7 +327,7 @@ func TestClientStart(t *testing.T) {
 				t.Errorf("%d calls after %d Clients", len(all), n+1)
 			}
 			lock(t, c, "r", nil)
-			if live := all[2*n].Live(); len(live) != 1 {
+			if live := all[2*n].Admin().Live(); len(live) != 1 {
 				t.Errorf("live: %v", live)
 			}
 		}

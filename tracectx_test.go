@@ -31,14 +31,14 @@ func pathTrace(j *journal) *holdfast.Trace {
 		j.note("%s %v", what, ctx.Value(pathKey{}))
 	}
 	return &holdfast.Trace{
-		AttemptStart: func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context { return inPath(ctx, "attempt") },
+		AttemptStart: func(ctx context.Context, _ holdfast.AttemptInfo) context.Context { return inPath(ctx, "attempt") },
 		AttemptEnd:   func(ctx context.Context, _ holdfast.AttemptInfo) { note(ctx, "attempted") },
-		WaitStart:    func(ctx context.Context, _ holdfast.WaitStartInfo) context.Context { return inPath(ctx, "wait") },
+		WaitStart:    func(ctx context.Context, _ holdfast.WaitInfo) context.Context { return inPath(ctx, "wait") },
 		WaitEnd:      func(ctx context.Context, _ holdfast.WaitInfo) { note(ctx, "waited") },
-		HoldStart:    func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context { return inPath(ctx, "hold") },
+		HoldStart:    func(ctx context.Context, _ holdfast.HoldInfo) context.Context { return inPath(ctx, "hold") },
 		HoldEnd:      func(ctx context.Context, _ holdfast.HoldInfo) { note(ctx, "held") },
-		Renewed:      func(ctx context.Context, _ holdfast.RenewInfo) { note(ctx, "renewed") },
-		Released:     func(ctx context.Context, _ holdfast.ReleaseInfo) { note(ctx, "released") },
+		Renewed:      func(ctx context.Context, _ holdfast.CallInfo) { note(ctx, "renewed") },
+		Released:     func(ctx context.Context, _ holdfast.CallInfo) { note(ctx, "released") },
 		Failed:       func(ctx context.Context, _ holdfast.FailInfo) { note(ctx, "failed") },
 	}
 }
@@ -101,7 +101,7 @@ func TestTraceContextWithoutStart(t *testing.T) {
 		h := lock(t, c, "r", nil)
 		close(block)
 		synctest.Wait()
-		if _, err := c.ForceRelease(t.Context(), "r", h.ID()); err != nil {
+		if _, err := c.Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -116,12 +116,12 @@ func TestTraces(t *testing.T) {
 		var j journal
 		part := func(name string) *holdfast.Trace {
 			return &holdfast.Trace{
-				HoldStart: func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context { return inPath(ctx, name) },
+				HoldStart: func(ctx context.Context, _ holdfast.HoldInfo) context.Context { return inPath(ctx, name) },
 				HoldEnd:   func(ctx context.Context, _ holdfast.HoldInfo) { j.note("%s: held %v", name, ctx.Value(pathKey{})) },
 			}
 		}
-		none := &holdfast.Trace{HoldStart: func(context.Context, holdfast.HoldStartInfo) context.Context { return nil }}
-		only := &holdfast.Trace{Released: func(ctx context.Context, _ holdfast.ReleaseInfo) { j.note("released %v", ctx.Value(pathKey{})) }}
+		none := &holdfast.Trace{HoldStart: func(context.Context, holdfast.HoldInfo) context.Context { return nil }}
+		only := &holdfast.Trace{Released: func(ctx context.Context, _ holdfast.CallInfo) { j.note("released %v", ctx.Value(pathKey{})) }}
 		c := newClient(t, memlock.New(nil), &holdfast.Options{
 			Trace: holdfast.Traces(nil, part("a"), none, only, part("b"), &holdfast.Trace{}),
 		})
@@ -149,8 +149,8 @@ func TestTraceTimes(t *testing.T) {
 			AttemptEnd: func(_ context.Context, i holdfast.AttemptInfo) { note("attempt", i.Start, i.Took) },
 			WaitEnd:    func(_ context.Context, i holdfast.WaitInfo) { note("wait", i.Start, i.Took) },
 			HoldEnd:    func(_ context.Context, i holdfast.HoldInfo) { note("hold", i.Start, i.Took) },
-			Renewed:    func(_ context.Context, i holdfast.RenewInfo) { note("renewal", i.Start, i.Took) },
-			Released:   func(_ context.Context, i holdfast.ReleaseInfo) { note("release", i.Start, i.Took) },
+			Renewed:    func(_ context.Context, i holdfast.CallInfo) { note("renewal", i.Start, i.Took) },
+			Released:   func(_ context.Context, i holdfast.CallInfo) { note("release", i.Start, i.Took) },
 			Failed:     func(_ context.Context, i holdfast.FailInfo) { note("failure", i.Start, i.Took) },
 		}
 		store := memlock.New(nil)
@@ -293,7 +293,7 @@ func TestTraceRenewedLost(t *testing.T) {
 		store := memlock.New(nil)
 		c, d := newClient(t, store, &holdfast.Options{Trace: j.trace()}), newClient(t, store, nil)
 		h := lock(t, c, "r", nil)
-		if _, err := d.ForceRelease(t.Context(), "r", h.ID()); err != nil {
+		if _, err := d.Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
 			t.Fatal(err)
 		}
 		mustEnd(t, h, time.Minute, holdfast.ErrForced)
@@ -317,7 +317,7 @@ func TestLive(t *testing.T) {
 		lock(t, c, "kept", nil)
 		left := lock(t, c, "left", &holdfast.LockOptions{TTL: time.Minute, NoKeepAlive: true})
 		describe := func() (all []string) {
-			for _, l := range c.Live() {
+			for _, l := range c.Admin().Live() {
 				all = append(all, fmt.Sprintf("%s %v of %v %v", l.Hold.Resource(), l.Left, l.TTL, l.KeptAlive))
 			}
 			return all
@@ -342,7 +342,7 @@ func TestLiveForever(t *testing.T) {
 	c := newClient(t, memlock.New(nil), nil)
 	lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
 	lock(t, c, "s", nil)
-	if got := c.Live(); len(got) != 2 || got[1].Left != holdfast.Forever || got[1].TTL != holdfast.Forever {
+	if got := c.Admin().Live(); len(got) != 2 || got[1].Left != holdfast.Forever || got[1].TTL != holdfast.Forever {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -359,7 +359,7 @@ func TestWaiting(t *testing.T) {
 			waits = append(waits, locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: fmt.Sprint(len(waits))}))
 			time.Sleep(time.Second)
 		}
-		waiting := c.Waiting()
+		waiting := c.Admin().Waiting()
 		for i, w := range waiting {
 			if w.LockID != fmt.Sprint(i) || w.Resource != "r" || w.Client != c || w.Start.Sub(began) != time.Duration(i)*time.Second {
 				t.Errorf("waiter %d: %+v", i, w)
@@ -371,7 +371,7 @@ func TestWaiting(t *testing.T) {
 		unlock(t, h)
 		for i, w := range waits {
 			r := <-w
-			if got := len(c.Waiting()); got != 2-i {
+			if got := len(c.Admin().Waiting()); got != 2-i {
 				t.Errorf("%d wait after %d grants", got, i+1)
 			}
 			unlock(t, r.hold)

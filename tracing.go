@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -56,14 +55,14 @@ func (a *acquirer) info() LockInfo {
 // tracedAttempt is an attempt that a Trace observes. nil: there is no Trace.
 type tracedAttempt struct {
 	scope *scope
-	info  AttemptStartInfo
+	info  AttemptInfo
 }
 
 func (a *acquirer) attemptStart(sent time.Duration) *tracedAttempt {
 	if a.scope == nil {
 		return nil
 	}
-	t := &tracedAttempt{info: AttemptStartInfo{LockInfo: a.info(), HoldID: a.q.HoldID, Start: a.c.wall(sent)}}
+	t := &tracedAttempt{info: AttemptInfo{LockInfo: a.info(), HoldID: a.q.HoldID, Start: a.c.wall(sent)}}
 	t.scope = started(a.c, a.scope, a.c.trace.AttemptStart, t.info)
 	return t
 }
@@ -74,9 +73,11 @@ func (t *tracedAttempt) end(took time.Duration, token uint64, err error) {
 	}
 	c := t.info.Client
 	if err != nil {
-		err = c.whyEnded(err)
+		err = c.closedOr(err)
 	}
-	happened(c, t.scope, c.trace.AttemptEnd, AttemptInfo{AttemptStartInfo: t.info, Took: took, Token: token, Err: err})
+	info := t.info
+	info.Took, info.Token, info.Err = took, token, err
+	happened(c, t.scope, c.trace.AttemptEnd, info)
 }
 
 // waitStart notes that the acquirer waits since then. c.mu is held.
@@ -90,8 +91,8 @@ func (a *acquirer) waitStart(since time.Duration) {
 	}
 }
 
-func (a *acquirer) waitInfo() WaitStartInfo {
-	return WaitStartInfo{LockInfo: a.info(), Start: a.c.wall(a.waitsSince)}
+func (a *acquirer) waitInfo() WaitInfo {
+	return WaitInfo{LockInfo: a.info(), Start: a.c.wall(a.waitsSince)}
 }
 
 // waitEnd notes that the acquirer waits no longer, if it did. c.mu is held, or it is in
@@ -102,8 +103,9 @@ func (a *acquirer) waitEnd(err error) {
 	}
 	a.waits = false
 	if a.scope != nil {
-		took := a.c.clock() - a.waitsSince
-		happened(a.c, a.scope, a.c.trace.WaitEnd, WaitInfo{WaitStartInfo: a.waitInfo(), Took: took, Err: err})
+		info := a.waitInfo()
+		info.Took, info.Err = a.c.clock()-a.waitsSince, err
+		happened(a.c, a.scope, a.c.trace.WaitEnd, info)
 	}
 }
 
@@ -121,13 +123,8 @@ func (a *acquirer) failed(began time.Duration, err error) error {
 
 // ownError returns an equal error that the caller may change, while a Trace looks at err.
 func ownError(err error) error {
-	switch e := err.(type) { //nolint:errorlint // what wraps these cannot be copied
-	case *HeldError:
+	if e, ok := err.(*HeldError); ok { //nolint:errorlint // what wraps it cannot be copied
 		return copyOf(e)
-	case *reentryError:
-		return &reentryError{*copyOf(&e.held)}
-	case *DeadlockError:
-		return &DeadlockError{Path: slices.Clone(e.Path)}
 	}
 	return err
 }
@@ -135,7 +132,7 @@ func ownError(err error) error {
 // tracedHold is what a Trace needs of a hold.
 type tracedHold struct {
 	scope   *scope
-	info    HoldStartInfo
+	info    HoldInfo
 	granted time.Duration
 }
 
@@ -145,7 +142,7 @@ func (h *Hold) holdStart(a *acquirer) {
 	if a.scope == nil {
 		return
 	}
-	t := &tracedHold{info: HoldStartInfo{Hold: h, Start: h.client.wall(a.heard)}, granted: a.heard}
+	t := &tracedHold{info: HoldInfo{Hold: h, Start: h.client.wall(a.heard)}, granted: a.heard}
 	t.scope = started(h.client, a.scope, h.client.trace.HoldStart, t.info)
 	h.traced = t
 }
@@ -153,21 +150,22 @@ func (h *Hold) holdStart(a *acquirer) {
 // holdEnd tells why the hold has ended. c.mu is held.
 func (h *Hold) holdEnd() {
 	if t := h.traced; t != nil {
-		took := h.client.clock() - t.granted
-		happened(h.client, t.scope, h.client.trace.HoldEnd, HoldInfo{HoldStartInfo: t.info, Took: took, Err: h.ended})
+		info := t.info
+		info.Took, info.Err = h.client.clock()-t.granted, h.ended
+		happened(h.client, t.scope, h.client.trace.HoldEnd, info)
 	}
 }
 
 // tellRenewed tells of the answer to a renewal. c.mu is held.
 func (h *Hold) tellRenewed(sent, now time.Duration, err error) {
 	if t, c := h.traced, h.client; t != nil && h.ended == nil { // else HoldEnd was told
-		happened(c, t.scope, c.trace.Renewed, RenewInfo{Hold: h, Start: c.wall(sent), Took: now - sent, Err: err})
+		happened(c, t.scope, c.trace.Renewed, CallInfo{Hold: h, Start: c.wall(sent), Took: now - sent, Err: err})
 	}
 }
 
 // tellReleased tells of the answer to a release. c.mu is held.
 func (h *Hold) tellReleased(began time.Duration, err error) {
 	if t, c := h.traced, h.client; t != nil {
-		happened(c, t.scope, c.trace.Released, ReleaseInfo{Hold: h, Start: c.wall(began), Took: c.clock() - began, Err: err})
+		happened(c, t.scope, c.trace.Released, CallInfo{Hold: h, Start: c.wall(began), Took: c.clock() - began, Err: err})
 	}
 }

@@ -57,7 +57,7 @@ func TestS21_ttls(t *testing.T) {
 					"TryRLock":   second(c.TryRLock(t.Context(), "r", &holdfast.LockOptions{TTL: ttl})),
 					"by default": second(d.Lock(t.Context(), "r", nil)),
 					"Renew":      h.Renew(t.Context(), ttl),
-					"RenewID":    second(c.RenewID(t.Context(), "id", ttl)),
+					"RenewID":    second(c.Admin().RenewID(t.Context(), "id", ttl)),
 				} {
 					if !errors.Is(err, holdfast.ErrInvalid) {
 						t.Errorf("%s: got error %v, want ErrInvalid", name, err)
@@ -107,7 +107,7 @@ func TestS21_forever(t *testing.T) {
 			if n := f.Calls(drivertest.Renew); n < 110 || n > 170 {
 				t.Errorf("looked at %d times in an hour", n)
 			}
-			if _, err := d.ForceRelease(t.Context(), "r", h.ID()); err != nil {
+			if _, err := d.Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
 				t.Fatal(err)
 			}
 			if took := mustEnd(t, h, time.Hour, holdfast.ErrForced); took > 31*time.Second {

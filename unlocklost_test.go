@@ -103,7 +103,7 @@ func TestUnlockAfterTheEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := newSleeper()
 				store := memlock.New(&memlock.Options{Now: machine.now})
-				c, d := newClient(t, store, &holdfast.Options{Clock: machine.clock}), newClient(t, store, &holdfast.Options{Clock: machine.clock})
+				c, d := newClient(t, store, holdfast.WithClock(machine.clock, nil)), newClient(t, store, holdfast.WithClock(machine.clock, nil))
 				var next *holdfast.Hold
 				err := unlock(t.Context(), c, func() {
 					machine.sleep(time.Minute)

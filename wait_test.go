@@ -288,7 +288,7 @@ func TestS31_waiter_times_out(t *testing.T) {
 				store := memlock.New(nil)
 				ctx, cancel := context.WithCancel(t.Context())
 				c := newClient(t, store, &holdfast.Options{Trace: &holdfast.Trace{
-					HoldStart: func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context { cancel(); return ctx },
+					HoldStart: func(ctx context.Context, _ holdfast.HoldInfo) context.Context { cancel(); return ctx },
 				}})
 				d := newClient(t, store, nil)
 				h := lock(t, d, "r", nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // subscription is that of an acquirer at the head of its queue. Without a signal, the
@@ -17,7 +18,7 @@ type subscription struct {
 	signal   <-chan struct{}
 	cancel   context.CancelFunc
 	off      bool // the store cannot watch, or its stream has ended
-	pauses   backoff
+	pauses   backoff.Backoff
 	retryAt  time.Duration // after a subscription that failed
 }
 
@@ -41,10 +42,10 @@ func (w *subscription) start(ctx context.Context) bool {
 	case errors.Is(err, driver.ErrUnsupported):
 		w.off = true
 	default:
-		if w.pauses.next == 0 {
-			w.pauses = backoff{watchFirst, watchLimit}
+		if w.pauses == (backoff.Backoff{}) {
+			w.pauses = backoff.New(watchFirst, watchLimit)
 		}
-		w.retryAt = w.c.clock() + w.pauses.pause()
+		w.retryAt = w.c.clock() + w.pauses.Next()
 		w.c.warn("holdfast: cannot watch, polling for now", "resource", w.resource, "error", err)
 	}
 	w.stop()

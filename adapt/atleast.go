@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // validAtLeast checks how long a lock is to block its resource.
@@ -46,14 +47,14 @@ func lengthen(ctx context.Context, h *holdfast.Hold, until time.Time) error {
 	defer cancel()
 	ctx, unbind := h.Bind(longer) // Close ends the hold
 	defer unbind()
-	pauses := backoff{100 * time.Millisecond, time.Second}
+	pauses := backoff.New(100*time.Millisecond, time.Second)
 	for {
 		rest := time.Until(until)
 		if h.Left() >= rest {
 			return nil
 		}
 		err := renew(ctx, h, rest)
-		if err == nil || pauses.wait(ctx, h.Client()) != nil {
+		if err == nil || wait(ctx, &pauses, h.Client()) != nil {
 			return err
 		}
 	}

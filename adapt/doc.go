@@ -31,8 +31,8 @@
 // Locker, Elector; Names.TryLock returns false). Waits end with their ctx, and with the
 // Client. Callers with different Clients take no turns: use one Client for each store.
 //
-// A wait for a turn is not in the store's queue, so nobody finds a deadlock of such waits. A
-// caller with the ctx of the lock itself does not wait for its own turn: it gets ErrHeld.
+// A wait for a turn is not in the store's queue. A caller with the ctx of the lock itself does
+// not wait for its own turn: it gets ErrHeld.
 //
 // # Shutdown
 //

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
@@ -67,7 +68,7 @@ func (e *Elector) IsLeader(ctx context.Context) error {
 	case <-c.done:
 		err = c.err
 	case <-ctx.Done():
-		err = ctxError(ctx)
+		err = foreign.CtxError(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("holdfast: %w: %w", ErrNotLeader, err)

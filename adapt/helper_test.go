@@ -67,7 +67,7 @@ func works(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
 // seize releases the resource by force, as an operator does.
 func seize(t *testing.T, c *holdfast.Client, resource string) {
 	t.Helper()
-	if n, err := c.ForceRelease(t.Context(), resource, holdfast.HoldID{}); err != nil || len(n) != 1 {
+	if n, err := c.Admin().ForceRelease(t.Context(), resource, holdfast.HoldID{}); err != nil || len(n) != 1 {
 		t.Errorf("ForceRelease of %q: %d holds, error %v", resource, len(n), err)
 	}
 }

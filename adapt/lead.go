@@ -69,7 +69,7 @@ func Lead(ctx context.Context, client *holdfast.Client, resource string, o *Lead
 		if !stepsDown && o.Report != nil {
 			o.Report(err)
 		}
-		if err := pauses.wait(ctx, client); err != nil {
+		if err := wait(ctx, &pauses, client); err != nil {
 			return err
 		}
 	}

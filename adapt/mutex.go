@@ -50,7 +50,7 @@ func (m *Mutex) Lock() {
 		if !transient(m.ctx, err) {
 			panic(err)
 		}
-		if ended := pauses.wait(m.ctx, m.client); ended != nil {
+		if ended := wait(m.ctx, &pauses, m.client); ended != nil {
 			panic(fmt.Errorf("holdfast: lock %q: %w; the last attempt: %w", m.prefix, ended, err))
 		}
 	}

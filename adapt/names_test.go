@@ -139,7 +139,7 @@ func TestNamesLoseALock(t *testing.T) {
 
 func TestRenewLockLease(t *testing.T) {
 	left := func(t *testing.T, c *holdfast.Client) time.Duration {
-		for s, err := range c.Holds(t.Context(), holdfast.Filter{}) {
+		for s, err := range c.Admin().Holds(t.Context(), holdfast.Filter{}) {
 			is(t, err, nil)
 			return s.Left
 		}

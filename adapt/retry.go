@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 )
 
 // answerLimit is how long an adapter that may not wait takes for an answer of the store.
@@ -32,7 +33,7 @@ func transient(ctx context.Context, err error) bool {
 		return false
 	}
 	for _, final := range []error{
-		holdfast.ErrInvalid, holdfast.ErrUnsupported, holdfast.ErrDamaged, holdfast.ErrClosed, holdfast.ErrDeadlock,
+		holdfast.ErrInvalid, holdfast.ErrUnsupported, holdfast.ErrDamaged, holdfast.ErrClosed,
 		holdfast.ErrHeld, // by the caller itself: Lock waits for all others
 	} {
 		if errors.Is(err, final) {
@@ -42,35 +43,20 @@ func transient(ctx context.Context, err error) bool {
 	return true
 }
 
-// backoff is a pause that doubles up to a limit, spread so that instances that failed
-// together do not return together.
-type backoff struct{ next, limit time.Duration }
-
-// patient is the back-off of a caller that waits for as long as it takes.
-func patient() backoff { return backoff{time.Second, 10 * time.Second} }
+// patient are the pauses of a caller that waits for as long as it takes.
+func patient() backoff.Backoff { return backoff.New(time.Second, 10*time.Second) }
 
 // wait waits for the next pause. It returns an error if ctx ends or the Client is closed
 // before.
-func (b *backoff) wait(ctx context.Context, client *holdfast.Client) error {
-	timer := time.NewTimer(b.next/2 + rand.N(b.next))
+func wait(ctx context.Context, pauses *backoff.Backoff, client *holdfast.Client) error {
+	timer := time.NewTimer(pauses.Next())
 	defer timer.Stop()
-	b.next = min(2*b.next, b.limit)
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctxError(ctx)
+		return foreign.CtxError(ctx)
 	case <-client.Done():
 		return holdfast.ErrClosed
 	}
-}
-
-// ctxError returns why ctx ended: an error that is ctx.Err(), and tells its cause. It is not
-// the cause: that may be the error of another lock.
-func ctxError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == err { //nolint:errorlint // what wraps it says more
-		return err
-	}
-	return fmt.Errorf("%w: %v", err, cause)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/foreign"
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
 
@@ -63,7 +64,7 @@ func (t *turn) take(ctx context.Context, wait bool) error {
 	case t.taken <- struct{}{}: // in the order in which they came
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w; %w", busyError{t.resource}, ctxError(ctx))
+		return fmt.Errorf("%w; %w", busyError{t.resource}, foreign.CtxError(ctx))
 	case <-t.client.Done():
 		return holdfast.ErrClosed
 	}

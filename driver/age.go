@@ -10,15 +10,6 @@ func (s Status) Age() time.Duration { return ago(s.Created, s.Seen) }
 // was never renewed, or if Seen is not known.
 func (s Status) RenewedAgo() time.Duration { return ago(s.Renewed, s.Seen) }
 
-// WaitsAge is how long before Seen the store first noted what the holder waits for. It is
-// Unknown if it waits for nothing that is known, or if one of the times is not known.
-func (s Status) WaitsAge() time.Duration {
-	if s.Waits == nil {
-		return Unknown
-	}
-	return ago(s.Waits.Since, s.Seen)
-}
-
 // Age is for how long the waiter has had the place: from Since until Seen. It is Unknown
 // if one of them is.
 func (p Place) Age() time.Duration { return ago(p.Since, p.Seen) }

@@ -97,11 +97,10 @@ type Store interface {
 	// answer is the same refusal, without a place. It waits for no copies of the data.
 	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 
-	// Renew extends each hold to now + TTL and never moves an end backwards
-	// (RenewRequest.Exact apart). Each request has its own outcome, in order; a
-	// result that is missing is unknown. The error of the call as a whole makes
-	// every outcome unknown. The order of effects is not defined, and they are
-	// not atomic together.
+	// Renew extends each hold to now + TTL and never moves an end backwards. Each
+	// request has its own outcome, in order; a result that is missing is unknown. The
+	// error of the call as a whole makes every outcome unknown. The order of effects is
+	// not defined, and they are not atomic together.
 	Renew(ctx context.Context, rs []RenewRequest) ([]RenewResult, error)
 
 	// Release ends each hold, now or after a delay. A hold that is not there has been
@@ -251,6 +250,10 @@ type Traits struct {
 	// Failover says what is left of holds when a copy of the store takes over.
 	Failover Failover
 }
+
+// SweepResource is the resource that a Client holds in its store from one background sweep
+// to the next.
+const SweepResource = "holdfast/sweep"
 
 // SweepRequest bounds a Sweep.
 type SweepRequest struct {

@@ -73,7 +73,7 @@ func (e *HeldError) Error() string {
 	fmt.Fprintf(&b, "holdfast: %q is held", e.Resource)
 	switch {
 	case e.BySelf:
-		b.WriteString(" by the same lock ID")
+		b.WriteString(" by the caller itself")
 	case e.OnlyAhead():
 		b.Reset()
 		fmt.Fprintf(&b, "holdfast: %q is %s, but %s waits for it first", e.Resource, e.sharedBy(), e.Ahead[0].Waiter())

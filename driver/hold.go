@@ -16,6 +16,13 @@ const Forever = time.Duration(math.MaxInt64)
 // MaxTTL is the longest finite TTL.
 const MaxTTL = 100 * 365 * 24 * time.Hour
 
+// DefaultMargin is how long before its end in the store a hold with that TTL counts as lost
+// at its holder, unless the Client sets another time: TTL/16, at most 5 s; at least 250 ms or
+// TTL/4, whichever is less.
+func DefaultMargin(ttl time.Duration) time.Duration {
+	return min(max(ttl/16, min(ttl/4, 250*time.Millisecond)), 5*time.Second)
+}
+
 // Unknown is a duration that the store did not return in the same round trip.
 const Unknown = time.Duration(-1)
 
@@ -46,7 +53,7 @@ func (m Mode) String() string {
 // MarshalText writes the mode as String does.
 func (m Mode) MarshalText() ([]byte, error) {
 	if m > Shared {
-		return nil, fmt.Errorf("holdfast: no such mode: %d", uint8(m))
+		return nil, fmt.Errorf("no such mode: %d", uint8(m))
 	}
 	return []byte(m.String()), nil
 }
@@ -59,7 +66,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	case "shared":
 		*m = Shared
 	default:
-		return fmt.Errorf("holdfast: no such mode: %s; it is exclusive or shared", quote.Short(string(text)))
+		return fmt.Errorf("no such mode: %s; it is exclusive or shared", quote.Short(string(text)))
 	}
 	return nil
 }
@@ -172,21 +179,6 @@ type Status struct {
 	// Released: given up by a release with a delay. It can not be renewed, and
 	// its takeover delay does not count.
 	Released bool
-	// Waits is what the holder waits for meanwhile, nil if that is nothing or not known.
-	Waits *Waits
-}
-
-// Waits notes that the holder of one resource waits for another, so that others can see
-// a deadlock.
-type Waits struct {
-	Resource string
-	Mode     Mode
-	Limit    int
-	// Place is the waiter's in the queue of Resource, zero if it has none.
-	Place PlaceID
-	// Since is when the store first noted the wait, by its clock. Requests leave it
-	// zero.
-	Since time.Time
 }
 
 // Live reports whether the hold had not reached its end when the store answered.

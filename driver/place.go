@@ -9,11 +9,13 @@ import (
 // (HeldError.Position is then NoPlace) and try again from time to time.
 const MaxPlaces = 64
 
-// DefaultKeep is how long a place is kept after each request for it, unless
-// AcquireRequest.Keep says otherwise. MaxKeep is the longest.
+// FairPlaceTTL is how long a fair place is kept after each request for it. It is short,
+// because a waiter that was killed keeps a free resource from others for that long.
+// PlainPlaceTTL is that of the others, which stop nobody: to ask for thousands of them costs
+// a process nothing.
 const (
-	DefaultKeep = 10 * time.Second
-	MaxKeep     = time.Minute
+	FairPlaceTTL  = 10 * time.Second
+	PlainPlaceTTL = time.Minute
 )
 
 // MaxPlaceName is how many bytes of owner and host a place keeps.
@@ -47,9 +49,10 @@ func (id *PlaceID) UnmarshalText(text []byte) error {
 // Place is a waiter in the queue of a resource, as the store sees it.
 type Place struct {
 	Resource string
-	ID       PlaceID
-	LockID   string
-	Mode     Mode
+	// ID is what its waiter asks with. A server shows it to nobody: it is zero then.
+	ID     PlaceID
+	LockID string
+	Mode   Mode
 	// Limit is that of the request. Exclusive requests have none.
 	Limit int
 	// Owner and Host have MaxPlaceName bytes at most.

@@ -9,8 +9,7 @@ import (
 // Who knows the hold ID of somebody's hold can renew and release it. So nothing that is
 // printed with package fmt, or logged, has it: only a HoldID itself prints it. JSON has it,
 // because that is written for programs: slog's JSON handler writes what is inside of slices
-// and structs of others in that way, too. A request has the ID of its place neither: a server
-// waits in the place that has the ID of the hold.
+// and structs of others in that way, too.
 
 func printed(f fmt.State, verb rune, shown any) { fmt.Fprintf(f, fmt.FormatString(f, verb), shown) }
 
@@ -41,15 +40,15 @@ func (s Status) shown() any {
 	return shown(s)
 }
 
-// Format implements fmt.Formatter. It prints the request without hold IDs.
+// Format implements fmt.Formatter. It prints the request without its hold ID.
 func (r AcquireRequest) Format(f fmt.State, verb rune) { printed(f, verb, r.shown()) }
 
-// LogValue implements slog.LogValuer. It has the request without hold IDs.
+// LogValue implements slog.LogValuer. It has the request without its hold ID.
 func (r AcquireRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
 func (r AcquireRequest) shown() any {
 	type shown AcquireRequest
-	r.HoldID, r.Nested, r.Place = HoldID{}, HoldID{}, PlaceID{}
+	r.HoldID = HoldID{}
 	return shown(r)
 }
 
@@ -61,11 +60,9 @@ func (r RenewRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
 func (r RenewRequest) shown() any {
 	return struct {
-		Hold  shownRef
-		TTL   time.Duration
-		Exact bool
-		Waits *Waits
-	}{r.HoldRef.shown(), r.TTL, r.Exact, r.Waits}
+		Hold shownRef
+		TTL  time.Duration
+	}{r.HoldRef.shown(), r.TTL}
 }
 
 // Format implements fmt.Formatter. It prints the request without its hold ID.
@@ -76,9 +73,8 @@ func (r ReleaseRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) 
 
 func (r ReleaseRequest) shown() any {
 	return struct {
-		Hold    shownRef
-		After   time.Duration
-		Unheard bool
-		Reason  string
-	}{r.HoldRef.shown(), r.After, r.Unheard, r.Reason}
+		Hold   shownRef
+		After  time.Duration
+		Reason string
+	}{r.HoldRef.shown(), r.After, r.Reason}
 }

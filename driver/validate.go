@@ -38,25 +38,10 @@ func (r AcquireRequest) Validate() error {
 	case r.TakeoverDelay%time.Millisecond != 0:
 		return fmt.Errorf("%w: takeover delay %v is not in whole milliseconds", ErrInvalid, r.TakeoverDelay)
 	}
-	if err := r.validPlace(); err != nil {
-		return err
-	}
 	if err := validTTL(r.TTL); err != nil {
 		return err
 	}
 	return r.Details.Validate()
-}
-
-func (r AcquireRequest) validPlace() error {
-	switch {
-	case r.Keep < 0 || r.Keep > MaxKeep:
-		return fmt.Errorf("%w: a place is kept for %v, which is not between 0 and %v", ErrInvalid, r.Keep, MaxKeep)
-	case r.Keep%time.Millisecond != 0:
-		return fmt.Errorf("%w: a place is kept for %v, which is not in whole milliseconds", ErrInvalid, r.Keep)
-	case !r.Nested.IsZero() && r.Mode == Exclusive:
-		return fmt.Errorf("%w: an exclusive lock cannot be nested in a shared one", ErrInvalid)
-	}
-	return nil
 }
 
 // Validate checks the details. Its error wraps ErrInvalid.
@@ -89,18 +74,6 @@ func (r HoldRef) Validate() error {
 func (r RenewRequest) Validate() error {
 	if err := r.HoldRef.Validate(); err != nil {
 		return err
-	}
-	if r.Waits != nil {
-		if err := ValidResource(r.Waits.Resource); err != nil {
-			return err
-		}
-		w := r.Waits
-		switch {
-		case w.Mode > Shared:
-			return fmt.Errorf("%w: no such mode: %d", ErrInvalid, uint8(w.Mode))
-		case w.Limit < 0 && w.Limit != LimitUnknown || w.Limit > MaxLimit || w.Limit != 0 && w.Mode == Exclusive:
-			return fmt.Errorf("%w: a %v lock that is waited for cannot have the limit %d", ErrInvalid, w.Mode, w.Limit)
-		}
 	}
 	return validTTL(r.TTL)
 }

@@ -69,9 +69,6 @@ func wantValid(t *testing.T, err error, valid bool) {
 
 func TestRenewAndReleaseValidate(t *testing.T) {
 	ref := HoldRef{Resource: "r", LockID: "a"}
-	noting := func(mode Mode, limit int) error {
-		return RenewRequest{HoldRef: ref, TTL: time.Second, Waits: &Waits{Resource: "s", Mode: mode, Limit: limit}}.Validate()
-	}
 	for name, c := range map[string]struct {
 		err   error
 		valid bool
@@ -80,12 +77,6 @@ func TestRenewAndReleaseValidate(t *testing.T) {
 		"renew to Forever":      {RenewRequest{HoldRef: ref, TTL: Forever}.Validate(), true},
 		"renew for nothing":     {RenewRequest{HoldRef: ref}.Validate(), false},
 		"renew nothing":         {RenewRequest{TTL: time.Second}.Validate(), false},
-		"waits":                 {noting(Exclusive, 0), true},
-		"waits for a permit":    {noting(Shared, MaxLimit), true},
-		"limit not known":       {noting(Shared, LimitUnknown), true},
-		"negative limit":        {noting(Shared, -2), false},
-		"large limit":           {noting(Shared, MaxLimit+1), false},
-		"limit of an exclusive": {noting(Exclusive, 1), false},
 		"large token":           {RenewRequest{HoldRef: HoldRef{Resource: "r", LockID: "a", Token: MaxToken + 1}, TTL: time.Second}.Validate(), false},
 		"release":               {ReleaseRequest{HoldRef: ref}.Validate(), true},
 		"release later":         {ReleaseRequest{HoldRef: ref, After: time.Second}.Validate(), true},

@@ -1,7 +1,6 @@
 package eslock
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,11 +35,11 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		}
 	}
 	var limit *int
-	if n := q.HeldLimit(); q.Mode == driver.Shared && n != driver.LimitUnknown {
-		limit = &n
+	if q.Mode == driver.Shared {
+		limit = &q.Limit
 	}
 	params := acquireParams{
-		Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: millis(q.TTL), Nested: q.Nested.String(),
+		TTL: millis(q.TTL),
 		Hold: holdJSON{
 			LockID: q.LockID, HoldID: &q.HoldID, Mode: &q.Mode, Limit: limit,
 			Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
@@ -52,12 +51,12 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		if err != nil {
 			return driver.Grant{}, fmt.Errorf("%w: %v", driver.ErrInvalid, err)
 		}
-		params.Place, params.Keep = json.RawMessage(place), cmp.Or(q.Keep, driver.DefaultKeep).Milliseconds()
+		params.Place, params.PlaceTTL = json.RawMessage(place), q.PlaceTTL().Milliseconds()
 	}
 	asks := []ask{{document: documentOf(q.Resource), acquire: &params}}
 	o := s.apply(ctx, acquire, asks)[0]
-	if params.Keep != 0 && unfit(o.err) {
-		params.Keep = 0
+	if params.PlaceTTL != 0 && unfit(o.err) {
+		params.PlaceTTL = 0
 		o = s.apply(ctx, acquire, asks)[0]
 	}
 	switch {

@@ -1,7 +1,6 @@
 package eslock
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -71,8 +70,6 @@ type holdJSON struct {
 	End      *int64         `json:"end,omitempty"` // absent: forever
 	Delay    int64          `json:"delay"`
 	Released bool           `json:"released,omitempty"`
-	// Waits is what the holder waits for meanwhile. No decision depends on it.
-	Waits json.RawMessage `json:"waits,omitempty"`
 }
 
 // outcome is that of an ask.
@@ -146,11 +143,11 @@ func understandDocument(st *statement, u *update, it *item) (o outcome, why stri
 		return o, "it is about another document than the request"
 	case !o.stored && a.Holds == nil:
 		return o, "no holds"
-	case a.Waiters < 0, a.Position < 0, len(a.Ahead) > mostAhead:
+	case a.Waiters < 0, len(a.Ahead) != min(a.Position, mostAhead):
 		return o, "the queue is wrong"
 	}
 	o.now, o.swept, o.position, o.waiters = model.Time(*a.Time)*1000, a.Swept, driver.NoPlace, a.Waiters
-	o.more = len(a.Ahead) == mostAhead && a.Position > mostAhead
+	o.more = a.Position > mostAhead
 	if a.Placed {
 		o.position = a.Position
 	}
@@ -215,7 +212,7 @@ func (a *answerJSON) record(d document, o outcome, holds []holdJSON) (r model.Re
 		r.Holds = append(r.Holds, h.hold())
 	}
 	for _, p := range append(a.Places, a.Ahead...) { // one of them
-		if p.ID.IsZero() || p.LockID == "" || p.Mode == nil || p.Since < 0 || p.Asked < 0 || p.Until < 0 || max(p.Since, p.Asked, p.Until) > maxMillis {
+		if p.ID.IsZero() || p.LockID == "" || p.Mode == nil {
 			return r, fmt.Sprintf("place %+v", p)
 		}
 		r.Places = append(r.Places, p.place())
@@ -228,7 +225,7 @@ func (e *holdJSON) hold() model.Hold {
 		LockID: e.LockID, Mode: *e.Mode, Token: uint64(e.Token), End: model.NoEnd,
 		Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
 		Created: shown(e.Created), Renewed: shown(e.Renewed),
-		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released, Waits: waitsOf(e.Waits),
+		TakeoverDelay: time.Duration(e.Delay) * time.Millisecond, Released: e.Released,
 	}
 	switch {
 	case e.Limit != nil:
@@ -243,24 +240,6 @@ func (e *holdJSON) hold() model.Hold {
 		h.End = model.Time(*e.End) * 1000
 	}
 	return h
-}
-
-// waitsJSON is the note of what a holder waits for.
-type waitsJSON struct {
-	Resource string         `json:"resource"`
-	Mode     driver.Mode    `json:"mode"`
-	Limit    int            `json:"limit"`
-	Place    driver.PlaceID `json:"placeId"`
-	Since    int64          `json:"since"`
-}
-
-// waitsOf returns a note, or nil if there is none that can be understood.
-func waitsOf(text json.RawMessage) *model.Waits {
-	var w waitsJSON
-	if json.Unmarshal(text, &w) != nil || w.Resource == "" {
-		return nil
-	}
-	return &model.Waits{Resource: w.Resource, Mode: w.Mode, Limit: w.Limit, Place: w.Place, Since: shown(w.Since)}
 }
 
 // placeJSON is a place in the queue. Its names are those of the documents: add, never
@@ -281,7 +260,7 @@ type placeJSON struct {
 func (e *placeJSON) place() model.Place {
 	p := model.Place{
 		ID: e.ID, LockID: e.LockID, Mode: *e.Mode, Owner: e.Owner, Host: e.Host, Fair: e.Fair,
-		Since: model.Time(e.Since) * 1000, Asked: model.Time(e.Asked) * 1000, Until: model.Time(e.Until) * 1000,
+		Since: shown(e.Since), Asked: shown(e.Asked), Until: shown(e.Until),
 	}
 	switch {
 	case e.Limit != nil:

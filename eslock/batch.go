@@ -2,7 +2,6 @@ package eslock
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,10 +17,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 	asks := make([]ask, len(qs))
 	for i, q := range qs {
 		ref := refOf(q.HoldRef)
-		ref.TTL, ref.Exact = millis(q.TTL), q.Exact
-		if q.Waits != nil {
-			ref.Waits = json.RawMessage(model.EncodeWaits(q.Waits))
-		}
+		ref.TTL = millis(q.TTL)
 		asks[i] = ask{document: documentOf(q.Resource), ref: &ref}
 	}
 	results := make([]driver.RenewResult, len(qs))
@@ -57,7 +53,8 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 	asks, open := make([]ask, 0, len(qs)), make([]int, 0, len(qs))
 	for i, q := range qs {
 		ref := refOf(q.HoldRef)
-		ref.After, ref.Unheard, ref.Place = q.After.Milliseconds(), q.Unheard, q.Place.String()
+		ref.After, ref.Place = q.After.Milliseconds(), q.Place.String()
+		ref.SpareRenewed = s.o.SpareRenewed && q.Token == 0 && !q.HoldID.IsZero()
 		if q.HoldID.IsZero() && q.Place.IsZero() {
 			var there bool
 			if there, results[i].Err = s.findByLockID(ctx, &ref, q.Resource); !there {

@@ -92,7 +92,7 @@ func (s *Store) apply(ctx context.Context, st *statement, asks []ask) []outcome 
 		}
 		if st == acquire && try == placeTries {
 			for _, i := range open {
-				asks[i].acquire.Keep = 0
+				asks[i].acquire.PlaceTTL = 0
 			}
 		}
 		for part := range slices.Chunk(open, int(s.most.Load())) {

@@ -28,8 +28,7 @@
 //	    "time":     the server's clock at the last change, in ms; not before the last token,
 //	                nor before the end of a place
 //	    "due":      when the first of the holds stops to block, in ms; absent if none will
-//	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released,
-//	                   waits: {resource, mode, limit, placeId, since}} ],
+//	    "holds":    [ {lockId, holdId, mode, limit, token, owner, host, comment, created, renewed, end, delay, released} ],
 //	    "places":   [ {placeId, lockId, mode, limit, owner, host, fair, since, asked, until} ], the queue, absent if empty
 //	    "wroteOwner", "wroteExpires": owner and expires as Holdfast wrote them
 //	    "resource": the name, where it is not the ID
@@ -114,6 +113,12 @@ type Options struct {
 	// refuses a resource with such a name, and the error has the name to use instead.
 	// Nothing else depends on it.
 	OldClients bool
+	// SpareRenewed makes a release that names a hold by its ID, but not by its token,
+	// leave a hold that was renewed: it is not found then. It is for programs that share
+	// holds by lock ID. If the answer to an acquire got lost, such a program knows no
+	// token, and releases what may have been granted by the hold ID alone. Another
+	// program may have found that hold by its lock ID since, renewed it and use it.
+	SpareRenewed bool
 }
 
 // Store is a driver.Store in an index. Any number of clients may use it.

@@ -29,7 +29,7 @@ func asked(t *testing.T, q driver.AcquireRequest) (params map[string]any, text s
 func TestPlacesAreSentIfWanted(t *testing.T) {
 	q := request("r", "a")
 	params, text := asked(t, q)
-	for _, name := range []string{"place", "keep", "nested"} {
+	for _, name := range []string{"place", "placeTtl"} {
 		if value, is := params[name]; is {
 			t.Errorf("%s is %v", name, value)
 		}
@@ -37,7 +37,7 @@ func TestPlacesAreSentIfWanted(t *testing.T) {
 	if strings.Contains(text, "holdfast.holds") {
 		t.Error("it asks for the holds")
 	}
-	q.Mode, q.Limit, q.Fair, q.Place, q.Nested = driver.Shared, 3, true, driver.PlaceID{1}, driver.HoldID{2}
+	q.Mode, q.Limit, q.Fair, q.Place = driver.Shared, 3, true, driver.PlaceID{1}
 	q.Details = driver.Details{Owner: strings.Repeat("ü", 40), Host: "h", Comment: "not kept"}
 	params, text = asked(t, q)
 	want := map[string]any{
@@ -47,11 +47,15 @@ func TestPlacesAreSentIfWanted(t *testing.T) {
 	for name, value := range params["place"].(map[string]any) {
 		got[name] = fmt.Sprint(value)
 	}
-	if !maps.Equal(got, want) || fmt.Sprint(params["keep"]) != "10000" || params["nested"] != "020000000000000000000000" {
-		t.Errorf("place %v, kept for %v, nested under %v", got, params["keep"], params["nested"])
+	if !maps.Equal(got, want) || fmt.Sprint(params["placeTtl"]) != "10000" {
+		t.Errorf("place %v, kept for %v", got, params["placeTtl"])
 	}
 	if !strings.Contains(text, "holdfast.holds") {
 		t.Error("it does not ask for the holds")
+	}
+	q.Fair = false
+	if params, _ = asked(t, q); fmt.Sprint(params["placeTtl"]) != "60000" {
+		t.Errorf("a plain place is kept for %v", params["placeTtl"])
 	}
 }
 
@@ -60,8 +64,8 @@ func TestRefusalThatIsStored(t *testing.T) {
 	q := request("r", "a")
 	q.Place = driver.PlaceID{1}
 	var refused *driver.HeldError
-	_, err := New(always(200, refusedAt(3, held("b"), waiting("c"))), nil).Acquire(t.Context(), q)
-	if !errors.As(err, &refused) || refused.Position != 3 || refused.Waiters != 7 || len(refused.Holders) != 1 || refused.Holders[0].LockID != "b" ||
+	_, err := New(always(200, refusedAt(1, held("b"), waiting("c"))), nil).Acquire(t.Context(), q)
+	if !errors.As(err, &refused) || refused.Position != 1 || refused.Waiters != 7 || len(refused.Holders) != 1 || refused.Holders[0].LockID != "b" ||
 		len(refused.Ahead) != 1 || refused.Ahead[0].LockID != "c" || refused.Ahead[0].Left != time.Hour || refused.RetryAfter != time.Hour {
 		t.Errorf("refused with %+v, %v", refused, err)
 	}
@@ -69,6 +73,7 @@ func TestRefusalThatIsStored(t *testing.T) {
 		"nothing in the way": refusedAt(0, "", ""),
 		"granted as well":    strings.Replace(refusedAt(0, held("b"), ""), "[-1]", fmt.Sprintf("[%d]", nowMillis+1000), 1),
 		"position":           refusedAt(-1, held("b"), ""),
+		"places ahead":       refusedAt(5, held("b"), waiting("c")),
 		"a place without ID": refusedAt(1, held("b"), strings.Replace(waiting("c"), holdID.String(), "", 1)),
 		"its own hold":       refusedAt(0, held("a"), ""),
 	} {
@@ -110,7 +115,7 @@ func TestRefusalWithoutItsPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{answer: func(_ int, r sent) (int, string) {
-					if strings.Contains(r.Body, `"keep":`) {
+					if strings.Contains(r.Body, `"placeTtl":`) {
 						return 200, bulk(c.refused)
 					}
 					return 200, c.answer
@@ -130,7 +135,7 @@ func TestRefusalWithoutItsPlace(t *testing.T) {
 					t.Errorf("refused with %+v", *refused)
 				}
 				requests := f.requests()
-				if took := time.Since(began); len(requests) != c.requests || took > driver.DefaultKeep/4 {
+				if took := time.Since(began); len(requests) != c.requests || took > driver.FairPlaceTTL/4 {
 					t.Errorf("%d requests in %v, want %d", len(requests), took, c.requests)
 				}
 				if _, params := bodyOf(t, requests[len(requests)-1].Body); params["place"] == nil {
@@ -176,17 +181,11 @@ func TestPlaceIsGivenUp(t *testing.T) {
 	}
 }
 
-// A renewal has how many wait, and notes what its holder waits for.
+// A renewal has how many wait.
 func TestRenewalsOfWaiters(t *testing.T) {
 	f := always(200, answered(fmt.Sprintf(`"ends":[%d],"waiters":3`, nowMillis+1000)))
-	qs := renewals("a")
-	qs[0].Waits = &driver.Waits{Resource: "s", Mode: driver.Shared, Limit: 2, Place: driver.PlaceID{1}}
-	rs, err := New(f, nil).Renew(t.Context(), qs)
+	rs, err := New(f, nil).Renew(t.Context(), renewals("a"))
 	if err != nil || rs[0] != (driver.RenewResult{Left: time.Second, Waiters: 3}) {
 		t.Errorf("renewed %+v, %v", rs, err)
-	}
-	_, params := bodyOf(t, f.requests()[0].Body)
-	if w := fmt.Sprint(params["refs"].([]any)[0].(map[string]any)["waits"]); w != "map[limit:2 mode:shared placeId:010000000000000000000000 resource:s]" {
-		t.Errorf("the note is %s", w)
 	}
 }

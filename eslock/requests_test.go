@@ -81,7 +81,7 @@ func TestOneRequest(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(sent[0].Body) > 8100 {
+	if len(sent[0].Body) > 7900 {
 		t.Errorf("an acquire sends %d bytes", len(sent[0].Body))
 	}
 }

@@ -112,16 +112,12 @@ type (
 		Resource *string `json:"resource"`
 	}
 	acquireParams struct {
-		Limit    int      `json:"limit"`
-		OwnLimit bool     `json:"ownLimit"`
-		TTL      *int64   `json:"ttl"`
-		Hold     holdJSON `json:"hold"`
-		// Place is the request's place without its times, if it wants one, and Keep how
-		// long that is kept. If Keep is 0, the place counts if it is there, but is not
-		// written.
-		Place  json.RawMessage `json:"place,omitempty"`
-		Keep   int64           `json:"keep,omitempty"`
-		Nested string          `json:"nested,omitempty"`
+		TTL  *int64   `json:"ttl"`
+		Hold holdJSON `json:"hold"`
+		// Place is the request's place without its times, if it wants one. If PlaceTTL
+		// is 0, the place counts if it is there, but is not written.
+		Place    json.RawMessage `json:"place,omitempty"`
+		PlaceTTL int64           `json:"placeTtl,omitempty"`
 	}
 	// refParams is a request about an existing hold.
 	refParams struct {
@@ -129,14 +125,12 @@ type (
 		HoldID driver.HoldID `json:"holdId"`
 		Token  uint64        `json:"token"`
 		// Of a renewal:
-		TTL   *int64          `json:"ttl"`
-		Exact bool            `json:"exact"`
-		Waits json.RawMessage `json:"waits,omitempty"` // without its time
+		TTL *int64 `json:"ttl"`
 		// Of a release:
-		After   int64  `json:"after"`
-		End     *int64 `json:"end"` // the end of a hold without a hold ID
-		Unheard bool   `json:"unheard"`
-		Place   string `json:"place,omitempty"`
+		After        int64  `json:"after"`
+		End          *int64 `json:"end"` // the end of a hold without a hold ID
+		SpareRenewed bool   `json:"spareRenewed,omitempty"`
+		Place        string `json:"place,omitempty"`
 	}
 )
 

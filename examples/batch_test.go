@@ -56,7 +56,7 @@ func TestBatch(t *testing.T) {
 
 	m.provoke(func() {
 		s.busy("acme")
-		if _, err := locks.ForceRelease(t.Context(), "customers/acme", holdfast.HoldID{}); err != nil {
+		if _, err := locks.Admin().ForceRelease(t.Context(), "customers/acme", holdfast.HoldID{}); err != nil {
 			t.Fatal(err)
 		}
 	}, "holdfast_losses_total{forced}")
@@ -130,7 +130,7 @@ func TestBatch(t *testing.T) {
 			t.Errorf("%s: %v, want it there: %v", name, err, want)
 		}
 	}
-	for h, err := range locks.Holds(t.Context(), holdfast.Filter{}) {
+	for h, err := range locks.Admin().Holds(t.Context(), holdfast.Filter{}) {
 		t.Errorf("left behind: %+v, %v", h, err)
 	}
 }

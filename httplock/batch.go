@@ -28,7 +28,6 @@ type batch[R any] struct {
 	// that of add.
 	take  func(number int, r R, err error)
 	items []item
-	once  bool // see message.once
 }
 
 type item struct {
@@ -103,7 +102,7 @@ func (b *batch[R]) exchange(ctx context.Context, items []item, requests int) (re
 	var answer struct {
 		Results []R `json:"results"`
 	}
-	m := message{method: http.MethodPost, path: b.path, body: body.Bytes(), accept: wire.JSON, once: b.once}
+	m := message{method: http.MethodPost, path: b.path, body: body.Bytes(), accept: wire.JSON}
 	status, err = b.store.exchange(ctx, b.over, m, &answer)
 	if err == nil && len(answer.Results) > len(items) {
 		err = b.store.strange("%d results for %d requests", len(answer.Results), len(items))

@@ -73,9 +73,6 @@ func TestLongestNames(t *testing.T) {
 	server := newMeasured(t)
 	s := dial(t, server.listen().URL, nil)
 	qs := many(t, server.store, wire.MaxBatch, func(i int) string { return strings.Repeat("\x01", driver.MaxName-4) + fmt.Sprintf("%04d", i) })
-	for i := range qs {
-		qs[i].Waits = &driver.Waits{Resource: qs[i].Resource, Mode: driver.Shared, Limit: 3, Place: driver.NewPlaceID()}
-	}
 	gone := qs[500].HoldRef
 	if rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: gone}}); err != nil || !rs[0].Found {
 		t.Fatal(rs, err)
@@ -300,12 +297,11 @@ func TestForcedRelease(t *testing.T) {
 		{HoldRef: driver.HoldRef{Resource: "r2", LockID: "r2"}},
 		{HoldRef: driver.HoldRef{Resource: "r2", LockID: "nobody"}, Reason: "unused"},
 		{HoldRef: driver.HoldRef{Resource: "r2"}, Reason: "of a hold that is shown in part"},
-		{HoldRef: driver.HoldRef{Resource: "r2", LockID: "p"}, Place: driver.NewPlaceID(), Reason: "a place"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, found := range []bool{true, true, true, true, false, false, false} {
+	for i, found := range []bool{true, true, true, true, false, false} {
 		// The second and third looked for the hold at the same time: before it was released.
 		if i == 2 {
 			found = rs[i].Found
@@ -317,7 +313,7 @@ func TestForcedRelease(t *testing.T) {
 	if !errors.Is(rs[5].Err, driver.ErrUnusable) {
 		t.Errorf("of a hold that is shown in part: %v", rs[5].Err)
 	}
-	if got := strings.Join(server.reasons, ", "); got != "stuck, stuck, too, a place" {
+	if got := strings.Join(server.reasons, ", "); got != "stuck, stuck, too" {
 		t.Errorf("reasons: %s", got)
 	}
 	renewed, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: unnamed, TTL: time.Hour}})

@@ -39,8 +39,8 @@
 //
 // A server whose callers have no names shows IDs and tokens of holds to nobody. In lists and
 // refusals the Store fills in those of holds that it has acquired or renewed itself, the last
-// 10,000 of them, until they are released or lost. Without that, a Client could not tell that
-// it is itself in a deadlock. IDs of places are masked (wire.MaskOf).
+// 10,000 of them, until they are released or lost. Without that, a program could not find its
+// own holds in a list. IDs of places are shown to nobody.
 //
 // # Connections
 //
@@ -49,9 +49,8 @@
 // would be lost until somebody notices. Renewals have connections apart from those of all
 // other requests. If a connection that was used before brings no answer in a third of the
 // time that a request has, or breaks, the request is sent once more, on another one, unless
-// a late copy of it could do harm: then the outcome is unknown, and the Client repeats it. So
-// it is with acquires, and with renewals that may shorten a lease or note what a holder waits
-// for. After a call has returned, nothing is sent.
+// it is an acquire, of which a late copy could do harm: then the outcome is unknown, and the
+// Client repeats it. After a call has returned, nothing is sent.
 package httplock
 
 import (

@@ -69,8 +69,6 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		}
 	}
 	for i, q := range qs {
-		// A late copy of these would undo what a later renewal says. Others only lengthen.
-		b.once = b.once || q.Exact || q.Waits != nil
 		ref, err := s.named(ctx, q.HoldRef)
 		switch {
 		case err != nil:
@@ -106,7 +104,7 @@ func (s *Store) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driv
 		case q.HoldID.IsZero() && q.Place.IsZero(): // it is not there
 		case q.Reason != "":
 			var r wire.ReleaseResult
-			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), PlaceID: q.Place, Reason: q.Reason}, &r)
+			err := s.post(ctx, s.calls, wire.ForceReleasePath, wire.ForceRequest{Ref: wire.RefOfHold(ref), Reason: q.Reason}, &r)
 			results[i] = s.released(q, r, err)
 		default:
 			b.add(i, wire.ReleaseOf(q))

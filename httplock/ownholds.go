@@ -10,8 +10,8 @@ import (
 
 // ownHolds are the holds that the store has acquired or renewed. A server shows callers without
 // names no IDs, not even of their own holds. But it shows the ref of each, a hash of the hold
-// ID, by which the store finds its own ones. Renewals count too, for the holds of other
-// programs that the caller works under.
+// ID, by which the store finds its own ones. Renewals count too, for holds that another program
+// has acquired.
 //
 // A ref has 32 bits, so of two holds of one resource it is the same once in 2^32. The zero value
 // is ready.

@@ -187,7 +187,7 @@ func (s *testServer) force(ctx context.Context, q wire.ForceRequest) (any, error
 	s.mu.Lock()
 	s.reasons = append(s.reasons, q.Reason)
 	s.mu.Unlock()
-	item := wire.Release{Ref: q.Ref, PlaceID: q.PlaceID}
+	item := wire.Release{Ref: q.Ref}
 	rs, err := s.store.Release(ctx, []driver.ReleaseRequest{item.Driver()})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,10 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
+	stored := q // as the document has it
+	if s.ownLimits {
+		stored.Limit = driver.LimitUnknown
+	}
 	asked := obj("ttl", mongokit.Millis(q.TTL))
 	lock := obj(
 		"_id", bson.NewObjectID(), "lockId", q.LockID,
@@ -37,11 +41,11 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		if most == 0 {
 			most = math.MaxInt32 // more holds than fit into a document
 		}
-		asked = append(asked, obj("limit", limitOf(&q), "most", most, "nested", q.Nested.String())...)
-		lock = append(lock, obj("limit", limitOf(&q))...)
+		asked = append(asked, obj("limit", limitOf(&stored), "most", most)...)
+		lock = append(lock, obj("limit", limitOf(&stored))...)
 	}
 	opts := options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After).
-		SetProjection(seenBy(&q)).SetCollation(exactly)
+		SetProjection(seenBy(&stored)).SetCollation(exactly)
 	send := func(statement statement, more bson.D) (document, error) {
 		raw, err := s.update(ctx, q.Resource, statement.Of(slices.Concat(asked, more, obj("lock", lock))), opts)
 		if err != nil {
@@ -56,7 +60,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 		}
 		return d.answer(q, false)
 	}
-	statement, place := acquires[q.Mode][1](), obj("place", placeOf(&q))
+	statement, place := acquires[q.Mode][1](), obj("place", placeOf(&stored))
 	d, err := send(statement, append(place, keepOf(&q)...))
 	placed := !mongokit.TooLarge(err) && !mongokit.Undecided(err)
 	if !placed { // a refusal without the place writes nothing

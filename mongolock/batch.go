@@ -35,7 +35,7 @@ func (s *Store) batch() *mongokit.Batch {
 	return &mongokit.Batch{
 		Collection: s.coll,
 		Look:       s.look,
-		Renewal:    func(qs []driver.RenewRequest) mongo.WriteModel { return on(qs[0].Resource, renewal(qs)) },
+		Renewal:    func(qs []driver.RenewRequest) mongo.WriteModel { return on(qs[0].Resource, s.renewal(qs)) },
 		Ending:     func(qs []driver.ReleaseRequest) mongo.WriteModel { return on(qs[0].Resource, ending(qs)) },
 		Together:   together,
 		Queued:     queued,
@@ -49,7 +49,7 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		return s.batch().Renew(ctx, qs)
 	}
 	q := qs[0]
-	d, err := s.change(ctx, q.Resource, renewal(qs), options.After, seenOf(q.LockID))
+	d, err := s.change(ctx, q.Resource, s.renewal(qs), options.After, seenOf(q.LockID))
 	if err != nil && !errors.Is(err, driver.ErrDamaged) {
 		return nil, err
 	}

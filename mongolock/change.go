@@ -61,34 +61,22 @@ func meant() bson.D {
 	)
 }
 
-// renewMany extends holds, and notes what their holders wait for. The document changes if,
-// and only if, one is extended.
+// renewMany extends holds. The document changes if, and only if, one is extended.
 var renewMany = sync.OnceValue(func() statement {
 	return newStatement(nil, stayingHits(),
 		mongo.Pipeline{
 			set("hits", each(
 				filter(tmp("hits"), and(hit("live"), not(hit("released")))),
 				merge("$$l", obj("becomes", cond(
-					and(ne(hit("asked"), nil), not(hit("ask.exact")), or(eq(hit("end"), nil), gt(hit("end"), hit("asked")))),
+					and(ne(hit("asked"), nil), not(ask("exact")), or(eq(hit("end"), nil), gt(hit("end"), hit("asked")))),
 					hit("end"), hit("asked"),
 				))),
 			)),
-			set(rewrites(tmp("hits"), rewritten(add(hit("becomes"), hit("delay")), "renewedAt", tmp("now"), "waits", waiting()))...),
+			set(rewrites(tmp("hits"), rewritten(add(hit("becomes"), hit("delay")), "renewedAt", tmp("now")))...),
 		},
 		changeHits(tmp("hits"), rewrite(tmp("exclusive")), rewrite(tmp("shared")), waitersField, tmp("waiters")),
 	)
 })
-
-// waiting is what the holder waits for meanwhile, since that was first noted. Null: nothing.
-func waiting() bson.D {
-	return cond(missing(hit("ask.waits")), nil, merge(hit("ask.waits"), obj("since", cond(
-		and(
-			eq(hit("lock.waits.resource"), hit("ask.waits.resource")), eq(hit("lock.waits.mode"), hit("ask.waits.mode")),
-			eq(hit("lock.waits.placeId"), hit("ask.waits.placeId")),
-		),
-		hit("lock.waits.since"), tmp("now"),
-	))))
-}
 
 // releases are the statements that release holds: releases[places][later]. With places,
 // they take the places out of the queue that the list places of the request names. Without
@@ -188,18 +176,12 @@ func changeHits(changes, exclusive, shared any, pairs ...any) mongo.Pipeline {
 }
 
 // renewal returns the update that renews holds of one resource.
-func renewal(qs []driver.RenewRequest) mongokit.Pipeline {
+func (s *Store) renewal(qs []driver.RenewRequest) mongokit.Pipeline {
 	ask := newAsking(len(qs))
 	for _, q := range qs {
-		more := obj("after", mongokit.Millis(q.TTL), "exact", q.Exact)
-		if w := q.Waits; w != nil {
-			more = append(more, obj("waits", obj(
-				"resource", w.Resource, "mode", w.Mode.String(), "limit", int64(w.Limit), "placeId", w.Place.String(),
-			))...)
-		}
-		ask.add(q.HoldRef, more)
+		ask.add(q.HoldRef, obj("after", mongokit.Millis(q.TTL)))
 	}
-	return renewMany().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs))
+	return renewMany().Of(obj("lockIds", ask.lockIDs, "refs", ask.refs, "exact", s.exactRenewals))
 }
 
 // ending returns the update that releases holds of one resource, and gives up places.

@@ -79,6 +79,12 @@ func (s *Store) decode(raw bson.Raw) (document, error) {
 			p.Asked = min(p.Asked, d.now)
 		}
 	}
+	if s.ownLimits { // none differs from that of a request
+		for i := range d.record.Holds {
+			h := &d.record.Holds[i]
+			h.Limit = noLimit(h.Mode)
+		}
+	}
 	return d, err
 }
 
@@ -218,7 +224,6 @@ func added(lock bson.Raw, h *model.Hold) error {
 		}
 		h.Limit = int(n)
 	}
-	h.Waits = waitsOf(lock.Lookup("waits"))
 	if released := lock.Lookup("released"); !mongokit.Absent(released) {
 		var ok bool
 		if h.Released, ok = released.BooleanOK(); !ok {
@@ -226,25 +231,6 @@ func added(lock bson.Raw, h *model.Hold) error {
 		}
 	}
 	return nil
-}
-
-// waitsOf reads what the holder waits for. Nothing is decided by it: what is wrong is left
-// out.
-func waitsOf(v bson.RawValue) *model.Waits {
-	note, err := mongokit.Object(v)
-	if err != nil || note == nil {
-		return nil
-	}
-	w := &model.Waits{Since: mongokit.Moment(note.Lookup("since"))}
-	mode, _ := mongokit.Text(note.Lookup("mode"))
-	place, _ := mongokit.Text(note.Lookup("placeId"))
-	limit, _ := mongokit.Number(note.Lookup("limit"))
-	w.Resource, err = mongokit.Text(note.Lookup("resource"))
-	if err != nil || w.Resource == "" || w.Mode.UnmarshalText([]byte(mode)) != nil || w.Place.UnmarshalText([]byte(place)) != nil {
-		return nil
-	}
-	w.Limit = int(limit)
-	return w
 }
 
 // endOf reads an end. null means Forever.

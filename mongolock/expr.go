@@ -35,8 +35,5 @@ func let(name string, value, in any) bson.D {
 	return obj("$let", obj("vars", obj(name, value), "in", in))
 }
 
-// missing says that the value is null, or not there.
-func missing(value any) bson.D { return eq(orElse(value, nil), nil) }
-
 // lock is a field of the lock that filter and each bind.
 func lock(field string) string { return "$$l." + field }

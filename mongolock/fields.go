@@ -23,12 +23,11 @@ import (
 //
 //	and in each lock
 //	  holdId, token
-//	  limit:         of a shared hold: how many there may be, 0 for any number
+//	  limit:         of a shared hold: how many there may be, 0 for any number; null if it is not known
 //	  end:           when the hold ends, null for never
 //	  takeoverDelay: in ms
 //	  released:      true after a release with a delay
 //	  blocksUntil:   what Holdfast wrote as expiresAt
-//	  waits:         what its holder waits for: resource, mode, limit, placeId, since
 //
 // and in each of waiters, in the order in which they came
 //

@@ -50,6 +50,15 @@ type Options struct {
 	// Logger gets a line that says whether there are wake-ups, and warnings of a
 	// stream that fails. Default: nothing is logged.
 	Logger *slog.Logger
+	// OwnLimits makes the limit of each shared request alone decide, whatever the limits of
+	// the holds are. The store then neither writes limits nor shows them: those of shared
+	// holds are driver.LimitUnknown. A program with a wrong limit, or without one, takes the
+	// permits of others. It is for compat/mongo-lock, which promises this to its callers.
+	OwnLimits bool
+	// ExactRenewals moves the end of a renewed hold to now + TTL even if that is earlier. A
+	// renewal that arrives late, or a late copy of one, can then shorten a lease. It is for
+	// compat/mongo-lock, which promises this to its callers.
+	ExactRenewals bool
 }
 
 // Store is a driver.Store in a collection. Any number of clients may use it.
@@ -58,6 +67,8 @@ type Store struct {
 	log    *slog.Logger
 	polls  atomic.Bool // there are no wake-ups
 	stream *wake.Stream
+
+	ownLimits, exactRenewals bool // see Options
 
 	client  *mongo.Client // to be disconnected by Close, or nil
 	closing sync.Once
@@ -82,7 +93,7 @@ func New(coll *mongo.Collection, opts *Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{coll: mongokit.New(coll)}
+	s := &Store{coll: mongokit.New(coll), ownLimits: o.OwnLimits, exactRenewals: o.ExactRenewals}
 	s.log = o.Logger.With("collection", s.coll.FullName())
 	s.polls.Store(o.Poll)
 	s.stream = newStream(s.coll, s.log)

@@ -1,7 +1,6 @@
 package mongolock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -48,13 +47,6 @@ func fair(places any) bson.D { return filter(places, eq(lock("fair"), true)) }
 // are the live places but its own.
 func ahead(live, at, others any) bson.D {
 	return fair(cond(lt(at, 0), others, cond(gt(at, 0), op("$slice", live, at), bson.A{})))
-}
-
-// nested says that the hold is there under which the caller of a shared request works.
-func nested() bson.D {
-	return and(ne(ask("nested"), ""), some(filter(tmp("shared"), and(
-		eq(lock("holdId"), ask("nested")), ours(lock), live(lock("end")),
-	))))
 }
 
 // queues are the last stages of a request with a place, before it is finished. The field
@@ -104,8 +96,8 @@ func placeOf(q *driver.AcquireRequest) bson.D {
 
 // limitOf is the limit that a shared hold of the request keeps, or null.
 func limitOf(q *driver.AcquireRequest) any {
-	if kept := q.HeldLimit(); q.Mode == driver.Shared && kept != driver.LimitUnknown {
-		return int64(kept)
+	if q.Mode == driver.Shared && q.Limit != driver.LimitUnknown {
+		return int64(q.Limit)
 	}
 	return nil
 }
@@ -113,9 +105,8 @@ func limitOf(q *driver.AcquireRequest) any {
 // keepOf is how long a request keeps its place, and how much of that is left to a place
 // that need not be kept again, in ms.
 func keepOf(q *driver.AcquireRequest) bson.D {
-	keep := cmp.Or(q.Keep, driver.DefaultKeep)
-	fresh := keep - keep/4
-	return obj("keep", keep.Milliseconds(), "fresh", (fresh + time.Millisecond - 1).Milliseconds())
+	keep := q.PlaceTTL()
+	return obj("keep", keep.Milliseconds(), "fresh", (keep - keep/4).Milliseconds())
 }
 
 // mostAhead is how many of the places ahead a refusal describes.

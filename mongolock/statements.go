@@ -138,7 +138,6 @@ func acquire(mode driver.Mode, hasPlace bool) statement {
 	}
 	room, exclusive, shared := not(some(concat(tmp("exclusive"), tmp("shared"), tmp("ahead")))), any(tmp("lock")), any(bson.A{})
 	if mode == driver.Shared {
-		inFront = cond(nested(), bson.A{}, inFront)
 		room = and(
 			not(some(tmp("writers"))),
 			lt(size(tmp("readers")), ask("most")),
@@ -198,7 +197,7 @@ func repeated() bson.D {
 }
 
 // live says that this end is not reached.
-func live(end any) bson.D { return or(missing(end), gt(end, tmp("now"))) }
+func live(end any) bson.D { return or(eq(orElse(end, nil), nil), gt(end, tmp("now"))) }
 
 // limitDiffers says that a shared hold, or a place ahead, has another limit than the
 // request. If an old client renews a lock, that has no limit from then on, but keeps the

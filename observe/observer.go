@@ -76,7 +76,7 @@ func (o *Observer) Trace() *holdfast.Trace {
 				o.add(ctx, Wait, outcome, i.Resource, i.Took.Seconds())
 			}
 		},
-		HoldStart: func(ctx context.Context, i holdfast.HoldStartInfo) context.Context {
+		HoldStart: func(ctx context.Context, i holdfast.HoldInfo) context.Context {
 			o.add(ctx, Acquires, Granted, i.Hold.Resource(), 1)
 			return ctx
 		},
@@ -86,10 +86,10 @@ func (o *Observer) Trace() *holdfast.Trace {
 				o.add(ctx, Losses, cause, i.Hold.Resource(), 1)
 			}
 		},
-		Renewed: func(ctx context.Context, i holdfast.RenewInfo) {
+		Renewed: func(ctx context.Context, i holdfast.CallInfo) {
 			o.add(ctx, Renewals, renewal(i.Err), i.Hold.Resource(), 1)
 		},
-		Released: func(ctx context.Context, i holdfast.ReleaseInfo) {
+		Released: func(ctx context.Context, i holdfast.CallInfo) {
 			o.add(ctx, Releases, Confirmed(i.Err), i.Hold.Resource(), 1)
 		},
 		Failed: func(ctx context.Context, i holdfast.FailInfo) {
@@ -165,10 +165,10 @@ func (o *Observer) Gauges() []Sample {
 	}
 	o.mu.Unlock()
 	for _, c := range clients {
-		for _, l := range c.Live() {
+		for _, l := range c.Admin().Live() {
 			of(l.Hold.Resource()).hold(l)
 		}
-		for _, w := range c.Waiting() {
+		for _, w := range c.Admin().Waiting() {
 			of(w.Resource).waiting++
 		}
 	}

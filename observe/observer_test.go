@@ -134,7 +134,7 @@ func TestSamples(t *testing.T) {
 		lock(t, c, "expires", &holdfast.LockOptions{NoKeepAlive: true})
 		time.Sleep(time.Minute)
 		forced := lock(t, c, "forced", nil)
-		if _, err := d.ForceRelease(t.Context(), "forced", forced.ID()); err != nil {
+		if _, err := d.Admin().ForceRelease(t.Context(), "forced", forced.ID()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -179,7 +179,7 @@ func TestGauges(t *testing.T) {
 		store, cut := outage(t)
 		trace := o.Trace()
 		block := make(chan struct{})
-		trace.HoldStart = func(ctx context.Context, _ holdfast.HoldStartInfo) context.Context { <-block; return ctx }
+		trace.HoldStart = func(ctx context.Context, _ holdfast.HoldInfo) context.Context { <-block; return ctx }
 		c := holdfast.New(store, &holdfast.Options{NoSweep: true, Trace: trace})
 		d := newClient(t, store, nil)
 		check := func(want string) {
@@ -249,7 +249,7 @@ func TestMetrics(t *testing.T) {
 		names[m.Name] = true
 	}
 	for _, err := range []error{
-		nil, errors.New("other"), holdfast.ErrHeld, holdfast.ErrDeadlock, holdfast.ErrTTLTooShort, context.Canceled,
+		nil, errors.New("other"), holdfast.ErrHeld, holdfast.ErrTTLTooShort, context.Canceled,
 		&holdfast.LostError{Cause: holdfast.ErrForced}, &holdfast.LostError{Cause: fmt.Errorf("%w: x", holdfast.ErrUnreachable)},
 	} {
 		for _, m := range observe.Metrics() {
@@ -331,7 +331,7 @@ func TestGaugesWhileOthersHang(t *testing.T) {
 				if name == "Logger" {
 					opts.Logger = slog.New(hung{until: until})
 				} else {
-					slow := func(ctx context.Context, _ holdfast.AttemptStartInfo) context.Context { <-until; return ctx }
+					slow := func(ctx context.Context, _ holdfast.AttemptInfo) context.Context { <-until; return ctx }
 					opts.Trace = holdfast.Traces(&holdfast.Trace{AttemptStart: slow}, opts.Trace)
 				}
 				store, _ := outage(t)

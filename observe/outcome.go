@@ -8,15 +8,15 @@ import (
 )
 
 // Outcome returns Granted, IsHeld, Lost or Unknown for the error of an attempt, a wait or a
-// call of Lock. A deadlock counts as IsHeld, and a grant that came too late as Lost. It
-// returns "" if Close ended it, which has no outcome and does not count.
+// call of Lock. A grant that came too late counts as Lost. It returns "" if Close ended it,
+// which has no outcome and does not count.
 func Outcome(err error) string {
 	switch {
 	case errors.Is(err, holdfast.ErrClosed):
 		return ""
 	case err == nil:
 		return Granted
-	case errors.Is(err, holdfast.ErrHeld), errors.Is(err, holdfast.ErrDeadlock):
+	case errors.Is(err, holdfast.ErrHeld):
 		return IsHeld
 	case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrTTLTooShort):
 		return Lost

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/observe"
 )
 
@@ -99,44 +100,44 @@ func (s *spans) trace() *holdfast.Trace {
 	}
 }
 
-func (s *spans) attemptStart(ctx context.Context, i holdfast.AttemptStartInfo) context.Context {
-	ctx, _ = start[holdfast.AttemptStartInfo](ctx, ctx, s, attemptSpan, i.Start, trace.WithSpanKind(trace.SpanKindClient),
+func (s *spans) attemptStart(ctx context.Context, i holdfast.AttemptInfo) context.Context {
+	ctx, _ = start[holdfast.AttemptInfo](ctx, ctx, s, attemptSpan, i.Start, trace.WithSpanKind(trace.SpanKindClient),
 		s.attributes(i.Resource, i.LockID, i.Mode, holdIDKey.String(i.HoldID.String())), system(i.Client))
 	return ctx
 }
 
 func (s *spans) attemptEnd(ctx context.Context, i holdfast.AttemptInfo) {
-	span := of[holdfast.AttemptStartInfo](ctx).span
+	span := of[holdfast.AttemptInfo](ctx).span
 	if i.Err == nil {
 		span.SetAttributes(token(i.Token))
 	}
 	s.refusal(span, i.Err)
-	s.link(of[holdfast.WaitStartInfo](ctx), i.Err)
+	s.link(of[holdfast.WaitInfo](ctx), i.Err)
 	finish(span, i.Err, i.Start.Add(i.Took))
 }
 
-func (s *spans) waitStart(ctx context.Context, i holdfast.WaitStartInfo) context.Context {
-	ctx, _ = start[holdfast.WaitStartInfo](ctx, ctx, s, waitSpan, i.Start, s.attributes(i.Resource, i.LockID, i.Mode))
+func (s *spans) waitStart(ctx context.Context, i holdfast.WaitInfo) context.Context {
+	ctx, _ = start[holdfast.WaitInfo](ctx, ctx, s, waitSpan, i.Start, s.attributes(i.Resource, i.LockID, i.Mode))
 	return ctx
 }
 
 func (s *spans) waitEnd(ctx context.Context, i holdfast.WaitInfo) {
-	wait := of[holdfast.WaitStartInfo](ctx)
+	wait := of[holdfast.WaitInfo](ctx)
 	s.refusal(wait.span, i.Err)
 	s.link(wait, i.Err) // one that queued behind another may have made no attempt
 	finish(wait.span, i.Err, i.Start.Add(i.Took))
 }
 
 // holdStart makes the span of a hold a child of the caller's, beside that of the wait.
-func (s *spans) holdStart(ctx context.Context, i holdfast.HoldStartInfo) context.Context {
-	h, wait := i.Hold, of[holdfast.WaitStartInfo](ctx)
+func (s *spans) holdStart(ctx context.Context, i holdfast.HoldInfo) context.Context {
+	h, wait := i.Hold, of[holdfast.WaitInfo](ctx)
 	opts := []trace.SpanStartOption{
 		s.attributes(h.Resource(), h.LockID(), h.Mode(), holdIDKey.String(h.ID().String()), token(h.Token())),
 	}
 	if wait.span.SpanContext().IsValid() {
 		opts = append(opts, trace.WithLinks(linkTo(wait.span, "wait")))
 	}
-	ctx, span := start[holdfast.HoldStartInfo](ctx, wait.caller, s, holdSpan, i.Start, opts...)
+	ctx, span := start[holdfast.HoldInfo](ctx, wait.caller, s, holdSpan, i.Start, opts...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live[h.ID()] = liveSpan{h, span}
@@ -155,7 +156,7 @@ func (s *spans) holdEnd(ctx context.Context, i holdfast.HoldInfo) {
 	s.mu.Lock()
 	delete(s.live, i.Hold.ID())
 	s.mu.Unlock()
-	span := of[holdfast.HoldStartInfo](ctx).span
+	span := of[holdfast.HoldInfo](ctx).span
 	if cause := observe.Cause(i.Err); cause != "" {
 		span.SetAttributes(causeKey.String(cause), errorKey.String("lost"))
 		span.SetStatus(codes.Error, "the lock was lost")
@@ -164,15 +165,15 @@ func (s *spans) holdEnd(ctx context.Context, i holdfast.HoldInfo) {
 }
 
 // renewed adds renewals that failed to the span of the hold. Others are too many.
-func (s *spans) renewed(ctx context.Context, i holdfast.RenewInfo) {
+func (s *spans) renewed(ctx context.Context, i holdfast.CallInfo) {
 	if i.Err != nil {
-		of[holdfast.HoldStartInfo](ctx).span.AddEvent("holdfast.renewal.failed", trace.WithTimestamp(i.Start.Add(i.Took)),
+		of[holdfast.HoldInfo](ctx).span.AddEvent("holdfast.renewal.failed", trace.WithTimestamp(i.Start.Add(i.Took)),
 			trace.WithAttributes(outcomeKey.String(observe.Outcome(i.Err))))
 	}
 }
 
 // released makes the span of a release a child of the hold's, which has ended.
-func (s *spans) released(ctx context.Context, i holdfast.ReleaseInfo) {
+func (s *spans) released(ctx context.Context, i holdfast.CallInfo) {
 	h := i.Hold
 	_, span := s.tracer.Start(ctx, releaseSpan, trace.WithTimestamp(i.Start), trace.WithSpanKind(trace.SpanKindClient),
 		s.attributes(h.Resource(), h.LockID(), h.Mode(), holdIDKey.String(h.ID().String())), system(h.Client()))
@@ -202,7 +203,7 @@ func (s *spans) refusal(span trace.Span, err error) {
 		ids = append(ids, h.HoldID.String())
 	}
 	span.SetAttributes(holdersKey.StringSlice(ids))
-	if held.Position != holdfast.NoPlace {
+	if held.Position != driver.NoPlace {
 		span.SetAttributes(positionKey.Int(held.Position))
 	}
 }

@@ -1,7 +1,6 @@
 package pglock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,18 +153,18 @@ func (s *Store) acquireArgs(ctx context.Context, q driver.AcquireRequest) ([]any
 		return nil, err
 	}
 	hold, err := model.EncodeHolds([]model.Hold{{
-		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.HeldLimit(), Details: q.Details,
+		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.Limit, Details: q.Details,
 		End: model.NoEnd, TakeoverDelay: q.TakeoverDelay, // the server writes the end
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", driver.ErrInvalid, err)
 	}
 	hold = hold[1 : len(hold)-1] // the one in the array
-	return []any{q.Resource, string(hold), int64(q.Limit), millis(q.TTL)}, nil
+	return []any{q.Resource, string(hold), millis(q.TTL)}, nil
 }
 
-// placeArgs are the arguments of function acquire about the queue: the place, how long it
-// is kept, and what the request is nested under.
+// placeArgs are the arguments of function acquire about the queue: the place, and how long
+// it is kept.
 func placeArgs(q driver.AcquireRequest) (args []any, err error) {
 	var place *string
 	if !q.Place.IsZero() {
@@ -175,7 +174,7 @@ func placeArgs(q driver.AcquireRequest) (args []any, err error) {
 		}
 		place = &text
 	}
-	return []any{place, cmp.Or(q.Keep, driver.DefaultKeep).Milliseconds(), q.Nested.String()}, nil
+	return []any{place, q.PlaceTTL().Milliseconds()}, nil
 }
 
 // millis is the duration for a function of the schema.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/model"
 )
 
 // chunk is how many requests a statement has at most. Their rows are locked until
@@ -24,9 +23,7 @@ const patience = 3
 // change is one renewal or release of a batch, and its outcome.
 type change struct {
 	driver.HoldRef
-	ms    int64 // the TTL of a renewal; how much later a release takes effect
-	exact bool
-	waits string         // what the holder waits for, as JSON; empty: nothing
+	ms    int64          // the TTL of a renewal; how much later a release takes effect
 	place driver.PlaceID // that is given up
 
 	found   bool
@@ -51,10 +48,7 @@ func (a *changed) read(c *columns) {
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	changes := make([]change, len(qs))
 	for i, q := range qs {
-		changes[i] = change{HoldRef: q.HoldRef, ms: millis(q.TTL), exact: q.Exact}
-		if q.Waits != nil {
-			changes[i].waits = model.EncodeWaits(q.Waits)
-		}
+		changes[i] = change{HoldRef: q.HoldRef, ms: millis(q.TTL)}
 	}
 	if err := s.change(ctx, s.fromOwn, s.do.renew, changes, false); err != nil {
 		return nil, err
@@ -129,15 +123,13 @@ func (s *Store) change(ctx context.Context, from source, q statement, changes []
 // send sends one statement for the changes, and notes their outcomes.
 func (s *Store) send(ctx context.Context, from source, q statement, changes []*change, release, wait bool) error {
 	n := len(changes)
-	resources, lockIDs, holdIDs := make([]string, n), make([]string, n), make([]string, n)
-	tokens, ms, exact := make([]int64, n), make([]int64, n), make([]bool, n)
-	waits, places := make([]string, n), make([]string, n)
+	resources, lockIDs, holdIDs, places := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	tokens, ms := make([]int64, n), make([]int64, n)
 	for i, c := range changes {
-		resources[i], lockIDs[i], holdIDs[i] = c.Resource, c.LockID, c.HoldID.String()
-		tokens[i], ms[i], exact[i] = int64(c.Token), c.ms, c.exact
-		waits[i], places[i] = c.waits, c.place.String()
+		resources[i], lockIDs[i], holdIDs[i], places[i] = c.Resource, c.LockID, c.HoldID.String(), c.place.String()
+		tokens[i], ms[i] = int64(c.Token), c.ms
 	}
-	answer, err := ask[changed](ctx, s, from, q, resources, lockIDs, holdIDs, tokens, ms, exact, waits, places, release, wait)
+	answer, err := ask[changed](ctx, s, from, q, resources, lockIDs, holdIDs, tokens, ms, places, release, wait)
 	if err != nil {
 		return err
 	}

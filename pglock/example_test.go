@@ -57,8 +57,8 @@ func ExampleStore_AcquireTx() {
 		log.Print(err)
 		return
 	}
-	// … the job, with client.RenewID(ctx, "worker-3", time.Minute) before each minute is over …
-	if _, err := client.ReleaseID(ctx, "worker-3"); err != nil {
+	// … the job, with client.Admin().RenewID(ctx, "worker-3", time.Minute) before each minute is over …
+	if _, err := client.Admin().ReleaseID(ctx, "worker-3"); err != nil {
 		log.Print(err)
 	}
 }

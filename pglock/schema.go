@@ -14,7 +14,7 @@ import (
 )
 
 // layout is the version of the table and of what functions take and return.
-const layout = 4
+const layout = 5
 
 const layoutComment = "Locks of Holdfast, layout "
 
@@ -86,12 +86,12 @@ func statementsOf(schema string) statements {
 		return statement{"SELECT * FROM " + quoted(schema) + "." + function + "(" + strings.Join(marks, ", ") + ")", often}
 	}
 	return statements{
-		acquire: call("acquire", 7, true),
+		acquire: call("acquire", 5, true),
 		// Not prepared: after an error the transaction could not continue with
 		// another try.
-		acquireTx: call("acquire_tx", 4, false),
-		renew:     call("change", 10, false),
-		release:   call("change", 10, true),
+		acquireTx: call("acquire_tx", 3, false),
+		renew:     call("change", 8, false),
+		release:   call("change", 8, true),
 		watch:     call("watch", 3, false),
 		list:      call("list", 4, false),
 		sweep:     call("sweep", 2, false),

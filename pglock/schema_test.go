@@ -13,7 +13,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`CREATE SCHEMA "my_locks"`, `"my_locks".locks`, `pg_notify('holdfast_my_locks'`, "layout 4"} {
+	for _, part := range []string{`CREATE SCHEMA "my_locks"`, `"my_locks".locks`, `pg_notify('holdfast_my_locks'`, "layout 5"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %s", part)
 		}

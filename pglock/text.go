@@ -29,8 +29,6 @@ func encode(args []any) ([][]byte, error) {
 			values[i] = array(a, appendQuoted)
 		case []int64:
 			values[i] = array(a, func(to []byte, n int64) []byte { return strconv.AppendInt(to, n, 10) })
-		case []bool:
-			values[i] = array(a, strconv.AppendBool)
 		default:
 			return nil, fmt.Errorf("argument %d is a %T, which the store cannot send", i+1, arg)
 		}

@@ -5,23 +5,21 @@
 -- returns its reply. It notes in the record whether that has changed.
 local operations = {}
 
--- Describes a record: the time, the record, and the fields of its holds.
+-- Describes a record: the time, the record, and the limits of its holds.
 local function describe(r)
-  local parts, fields = parts_of(r)
-  return { now, parts, fields }
+  return { now, parts_of(r) }
 end
 
--- Counts a hold that blocks. r.limits says that two of them have different limits.
+-- Counts a hold that blocks. All that are shared have the same limit.
 local function count(r, h)
   r.count = r.count + 1
   r.exclusive = r.exclusive or h[MODE] == 0
-  r.limits = r.limits or h.limit and r.limit and r.limit ~= h.limit
   r.limit = r.limit or h.limit
 end
 
 -- Drops the holds that no longer block, and counts the others.
 local function count_all(r)
-  r.count, r.exclusive, r.limits, r.limit, r.over = 0, nil, nil, nil, r.over or {}
+  r.count, r.exclusive, r.limit, r.over = 0, nil, nil, r.over or {}
   for lock, h in pairs(r.holds) do
     if now < clear(h) then
       count(r, h)
@@ -49,11 +47,9 @@ end
 -- is written unchanged: the first reply may have been lost because no replica had it.
 function operations.A(r, q)
   local limit, queued = sub(q, 34, 49) + 0, byte(q) == QUEUED
-  local mine = decode_hold(sub(q, queued and 132 or 51), 0, now)
+  local mine = decode_hold(sub(q, queued and 107 or 50), 0, now)
   local shared = mine[MODE] == 1
-  if shared and sub(q, 50, 50) == '0' then -- the hold is subject to limits, and keeps its own
-    mine.limit = limit
-  end
+  mine.limit = shared and limit or nil
   local before = r.holds[mine[LOCK]]
   if before and before[ID] == mine[ID] and before[RELEASED] == 0 and now < before[END] then
     r.changed = true
@@ -67,16 +63,13 @@ function operations.A(r, q)
   end
   local place, ahead, own = { NOBODY }, {}, nil
   if queued then
-    local owner, host = sub(mine[DETAILS], 1, sub(q, 67, 74) + 0), sub(mine[DETAILS + 1], 1, sub(q, 75, 82) + 0)
-    place = { sub(q, 84, 107), mine[LOCK], mine[MODE], mine.limit or -1, owner, host, 0, 0, 0, sub(q, 83, 83) + 0 }
+    local owner, host = sub(mine[DETAILS], 1, sub(q, 66, 73) + 0), sub(mine[DETAILS + 1], 1, sub(q, 74, 81) + 0)
+    place = { sub(q, 83, 106), mine[LOCK], mine[MODE], mine.limit or -1, owner, host, 0, 0, 0, sub(q, 82, 82) + 0 }
   end
   if #r.places > 0 then
     ahead, own = ahead_of(r, place)
   end
-  local position, excluded = #ahead, before
-  if position > 0 and queued and shared and nested(r, sub(q, 108, 131)) then
-    ahead = {}
-  end
+  local excluded = before
   for _, p in ipairs(ahead) do
     excluded = excluded or excludes(p, mine)
   end
@@ -85,10 +78,10 @@ function operations.A(r, q)
     return 'DAMAGED the next token would pass 2^53'
   end
   if excluded or r.count > 0 and (not shared or r.exclusive) or limit > 0 and r.count + #ahead >= limit
-    or mine.limit and r.limit and (r.limits or r.limit ~= limit) then
-    local waits = place[PLACE] ~= NOBODY and not (before and now < before[END]) -- not by itself
-    local placed = waits and take_place(r, place, own, sub(q, 51, 66) + 0)
-    local reply = describe_queue(r, placed and position or -1, ahead, 4)
+    or shared and r.limit and r.limit ~= limit then
+    local waits = queued and not (before and now < before[END]) -- not by itself
+    local placed = waits and take_place(r, place, own, sub(q, 50, 65) + 0)
+    local reply = describe_queue(r, placed and #ahead or -1, ahead, 4)
     if waits and own and not placed then
       reply[5] = reply[5] - 1 -- it counts the others
     end

@@ -22,7 +22,7 @@ for i = 1, #KEYS do
   -- The operations on a key keep their order: none is decided here after an undecided one.
   local operation, first = unfinished and undecided[key] and 0 or byte(q), sub(q, 2, 17)
   -- Acquire: grants a resource that nobody holds, and for which nobody waits.
-  local hold = operation == ACQUIRE and 51 or operation == QUEUED and 132
+  local hold = operation == ACQUIRE and 50 or operation == QUEUED and 107
   if hold and first ~= NONE then
     local raw = call('GET', key)
     if not raw then
@@ -37,7 +37,7 @@ for i = 1, #KEYS do
     reply = done and done.err or now -- a text is an error
   -- Release: removes the only hold of a resource, if that has not changed since its grant.
   elseif operation == RELEASE and first == NONE then
-    local raw, mine = call('GET', key), sub(q, 19)
+    local raw, mine = call('GET', key), sub(q, 18)
     if raw and #raw > 33 and byte(raw) == FRESH and sub(raw, 18, 17 + #mine) == mine and tonumber(sub(raw, 2, 17)) then
       done = call('SET', key, 'I' .. sub(raw, 2, 33), 'KEEPTTL')
       if done.err then

@@ -3,39 +3,23 @@
 -- Returns the hold whose name a request has, or nil, and what follows the name. A lock ID
 -- has one hold at most.
 local function find(r, q)
-  local token, id, rest = sub(q, 19, 34) + 0, sub(q, 35, 58), 63 + sub(q, 59, 62)
-  local h = r.holds[sub(q, 63, rest - 1)]
+  local token, id, rest = sub(q, 18, 33) + 0, sub(q, 34, 57), 62 + sub(q, 58, 61)
+  local h = r.holds[sub(q, 62, rest - 1)]
   if h and ((h[ID] ~= id and id ~= NOBODY) or (token ~= 0 and h[GRANTED] ~= token)) then
     h = nil
   end
   return h, sub(q, rest)
 end
 
--- Notes what a holder waits for, and when that was first noted.
-local function note(h, text)
-  local last, waits = h.waits, nil
-  if text ~= '' then
-    waits = { sub(text, 42), sub(text, 25, 25) + 0, sub(text, 26, 41) + 0, sub(text, 1, 24), now }
-    if type(last) == 'table' and last[1] == waits[1] and last[2] == waits[2] and last[4] == waits[4] then
-      waits[5] = last[5]
-    end
-  end
-  h.waits = waits
-end
-
--- Renews a live hold. Its end never moves back, unless the request is exact. The reply is
--- the time left in µs, -1 if the hold has no end, or 0 if there is no such hold. If others
--- wait, it is an array of that and their number.
+-- Renews a live hold. Its end never moves back. The reply is the time left in µs, -1 if
+-- the hold has no end, or 0 if there is no such hold. If others wait, it is an array of
+-- that and their number.
 function operations.N(r, q)
-  local h, waits = find(r, q)
+  local h = find(r, q)
   if not h or h[RELEASED] > 0 or now >= h[END] then
     return 0
   end
-  local ends = math.min(now + sub(q, 2, 17), NEVER)
-  if sub(q, 18, 18) == '1' or ends > h[END] then
-    h[END] = ends
-  end
-  note(h, waits)
+  h[END] = math.max(h[END], math.min(now + sub(q, 2, 17), NEVER))
   h[RENEWED], r.changed = now, true
   local left = h[END] < NEVER and h[END] - now or -1
   return #r.places > 0 and { left, #r.places } or left
@@ -64,7 +48,7 @@ function operations.R(r, q)
   local h, place = find(r, q)
   if place ~= '' then
     give_up(r, place)
-    if sub(q, 35, 58) == NOBODY then
+    if sub(q, 34, 57) == NOBODY then
       return 0
     end
   end

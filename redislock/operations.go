@@ -47,7 +47,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
 	calls := make([]*call, len(qs))
 	for i, q := range qs {
-		calls[i] = s.newCall(q.Resource, renewRequest(&q))
+		calls[i] = s.newCall(q.Resource, refRequest(renew, q.TTL, &q.HoldRef))
 	}
 	if err := s.do(ctx, calls...); err != nil {
 		return nil, err

@@ -27,20 +27,10 @@ local function leave(r, id)
   end
 end
 
--- Reports whether that is a live shared hold. Whoever is ahead may wait for it, so it must
--- not wait for him.
-local function nested(r, id)
-  for _, h in pairs(r.holds) do
-    if h[ID] == id and h[MODE] == 1 and now < h[END] then
-      return true
-    end
-  end
-end
-
 -- Reports whether a waiter, once it has what it waits for, leaves no room for a hold,
 -- however few others there are.
 local function excludes(p, mine)
-  return p[WAITER] == mine[LOCK] or p[KIND] == 0 or mine[MODE] == 0 or mine.limit and p[LIMIT] >= 0 and p[LIMIT] ~= mine.limit
+  return p[WAITER] == mine[LOCK] or p[KIND] == 0 or mine[MODE] == 0 or p[LIMIT] ~= mine.limit
 end
 
 -- Gives a request that is refused its place at the end of the queue, or keeps its own for

@@ -21,8 +21,7 @@ type described struct {
 
 // decode reads the description of a record in a reply. The error is driver.ErrDamaged if
 // that is not a record of this package. Invalid fields on which no decision depends are
-// left out: owner, host, comment, what a holder waits for, and the times when a hold was
-// created and renewed.
+// left out: owner, host, comment, and the times when a hold was created and renewed.
 func (s *Store) decode(resource string, c *call) (d described, err error) {
 	if c.err != nil {
 		return d, s.explain(resource, c.err)
@@ -58,8 +57,8 @@ func damaged(resource string, err error) error {
 
 func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 	parts, ok := value.([]any)
-	named, several := ofHolds.([]any)
-	if !ok || !several || len(parts) != 2+len(named) {
+	limits, several := ofHolds.([]any)
+	if !ok || !several || len(parts) != 2+len(limits) {
 		return r, fmt.Errorf("it is no record")
 	}
 	token, ok := parts[0].(int64)
@@ -72,12 +71,9 @@ func decodeRecord(value, ofHolds any) (r model.Record, err error) {
 		if err != nil {
 			return r, fmt.Errorf("hold %d: %w", i, err)
 		}
-		limit := named[i]
-		if both, ok := limit.([]any); ok && len(both) == 2 {
-			limit, h.Waits = both[0], decodeWaits(both[1])
-		}
 		if h.Mode == driver.Shared {
-			h.Limit = limitOf(limit)
+			limit, _ := limits[i].(int64) // the script has looked at it
+			h.Limit = int(limit)
 		}
 		r.Holds = append(r.Holds, h)
 	}
@@ -144,19 +140,6 @@ func decodeHold(value any) (h model.Hold, err error) {
 	return h, nil
 }
 
-// decodeWaits returns nil if the note cannot be read.
-func decodeWaits(value any) *model.Waits {
-	v := valuesOf(value, 5)
-	w := model.Waits{Resource: v.text(0), Mode: driver.Mode(v.number(1, int64(driver.Shared)))}
-	w.Limit = int(v.number(2, math.MaxInt))
-	id := v.text(3)
-	w.Since = model.Time(v.number(4, never))
-	if v.err != nil || w.Place.UnmarshalText([]byte(id)) != nil {
-		return nil
-	}
-	return &w
-}
-
 func decodePlaces(value any) (all []model.Place, err error) {
 	places, _ := value.([]any)
 	for i, place := range places {
@@ -175,7 +158,7 @@ func decodePlace(value any) (p model.Place, err error) {
 	p.LockID = v.text(1)
 	p.Mode = driver.Mode(v.number(2, int64(driver.Shared)))
 	if p.Mode == driver.Shared {
-		p.Limit = limitOf(v.all[3])
+		p.Limit = int(v.number(3, math.MaxInt))
 	}
 	p.Owner, _ = v.all[4].(string)
 	p.Host, _ = v.all[5].(string)
@@ -189,16 +172,6 @@ func decodePlace(value any) (p model.Place, err error) {
 		return p, fmt.Errorf("its ID is not 24 hex digits, or it has no lock ID")
 	}
 	return p, nil
-}
-
-// limitOf returns driver.LimitUnknown for the hold or the place of a program that kept no
-// limit.
-func limitOf(value any) int {
-	n, ok := value.(int64)
-	if !ok || n < 0 || n > math.MaxInt {
-		return driver.LimitUnknown
-	}
-	return int(n)
 }
 
 func moment(value any) model.Time {

@@ -2,28 +2,25 @@
 --
 -- A request is a letter and its arguments:
 --
---   A  need, expiry, limit, own, hold   acquires: fast.lua, acquire.lua
---   Q  need, expiry, limit, own, keep, lengths, fair, place, nested, hold
---                                       acquires, or takes a place: fast.lua, acquire.lua
---   R  after, 0, name [place]           releases: fast.lua, holds.lua
---   N  TTL or 2^53, exact, name [waits] renews: holds.lua
---   L                                   reads: fast.lua, holds.lua
---   S                                   sweeps: holds.lua
+--   A  need, expiry, limit, hold   acquires: fast.lua, acquire.lua
+--   Q  need, expiry, limit, keep, lengths, fair, place, hold
+--                                  acquires, or takes a place: fast.lua, acquire.lua
+--   R  after, name [place]         releases: fast.lua, holds.lua
+--   N  TTL or 2^53, name           renews: holds.lua
+--   L                              reads: fast.lua, holds.lua
+--   S                              sweeps: holds.lua
 --
 -- Need is how long the key must stay, or 0 if the record must be MessagePack. Expiry is
--- how long a new key stays, in ms; all other durations are in µs. Limit 0 is no limit. Own
--- is 1 if the limits of the holds do not count. A name is the token, the hold ID and the
--- lock ID of a hold; a token or a hold ID of zeros is not known. Place is the ID of a place
--- in the queue, and nested that of a hold that the acquirer works under; zeros are none.
--- Lengths are how much of owner and host a place keeps, in 8 digits each.
--- Waits is what the holder waits for: place, mode, limit, resource. Flags have one digit,
--- all other numbers 16.
+-- how long a new key stays, in ms; all other durations are in µs. Limit 0 is no limit. A
+-- name is the token, the hold ID and the lock ID of a hold; a token or a hold ID of zeros
+-- is not known. Place is the ID of a place in the queue, and keep how long it is kept.
+-- Lengths are how much of owner and host a place keeps, in 8 digits each. Fair has one
+-- digit, all other numbers have 16.
 --
 -- A key has one of these values:
 --
 --   I expires token          idle: nobody holds the resource
---   F expires token hold     fresh: one hold as it was granted, exclusive or with a limit
---                            that is not known
+--   F expires token hold     fresh: one exclusive hold as it was granted
 --   M record [places]        any holds, and who waits, in MessagePack
 --
 -- Token is the last one granted. Expires is when the key expires, in microseconds since
@@ -37,15 +34,12 @@
 --
 -- The record in MessagePack is { token, expires, hold, hold, … }. A hold is an array; the
 -- constants below are the indexes of its elements. A shared hold also has the field
--- "limit", that of its request; without the field it is not known. A hold whose holder
--- waits for another resource has the field "waits": { resource, mode, limit, place, since }.
--- All numbers are whole and below 2^53: Lua, MessagePack and the integers of a reply
--- represent these exactly. Times are microseconds since 1970. A hold whose end is 2^53 has
--- none.
+-- "limit", that of its request. All numbers are whole and below 2^53: Lua, MessagePack and
+-- the integers of a reply represent these exactly. Times are microseconds since 1970. A
+-- hold whose end is 2^53 has none.
 --
--- The places are a value of their own, so that scripts which know no queue read the record,
--- and forget the places when they write it: { place, place, … } in the order in which the
--- waiters came. A place is an array, too. Its limit is -1 if that of its request is none.
+-- The places are a value of their own: { place, place, … } in the order in which the
+-- waiters came. A place is an array, too. The limit of an exclusive one is -1.
 local ID, LOCK, MODE, GRANTED, END, DELAY, RELEASED, CREATED, RENEWED, DETAILS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local PLACE, WAITER, KIND, LIMIT, OWNER, HOST, SINCE, ASKED, UNTIL, FAIR = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local NEVER = 9007199254740992
@@ -79,7 +73,7 @@ local function live_places(places)
   local live = {}
   for i, p in ipairs(places) do
     if #p ~= 10 or #p[PLACE] ~= 24 or #p[WAITER] == 0 or p[KIND] ~= 0 and p[KIND] ~= 1 or p[FAIR] ~= 0 and p[FAIR] ~= 1
-      or not (p[LIMIT] >= -1 and p[LIMIT] < NEVER and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
+      or not (p[LIMIT] >= p[KIND] - 1 and p[LIMIT] < NEVER and p[SINCE] >= 0 and p[ASKED] >= 0 and p[UNTIL] < NEVER) then
       error('DAMAGED place ' .. i .. ' is none', 0)
     end
     if p[ASKED] <= now and now < p[UNTIL] then
@@ -116,7 +110,7 @@ local function read(key)
     if #h ~= 12 or #h[ID] ~= 24 or #h[LOCK] == 0 or r.holds[h[LOCK]]
       or h[MODE] ~= 0 and h[MODE] ~= 1 or h[RELEASED] ~= 0 and h[RELEASED] ~= 1
       or not (h[GRANTED] > 0 and h[GRANTED] < NEVER and h[END] > 0 and h[END] <= NEVER and h[DELAY] >= 0)
-      or h.limit and not (h.limit >= 0 and h.limit < NEVER) then
+      or h[MODE] == 1 and not (h.limit >= 0 and h.limit < NEVER) then
       error('DAMAGED hold ' .. i - 2 .. ' is none', 0)
     end
     r.holds[h[LOCK]] = h
@@ -128,16 +122,15 @@ local function read(key)
   return r
 end
 
--- Returns a record as an array, and the fields of its holds in another, because a reply has
--- no fields with names: the limit of each hold, -1 if it is not known, or an array of the
--- limit and of what the holder waits for.
+-- Returns a record as an array, and the limits of its holds in another, -1 for those that
+-- are exclusive, because a reply has no fields with names.
 local function parts_of(r)
-  local parts, fields = { r.token, r.expires }, {}
+  local parts, limits = { r.token, r.expires }, {}
   for _, h in pairs(r.holds) do
     parts[#parts + 1] = h
-    fields[#fields + 1] = h.waits and { h.limit or -1, h.waits } or h.limit or -1
+    limits[#limits + 1] = h.limit or -1
   end
-  return parts, fields
+  return parts, limits
 end
 
 -- Returns when a hold stops blocking.

@@ -1,7 +1,6 @@
 package redislock
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/hex"
 	"sync"
@@ -48,7 +47,7 @@ func micros(d time.Duration) int64 {
 // The operations. record.lua describes them.
 const (
 	acquire = 'A'
-	enqueue = 'Q' // an acquire of one who waits if it is refused, or works under a hold
+	enqueue = 'Q' // an acquire of one who waits if it is refused
 	look    = 'L'
 	renew   = 'N'
 	release = 'R'
@@ -61,21 +60,21 @@ func (o *Options) slack() time.Duration { return max(o.KeyRetention/32, time.Min
 
 // acquireRequest returns the request of an acquire.
 func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
-	queued := !q.Place.IsZero() || !q.Nested.IsZero()
-	size := 5*16 + 3 + 2*len(q.HoldID) + 4*4 + len(q.LockID) + len(q.Details.Owner) + len(q.Details.Host) + len(q.Details.Comment)
+	queued := !q.Place.IsZero()
+	size := 5*16 + 2 + 2*len(q.HoldID) + 4*4 + len(q.LockID) + len(q.Details.Owner) + len(q.Details.Host) + len(q.Details.Comment)
 	letter := byte(acquire)
 	if queued {
 		letter = enqueue
-		size += 2*16 + 1 + 4*len(q.Place)
+		size += 2*16 + 1 + 2*len(q.Place)
 	}
 	b := s.appendNeed(append(make([]byte, 0, size), letter), q)
-	b = appendFlag(appendDigits(b, 16, int64(q.Limit)), q.OwnLimit)
+	b = appendDigits(b, 16, int64(q.Limit))
 	if queued {
-		b = appendDigits(b, 16, micros(cmp.Or(q.Keep, driver.DefaultKeep)))
+		b = appendDigits(b, 16, micros(q.PlaceTTL()))
 		b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Owner))))
 		b = appendDigits(b, 8, int64(len(driver.CutPlaceName(q.Details.Host))))
 		b = appendFlag(b, q.Fair)
-		b = hex.AppendEncode(hex.AppendEncode(b, q.Place[:]), q.Nested[:])
+		b = hex.AppendEncode(b, q.Place[:])
 	}
 	b = hex.AppendEncode(b, q.HoldID[:])
 	b = appendSized(b, q.LockID)
@@ -92,28 +91,16 @@ func (s *Store) acquireRequest(q *driver.AcquireRequest) []byte {
 // can be in a fresh key.
 func (s *Store) appendNeed(b []byte, q *driver.AcquireRequest) []byte {
 	var need, expiry int64
-	limited := q.Mode == driver.Shared && !q.OwnLimit
-	if slack := s.o.slack(); !limited && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
+	if slack := s.o.slack(); q.Mode == driver.Exclusive && q.TTL <= slack && q.TakeoverDelay <= slack-q.TTL {
 		stays := q.TTL + q.TakeoverDelay + s.o.KeyRetention
 		need, expiry = stays.Microseconds(), (stays + slack).Milliseconds()
 	}
 	return appendDigits(appendDigits(b, 16, need), 16, expiry)
 }
 
-// renewRequest returns the request of a renewal.
-func renewRequest(q *driver.RenewRequest) []byte {
-	b := refRequest(renew, q.TTL, q.Exact, &q.HoldRef)
-	if w := q.Waits; w != nil {
-		b = hex.AppendEncode(b, w.Place[:])
-		b = appendDigits(appendDigits(b, 1, int64(w.Mode)), 16, int64(max(w.Limit, 0)))
-		b = append(b, w.Resource...)
-	}
-	return b
-}
-
 // releaseRequest returns the request of a release.
 func releaseRequest(q *driver.ReleaseRequest) []byte {
-	b := refRequest(release, q.After, false, &q.HoldRef)
+	b := refRequest(release, q.After, &q.HoldRef)
 	if !q.Place.IsZero() {
 		b = hex.AppendEncode(b, q.Place[:])
 	}
@@ -121,10 +108,9 @@ func releaseRequest(q *driver.ReleaseRequest) []byte {
 }
 
 // refRequest returns the request of an operation on the hold that matches ref.
-func refRequest(operation byte, d time.Duration, flag bool, ref *driver.HoldRef) []byte {
-	b := append(make([]byte, 0, 2*16+2+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
-	b = appendFlag(appendDigits(b, 16, micros(d)), flag)
-	b = appendDigits(b, 16, int64(ref.Token))
+func refRequest(operation byte, d time.Duration, ref *driver.HoldRef) []byte {
+	b := append(make([]byte, 0, 1+2*16+2*len(ref.HoldID)+4+len(ref.LockID)), operation)
+	b = appendDigits(appendDigits(b, 16, micros(d)), 16, int64(ref.Token))
 	b = hex.AppendEncode(b, ref.HoldID[:])
 	return appendSized(b, ref.LockID)
 }

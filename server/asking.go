@@ -57,7 +57,7 @@ func (s *asking) refused(q *driver.AcquireRequest, e *driver.HeldError, otherwis
 		s.skip = math.MaxInt // signals are for those that have places
 		return askFull/2 + rand.N(askFull)
 	case e.Position <= 0:
-		return min(otherwise, q.Keep/4)
+		return min(otherwise, q.PlaceTTL()/4)
 	}
 	ahead, departures := e.Position, e.Position+len(e.Holders)
 	switch {
@@ -77,11 +77,11 @@ func (s *asking) refused(q *driver.AcquireRequest, e *driver.HeldError, otherwis
 	case s.pause == 0 || departures != s.departures:
 		s.departures, s.pause, s.tries = departures, askFirst*time.Duration(ahead+1), 0
 	case s.tries >= 2:
-		s.pause = min(2*s.pause, keepFair/4)
+		s.pause = min(2*s.pause, driver.FairPlaceTTL/4)
 	}
 	s.tries++
 	s.skip = max(departures-nearHead-departures/8, 0) // some signals get lost
-	return min(s.pause, keepFair/4)
+	return min(s.pause, driver.FairPlaceTTL/4)
 }
 
 // hadNoRoom reports whether the queue was full.

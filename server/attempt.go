@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
@@ -121,6 +120,6 @@ func safeFor(received, sent time.Time, left, ttl time.Duration) *wire.Millis {
 	if ttl != driver.Forever {
 		margin = max(ttl, left)
 	}
-	safe := wire.MillisOf(sent.Sub(received) + left - holdfast.DefaultMargin(margin))
+	safe := wire.MillisOf(sent.Sub(received) + left - driver.DefaultMargin(margin))
 	return &safe
 }

@@ -50,20 +50,11 @@ func (s *Server) renew(x *exchange) {
 func (x *exchange) renewal(item wire.Renewal) (driver.RenewRequest, error) {
 	q := item.Driver()
 	q.LockID = x.ownID(q.LockID)
-	if q.Waits != nil {
-		q.Waits.Place = x.ownPlace(q.Waits.Place)
-	}
 	switch {
 	case q.HoldID.IsZero():
 		return q, fmt.Errorf("%w: a renewal needs a holdId", driver.ErrInvalid)
-	case q.Resource == reserved || q.Waits != nil && q.Waits.Resource == reserved:
+	case q.Resource == reserved:
 		return q, errReserved
-	case item.Waits != nil && item.Waits.Limit != nil && (*item.Waits.Limit < 0 || *item.Waits.Limit > driver.MaxLimit):
-		// The store would be told another one: none, or that it is not known.
-		return q, fmt.Errorf("%w: the limit of what is waited for is %d, which is not between 0 and %d", driver.ErrInvalid, *item.Waits.Limit, driver.MaxLimit)
-	}
-	if item.Waits != nil && item.Waits.AgeMs != nil && *item.Waits.AgeMs < 0 { // it is not read
-		return q, fmt.Errorf("%w: the ageMs of what is waited for is %d, which is negative", driver.ErrInvalid, *item.Waits.AgeMs)
 	}
 	if err := q.Validate(); err != nil {
 		return q, err

@@ -60,30 +60,6 @@ func TestBatchItems(t *testing.T) {
 	})
 }
 
-// What a holder waits for is noted as it was given, or not at all.
-func TestRenewNotes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, nil, nil)
-		g := s.acquire(wire.AcquireRequest{Resource: "r"})
-		for limit, want := range map[string]wire.Outcome{
-			"-1": wire.Invalid, "2147483648": wire.Invalid, "2147483647": wire.Renewed, "0": wire.Renewed, "null": wire.Renewed,
-		} {
-			for _, mode := range []driver.Mode{driver.Shared, driver.Exclusive} {
-				body := fmt.Sprintf(`{"holds":[{"resource":"r","holdId":%q,"waits":{"resource":"s","mode":%q,"limit":%s,"placeId":null}}]}`, g.HoldID, mode, limit)
-				if r := read[wire.RenewAnswer](t, s.post(wire.RenewPath, body)).Results[0]; r.Outcome != want {
-					t.Errorf("%s: %+v, want %s", body, r, want)
-				}
-			}
-		}
-		for age, want := range map[string]wire.Outcome{"-1": wire.Invalid, "0": wire.Renewed, "null": wire.Renewed} {
-			body := fmt.Sprintf(`{"holds":[{"resource":"r","holdId":%q,"waits":{"resource":"s","ageMs":%s}}]}`, g.HoldID, age)
-			if r := read[wire.RenewAnswer](t, s.post(wire.RenewPath, body)).Results[0]; r.Outcome != want {
-				t.Errorf("%s: %+v, want %s", body, r, want)
-			}
-		}
-	})
-}
-
 // A batch whose answer got lost is unknown as a whole.
 func TestBatchWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,15 +127,8 @@ func TestLongestBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		ref := wire.Ref{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}
-		waits := &wire.Waits{Resource: name(i)}
-		renewals.Holds = append(renewals.Holds, wire.Renewal{Ref: ref, Waits: waits})
+		renewals.Holds = append(renewals.Holds, wire.Renewal{Ref: ref})
 		releases.Holds = append(releases.Holds, wire.Release{Ref: ref})
-	}
-	if n == wire.MaxBatch { // with what they wait for, they are more than 16 MiB
-		mustBe(t, s.post(wire.RenewPath, renewals), wire.KindTooLarge)
-	}
-	for i := range renewals.Holds {
-		renewals.Holds[i].Waits = nil
 	}
 	for i, r := range read[wire.RenewAnswer](t, s.post(wire.RenewPath, renewals)).Results {
 		if r.Outcome != wire.Renewed {
@@ -171,6 +140,7 @@ func TestLongestBatch(t *testing.T) {
 			t.Fatalf("release %d: %+v", i, r)
 		}
 	}
+	mustBe(t, s.post(wire.RenewPath, strings.Repeat(" ", wire.MaxBody)+`{"holds":[]}`), wire.KindTooLarge)
 	one := wire.Renewal{Ref: wire.Ref{Resource: "r", HoldID: driver.NewHoldID()}}
 	mustBe(t, s.post(wire.RenewPath, wire.RenewRequest{Holds: slices.Repeat([]wire.Renewal{one}, wire.MaxBatch+1)}), wire.KindTooLarge)
 	// One acquire with the longest names.
@@ -198,6 +168,13 @@ func TestBadRequests(t *testing.T) {
 		{wire.AcquirePath, `{"resource":"\u0000"}`, wire.KindInvalid}, {wire.AcquirePath, `{"resource":"r","holdId":"xyz"}`, wire.KindInvalid},
 		{wire.AcquirePath, `{"resource":"r","ttlMs":4000000000000000}`, wire.KindInvalid}, {wire.AcquirePath, big, wire.KindTooLarge},
 		{wire.AcquirePath, strings.Repeat("[", 60_000), wire.KindInvalid},
+		// What requests once had is unknown as anything else.
+		{wire.AcquirePath, `{"resource":"r","ownLimit":true}`, wire.KindInvalid}, {wire.AcquirePath, `{"resource":"r","keepMs":1}`, wire.KindInvalid},
+		{wire.AcquirePath, `{"resource":"r","under":"0123456789abcdef01234567"}`, wire.KindInvalid},
+		{wire.RenewPath, `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","exact":true}]}`, wire.KindInvalid},
+		{wire.RenewPath, `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","waits":null}]}`, wire.KindInvalid},
+		{wire.ReleasePath, `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","unheard":true}]}`, wire.KindInvalid},
+		{wire.ForceReleasePath, `{"resource":"r","placeId":"0123456789abcdef01234567","reason":"why"}`, wire.KindInvalid},
 		{wire.RenewPath, `{}`, wire.KindInvalid}, {wire.RenewPath, `{"holds":[]}`, wire.KindInvalid}, {wire.RenewPath, `{"holds":{}}`, wire.KindInvalid},
 		{wire.ReleasePath, `{"hold":[]}`, wire.KindInvalid}, {wire.ReleasePath, `{"holds":[null]}`, wire.KindInvalid},
 		{wire.ForceReleasePath, `{}`, wire.KindInvalid}, {wire.SweepPath, `{"idleMs":"1"}`, wire.KindInvalid}, {wire.SweepPath, big, wire.KindTooLarge},

@@ -227,7 +227,7 @@ func TestDocumentHasAllMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]any{
-		"AcquireRequest": wire.AcquireRequest{}, "Grant": wire.Grant{}, "Waits": wire.Waits{}, "Wanted": wire.Waits{}, "RenewRequest": wire.RenewRequest{},
+		"AcquireRequest": wire.AcquireRequest{}, "Grant": wire.Grant{}, "RenewRequest": wire.RenewRequest{},
 		"Renewal": wire.Renewal{}, "RenewAnswer": wire.RenewAnswer{}, "RenewResult": wire.RenewResult{}, "ReleaseRequest": wire.ReleaseRequest{},
 		"Release": wire.Release{}, "ReleaseAnswer": wire.ReleaseAnswer{}, "ReleaseResult": wire.ReleaseResult{}, "ForceRequest": wire.ForceRequest{},
 		"SweepRequest": wire.SweepRequest{}, "SweepAnswer": wire.SweepAnswer{}, "Hold": wire.Hold{}, "Waiter": wire.Waiter{},

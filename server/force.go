@@ -60,7 +60,7 @@ func (s *Server) forceRelease(x *exchange) {
 		}
 	}
 	x.noteForce(q, sent, result, body.Reason)
-	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref, PlaceID: body.PlaceID}, result)
+	answer := wire.ReleaseResultOf(wire.Release{Ref: body.Ref}, result)
 	event.Outcome = releaseOutcome(body.HoldID, answer)
 	_ = x.audit(event)
 	x.answer(answer)
@@ -89,10 +89,8 @@ func validForce(body wire.ForceRequest) error {
 		return err
 	}
 	switch {
-	case body.HoldID.IsZero() && body.PlaceID.IsZero():
-		return fmt.Errorf("%w: a forced release needs a holdId or a placeId", driver.ErrInvalid)
-	case !body.HoldID.IsZero() && body.Token == 0:
-		return fmt.Errorf("%w: a forced release of a hold needs its token", driver.ErrInvalid)
+	case body.HoldID.IsZero() || body.Token == 0:
+		return fmt.Errorf("%w: a forced release needs a holdId and its token", driver.ErrInvalid)
 	case strings.TrimSpace(body.Reason) == "":
 		return fmt.Errorf("%w: a forced release needs a reason", driver.ErrInvalid)
 	}
@@ -110,34 +108,30 @@ func validForce(body wire.ForceRequest) error {
 // forced returns the release of the hold as the store knows it: its lock ID begins with the
 // name of its caller. The lock ID is empty if there is nothing to release.
 func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error) {
-	q := driver.ReleaseRequest{
-		HoldRef: driver.HoldRef{Resource: body.Resource, HoldID: body.HoldID, Token: body.Token}, Place: body.PlaceID,
-	}
-	if !q.Place.IsZero() {
-		q.LockID = q.Place.String() // that of nobody: the place alone is meant
-	}
-	if body.HoldID.IsZero() {
-		return q, nil
-	}
-	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
-	defer cancel()
-	began := time.Now()
-	var failed error
-	for h, err := range x.s.store.List(ctx, driver.Filter{Resource: body.Resource}) {
-		if err != nil {
-			failed = err
-			break
-		}
-		if h.HoldID == body.HoldID {
-			q.LockID = h.LockID
-			break
-		}
-	}
-	x.s.opts.Observer.storeCall(x.r.Context(), "list", began, failed)
-	if body.LockID != "" && failed == nil && q.LockID != "" && q.LockID != body.LockID && x.shownID(q.LockID) != body.LockID {
+	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: body.Resource, HoldID: body.HoldID, Token: body.Token}}
+	h, err := x.s.find(x.r.Context(), x.deadline(), driver.Filter{Resource: body.Resource}, body.HoldID)
+	q.LockID = h.LockID
+	if body.LockID != "" && q.LockID != "" && q.LockID != body.LockID && x.shownID(q.LockID) != body.LockID {
 		return q, fmt.Errorf("%w: the hold has another lockId", driver.ErrInvalid)
 	}
-	return q, failed
+	return q, err
+}
+
+// find returns the hold with that ID, or none, as the store lists it. It is over by then.
+func (s *Server) find(ctx context.Context, by time.Time, f driver.Filter, id driver.HoldID) (found driver.Status, err error) {
+	began := time.Now()
+	defer func() { s.opts.Observer.storeCall(ctx, "list", began, err) }()
+	bounded, cancel := context.WithDeadline(ctx, by)
+	defer cancel()
+	for h, failed := range s.store.List(bounded, f) {
+		switch {
+		case failed != nil:
+			return driver.Status{}, failed
+		case h.HoldID == id:
+			return h, nil
+		}
+	}
+	return driver.Status{}, bounded.Err() // a store may end a list with its ctx
 }
 
 // sweep serves POST /v1/sweep.

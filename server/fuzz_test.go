@@ -51,7 +51,7 @@ func FuzzBody(f *testing.F) {
 	s := fuzzed(f)
 	paths := []string{wire.AcquirePath, wire.RenewPath, wire.ReleasePath, wire.ForceReleasePath, wire.SweepPath}
 	for _, body := range []string{
-		`{"resource":"r","waitMs":1,"fair":true}`, `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","ttlMs":-1,"waits":{"resource":"a","mode":"shared","limit":null,"placeId":null}}]}`,
+		`{"resource":"r","waitMs":1,"fair":true}`, `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","ttlMs":-1}]}`,
 		`{"holds":[{"resource":"r","placeId":"0123456789abcdef01234567"}]}`, `{"resource":"r","holdId":"0123456789abcdef01234567","token":1,"reason":"x"}`, `{"idleMs":1000,"most":1}`, `{}`, `{"idleMs":null}`,
 	} {
 		for i := range paths {

@@ -325,6 +325,65 @@ func TestCleanUpIsRepeated(t *testing.T) {
 	})
 }
 
+// A hold that another program has found by its lock ID, and has renewed since, is not released
+// by the clean-up.
+func TestCleanUpSparesWhatIsUsed(t *testing.T) {
+	for name, waits := range map[string]bool{"at once": false, "a wait with a place": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var silent, down atomic.Bool
+				direct := memlock.New(nil)
+				store := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
+					return drivertest.Fault{
+						LoseReply:   c.Op == drivertest.Acquire && silent.Load(),
+						LoseRequest: c.Op == drivertest.List && down.Load(),
+					}
+				})
+				s := newSite(t, store, nil)
+				q := wire.AcquireRequest{Resource: "r", LockID: "l", TTLMs: 60_000}
+				down.Store(true)
+				if waits {
+					holder := s.acquire(wire.AcquireRequest{Resource: "r"})
+					q.WaitMs, q.Fair = 20_000, true
+					ctx, cancel := context.WithCancel(t.Context())
+					answered := s.posting(ctx, wire.AcquirePath, q)
+					synctest.Wait()
+					if n := len(placesOf(t, direct, "r")); n != 1 {
+						t.Fatalf("%d places", n)
+					}
+					silent.Store(true)
+					s.release(refOf(holder))
+					time.Sleep(time.Second)
+					cancel()
+					<-answered
+				} else {
+					silent.Store(true)
+					mustBe(t, s.post(wire.AcquirePath, q), wire.KindUnknown)
+				}
+				synctest.Wait()
+				found := stored(t, direct, "r")
+				if len(found) != 1 || found[0].LockID != "l" {
+					t.Fatalf("%+v", found)
+				}
+				renew := driver.RenewRequest{HoldRef: found[0].Ref(), TTL: 10 * time.Minute}
+				if rs, err := direct.Renew(t.Context(), []driver.RenewRequest{renew}); err != nil || rs[0].Err != nil {
+					t.Fatal(rs, err)
+				}
+				down.Store(false)
+				time.Sleep(9 * time.Minute)
+				if holds := stored(t, direct, "r"); len(holds) != 1 || holds[0].Token != found[0].Token {
+					t.Errorf("%+v", holds)
+				}
+				asked := store.Calls(drivertest.List)
+				time.Sleep(30 * time.Second)
+				if n := store.Calls(drivertest.List); n != asked {
+					t.Errorf("%d looks more", n-asked)
+				}
+			})
+		})
+	}
+}
+
 // An attempt without an answer may be applied later, so a wait that ends after it is not
 // told that the resource is held, unless the server cleans up itself.
 func TestUnknownAttempt(t *testing.T) {

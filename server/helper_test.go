@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -260,6 +261,12 @@ func placesOf(t testing.TB, store driver.Store, resource string) (all []driver.P
 		all = append(all, p.ID)
 	}
 	return all
+}
+
+// placeOf is the ID that all servers give the store for a place of the caller.
+func placeOf(caller string, id driver.PlaceID) driver.PlaceID {
+	sum := sha256.Sum256([]byte("holdfast place:" + caller + ":" + id.String()))
+	return driver.PlaceID(sum[:len(id)])
 }
 
 // faulty puts a FaultStore in front of a new store in memory. The server's own requests

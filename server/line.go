@@ -15,12 +15,10 @@ const (
 	// placeAfter is how long the first of a line stands there before it takes a place that
 	// is not fair: most locks are held for a shorter time.
 	placeAfter = time.Second
-	// keepFair and keepPlain are how long the store keeps a place after each request.
-	keepFair, keepPlain = driver.DefaultKeep, driver.MaxKeep
 	// keepStanding is how long the line keeps the standing of a caller whose wait has
 	// ended, for its next request with the same hold ID. The store keeps a fair place for
-	// keepFair at most, since nobody else is served meanwhile, and for three quarters of
-	// that at least, since it does not note each request.
+	// driver.FairPlaceTTL at most, and for three quarters of that at least, since it does not
+	// note each request.
 	keepStanding = 7 * time.Second
 )
 
@@ -28,20 +26,11 @@ const (
 type lines struct {
 	s      *Server
 	mu     sync.Mutex
-	lines  map[lineKey]*line
+	lines  map[string]*line
 	byID   map[standing]*waiter
 	closed bool
 	watch  sync.WaitGroup
 }
-
-// lineKey names a line. Those who work under a shared hold of the resource are in a line of
-// their own: the others may wait for that very hold.
-type lineKey struct {
-	resource string
-	nested   bool
-}
-
-func keyOf(q *driver.AcquireRequest) lineKey { return lineKey{q.Resource, !q.Nested.IsZero()} }
 
 // standing names an acquisition of one resource. Nobody gets at that of another, even if he
 // knows its hold ID.
@@ -67,7 +56,7 @@ func (a *acquisition) standing() standing {
 // as were granted since the last refusal. All others wait for their turn, and ask only to
 // keep their places in the store.
 type line struct {
-	key       lineKey
+	resource  string
 	queue     bool      // they may have places in the store
 	waiters   []*waiter // by seq
 	places    map[driver.PlaceID]*waiter
@@ -104,15 +93,12 @@ type waiter struct {
 
 // kind is what requests have in common that are attempts of one acquisition.
 type kind struct {
-	mode     driver.Mode
-	limit    int
-	ownLimit bool
-	fair     bool
+	mode  driver.Mode
+	limit int
+	fair  bool
 }
 
-func kindOf(q *driver.AcquireRequest) kind {
-	return kind{q.Mode, q.Limit, q.OwnLimit, q.Fair}
-}
+func kindOf(q *driver.AcquireRequest) kind { return kind{q.Mode, q.Limit, q.Fair} }
 
 func invite(turn chan struct{}) {
 	select {
@@ -122,7 +108,7 @@ func invite(turn chan struct{}) {
 }
 
 func (ls *lines) init(s *Server) {
-	ls.s, ls.lines, ls.byID = s, make(map[lineKey]*line), make(map[standing]*waiter)
+	ls.s, ls.lines, ls.byID = s, make(map[string]*line), make(map[standing]*waiter)
 }
 
 // join puts the acquisition at the end of the line, or where an earlier request with the
@@ -133,14 +119,14 @@ func (ls *lines) join(a *acquisition) *waiter {
 	defer ls.mu.Unlock()
 	q, key := &a.q, a.standing()
 	old := ls.byID[key]
-	if old != nil && (old.kind != kindOf(q) || old.line.key != keyOf(q)) {
+	if old != nil && old.kind != kindOf(q) {
 		ls.remove(old)
 		old = nil
 	}
-	l := ls.lines[keyOf(q)]
+	l := ls.lines[q.Resource]
 	if l == nil {
-		l = &line{key: keyOf(q), queue: ls.s.store.Traits().Queue && q.Nested.IsZero(), places: make(map[driver.PlaceID]*waiter)}
-		ls.lines[l.key] = l
+		l = &line{resource: q.Resource, queue: ls.s.store.Traits().Queue, places: make(map[driver.PlaceID]*waiter)}
+		ls.lines[l.resource] = l
 	}
 	w := &waiter{
 		line: l, key: key, place: a.ownPlace(), kind: kindOf(q), present: true, asking: true,
@@ -215,7 +201,7 @@ func (ls *lines) remove(w *waiter) {
 	}
 	w.leave()
 	if len(l.waiters) == 0 {
-		delete(ls.lines, l.key)
+		delete(ls.lines, l.resource)
 		if l.unwatch != nil {
 			l.unwatch()
 		}

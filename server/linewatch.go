@@ -70,7 +70,7 @@ func (ls *lines) watchOnce(l *line) {
 func (ls *lines) begin(ctx context.Context, l *line) {
 	pauses := backoff{first: watchFirst, limit: watchLimit}
 	for {
-		signals, _, err := ls.s.subscribe(ctx, l.key.resource) // until ctx ends
+		signals, _, err := ls.s.subscribe(ctx, l.resource) // until ctx ends
 		if ctx.Err() != nil {
 			return
 		}

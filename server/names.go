@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,25 +33,16 @@ func (x *exchange) shownID(stored string) string {
 	return stored
 }
 
-// ownPlace returns the ID of a place for the store: one that no other caller can name, so
-// that nobody can take over or give up the place of another. Lists show it as it is there, and
-// that stays as it is: a caller keeps what its own holds' notes say.
+// ownPlace returns the ID of a place for the store, which is a one-way hash of the caller's
+// name and the ID that it gave: nobody can take over or give up the place of another, and who
+// sees it in the store learns no hold ID from it, which the place of a wait is made of. All
+// servers make the same of it.
 func (x *exchange) ownPlace(id driver.PlaceID) driver.PlaceID {
-	name := x.caller.Name()
-	if name == "" || id.IsZero() || id == signed(name, id) {
+	if id.IsZero() {
 		return id
 	}
-	sum := sha256.Sum256([]byte(name + ":" + id.String()))
-	return signed(name, driver.PlaceID(sum[:len(id)]))
-}
-
-// signed returns the ID with its second half replaced, by one that is made of the first half
-// and the name.
-func signed(name string, id driver.PlaceID) driver.PlaceID {
-	const half = len(id) / 2
-	sum := sha256.Sum256([]byte("place of " + name + ":" + hex.EncodeToString(id[:half])))
-	copy(id[half:], sum[:])
-	return id
+	sum := sha256.Sum256([]byte("holdfast place:" + x.caller.Name() + ":" + id.String()))
+	return driver.PlaceID(sum[:len(id)])
 }
 
 // owner returns the owner for the store: nobody can give himself out as another.

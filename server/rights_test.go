@@ -234,7 +234,7 @@ func TestOthersPlaces(t *testing.T) {
 			}
 		}
 		place, id := driver.NewPlaceID(), driver.NewHoldID()
-		try := wire.AcquireRequest{Resource: "r", PlaceID: place, Fair: true, KeepMs: 60_000}
+		try := wire.AcquireRequest{Resource: "r", PlaceID: place, Fair: true}
 		giveUp := func(who string, id driver.PlaceID) {
 			s.as(who, wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: id}}})
 		}
@@ -243,8 +243,11 @@ func TestOthersPlaces(t *testing.T) {
 		if *held.Position != 1 {
 			t.Errorf("position %d", *held.Position)
 		}
-		shown := placesOf(t, s.store, "r")[0]
-		for _, id := range []driver.PlaceID{place, shown} {
+		inStore := placesOf(t, s.store, "r")[0]
+		if inStore != placeOf("alice", place) {
+			t.Errorf("in the store it is %v", inStore)
+		}
+		for _, id := range []driver.PlaceID{place, inStore} {
 			giveUp("bob", id)
 			want("given up by another", "alice")
 		}
@@ -266,29 +269,6 @@ func TestOthersPlaces(t *testing.T) {
 		s.as("bob", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r", HoldID: id}, PlaceID: driver.PlaceID(id)}}})
 		mustBe(t, <-waits, wire.KindUnknown)
 		want("a wait that was released", "alice")
-
-		// What a holder notes leads to the place, and the operator can take it away.
-		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "q"}))
-		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &place}}}})
-		for _, who := range []string{"alice", "oscar"} {
-			holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=q", "Who", who)).Holds
-			waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", who)).Waiters
-			if noted := holds[0].Waits.PlaceID; noted == nil || *noted != waiters[0].PlaceID || *noted != shown {
-				t.Errorf("%s sees %v in the note, %v in the list", who, noted, waiters[0].PlaceID)
-			}
-		}
-		// She keeps the note by the ID that lists show, which is hers alone.
-		for _, who := range []string{"bob", "alice"} {
-			heldOf(t, s.as(who, wire.AcquirePath, wire.AcquireRequest{Resource: "r", PlaceID: shown, Fair: true, KeepMs: 60_000}))
-		}
-		want("by the ID of the store", "alice", "bob")
-		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &shown}}}})
-		if noted := stored(t, s.store, "q")[0].Waits.Place; noted != shown {
-			t.Errorf("the note became %v, it was %v", noted, shown)
-		}
-		giveUp("bob", placesOf(t, s.store, "r")[1])
-		s.as("oscar", wire.ForceReleasePath, wire.ForceRequest{Ref: wire.Ref{Resource: "r"}, PlaceID: shown, Reason: "why"})
-		want("after force")
 	})
 }
 
@@ -296,22 +276,19 @@ func TestOthersPlaces(t *testing.T) {
 func TestIDsAreHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
-		under := driver.NewHoldID()
+		id := driver.NewHoldID()
 		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{
-			Resource: "r", LockID: "secret-lock", HoldID: under, Comment: "why", TTLMs: 600_000,
+			Resource: "r", LockID: "secret-lock", HoldID: id, Comment: "why", TTLMs: 600_000,
 		}))
 		place := driver.NewPlaceID()
-		heldOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "secret-place", PlaceID: place, Fair: true, KeepMs: 60_000}))
+		heldOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "secret-place", PlaceID: place, Fair: true}))
 		waiting := driver.NewHoldID()
 		waits := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "secret-wait", HoldID: waiting, WaitMs: 20_000, Fair: true}, "Who", "alice")
 		synctest.Wait()
-		// The holder notes what it waits for, and where.
-		note := driver.NewPlaceID()
-		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000, Waits: &wire.Waits{Resource: "elsewhere", PlaceID: &note}}}})
 
 		secrets := map[string]string{
-			under.String(): "hold ID", "secret-": "lock ID", `"token":`: "token", place.String(): "place ID",
-			waiting.String(): "hold ID of a waiter", note.String(): "place ID of a note",
+			id.String(): "hold ID", "secret-": "lock ID", `"token":`: "token", place.String(): "place ID",
+			waiting.String(): "hold ID of a waiter",
 		}
 		queries := []string{
 			wire.HoldsPath, wire.HoldsPath + "?resource=r", wire.WaitersPath, wire.WaitersPath + "?resource=r",
@@ -345,18 +322,10 @@ func TestIDsAreHidden(t *testing.T) {
 				}
 			}
 		}
-		// Carol may look: she sees who, since when and why, but not what is elsewhere.
-		carols := s.get(wire.HoldsPath, "Who", "carol")
-		list := read[wire.HoldList](t, carols)
-		if len(list.Holds) != 1 || list.Holds[0].Owner != "alice" || list.Holds[0].Comment != "why" || list.Holds[0].Ref != wire.RefOf(under) ||
-			strings.Contains(string(carols.body), "elsewhere") {
-			t.Errorf("%s", carols.body)
-		}
-		// Of a note about what she may look at she sees all, but of the place only the mask.
-		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), TTLMs: 600_000, Waits: &wire.Waits{Resource: "r2", PlaceID: &note}}}})
-		list = read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "carol"))
-		if w := list.Holds[0].Waits; w == nil || w.Resource != "r2" || w.PlaceID == nil || *w.PlaceID != wire.MaskOf(stored(t, s.store, "r")[0].Waits.Place) {
-			t.Errorf("%+v", w)
+		// Carol may look: she sees who, since when and why.
+		list := read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "carol"))
+		if len(list.Holds) != 1 || list.Holds[0].Owner != "alice" || list.Holds[0].Comment != "why" || list.Holds[0].Ref != wire.RefOf(id) {
+			t.Errorf("%+v", list)
 		}
 		// Bob has no holds: his list is empty.
 		if list := read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "bob")); len(list.Holds) != 0 {
@@ -364,12 +333,12 @@ func TestIDsAreHidden(t *testing.T) {
 		}
 		// Alice and Oscar see all.
 		list = read[wire.HoldList](t, s.get(wire.HoldsPath, "Who", "alice"))
-		if h := list.Holds[0]; h.HoldID != under || h.LockID != "secret-lock" || h.Token != g.Token || h.Waits == nil {
+		if h := list.Holds[0]; h.HoldID != id || h.LockID != "secret-lock" || h.Token != g.Token {
 			t.Errorf("%+v", h)
 		}
 		for _, q := range []string{"", "?lockId=alice:secret-lock"} {
 			list = read[wire.HoldList](t, s.get(wire.HoldsPath+q, "Who", "oscar"))
-			if h := list.Holds[0]; h.HoldID != under || h.LockID != "alice:secret-lock" {
+			if h := list.Holds[0]; h.HoldID != id || h.LockID != "alice:secret-lock" {
 				t.Errorf("%+v", h)
 			}
 		}
@@ -382,13 +351,13 @@ func TestIDsAreHidden(t *testing.T) {
 func TestOutlinesInLists(t *testing.T) {
 	s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
 	grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "l", Owner: "job", Comment: "why"}))
-	heldOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "other", PlaceID: driver.NewPlaceID(), Fair: true, KeepMs: 60_000}))
+	heldOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "r", LockID: "other", PlaceID: driver.NewPlaceID(), Fair: true}))
 	holds := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=r", "Who", "bob")).Holds
 	if len(holds) != 1 || holds[0].TTLMs == nil || holds[0] != (wire.Hold{Resource: "r", Mode: driver.Exclusive, TTLMs: holds[0].TTLMs}) {
 		t.Errorf("%+v", holds)
 	}
 	waiters := read[wire.WaiterList](t, s.get(wire.WaitersPath+"?resource=r", "Who", "bob")).Waiters
-	if len(waiters) != 1 || !waiters[0].PlaceID.IsZero() || waiters[0].LockID != "" || waiters[0].Owner != "" || !waiters[0].Fair {
+	if len(waiters) != 1 || waiters[0].LockID != "" || waiters[0].Owner != "" || !waiters[0].Fair {
 		t.Errorf("%+v", waiters)
 	}
 	for _, q := range []string{"", "?resource=r&owner=alice/job", "?resource=r&lockId=alice:l", "?resource=r&ttlBelowMs=1000000", "?resource=r&expired=true"} {
@@ -398,67 +367,47 @@ func TestOutlinesInLists(t *testing.T) {
 	}
 }
 
-// Who may force on some resources does not see by the notes of their holders what they, or
-// others, wait for elsewhere.
-func TestNotesAreHidden(t *testing.T) {
-	ps := newPeople()
-	ps["oscar"].may = map[access.Verb][]string{access.Force: {"a/", "d/"}, access.Look: {"b/"}}
-	s := newSite(t, nil, &server.Options{Identify: ps.identify})
-	for resource, want := range map[string]string{
-		"b/y": `"waits":{"resource":"b/y","mode":"exclusive","limit":null,"placeId":"MASK"`,
-		"c/y": `"waits":null`,
-		"d/y": `"waits":{"resource":"d/y","mode":"exclusive","limit":null,"placeId":"PLACE"`,
-	} {
-		g := grantOf(t, s.as("alice", wire.AcquirePath, wire.AcquireRequest{Resource: "a/x"}))
-		place := driver.NewPlaceID()
-		s.as("alice", wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: resource, PlaceID: &place}}}})
-		noted := stored(t, s.store, "a/x")[0].Waits.Place
-		want = strings.NewReplacer("MASK", wire.MaskOf(noted).String(), "PLACE", noted.String()).Replace(want)
-		oscars := s.get(wire.HoldsPath, "Who", "oscar")
-		if text := string(oscars.body); !strings.Contains(text, want) || !strings.Contains(text, g.HoldID.String()) {
-			t.Errorf("%s: %s", resource, text)
-		}
-		alices := s.get(wire.HoldsPath, "Who", "alice")
-		if text := string(alices.body); !strings.Contains(text, resource) || strings.Contains(text, `"placeId":null`) {
-			t.Errorf("%s: she sees %s", resource, text)
-		}
-		s.as("alice", wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: refOf(g)}}})
+// No answer has the ID of a place, as its caller has given it or as the store has it. By the
+// first, which is a hold ID if the server waits, anybody without a name could take over the
+// place, give it up, or release what it leads to.
+func TestPlacesAreHidden(t *testing.T) {
+	for who, identify := range map[string]access.Identify{"nobody": nil, "operator": operator} {
+		t.Run(who, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, nil, &server.Options{Identify: identify})
+				s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
+				q := wire.AcquireRequest{Resource: "r", LockID: "l", PlaceID: driver.NewPlaceID(), Fair: true}
+				own := s.post(wire.AcquirePath, q)
+				heldOf(t, own)
+				waits, ids := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 5000, Fair: true})
+				refused := s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"})
+				if n := len(heldOf(t, refused).Ahead); n != 2 {
+					t.Errorf("%d are ahead", n)
+				}
+				answers := []answer{own, refused, s.get(wire.WaitersPath), s.get(wire.WaitersPath + "?lockId=l"), s.get(wire.WaitersPath, "Accept", wire.NDJSON)}
+				hidden := append(placesOf(t, s.store, "r"), q.PlaceID, driver.PlaceID(ids[0]))
+				for _, a := range answers {
+					for _, id := range hidden {
+						if strings.Contains(string(a.body), id.String()) {
+							t.Errorf("%v is in %s", id, a.body)
+						}
+					}
+				}
+				// What the store has is no ID of a place to the server.
+				inStore := placesOf(t, s.store, "r")
+				if len(inStore) != 2 || inStore[0] != placeOf("", q.PlaceID) || inStore[1] != placeOf("", driver.PlaceID(ids[0])) {
+					t.Errorf("places %v", inStore)
+				}
+				for _, id := range inStore {
+					s.post(wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: id}}})
+				}
+				if places := placesOf(t, s.store, "r"); !slices.Equal(places, inStore) {
+					t.Errorf("the places became %v", places)
+				}
+				heldOf(t, <-waits[0])
+			})
+		})
 	}
-}
-
-// Of who waits meanwhile, those who may only look see that the one in the note is the one in
-// the queue, but nothing by which the place could be taken or given up.
-func TestPlacesAreMasked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, nil, nil)
-		s.acquire(wire.AcquireRequest{Resource: "r", Owner: "holder"})
-		q := wire.AcquireRequest{Resource: "r", PlaceID: driver.NewPlaceID(), KeepMs: 60_000, Fair: true, Owner: "waiter"}
-		heldOf(t, s.post(wire.AcquirePath, q))
-		g := s.acquire(wire.AcquireRequest{Resource: "other"})
-		s.post(wire.RenewPath, wire.RenewRequest{Holds: []wire.Renewal{{Ref: refOf(g), Waits: &wire.Waits{Resource: "r", PlaceID: &q.PlaceID}}}})
-		refused := s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"})
-		holds, waiters := s.get(wire.HoldsPath+"?resource=other"), s.get(wire.WaitersPath)
-		for _, a := range []answer{refused, holds, waiters} {
-			if strings.Contains(string(a.body), q.PlaceID.String()) {
-				t.Errorf("the place is in %s", a.body)
-			}
-		}
-		mask := read[wire.WaiterList](t, waiters).Waiters[0].PlaceID
-		noted := read[wire.HoldList](t, holds).Holds[0].Waits.PlaceID
-		if ahead := heldOf(t, refused).Ahead[0].PlaceID; noted == nil || *noted != mask || ahead != mask || mask.IsZero() {
-			t.Errorf("the masks are %v in the note, %v in the list, %v in the refusal", noted, mask, ahead)
-		}
-		s.post(wire.ReleasePath, wire.ReleaseRequest{Holds: []wire.Release{{Ref: wire.Ref{Resource: "r"}, PlaceID: mask}}})
-		heldOf(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", PlaceID: mask, KeepMs: 60_000, Fair: true}))
-		if places := placesOf(t, s.store, "r"); len(places) != 2 || places[0] != q.PlaceID {
-			t.Errorf("by the mask, the places became %v", places)
-		}
-		// To who names the lock ID, the note is as it is: he keeps it in his renewals.
-		own := read[wire.HoldList](t, s.get(wire.HoldsPath+"?resource=other&lockId="+g.LockID))
-		if noted := own.Holds[0].Waits.PlaceID; noted == nil || *noted != q.PlaceID {
-			t.Errorf("the own note has the place %v", noted)
-		}
-	})
 }
 
 // Nobody has a name: lock IDs are what one knows.

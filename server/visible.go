@@ -13,7 +13,7 @@ type sight uint8
 
 const (
 	outline   sight = iota // its mode and the time left
-	described              // also who has it and why, but no ID, and of a place only the mask
+	described              // also who has it and why, but no ID
 	whole                  // all of it
 )
 
@@ -24,7 +24,7 @@ func (x *exchange) sightOf(resource, lockID, named string) sight {
 	c := x.caller
 	look, lock := c.May(access.Look, resource), c.May(access.Lock, resource)
 	switch {
-	case c.May(access.Force, resource), lock && x.isOwn(lockID), (lock || look) && c.Name() == "" && x.isKnown(lockID, named):
+	case c.May(access.Force, resource), lock && x.isOwn(lockID), (lock || look) && c.Name() == "" && named != "" && lockID == named:
 		return whole
 	case look:
 		return described
@@ -32,46 +32,18 @@ func (x *exchange) sightOf(resource, lockID, named string) sight {
 	return outline
 }
 
-// isKnown reports whether a lock ID of the store is of the caller, or one that a caller
-// without a name has named, who could have made what has it.
-func (x *exchange) isKnown(lockID, named string) bool {
-	return x.isOwn(lockID) || x.caller.Name() == "" && named != "" && lockID == named
-}
-
 // hold returns the hold as the caller may see it.
 func (x *exchange) hold(s driver.Status, named string) wire.Hold {
 	h := wire.HoldOf(s)
-	seen := x.sightOf(s.Resource, s.LockID, named)
-	switch seen {
+	switch x.sightOf(s.Resource, s.LockID, named) {
 	case whole:
-		if !x.isKnown(s.LockID, named) {
-			h.Waits = x.note(h.Waits)
-		}
 		h.LockID = x.shownID(h.LockID)
 		return h
 	case described:
 		h.LockID, h.HoldID, h.Token = "", driver.HoldID{}, 0
-		h.Waits = x.note(h.Waits)
 		return h
 	}
 	return wire.Hold{Resource: h.Resource, Mode: h.Mode, TTLMs: h.TTLMs}
-}
-
-// note returns what the caller may see of what another one waits for, which is another
-// resource.
-func (x *exchange) note(w *wire.Waits) *wire.Waits {
-	switch {
-	case w == nil || x.caller.May(access.Force, w.Resource):
-		return w
-	case !x.caller.May(access.Look, w.Resource):
-		return nil
-	}
-	masked := *w
-	if w.PlaceID != nil {
-		mask := wire.MaskOf(*w.PlaceID)
-		masked.PlaceID = &mask
-	}
-	return &masked
 }
 
 // waiter returns the place as the caller may see it.
@@ -82,7 +54,7 @@ func (x *exchange) waiter(p driver.Place, named string) wire.Waiter {
 		w.LockID = x.shownID(w.LockID)
 		return w
 	case described:
-		w.PlaceID, w.LockID = wire.MaskOf(w.PlaceID), ""
+		w.LockID = ""
 		return w
 	}
 	return wire.Waiter{Resource: w.Resource, Mode: w.Mode, Fair: w.Fair, Before: w.Before, LeftMs: w.LeftMs}

@@ -73,7 +73,6 @@ func (st *stand) stand() {
 		if st.over(g, err) {
 			return
 		}
-		st.underNothing(err)
 		pause := st.afterRefusal(err, st.ahead(err))
 		if st.missed {
 			pause = min(pause, lookAgain)
@@ -124,19 +123,6 @@ func (st *stand) over(g granted, err error) bool {
 		a.conclude(g, err, st.limit)
 	}
 	return true
-}
-
-// underNothing makes an acquisition whose caller works under a shared hold one like all
-// others, if that hold is gone: then others are served before it.
-func (st *stand) underNothing(err error) {
-	a, ls := st.a, &st.a.x.s.lines
-	var held *driver.HeldError
-	if a.q.Nested.IsZero() || !errors.As(err, &held) || len(held.Ahead) == 0 || !ls.present(st.w) {
-		return
-	}
-	ls.leave(st.w, gaveUp)
-	a.q.Nested = driver.HoldID{}
-	st.w = ls.join(a)
 }
 
 // later is how a wait is left whose caller may repeat its request: not if nobody knows the
@@ -238,13 +224,10 @@ func (st *stand) beforeAttempt() {
 	defer ls.mu.Unlock()
 	a.q.Place, w.asking = driver.PlaceID{}, true
 	if l := w.line; ls.stays(w) && (w.tried || l.mayPlace(l.index(w), w)) {
-		a.q.Place, a.q.Keep = w.place, keepPlain
-		if a.q.Fair {
-			a.q.Keep = keepFair
-		}
+		a.q.Place = w.place
 		w.tried, a.placed = true, true
 		// It has to be asked for again before it ends: one request may get lost.
-		st.by = earliest(st.by, time.Now().Add(a.q.Keep/4<<min(a.unknown, 4)))
+		st.by = earliest(st.by, time.Now().Add(a.q.PlaceTTL()/4<<min(a.unknown, 4)))
 	}
 }
 
@@ -275,7 +258,7 @@ func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	}
 	if l.head != w {
 		if w.tried { // it keeps its place
-			return a.q.Keep / 4
+			return a.q.PlaceTTL() / 4
 		}
 		return never
 	}
@@ -331,14 +314,6 @@ func (ls *lines) refusal(w *waiter, q *driver.AcquireRequest) *driver.HeldError 
 		e.Waiters = max(e.Waiters, e.Position+1)
 	}
 	return &e
-}
-
-// present reports whether the waiter is in its line: no other request has taken its
-// standing, or has released the hold ID.
-func (ls *lines) present(w *waiter) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.stays(w)
 }
 
 // wasReleased reports whether the caller has released the hold ID by another request.

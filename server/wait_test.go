@@ -228,7 +228,7 @@ func TestPlaces(t *testing.T) {
 				t.Fatalf("%d places", len(got))
 			}
 			for i, id := range got {
-				if id != driver.PlaceID(ids[i]) {
+				if id != placeOf("", driver.PlaceID(ids[i])) {
 					t.Fatalf("place %d is that of another", i)
 				}
 			}
@@ -246,7 +246,7 @@ func TestPlaceIsLost(t *testing.T) {
 		s := newSite(t, nil, nil)
 		g := s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
 		waits, ids := s.line(3, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
-		lost := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: "r", LockID: "nobody"}, Place: driver.PlaceID(ids[0])}
+		lost := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: "r", LockID: "nobody"}, Place: placeOf("", driver.PlaceID(ids[0]))}
 		if _, err := s.store.Release(t.Context(), []driver.ReleaseRequest{lost}); err != nil {
 			t.Fatal(err)
 		}
@@ -263,50 +263,6 @@ func TestPlaceIsLost(t *testing.T) {
 		}
 		if !slices.Equal(order, []int{1, 2, 0}) {
 			t.Errorf("served in the order %v", order)
-		}
-	})
-}
-
-// Who works under a shared hold does not stand behind those who wait for that very hold.
-func TestUnderASharedHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, nil, nil)
-		permit := wire.AcquireRequest{Resource: "r", Mode: driver.Shared, Limit: 2, TTLMs: 600_000}
-		outer, other := s.acquire(permit), s.acquire(permit)
-		writer, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
-		permit.Under, permit.WaitMs = outer.HoldID, 20_000
-		inner, _ := s.line(1, permit)
-		s.release(refOf(other))
-		served, grants := granted(t, inner)
-		if len(served) != 1 {
-			t.Fatal("it waits for who waits for it")
-		}
-		// Once the outer hold is gone, it is one like all others.
-		s.release(refOf(grants[0]))
-		s.release(refOf(outer))
-		last := grantOf(t, <-writer[0])
-		late, _ := s.line(1, permit)
-		fair, _ := s.line(1, wire.AcquireRequest{Resource: "r", WaitMs: 25_000, Fair: true})
-		s.release(refOf(last))
-		if _, grants = granted(t, fair); len(grants) != 1 {
-			t.Fatal("it passed a fair one")
-		}
-		s.release(refOf(grants[0]))
-		grantOf(t, <-late[0])
-	})
-}
-
-// One that takes no place, as it works under a shared hold, does not ask all the time.
-func TestFewAttemptsWithoutAPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := drivertest.NewFaultStore(memlock.New(nil), func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} })
-		s := newSite(t, store, nil)
-		s.acquire(wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
-		before := store.Calls(drivertest.Acquire)
-		q := wire.AcquireRequest{Resource: "r", Mode: driver.Shared, Under: driver.NewHoldID(), WaitMs: 25_000}
-		mustBe(t, s.post(wire.AcquirePath, q), wire.KindHeld)
-		if n := store.Calls(drivertest.Acquire) - before; n > 20 {
-			t.Errorf("asked %d times in 25 s", n)
 		}
 	})
 }

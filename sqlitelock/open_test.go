@@ -110,6 +110,10 @@ func TestOpenRefuses(t *testing.T) {
 			made(t, path)
 			rawExec(t, raw(t, path), "PRAGMA user_version = 99")
 		}, "schema 99", ""},
+		{"an older schema", func(t *testing.T, path string) {
+			made(t, path)
+			rawExec(t, raw(t, path), "PRAGMA user_version = 1")
+		}, "schema 1", ""},
 		{"no clock", func(t *testing.T, path string) {
 			made(t, path)
 			rawExec(t, raw(t, path), "DELETE FROM meta")

@@ -155,27 +155,23 @@ func TestDueByIndex(t *testing.T) {
 	}
 }
 
-// A file from before there was an index of what is idle, or a queue, gets them.
-func TestOlderFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "locks.db")
-	const noQueue = "ALTER TABLE resources DROP COLUMN places; PRAGMA user_version = 1"
-	for _, prepare := range []string{"DROP INDEX idle", noQueue, "DROP INDEX idle; " + noQueue, ""} {
-		s, err := openBackend(t.Context(), path, nil, thisSystem())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if prepare != "" {
-			err = s.script(t.Context(), prepare)
-		} else {
-			for _, errScan := range s.records(t.Context(), idleSQL, 1) {
-				err = errors.Join(err, errScan)
-			}
-			s.mustTake(t, "r", time.Hour)
-		}
-		if err = errors.Join(err, s.Close()); err != nil {
-			t.Error(err)
-		}
+// Holds once had notes of what their holders wait for. They are ignored.
+func TestNoteOfAHold(t *testing.T) {
+	s, _ := newTestStore(t)
+	ref := s.mustTake(t, "r", time.Hour)
+	if err := s.script(t.Context(), `UPDATE resources SET holds = json_set(holds, '$[0].waits', json(
+		'{"resource": "another", "mode": "shared", "limit": 3, "placeId": "0123456789abcdef01234567", "since": 1795300000000000}'))`); err != nil {
+		t.Fatal(err)
 	}
+	var held *driver.HeldError
+	if _, err := s.take(t.Context(), "r", time.Hour); !errors.As(err, &held) || held.Holders[0].Ref() != ref {
+		t.Errorf("error %v", err)
+	}
+	rs, err := base.New(s).Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil || rs[0].Err != nil {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+	s.mustGiveUp(t, ref)
 }
 
 // A damaged row costs no other resource anything, is named, and stays as it is.

@@ -20,8 +20,7 @@ const (
 	schemaVersion = 2
 )
 
-// prepare makes the file ready. It writes nothing to a file of another program, and
-// to a file of Holdfast only what is missing.
+// prepare makes the file ready. It writes nothing to a file of another program.
 func (s *store) prepare(ctx context.Context) (err error) {
 	if s.clock.source.boot != nil {
 		if s.clock.bootID, err = s.clock.source.boot(); err != nil {
@@ -40,11 +39,10 @@ func (s *store) prepare(ctx context.Context) (err error) {
 }
 
 func (s *store) prepareOn(c *conn) error {
-	missing, err := s.inspect(c)
+	empty, err := s.inspect(c)
 	if err != nil {
 		return err
 	}
-	empty := missing == schemaSQL
 	type readOnly interface {
 		IsReadOnly(schema string) (bool, error)
 	}
@@ -67,7 +65,7 @@ func (s *store) prepareOn(c *conn) error {
 			return err
 		}
 	}
-	if !known || missing != "" {
+	if !known {
 		if err := s.transact(c, s.complete); err != nil {
 			return err
 		}
@@ -78,40 +76,33 @@ func (s *store) prepareOn(c *conn) error {
 	return s.clock.check()
 }
 
-// inspect refuses a file that is not ours. It returns the statements that make what the
-// file lacks: the whole schema, or what older files do not have.
-func (s *store) inspect(c *conn) (missing string, err error) {
-	var id, version, objects, indexes int64
-	err = c.integers(inspectSQL, nil, &id, &version, &objects, &indexes)
+// inspect refuses a file that is not ours, and reports whether it is empty.
+func (s *store) inspect(c *conn) (empty bool, err error) {
+	var id, version, objects int64
+	err = c.integers(inspectSQL, nil, &id, &version, &objects)
 	switch {
 	case err != nil:
-		return "", err
+		return false, err
 	case id == 0 && version == 0 && objects == 0:
-		return schemaSQL, nil
+		return true, nil
 	case id != applicationID:
-		return "", fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
-	case version < 1 || version > schemaVersion:
-		return "", fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program",
+		return false, fmt.Errorf("%w: the database was not made by Holdfast; use a file of its own", hf.ErrUnusable)
+	case version != schemaVersion:
+		return false, fmt.Errorf("%w: the database has schema %d, this program has schema %d; use the newer program, or another file",
 			hf.ErrUnusable, version, schemaVersion)
 	}
-	if version == 1 {
-		missing = placesSQL
-	}
-	if indexes == 0 {
-		missing += idleIndexSQL
-	}
-	return missing, nil
+	return false, nil
 }
 
 // complete makes what is missing, under the write lock: another process may have been
 // first.
 func (s *store) complete(c *conn) error {
-	missing, err := s.inspect(c)
+	empty, err := s.inspect(c)
 	if err != nil {
 		return err
 	}
-	if missing != "" {
-		if _, err := c.exec(missing); err != nil {
+	if empty {
+		if _, err := c.exec(schemaSQL); err != nil {
 			return err
 		}
 	}

@@ -47,12 +47,6 @@ PRAGMA application_id = 0x484f4c44;
 PRAGMA user_version = 2;
 `
 
-// placesSQL makes schema 2 of schema 1, which had no queue.
-const placesSQL = `
-ALTER TABLE resources ADD COLUMN places TEXT CHECK (places IS NULL OR listed IS NOT NULL);
-PRAGMA user_version = 2;
-`
-
 // Values are bound as parameters. Each change is made between BEGIN IMMEDIATE and
 // COMMIT, on the row as it was read there.
 const (
@@ -65,9 +59,8 @@ const (
 	restartSQL     = "PRAGMA wal_checkpoint(RESTART)"
 	dataVersionSQL = "PRAGMA data_version"
 
-	inspectSQL = `SELECT a.application_id, v.user_version, count(s.name), count(s.name) FILTER (WHERE s.name = 'idle')
+	inspectSQL = `SELECT a.application_id, v.user_version, count(s.name)
 		FROM pragma_application_id AS a, pragma_user_version AS v LEFT JOIN sqlite_schema AS s`
-	idleIndexSQL = "CREATE INDEX IF NOT EXISTS idle ON resources (touched, resource) WHERE listed IS NULL"
 	// clockSQL selects whether the boot is ?1, and whether it may be the same boot under
 	// another ID: one of the two IDs is of a container, and the clock of the file, ?2 after
 	// the boot, is not behind the changes in the file. As in the trigger, numbers that no

@@ -310,7 +310,7 @@ func (c *console) another(f func(ctx context.Context, client *holdfast.Client)) 
 func (c *console) token(resource string) (token uint64) {
 	c.Helper()
 	c.another(func(ctx context.Context, client *holdfast.Client) {
-		for s, err := range client.Holds(ctx, holdfast.Filter{Resource: resource}) {
+		for s, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: resource}) {
 			c.check(err)
 			token = s.Token
 		}
@@ -472,7 +472,7 @@ func (c *console) pidsSaid(want int) {
 func (c *console) force(resource string) {
 	c.Helper()
 	c.another(func(ctx context.Context, client *holdfast.Client) {
-		holds, err := client.ForceRelease(ctx, resource, holdfast.HoldID{})
+		holds, err := client.Admin().ForceRelease(ctx, resource, holdfast.HoldID{})
 		c.check(err)
 		if len(holds) != 1 {
 			c.Fatalf("%d holds were released", len(holds))
@@ -492,7 +492,7 @@ func (c *console) renewed(resource string, times int) {
 	c.another(func(ctx context.Context, client *holdfast.Client) {
 		var last time.Time
 		c.until("renewed", func() bool {
-			for s, err := range client.Holds(ctx, holdfast.Filter{Resource: resource}) {
+			for s, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: resource}) {
 				c.check(err)
 				if s.Renewed != last {
 					last = s.Renewed

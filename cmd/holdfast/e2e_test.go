@@ -257,7 +257,7 @@ func force(ts *testscript.TestScript, _ bool, args []string) {
 	client, err := holdfast.Open(ctx, ts.Getenv("STORE"), nil)
 	ts.Check(err)
 	defer client.Close()
-	holds, err := client.ForceRelease(ctx, args[0], holdfast.HoldID{})
+	holds, err := client.Admin().ForceRelease(ctx, args[0], holdfast.HoldID{})
 	ts.Check(err)
 	if len(holds) != 1 {
 		ts.Fatalf("%d holds of %s were released, want 1", len(holds), args[0])

@@ -71,7 +71,7 @@ func TestForceReleasesWhatWasShown(t *testing.T) {
 	}
 	s.await(t, `\nholdfast: "r" is not held any more\n`)
 	s.ended(t)
-	renewed, err := client.RenewID(t.Context(), "next", holdfast.DefaultTTL)
+	renewed, err := client.Admin().RenewID(t.Context(), "next", holdfast.DefaultTTL)
 	if err != nil || len(renewed) != 1 {
 		t.Errorf("the hold that was not shown: %v, %v", renewed, err)
 	}

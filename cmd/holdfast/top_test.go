@@ -107,7 +107,7 @@ func TestTopShowsWaiters(t *testing.T) {
 		t.Errorf("the waiter is not below its resource:\n%s", c.text())
 	}
 	c.send("\x1b[B")
-	c.shows("backup  exclusive, position 1 of 1", "place ID", "owner bob  host web2", "holdfast explain --store "+url+" backup")
+	c.shows("backup  exclusive, position 1 of 1", "lock ID", "owner bob  host web2", "holdfast explain --store "+url+" backup")
 	give(t, first)
 	if err := <-granted; err != nil {
 		t.Fatal(err)

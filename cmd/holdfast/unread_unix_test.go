@@ -97,7 +97,7 @@ func TestRunWithUnreadStderr(t *testing.T) {
 	}
 	defer client.Close()
 	kept := 0
-	for s, err := range client.Holds(t.Context(), holdfast.Filter{}) {
+	for s, err := range client.Admin().Holds(t.Context(), holdfast.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -220,11 +220,12 @@ func (s *state) extend(ctx context.Context, h *hold, ttl time.Duration) error {
 }
 
 // giveBack releases a hold that may have been granted without an answer, because it
-// would block others. A hold that another Lock or program of the owner has joined
-// stays, however late the release arrives. giveBack waits for the first release, or
-// until ctx ends, and retries in the background.
+// would block others. The ref has no token, so a hold that another Lock or program of the
+// owner has joined stays, however late the release arrives. All other releases have the
+// token of their hold. giveBack waits for the first release, or until ctx ends, and retries
+// in the background.
 func (s *state) giveBack(ctx context.Context, ref driver.HoldRef) {
-	q := driver.ReleaseRequest{HoldRef: ref, Unheard: true}
+	q := driver.ReleaseRequest{HoldRef: ref}
 	asked := make(chan struct{})
 	go func() {
 		_, err := s.store.releaseOne(context.Background(), q)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -87,7 +86,7 @@ func (s *state) due(k *keepAlive) time.Duration {
 	if before >= h.ttl {
 		before = h.ttl / 2 // the last Acquire was for less than the one before KeepAlive
 	}
-	return h.end - min(max(before, 2*holdfast.DefaultMargin(h.ttl)), h.ttl-h.ttl/8) - s.clock()
+	return h.end - min(max(before, 2*driver.DefaultMargin(h.ttl)), h.ttl-h.ttl/8) - s.clock()
 }
 
 // tend extends the lock if that is due, and sets the timer, unless the lock is lost.

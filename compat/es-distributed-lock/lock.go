@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/eslock"
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -82,7 +81,7 @@ func (s *state) safe() time.Duration {
 	if h == nil || h.over != not {
 		return 0
 	}
-	return max(h.end-holdfast.DefaultMargin(h.ttl)-s.clock(), 0)
+	return max(h.end-driver.DefaultMargin(h.ttl)-s.clock(), 0)
 }
 
 // finish notes why the hold is over. state.mu is held.
@@ -134,7 +133,7 @@ func (l *Lock) WithOwner(owner string) *Lock {
 
 // IsAcquired reports whether the lock was acquired and is still held. Unless the lock
 // is extended, it turns false before another owner can be granted the lock, by the
-// margin that holdfast.DefaultMargin returns.
+// margin that driver.DefaultMargin returns.
 func (l *Lock) IsAcquired() bool {
 	s := l.state
 	if s == nil {

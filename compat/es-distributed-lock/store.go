@@ -95,7 +95,7 @@ var recent struct {
 
 // storeOf returns the store of the client.
 func storeOf(client eslock.Performer) (*store, error) {
-	made := &store{Store: eslock.New(client, nil)}
+	made := &store{Store: eslock.New(client, &eslock.Options{SpareRenewed: true})}
 	v := reflect.ValueOf(client)
 	switch {
 	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():

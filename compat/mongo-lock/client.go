@@ -27,8 +27,11 @@ type Client struct {
 // acknowledges writes when the majority has them, whatever concerns the collection was
 // opened with.
 func NewClient(collection *mongo.Collection) *Client {
-	// These functions do not wait, so wake-ups would be of no use.
-	return &Client{store: mongolock.New(collection, &mongolock.Options{Poll: true})}
+	return &Client{store: mongolock.New(collection, &mongolock.Options{
+		Poll:          true, // these functions do not wait, so wake-ups would be of no use
+		OwnLimits:     true, // maxConcurrent of others does not matter
+		ExactRenewals: true, // a TTL may be shorter than what is left
+	})}
 }
 
 // CreateIndexes makes the indexes that are missing. Nothing can be locked without the
@@ -78,7 +81,7 @@ func (c *Client) SLock(ctx context.Context, resource, lockId string, ld LockDeta
 func (c *Client) lock(ctx context.Context, resource, lockID string, ld LockDetails, mode driver.Mode, limit int) error {
 	q := driver.AcquireRequest{
 		Resource: resource, LockID: lockID, HoldID: newHoldID(), Mode: mode, TTL: driver.Forever,
-		Limit: min(max(limit, 0), driver.MaxLimit), OwnLimit: mode == driver.Shared, // maxConcurrent of others does not matter
+		Limit:   min(max(limit, 0), driver.MaxLimit),
 		Details: driver.Details{Owner: ld.Owner, Host: ld.Host, Comment: ld.Comment},
 	}
 	var err error

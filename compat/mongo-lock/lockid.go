@@ -129,7 +129,7 @@ func (c *Client) renew(ctx context.Context, holds []driver.Status, ttl time.Dura
 	for part := range slices.Chunk(holds, batch) {
 		qs := make([]driver.RenewRequest, len(part))
 		for i, s := range part {
-			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: max(ttl, shortest), Exact: true}
+			qs[i] = driver.RenewRequest{HoldRef: s.Ref(), TTL: max(ttl, shortest)}
 		}
 		results, err := c.store.Renew(ctx, qs)
 		for i, r := range results {

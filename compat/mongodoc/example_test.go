@@ -60,7 +60,7 @@ func ExampleNewValue() {
 	client := holdfast.New(mongodoc.NewValue(collection()), nil)
 	defer client.Close()
 
-	for status, err := range client.Holds(ctx, holdfast.Filter{}) {
+	for status, err := range client.Admin().Holds(ctx, holdfast.Filter{}) {
 		if err != nil {
 			log.Print(err)
 			return
@@ -75,7 +75,7 @@ func ExampleStore() {
 	client := holdfast.New(mongodoc.NewTTL(collection(), nil), nil)
 	defer client.Close()
 
-	ended, err := client.ForceRelease(ctx, "nightly-report", holdfast.HoldID{})
+	ended, err := client.Admin().ForceRelease(ctx, "nightly-report", holdfast.HoldID{})
 	if err != nil {
 		log.Print(err)
 	}

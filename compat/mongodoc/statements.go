@@ -127,7 +127,7 @@ func (l *layout) extend() mongo.Pipeline {
 	return append(mongo.Pipeline{
 		set("asked", add(tmp("now"), ask("ttl")), "newLockId", tmp("lockId")),
 		set("newEnd", cond(
-			and(ne(tmp("asked"), nil), not(ask("exact")), or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked")))),
+			and(ne(tmp("asked"), nil), or(eq(tmp("end"), nil), gt(tmp("end"), tmp("asked")))),
 			tmp("end"), tmp("asked"),
 		)),
 		set("newUntil", add(tmp("newEnd"), tmp("delay"))),

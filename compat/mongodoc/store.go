@@ -162,7 +162,7 @@ func (s *Store) batch(st *statements) *mongokit.Batch {
 
 func (st *statements) renewal(q driver.RenewRequest) mongo.WriteModel {
 	return on(st.renew, q.Resource, append(mongokit.RefAsk(q.HoldRef), obj(
-		"ttl", mongokit.Millis(q.TTL), "seconds", wholeSeconds(q.TTL), "exact", q.Exact)...))
+		"ttl", mongokit.Millis(q.TTL), "seconds", wholeSeconds(q.TTL))...))
 }
 
 func (st *statements) ending(q driver.ReleaseRequest) mongo.WriteModel {

@@ -88,9 +88,9 @@ func (r *replay) step() {
 	case 6:
 		switch n := r.next(256); n {
 		case 255:
-			r.backend.now += model.Time(driver.DefaultKeep / time.Microsecond)
+			r.backend.now += model.Time(driver.FairPlaceTTL / time.Microsecond)
 		case 254:
-			r.backend.now += model.Time(driver.DefaultKeep / 4 / time.Microsecond)
+			r.backend.now += model.Time(driver.FairPlaceTTL / 4 / time.Microsecond)
 		default:
 			r.backend.now += model.Time(n) * 500
 		}
@@ -119,7 +119,6 @@ func (r *replay) acquire() {
 	}
 	if r.next(3) > 0 {
 		q.Mode, q.Limit = driver.Shared, r.next(4)
-		q.OwnLimit = r.next(3) == 0
 	}
 	if r.next(2) == 1 {
 		q.Place, q.Fair = driver.PlaceID{byte(r.next(3) + 1)}, r.next(2) == 1
@@ -164,11 +163,7 @@ func (r *replay) some() []driver.HoldRef {
 func (r *replay) renew() {
 	var qs []driver.RenewRequest
 	for _, ref := range r.some() {
-		// Exact and repeats do not go together: the order in a batch would count.
-		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: r.ttl(), Exact: len(qs) == 0 && r.next(8) == 7})
-	}
-	if len(qs) > 0 && qs[0].Exact {
-		qs = qs[:1]
+		qs = append(qs, driver.RenewRequest{HoldRef: ref, TTL: r.ttl()})
 	}
 	got, err := r.store.Renew(r.t.Context(), qs)
 	if err != nil {

@@ -41,14 +41,10 @@ func agesOfHolds(b *bench) {
 	h := b.acquire(b.request("r", "a"))
 	b.pass(step)
 	renewed := time.Now()
-	if s := b.live(h); s.RenewedAgo() != driver.Unknown || s.WaitsAge() != driver.Unknown {
-		b.t.Errorf("the hold was never renewed and waits for nothing, but %v and %v ago", s.RenewedAgo(), s.WaitsAge())
+	if s := b.live(h); s.RenewedAgo() != driver.Unknown {
+		b.t.Errorf("the hold was never renewed, but %v ago", s.RenewedAgo())
 	}
-	q := driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long}
-	if b.Store.Traits().Queue {
-		q.Waits = &driver.Waits{Resource: "s"}
-	}
-	if r := b.renewRequest(q); r.Err != nil {
+	if r := b.renew(h.HoldRef, b.long); r.Err != nil {
 		b.t.Fatal(r.Err)
 	}
 	b.pass(step)
@@ -57,9 +53,6 @@ func agesOfHolds(b *bench) {
 		b.seen(what, s.Seen)
 		b.age(what+", created", s.Age(), 2*step, granted)
 		b.age(what+", renewed", s.RenewedAgo(), step, renewed)
-		if q.Waits != nil {
-			b.age(what+", waits", s.WaitsAge(), step, renewed)
-		}
 	}
 	check("list", b.live(h))
 	for _, s := range b.refusal(b.request("r", "b")).Holders {
@@ -84,7 +77,6 @@ func agesOfPlaces(b *bench) {
 	b.acquire(b.request("r", "holder"))
 	came := time.Now()
 	q := b.request("r", "waiter").at(1).fair()
-	q.Keep = driver.MaxKeep // however slow the store is
 	_ = b.waits(q, 0)
 	b.pass(step)
 	check := func(what string, ps []driver.Place) {
@@ -95,8 +87,8 @@ func agesOfPlaces(b *bench) {
 		b.seen(what, ps[0].Seen)
 		b.age(what+", came", ps[0].Age(), step, came)
 		b.age(what+", asked", ps[0].AskedAgo(), step, came)
-		if kept := ps[0].AskedAgo() + ps[0].Left; (kept - q.Keep).Abs() > 2*time.Millisecond {
-			b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, ps[0].AskedAgo(), ps[0].Left, kept, q.Keep)
+		if kept := ps[0].AskedAgo() + ps[0].Left; (kept - driver.AcquireRequest(q).PlaceTTL()).Abs() > 2*time.Millisecond {
+			b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, ps[0].AskedAgo(), ps[0].Left, kept, driver.AcquireRequest(q).PlaceTTL())
 		}
 	}
 	check("list", b.queue("r"))

@@ -144,13 +144,8 @@ func plus(t, d time.Duration) time.Duration {
 func (h *logged) soonestEnd(m Moment) time.Duration {
 	end := plus(h.first.Time, h.TTL)
 	for _, r := range h.renewals {
-		if r.Outcome == Done && !r.Exact && r.Ref == h.Ref && r.Answered.Order <= m.Order {
+		if r.Outcome == Done && r.Ref == h.Ref && r.Answered.Order <= m.Order {
 			end = max(end, plus(r.Called.Time, r.TTL))
-		}
-	}
-	for _, r := range h.renewals {
-		if r.Exact && r.Called.Order <= m.Order {
-			end = min(end, plus(r.Called.Time, r.TTL))
 		}
 	}
 	for _, r := range h.releases {

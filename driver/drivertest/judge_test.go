@@ -75,7 +75,6 @@ func left(d time.Duration) func(*drivertest.Event) { return func(e *drivertest.E
 func lost(e *drivertest.Event)    { e.Outcome = drivertest.Lost }
 func unknown(e *drivertest.Event) { e.Outcome = drivertest.Unknown }
 func bySelf(e *drivertest.Event)  { e.BySelf = true }
-func exact(e *drivertest.Event)   { e.Exact = true }
 
 // over lets the event last until then. Its call keeps its place in the history;
 // its answer comes after the n events that follow it.
@@ -147,9 +146,7 @@ func TestJudgeFindsWrong(t *testing.T) {
 		"shows dead":       {history(grant(0, "a", "1", 1), listed(10*s, shown("a", "1", 1, 0))), "no longer blocks"},
 		"shows too little": {history(grant(0, "a", "1", 1), listed(s, shown("a", "1", 1, 8*s))), "less than it has"},
 		"shows too much":   {history(grant(0, "a", "1", 1), listed(s, shown("a", "1", 1, 10*s))), "more than it has"},
-		"shows too much, exact": {history(grant(0, "a", "1", 1), with(renewal(s, "a", "1", 1), exact, left(10*s)),
-			listed(s, shown("a", "1", 1, 11*s))), "more than it has"},
-		"hides": {history(grant(0, "a", "1", 1), listed(s)), "not listed"},
+		"hides":            {history(grant(0, "a", "1", 1), listed(s)), "not listed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrongs := drivertest.Judge(c.events)
@@ -181,7 +178,6 @@ func TestJudgeAcceptsRight(t *testing.T) {
 		"delay, released":            history(with(grant(0, "a", "1", 1), delayed(5*s)), released(11*s, "a", "1", 1), grant(11*s, "b", "2", 2)),
 		"given up":                   history(grant(0, "a", "1", 1), with(released(0, "a", "1", 1), after(5*s)), with(renewal(s, "a", "1", 1), lost), held(4*s, "b"), grant(5*s, "b", "2", 2)),
 		"forced":                     history(grant(0, "a", "1", 1), released(s, "a", "", 0), grant(s, "b", "2", 2), with(renewal(s, "a", "1", 1), lost)),
-		"exactly":                    history(grant(0, "a", "1", 1), with(renewal(s, "a", "1", 1), exact, left(2*s), func(e *drivertest.Event) { e.TTL = 2 * s }), grant(3*s, "b", "2", 2)),
 		"the same again, expired":    history(grant(0, "a", "1", 1), grant(10*s, "a", "1", 2), with(renewal(11*s, "a", "1", 1), lost), renewal(11*s, "a", "1", 2)),
 		"one wins, at once":          history(with(grant(0, "a", "1", 1), over(2*s, 1)), with(held(s, "b"), over(3*s, 1))),
 		"released meanwhile": history(grant(0, "a", "1", 1), with(released(s, "a", "1", 1), over(5*s, 2)),

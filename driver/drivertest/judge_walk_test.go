@@ -25,7 +25,7 @@ func walk(t *testing.T, s *ruled, r *drivertest.Recorder, seed uint64) {
 				TTL: ttl(), TakeoverDelay: time.Duration(rnd.IntN(2)) * 5 * time.Second,
 			}
 			if rnd.IntN(3) > 0 {
-				q.Mode, q.Limit, q.OwnLimit = driver.Shared, 2+rnd.IntN(5)/4, rnd.IntN(3) == 0
+				q.Mode, q.Limit = driver.Shared, 2+rnd.IntN(5)/4
 			}
 			if len(asked) > 0 && rnd.IntN(4) == 0 {
 				q = asked[max(0, len(asked)-1-rnd.IntN(4))]

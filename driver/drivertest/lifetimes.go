@@ -14,7 +14,6 @@ var lifetimes = []subtest{
 	{"end_is_exclusive", endIsExclusive},
 	{"a_lease_lasts", leaseLasts},
 	{"release_with_a_delay", releaseWithDelay},
-	{"exact_renewal", exactRenewal},
 }
 
 // TTLs from 1 ms to 100 years and Forever are kept exactly.
@@ -137,22 +136,4 @@ func (b *bench) listed(h hold) driver.Status {
 		b.t.Errorf("list does not show that the hold of %q was given up", h.Resource)
 	}
 	return s
-}
-
-// A renewal moves the end backwards only if it is Exact.
-func exactRenewal(b *bench) {
-	h := b.acquire(b.request("r", "a").ttl(3 * b.long))
-	b.renewed("renewed", h.HoldRef, b.renew(h.HoldRef, b.long), 3*b.long)
-	exact := driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long, Exact: true}
-	if r := b.renewRequest(exact); r.Err != nil {
-		b.t.Fatal(r.Err)
-	} else {
-		b.renewed("renewed exactly", h.HoldRef, r, b.long)
-	}
-	b.left("listed", b.live(h).Left, b.long)
-	exact.TTL = b.short
-	b.renewRequest(exact)
-	b.pass(b.short)
-	b.lost(h.HoldRef)
-	b.acquire(b.request("r", "b"))
 }

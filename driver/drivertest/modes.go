@@ -13,7 +13,6 @@ var modes = []subtest{
 	{"S23_expired_blocks_nobody", expiredBlocksNobody},
 	{"S24_first_holders_at_once", firstHoldersAtOnce},
 	{"S25_limits", limits},
-	{"S25_limits_of_their_own", ownLimits},
 	{"S25_expired_permit_frees_its_slot", expiredPermit},
 	{"S25b_takeover_delay", takeoverDelay},
 	{"S26_writers_among_readers", writersAmongReaders},
@@ -122,43 +121,6 @@ func (b *bench) differs(q request, limit int) {
 			b.t.Errorf("%q is listed with limit %d, want %d", s.LockID, s.Limit, limit)
 		}
 	}
-}
-
-// With OwnLimit, the limit of the request alone decides: the number of other holds
-// counts, not their limits, and the hold itself has none.
-func ownLimits(b *bench) {
-	b.needsShared()
-	own := func(id string, limit int) request {
-		q := b.request("r", id).shared(limit)
-		q.OwnLimit = true
-		return q
-	}
-	var hs []hold
-	for i, limit := range []int{1, 2, 3, 0, 5} {
-		id := fmt.Sprint("holder ", i)
-		if limit > 1 {
-			b.refused(own(id, limit-1))
-		}
-		hs = append(hs, b.acquire(own(id, limit)))
-	}
-	for _, s := range b.list(driver.Filter{}) {
-		if s.Limit != driver.LimitUnknown {
-			b.t.Errorf("%q is listed with limit %d, want it unknown", s.LockID, s.Limit)
-		}
-	}
-	b.refused(b.request("r", "late").shared(5))
-	kept := b.acquire(b.request("r", "kept").shared(6))
-	b.acquire(own("beside", 9))
-	if !b.refusal(b.request("r", "late").shared(8)).LimitDiffers {
-		b.t.Error("a known limit differs from that of the request, and the refusal does not say so")
-	}
-	b.release(kept.HoldRef, 0)
-	for _, h := range hs[:4] {
-		b.refused(own("late", 2))
-		b.release(h.HoldRef, 0)
-	}
-	b.refused(own("late", 2))
-	b.acquire(own("late", 3))
 }
 
 // A permit past its end is free, for a new holder and for the old one.
@@ -278,11 +240,6 @@ func heldError(b *bench) {
 		b.acquire(b.request("shared", fmt.Sprint(i)).shared(3).ttl(ttl))
 	}
 	b.left("room for one more", b.refusal(b.request("shared", "late").shared(3)).RetryAfter, b.long)
-	for limit, wait := range map[int]time.Duration{3: b.long, 2: 2 * b.long, 1: 3 * b.long} {
-		q := b.request("shared", "late").shared(limit)
-		q.OwnLimit = true
-		b.left(fmt.Sprint("room for limit ", limit), b.refusal(q).RetryAfter, wait)
-	}
 	b.left("all have gone that have another limit", b.refusal(b.request("shared", "late").shared(9)).RetryAfter, 3*b.long)
 	b.left("room for a writer", b.refusal(b.request("shared", "late")).RetryAfter, 3*b.long)
 }

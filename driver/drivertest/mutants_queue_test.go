@@ -106,16 +106,6 @@ var courtesyMutants = map[string]mutant{
 			}
 		}), "place_of_another_kind",
 	},
-	"a nested hold waits": {
-		asked(func(_ *model.Record, _ model.Time, q *driver.AcquireRequest) { q.Nested = driver.HoldID{} }), "places_and_nested_holds",
-	},
-	"any hold is nested": {
-		asked(func(r *model.Record, _ model.Time, q *driver.AcquireRequest) {
-			if !q.Nested.IsZero() && len(r.Holds) > 0 {
-				q.Nested = r.Holds[0].HoldID
-			}
-		}), "places_and_nested_holds",
-	},
 	"a queue without an end": {
 		func(r *rules) {
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
@@ -146,16 +136,6 @@ var courtesyMutants = map[string]mutant{
 			}
 		}, "renewals_count_waiters",
 	},
-	"a renewal notes no wait": {
-		renewing(func(_ *model.Record, q *driver.RenewRequest) { q.Waits = nil }), "renewals_note_waits",
-	},
-	"each renewal begins the wait": {
-		renewing(func(r *model.Record, _ *driver.RenewRequest) {
-			for i := range r.Holds {
-				r.Holds[i].Waits = nil
-			}
-		}), "renewals_note_waits",
-	},
 	"keeps places without saying so": {
 		func(r *rules) { r.traits.Queue = false }, "queue_is_missing",
 	},
@@ -176,16 +156,6 @@ func asked(change func(*model.Record, model.Time, *driver.AcquireRequest)) func(
 	}
 }
 
-func renewing(change func(*model.Record, *driver.RenewRequest)) func(*rules) {
-	return func(r *rules) {
-		r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
-			rec.Holds = slices.Clone(rec.Holds)
-			change(&rec, &q)
-			return model.Renew(rec, now, q)
-		}
-	}
-}
-
 // placeless gives no places.
 func placeless(r model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
 	q.Place = driver.PlaceID{}
@@ -194,7 +164,7 @@ func placeless(r model.Record, now model.Time, q driver.AcquireRequest) (model.R
 
 // Histories do not watch, and some things are too rare in them.
 func TestCourtesyMutants(t *testing.T) {
-	rare := []string{"S28a_refusals_wake_nobody", "S28a_places_wake_nobody", "places_are_bounded", "places_survive_a_sweep", "places_and_nested_holds"}
+	rare := []string{"S28a_refusals_wake_nobody", "S28a_places_wake_nobody", "places_are_bounded", "places_survive_a_sweep"}
 	for name, m := range courtesyMutants {
 		subtests := []string{m.caught, "S01_random_history"}
 		if slices.Contains(rare, m.caught) || name == "keeps places without saying so" {

@@ -36,23 +36,20 @@ var mutants = map[string]mutant{
 	"limits are not compared": {
 		func(r *rules) {
 			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
-				kept := q.HeldLimit()
-				q.OwnLimit = q.Mode == driver.Shared
-				rec, g, changed, err := model.Acquire(rec, now, q)
-				if changed && err == nil {
-					rec.Holds[len(rec.Holds)-1].Limit = kept
+				kept := slices.Clone(rec.Holds)
+				rec.Holds = slices.Clone(rec.Holds)
+				for i := range rec.Holds {
+					rec.Holds[i].Limit = q.Limit
 				}
-				return rec, g, changed, err
+				next, g, changed, err := model.Acquire(rec, now, q)
+				for i, h := range next.Holds {
+					if j := slices.IndexFunc(kept, func(k model.Hold) bool { return k.HoldID == h.HoldID }); j >= 0 {
+						next.Holds[i].Limit = kept[j].Limit
+					}
+				}
+				return next, g, changed, err
 			}
 		}, "S25_limits",
-	},
-	"limits are compared though the acquirer's own decides": {
-		func(r *rules) {
-			r.acquire = func(rec model.Record, now model.Time, q driver.AcquireRequest) (model.Record, driver.Grant, bool, error) {
-				q.OwnLimit = false
-				return model.Acquire(rec, now, q)
-			}
-		}, "S25_limits_of_their_own",
 	},
 	"expired holds count": {
 		func(r *rules) {
@@ -111,8 +108,13 @@ var mutants = map[string]mutant{
 	"renew moves the end backwards": {
 		func(r *rules) {
 			r.renew = func(rec model.Record, now model.Time, q driver.RenewRequest) (model.Record, driver.RenewResult) {
-				q.Exact = true
-				return model.Renew(rec, now, q)
+				next, result := model.Renew(rec, now, q)
+				for i := range next.Holds {
+					if h := &next.Holds[i]; result.Err == nil && h.LockID == q.LockID && h.HoldID == q.HoldID && q.TTL != driver.Forever {
+						h.End = now + model.Time(q.TTL/time.Microsecond)
+					}
+				}
+				return next, result
 			}
 		}, "S07a_late_requests_never_shorten",
 	},

@@ -15,14 +15,12 @@ var queueing = []subtest{
 	{"places_end", placesEnd},
 	{"place_of_another_kind", placeOfAnotherKind},
 	{"places_of_shared", placesOfShared},
-	{"places_and_nested_holds", placesAndNestedHolds},
 	{"place_not_for_own_hold", noPlaceBySelf},
 	{"places_are_bounded", placesAreBounded},
 	{"places_are_given_up", placesAreGivenUp},
 	{"S28a_places_wake_nobody", placesWakeNobody},
 	{"places_survive_a_sweep", placesSurviveSweep},
 	{"renewals_count_waiters", renewalsCountWaiters},
-	{"renewals_note_waits", renewalsNoteWaits},
 	{"queue_is_missing", queueIsMissing},
 }
 
@@ -56,7 +54,7 @@ func (b *bench) queue(resource string) []driver.Place {
 	b.t.Helper()
 	var all []driver.Place
 	for p, err := range driver.Waiters(b.t.Context(), b.Store, driver.Filter{Resource: resource}) {
-		if slices.ContainsFunc(all, func(q driver.Place) bool { return q.ID == p.ID }) {
+		if slices.ContainsFunc(all, func(q driver.Place) bool { return q.Position == p.Position }) {
 			continue // the list began again
 		}
 		if err != nil {
@@ -91,22 +89,23 @@ func placesAreKept(b *bench) {
 	first := b.request("r", "first").at(1)
 	first.Details = driver.Details{Owner: "ann", Host: "h", Comment: "not kept"}
 	_ = b.waits(first, 0)
-	_ = b.waits(b.request("r", "second").at(2).fair(), 0)
+	second := b.request("r", "second").at(2).fair()
+	_ = b.waits(second, 0)
 	_ = b.waits(b.request("r", "third").at(3), 1)
 	b.refused(b.request("r", "passes by"))
 	b.queued("r", "first", "second", "third")
 	before := b.queue("r")
-	if p := before[0]; p.Resource != "r" || p.ID != first.Place || p.Mode != driver.Exclusive || p.Fair || p.Owner != "ann" || p.Host != "h" ||
-		p.Since.IsZero() || !p.Asked.Equal(p.Since) || p.Left <= 0 || p.Left > driver.DefaultKeep || !before[1].Fair {
+	if p := before[0]; p.Resource != "r" || p.LockID != "first" || p.Mode != driver.Exclusive || p.Fair || p.Owner != "ann" || p.Host != "h" ||
+		p.Since.IsZero() || !p.Asked.Equal(p.Since) || p.Left <= 0 || p.Left > driver.PlainPlaceTTL || !before[1].Fair {
 		b.t.Errorf("the first place is %+v, the second %+v", p, before[1])
 	}
 	first.HoldID = driver.NewHoldID() // as each attempt has one of its own
 	_ = b.waits(first, 0)
 	if b.Advance != nil {
-		b.Advance(driver.DefaultKeep/4 + time.Millisecond)
-		e := b.waits(first, 0)
-		if p := b.queue("r")[0]; !p.Since.Equal(before[0].Since) || !p.Asked.After(before[0].Asked) || p.Left != driver.DefaultKeep || e.Waiters != 3 {
-			b.t.Errorf("asked again, the first place is %+v, and %d wait", p, e.Waiters)
+		b.Advance(driver.FairPlaceTTL/4 + time.Millisecond)
+		e := b.waits(second, 0)
+		if p := b.queue("r")[1]; !p.Since.Equal(before[1].Since) || !p.Asked.After(before[1].Asked) || p.Left != driver.FairPlaceTTL || e.Waiters != 3 {
+			b.t.Errorf("asked again, the second place is %+v, and %d wait", p, e.Waiters)
 		}
 	}
 	// Another waiter of the same Client may inherit a place.
@@ -166,10 +165,11 @@ func placesEnd(b *bench) {
 	h := b.acquire(b.request("r", "holder").ttl(driver.Forever))
 	gone, there := b.request("r", "gone").at(1).fair(), b.request("r", "there").at(2).fair()
 	_ = b.waits(gone, 0)
-	there.Keep = driver.MaxKeep
 	_ = b.waits(there, 1)
 	b.release(h.HoldRef, 0)
-	b.Advance(driver.DefaultKeep - time.Millisecond)
+	b.Advance(driver.FairPlaceTTL / 2)
+	_ = b.waits(there, 1)
+	b.Advance(driver.FairPlaceTTL/2 - time.Millisecond)
 	_ = b.waits(there, 1)
 	b.Advance(time.Millisecond)
 	b.queued("r", "there")
@@ -231,25 +231,6 @@ func placesOfShared(b *bench) {
 	}
 }
 
-// A shared request whose caller works under a shared hold passes the places: whoever is
-// there may wait for that very hold.
-func placesAndNestedHolds(b *bench) {
-	b.needsQueue()
-	b.needsShared()
-	outer := b.acquire(b.request("r", "outer").shared(0))
-	_ = b.waits(b.request("r", "writer").at(1).fair(), 0)
-	inner := b.request("r", "inner").shared(0)
-	b.refused(inner)
-	inner.Nested = driver.NewHoldID()
-	b.refused(inner)
-	inner.Nested = outer.HoldID
-	b.acquire(inner)
-	b.release(outer.HoldRef, 0)
-	other := b.request("r", "other").shared(0)
-	other.Nested = outer.HoldID
-	b.refused(other)
-}
-
 // Whom its own hold refuses gets no place: it would wait for itself.
 func noPlaceBySelf(b *bench) {
 	b.needsQueue()
@@ -264,21 +245,19 @@ func noPlaceBySelf(b *bench) {
 func placesAreBounded(b *bench) {
 	b.needsQueue()
 	h := b.acquire(b.request("r", "holder"))
-	waiter := func(place byte) request {
-		q := b.request("r", "waiter").at(place).fair()
-		q.Keep = driver.MaxKeep // a slow store takes longer for all than the default
-		return q
+	// A fair place may end before a slow store has filled the queue.
+	for i := range driver.MaxPlaces - 1 {
+		_ = b.waits(b.request("r", "waiter").at(byte(i+1)), 0)
 	}
-	for i := range driver.MaxPlaces {
-		_ = b.waits(waiter(byte(i+1)), i)
-	}
+	last := b.request("r", "last").at(driver.MaxPlaces).fair()
+	_ = b.waits(last, 0)
 	if e := b.waits(b.request("r", "one more").at(255).fair(), driver.NoPlace); e.Waiters != driver.MaxPlaces {
 		b.t.Errorf("%d wait, want %d", e.Waiters, driver.MaxPlaces)
 	}
 	b.release(h.HoldRef, 0)
 	_ = b.waits(b.request("r", "one more").at(255).fair(), driver.NoPlace)
-	b.acquire(waiter(1))
-	_ = b.waits(b.request("r", "one more").at(255).fair(), driver.MaxPlaces-1)
+	b.acquire(last)
+	_ = b.waits(b.request("r", "one more").at(255).fair(), 0)
 }
 
 // A release takes a place out of the queue, whether the hold is there or not, and finds
@@ -343,14 +322,13 @@ func placesSurviveSweep(b *bench) {
 	b.needsSetClock()
 	h := b.acquire(b.request("r", "holder"))
 	first := b.request("r", "first").at(1).fair()
-	first.Keep = driver.MaxKeep
 	_ = b.waits(first, 0)
 	b.release(h.HoldRef, 0)
 	b.Advance(2 * time.Millisecond)
 	b.sweep(time.Millisecond)
 	b.queued("r", "first")
 	b.refused(b.request("r", "late"))
-	b.Advance(driver.MaxKeep)
+	b.Advance(driver.FairPlaceTTL)
 	b.sweep(time.Millisecond)
 	b.queued("r")
 	b.acquire(b.request("r", "late"))
@@ -365,38 +343,6 @@ func renewalsCountWaiters(b *bench) {
 			b.t.Errorf("the renewal says that %d wait, want %d", r.Waiters, n)
 		}
 		b.refused(b.request("r", fmt.Sprint("waiter ", n)).at(byte(n + 1)))
-	}
-}
-
-// A renewal notes what its holder waits for meanwhile, and since when.
-func renewalsNoteWaits(b *bench) {
-	b.needsQueue()
-	h := b.acquire(b.request("r", "holder"))
-	renew := func(w *driver.Waits) *driver.Waits {
-		b.t.Helper()
-		if r := b.renewRequest(driver.RenewRequest{HoldRef: h.HoldRef, TTL: b.long, Waits: w}); r.Err != nil {
-			b.t.Fatal(r.Err)
-		}
-		return b.live(h).Waits
-	}
-	if w := renew(nil); w != nil {
-		b.t.Errorf("nothing is waited for, but %+v", w)
-	}
-	note := driver.Waits{Resource: "s é\"", Mode: driver.Exclusive, Place: driver.PlaceID{1}}
-	first := renew(&note)
-	if first == nil || first.Since.IsZero() {
-		b.t.Fatalf("the note is %+v", first)
-	}
-	b.pass(2 * time.Millisecond)
-	again := renew(&note)
-	if again == nil || *again != *first || again.Resource != note.Resource || again.Mode != note.Mode || again.Place != note.Place {
-		b.t.Errorf("the note was %+v, and is %+v", first, again)
-	}
-	if other := renew(&driver.Waits{Resource: "t"}); other == nil || other.Resource != "t" || !other.Since.After(first.Since) {
-		b.t.Errorf("of another wait the note is %+v", other)
-	}
-	if w := renew(nil); w != nil {
-		b.t.Errorf("the wait is over, but the note is %+v", w)
 	}
 }
 

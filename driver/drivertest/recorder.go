@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -39,18 +38,15 @@ type Event struct {
 	Ref           driver.HoldRef
 	Mode          driver.Mode
 	Limit         int
-	OwnLimit      bool
 	TTL           time.Duration
 	TakeoverDelay time.Duration
 	After         time.Duration
-	Exact         bool
 	// Left is that of a grant or a renewal.
 	Left time.Duration
 	// Place is that of an acquire that waits, or the one that a release gives up, which
-	// is about no hold if it has no hold ID. Fair and Keep are those of the request.
+	// is about no hold if it has no hold ID. Fair is that of the request.
 	Place driver.PlaceID
 	Fair  bool
-	Keep  time.Duration
 	// BySelf and Position are those of a refusal.
 	BySelf   bool
 	Position int
@@ -158,8 +154,8 @@ func (r *Recorder) Acquire(ctx context.Context, q driver.AcquireRequest) (driver
 	e := Event{
 		Op:   Acquire,
 		Ref:  driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token},
-		Mode: q.Mode, Limit: q.Limit, OwnLimit: q.OwnLimit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
-		Place: q.Place, Fair: q.Fair, Keep: cmp.Or(q.Keep, driver.DefaultKeep),
+		Mode: q.Mode, Limit: q.Limit, TTL: q.TTL, TakeoverDelay: q.TakeoverDelay, Left: g.Left,
+		Place: q.Place, Fair: q.Fair,
 	}
 	e.settle(err)
 	var held *driver.HeldError
@@ -176,7 +172,7 @@ func (r *Recorder) Renew(ctx context.Context, qs []driver.RenewRequest) ([]drive
 	results, err := r.Store.Renew(ctx, qs)
 	events := make([]Event, len(qs))
 	for i, q := range qs {
-		events[i] = Event{Op: Renew, Outcome: Unknown, Err: err, Ref: q.HoldRef, TTL: q.TTL, Exact: q.Exact}
+		events[i] = Event{Op: Renew, Outcome: Unknown, Err: err, Ref: q.HoldRef, TTL: q.TTL}
 		if err == nil && i < len(results) {
 			events[i].settle(results[i].Err)
 			events[i].Left = results[i].Left

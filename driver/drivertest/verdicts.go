@@ -18,7 +18,7 @@ func (h *logged) excludes(g *logged) bool {
 
 // limitDiffers: a shared request is not granted beside h, for their limits differ.
 func (h *logged) limitDiffers(e Event) bool {
-	return !h.OwnLimit && !e.OwnLimit && h.Limit != e.Limit
+	return h.Limit != e.Limit
 }
 
 // judgeTokens: a hold that was requested after the grant of another has the higher
@@ -98,7 +98,7 @@ func (tr *trial) judgeRefusal(e Event) {
 		if m.Called.Order < e.Answered.Order {
 			shared++
 			self = self || m.Ref.LockID == e.Ref.LockID
-			inTheWay = inTheWay || self || m.Mode == driver.Exclusive || e.Mode == driver.Exclusive || !m.OwnLimit && !e.OwnLimit && m.Limit != e.Limit
+			inTheWay = inTheWay || self || m.Mode == driver.Exclusive || e.Mode == driver.Exclusive || m.Limit != e.Limit
 		}
 	}
 	if !inTheWay && !e.Behind && (e.Limit == 0 || shared < e.Limit) {

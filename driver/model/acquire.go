@@ -45,7 +45,7 @@ func Acquire(r Record, now Time, q driver.AcquireRequest) (_ Record, g driver.Gr
 	}
 	end := now.plus(q.TTL)
 	r = r.touched(now, append(holds, Hold{
-		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.HeldLimit(), Token: token, Details: q.Details,
+		LockID: q.LockID, HoldID: q.HoldID, Mode: q.Mode, Limit: q.Limit, Token: token, Details: q.Details,
 		Created: now, End: end, TakeoverDelay: q.TakeoverDelay,
 	}))
 	r.Token = token

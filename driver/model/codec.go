@@ -24,29 +24,6 @@ type encodedHold struct {
 	End      *Time         `json:"end,omitempty"` // absent: forever
 	DelayMS  int64         `json:"takeoverDelayMs,omitempty"`
 	Released bool          `json:"released,omitempty"`
-	Waits    *encodedWaits `json:"waits,omitempty"`
-}
-
-type encodedWaits struct {
-	Resource string         `json:"resource"`
-	Mode     driver.Mode    `json:"mode"`
-	Limit    int            `json:"limit,omitempty"`
-	Place    driver.PlaceID `json:"placeId"`
-	Since    Time           `json:"since"`
-}
-
-// EncodeWaits returns the note of a renewal as JSON, without its time: the server adds it.
-func EncodeWaits(w *driver.Waits) string {
-	text, err := json.Marshal(struct {
-		Resource string         `json:"resource"`
-		Mode     driver.Mode    `json:"mode"`
-		Limit    int            `json:"limit,omitempty"`
-		Place    driver.PlaceID `json:"placeId"`
-	}{w.Resource, w.Mode, w.Limit, w.Place})
-	if err != nil {
-		panic(err) // the mode was checked
-	}
-	return string(text)
 }
 
 // EncodeHolds returns holds as JSON: an array, times in microseconds. The
@@ -58,7 +35,7 @@ func EncodeHolds(holds []Hold) ([]byte, error) {
 			LockID: h.LockID, HoldID: h.HoldID, Mode: &holds[i].Mode, Token: h.Token,
 			Owner: h.Details.Owner, Host: h.Details.Host, Comment: h.Details.Comment,
 			Created: h.Created, Renewed: h.Renewed,
-			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released, Waits: (*encodedWaits)(h.Waits),
+			DelayMS: h.TakeoverDelay.Milliseconds(), Released: h.Released,
 		}
 		if h.End != NoEnd {
 			out[i].End = &holds[i].End
@@ -87,7 +64,7 @@ func DecodeHolds(data []byte) ([]Hold, error) {
 			LockID: e.LockID, HoldID: e.HoldID, Token: e.Token,
 			Details: driver.Details{Owner: e.Owner, Host: e.Host, Comment: e.Comment},
 			Created: e.Created, Renewed: e.Renewed, End: NoEnd,
-			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released, Waits: (*Waits)(e.Waits),
+			TakeoverDelay: time.Duration(e.DelayMS) * time.Millisecond, Released: e.Released,
 		}
 		if e.End != nil {
 			h.End = *e.End
@@ -143,20 +120,6 @@ func (h Hold) check() error {
 		return fmt.Errorf("a time before 1970")
 	case h.End > lastEnd && h.End != NoEnd:
 		return fmt.Errorf("end %d", h.End)
-	case h.Waits != nil:
-		return h.Waits.check()
-	}
-	return nil
-}
-
-func (w *Waits) check() error {
-	switch {
-	case driver.ValidResource(w.Resource) != nil:
-		return fmt.Errorf("waits for resource %q", w.Resource)
-	case w.Limit < 0 && w.Limit != driver.LimitUnknown || w.Limit != 0 && w.Mode == driver.Exclusive:
-		return fmt.Errorf("waits with limit %d", w.Limit)
-	case w.Since < 0:
-		return fmt.Errorf("waits since before 1970")
 	}
 	return nil
 }

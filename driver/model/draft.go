@@ -33,10 +33,9 @@ func (d *Draft) Renew(q driver.RenewRequest) driver.RenewResult {
 	}
 	h := d.own(i)
 	h.Renewed = d.now
-	if end := d.now.plus(q.TTL); q.Exact || end > h.End {
+	if end := d.now.plus(q.TTL); end > h.End {
 		h.End = end
 	}
-	h.Waits = noteOf(q.Waits, h.Waits, d.now)
 	return driver.RenewResult{Left: h.End.Until(d.now), Waiters: len(livePlaces(d.record.Places, d.now))}
 }
 
@@ -53,7 +52,7 @@ func (d *Draft) Release(q driver.ReleaseRequest) (found, wake bool) {
 		}
 	}
 	i := d.find(q.HoldRef)
-	if i < 0 || q.Unheard && d.record.Holds[i].Renewed != 0 {
+	if i < 0 {
 		return false, wake
 	}
 	if q.After == 0 || !d.record.Holds[i].live(d.now) {

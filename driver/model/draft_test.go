@@ -34,7 +34,7 @@ func TestDraftIsOneByOne(t *testing.T) {
 				ref = r.Holds[rnd.IntN(len(r.Holds))].status("r", now).Ref()
 			}
 			if rnd.IntN(2) == 0 {
-				q := driver.RenewRequest{HoldRef: ref, TTL: time.Duration(rnd.IntN(3)) * time.Second, Exact: rnd.IntN(2) == 0}
+				q := driver.RenewRequest{HoldRef: ref, TTL: time.Duration(rnd.IntN(3)) * time.Second}
 				got := d.Renew(q)
 				var one driver.RenewResult
 				want, one = Renew(want, now, q)

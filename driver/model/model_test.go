@@ -41,13 +41,13 @@ func TestRecordsAreValues(t *testing.T) {
 			q := driver.AcquireRequest{
 				Resource: "r", LockID: string("abcdef"[rnd.IntN(6)]), HoldID: driver.HoldID{byte(rnd.IntN(5) + 1)},
 				Mode: driver.Mode(rnd.IntN(2)), TTL: time.Duration(rnd.IntN(20)+1) * time.Millisecond,
-				Place: driver.PlaceID{byte(rnd.IntN(4))}, Keep: time.Duration(rnd.IntN(20)) * time.Millisecond, Fair: rnd.IntN(2) == 0,
+				Place: driver.PlaceID{byte(rnd.IntN(4))}, Fair: rnd.IntN(2) == 0,
 			}
 			r, _, changed, _ = Acquire(given, now, q)
 		case 2:
 			what = "renew"
 			var res driver.RenewResult
-			r, res = Renew(given, now, driver.RenewRequest{HoldRef: ref, TTL: 10 * time.Millisecond, Exact: rnd.IntN(2) == 0})
+			r, res = Renew(given, now, driver.RenewRequest{HoldRef: ref, TTL: 10 * time.Millisecond})
 			changed = res.Err == nil
 		case 3:
 			what = "release"

@@ -2,7 +2,6 @@ package model
 
 import (
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -56,12 +55,8 @@ func livePlaces(places []Place, now Time) []Place {
 }
 
 // ahead calls f with the places that the request must not pass until f returns false:
-// the live fair ones before its own, or all of them if it has none. None is in the way
-// of a shared request whose caller works under a shared hold of the resource.
+// the live fair ones before its own, or all of them if it has none.
 func (r *Record) ahead(now Time, q *driver.AcquireRequest, f func(*Place) bool) {
-	if len(r.Places) == 0 || r.nested(now, q) {
-		return
-	}
 	for i := range r.Places {
 		p := &r.Places[i]
 		switch {
@@ -75,15 +70,9 @@ func (r *Record) ahead(now Time, q *driver.AcquireRequest, f func(*Place) bool) 
 	}
 }
 
-func (r *Record) nested(now Time, q *driver.AcquireRequest) bool {
-	return q.Mode == driver.Shared && !q.Nested.IsZero() && slices.ContainsFunc(r.Holds, func(h Hold) bool {
-		return h.HoldID == q.Nested && h.Mode == driver.Shared && h.live(now)
-	})
-}
-
 // keeps: the request, which has the ID of p, is for a hold of the same kind.
 func (p *Place) keeps(q *driver.AcquireRequest) bool {
-	return p.Mode == q.Mode && p.Limit == q.HeldLimit() && p.Fair == q.Fair
+	return p.Mode == q.Mode && p.Limit == q.Limit && p.Fair == q.Fair
 }
 
 // excludes: q is not granted beside the hold that the waiter of p will have.
@@ -98,7 +87,7 @@ func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, posi
 	if q.Place.IsZero() {
 		return places, driver.NoPlace, false
 	}
-	keep := keepOf(q)
+	keep := q.PlaceTTL()
 	p := placeOf(q)
 	p.Since, p.Asked, p.Until = now, now, now.plus(keep)
 	i := slices.IndexFunc(places, func(other Place) bool { return other.ID == q.Place })
@@ -107,7 +96,7 @@ func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, posi
 		if old.keeps(q) {
 			// Another waiter of the same Client may have inherited the place.
 			same := old.LockID == p.LockID && old.Owner == p.Owner && old.Host == p.Host
-			if same && old.Until.Until(now) >= keep-keep/4 && old.Until <= p.Until {
+			if same && old.Until.Until(now) >= keep-keep/4 {
 				return places, fairBefore(places[:i]), false
 			}
 			p.Since = old.Since
@@ -127,7 +116,7 @@ func (r *Record) queue(now Time, q *driver.AcquireRequest) (places []Place, posi
 // placeOf is the place of a request, without its times.
 func placeOf(q *driver.AcquireRequest) Place {
 	return Place{
-		ID: q.Place, LockID: q.LockID, Mode: q.Mode, Limit: q.HeldLimit(), Fair: q.Fair,
+		ID: q.Place, LockID: q.LockID, Mode: q.Mode, Limit: q.Limit, Fair: q.Fair,
 		Owner: driver.CutPlaceName(q.Details.Owner), Host: driver.CutPlaceName(q.Details.Host),
 	}
 }
@@ -163,12 +152,4 @@ func (r *Record) firstAhead(now Time, q *driver.AcquireRequest) (ahead []driver.
 		return len(ahead) < mostAhead
 	})
 	return ahead
-}
-
-// keepOf is how long a request keeps its place.
-func keepOf(q *driver.AcquireRequest) time.Duration {
-	if q.Keep == 0 {
-		return driver.DefaultKeep
-	}
-	return q.Keep
 }

@@ -84,37 +84,7 @@ type Hold struct {
 	Renewed       Time // 0: never
 	End           Time
 	TakeoverDelay time.Duration
-	Released      bool   // by a release with a delay
-	Waits         *Waits // what its holder waits for meanwhile; nil: nothing that is known
-}
-
-// Waits notes that the holder of one resource waits for another.
-type Waits struct {
-	Resource string
-	Mode     driver.Mode
-	Limit    int
-	Place    driver.PlaceID // in the other's queue; zero: none
-	Since    Time           // when it was first noted
-}
-
-// noteOf is the note that a renewal leaves: what the request says, and when the wait was
-// first noted.
-func noteOf(q *driver.Waits, last *Waits, now Time) *Waits {
-	if q == nil {
-		return nil
-	}
-	w := &Waits{Resource: q.Resource, Mode: q.Mode, Limit: q.Limit, Place: q.Place, Since: now}
-	if last != nil && last.Resource == w.Resource && last.Mode == w.Mode && last.Place == w.Place {
-		w.Since = last.Since
-	}
-	return w
-}
-
-func (w *Waits) status() *driver.Waits {
-	if w == nil {
-		return nil
-	}
-	return &driver.Waits{Resource: w.Resource, Mode: w.Mode, Limit: w.Limit, Place: w.Place, Since: w.Since.Std()}
+	Released      bool // by a release with a delay
 }
 
 // live: not yet at its end.
@@ -142,7 +112,7 @@ func (h Hold) status(resource string, now Time) driver.Status {
 		Resource: resource, LockID: h.LockID, HoldID: h.HoldID,
 		Mode: h.Mode, Limit: h.Limit, Token: h.Token, Details: h.Details,
 		Created: h.Created.Std(), Renewed: h.Renewed.Std(),
-		Left: h.End.Until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released, Waits: h.Waits.status(),
+		Left: h.End.Until(now), TakeoverDelay: h.TakeoverDelay, Released: h.Released,
 	}
 	if !h.HoldID.IsZero() { // the times of other programs may be of another clock
 		s.Seen = now.Std()

@@ -40,9 +40,9 @@ func Example() {
 
 	err := settle(100, func() {
 		// It hangs, and somebody takes its lock away.
-		for status, err := range client.Holds(ctx, holdfast.Filter{Resource: "account-17"}) {
+		for status, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: "account-17"}) {
 			if err == nil {
-				_, err = client.ForceRelease(ctx, status.Resource, status.HoldID)
+				_, err = client.Admin().ForceRelease(ctx, status.Resource, status.HoldID)
 			}
 			if err != nil {
 				log.Print(err)

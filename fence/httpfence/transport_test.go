@@ -191,7 +191,7 @@ func TestNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken := lock(t, locks, "taken")
-	if _, err := locks.ForceRelease(t.Context(), "taken", taken.ID()); err != nil {
+	if _, err := locks.Admin().ForceRelease(t.Context(), "taken", taken.ID()); err != nil {
 		t.Fatal(err)
 	}
 	shared, err := locks.RLock(t.Context(), "shared", nil)

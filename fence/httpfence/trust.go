@@ -29,7 +29,7 @@ func Held(client *holdfast.Client) func(*http.Request, Token) error {
 		ctx, cancel := context.WithTimeout(r.Context(), heldTimeout)
 		defer cancel()
 		hidden := false
-		for s, err := range client.Holds(ctx, holdfast.Filter{Resource: t.Resource}) {
+		for s, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: t.Resource}) {
 			if err != nil {
 				return err
 			}

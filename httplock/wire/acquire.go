@@ -17,8 +17,6 @@ type AcquireRequest struct {
 	LockID string      `json:"lockId,omitempty"`
 	Mode   driver.Mode `json:"mode,omitzero"`
 	Limit  int         `json:"limit,omitzero"`
-	// OwnLimit is driver.AcquireRequest.OwnLimit.
-	OwnLimit bool `json:"ownLimit,omitzero"`
 	// TTLMs is DefaultTTL if it is 0.
 	TTLMs Millis `json:"ttlMs,omitzero"`
 	// WaitMs is how long the server waits for the lock before it answers that it is held.
@@ -29,12 +27,9 @@ type AcquireRequest struct {
 	Owner           string `json:"owner,omitempty"`
 	Host            string `json:"host,omitempty"`
 	Comment         string `json:"comment,omitempty"`
-	// Under is a live shared hold of the resource that the caller works under.
-	Under driver.HoldID `json:"under,omitzero"`
-	// PlaceID and KeepMs are driver.AcquireRequest.Place and Keep, for callers that wait by
-	// asking again. They exclude WaitMs, which has a place of its own.
+	// PlaceID is driver.AcquireRequest.Place, for callers that wait by asking again. It
+	// excludes WaitMs, which has a place of its own.
 	PlaceID driver.PlaceID `json:"placeId,omitzero"`
-	KeepMs  Millis         `json:"keepMs,omitzero"`
 }
 
 // DefaultTTLMs is the TTL of a request without one.
@@ -56,35 +51,23 @@ func RefOf(id driver.HoldID) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// MaskOf stands for a place where its ID may not be seen: the first 12 bytes of the SHA-256 of
-// "holdfast place:" and the ID as it is written. The same place has the same mask in all
-// answers, so that callers find among the waiters what a holder waits for. As the ID of a
-// place it names another one, or rather none.
-func MaskOf(id driver.PlaceID) driver.PlaceID {
-	if id.IsZero() {
-		return id
-	}
-	sum := sha256.Sum256([]byte("holdfast place:" + id.String()))
-	return driver.PlaceID(sum[:len(id)])
-}
-
 // AcquireRequestOf returns the body that says q.
 func AcquireRequestOf(q driver.AcquireRequest) AcquireRequest {
 	return AcquireRequest{
-		Resource: q.Resource, HoldID: q.HoldID, LockID: q.LockID, Mode: q.Mode, Limit: q.Limit, OwnLimit: q.OwnLimit,
+		Resource: q.Resource, HoldID: q.HoldID, LockID: q.LockID, Mode: q.Mode, Limit: q.Limit,
 		TTLMs: MillisOf(q.TTL), Fair: q.Fair, TakeoverDelayMs: MillisOf(q.TakeoverDelay),
 		Owner: q.Details.Owner, Host: q.Details.Host, Comment: q.Details.Comment,
-		Under: q.Nested, PlaceID: q.Place, KeepMs: MillisOf(q.Keep),
+		PlaceID: q.Place,
 	}
 }
 
 // Driver returns the request of the store, with what the body leaves out.
 func (r AcquireRequest) Driver() driver.AcquireRequest {
 	q := driver.AcquireRequest{
-		Resource: r.Resource, HoldID: r.HoldID, LockID: r.LockID, Mode: r.Mode, Limit: r.Limit, OwnLimit: r.OwnLimit,
+		Resource: r.Resource, HoldID: r.HoldID, LockID: r.LockID, Mode: r.Mode, Limit: r.Limit,
 		TTL: r.TTLMs.Duration(), TakeoverDelay: r.TakeoverDelayMs.Duration(),
 		Details: driver.Details{Owner: r.Owner, Host: r.Host, Comment: r.Comment},
-		Place:   r.PlaceID, Keep: r.KeepMs.Duration(), Fair: r.Fair, Nested: r.Under,
+		Place:   r.PlaceID, Fair: r.Fair,
 	}
 	if r.TTLMs == 0 {
 		q.TTL = DefaultTTLMs.Duration()

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
-)
+import "github.com/holdfast-go/holdfast/driver"
 
 // Ref names one hold in a batch.
 type Ref struct {
@@ -37,18 +33,16 @@ type RenewRequest struct {
 type Renewal struct {
 	Ref
 	TTLMs Millis `json:"ttlMs,omitzero"` // DefaultTTLMs if it is 0
-	Exact bool   `json:"exact,omitzero"` // driver.RenewRequest.Exact
-	Waits *Waits `json:"waits,omitempty"`
 }
 
 // RenewalOf returns the item that says q.
 func RenewalOf(q driver.RenewRequest) Renewal {
-	return Renewal{Ref: RefOfHold(q.HoldRef), TTLMs: MillisOf(q.TTL), Exact: q.Exact, Waits: waitsOf(q.Waits)}
+	return Renewal{Ref: RefOfHold(q.HoldRef), TTLMs: MillisOf(q.TTL)}
 }
 
 // Driver returns the request of the store.
 func (r Renewal) Driver() driver.RenewRequest {
-	q := driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: r.TTLMs.Duration(), Exact: r.Exact, Waits: r.Waits.driver()}
+	q := driver.RenewRequest{HoldRef: r.Ref.Driver(), TTL: r.TTLMs.Duration()}
 	if r.TTLMs == 0 {
 		q.TTL = DefaultTTLMs.Duration()
 	}
@@ -66,30 +60,27 @@ type Release struct {
 	Ref
 	PlaceID driver.PlaceID `json:"placeId,omitzero"`
 	AfterMs Millis         `json:"afterMs,omitzero"` // driver.ReleaseRequest.After
-	Unheard bool           `json:"unheard,omitzero"` // driver.ReleaseRequest.Unheard
 }
 
 // ReleaseOf returns the item that says q.
 func ReleaseOf(q driver.ReleaseRequest) Release {
-	return Release{Ref: RefOfHold(q.HoldRef), PlaceID: q.Place, AfterMs: MillisOf(q.After), Unheard: q.Unheard}
+	return Release{Ref: RefOfHold(q.HoldRef), PlaceID: q.Place, AfterMs: MillisOf(q.After)}
 }
 
 // Driver returns the request of the store. One that only gives up a place needs no lock
 // ID, but the store wants one: it is that of nobody.
 func (r Release) Driver() driver.ReleaseRequest {
-	q := driver.ReleaseRequest{HoldRef: r.Ref.Driver(), Place: r.PlaceID, After: r.AfterMs.Duration(), Unheard: r.Unheard}
+	q := driver.ReleaseRequest{HoldRef: r.Ref.Driver(), Place: r.PlaceID, After: r.AfterMs.Duration()}
 	if q.LockID == "" && !q.Place.IsZero() {
 		q.LockID = q.Place.String()
 	}
 	return q
 }
 
-// ForceRequest is the body of POST /v1/force-release: a release of anybody's hold or place.
-// A hold needs its token: a request that a proxy repeats then never ends the hold of a
-// successor.
+// ForceRequest is the body of POST /v1/force-release: a release of anybody's hold. It needs
+// the hold's token: a request that a proxy repeats then never ends the hold of a successor.
 type ForceRequest struct {
 	Ref
-	PlaceID driver.PlaceID `json:"placeId,omitzero"`
 	// Reason is written to the audit.
 	Reason string `json:"reason"`
 }
@@ -211,36 +202,4 @@ func (r SweepRequest) Driver() driver.SweepRequest {
 func SweepRequestOf(q driver.SweepRequest) SweepRequest {
 	idle := MillisUp(min(q.Idle, driver.MaxTTL))
 	return SweepRequest{IdleMs: &idle, Most: q.Most}
-}
-
-// Waits is what a holder waits for.
-type Waits struct {
-	Resource string          `json:"resource"`
-	Mode     driver.Mode     `json:"mode"`
-	Limit    *int            `json:"limit"`
-	PlaceID  *driver.PlaceID `json:"placeId"`         // null if it has none; of an answer perhaps MaskOf it
-	Since    *time.Time      `json:"since,omitempty"` // of an answer
-	AgeMs    *Millis         `json:"ageMs,omitempty"` // since Since
-}
-
-func waitsOf(w *driver.Waits) *Waits {
-	if w == nil {
-		return nil
-	}
-	noted := &Waits{Resource: w.Resource, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit), Since: moment(w.Since)}
-	if !w.Place.IsZero() {
-		noted.PlaceID = &w.Place
-	}
-	return noted
-}
-
-func (w *Waits) driver() *driver.Waits {
-	if w == nil {
-		return nil
-	}
-	noted := &driver.Waits{Resource: w.Resource, Mode: w.Mode, Limit: limit(w.Mode, w.Limit), Since: at(w.Since)}
-	if w.PlaceID != nil {
-		noted.Place = *w.PlaceID
-	}
-	return noted
 }

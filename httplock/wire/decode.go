@@ -16,10 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// maxDepth is how deep arrays and objects of a request may be nested: the deepest has
-// holds and what their holders wait for.
-const maxDepth = 8
-
 // ErrTooMany says that an array has more items than it may: its struct's field says how
 // many, in the tag most. It is found before they take memory.
 var ErrTooMany = errors.New("too many items")
@@ -40,7 +36,7 @@ func Decode(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	c := checker{d: d, body: body}
-	if err := c.value(reflect.TypeOf(v).Elem(), "the body", 0, 0); err != nil {
+	if err := c.value(reflect.TypeOf(v).Elem(), "the body", 0); err != nil {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -57,7 +53,7 @@ func Decode(body []byte, v any) error {
 func explain(err error, text []byte) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		return strings.TrimPrefix(err.Error(), "holdfast: ")
+		return err.Error()
 	}
 	member := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // the rest has names of Go
 	hint := ""
@@ -96,7 +92,7 @@ func (c *checker) incomplete(where string, err error) error {
 }
 
 // value checks a value. most is how many items an array has at most, 0 for any number.
-func (c *checker) value(t reflect.Type, where string, depth, most int) error {
+func (c *checker) value(t reflect.Type, where string, most int) error {
 	token, err := c.d.Token()
 	if err != nil {
 		return c.incomplete(where, err)
@@ -118,24 +114,21 @@ func (c *checker) value(t reflect.Type, where string, depth, most int) error {
 		}
 		return nil // json.Unmarshal checks its type
 	}
-	if depth == maxDepth {
-		return fmt.Errorf("%w: %s is nested too deep", driver.ErrInvalid, where)
-	}
 	switch delim {
 	case '{':
 		if t.Kind() != reflect.Struct {
 			return fmt.Errorf("%w: %s cannot be an object", driver.ErrInvalid, where)
 		}
-		return c.object(t, where, depth+1)
+		return c.object(t, where)
 	default:
 		if t.Kind() != reflect.Slice {
 			return fmt.Errorf("%w: %s cannot be an array", driver.ErrInvalid, where)
 		}
-		return c.array(t.Elem(), where, depth+1, most)
+		return c.array(t.Elem(), where, most)
 	}
 }
 
-func (c *checker) object(t reflect.Type, where string, depth int) error {
+func (c *checker) object(t reflect.Type, where string) error {
 	var seen []string
 	for c.d.More() {
 		at := c.d.InputOffset()
@@ -153,19 +146,19 @@ func (c *checker) object(t reflect.Type, where string, depth int) error {
 		}
 		seen = append(seen, name)
 		most, _ := strconv.Atoi(member.Tag.Get("most"))
-		if err := c.value(member.Type, fmt.Sprintf("member %q", name), depth, most); err != nil {
+		if err := c.value(member.Type, fmt.Sprintf("member %q", name), most); err != nil {
 			return err
 		}
 	}
 	return c.end(where)
 }
 
-func (c *checker) array(t reflect.Type, where string, depth, most int) error {
+func (c *checker) array(t reflect.Type, where string, most int) error {
 	for n := 1; c.d.More(); n++ {
 		if most > 0 && n > most {
 			return fmt.Errorf("%w: %w: %s has more than %d", driver.ErrInvalid, ErrTooMany, where, most)
 		}
-		if err := c.value(t, fmt.Sprintf("item %d of %s", n, where), depth, 0); err != nil {
+		if err := c.value(t, fmt.Sprintf("item %d of %s", n, where), 0); err != nil {
 			return err
 		}
 	}

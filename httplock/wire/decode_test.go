@@ -78,13 +78,13 @@ func TestDecodeWholeNumbers(t *testing.T) {
 		"126.0": 126, "1.26e2": 126, "1260E-1": 126, "3e4": 30000, "0.0": 0, "-0": 0, "-0.0": 0, "0e5": 0,
 		"9007199254740991.0": 1<<53 - 1, "9.007199254740991e15": 1<<53 - 1, "9007199254740993.00": 1<<53 + 1,
 	} {
-		body := `{"holds":[{"resource":"126.0","token":` + text + `,"waits":{"limit": ` + text + ` }},{"ttlMs":` + text + `}]}`
+		body := `{"holds":[{"resource":"126.0","token":` + text + `},{"ttlMs":` + text + `}]}`
 		var r wire.RenewRequest
 		if err := wire.Decode([]byte(body), &r); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if a, b := r.Holds[0], r.Holds[1]; a.Resource != "126.0" || a.Token != want || uint64(*a.Waits.Limit) != want || uint64(b.TTLMs) != want {
+		if a, b := r.Holds[0], r.Holds[1]; a.Resource != "126.0" || a.Token != want || uint64(b.TTLMs) != want {
 			t.Errorf("%s became %+v and %+v", text, a, b)
 		}
 	}
@@ -114,9 +114,8 @@ func TestTooManyItems(t *testing.T) {
 }
 
 func TestDecodeAll(t *testing.T) {
-	const body = ` {"resource":"\ud83d\ude00\\ud800","holdId":"0123456789abcdef01234567","lockId":"l","mode":"shared","limit":2,"ownLimit":true,
-		"ttlMs":-1,"waitMs":5,"fair":true,"takeoverDelayMs":6,"owner":"o","host":"h","comment":"c","under":"0123456789abcdef01234568",
-		"placeId":"0123456789abcdef01234569","keepMs":7} `
+	const body = ` {"resource":"\ud83d\ude00\\ud800","holdId":"0123456789abcdef01234567","lockId":"l","mode":"shared","limit":2,
+		"ttlMs":-1,"waitMs":5,"fair":true,"takeoverDelayMs":6,"owner":"o","host":"h","comment":"c","placeId":"0123456789abcdef01234569"} `
 	var r wire.AcquireRequest
 	if err := wire.Decode([]byte(body), &r); err != nil {
 		t.Fatal(err)
@@ -129,8 +128,7 @@ func TestDecodeAll(t *testing.T) {
 			t.Errorf("%s is not read", v.Type().Field(i).Name)
 		}
 	}
-	const noted = `{"holds":[{"resource":"r","holdId":"0123456789abcdef01234567","waits":{"resource":"s","mode":"exclusive","limit":null,"placeId":null}}]}`
-	if err := wire.Decode([]byte(noted), new(wire.RenewRequest)); err != nil {
+	if err := wire.Decode([]byte(`{"idleMs":null}`), new(wire.SweepRequest)); err != nil {
 		t.Errorf("null where it means none: %v", err)
 	}
 }
@@ -139,7 +137,7 @@ func TestDecodeAll(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"resource":"r","mode":"shared","limit":2,"ttlMs":-1}`))
 	f.Add([]byte(`{"holds":[{"resource":"\ud83d\ude00","lockId":"l","holdId":"0123456789abcdef01234567","token":9007199254740991,"ttlMs":1}]}`))
-	f.Add([]byte(`{"holds":[{"resource":"r","placeId":"0123456789abcdef01234567","afterMs":1,"unheard":true}]}`))
+	f.Add([]byte(`{"holds":[{"resource":"r","placeId":"0123456789abcdef01234567","afterMs":1}]}`))
 	f.Add([]byte(`{"resource":"r","holdId":"0123456789abcdef01234567","token":1,"reason":"it is stuck"}`))
 	f.Add([]byte(`{"idleMs":1,"most":2}`))
 	f.Add([]byte(`{"idleMs":1.0,"most":20e-1}`))

@@ -28,23 +28,17 @@ type Hold struct {
 	RenewedAgoMs    *Millis    `json:"renewedAgoMs"` // since RenewedAt, as AgeMs
 	TakeoverDelayMs Millis     `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
-	// Waits is what the holder waits for meanwhile, null if nothing is known of that.
-	Waits *Waits `json:"waits"`
 }
 
 // HoldOf returns the hold for JSON.
 func HoldOf(s driver.Status) Hold {
-	h := Hold{
+	return Hold{
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Ref: RefOf(s.HoldID), Mode: s.Mode,
 		Limit: limitOf(s.Mode, s.Limit), Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		TTLMs: known(s.Left, MillisUp), CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
 		AgeMs: known(s.Age(), MillisOf), RenewedAgoMs: known(s.RenewedAgo(), MillisOf),
-		TakeoverDelayMs: MillisOf(s.TakeoverDelay), Released: s.Released, Waits: waitsOf(s.Waits),
+		TakeoverDelayMs: MillisOf(s.TakeoverDelay), Released: s.Released,
 	}
-	if h.Waits != nil {
-		h.Waits.AgeMs = known(s.WaitsAge(), MillisOf)
-	}
-	return h
 }
 
 // Driver returns the hold as the store sees it.
@@ -53,21 +47,19 @@ func (h Hold) Driver() driver.Status {
 		Resource: h.Resource, LockID: h.LockID, HoldID: h.HoldID, Mode: h.Mode, Limit: limit(h.Mode, h.Limit),
 		Token: h.Token, Details: driver.Details{Owner: h.Owner, Host: h.Host, Comment: h.Comment},
 		Created: at(h.CreatedAt), Renewed: at(h.RenewedAt), Seen: seen(h.CreatedAt, h.AgeMs), Left: left(h.TTLMs),
-		TakeoverDelay: h.TakeoverDelayMs.Duration(), Released: h.Released, Waits: h.Waits.driver(),
+		TakeoverDelay: h.TakeoverDelayMs.Duration(), Released: h.Released,
 	}
 }
 
 // Waiter is a place in a queue, in a list or in a refusal. As of a Hold, callers may get less.
 type Waiter struct {
-	Resource string `json:"resource"`
-	// PlaceID is MaskOf it for callers who may only look.
-	PlaceID driver.PlaceID `json:"placeId,omitzero"`
-	LockID  string         `json:"lockId,omitempty"`
-	Mode    driver.Mode    `json:"mode"`
-	Limit   *int           `json:"limit"` // as that of a hold
-	Owner   string         `json:"owner"`
-	Host    string         `json:"host"`
-	Fair    bool           `json:"fair"`
+	Resource string      `json:"resource"`
+	LockID   string      `json:"lockId,omitempty"`
+	Mode     driver.Mode `json:"mode"`
+	Limit    *int        `json:"limit"` // as that of a hold
+	Owner    string      `json:"owner"`
+	Host     string      `json:"host"`
+	Fair     bool        `json:"fair"`
 	// Before is how many live places were before it, fair or not.
 	Before     int        `json:"before"`
 	Since      *time.Time `json:"since"`
@@ -80,7 +72,7 @@ type Waiter struct {
 // WaiterOf returns the place for JSON.
 func WaiterOf(p driver.Place) Waiter {
 	return Waiter{
-		Resource: p.Resource, PlaceID: p.ID, LockID: p.LockID, Mode: p.Mode, Limit: limitOf(p.Mode, p.Limit),
+		Resource: p.Resource, LockID: p.LockID, Mode: p.Mode, Limit: limitOf(p.Mode, p.Limit),
 		Owner: p.Owner, Host: p.Host, Fair: p.Fair, Before: p.Position,
 		Since: moment(p.Since), Asked: moment(p.Asked), LeftMs: known(p.Left, MillisUp),
 		AgeMs: known(p.Age(), MillisOf), AskedAgoMs: known(p.AskedAgo(), MillisOf),
@@ -90,7 +82,7 @@ func WaiterOf(p driver.Place) Waiter {
 // Driver returns the place as the store sees it.
 func (w Waiter) Driver() driver.Place {
 	return driver.Place{
-		Resource: w.Resource, ID: w.PlaceID, LockID: w.LockID, Mode: w.Mode, Limit: limit(w.Mode, w.Limit),
+		Resource: w.Resource, LockID: w.LockID, Mode: w.Mode, Limit: limit(w.Mode, w.Limit),
 		Owner: w.Owner, Host: w.Host, Fair: w.Fair, Position: w.Before,
 		Since: at(w.Since), Asked: at(w.Asked), Seen: seen(w.Since, w.AgeMs), Left: left(w.LeftMs),
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 // What is printed or logged has no hold ID, see driver/print.go, and no ID of a place, which
-// may be that of the hold to be. A Renewal, a Release and a ForceRequest print their Ref.
+// may be that of the hold to be: a wait has both in one. A Renewal, a Release and a ForceRequest print their Ref.
 
-var ids = regexp.MustCompile(`"(holdId|placeId|under)":"[^"]*"`)
+var ids = regexp.MustCompile(`"(holdId|placeId)":"[^"]*"`)
 
 // shown returns the JSON of v without IDs.
 func shown(v any) string {

@@ -35,14 +35,13 @@ func same(t *testing.T, got, want any) {
 
 var (
 	moment = time.Date(2026, 11, 24, 1, 2, 3, 456_000, time.UTC)
-	waits  = &driver.Waits{Resource: "other", Mode: driver.Shared, Limit: 3, Place: driver.NewPlaceID(), Since: moment}
 	status = driver.Status{
 		Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), Mode: driver.Shared, Limit: 2, Token: driver.MaxToken,
 		Details: driver.Details{Owner: "o", Host: "h", Comment: "c"}, Created: moment, Renewed: moment.Add(1), Seen: moment.Add(time.Hour),
-		Left: time.Minute, TakeoverDelay: time.Second, Released: true, Waits: waits,
+		Left: time.Minute, TakeoverDelay: time.Second, Released: true,
 	}
 	place = driver.Place{
-		Resource: "r", ID: driver.NewPlaceID(), LockID: "l", Mode: driver.Shared, Limit: 2, Owner: "o", Host: "h", Fair: true,
+		Resource: "r", LockID: "l", Mode: driver.Shared, Limit: 2, Owner: "o", Host: "h", Fair: true,
 		Position: 3, Since: moment, Asked: moment, Seen: moment.Add(time.Minute), Left: time.Second,
 	}
 )
@@ -50,16 +49,14 @@ var (
 // A request that is sent and read is the same for the store.
 func TestRequests(t *testing.T) {
 	q := driver.AcquireRequest{
-		Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), Mode: driver.Shared, Limit: 2, OwnLimit: true,
+		Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), Mode: driver.Shared, Limit: 2,
 		TTL: driver.Forever, TakeoverDelay: time.Second, Details: status.Details,
-		Place: driver.NewPlaceID(), Keep: time.Second, Fair: true, Nested: driver.NewHoldID(),
+		Place: driver.NewPlaceID(), Fair: true,
 	}
 	same(t, through[wire.AcquireRequest](t, wire.AcquireRequestOf(q)).Driver(), q)
-	for _, w := range []*driver.Waits{nil, {Resource: "r"}, {Resource: "r", Mode: driver.Shared}, waits} {
-		r := driver.RenewRequest{HoldRef: status.Ref(), TTL: time.Second, Exact: true, Waits: w}
-		same(t, through[wire.Renewal](t, wire.RenewalOf(r)).Driver(), r)
-	}
-	r := driver.ReleaseRequest{HoldRef: status.Ref(), Place: driver.NewPlaceID(), After: time.Second, Unheard: true}
+	renewal := driver.RenewRequest{HoldRef: status.Ref(), TTL: time.Second}
+	same(t, through[wire.Renewal](t, wire.RenewalOf(renewal)).Driver(), renewal)
+	r := driver.ReleaseRequest{HoldRef: status.Ref(), Place: driver.NewPlaceID(), After: time.Second}
 	same(t, through[wire.Release](t, wire.ReleaseOf(r)).Driver(), r)
 	s := driver.SweepRequest{Idle: time.Second, Most: 3}
 	same(t, through[wire.SweepRequest](t, wire.SweepRequestOf(s)).Driver(), s)
@@ -80,17 +77,6 @@ func TestDefaults(t *testing.T) {
 	if err := onlyPlace.Validate(); err != nil || !onlyPlace.HoldID.IsZero() {
 		t.Errorf("release of a place alone: %+v, %v", onlyPlace, err)
 	}
-}
-
-// The mask is one of all versions: servers of several may be behind one name.
-func TestMask(t *testing.T) {
-	id, err := driver.ParseHoldID("0123456789abcdef01234567")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const mask = "43c8d48f2e4dd6d67f038c43" // printf 'holdfast place:0123456789abcdef01234567' | sha256sum | cut -c1-24
-	same(t, wire.MaskOf(driver.PlaceID(id)).String(), mask)
-	same(t, wire.MaskOf(driver.PlaceID{}), driver.PlaceID{})
 }
 
 func TestAnswers(t *testing.T) {
@@ -116,21 +102,20 @@ func TestAnswers(t *testing.T) {
 // The ages are of one clock, that of the store. Without it, they are unknown.
 func TestAges(t *testing.T) {
 	s, p := status, place
-	s.Waits = &driver.Waits{Since: moment.Add(2 * time.Second)}
 	s.Renewed, p.Asked = moment.Add(time.Second), moment.Add(3*time.Second)
 	for _, c := range []struct {
 		seen time.Time
 		want string
 	}{
-		{moment.Add(time.Hour), "3600000 3599000 3598000 3600000 3597000"},
-		{moment.Add(1999 * time.Microsecond), "1 0 0 1 0"},
-		{moment.Add(-time.Hour), "0 0 0 0 0"}, // the clock was set back
-		{time.Time{}, "null null null null null"},
+		{moment.Add(time.Hour), "3600000 3599000 3600000 3597000"},
+		{moment.Add(1999 * time.Microsecond), "1 0 1 0"},
+		{moment.Add(-time.Hour), "0 0 0 0"}, // the clock was set back
+		{time.Time{}, "null null null null"},
 	} {
 		s.Seen, p.Seen = c.seen, c.seen
 		h, w := wire.HoldOf(s), wire.WaiterOf(p)
 		var got []string
-		for _, age := range []*wire.Millis{h.AgeMs, h.RenewedAgoMs, h.Waits.AgeMs, w.AgeMs, w.AskedAgoMs} {
+		for _, age := range []*wire.Millis{h.AgeMs, h.RenewedAgoMs, w.AgeMs, w.AskedAgoMs} {
 			text, err := json.Marshal(age)
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ package foreign
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -31,6 +32,16 @@ func Error(ctx context.Context, err error, named ...error) error {
 		}
 	}
 	return err
+}
+
+// CtxError returns why ctx ended: an error that is ctx.Err(), and tells the cause if the
+// caller gave one. It is not the cause: that may be the error of another lock.
+func CtxError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == err { //nolint:errorlint // what wraps it says more
+		return err
+	}
+	return fmt.Errorf("%w: %v", err, cause)
 }
 
 // failure is an error of which the text is left, and the ctx.Err() that it is.

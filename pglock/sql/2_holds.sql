@@ -19,13 +19,6 @@ LANGUAGE sql IMMUTABLE AS $fn$
       && ((exists(@.released)) is unknown || @.released == true || @.released == false)
       && ((exists(@.limit)) is unknown
         || @.mode == "shared" && @.limit >= 0 && @.limit <= 9223372036854775807 && @.limit == @.limit.floor())
-      && ((exists(@.waits)) is unknown || @.waits == null
-        || @.waits.resource.type() == "string" && @.waits.resource != ""
-          && @.waits.since >= 0 && @.waits.since <= 9223372036854775807 && @.waits.since == @.waits.since.floor()
-          && ((exists(@.waits.placeId)) is unknown || @.waits.placeId like_regex "^([0-9a-f]{24})?$")
-          && ((exists(@.waits.mode)) is unknown || @.waits.mode == "exclusive" || @.waits.mode == "shared")
-          && ((exists(@.waits.limit)) is unknown
-            || @.waits.mode == "shared" && @.waits.limit >= -1 && @.waits.limit <= 9223372036854775807 && @.waits.limit == @.waits.limit.floor()))
     )')) END
 $fn$;
 

@@ -1,19 +1,18 @@
 -- decide returns the outcome of an acquire beside these holds and places. outcome: 1 it
 -- can be granted, or an earlier attempt was (granted is its hold); 0 it is refused; -1 the
 -- holds or places are damaged. kept are the holds that still block. self says that the
--- lock ID has a live hold. A limit of 0 is none. If in_hold has a limit, a hold with another
--- limit refuses it.
+-- lock ID has a live hold. A limit of 0 is none.
 --
 -- ahead are the places that the request must not pass. Their waiters count as if they held
--- the resource. None is ahead of a shared request whose caller works under a live shared
--- hold, in_nested. own is the request's place and index where it is among the live ones.
--- place is its position in the queue.
+-- the resource. own is the request's place and index where it is among the live ones. place
+-- is its position in the queue.
 CREATE OR REPLACE FUNCTION {schema}.decide(
-  in_holds jsonb, in_places jsonb, in_hold jsonb, in_limit bigint, in_place jsonb, in_nested text, in_clock bigint,
+  in_holds jsonb, in_places jsonb, in_hold jsonb, in_place jsonb, in_clock bigint,
   OUT outcome int, OUT granted jsonb, OUT kept jsonb, OUT self boolean,
   OUT live jsonb, OUT ahead jsonb, OUT own jsonb, OUT index int, OUT place int
 ) LANGUAGE plpgsql IMMUTABLE AS $fn$
 DECLARE
+  most   constant bigint := (in_hold->'limit')::bigint;
   h      jsonb;
   mine   boolean;
   beside bigint := 0;
@@ -48,9 +47,6 @@ BEGIN
       CONTINUE;
     END IF;
     self := self OR mine AND {schema}.live(h, in_clock);
-    IF place > 0 AND h->>'holdId' = in_nested AND h->>'mode' = 'shared' AND in_hold->>'mode' = 'shared' AND {schema}.live(h, in_clock) THEN
-      ahead := '[]';
-    END IF;
     IF mine OR h->>'mode' = 'exclusive' OR in_hold->>'mode' = 'exclusive' OR h->'limit' <> in_hold->'limit' THEN
       outcome := 0;
     ELSE
@@ -65,7 +61,7 @@ BEGIN
       beside := beside + 1;
     END IF;
   END LOOP;
-  IF in_limit > 0 AND beside >= in_limit THEN
+  IF most > 0 AND beside >= most THEN
     outcome := 0;
   END IF;
 END
@@ -112,7 +108,7 @@ $fn$;
 -- create functions in public. The server would call one of them in place of its own if
 -- the types of its arguments fit better.
 CREATE OR REPLACE FUNCTION {schema}.acquire(
-  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint, in_place jsonb, in_keep_ms bigint, in_nested text,
+  in_resource text, in_hold jsonb, in_ttl_ms bigint, in_place jsonb, in_keep_ms bigint,
   OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb,
   OUT place int, OUT waiters int, OUT ahead jsonb
 ) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
@@ -127,7 +123,7 @@ BEGIN
   SELECT * INTO r FROM {schema}.locks l WHERE l.resource = in_resource;
   IF r.holds <> '[]' OR r.places <> '[]' THEN
     clock := {schema}.clock();
-    d := {schema}.decide(r.holds, r.places, in_hold, in_limit, in_place, in_nested, clock);
+    d := {schema}.decide(r.holds, r.places, in_hold, in_place, clock);
     outcome := d.outcome;
     IF outcome < 0 THEN
       RETURN;
@@ -158,7 +154,7 @@ BEGIN
     RAISE serialization_failure USING MESSAGE = 'the row is deleted again and again, or cannot be locked';
   END IF;
   clock := {schema}.clock();
-  d := {schema}.decide(r.holds, r.places, in_hold, in_limit, in_place, in_nested, clock);
+  d := {schema}.decide(r.holds, r.places, in_hold, in_place, clock);
   outcome := d.outcome;
   holds := NULL;
   ahead := NULL;
@@ -233,7 +229,7 @@ $fn$;
 -- A transaction whose snapshot is older than the statement locks the row first: if
 -- the row has changed since, the server gives up (40001), so no old state decides.
 CREATE OR REPLACE FUNCTION {schema}.acquire_tx(
-  in_resource text, in_hold jsonb, in_limit bigint, in_ttl_ms bigint,
+  in_resource text, in_hold jsonb, in_ttl_ms bigint,
   OUT outcome int, OUT clock bigint, OUT ends bigint, OUT token bigint, OUT holds jsonb,
   OUT place int, OUT waiters int, OUT ahead jsonb
 ) LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
@@ -242,7 +238,7 @@ BEGIN
     PERFORM FROM {schema}.locks l WHERE l.resource = in_resource FOR UPDATE;
   END IF;
   SELECT a.* INTO outcome, clock, ends, token, holds, place, waiters, ahead
-    FROM {schema}.acquire(in_resource, in_hold, in_limit, in_ttl_ms, NULL, 0, '') a;
+    FROM {schema}.acquire(in_resource, in_hold, in_ttl_ms, NULL, 0) a;
   IF outcome <> 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'HF003'; -- rolls back; the answer stays. HF000 would stand for all of HF
   END IF;

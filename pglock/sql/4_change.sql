@@ -1,14 +1,10 @@
--- renewed is the hold after a renewal, which only moves the end later, unless it is
--- exact. A TTL below 0 is one without an end. in_waits is what the holder waits for
--- meanwhile, or null; the wait began when it was first noted.
-CREATE OR REPLACE FUNCTION {schema}.renewed(in_hold jsonb, in_ttl_ms bigint, in_exact boolean, in_waits jsonb, in_clock bigint) RETURNS jsonb
+-- renewed is the hold after a renewal, which only moves the end later. A TTL below 0 is one
+-- without an end.
+CREATE OR REPLACE FUNCTION {schema}.renewed(in_hold jsonb, in_ttl_ms bigint, in_clock bigint) RETURNS jsonb
 LANGUAGE sql STABLE AS $fn$
   SELECT jsonb_strip_nulls(in_hold || jsonb_build_object('renewed', in_clock, 'end',
-    CASE WHEN in_ttl_ms < 0 OR NOT in_exact AND in_hold->'end' IS NULL THEN NULL
-      WHEN in_exact THEN in_clock + in_ttl_ms * 1000
-      ELSE greatest((in_hold->'end')::bigint, in_clock + in_ttl_ms * 1000) END,
-    'waits', in_waits || jsonb_build_object('since',
-      CASE WHEN in_hold->'waits' @> (in_waits - '{since,limit}'::text[]) THEN (in_hold->'waits'->'since')::bigint ELSE in_clock END)))
+    CASE WHEN in_ttl_ms < 0 OR in_hold->'end' IS NULL THEN NULL
+      ELSE greatest((in_hold->'end')::bigint, in_clock + in_ttl_ms * 1000) END))
 $fn$;
 
 -- released is the hold after a release: null, or one that ends later and cannot be
@@ -50,8 +46,8 @@ $fn$;
 -- wait for one another. If a session that does not read fills the server's queue of
 -- notifications, releases do not notify, because they could not commit.
 CREATE OR REPLACE FUNCTION {schema}.change(
-  in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[], in_exact boolean[],
-  in_waits text[], in_places text[], in_release boolean, in_wait boolean
+  in_resources text[], in_lock_ids text[], in_hold_ids text[], in_tokens bigint[], in_ms bigint[],
+  in_places text[], in_release boolean, in_wait boolean
 ) RETURNS TABLE (outcome int, clock bigint, ends bigint, waiters int)
 LANGUAGE plpgsql VOLATILE SET lock_timeout = '500ms' SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
@@ -127,7 +123,7 @@ BEGIN
           wake := true;
           hs[i] := {schema}.released(hs[i], in_ms[item], clock);
         ELSE
-          hs[i] := {schema}.renewed(hs[i], in_ms[item], in_exact[item], nullif(in_waits[item], '')::jsonb, clock);
+          hs[i] := {schema}.renewed(hs[i], in_ms[item], clock);
         END IF;
         IF hs[i] IS NULL THEN
           ids[i] := NULL;

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/deadlock"
 	"github.com/holdfast-go/holdfast/server/sight"
 )
 
@@ -14,7 +13,6 @@ import (
 type board struct {
 	*sight.Sight
 	entries []*entry // what hurts most first
-	stuck   map[string][]deadlock.Link
 }
 
 // entry is a resource that is held or waited for.
@@ -41,15 +39,7 @@ func (d *Dashboard) boardOf(s *sight.Sight) *board {
 }
 
 func makeBoard(s *sight.Sight) *board {
-	b := &board{Sight: s, stuck: make(map[string][]deadlock.Link)}
-	for _, path := range s.Deadlocks {
-		for _, link := range path {
-			b.stuck[link.Holds.Resource] = path
-			if b.stuck[link.WaitsFor] == nil {
-				b.stuck[link.WaitsFor] = path
-			}
-		}
-	}
+	b := &board{Sight: s}
 	holds, waiters := s.Holds, s.Waiters
 	for len(holds)+len(waiters) > 0 {
 		e := &entry{Resource: first(holds, waiters)}
@@ -58,7 +48,7 @@ func makeBoard(s *sight.Sight) *board {
 		for _, p := range e.Waiters {
 			e.Waited = max(e.Waited, p.Age())
 		}
-		e.Trouble = troubleOf(e, b.stuck[e.Resource])
+		e.Trouble = troubleOf(e)
 		b.entries = append(b.entries, e)
 	}
 	slices.SortStableFunc(b.entries, func(x, y *entry) int {

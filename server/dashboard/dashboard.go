@@ -114,19 +114,18 @@ func New(store driver.Store, opts *Options) (*Dashboard, error) {
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.routes = map[string]route{
-		"/":          {http.MethodGet, true, d.overview},
-		"/resource":  {http.MethodGet, true, d.resource},
-		"/program":   {http.MethodGet, true, d.program},
-		"/deadlocks": {http.MethodGet, true, d.deadlocks},
-		"/history":   {http.MethodGet, true, d.historyPage},
-		"/store":     {http.MethodGet, true, d.storePage},
-		"/login":     {http.MethodGet, true, d.loginPage},
-		"/events":    {http.MethodGet, false, d.events},
-		"/sign-in":   {http.MethodPost, false, d.signIn},
-		"/sign-out":  {http.MethodPost, false, d.signOut},
-		"/force":     {http.MethodPost, false, d.force},
-		"/app.css":   {http.MethodGet, false, d.asset},
-		"/app.js":    {http.MethodGet, false, d.asset},
+		"/":         {http.MethodGet, true, d.overview},
+		"/resource": {http.MethodGet, true, d.resource},
+		"/program":  {http.MethodGet, true, d.program},
+		"/history":  {http.MethodGet, true, d.historyPage},
+		"/store":    {http.MethodGet, true, d.storePage},
+		"/login":    {http.MethodGet, true, d.loginPage},
+		"/events":   {http.MethodGet, false, d.events},
+		"/sign-in":  {http.MethodPost, false, d.signIn},
+		"/sign-out": {http.MethodPost, false, d.signOut},
+		"/force":    {http.MethodPost, false, d.force},
+		"/app.css":  {http.MethodGet, false, d.asset},
+		"/app.js":   {http.MethodGet, false, d.asset},
 	}
 	return d, nil
 }

@@ -60,14 +60,7 @@ type holdView struct {
 	Pulse                  string // alive, new, late, silent, quiet, endless, ended, released, over, unknown
 	Says                   string
 	Takeover               string
-	Waits                  *waitsView
 	Force                  bool
-}
-
-// waitsView is what a holder waits for meanwhile.
-type waitsView struct {
-	Resource string
-	Age      span
 }
 
 // programRef stands for a lock ID, which says what one program holds and waits for. It does
@@ -78,12 +71,12 @@ func programRef(lockID string) string {
 }
 
 func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
-	p := pulseOf(h)
+	p := words.PulseOf(h)
 	view := holdView{
 		Resource: h.Resource, Who: words.Printable(words.Holder(h)),
 		Comment: words.Printable(h.Comment), Mode: words.Mode(h.Mode, h.Limit),
 		Ref: wire.RefOf(h.HoldID), Program: programRef(h.LockID), Age: v.grows(h.Age(), sightAge),
-		Silent: v.grows(p.silent, sightAge), Left: v.shrinks(h.Left, sightAge), Renewed: !h.Renewed.IsZero(),
+		Silent: v.grows(p.Silent, sightAge), Left: v.shrinks(h.Left, sightAge), Renewed: !h.Renewed.IsZero(),
 		Force: v.caller.May(access.Force, h.Resource), Over: over(h, sightAge), Old: v.old,
 	}
 	if view.Force || v.isOwn(h.Resource, h.LockID) {
@@ -99,9 +92,6 @@ func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
 	if h.TakeoverDelay > 0 {
 		view.Takeover = words.Duration(h.TakeoverDelay)
 	}
-	if w := h.Waits; w != nil && v.caller.May(access.Look, w.Resource) {
-		view.Waits = &waitsView{w.Resource, v.grows(h.WaitsAge(), sightAge)}
-	}
 	return view
 }
 
@@ -111,25 +101,25 @@ func over(h driver.Status, sightAge time.Duration) bool {
 }
 
 // vitality says whether the holder is alive.
-func vitality(h driver.Status, p pulse) (name, says string) {
+func vitality(h driver.Status, p words.Pulse) (name, says string) {
 	switch {
 	case h.Released:
 		return "released", "It was released, and keeps others out for a while as its holder wanted."
 	case h.Left == 0:
 		return "ended", "It has ended without a release."
-	case p.silent == driver.Unknown:
+	case p.Silent == driver.Unknown:
 		return "unknown", "The store does not say when it was renewed, so nobody knows whether its holder is alive."
-	case h.Left == driver.Forever && p.missed < 2:
+	case h.Left == driver.Forever && !words.Gone(h):
 		return "alive", "It has no end, and its holder has renewed it lately."
 	case h.Left == driver.Forever:
 		return "endless", "It has no end, and nobody renews it: its holder is gone, or does not renew what has no end."
-	case h.Renewed.IsZero() && p.missed > 0:
+	case h.Renewed.IsZero() && p.Missed > 0:
 		return "quiet", "It was never renewed: it is meant to end by itself, or its holder was killed or stopped, or cannot reach the store."
 	case h.Renewed.IsZero():
 		return "new", "It is not due to be renewed yet."
-	case p.missed >= 2:
-		return "silent", "Its holder has missed " + words.Count(p.missed, "renewal", "renewals") + ": it was killed or stopped, cannot reach the store, or does not renew it by itself."
-	case p.missed == 1:
+	case words.Gone(h):
+		return "silent", "Its holder has missed " + words.Count(p.Missed, "renewal", "renewals") + ": it was killed or stopped, cannot reach the store, or does not renew it by itself."
+	case p.Missed == 1:
 		return "late", "Its holder has missed a renewal."
 	}
 	return "alive", "Its holder renews it."

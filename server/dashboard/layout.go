@@ -57,7 +57,7 @@ func (p page) top() node {
 	return html.Header(class("top"),
 		html.A(class("brand"), html.Href("./"), html.Span(class("mark"), html.Aria("hidden", "true")), text("Holdfast")),
 		html.Nav(html.Aria("label", "Pages"),
-			link("/", "./", "Locks"), link("/deadlocks", "deadlocks", "Deadlocks"), link("/history", "history", "History"), link("/store", "store", "Store"),
+			link("/", "./", "Locks"), link("/history", "history", "History"), link("/store", "store", "Store"),
 		),
 		html.Div(class("who"),
 			when(p.Store != "", func() node { return html.Span(text(p.Store)) }),
@@ -97,7 +97,7 @@ func (s status) notices() node {
 		}),
 		when(s.Cut, func() node {
 			return html.P(html.ID("cut"), class("notice"),
-				text("The store has more than this page can look at: only its first 100,000 holds and waiters are here, and deadlocks are not looked for."))
+				text("The store has more than this page can look at: only its first 100,000 holds and waiters are here."))
 		}),
 	)
 }

@@ -122,7 +122,7 @@ func (s *scene) waitInTurn(resource, owner string, fair bool) {
 	id := driver.NewHoldID()
 	_, err := s.store.Acquire(context.Background(), driver.AcquireRequest{
 		Resource: resource, LockID: id.String(), HoldID: id, TTL: time.Minute, Details: driver.Details{Owner: owner},
-		Place: driver.NewPlaceID(), Keep: time.Minute, Fair: fair,
+		Place: driver.NewPlaceID(), Fair: fair,
 	})
 	if err == nil {
 		s.Fatal("it was granted")

@@ -26,18 +26,16 @@ const (
 
 // overviewBody is what the first page shows.
 type overviewBody struct {
-	Summary string
-	Level   level // of the worst
-	// Deadlocks are whole: Troubles has nothing of them.
-	Deadlocks []deadlockView
-	Troubles  []troubleView
-	More      int // troubles that are not shown
-	Query     string
-	Only      filter
-	Rows      []rowView
-	Matches   int // resources, of which Rows are some
-	Holds     int
-	Waiters   int
+	Summary  string
+	Level    level // of the worst
+	Troubles []troubleView
+	More     int // troubles that are not shown
+	Query    string
+	Only     filter
+	Rows     []rowView
+	Matches  int // resources, of which Rows are some
+	Holds    int
+	Waiters  int
 }
 
 type filter struct{ Name, Says string }
@@ -90,11 +88,8 @@ func (d *Dashboard) overview(v *visit) {
 	if i := slices.IndexFunc(filters, func(f filter) bool { return f.Name == query.Get("only") }); i >= 0 {
 		body.Only = filters[i]
 	}
-	var further int
-	body.Deadlocks, further, _ = v.deadlockViews(s, age)
-	body.More = further
 	var longest time.Duration
-	worst, troubled := fine, len(body.Deadlocks)+further
+	worst, troubled := fine, 0
 	for _, e := range b.entries {
 		if !v.looks(e.Resource) {
 			continue
@@ -102,8 +97,7 @@ func (d *Dashboard) overview(v *visit) {
 		body.Holds += len(e.Holds)
 		body.Waiters += len(e.Waiters)
 		longest, worst = max(longest, e.Waited), max(worst, e.Trouble.Level)
-		// Deadlocks have cards of their own, if the caller may see all of them.
-		if e.Trouble.Level > fine && (e.Trouble.Level < stuck || !v.seesAll(b.stuck[e.Resource])) {
+		if e.Trouble.Level > fine {
 			if troubled++; len(body.Troubles) < maxTroubles {
 				body.Troubles = append(body.Troubles, v.troubleView(e, age))
 			} else {
@@ -121,7 +115,7 @@ func (d *Dashboard) overview(v *visit) {
 	if v.old {
 		body.Level, age = max(worst, watch), 0
 	}
-	body.Summary = summary(len(body.Deadlocks)+further, troubled, body.Holds, body.Waiters, longest+age, s.Queue, v.old)
+	body.Summary = summary(troubled, body.Holds, body.Waiters, longest+age, s.Queue, v.old)
 	look := body.Level.String()
 	if v.seesPart() {
 		body.Summary = "Of what you may look at, " + strings.ToLower(body.Summary[:1]) + body.Summary[1:]
@@ -137,26 +131,14 @@ func (d *Dashboard) overview(v *visit) {
 
 // first is what needs a look first.
 func (b *overviewBody) first() node {
-	if len(b.Deadlocks)+len(b.Troubles) == 0 {
+	if len(b.Troubles) == 0 {
 		return group()
 	}
 	return section("trouble", text("Look at this first"),
-		html.Ul(class("troubles"), each(b.Deadlocks, deadlockView.card), each(b.Troubles, troubleView.card)),
+		html.Ul(class("troubles"), each(b.Troubles, troubleView.card)),
 		when(b.More > 0, func() node {
 			return html.P(text(strconv.Itoa(b.More)+" more are in trouble: "), html.A(html.Href("?only=trouble"), text("all of them")), text("."))
 		}),
-	)
-}
-
-func (d deadlockView) card() node {
-	return html.Li(class("trouble stuck"),
-		html.H3(badge(stuck), text(" Deadlock: these wait for each other.")),
-		html.P(text(d.Text)),
-		html.Div(class("links"),
-			html.Span(each(d.Path, func(h holdView) node { return group(resourceLink(h.Resource), text(" ")) }),
-				when(d.More > 0, func() node { return text("… and " + strconv.Itoa(d.More) + " more") })),
-			html.A(html.Href("deadlocks"), text("What to do")),
-		),
 	)
 }
 
@@ -260,13 +242,9 @@ func (v *visit) names(e *entry, part string) bool {
 }
 
 // summary says how it is or, if the look is old, how it was.
-func summary(deadlocks, troubled, holds, waiters int, longest time.Duration, queue, old bool) string {
+func summary(troubled, holds, waiters int, longest time.Duration, queue, old bool) string {
 	var says string
 	switch {
-	case deadlocks == 1:
-		says = "There is a deadlock. "
-	case deadlocks > 1:
-		says = fmt.Sprintf("There are %d deadlocks. ", deadlocks)
 	case troubled > 0:
 		says = words.Count(troubled, "resource needs", "resources need") + " a look. "
 	case old:

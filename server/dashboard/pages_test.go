@@ -22,7 +22,6 @@ func TestNothing(t *testing.T) {
 		s.shows("/", "Nothing is held, and nobody waits.", "!holdfast run", "the store", "!Look at this first")
 		s.shows("/resource?name=r", "Free", "Nobody holds it.", "Nobody waits")
 		s.shows("/program?ref=00000000", "This program holds nothing any more")
-		s.shows("/deadlocks", "No deadlock")
 		s.shows("/store", "What it promises", "memory")
 	})
 }
@@ -42,9 +41,9 @@ func TestDeadHolder(t *testing.T) {
 			}
 		}
 		s.shows("/", "Nothing is stuck. 2 holds; nobody waits.", "nightly")
-		s.wait("nightly", "ada")
+		s.waitInTurn("nightly", "ada", false)
 		time.Sleep(22 * time.Second)
-		s.shows("/", "1 resource needs a look.", "trouble nightly: its holder has missed 2 renewals.",
+		s.shows("/", "1 resource needs a look.", "stuck nightly: its holder has missed 2 renewals.",
 			"Held by cron on batch3 exclusively, for 52 s; ends in 8 s; renewed 22 s ago.", "ada has waited for 22 s: the holder is in its way.")
 		s.wait("nightly", "bob")
 		time.Sleep(time.Second)
@@ -54,6 +53,21 @@ func TestDeadHolder(t *testing.T) {
 		s.shows("/?q=batch", "nightly", "!other")
 		s.shows("/?q="+wire.RefOf(q.HoldID), "nightly", "!other")
 		s.shows("/?q=nothing", "Nothing matches.")
+	})
+}
+
+// What has no end and is not renewed is stuck once somebody waits for it, and what was never
+// renewed is not: nobody knows whether it is to be.
+func TestStuck(t *testing.T) {
+	as(t, access.Onlooker(), func(s *scene) {
+		s.hold(driver.AcquireRequest{Resource: "endless", TTL: driver.Forever})
+		s.hold(driver.AcquireRequest{Resource: "short", TTL: 2 * time.Minute})
+		time.Sleep(90 * time.Second)
+		s.shows("/", "Nothing is stuck. 2 holds; nobody waits.")
+		s.wait("endless", "ada")
+		s.wait("short", "bob")
+		time.Sleep(time.Second)
+		s.shows("/", "2 resources need a look.", "stuck endless: it is held without an end, and nobody renews it", "trouble short: its holder has never renewed it")
 	})
 }
 
@@ -97,58 +111,6 @@ func TestFreeWithWaiters(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestDeadlock(t *testing.T) {
-	as(t, access.Onlooker(), func(s *scene) {
-		a := s.hold(driver.AcquireRequest{Resource: "a", Details: driver.Details{Owner: "ada"}})
-		b := s.hold(driver.AcquireRequest{Resource: "b", Details: driver.Details{Owner: "eve"}})
-		for _, w := range []struct {
-			holds driver.AcquireRequest
-			wants string
-		}{{a, "b"}, {b, "a"}} {
-			_, err := s.store.Renew(t.Context(), []driver.RenewRequest{{
-				HoldRef: driver.HoldRef{Resource: w.holds.Resource, LockID: w.holds.LockID, HoldID: w.holds.HoldID}, TTL: time.Minute,
-				Waits: &driver.Waits{Resource: w.wants},
-			}})
-			if err != nil {
-				s.Fatal(err)
-			}
-			time.Sleep(time.Second)
-		}
-		s.shows("/", "!deadlock") // one look may be mistaken
-		time.Sleep(time.Second)
-		says := `holds "b" and waits for "a", which ada holds, who waits for "b".`
-		s.shows("/", "There is a deadlock.", says)
-		s.shows("/deadlocks", "1 deadlock", says, "exits with 75")
-		s.shows("/resource?name=a", "is in a deadlock", says)
-	})
-	as(t, caller{look: "a"}, func(s *scene) { s.shows("/deadlocks", "No deadlock") })
-}
-
-// A deadlock of hostile size is cut, and each page of it comes soon.
-func TestLongDeadlock(t *testing.T) {
-	const n = 10_000
-	as(t, access.Onlooker(), func(s *scene) {
-		for i := range n {
-			q := s.hold(driver.AcquireRequest{Resource: fmt.Sprint("r", i), TTL: time.Hour})
-			_, err := s.store.Renew(t.Context(), []driver.RenewRequest{{
-				HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, TTL: time.Hour,
-				Waits: &driver.Waits{Resource: fmt.Sprint("r", (i+1)%n)},
-			}})
-			if err != nil {
-				s.Fatal(err)
-			}
-		}
-		s.get("/")
-		time.Sleep(time.Minute)
-		for _, path := range []string{"/", "/deadlocks", "/resource?name=r5"} {
-			s.shows(path, "… and 9990 more")
-			if size := s.get(path).Body.Len(); size > 200_000 {
-				s.Errorf("%s has %d bytes", path, size)
-			}
-		}
-	})
 }
 
 // Nobody sees a resource on which he may not look, in any page.
@@ -245,7 +207,7 @@ func TestHostileNames(t *testing.T) {
 			s.hold(driver.AcquireRequest{Resource: name, Details: driver.Details{Owner: name, Host: name, Comment: name}})
 		}
 		time.Sleep(time.Second)
-		paths := []string{"/", "/deadlocks", "/store"}
+		paths := []string{"/", "/store"}
 		for _, name := range names {
 			paths = append(paths, "/resource?"+url.Values{"name": {name}}.Encode(), "/?"+url.Values{"only": {name}}.Encode(), "/program?"+url.Values{"ref": {name}}.Encode())
 		}
@@ -311,10 +273,9 @@ func TestOldLook(t *testing.T) {
 		s.shows("/resource?name=short", "Held when it was seen last", "Its time is over; nobody knows whether it was renewed.", "Ends in its time is over")
 		s.shows("/resource?name=long", "unknown", "nobody knows how it is now", "Seen renewed 1 min ago", "Ends in 9 min", "!Its holder renews it", "!alive")
 		s.shows("/resource?name=free", "Free when it was seen last", "Nobody knows who holds it now.", "Nobody waited when it was seen last", "!Nobody holds it")
-		s.shows("/deadlocks", "Nobody knows of deadlocks now", "!No deadlock")
 		s.shows("/program?ref=none", "held nothing when the store was seen last")
 		s.shows("/store", "Holds, when it was seen last 2")
-		for _, path := range []string{"/", "/resource?name=short", "/resource?name=long", "/deadlocks", "/program?ref=" + ref[:24]} {
+		for _, path := range []string{"/", "/resource?name=short", "/resource?name=long", "/program?ref=" + ref[:24]} {
 			for _, green := range []string{"summary fine", "badge fine", "pulse alive", "pulse new"} {
 				if strings.Contains(s.get(path).Body.String(), green) {
 					s.Errorf("%s: %q", path, green)
@@ -371,8 +332,8 @@ func TestHeaders(t *testing.T) {
 func TestNotSeenYet(t *testing.T) {
 	as(t, access.Onlooker(), func(s *scene) {
 		s.store.err = errors.New("no answer")
-		for _, path := range []string{"/", "/resource?name=r", "/program?ref=x", "/deadlocks"} {
-			s.shows(path, "Nobody knows yet what is held", "The store does not answer", "!Nothing is held", "!Nobody holds it", "!No deadlock")
+		for _, path := range []string{"/", "/resource?name=r", "/program?ref=x"} {
+			s.shows(path, "Nobody knows yet what is held", "The store does not answer", "!Nothing is held", "!Nobody holds it")
 		}
 	})
 }

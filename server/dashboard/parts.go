@@ -85,9 +85,6 @@ func (h holdView) article() node {
 				return fact("For a ticket", html.A(html.Href(link(h.Resource)+"#"+h.Ref), text(h.Ref)))
 			}),
 		),
-		when(h.Waits != nil, func() node {
-			return html.P(text("Meanwhile it waits for "), resourceLink(h.Waits.Resource), text(", for "), up(h.Waits.Age), text(" already."))
-		}),
 		when(!h.Force && (h.Pulse == "endless" || h.Pulse == "silent" || h.Pulse == "quiet"), func() node {
 			return html.P(text("If its holder is gone, somebody with the right to force can end it: "),
 				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource))), text(" shows what it would release, and asks."))

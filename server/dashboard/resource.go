@@ -20,7 +20,6 @@ type resourceBody struct {
 	MoreHolds int
 	Waiters   []waiterView
 	MoreWait  int
-	Deadlock  string
 	Old       bool // looks fail since
 }
 
@@ -38,8 +37,7 @@ func (d *Dashboard) resource(v *visit) {
 	if !ok {
 		return
 	}
-	b := d.boardOf(s)
-	e := b.of(name)
+	e := d.boardOf(s).of(name)
 	body := resourceBody{
 		Old: v.old, Resource: name, Level: e.Trouble.Level, Says: e.Trouble.Says,
 		MoreHolds: max(len(e.Holds)-maxRows, 0), MoreWait: max(len(e.Waiters)-maxRows, 0),
@@ -49,9 +47,6 @@ func (d *Dashboard) resource(v *visit) {
 	}
 	for i := range len(e.Waiters) - body.MoreWait {
 		body.Waiters = append(body.Waiters, v.waiterView(e, i, age))
-	}
-	if path := b.stuck[name]; path != nil {
-		body.Deadlock = v.deadlockText(path)
 	}
 	status := v.statusOf(s)
 	heldNow := heldNow(e, age)
@@ -63,9 +58,6 @@ func (d *Dashboard) resource(v *visit) {
 		html.H1(isolated(words.Printable(name))),
 		when(body.Says != "", func() node { return html.P(badge(body.Level), text(" Here "+body.Says+".")) }),
 		status.seen(),
-		when(body.Deadlock != "", func() node {
-			return html.P(class("notice bad"), html.B(text("Deadlock: ")), text(body.Deadlock+" If that lasts, the one that came last gives up by itself in some seconds, if it waits by Holdfast."))
-		}),
 		v.usual(name, heldNow), body.holders(s.Cut), body.queue(status.Queue), v.past(name),
 	)})
 }

@@ -12,7 +12,6 @@ import (
 
 	"maragu.dev/gomponents/html"
 
-	"github.com/holdfast-go/holdfast/driver/deadlock"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/server/sight"
@@ -36,8 +35,7 @@ type visit struct {
 	r      *http.Request
 	began  time.Time
 	caller access.Caller
-	sees   map[*deadlock.Link]bool // of deadlocks, by their first links
-	old    bool                    // looks fail: what is shown is of one before
+	old    bool // looks fail: what is shown is of one before
 }
 
 // identified finds out who sent the request. If nobody knows, it has answered, unless the

@@ -27,7 +27,7 @@ func Promises(t driver.Traits) []Finding {
 		say("notifies", Note, "waiters poll, at least once a second")
 	}
 	if t.Queue {
-		say("queue", Note, "status and explain show who waits; --fair, --on-wanted and the search for deadlocks can be used")
+		say("queue", Note, "status and explain show who waits; --fair and --on-wanted can be used")
 	} else {
 		say("queue", Note, "waiters keep no order, and status does not show them; --fair and --on-wanted are refused")
 	}

@@ -1,6 +1,5 @@
-// Package sight looks at a store while somebody watches it: what is held, who waits, and
-// what is stuck. It keeps one sight for all who watch, changes nothing in the store, and
-// knows no rights.
+// Package sight looks at a store while somebody watches it: what is held, and who waits. It
+// keeps one sight for all who watch, changes nothing in the store, and knows no rights.
 package sight
 
 import (
@@ -11,27 +10,21 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/deadlock"
 )
 
 const (
 	// MaxRows is how many holds a sight has at most, and how many waiters.
 	MaxRows = 100_000
-	// MaxDeadlocks is how many deadlocks it has at most.
-	MaxDeadlocks = 32
 	// minPause is the shortest pause between two looks, and restRatio how many times as long
 	// as a look the pause after it is at least.
 	minPause  = time.Second
 	restRatio = 10
 	// patience is how long a look may take.
 	patience = 30 * time.Second
-	// searchPatience is how long the search for deadlocks in it may take.
-	searchPatience = 5 * time.Second
 	// maxPause is the longest pause: that after a look of all its time. A look takes longer
 	// only if the store does not end it, or the machine slept; what is held must not be out of
 	// sight for longer because of that.
@@ -46,13 +39,8 @@ type Sight struct {
 	// in their order.
 	Holds   []driver.Status
 	Waiters []driver.Place
-	// Deadlocks are found only if nothing is cut or Tangled, and if the look before has shown them too:
-	// holds and waiters are not listed at the same moment.
-	Deadlocks [][]deadlock.Link
 	// Queue: the store keeps queues. Where it keeps none, nobody knows who waits.
 	Queue bool
-	// Tangled: the search for deadlocks took too long, and was given up.
-	Tangled bool
 	// Cut: there is more in the store.
 	Cut bool
 	// At is when the look began which has shown all that, and Took how long it took. At is
@@ -98,8 +86,6 @@ type Looker struct {
 	last   *Sight
 	silent time.Time     // when a look had failed during which the store answered nobody; else zero
 	coming chan struct{} // closed when the next sight is there; nil: nobody waits for one
-
-	suspects map[string]bool // the deadlocks of the last look; one look at a time uses it
 }
 
 // New returns a Looker at the store, which stays the caller's to close, after the Looker.
@@ -266,24 +252,6 @@ func (l *Looker) see() (s *Sight, err error) {
 	slices.SortStableFunc(s.Waiters, func(a, b driver.Place) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Position, b.Position))
 	})
-	suspects := make(map[string]bool)
-	if !s.Cut {
-		searching, cancel := context.WithTimeout(ctx, searchPatience)
-		defer cancel()
-		paths, err := deadlock.GraphOf(s.Holds, s.Waiters).All(searching, MaxDeadlocks)
-		s.Tangled = err != nil
-		for _, path := range paths {
-			var key strings.Builder
-			for _, link := range path {
-				key.Write(link.Holds.HoldID[:])
-			}
-			suspects[key.String()] = true
-			if l.suspects[key.String()] {
-				s.Deadlocks = append(s.Deadlocks, path)
-			}
-		}
-	}
-	l.suspects = suspects
 	return s, nil
 }
 

@@ -321,7 +321,7 @@ func TestCut(t *testing.T) {
 	l := sight.New(endless{memlock.New(nil)}, nil)
 	defer l.Close()
 	seen, err := l.Now(t.Context())
-	if err != nil || len(seen.Holds) != sight.MaxRows || !seen.Cut || seen.Deadlocks != nil {
+	if err != nil || len(seen.Holds) != sight.MaxRows || !seen.Cut {
 		t.Errorf("%d holds, cut %v, error %v", len(seen.Holds), seen.Cut, err)
 	}
 }

@@ -6,27 +6,35 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/deadlock"
 	"github.com/holdfast-go/holdfast/driver/model"
 )
 
 // Reason says what is in the way of the waiter i of a resource, by the rule of all stores. It
-// is empty if nothing is. IDs that a server has left out are unknown: each is another one.
+// is empty if nothing is. Lock IDs that a server has left out are unknown: each is another one.
+// So is a limit, which then differs from none.
 func Reason(holds []driver.Status, places []driver.Place, i int) string {
-	holds, places = distinct(holds, places)
-	p := places[i]
-	q := driver.AcquireRequest{
-		LockID: p.LockID, Mode: p.Mode, Limit: max(p.Limit, 0), OwnLimit: p.Limit < 0, Place: p.ID, Fair: p.Fair,
+	holds, places = distinct(holds, places[:i+1])
+	p, before := places[i], places[:i]
+	// A place that none of those before has: they may have none that is known.
+	q := driver.AcquireRequest{LockID: p.LockID, Mode: p.Mode, Limit: p.Limit, Place: driver.NewPlaceID(), Fair: p.Fair}
+	if p.Limit == driver.LimitUnknown {
+		q.Limit = 0
+		for i := range holds {
+			holds[i].Limit = driver.LimitUnknown
+		}
+		for i := range before {
+			before[i].Limit = driver.LimitUnknown
+		}
 	}
 	ahead := 0
-	for _, other := range places[:i] {
+	for _, other := range before {
 		if other.Fair {
 			ahead++
 		}
 	}
 	holders := model.Refusal(model.RecordOf(holds, nil), 0, q)
-	alone := model.Refusal(model.RecordOf(nil, places), 0, q) != nil
-	if !alone && (holders != nil || model.Refusal(model.RecordOf(holds, places), 0, q) == nil) {
+	alone := model.Refusal(model.RecordOf(nil, before), 0, q) != nil
+	if !alone && (holders != nil || model.Refusal(model.RecordOf(holds, before), 0, q) == nil) {
 		ahead = 0 // they leave room for it
 	}
 	var why []string
@@ -49,8 +57,8 @@ func Reason(holds []driver.Status, places []driver.Place, i int) string {
 	return strings.Join(why, ", and ")
 }
 
-// distinct gives a lock ID and a place ID of its own to each hold and place that has none. No
-// lock ID of a store is like these.
+// distinct gives a lock ID of its own to each hold and place that has none. No lock ID of a
+// store is like these.
 func distinct(holds []driver.Status, places []driver.Place) ([]driver.Status, []driver.Place) {
 	holds, places = slices.Clone(holds), slices.Clone(places)
 	for i := range holds {
@@ -62,33 +70,6 @@ func distinct(holds []driver.Status, places []driver.Place) ([]driver.Status, []
 		if places[i].LockID == "" {
 			places[i].LockID = fmt.Sprint("\x00place", i)
 		}
-		if places[i].ID.IsZero() {
-			places[i].ID = driver.NewPlaceID()
-		}
 	}
 	return holds, places
-}
-
-// mostNamed is how many of a deadlock are named.
-const mostNamed = 10
-
-// Deadlock says who waits for whom. name names the holder of a hold. Of a long path it names
-// the first ones, and says how many more there are.
-func Deadlock(path []deadlock.Link, name func(driver.Status) string) string {
-	var b strings.Builder
-	for i, d := range path {
-		switch {
-		case i == mostNamed:
-			fmt.Fprintf(&b, " … and %d more, the last of whom waits for the first.", len(path)-i)
-			return b.String()
-		case i == 0:
-			fmt.Fprintf(&b, "%s holds \"%s\" and waits for \"%s\"", name(d.Holds), Printable(d.Holds.Resource), Printable(d.WaitsFor))
-		case d.Holds.Resource == path[i-1].WaitsFor:
-			fmt.Fprintf(&b, ", which %s holds, who waits for \"%s\"", name(d.Holds), Printable(d.WaitsFor))
-		default:
-			fmt.Fprintf(&b, ", where %s is ahead", name(d.Holds))
-		}
-	}
-	b.WriteByte('.')
-	return b.String()
 }

@@ -1,5 +1,5 @@
-// Package words says in words what a store shows: who holds a resource, what is in the way
-// of those that wait, and who waits for whom.
+// Package words says in words what a store shows: who holds a resource, whether its holder
+// lives, and what is in the way of those that wait.
 package words
 
 import (

@@ -1,28 +1,6 @@
 package words
 
-import (
-	"strconv"
-	"strings"
-	"testing"
-
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/deadlock"
-)
-
-// A path of 10,000 is no sentence.
-func TestLongDeadlock(t *testing.T) {
-	var path []deadlock.Link
-	for i := range 10_000 {
-		path = append(path, deadlock.Link{Holds: driver.Status{Resource: strconv.Itoa(i)}, WaitsFor: strconv.Itoa((i + 1) % 10_000)})
-	}
-	says := Deadlock(path, Holder)
-	if !strings.HasSuffix(says, " … and 9990 more, the last of whom waits for the first.") || len(says) > 1000 {
-		t.Error(says)
-	}
-	if says := Deadlock(path[:10], Holder); strings.Contains(says, "more") {
-		t.Error(says)
-	}
-}
+import "testing"
 
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{

@@ -151,7 +151,7 @@ func Example_lead() {
 		fmt.Println("term", term, "begins")
 		if term == 1 {
 			// An operator takes the lock away.
-			if _, err := client.ForceRelease(ctx, "consumer", holdfast.HoldID{}); err != nil {
+			if _, err := client.Admin().ForceRelease(ctx, "consumer", holdfast.HoldID{}); err != nil {
 				return err
 			}
 			<-ctx.Done()

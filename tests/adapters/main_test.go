@@ -43,7 +43,7 @@ func local(t *testing.T) string {
 // seize releases the resource by force, as an operator does.
 func seize(ctx context.Context, t *testing.T, c *holdfast.Client, resource string) {
 	t.Helper()
-	if held, err := c.ForceRelease(context.WithoutCancel(ctx), resource, holdfast.HoldID{}); err != nil || len(held) != 1 {
+	if held, err := c.Admin().ForceRelease(context.WithoutCancel(ctx), resource, holdfast.HoldID{}); err != nil || len(held) != 1 {
 		t.Errorf("ForceRelease of %q: %d holds, error %v", resource, len(held), err)
 	}
 }

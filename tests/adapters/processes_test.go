@@ -153,7 +153,7 @@ func TestProcesses(t *testing.T) {
 			if err := second.cmd.Wait(); err != nil {
 				t.Errorf("the worker's end: %v", err)
 			}
-			for s, err := range operator.Holds(t.Context(), holdfast.Filter{Resource: test.resource}) {
+			for s, err := range operator.Admin().Holds(t.Context(), holdfast.Filter{Resource: test.resource}) {
 				t.Errorf("held in the end: %v, error %v", s, err)
 			}
 		})
@@ -188,7 +188,7 @@ func untilAfterEnd(t *testing.T, events <-chan event, ended, works *process) {
 func untilWaiting(t *testing.T, c *holdfast.Client, resource string) {
 	t.Helper()
 	for limit := time.Now().Add(patience); ; runtime.Gosched() {
-		for _, err := range c.Waiters(t.Context(), holdfast.Filter{Resource: resource}) {
+		for _, err := range c.Admin().Waiters(t.Context(), holdfast.Filter{Resource: resource}) {
 			if err != nil {
 				t.Fatal(err)
 			}

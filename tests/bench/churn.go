@@ -33,7 +33,7 @@ func newChurn(ctx context.Context, store driver.Store, size dashboardSize) (*chu
 	}
 	for i := range size.waiters {
 		q := requestOf(c.holds[i/perQueue].Resource, fmt.Sprintf("waiter-%d", i%100))
-		q.Place, q.Keep, q.Fair = driver.NewPlaceID(), driver.MaxKeep, true
+		q.Place = driver.NewPlaceID()
 		c.waiters = append(c.waiters, q)
 	}
 	work := make(chan int)

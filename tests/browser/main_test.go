@@ -243,12 +243,12 @@ func (s *scene) hold(resource, owner string, ttl time.Duration) driver.AcquireRe
 	return q
 }
 
-// wait takes a place in a queue.
+// wait takes a place in a queue, which lasts a minute: it is not fair.
 func (s *scene) wait(resource, owner string) {
 	id := driver.NewHoldID()
 	_, err := s.store.Acquire(context.Background(), driver.AcquireRequest{
 		Resource: resource, LockID: id.String(), HoldID: id, TTL: time.Minute, Details: driver.Details{Owner: owner, Host: "web1"},
-		Place: driver.NewPlaceID(), Keep: time.Minute, Fair: true,
+		Place: driver.NewPlaceID(),
 	})
 	if !errors.Is(err, driver.ErrHeld) {
 		s.t.Fatal(err)

@@ -52,8 +52,8 @@ func TestOneStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &browser{T: t, ctx: ctx}
-	other.visit(s.url + "deadlocks")
-	other.shows("No deadlock")
+	other.visit(s.url + "store")
+	other.shows("What it promises")
 	locks := eval[int](other, `navigator.locks.query().then(q => q.held.length + 10 * q.pending.length)`)
 	if locks != 11 {
 		t.Errorf("%d streams and, times ten, windows that wait for one", locks)
@@ -67,7 +67,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	s.past.nights("nightly", "ada")
 	for path, says := range map[string]string{
-		"": "Lost in the last hour", "resource?name=nightly": "What happened before", "deadlocks": "No deadlock", "store": "List holds", "?q=night": "nightly",
+		"": "Lost in the last hour", "resource?name=nightly": "What happened before", "store": "List holds", "?q=night": "nightly",
 		"history": "released by force", "history?name=nightly": "ended without a release",
 	} {
 		b.visit(s.url + path)
@@ -169,7 +169,7 @@ func TestHostileNames(t *testing.T) {
 		s.past.held(name, name, time.Minute, time.Second, history.Forced)
 	}
 	b := open(t, 400, 800)
-	pages := []string{"", "deadlocks", "store", "history"}
+	pages := []string{"", "store", "history"}
 	for _, name := range names {
 		pages = append(pages, "resource?"+url.Values{"name": {name}}.Encode(), "?"+url.Values{"q": {name}}.Encode(), "history?"+url.Values{"name": {name}}.Encode())
 	}
@@ -198,13 +198,13 @@ func TestAccessible(t *testing.T) {
 	}
 	id := driver.NewHoldID()
 	_, _ = s.store.Acquire(t.Context(), driver.AcquireRequest{
-		Resource: "nightly", LockID: "waiter", HoldID: id, TTL: time.Minute, Place: driver.NewPlaceID(), Fair: true, Keep: time.Minute,
+		Resource: "nightly", LockID: "waiter", HoldID: id, TTL: time.Minute, Place: driver.NewPlaceID(),
 	})
 	s.past.nights("nightly", "ada")
 	for _, width := range []int{360, 1600} {
 		b := open(t, width, 900)
 		for _, dark := range []bool{false, true} {
-			for _, page := range []string{"", "resource?name=nightly", "resource?name=free", "deadlocks", "store", "history", "history?name=nightly", "login", "?q=none"} {
+			for _, page := range []string{"", "resource?name=nightly", "resource?name=free", "store", "history", "history?name=nightly", "login", "?q=none"} {
 				b.visit(s.url + page)
 				b.dark(dark)
 				b.shows("Holdfast")

@@ -206,7 +206,7 @@ func (c *campaign) launch(place int, config worker.Config) (*process, error) {
 // for a fair waiter that is gone for longer than its place is kept.
 func (c *campaign) last() error {
 	config := c.config(c.reach(c.place.url))
-	config.Each, config.Every, config.Crowd = max(c.grace(), driver.DefaultKeep+c.plan.TTL), 0, 0
+	config.Each, config.Every, config.Crowd = max(c.grace(), driver.FairPlaceTTL+c.plan.TTL), 0, 0
 	p, err := c.launch(0, config)
 	if err != nil {
 		return err

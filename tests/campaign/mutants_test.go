@@ -43,7 +43,7 @@ func TestMutants(t *testing.T) {
 			slow, []judge.Rule{judge.Beliefs}, false,
 		},
 		"a place passes those before it": {
-			"sqlite", "driver/model/place.go", "if len(r.Places) == 0 ||", "if len(r.Places) == 0 || !q.Place.IsZero() ||",
+			"sqlite", "driver/model/place.go", "case p.Fair && !f(p):", "case p.Fair && q.Place.IsZero() && !f(p):",
 			crowded, []judge.Rule{judge.Turns}, false,
 		},
 		"a renewal that was not answered reads as made": {

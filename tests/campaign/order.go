@@ -110,7 +110,7 @@ func requests(events []history.Event) ([]drivertest.Event, error) {
 			Op: op, Outcome: drivertest.Outcome(e.Outcome),
 			Ref:   driver.HoldRef{Resource: e.Resource, LockID: e.LockID, HoldID: id, Token: e.Token},
 			Limit: e.Limit, TTL: e.TTL, TakeoverDelay: e.Delay, BySelf: e.BySelf,
-			Place: place, Fair: e.Fair, Keep: e.Keep, Position: e.Position, Behind: e.Behind,
+			Place: place, Fair: e.Fair, Position: e.Position, Behind: e.Behind,
 			Called:   drivertest.Moment{Order: order[e.Called], Time: e.Called - coarse},
 			Answered: drivertest.Moment{Order: order[e.Answered], Time: e.Answered + coarse},
 		}

@@ -75,9 +75,14 @@ func clockFile(folder string) string { return filepath.Join(folder, "clock") }
 // half there.
 func setClock(folder string, at time.Time) error {
 	// Half a microsecond more, for libfaketime calculates with binary fractions.
-	text := at.UTC().Truncate(time.Microsecond).Add(500 * time.Nanosecond).Format("2006-01-02 15:04:05.0000000\n")
+	return writeClock(folder, at.UTC().Truncate(time.Microsecond).Add(500*time.Nanosecond).Format(clockFormat))
+}
+
+const clockFormat = "2006-01-02 15:04:05.0000000"
+
+func writeClock(folder, text string) error {
 	file := clockFile(folder)
-	return errors.Join(writeUnprivileged(file+".new", []byte(text)), os.Rename(file+".new", file))
+	return errors.Join(writeUnprivileged(file+".new", []byte(text+"\n")), os.Rename(file+".new", file))
 }
 
 // Now is the time.
@@ -101,6 +106,17 @@ func (c *Clock) Set(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set(at)
+}
+
+// Run lets the clock run from now on, so many times as fast as that of the machine, until
+// it is set again. Now does not follow it.
+func (c *Clock) Run(speed int) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := writeClock(c.folder, fmt.Sprintf("@%s x%d", c.at.UTC().Format(clockFormat), speed)); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *Clock) set(at time.Time) {

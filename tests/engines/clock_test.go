@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
@@ -71,6 +72,14 @@ func TestRedisClock(t *testing.T) {
 	if got := get(t, client, "k"); got != "" {
 		t.Errorf("before its end again the key is %q", got)
 	}
+
+	clock.Run(1000)
+	machine, began := time.Now(), now()
+	ask.Until(t, "a second has passed", func() bool { return now().Sub(began) > time.Second })
+	if passed := time.Since(machine); passed < time.Millisecond {
+		t.Errorf("that took %v", passed)
+	}
+	clock.Advance(0)
 
 	for _, again := range []func(testing.TB){s.Restart, s.Empty} {
 		again(t)

@@ -70,12 +70,12 @@ func useAll(t *testing.T, c *holdfast.Client) {
 	if err := holds["a/b"].Renew(ctx, 2*time.Hour); err != nil {
 		t.Error(err)
 	}
-	renewed, err := c.RenewID(ctx, "mine", 3*time.Hour) // all at once
+	renewed, err := c.Admin().RenewID(ctx, "mine", 3*time.Hour) // all at once
 	if err != nil || len(renewed) != len(names) {
 		t.Errorf("%d renewed, error %v", len(renewed), err)
 	}
 	found := 0
-	for st, err := range c.Holds(ctx, holdfast.Filter{}) {
+	for st, err := range c.Admin().Holds(ctx, holdfast.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func useAll(t *testing.T, c *holdfast.Client) {
 			t.Fatalf("%q once more: %v", name, err)
 		}
 	}
-	if _, err := c.Sweep(ctx); err != nil {
+	if _, err := c.Admin().Sweep(ctx); err != nil {
 		t.Error(err)
 	}
 	if err := c.Close(); err != nil { // releases them in one batch

@@ -60,9 +60,8 @@ func TestBatchOnOneDocument(t *testing.T) {
 		for _, ref := range append(bad, good...) {
 			renewals = append(renewals, driver.RenewRequest{HoldRef: ref, TTL: 5 * time.Hour})
 		}
-		// One comes twice, one gets an earlier end, and one has none.
-		renewals = append(renewals, driver.RenewRequest{HoldRef: live[0], TTL: 6 * time.Hour},
-			driver.RenewRequest{HoldRef: live[1], TTL: 3 * time.Hour, Exact: true}, driver.RenewRequest{HoldRef: live[2], TTL: driver.Forever})
+		// One comes twice, and one has no end then.
+		renewals = append(renewals, driver.RenewRequest{HoldRef: live[0], TTL: 6 * time.Hour}, driver.RenewRequest{HoldRef: live[2], TTL: driver.Forever})
 		c.updates.Store(0)
 		renewed, err := s.Renew(t.Context(), renewals)
 		if err != nil || len(renewed) != len(renewals) {
@@ -80,7 +79,7 @@ func TestBatchOnOneDocument(t *testing.T) {
 		for _, ref := range good {
 			want[ref.LockID] = 5 * time.Hour
 		}
-		want["live 0"], want["live 1"], want["live 2"] = 6*time.Hour, 3*time.Hour, driver.Forever
+		want["live 0"], want["live 2"] = 6*time.Hour, driver.Forever
 		mustLeave(t, s, want)
 
 		// Some are released at once, one later, one twice, and some are not there.
@@ -123,26 +122,39 @@ func mustLeave(t *testing.T, s driver.Store, want map[string]time.Duration) {
 	}
 }
 
-// What was granted without an answer is released only as long as nobody has renewed
-// it.
-func TestReleaseUnheard(t *testing.T) {
+// A release without a token spares a hold that was renewed, if that is wanted, and no
+// other one.
+func TestSpareRenewed(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
-		for resource, renewed := range map[string]bool{"renewed": true, "as it was": false} {
-			q := ask.Request(resource, "a")
-			ref := ask.Granted(t, s, q)
-			if renewed {
-				if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
+		opts := eslock.Options{Index: n.Index(t)}
+		all := newStore(t, n, &opts)
+		opts.SpareRenewed = true
+		sparing := newStore(t, n, &opts)
+		full := func(r driver.HoldRef) driver.HoldRef { return r }
+		noToken := func(r driver.HoldRef) driver.HoldRef { r.Token = 0; return r }
+		lockID := func(r driver.HoldRef) driver.HoldRef { return driver.HoldRef{Resource: r.Resource, LockID: r.LockID} }
+		for resource, c := range map[string]struct {
+			s       *eslock.Store
+			of      func(driver.HoldRef) driver.HoldRef
+			renewed bool
+			spared  bool
+		}{
+			"renewed":                 {sparing, noToken, true, true},
+			"as it was":               {sparing, noToken, false, false},
+			"renewed, with its token": {sparing, full, true, false},
+			"renewed, by its lock ID": {sparing, lockID, true, false},
+			"renewed, without option": {all, noToken, true, false},
+		} {
+			ref := ask.Granted(t, c.s, ask.Request(resource, "a"))
+			if c.renewed {
+				if rs, err := c.s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil || rs[0].Err != nil {
 					t.Fatal(rs, err)
 				}
 			}
-			unheard := driver.ReleaseRequest{HoldRef: ref, Unheard: true}
-			unheard.Token = 0
-			rs, err := s.Release(t.Context(), []driver.ReleaseRequest{unheard})
-			if err != nil || rs[0].Err != nil || rs[0].Found == renewed {
-				t.Errorf("%s: %+v, %v", resource, rs, err)
+			if found := ask.Released(t, c.s, c.of(ref), 0); found == c.spared {
+				t.Errorf("%s: found %v", resource, found)
 			}
-			if found := ask.Released(t, s, ref, 0); found != renewed {
+			if found := ask.Released(t, c.s, ref, 0); found != c.spared {
 				t.Errorf("%s: there afterwards: %v", resource, found)
 			}
 		}

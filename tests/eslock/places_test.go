@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +63,27 @@ func waiters(t *testing.T, s *eslock.Store, f driver.Filter) (all []string) {
 	return all
 }
 
+// changePlaces writes the document of a resource again, with its places changed.
+func (n node) changePlaces(t *testing.T, index, resource string, change func(place object)) {
+	t.Helper()
+	doc := n.Source(t, index, resource)
+	for _, p := range doc["holdfast"].(object)["places"].([]any) {
+		change(p.(object))
+	}
+	n.Must(t, http.MethodPut, "/"+index+"/_doc/"+resource, doc)
+}
+
+// since lets the waiter have come, and asked, so much earlier.
+func since(lockID string, earlier time.Duration) func(place object) {
+	return func(place object) {
+		for _, key := range []string{"since", "asked", "until"} {
+			if place["lockId"] == lockID {
+				place[key] = place[key].(float64) - float64(earlier.Milliseconds())
+			}
+		}
+	}
+}
+
 // A place is written once, and then when a quarter of its time is over; requests without
 // one write nothing.
 func TestPlacesAreWrittenSeldom(t *testing.T) {
@@ -83,8 +103,8 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 			}
 		}
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
-		q, brief := waiting("r", "b"), waiting("r", "c")
-		q.Keep, brief.Keep = driver.MaxKeep, 400*time.Millisecond
+		q, fair := waiting("r", "b"), waiting("r", "c")
+		q.Fair = false // its time is longer
 		writes("a place", 1, func() { placed(t, s, q, 0) })
 		writes("the same place", 0, func() { placed(t, s, q, 0) })
 		writes("no place", 0, func() { placed(t, s, ask.Request("r", "d"), driver.NoPlace) })
@@ -93,26 +113,27 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 			q.LockID = "heir"
 			placed(t, s, q, 0)
 		})
-		placed(t, s, brief, 1)
-		var first, last driver.Place
-		ask.Until(t, "the place is kept for longer", func() bool {
-			placed(t, s, brief, 1)
+		placed(t, s, fair, 0)
+		quarter := driver.FairPlaceTTL / 4
+		n.changePlaces(t, index, "r", since("c", quarter))
+		place := func() (found driver.Place) {
+			t.Helper()
 			for p, err := range s.Waiters(t.Context(), driver.Filter{Resource: "r", LockID: "c"}) {
-				if err != nil {
+				if found = p; err != nil {
 					t.Fatal(err)
 				}
-				if last = p; first.ID.IsZero() {
-					first = p
-				}
 			}
-			return last.Asked.After(first.Asked)
-		})
-		if !last.Since.Equal(first.Since) || last.Asked.Sub(first.Asked) < brief.Keep/4 {
+			return found
+		}
+		first := place()
+		writes("a place that is kept for longer", 1, func() { placed(t, s, fair, 0) })
+		if last := place(); !last.Since.Equal(first.Since) || last.Asked.Sub(first.Asked) < quarter || last.ID != fair.Place {
 			t.Errorf("it was %+v and is %+v", first, last)
 		}
-		ask.Until(t, "a place that nobody asks for has ended", func() bool {
-			return slices.Equal(waiters(t, s, driver.Filter{Resource: "r"}), []string{"r heir"})
-		})
+		n.changePlaces(t, index, "r", since("c", driver.FairPlaceTTL))
+		if got := waiters(t, s, driver.Filter{Resource: "r"}); !slices.Equal(got, []string{"r heir"}) {
+			t.Errorf("%q wait; a place that nobody asks for has ended", got)
+		}
 		writes("giving up a place", 1, func() { left(t, s, q) })
 		writes("giving it up again", 0, func() { left(t, s, q) })
 		ask.Released(t, s, ref, 0)
@@ -160,7 +181,8 @@ func TestManyPlaces(t *testing.T) {
 // Waiters are found wherever they wait, by who they are.
 func TestWaitersAreFound(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
-		s := newStore(t, n, &eslock.Options{Index: n.Index(t)})
+		index := n.Index(t)
+		s := newStore(t, n, &eslock.Options{Index: index})
 		long := strings.Repeat("ü", 1024/2)
 		var want []string
 		for i, resource := range []string{"held", "free", long} {
@@ -174,10 +196,8 @@ func TestWaitersAreFound(t *testing.T) {
 			}
 		}
 		ask.Granted(t, s, ask.Request("without", "holder"))
-		ended := waiting("held", "ended")
-		ended.Keep = time.Millisecond
-		_ = ask.Refused(t, s, ended)
-		ask.Until(t, "a place has ended", func() bool { return len(waiters(t, s, driver.Filter{})) == len(want) })
+		placed(t, s, waiting("held", "ended"), 1)
+		n.changePlaces(t, index, "held", since("ended", driver.FairPlaceTTL))
 		got := waiters(t, s, driver.Filter{})
 		slices.Sort(got)
 		sorted := slices.Sorted(slices.Values(want))
@@ -202,7 +222,7 @@ func TestSweepLeavesPlaces(t *testing.T) {
 		s := newStore(t, n, &eslock.Options{Index: index})
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		q := waiting("r", "b")
-		q.Keep = driver.MaxKeep
+		q.Fair = false // it lasts until the sweep
 		placed(t, s, q, 0)
 		ask.Released(t, s, ref, 0)
 		ask.Released(t, s, ask.Granted(t, s, ask.Request("later", "a")), 0)
@@ -213,7 +233,9 @@ func TestSweepLeavesPlaces(t *testing.T) {
 			status, _ := n.Ask(t.Context(), t, http.MethodGet, "/"+index+"/_doc/later", nil)
 			return status == http.StatusNotFound
 		})
-		placed(t, s, waiting("r", "late"), 1)
+		if got := waiters(t, s, driver.Filter{Resource: "r"}); !slices.Equal(got, []string{"r b"}) {
+			t.Errorf("%q wait", got)
+		}
 		ask.Granted(t, s, q)
 	})
 }
@@ -267,27 +289,27 @@ func TestPlacesBesideOldClients(t *testing.T) {
 	})
 }
 
-// A note of what a holder waits for decides nothing: one that is damaged is not shown,
-// and replaced.
-func TestDamagedNote(t *testing.T) {
+// Holds once had a note of what their holders waited for. It is ignored, whatever it is.
+func TestOldNote(t *testing.T) {
 	onBoth(t, func(t *testing.T, n node) {
 		index := n.Index(t)
 		s := newStore(t, n, &eslock.Options{Index: index})
-		for i, note := range []any{"text", object{"resource": 5}, object{"resource": "s", "mode": "upgradeable"}, []any{}} {
+		for i, note := range []any{object{"resource": "s", "mode": "shared", "limit": 3, "placeId": strings.Repeat("a", 24), "since": 1}, "text"} {
 			r := fmt.Sprint("r", i)
 			ref := ask.Granted(t, s, ask.Request(r, "a"))
 			doc := n.Source(t, index, r)
 			doc["holdfast"].(object)["holds"].([]any)[0].(object)["waits"] = note
 			n.Must(t, http.MethodPut, "/"+index+"/_doc/"+r, doc)
-			if st := held(t, s, r)[0]; st.Waits != nil || st.Ref() != ref {
-				t.Errorf("%v: %+v", note, st)
+			if all := held(t, s, r); len(all) != 1 || all[0].Ref() != ref {
+				t.Errorf("%v: held by %+v", note, all)
 			}
-			rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour, Waits: &driver.Waits{Resource: "s", Mode: driver.Shared, Limit: 3}}})
-			if err != nil || rs[0].Err != nil {
+			placed(t, s, waiting(r, "b"), 0)
+			rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: 2 * time.Hour}})
+			if err != nil || rs[0].Err != nil || rs[0].Waiters != 1 {
 				t.Errorf("%v: renewed %+v, %v", note, rs, err)
 			}
-			if w := held(t, s, r)[0].Waits; w == nil || w.Resource != "s" || w.Mode != driver.Shared || w.Limit != 3 || w.Since.IsZero() {
-				t.Errorf("%v: the note is %+v then", note, w)
+			if !ask.Released(t, s, ref, 0) {
+				t.Errorf("%v: not found", note)
 			}
 		}
 	})
@@ -309,13 +331,17 @@ func TestConflictsOfPlaces(t *testing.T) {
 		var all, noted sync.WaitGroup
 		for i := range acquirers {
 			q := waiting("r", fmt.Sprint("waiter ", i))
-			q.Keep = driver.MaxKeep
 			noted.Add(1)
 			all.Go(func() {
 				_, err := s.Acquire(ctx, q)
 				noted.Done()
-				for <-free; errors.Is(err, driver.ErrHeld); _, err = s.Acquire(ctx, q) {
+				for errors.Is(err, driver.ErrHeld) {
+					select {
+					case <-free:
+					case <-time.After(time.Second): // or the place would end
+					}
 					q.HoldID = driver.NewHoldID()
+					_, err = s.Acquire(ctx, q)
 				}
 				if err != nil {
 					t.Error(err)
@@ -345,41 +371,6 @@ func TestConflictsOfPlaces(t *testing.T) {
 	})
 }
 
-// An index of an earlier version goes on as it is, with documents that know no queue.
-func TestPlacesInAnOlderIndex(t *testing.T) {
-	onBoth(t, func(t *testing.T, n node) {
-		index := n.Index(t)
-		keyword, moment := object{"type": "keyword"}, object{"type": "date", "format": "epoch_millis"}
-		n.mapped(t, index, object{"dynamic": "strict", "properties": object{
-			"owner": object{"type": "text", "fields": object{"keyword": keyword}}, "acquired": object{"type": "date"}, "expires": object{"type": "date"},
-			"holdfast": object{"dynamic": "false", "properties": object{
-				"time": moment, "due": moment,
-				"holds": object{"dynamic": "false", "properties": object{"lockId": keyword, "owner": keyword}},
-			}},
-		}})
-		mapping := n.Must(t, http.MethodGet, "/"+index+"/_mapping", nil)
-		s := newStore(t, n, &eslock.Options{Index: index})
-		ref := ask.Granted(t, s, ask.Request("r/1", "a"))
-		doc := n.Source(t, index, "r/1")
-		delete(doc["holdfast"].(object), "places")
-		n.Must(t, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape("r/1"), doc)
-		q := waiting("r/1", "b")
-		placed(t, s, q, 0)
-		note := driver.RenewRequest{HoldRef: ref, TTL: 2 * time.Hour, Waits: &driver.Waits{Resource: "s"}}
-		if rs, err := s.Renew(t.Context(), []driver.RenewRequest{note}); err != nil || rs[0].Waiters != 1 {
-			t.Errorf("renewed %+v, %v", rs, err)
-		}
-		if got := waiters(t, s, driver.Filter{}); !slices.Equal(got, []string{"r/1 b"}) || held(t, s, "r/1")[0].Waits == nil {
-			t.Errorf("%q wait", got)
-		}
-		ask.Released(t, s, ref, 0)
-		ask.Granted(t, s, q)
-		if after := n.Must(t, http.MethodGet, "/"+index+"/_mapping", nil); fmt.Sprint(after) != fmt.Sprint(mapping) {
-			t.Errorf("the mapping was %v and is %v", mapping, after)
-		}
-	})
-}
-
 // crowded is a node on which each write of a place meets a conflict.
 type crowded struct {
 	node
@@ -394,7 +385,7 @@ func (c *crowded) Perform(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Body = io.NopCloser(bytes.NewReader(text)); !bytes.Contains(text, []byte(`"keep":`)) {
+	if req.Body = io.NopCloser(bytes.NewReader(text)); !bytes.Contains(text, []byte(`"placeTtl":`)) {
 		return c.node.Perform(req)
 	}
 	conflict := `{"items":[{"update":{"_id":"r","status":409,"error":{"type":"version_conflict_engine_exception","reason":"x"}}}]}`
@@ -413,9 +404,9 @@ func TestPlacesAmongConflicts(t *testing.T) {
 		s := newStore(t, c, &eslock.Options{Index: index})
 		ref := ask.Granted(t, s, ask.Request("r", "a"))
 		first, second, third := waiting("r", "b"), waiting("r", "c"), waiting("r", "d")
-		first.Keep, second.Keep = driver.MaxKeep, driver.MaxKeep
 		placed(t, s, first, 0)
 		placed(t, s, second, 1)
+		n.changePlaces(t, index, "r", func(place object) { place["until"] = place["until"].(float64) + float64(time.Hour.Milliseconds()) })
 		c.is.Store(true)
 		before := n.Must(t, http.MethodGet, "/"+index+"/_doc/r", nil)["_version"]
 		heir := second

@@ -71,7 +71,7 @@ func useOnce(t *testing.T, s driver.Store, name string) error {
 	ref := driver.HoldRef{Resource: name, LockID: name, HoldID: q.HoldID, Token: g.Token}
 	for _, renewals := range [][]driver.RenewRequest{
 		{{HoldRef: ref, TTL: driver.Forever}},
-		{{HoldRef: ref, TTL: time.Hour, Exact: true}, {HoldRef: ref, TTL: time.Hour, Exact: true}},
+		{{HoldRef: ref, TTL: time.Hour}, {HoldRef: ref, TTL: time.Hour}},
 	} {
 		if rs, err := s.Renew(ctx, renewals); err != nil || rs[0].Err != nil {
 			return fmt.Errorf("renewed %+v, error %v", rs, err)

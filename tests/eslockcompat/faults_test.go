@@ -85,6 +85,38 @@ func TestReplyLost(t *testing.T) {
 	})
 }
 
+// What an Acquire without an answer was granted is given back only as long as no
+// other Lock of the owner has joined it: that one would believe in a lock that
+// others can acquire.
+func TestJoinedIsNotGivenBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.acquired("first", "me", long) // makes the index
+		peer := lock.NewLock(f.InIndex(f.index), "r").WithOwner("me")
+		f.must(peer.Acquire(ctx, long))
+		f.must(peer.MustRelease())
+		updates := 0
+		f.wire.set(func(req *http.Request) (before, after error) {
+			if strings.HasSuffix(req.URL.Path, "/_bulk") {
+				updates++
+			}
+			switch updates {
+			case 1: // the acquire
+				return nil, errCut
+			case 2: // the release
+				return peer.Acquire(ctx, long), nil
+			}
+			return nil, nil
+		})
+		f.failed("Acquire", f.lock("r", "me").Acquire(ctx, long))
+		f.wire.set(nil)
+		f.is(peer, true, false)
+		f.refused(f.lock("r", "other").Acquire(ctx, long))
+		f.must(peer.MustRelease())
+		f.must(f.acquired("r", "other", long).MustRelease())
+	})
+}
+
 // The index is deleted while a lock is held: the lock is lost, and the next Acquire
 // makes the index again.
 func TestIndexDeleted(t *testing.T) {

@@ -235,7 +235,7 @@ func TestBesideClient(t *testing.T) {
 		f.refused(l.Acquire(ctx, long))
 		f.must(h.Unlock(ctx))
 		f.must(l.Acquire(ctx, long))
-		if _, err := c.ForceRelease(ctx, "r", holdfast.HoldID{}); err != nil {
+		if _, err := c.Admin().ForceRelease(ctx, "r", holdfast.HoldID{}); err != nil {
 			t.Error(err)
 		}
 		if err := l.MustRelease(); err == nil {

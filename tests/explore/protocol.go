@@ -218,8 +218,13 @@ func (w world) arrive(s *state, m message) (wrong string, room bool) {
 			s.token = s.record.token
 		}
 	case renew:
-		next, result := model.Renew(r, now, driver.RenewRequest{HoldRef: ref, TTL: ms(m.ttl), Exact: w.renewBackwards})
+		next, result := model.Renew(r, now, driver.RenewRequest{HoldRef: ref, TTL: ms(m.ttl)})
 		answer.ok = result.Err == nil
+		if w.renewBackwards && answer.ok {
+			for i := range next.Holds {
+				next.Holds[i].End = now + model.Time(m.ttl)*1000
+			}
+		}
 		s.record = before.taken(next)
 	case release:
 		next, found, _ := model.Release(r, now, driver.ReleaseRequest{HoldRef: ref})

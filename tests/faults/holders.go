@@ -158,7 +158,7 @@ func sweepRacesRenewals(b *bench) {
 func forcedRelease(b *bench) {
 	c, admin := b.farClient(), b.nearClient()
 	h := b.lock(c, "r", &holdfast.LockOptions{TTL: 6 * time.Second})
-	if _, err := admin.ForceRelease(b.Context(), "r", h.ID()); err != nil {
+	if _, err := admin.Admin().ForceRelease(b.Context(), "r", h.ID()); err != nil {
 		b.Fatal(err)
 	}
 	b.unlock(b.lock(admin, "r", nil))

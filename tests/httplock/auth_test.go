@@ -15,11 +15,10 @@ import (
 
 // otherwise are the subtests of the suite that a server with an auth file cannot pass, and
 // why. All others hold there: the server takes the caller's name off its lock IDs, and caller
-// off its owners and places. Skipped besides are those that no server of a memory store can run
+// off its owners. Skipped besides are those that no server of a memory store can run
 // here: they need copies, an outage, a restart or a damaged record.
 var otherwise = map[string]string{
-	"S36_names":           "lock IDs and owners of 1,024 bytes, the longest, have no room for the caller's name",
-	"renewals_note_waits": "the ID of a place is made of the caller's name too",
+	"S36_names": "lock IDs and owners of 1,024 bytes, the longest, have no room for the caller's name",
 }
 
 // A caller with all rights sees what it would see without an auth file, except that its

@@ -24,6 +24,9 @@ type site struct {
 // operator lets everybody do everything, as only the Unix socket of a server does.
 func operator(*http.Request) (access.Caller, error) { return access.Operator(), nil }
 
+// everybody may lock and look, and has no name, as at a server without --auth.
+func everybody(*http.Request) (access.Caller, error) { return access.Everybody(), nil }
+
 // newSite serves the store, which it closes with the test, on a port of the loopback
 // interface. Its callers may do everything unless identify says who they are.
 func newSite(t testing.TB, store driver.Store, identify access.Identify) *site {

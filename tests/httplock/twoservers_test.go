@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/httplock"
 	"github.com/holdfast-go/holdfast/memlock"
-	"github.com/holdfast-go/holdfast/server/access"
 	"github.com/holdfast-go/holdfast/tests/ask"
 )
 
@@ -61,13 +60,8 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // inMemorySite serves the store over connections in memory.
 func inMemorySite(t testing.TB, store driver.Store) (*site, *http.Transport) {
 	t.Helper()
-	return inMemorySiteFor(t, store, nil)
-}
-
-func inMemorySiteFor(t testing.TB, store driver.Store, identify access.Identify) (*site, *http.Transport) {
-	t.Helper()
 	p := newPipes()
-	s := listenAt(t, p, store, identify)
+	s := listenAt(t, p, store, nil)
 	s.url = "http://127.0.0.1:1"
 	transport := &http.Transport{DialContext: p.dial}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -23,15 +23,24 @@ const (
 	tries     = 3 // of a request without an answer, before it is left alone
 )
 
+// Quick is how many times as fast as the machine's a clock runs that can be set: fair
+// places then end in the midst of an exercise, as holds do.
+const Quick = 250
+
 // Exercise lets workers take, renew, release and forget short holds through
-// several handles on the same data, and returns what they saw. It goes by real
-// time: holds end meanwhile, so they are shorter where the store is quicker.
-func Exercise(t *testing.T, handles ...driver.Store) []drivertest.Event {
+// several handles on the same data, and returns what they saw. It goes by the time of the
+// store, whose clock may be quick: holds end meanwhile, so they are shorter where the
+// store answers sooner.
+func Exercise(t *testing.T, quick bool, handles ...driver.Store) []drivertest.Event {
 	t.Helper()
-	unit := max(time.Millisecond, trip(t, handles[0]))
+	inStore := func(d time.Duration) time.Duration { return d }
+	if quick {
+		inStore = func(d time.Duration) time.Duration { return Quick * d }
+	}
+	unit := inStore(max(time.Millisecond, trip(t, handles[0])))
 	start := time.Now()
 	recorders := []*drivertest.Recorder{
-		drivertest.NewRecorder(handles[0], func() time.Duration { return time.Since(start) }, time.Millisecond),
+		drivertest.NewRecorder(handles[0], func() time.Duration { return inStore(time.Since(start)) }, inStore(time.Millisecond)),
 	}
 	for _, h := range handles[1:] {
 		recorders = append(recorders, recorders[0].Beside(h))
@@ -51,7 +60,7 @@ func Exercise(t *testing.T, handles ...driver.Store) []drivertest.Event {
 		w := &worker{
 			store: recorders[i%len(recorders)], rnd: rand.New(rand.NewPCG(seed, uint64(i))),
 			lockID: fmt.Sprint("worker ", i), pace: time.Tick(time.Millisecond), unit: unit,
-			shared: handles[0].Traits().Shared, queues: handles[0].Traits().Queue,
+			shared: handles[0].Traits().Shared, queues: handles[0].Traits().Queue, quick: quick,
 		}
 		all.Go(func() {
 			for range rounds {
@@ -87,7 +96,9 @@ type worker struct {
 	unit   time.Duration // of TTLs: whole milliseconds
 	shared bool
 	queues bool
-	late   []driver.HoldRef // of holds forgotten or released
+	quick  bool
+	late   []driver.HoldRef        // of holds forgotten or released
+	places []driver.ReleaseRequest // that may be left behind
 }
 
 func (w *worker) round(ctx context.Context) {
@@ -103,7 +114,6 @@ func (w *worker) round(ctx context.Context) {
 	}
 	if w.queues && w.rnd.IntN(4) == 0 {
 		q.Place, q.Fair = driver.NewPlaceID(), w.rnd.IntN(4) > 0
-		q.Keep = time.Duration(5+w.rnd.IntN(40)) * w.unit
 	}
 	ref, ok := w.acquire(ctx, q)
 	for asks := w.rnd.IntN(5); !ok && !q.Place.IsZero() && asks > 0; asks-- { // it waits
@@ -111,8 +121,18 @@ func (w *worker) round(ctx context.Context) {
 		q.HoldID = driver.NewHoldID()
 		ref, ok = w.acquire(ctx, q)
 	}
-	if !ok && !q.Place.IsZero() && w.rnd.IntN(8) > 0 { // or is gone
-		w.leave(ctx, driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: w.lockID}, Place: q.Place})
+	if !q.Place.IsZero() {
+		gone := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: w.lockID}, Place: q.Place}
+		if !ok && w.rnd.IntN(8) > 0 { // or it is gone
+			w.leave(ctx, gone)
+		}
+		w.places = append(w.places, gone)
+	}
+	if !w.quick && len(w.places) > 0 && w.rnd.IntN(3) == 0 { // else they end
+		for range 2 { // a late request for the place may come behind the first
+			w.leave(ctx, w.places[0])
+		}
+		w.places = w.places[1:]
 	}
 	if len(w.late) > 0 && w.rnd.IntN(4) == 0 {
 		w.afterwards(ctx, w.late[w.rnd.IntN(len(w.late))])

@@ -3,6 +3,7 @@ package linear
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -29,10 +30,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// quick are stores whose clocks run Quick times as fast as that of the machine.
+var quick = map[string]bool{"memory": true, "redis": true, "redis, connections cut": true, "postgres": true}
+
 // stores open two handles on the same data.
 var stores = map[string]func(t *testing.T) [2]driver.Store{
 	"memory": func(*testing.T) [2]driver.Store {
-		s := memlock.New(nil)
+		start := time.Now()
+		s := memlock.New(&memlock.Options{Now: func() time.Time { return start.Add(Quick * time.Since(start)) }})
 		return [2]driver.Store{s, s}
 	},
 	"sqlite": func(t *testing.T) (both [2]driver.Store) {
@@ -75,6 +80,13 @@ var stores = map[string]func(t *testing.T) [2]driver.Store{
 			s := pglock.New(pool, &pglock.Options{Poll: true})
 			if err := s.Init(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+			if i == 0 {
+				if _, err := pool.Exec(t.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION holdfast.clock() RETURNS bigint
+					LANGUAGE sql VOLATILE AS 'SELECT %[1]d + ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - %[1]d) * %[2]d'`,
+					time.Now().UnixMicro(), Quick)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			both[i] = s
 		}
@@ -131,12 +143,13 @@ func openSearch(t *testing.T, e engines.Engine) (both [2]driver.Store) {
 	return both
 }
 
-// openRedis opens two stores on keys of their own, the second one behind the network
+// openRedis opens two stores on a server of their own, the second one behind the network
 // if there is one.
 func openRedis(t *testing.T, n *proxy.Network) (both [2]driver.Store) {
-	prefix := engines.RedisPrefix(t)
+	server, clock := engines.NewRedisClock(t)
+	clock.Run(Quick)
 	for i := range both {
-		o, err := redis.ParseURL(engines.Redis(t).URL)
+		o, err := redis.ParseURL(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +162,7 @@ func openRedis(t *testing.T, n *proxy.Network) (both [2]driver.Store) {
 				t.Error(err)
 			}
 		})
-		s := redislock.New(client, &redislock.Options{Prefix: prefix, Poll: true})
+		s := redislock.New(client, &redislock.Options{Poll: true})
 		if err := s.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +218,7 @@ func TestHistories(t *testing.T) {
 				for i, s := range both {
 					both[i] = disturb(s)
 				}
-				events := Exercise(t, both[:]...)
+				events := Exercise(t, quick[name], both[:]...)
 				for _, s := range both {
 					if err := s.Close(); err != nil {
 						t.Error(err)

@@ -27,6 +27,9 @@ func (p place) is(r request) bool {
 	return p.id == r.Place && p.mode == r.Mode && p.limit == r.Limit && p.fair == r.Fair
 }
 
+// kept is how long the place of the request is kept.
+func (r request) kept() time.Duration { return driver.AcquireRequest{Fair: r.Fair}.PlaceTTL() }
+
 func (p place) excludes(r request) bool {
 	return p.lockID == r.Ref.LockID || p.mode == driver.Exclusive || r.Mode == driver.Exclusive || p.limit != r.Limit
 }
@@ -76,7 +79,7 @@ func (s state) queued(r request) (next []state) {
 	i := slices.IndexFunc(s.places, func(p place) bool { return p.is(r) })
 	if i >= 0 && s.places[i].mayLive(r) && s.hasPosition(r, s.places[:i]) {
 		p := s.places[i]
-		p.lockID, p.latest = r.Ref.LockID, plus(r.to, r.Keep)
+		p.lockID, p.latest = r.Ref.LockID, plus(r.to, r.kept())
 		kept := s
 		kept.places = slices.Clone(s.places)
 		kept.places[i] = p
@@ -91,7 +94,7 @@ func (s state) queued(r request) (next []state) {
 	}
 	s.places = append(slices.Clip(others), place{
 		id: r.Place, lockID: r.Ref.LockID, mode: r.Mode, limit: r.Limit, fair: r.Fair,
-		soonest: plus(r.from, r.Keep), latest: plus(r.to, r.Keep),
+		soonest: plus(r.from, r.kept()), latest: plus(r.to, r.kept()),
 	})
 	return append(next, s)
 }

@@ -46,7 +46,7 @@ func after(e drivertest.Event, d time.Duration) drivertest.Event {
 
 // waiting gives an acquire a fair place of that number.
 func waiting(e drivertest.Event, id byte, position int) drivertest.Event {
-	e.Place, e.Fair, e.Keep, e.Position = driver.PlaceID{id}, true, 10*s, position
+	e.Place, e.Fair, e.Position = driver.PlaceID{id}, true, position
 	return e
 }
 
@@ -209,7 +209,7 @@ func (d *doubleGrant) Acquire(ctx context.Context, q driver.AcquireRequest) (dri
 // Some wrong answers among hundreds are found.
 func TestDoubleGrantIsFound(t *testing.T) {
 	d := &doubleGrant{Store: memlock.New(nil)}
-	events := Exercise(t, d)
+	events := Exercise(t, false, d)
 	if d.lies.Load() == 0 {
 		t.Fatal("nobody was refused by an exclusive hold")
 	}
@@ -242,7 +242,7 @@ func (p *passing) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.
 // A store that serves some before their turn is found.
 func TestPassingIsFound(t *testing.T) {
 	p := &passing{Store: memlock.New(nil)}
-	events := Exercise(t, p)
+	events := Exercise(t, false, p)
 	if p.lies.Load() == 0 {
 		t.Fatal("nobody was refused because of a place")
 	}

@@ -70,16 +70,16 @@ func TestClientBesideOldPrograms(t *testing.T) {
 		}
 
 		oldLocks(t, p, "r")
-		gone, err := client.ForceRelease(ctx, "r", holdfast.HoldID{})
+		gone, err := client.Admin().ForceRelease(ctx, "r", holdfast.HoldID{})
 		if err != nil || len(gone) != 1 || gone[0].LockID != oldID {
 			t.Errorf("forced release: %+v, error %v", gone, err)
 		}
 		oldLocks(t, p, "r")
 		oldLocks(t, p, "s")
-		if renewed, err := client.RenewID(ctx, oldID, time.Hour); err != nil || len(renewed) != 2 {
+		if renewed, err := client.Admin().RenewID(ctx, oldID, time.Hour); err != nil || len(renewed) != 2 {
 			t.Errorf("renewal by lock ID: %+v, error %v", renewed, err)
 		}
-		if gone, err := client.ReleaseID(ctx, oldID); err != nil || len(gone) != 2 {
+		if gone, err := client.Admin().ReleaseID(ctx, oldID); err != nil || len(gone) != 2 {
 			t.Errorf("release by lock ID: %+v, error %v", gone, err)
 		}
 		oldLocks(t, p, "r")

@@ -32,7 +32,12 @@ func newCollection(t testing.TB) *mongo.Collection {
 // newStore is ready, and closed in the end.
 func newStore(t testing.TB, coll *mongo.Collection) *mongolock.Store {
 	t.Helper()
-	s := mongolock.New(coll, nil)
+	return newStoreWith(t, coll, nil)
+}
+
+func newStoreWith(t testing.TB, coll *mongo.Collection, opts *mongolock.Options) *mongolock.Store {
+	t.Helper()
+	s := mongolock.New(coll, opts)
 	t.Cleanup(func() { closeStore(t, s) })
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatal(err)

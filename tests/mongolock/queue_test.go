@@ -197,14 +197,6 @@ func TestNamesOfWaiters(t *testing.T) {
 			t.Errorf("%+v, error %v", p, err)
 		}
 	}
-	h := ask.Granted(t, s, ask.Request("h", "a"))
-	note := driver.Waits{Resource: "$$NOW", Place: driver.PlaceID{1}}
-	if rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: h, TTL: time.Hour, Waits: &note}}); err != nil || rs[0].Err != nil {
-		t.Fatal(rs, err)
-	}
-	if w := listed(t, s, "h").Waits; w == nil || w.Resource != note.Resource {
-		t.Errorf("waits for %+v", w)
-	}
 }
 
 // All waiters are found by the names of those who wait.
@@ -387,7 +379,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 	if !clock.Set() {
 		return
 	}
-	if err := clock.Pass(t.Context(), driver.DefaultKeep/4+time.Millisecond); err != nil {
+	if err := clock.Pass(t.Context(), q.PlaceTTL()/4+time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	waits(t, s, q)

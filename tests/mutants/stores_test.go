@@ -92,7 +92,7 @@ var storeMutants = []struct {
 		},
 		{
 			name: "limits are not compared", file: "redislock/acquire.lua",
-			old:  "\n    or mine.limit and r.limit and (r.limits or r.limit ~= limit)",
+			old:  "\n    or shared and r.limit and r.limit ~= limit",
 			new:  "",
 			test: "TestConformanceInRealTime/S25_limits",
 		},
@@ -154,7 +154,7 @@ var storeMutants = []struct {
 		},
 		{
 			name: "a renewal gives an end to a hold that has none", file: "pglock/sql/4_change.sql",
-			old:  " OR NOT in_exact AND in_hold->'end' IS NULL",
+			old:  " OR in_hold->'end' IS NULL",
 			new:  "",
 			test: "TestConformance/S21_forever",
 		},
@@ -285,7 +285,7 @@ var storeMutants = []struct {
 		},
 		{
 			name: "limits are not compared", file: "eslock/acquire.painless",
-			old:  "(params.ownLimit || h.limit == null || h.limit == params.limit)",
+			old:  "(h.limit == null || h.limit == params.hold.limit)",
 			new:  "true",
 			test: "TestConformance/opensearch/S25_limits",
 		},
@@ -321,8 +321,8 @@ var storeMutants = []struct {
 		},
 		{
 			name: "a renewal shortens a lease", file: "eslock/renew.painless",
-			old:  "ref.exact || h.end != null && h.end < now + ref.ttl",
-			new:  "ref.exact || h.end != null",
+			old:  "h.end != null && h.end < now + ref.ttl",
+			new:  "h.end != null",
 			test: "TestConformance/opensearch/S07a_late_requests_never_shorten",
 		},
 	}},

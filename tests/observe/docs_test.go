@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/observe"
 )
 
@@ -71,7 +71,7 @@ func TestLowestRatios(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		left := ttl - ttl/3 - holdfast.DefaultMargin(ttl)
+		left := ttl - ttl/3 - driver.DefaultMargin(ttl)
 		if want := strconv.FormatFloat(math.Floor(100*left.Seconds()/ttl.Seconds())/100, 'f', 2, 64); row[2] != want {
 			t.Errorf("%v: %s, want %s", ttl, row[2], want)
 		}

@@ -399,7 +399,7 @@ func TestS2_stopped(t *testing.T) {
 		return h
 	}
 	stopped := lock()
-	if _, err := client.ForceRelease(t.Context(), "one", stopped.ID()); err != nil {
+	if _, err := client.Admin().ForceRelease(t.Context(), "one", stopped.ID()); err != nil {
 		t.Fatal(err)
 	}
 	successor := lock()

@@ -68,13 +68,19 @@ func onSetClock(d, far *database, change ...func(*pgxpool.Config)) func(t *testi
 	return clocked(d, byPool(far, change...))
 }
 
-// clocked replaces the function that reads the server's clock by one whose time
+// stopClock replaces the function that reads the server's clock by one whose time
 // stands still until it is moved: what the store answers is then known exactly.
+func (p *place) stopClock(t testing.TB) {
+	t.Helper()
+	p.exec(t, `CREATE TABLE SCHEMA.fake AS SELECT SCHEMA.clock() AS time`)
+	p.exec(t, `CREATE OR REPLACE FUNCTION SCHEMA.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT time FROM SCHEMA.fake'`)
+}
+
+// clocked makes places whose clock stands still until it is moved.
 func clocked(d *database, open func(t *testing.T, schema string) driver.Store) func(t *testing.T) *drivertest.Harness {
 	return func(t *testing.T) *drivertest.Harness {
 		p := newStore(t, d)
-		p.exec(t, `CREATE TABLE SCHEMA.fake AS SELECT SCHEMA.clock() AS time`)
-		p.exec(t, `CREATE OR REPLACE FUNCTION SCHEMA.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT time FROM SCHEMA.fake'`)
+		p.stopClock(t)
 		h := harness(d, p.name, t, open)
 		h.Now = func() time.Time {
 			var now int64

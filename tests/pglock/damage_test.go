@@ -55,14 +55,6 @@ var damages = map[string]struct{ patch, whole string }{
 	"limit a text":      {patch: `{"mode": "shared", "limit": "1"}`},
 	"limit in parts":    {patch: `{"mode": "shared", "limit": 1.5}`},
 	"limit too large":   {patch: `{"mode": "shared", "limit": 9223372036854775808}`},
-	"note a text":       {patch: `{"waits": "s"}`},
-	"note of nothing":   {patch: `{"waits": {"mode": "shared", "since": 1}}`},
-	"note's time":       {patch: `{"waits": {"resource": "s", "since": 1e300}}`},
-	"note's time text":  {patch: `{"waits": {"resource": "s", "since": "x"}}`},
-	"note's time < 0":   {patch: `{"waits": {"resource": "s", "since": -1}}`},
-	"note's place":      {patch: `{"waits": {"resource": "s", "since": 1, "placeId": "x"}}`},
-	"note's mode":       {patch: `{"waits": {"resource": "s", "since": 1, "mode": "x"}}`},
-	"note's limit":      {patch: `{"waits": {"resource": "s", "since": 1, "limit": 2}}`},
 }
 
 // A damaged record is an error for all who ask, and stays as it is.
@@ -93,11 +85,8 @@ func TestSoundAsInModel(t *testing.T) {
 	texts := []string{`[]`, `[` + hold + `]`, `[` + hold + `,` + hold + `]`, `[{"mode":"shared","token":9007199254740991,` +
 		`"holdId":"0123456789abcdef01234567","lockId":"a","created":0,"takeoverDelayMs":3153600000000,"released":true,"more":{}}]`,
 		`[{"end":12160799254740991,"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0,"released":false}]`,
-		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":9223372036854775807,"renewed":9223372036854775807,` +
-			`"waits":{"resource":"s","mode":"shared","limit":-1,"placeId":"000000000000000000000000","since":9223372036854775807}}]`,
-		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":{"resource":"s","since":1}}]`,
-		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":null}]`,
-		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":{"resource":"s","placeId":"","since":1}}]`,
+		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":9223372036854775807,"renewed":9223372036854775807}]`,
+		`[{"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":1,"waits":{"since":-1}}]`,
 		`[{"mode":"shared","limit":0,"token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`,
 		`[{"mode":"shared","limit":9223372036854775807,"token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`,
 		`[{"end":12160799254740992,"mode":"shared","token":1,"holdId":"0123456789abcdef01234567","lockId":"a","created":0}]`}
@@ -131,26 +120,38 @@ func TestSoundAsInModel(t *testing.T) {
 func TestDamageInBatch(t *testing.T) {
 	p := newStore(t, newDatabase(t))
 	refs := []driver.HoldRef{ask.Granted(t, p, ask.Request("a", "a")), ask.Granted(t, p, ask.Request("b", "b"))}
-	note := &driver.Waits{Resource: "s"}
 	for name, damage := range map[string]string{
-		"the time of a note": `holds = jsonb_set(holds, '{0,waits,since}', '1e300')`,
-		"the last version":   `touched = 9223372036854775807`,
+		"a time":           `holds = jsonb_set(holds, '{0,renewed}', '1e300')`,
+		"the last version": `touched = 9223372036854775807`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: refs[0], TTL: time.Hour, Waits: note}}); err != nil {
-				t.Fatal(err)
-			}
 			p.exec(t, "UPDATE SCHEMA.locks SET "+damage+" WHERE resource = 'a'")
-			rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: refs[0], TTL: time.Hour, Waits: note}, {HoldRef: refs[1], TTL: time.Hour}})
+			rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: refs[0], TTL: time.Hour}, {HoldRef: refs[1], TTL: time.Hour}})
 			if err != nil || rs[1].Err != nil || rs[0].Err != nil && !errors.Is(rs[0].Err, driver.ErrDamaged) {
 				t.Errorf("renewed %+v, %v", rs, err)
 			}
 			if _, err := p.Sweep(t.Context(), driver.SweepRequest{}); err != nil {
 				t.Error(err)
 			}
-			p.exec(t, "UPDATE SCHEMA.locks SET touched = 1, holds = holds #- '{0,waits}'")
+			p.exec(t, "UPDATE SCHEMA.locks SET touched = 1, holds = holds #- '{0,renewed}'")
 		})
 	}
+}
+
+// Holds once had notes of what their holders wait for. They are ignored.
+func TestNoteOfAHold(t *testing.T) {
+	p := newStore(t, newDatabase(t))
+	ref := ask.Granted(t, p, ask.Request("r", "a"))
+	p.exec(t, `UPDATE SCHEMA.locks SET holds = jsonb_set(holds, '{0,waits}',
+		'{"resource": "another", "mode": "shared", "limit": 3, "placeId": "0123456789abcdef01234567", "since": 1795300000000000}')`)
+	if held := ask.Refused(t, p, ask.Request("r", "b")); len(held.Holders) != 1 || held.Holders[0].Ref() != ref {
+		t.Errorf("the holders are %+v", held.Holders)
+	}
+	rs, err := p.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}})
+	if err != nil || rs[0].Err != nil {
+		t.Errorf("renewed %+v, %v", rs, err)
+	}
+	release(t, p, true, ref)
 }
 
 // If the tokens are used up, they do not start again.

@@ -103,8 +103,8 @@ func TestOtherLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	for layout, says := range map[string]string{
-		"2": "made by an older version of Holdfast than this one, which needs 4: use another schema, or stop all programs that use this one and DROP SCHEMA",
-		"5": "made by a newer version of Holdfast than this one, which has layout 4: update this program",
+		"4": "made by an older version of Holdfast than this one, which needs 5: use another schema, or stop all programs that use this one and DROP SCHEMA",
+		"6": "made by a newer version of Holdfast than this one, which has layout 5: update this program",
 	} {
 		p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout "+layout+"'")
 		mustBeUnusable(t, p.Init(t.Context()), "its layout is "+layout, says)
@@ -115,7 +115,7 @@ func TestOtherLayout(t *testing.T) {
 	if after := p.text(t, "r"); after != before {
 		t.Errorf("the row was %s and is %s", before, after)
 	}
-	p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout 4'")
+	p.exec(t, "COMMENT ON TABLE SCHEMA.locks IS 'Locks of Holdfast, layout 5'")
 	if err := p.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -94,21 +94,22 @@ func TestDue(t *testing.T) {
 		}
 		return q
 	}
-	renew := func(ref driver.HoldRef, ttl time.Duration, exact bool) {
+	renew := func(ref driver.HoldRef, ttl time.Duration) {
 		t.Helper()
-		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: ttl, Exact: exact}})
+		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: ttl}})
 		if err != nil || rs[0].Err != nil {
 			t.Fatalf("%v %v", rs, err)
 		}
 	}
 	for _, quick := range []bool{false, true} { // with a second in between, and with hours
 		for name, steps := range map[string]func(){
-			"expires":           func() { ask.Granted(t, s, request("a", time.Minute, false)) },
-			"renewed, expires":  func() { renew(ask.Granted(t, s, request("a", time.Second, false)), time.Minute, false) },
-			"shortened":         func() { renew(ask.Granted(t, s, request("a", 100*time.Hour, false)), time.Minute, true) },
-			"shortened forever": func() { renew(ask.Granted(t, s, request("a", driver.Forever, false)), time.Minute, true) },
+			"expires":          func() { ask.Granted(t, s, request("a", time.Minute, false)) },
+			"renewed, expires": func() { renew(ask.Granted(t, s, request("a", time.Second, false)), time.Minute) },
 			"given up": func() {
 				ask.Released(t, s, ask.Granted(t, s, request("a", 100*time.Hour, false)), time.Minute)
+			},
+			"given up, had no end": func() {
+				ask.Released(t, s, ask.Granted(t, s, request("a", driver.Forever, false)), time.Minute)
 			},
 			"the shorter one is second": func() {
 				ref := ask.Granted(t, s, request("b", 100*time.Hour, true))

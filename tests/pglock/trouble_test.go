@@ -346,6 +346,7 @@ func TestRefusalsNeedNoWrite(t *testing.T) {
 }
 
 func refusalsNeedNoWrite(t *testing.T, p *place, begin, end func()) {
+	p.stopClock(t) // so that no place ends, and none is old
 	ref := ask.Granted(t, p, ask.Request("r", "a"))
 	release(t, p, true, ask.Granted(t, p, ask.Request("free", "a")))
 	refused := func(what string, q driver.AcquireRequest, position, waiters, ahead int) {
@@ -357,7 +358,6 @@ func refusalsNeedNoWrite(t *testing.T, p *place, begin, end func()) {
 		}
 	}
 	first, second, third := waiting(ask.Request("r", "b")), waiting(ask.Request("r", "c")), waiting(ask.Request("r", "d"))
-	first.Keep, second.Keep, third.Keep = driver.MaxKeep, driver.MaxKeep, driver.MaxKeep
 	begin()
 	refused("without places", first, driver.NoPlace, 0, 0)
 	end()

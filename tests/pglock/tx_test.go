@@ -358,7 +358,7 @@ func TestWaitForTx(t *testing.T) {
 	}()
 	ask.Until(t, "it waits", func() bool { return p.waiting(t) > 0 })
 	commit(t, tx)
-	if all, err := c.ReleaseID(t.Context(), "b"); err != nil || len(all) != 1 || all[0].Ref() != ref {
+	if all, err := c.Admin().ReleaseID(t.Context(), "b"); err != nil || len(all) != 1 || all[0].Ref() != ref {
 		t.Errorf("released %+v, error %v", all, err)
 	}
 	if err := <-got; err != nil {

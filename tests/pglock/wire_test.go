@@ -226,9 +226,9 @@ func TestPreparedBeforeInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.exec(t, "ALTER FUNCTION SCHEMA.change RENAME TO change_then")
-	p.exec(t, `CREATE FUNCTION SCHEMA.change(text[], text[], text[], bigint[], bigint[], boolean[], text[], text[], boolean, boolean)
+	p.exec(t, `CREATE FUNCTION SCHEMA.change(text[], text[], text[], bigint[], bigint[], text[], boolean, boolean)
 		RETURNS TABLE (outcome int, clock bigint, ends bigint, waiters int, more int) LANGUAGE sql AS
-		'SELECT c.*, 7 FROM SCHEMA.change_then($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) c'`)
+		'SELECT c.*, 7 FROM SCHEMA.change_then($1, $2, $3, $4, $5, $6, $7, $8) c'`)
 	ref := ask.Granted(t, s, ask.Request("r", "a"))
 	answered := func() error {
 		rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})

@@ -79,10 +79,10 @@ func TestTypes(t *testing.T) {
 
 var (
 	// notShown are packages that programs do not import, or that have the holds of tests.
-	notShown    = regexp.MustCompile("/(internal|driver/drivertest|driver/deadlock)(/|$)")
+	notShown    = regexp.MustCompile("/(internal|driver/drivertest)(/|$)")
 	secretTypes = regexp.MustCompile(`/driver\.HoldID$|net/url\.URL$|net/http\.Header$`)
 	secretNames = regexp.MustCompile("(?i)token|password|secret|authorization")
-	// harmless are places, which people may name, and hashes.
+	// harmless are places, which only their waiters can name, and hashes.
 	harmless = regexp.MustCompile(`/driver\.PlaceID$|/history\.Hash$`)
 )
 

@@ -295,7 +295,7 @@ func (r *round) watch(ctx context.Context, t *testing.T, served <-chan struct{})
 // as the store keeps it has lost it, and comes again at the end.
 func (r *round) look(ctx context.Context, t *testing.T) {
 	called, now := time.Now(), make(map[string]seenPlace)
-	for p, err := range r.client.Waiters(ctx, holdfast.Filter{Resource: r.resource}) {
+	for p, err := range r.client.Admin().Waiters(ctx, holdfast.Filter{Resource: r.resource}) {
 		if err != nil {
 			t.Error(err)
 			return

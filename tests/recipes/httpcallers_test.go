@@ -190,7 +190,7 @@ func (c *calling) free() {
 	client, err := holdfast.Open(c.Context(), c.store, nil)
 	c.check(err)
 	defer client.Close()
-	for hold, err := range client.Holds(c.Context(), holdfast.Filter{Resource: "nightly"}) {
+	for hold, err := range client.Admin().Holds(c.Context(), holdfast.Filter{Resource: "nightly"}) {
 		c.check(err)
 		c.Errorf("%v holds the lock when all have ended", hold)
 	}

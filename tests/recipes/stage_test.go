@@ -190,7 +190,7 @@ func (s *stage) waiting(resource string, n int) {
 	defer client.Close()
 	s.until(fmt.Sprint(n, " waiting for ", resource), func() bool {
 		found := 0
-		for _, err := range client.Waiters(s.Context(), holdfast.Filter{Resource: resource}) {
+		for _, err := range client.Admin().Waiters(s.Context(), holdfast.Filter{Resource: resource}) {
 			s.check(err)
 			found++
 		}

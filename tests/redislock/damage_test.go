@@ -75,6 +75,9 @@ func TestDamage(t *testing.T) {
 			"lock ID is true":           `r[3][2] = true`,
 			"mode is none":              `r[3][3] = 2`,
 			"mode is a text":            `r[3][3] = '1'`,
+			"shared, without a limit":   `r[3][3] = 1`,
+			"limit is negative":         `r[3][3] = 1; r[3].limit = -1`,
+			"limit is a text":           `r[3][3] = 1; r[3].limit = '3'`,
 			"its token is 0":            `r[3][4] = 0`,
 			"its token is a text":       `r[3][4] = '7'`,
 			"its token is 2^53":         `r[3][4] = 9007199254740992`,
@@ -208,6 +211,29 @@ func TestHarmlessDamage(t *testing.T) {
 	if got := held.Holders[0]; got.Ref() != ref || got.Owner != "" || !got.Created.IsZero() {
 		t.Errorf("the holder is %+v", got)
 	}
+	if !ask.Released(t, s, ref, 0) {
+		t.Error("the hold was not found")
+	}
+}
+
+// Holds once had notes of what their holders wait for. They are ignored.
+func TestNoteOfAHold(t *testing.T) {
+	p := newPlace(t)
+	s := newStore(t, p.client, &p.Options)
+	ref := ask.Granted(t, s, ask.Shared(ask.Request("r", "a"), 2))
+	if err := p.client.Eval(t.Context(), `
+		local r = cmsgpack.unpack(string.sub(redis.call('GET', KEYS[1]), 2))
+		r[3].waits = { 'another', 1, 3, '0123456789abcdef01234567', 1795300000000000 }
+		redis.call('SET', KEYS[1], 'M' .. cmsgpack.pack(r))
+		return 1`, []string{p.Prefix + "r"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	held := ask.Refused(t, s, ask.Request("r", "b"))
+	if len(held.Holders) != 1 || held.Holders[0].Ref() != ref || held.Holders[0].Limit != 2 {
+		t.Errorf("the holders are %+v", held.Holders)
+	}
+	ask.Granted(t, s, ask.Shared(ask.Request("r", "b"), 2))
+	renewed(t, s, ref, time.Hour)
 	if !ask.Released(t, s, ref, 0) {
 		t.Error("the hold was not found")
 	}

@@ -13,10 +13,9 @@ func newExplain() *cobra.Command {
 		Use:        "explain [flags] RESOURCE",
 		Short:      "Say who holds a resource, who waits for it, and why",
 		SuggestFor: []string{"why"},
-		Long: `Says in sentences who holds the resource, how long already and until when, what
-the holder itself waits for, who waits in which order and why, and whether
-these wait for each other. It changes nothing. Durations are by this machine's
-clock, times and those of waiters by the store's.`,
+		Long: `Says in sentences who holds the resource, how long already and until when, who
+waits in which order and why, and whether they wait for a holder that seems to
+be gone. It changes nothing. Times and durations are by the store's clock.`,
 		Example:               `  holdfast explain nightly-report`,
 		Args:                  cobra.ArbitraryArgs,
 		DisableFlagsInUseLine: true,

@@ -17,18 +17,16 @@ import (
 	"github.com/holdfast-go/holdfast/server"
 )
 
-// forced is one forced release, or one waiter that is sent to the end of the queue.
+// forced is one forced release.
 type forced struct {
 	store    location.Location
 	resource string
 	hold     holdfast.HoldID // zero: all
-	waiter   bool
-	place    holdfast.PlaceID // if waiter
 	sure     bool
 }
 
 // parse reads the arguments. one says that hold is given.
-func (f *forced) parse(args []string, one bool, hold, place string) error {
+func (f *forced) parse(args []string, one bool, hold string) error {
 	const form = "holdfast unlock --force RESOURCE"
 	switch {
 	case len(args) == 0:
@@ -37,24 +35,19 @@ func (f *forced) parse(args []string, one bool, hold, place string) error {
 		return exit.Usagef("there is more than one resource: %s", form)
 	case one && hold == "":
 		return exit.Usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
-	case f.waiter && place == "":
-		return exit.Usagef("--place is empty; give a place ID, as status --json and top show it")
 	}
 	var err error
-	if f.hold, err = holdfast.ParseHoldID(hold); err != nil {
+	if f.hold, err = driver.ParseHoldID(hold); err != nil {
 		return exit.Usagef("%v", err)
 	}
-	if err := f.place.UnmarshalText([]byte(place)); err != nil {
-		return exit.Usagef("%v", err)
-	}
-	if one && f.hold.IsZero() || f.waiter && f.place.IsZero() { // it would mean all
+	if one && f.hold.IsZero() { // it would mean all
 		return exit.Usagef("an ID of zeros names nothing; status --json shows the IDs")
 	}
 	f.resource = args[0]
 	if err := driver.ValidResource(f.resource); err != nil {
 		return exit.Usagef("%v", err)
 	}
-	if server.Reserved(f.resource) && f.hold.IsZero() && !f.waiter {
+	if server.Reserved(f.resource) && f.hold.IsZero() {
 		return exit.Usagef("by the hold of %q the servers of the store know it: without it they grant no lock until they are started "+
 			"again. To release it all the same, name it with --hold", f.resource)
 	}
@@ -79,7 +72,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	}
 	defer client.Close()
 	var holds []holdfast.Status
-	for s, err := range client.Holds(ctx, holdfast.Filter{Resource: f.resource}) {
+	for s, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: f.resource}) {
 		if err != nil {
 			return f.store.Failure(err)
 		}
@@ -103,7 +96,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	var gone []holdfast.Status
 	for _, s := range holds {
 		// By hold ID, so that a hold that was granted meanwhile stays.
-		done, failed := client.ForceRelease(ctx, f.resource, s.HoldID)
+		done, failed := client.Admin().ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
 			err = f.store.Failure(failed)
 			break

@@ -35,7 +35,7 @@ without end. The exit status is
   1   the lock ID could not be printed; the lock was released again
   64  the command line is wrong; nothing was done
   69  the store cannot be used
-  75  the lock was not acquired in time, or in a deadlock`,
+  75  the lock was not acquired in time`,
 		Example: `  id=$(holdfast lock --ttl 5m deploy) || exit
   trap 'holdfast unlock "$id" >/dev/null' EXIT
 

@@ -37,7 +37,7 @@ func lockID(args []string, form string) (string, error) {
 // resource that is held: most likely its name was given by mistake. It returns nil for
 // all others.
 func notResource(ctx context.Context, client *holdfast.Client, where location.Location, id string) error {
-	for _, err := range client.Holds(ctx, holdfast.Filter{Resource: id}) {
+	for _, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: id}) {
 		if errors.Is(err, httplock.ErrDenied) {
 			return nil // it may be one, which is not for this caller to know
 		}

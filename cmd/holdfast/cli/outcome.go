@@ -11,15 +11,6 @@ import (
 // outcome prints the holds that a command released or renewed.
 type outcome struct{ json bool }
 
-// printWaiters prints waiters on stdout as JSON, or the text on stderr for people.
-func (o outcome) printWaiters(waiters []output.Waiting, text string) error {
-	if o.json {
-		return exit.Printed(output.WaitersJSON(os.Stdout, waiters))
-	}
-	output.Say("%s", text)
-	return nil
-}
-
 // print prints the holds on stdout. If there are none, people get the text on stderr.
 func (o outcome) print(holds []holdfast.Status, nothing string) error {
 	switch {

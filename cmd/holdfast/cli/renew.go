@@ -73,7 +73,7 @@ func (r renewal) run(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	holds, err := client.RenewID(ctx, r.id, r.ttl)
+	holds, err := client.Admin().RenewID(ctx, r.id, r.ttl)
 	if len(holds) > 0 {
 		if err := (outcome{r.json}).print(holds, ""); err != nil {
 			return err

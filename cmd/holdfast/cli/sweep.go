@@ -40,7 +40,7 @@ func sweep(cmd *cobra.Command, where location.Location) error {
 			return err
 		}
 		defer client.Close()
-		r, err := client.Sweep(cmd.Context())
+		r, err := client.Admin().Sweep(cmd.Context())
 		if err != nil {
 			return where.Failure(err)
 		}

@@ -29,8 +29,7 @@ ended otherwise. It shows the holds and asks first; without a terminal it needs
 its next renewal, perhaps after another client has acquired the lock: the work
 of the holder until then is not protected. holdfast run then ends its command.
 
-With --force and --place it sends one that waits to the end of the queue: top
-and status --json show the place IDs. The exit status is
+The exit status is
 
   0   the locks are released, or there were none
   1   you answered no; nothing was done
@@ -47,17 +46,15 @@ and status --json show the place IDs. The exit status is
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)
-	asJSON := flags.Bool("json", false, "print what was released, or the waiter, as one JSON array, [] if that is\nnothing")
+	asJSON := flags.Bool("json", false, "print what was released as one JSON array, [] if that is nothing")
 	force := flags.Bool("force", false, "release the RESOURCE, even if others hold it")
 	hold := flags.String("hold", "", "with --force: only the hold with this `HOLD-ID`")
-	place := flags.String("place", "", "with --force: release nothing; let the waiter with this `PLACE-ID` come last")
-	cmd.MarkFlagsMutuallyExclusive("hold", "place")
 	flags.BoolVarP(&f.sure, "yes", "y", false, "with --force: do not ask")
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		out := outcome{*asJSON}
 		if !*force {
-			for _, name := range []string{"hold", "place", "yes"} {
+			for _, name := range []string{"hold", "yes"} {
 				if flags.Changed(name) && !env.ByVariable(flags.Lookup(name)) {
 					return exit.Usagef("--%s needs --force", name)
 				}
@@ -75,16 +72,12 @@ and status --json show the place IDs. The exit status is
 			}
 			return release(cmd.Context(), where, id, out)
 		}
-		f.waiter = flags.Changed("place")
-		if err := f.parse(args, flags.Changed("hold"), *hold, *place); err != nil {
+		if err := f.parse(args, flags.Changed("hold"), *hold); err != nil {
 			return err
 		}
 		var err error
 		if f.store, err = store(); err != nil {
 			return err
-		}
-		if f.waiter {
-			return f.requeue(cmd.Context(), out)
 		}
 		return f.run(cmd.Context(), out)
 	}
@@ -100,7 +93,7 @@ func release(ctx context.Context, where location.Location, id string, out outcom
 			return err
 		}
 		defer client.Close()
-		if holds, err = client.ReleaseID(ctx, id); err != nil {
+		if holds, err = client.Admin().ReleaseID(ctx, id); err != nil {
 			if errors.Is(err, httplock.ErrDenied) {
 				return exit.Errorf(exit.Store, "%v. By a lock ID, callers release their own locks; holdfast unlock --force RESOURCE releases others'", where.Failure(err))
 			}

@@ -35,10 +35,9 @@ func putIsRead(b *bench) {
 			made = b.granted(e, fmt.Sprint("holder ", i), time.Hour)
 			if h := &made.Holds[i]; i%2 == 0 { // what comes later to a hold
 				h.Renewed, h.Released = h.Created+1, true
-				h.Waits = &model.Waits{Resource: "s", Place: driver.PlaceID{1}, Since: h.Created}
 				made.Places = append(made.Places, model.Place{
 					ID: driver.PlaceID{byte(i + 1)}, LockID: "w", Mode: driver.Shared, Limit: 3, Owner: "ann", Host: `h"1`,
-					Since: h.Created, Asked: h.Created + 1, Until: h.Created + 2, Fair: i%4 == 0,
+					Since: h.Created, Asked: h.Created + 2, Until: h.Created + 1, Fair: i%4 == 0, // never live
 				})
 			}
 			return base.Change{Action: base.Put, Record: made}

@@ -65,11 +65,10 @@ type Event struct {
 	Outcome  Outcome       `json:"outcome"`
 	// BySelf says that the lock ID that was refused holds the resource itself.
 	BySelf bool `json:"by_self,omitempty"`
-	// Place is that of an acquire that waits, for so long after each request, or the one
-	// that a release gives up. Fair says that nobody may pass it.
-	Place string        `json:"place,omitempty"`
-	Keep  time.Duration `json:"keep,omitempty"`
-	Fair  bool          `json:"fair,omitempty"`
+	// Place is that of an acquire that waits, or the one that a release gives up. Fair says
+	// that nobody may pass it.
+	Place string `json:"place,omitempty"`
+	Fair  bool   `json:"fair,omitempty"`
 	// Position is that of a refusal: how many are ahead in the queue, or -1. Behind says
 	// that there are some.
 	Position int  `json:"position,omitempty"`

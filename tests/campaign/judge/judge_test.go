@@ -50,7 +50,7 @@ func shared(e history.Event, limit int) history.Event {
 
 // placed is the event with the place of a waiter.
 func placed(e history.Event, who string) history.Event {
-	e.Place, e.Keep, e.Fair = "place of "+who, 10*s, true
+	e.Place, e.Fair = "place of "+who, true
 	return e
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/campaign/history"
 )
 
@@ -21,9 +22,12 @@ type place struct {
 
 func (p *place) mayLive(e history.Event) bool { return p.came <= e.Answered && e.Called <= p.lastEnd }
 
-// keeps is for how long after a request a place is kept at least: a store need not renew it
-// while three quarters of its time are left.
-func keeps(e history.Event) time.Duration { return e.Keep - e.Keep/4 }
+// For how long after a request a fair place is kept: a store need not renew it while three
+// quarters of its time are left.
+const (
+	kept      = driver.FairPlaceTTL
+	leastKept = kept - kept/4
+)
 
 // queue returns the fair places in the queue of a resource, in the order of the first
 // requests for them. One that ended and was taken again counts until its first end.
@@ -41,19 +45,19 @@ func queue(resource string, events []history.Event, c Circumstances) (all []*pla
 		}
 		switch e.Outcome {
 		case history.Held:
-			p.lastEnd = max(p.lastEnd, plus(e.Answered, e.Keep))
+			p.lastEnd = max(p.lastEnd, plus(e.Answered, kept))
 			switch {
 			case e.Position < 0 || p.sureEnd < e.Called:
 			case p.taken == never:
 				p.first, p.taken, p.lastSeen = e, e.Answered, e.Called
-			case e.Answered <= p.lastSeen+keeps(p.first) && e.Shared == p.first.Shared && e.Limit == p.first.Limit:
+			case e.Answered <= p.lastSeen+leastKept && e.Shared == p.first.Shared && e.Limit == p.first.Limit:
 				p.lastSeen = e.Called
 			default:
-				p.sureEnd = min(p.sureEnd, p.lastSeen+keeps(p.first))
+				p.sureEnd = min(p.sureEnd, p.lastSeen+leastKept)
 			}
 		default: // a grant takes it out of the queue, and may have
 			p.sureEnd = min(p.sureEnd, e.Called)
-			p.lastEnd = max(p.lastEnd, plus(e.Answered, e.Keep+c.Grace))
+			p.lastEnd = max(p.lastEnd, plus(e.Answered, kept+c.Grace))
 		}
 	}
 	for _, e := range inOrder(events, history.Release) {
@@ -63,7 +67,7 @@ func queue(resource string, events []history.Event, c Circumstances) (all []*pla
 	}
 	for _, p := range all {
 		if p.taken != never {
-			p.sureEnd = min(p.sureEnd, p.lastSeen+keeps(p.first))
+			p.sureEnd = min(p.sureEnd, p.lastSeen+leastKept)
 		}
 		for _, loss := range c.Losses {
 			if p.came <= loss.To {

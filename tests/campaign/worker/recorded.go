@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -66,7 +65,7 @@ func about(kind history.Kind, ref driver.HoldRef) history.Event {
 func (r *recorded) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
 	e := about(history.Acquire, driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID})
 	e.Shared, e.Limit, e.TTL, e.Delay = q.Mode == driver.Shared, q.Limit, q.TTL, q.TakeoverDelay
-	e.Place, e.Keep, e.Fair = q.Place.String(), cmp.Or(q.Keep, driver.DefaultKeep), q.Fair
+	e.Place, e.Fair = q.Place.String(), q.Fair
 	answer := r.journal.Call(e)
 	g, err := r.Store.Acquire(ctx, q)
 	e.Token = g.Token

@@ -95,7 +95,7 @@ func (r *round) tidy() {
 
 // left says who has the resource, or "".
 func (r *round) left() string {
-	for s, err := range r.native.Holds(r.ctx, holdfast.Filter{Resource: r.resource}) {
+	for s, err := range r.native.Admin().Holds(r.ctx, holdfast.Filter{Resource: r.resource}) {
 		return fmt.Sprintf("%+v, error %v", s, err)
 	}
 	source, there := r.document()

@@ -111,7 +111,7 @@ func (r *round) tell() {
 // documents that no other round has a use for, from time to time.
 func (r *round) tidy() {
 	if r.look() {
-		for s, err := range r.kinds[2].(native).Holds(r.ctx, holdfast.Filter{Resource: r.resource, Expired: true}) {
+		for s, err := range r.kinds[2].(native).Admin().Holds(r.ctx, holdfast.Filter{Resource: r.resource, Expired: true}) {
 			if err != nil || s.Left > 0 {
 				r.Fault("left behind: %+v, error %v", s, err)
 				break

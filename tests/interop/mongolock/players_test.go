@@ -183,12 +183,12 @@ func (p native) lock(ctx context.Context, a ask) (func() error, uint64, error) {
 }
 
 func (p native) unlock(ctx context.Context, lockID string) error {
-	_, err := p.ReleaseID(ctx, lockID)
+	_, err := p.Admin().ReleaseID(ctx, lockID)
 	return err
 }
 
 func (p native) renew(ctx context.Context, lockID string, ttl time.Duration) (bool, error) {
-	renewed, err := p.RenewID(ctx, lockID, ttl)
+	renewed, err := p.Admin().RenewID(ctx, lockID, ttl)
 	if errors.Is(err, holdfast.ErrLost) {
 		return false, nil
 	}
@@ -196,7 +196,7 @@ func (p native) renew(ctx context.Context, lockID string, ttl time.Duration) (bo
 }
 
 func (p native) status(ctx context.Context, resource string) (exclusive, shared int, err error) {
-	for s, err := range p.Holds(ctx, holdfast.Filter{Resource: resource}) {
+	for s, err := range p.Admin().Holds(ctx, holdfast.Filter{Resource: resource}) {
 		switch {
 		case err != nil:
 			return 0, 0, err
@@ -210,6 +210,6 @@ func (p native) status(ctx context.Context, resource string) (exclusive, shared 
 }
 
 func (p native) purge(ctx context.Context) error {
-	_, err := p.Sweep(ctx)
+	_, err := p.Admin().Sweep(ctx)
 	return err
 }

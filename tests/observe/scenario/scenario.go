@@ -69,7 +69,7 @@ func Run(t testing.TB, store driver.Store, trace *holdfast.Trace, look func()) {
 	must(t, other.Unlock(ctx), nil)
 
 	forced := lock("jobs/forced", nil)
-	_, err = d.ForceRelease(ctx, "jobs/forced", forced.ID())
+	_, err = d.Admin().ForceRelease(ctx, "jobs/forced", forced.ID())
 	must(t, err, nil)
 	must(t, forced.Renew(ctx, 0), holdfast.ErrForced)
 
@@ -99,7 +99,7 @@ func Run(t testing.TB, store driver.Store, trace *holdfast.Trace, look func()) {
 		}
 		waited <- err
 	}()
-	for len(c.Waiting()) == 0 {
+	for len(c.Admin().Waiting()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	// The functions of a Trace are called in order: once this failure is told of, all is.

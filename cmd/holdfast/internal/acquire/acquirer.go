@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/env"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -54,7 +53,7 @@ func (r *Request) acquire(ctx context.Context, o *holdfast.Options) (Lease, erro
 			a.giveBack(ctx)
 			continue
 		}
-		if r.once() || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, errNoQueue) || location.Lasting(err) {
+		if r.once() || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, errNoQueue) || location.Lasting(err) {
 			return Lease{}, a.refusal(ctx, err)
 		}
 		a.noAnswer(ctx, cmp.Or(errors.Unwrap(err), err))
@@ -80,11 +79,11 @@ func (a *acquirer) try(ctx context.Context, o *holdfast.Options) error {
 	if a.NeedsQueue != "" && !a.client.Traits().Queue {
 		return errNoQueue
 	}
-	return a.from(holdfast.Under(ctx, env.Around(a.Store.Place())...), 0)
+	return a.from(ctx, 0)
 }
 
 // from acquires the locks from the i-th on that are not held yet. Each wait is under the
-// locks before: the loss of one of them ends it, and a deadlock shows what they are.
+// locks before: the loss of one of them ends it.
 func (a *acquirer) from(ctx context.Context, i int) error {
 	if i == len(a.Resources) {
 		return nil
@@ -184,13 +183,6 @@ func (a *acquirer) refusal(ctx context.Context, err error) error {
 	a.line.end()
 	if a.client != nil {
 		_ = a.client.Close() // all or none: it releases what is held, within 5 s
-	}
-	if deadlock, ok := errors.AsType[*holdfast.DeadlockError](err); ok {
-		holder := "the run around this one"
-		if len(a.holds) > 0 {
-			holder = "this run itself"
-		}
-		return exit.Errorf(a.ConflictExit, "%s. Acquire the locks in the same order everywhere, and run it again", describeDeadlock(deadlock.Path, holder))
 	}
 	held, ok := errors.AsType[*holdfast.HeldError](err)
 	switch {

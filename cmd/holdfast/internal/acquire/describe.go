@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // describe returns as text what is in the way: the holders of the resource, or those that
@@ -19,7 +20,7 @@ func describe(e *holdfast.HeldError) string {
 	}
 	text := fmt.Sprintf("%q is held%s%s", e.Resource, holders(e), otherLimit(e))
 	others := e.Waiters
-	if e.Position != holdfast.NoPlace {
+	if e.Position != driver.NoPlace {
 		others-- // without the acquirer itself
 	}
 	if others > 0 {
@@ -70,25 +71,7 @@ const mostAhead = 4
 // before returns how many are served before the acquirer, or how many at least.
 func before(e *holdfast.HeldError) (n int, exact bool) {
 	n = max(e.Position, len(e.Ahead))
-	return n, e.Position != holdfast.NoPlace || n < mostAhead || e.Waiters <= mostAhead
-}
-
-// describeDeadlock returns who waits for whom. The first of the path is this program, which
-// holds a lock itself or works under one that a run around it holds: holder names which.
-func describeDeadlock(path []holdfast.Deadlocked, holder string) string {
-	var b strings.Builder
-	last := path[0].WaitsFor
-	fmt.Fprintf(&b, "deadlock: this waits for %q", last)
-	for _, d := range path[1:] {
-		if d.Holds.Resource == last {
-			fmt.Fprintf(&b, ", which %s holds, who waits for %q", output.Holder(d.Holds), d.WaitsFor)
-		} else {
-			fmt.Fprintf(&b, ", where %s is ahead", output.Holder(d.Holds))
-		}
-		last = d.WaitsFor
-	}
-	fmt.Fprintf(&b, ", which %s holds", holder)
-	return b.String()
+	return n, e.Position != driver.NoPlace || n < mostAhead || e.Waiters <= mostAhead
 }
 
 // otherLimit returns a text if the holders have another limit than the request.
@@ -97,7 +80,7 @@ func otherLimit(e *holdfast.HeldError) string {
 		return ""
 	}
 	for _, s := range e.Holders {
-		if s.Mode == holdfast.Shared && s.Limit != holdfast.LimitUnknown {
+		if s.Mode == holdfast.Shared && s.Limit != driver.LimitUnknown {
 			return fmt.Sprintf(" with --limit %d (all programs that share it must give the same limit)", s.Limit)
 		}
 	}

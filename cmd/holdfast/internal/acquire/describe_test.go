@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func TestDescribe(t *testing.T) {
@@ -28,7 +29,7 @@ func TestDescribe(t *testing.T) {
 		`"r" is held by ada on web1 and 1 more since 14:00:00, for 1m0s (nightly)`:     {since, nobody},
 		`"r" is held by ada on web1 since 2026-11-21 14:00 by another clock (nightly)`: {old},
 	} {
-		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: holdfast.NoPlace}); got != want {
+		if got := describe(&holdfast.HeldError{Resource: "r", Holders: holders, Position: driver.NoPlace}); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -41,42 +42,21 @@ func TestDescribeQueue(t *testing.T) {
 	four := slices.Repeat(bob, 2)
 	const held = time.Minute
 	for want, e := range map[string]holdfast.HeldError{
-		`"r" is held by ada, and 3 wait for it`:                                         {Holders: ada, RetryAfter: held, Position: holdfast.NoPlace, Waiters: 3, Ahead: bob},
+		`"r" is held by ada, and 3 wait for it`:                                         {Holders: ada, RetryAfter: held, Position: driver.NoPlace, Waiters: 3, Ahead: bob},
 		`"r" is held by ada, and 2 wait for it`:                                         {Holders: ada, RetryAfter: held, Position: 1, Waiters: 3},
 		`"r" is held by ada, and 1 waits for it`:                                        {Holders: ada, RetryAfter: held, Position: 0, Waiters: 2},
 		`"r" is held by ada`:                                                            {Holders: ada, RetryAfter: held, Position: 0, Waiters: 1},
-		`"r" is free, but 2 wait in line before, first bob on web2`:                     {Position: holdfast.NoPlace, Waiters: 3, Ahead: bob},
+		`"r" is free, but 2 wait in line before, first bob on web2`:                     {Position: driver.NoPlace, Waiters: 3, Ahead: bob},
 		`"r" is free, but 1 waits in line before: bob on web2`:                          {Position: 1, Waiters: 3, Ahead: bob[:1]},
 		`"r" is free, but 7 wait in line before, first bob on web2`:                     {Position: 7, Waiters: 9, Ahead: four},
-		`"r" is free, but 4 or more wait in line before, first bob on web2`:             {Position: holdfast.NoPlace, Waiters: 9, Ahead: four},
-		`"r" is free, but 4 wait in line before, first bob on web2`:                     {Position: holdfast.NoPlace, Waiters: 4, Ahead: four},
-		`"r" is shared by ada, and 1 waits in line before: bob on web2`:                 {Holders: ada, Position: holdfast.NoPlace, Waiters: 1, Ahead: bob[:1]},
+		`"r" is free, but 4 or more wait in line before, first bob on web2`:             {Position: driver.NoPlace, Waiters: 9, Ahead: four},
+		`"r" is free, but 4 wait in line before, first bob on web2`:                     {Position: driver.NoPlace, Waiters: 4, Ahead: four},
+		`"r" is shared by ada, and 1 waits in line before: bob on web2`:                 {Holders: ada, Position: driver.NoPlace, Waiters: 1, Ahead: bob[:1]},
 		`"r" is shared by ada and 1 more, and 2 wait in line before, first bob on web2`: {Holders: append(ada, ada...), Position: 2, Waiters: 5, Ahead: bob},
 	} {
 		e.Resource = "r"
 		if got := describe(&e); got != want {
 			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
-func TestDescribeDeadlock(t *testing.T) {
-	step := func(owner, holds, waitsFor string) holdfast.Deadlocked {
-		d := holdfast.Deadlocked{Holds: holdfast.Status{Resource: holds}, WaitsFor: waitsFor}
-		d.Holds.Owner = owner
-		return d
-	}
-	for want, path := range map[string][]holdfast.Deadlocked{
-		`deadlock: this waits for "b", which the run around this one holds`: {step("ada", "b", "b")},
-		`deadlock: this waits for "b", which bob holds, who waits for "c", which cy holds, who waits for "a", which the run around this one holds`: {
-			step("ada", "a", "b"), step("bob", "b", "c"), step("cy", "c", "a"),
-		},
-		`deadlock: this waits for "b", where bob is ahead, which cy holds, who waits for "a", which the run around this one holds`: {
-			step("ada", "a", "b"), step("bob", "x", "b"), step("cy", "b", "a"),
-		},
-	} {
-		if got := describeDeadlock(path, "the run around this one"); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }

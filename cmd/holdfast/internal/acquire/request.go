@@ -59,7 +59,7 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 			"expired without a release (default none)")
 	r.ConflictExit = exit.NotAcquired
 	flags.VarP((*exit.AnyStatus)(&r.ConflictExit), "conflict-exit", "E",
-		"the exit `status` if the lock was not acquired in time, or in a deadlock")
+		"the exit `status` if the lock was not acquired in time")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
 	asJSON := flags.Bool("json-log", false, "print each line on stderr as a JSON object, also those of --verbose")
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "print errors alone: not who holds the lock, neither while waiting nor at the\n"+
@@ -117,6 +117,16 @@ func (r *Request) SetResources(names ...string) error {
 		}
 		if i > 0 && name == r.Resources[i-1] {
 			return exit.Usagef("the resource %q is named twice", name)
+		}
+	}
+	return nil
+}
+
+// apart refuses what a run around this process holds: that would wait for its own caller.
+func (r *Request) apart() error {
+	for _, name := range r.Resources {
+		if env.IsHeldAround(r.Store.Place(), name) {
+			return exit.Usagef("this is inside a run that holds %q already; name another resource, or leave out one of the two", name)
 		}
 	}
 	return nil

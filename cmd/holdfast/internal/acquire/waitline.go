@@ -224,15 +224,15 @@ func (r *refusal) text(now time.Time) string {
 // others may overtake, and be overtaken.
 func (r *refusal) position() string {
 	switch ahead, exact := before(r.HeldError); {
-	case r.Position == holdfast.NoPlace && r.Waiters >= driver.MaxPlaces: // it has no place among them
+	case r.Position == driver.NoPlace && r.Waiters >= driver.MaxPlaces: // it has no place among them
 		return fmt.Sprintf(", beside %d", r.Waiters)
-	case r.fair && r.Position != holdfast.NoPlace:
+	case r.fair && r.Position != driver.NoPlace:
 		return fmt.Sprintf(", position %d of %d", r.Position+1, r.Waiters)
 	case !exact:
 		return fmt.Sprintf(", behind %d or more", ahead)
 	case ahead > 0:
 		return fmt.Sprintf(", behind %d", ahead)
-	case r.Position == holdfast.NoPlace && r.Waiters > 0:
+	case r.Position == driver.NoPlace && r.Waiters > 0:
 		return fmt.Sprintf(", beside %d", r.Waiters)
 	case r.Waiters > 1:
 		return fmt.Sprintf(", beside %d", r.Waiters-1)

@@ -22,12 +22,12 @@ func TestWaitLineText(t *testing.T) {
 	const begin = `waiting for "r", held by ada on web1`
 	for want, r := range map[string]refusal{
 		`waiting for "r"`:                       with(func(e *holdfast.HeldError) { e.Holders = nil }),
-		begin + ` for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = holdfast.NoPlace }),
+		begin + ` for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.Position = driver.NoPlace }),
 		`waiting for "r", behind 1, free for bob on web2`: with(func(e *holdfast.HeldError) {
-			e.Holders, e.Position, e.Waiters, e.Ahead = nil, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
+			e.Holders, e.Position, e.Waiters, e.Ahead = nil, driver.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
 		`waiting for "r", behind 1, first in line bob on web2, shared by ada on web1 for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
-			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, holdfast.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
+			e.RetryAfter, e.Position, e.Waiters, e.Ahead = 0, driver.NoPlace, 1, []holdfast.Place{{Owner: "bob", Host: "web2"}}
 		}),
 		begin + ` with the same lock ID, for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) { e.BySelf = true }),
 		begin + ` and 2 more for 1m1s, 28s left (nightly)`: with(func(e *holdfast.HeldError) {
@@ -83,16 +83,16 @@ func TestWaitLinePosition(t *testing.T) {
 	}{
 		{true, 0, 1, 0, ", position 1 of 1"},
 		{true, 7, 9, 4, ", position 8 of 9"},
-		{true, holdfast.NoPlace, 64, 4, ", beside 64"},
-		{false, holdfast.NoPlace, 63, 4, ", behind 4 or more"},
-		{true, holdfast.NoPlace, 1, 1, ", behind 1"},
+		{true, driver.NoPlace, 64, 4, ", beside 64"},
+		{false, driver.NoPlace, 63, 4, ", behind 4 or more"},
+		{true, driver.NoPlace, 1, 1, ", behind 1"},
 		{false, 0, 1, 0, ""},
 		{false, 0, 3, 0, ", beside 2"},
 		{false, 2, 3, 2, ", behind 2"},
 		{false, 6, 9, 4, ", behind 6"},
-		{false, holdfast.NoPlace, 0, 0, ""},
-		{false, holdfast.NoPlace, 2, 0, ", beside 2"},
-		{false, holdfast.NoPlace, 5, 3, ", behind 3"},
+		{false, driver.NoPlace, 0, 0, ""},
+		{false, driver.NoPlace, 2, 0, ", beside 2"},
+		{false, driver.NoPlace, 5, 3, ", behind 3"},
 	} {
 		e := holdfast.HeldError{Position: c.position, Waiters: c.waiters, Ahead: make([]holdfast.Place, c.ahead)}
 		if got := (&refusal{HeldError: &e, fair: c.fair}).position(); got != c.want {

@@ -2,16 +2,10 @@ package env
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // HeldVariable has the locks of this run and those around it, so that a run inside
@@ -20,56 +14,32 @@ const HeldVariable = "HOLDFAST_HELD"
 
 // IsAround reports whether the lock ID is that of a run around this process. Only
 // that run releases what it locked.
-func IsAround(lockID string) bool {
-	return slices.Contains(strings.Fields(os.Getenv(HeldVariable)), LockIDMark(lockID))
-}
+func IsAround(lockID string) bool { return marked(LockIDMark(lockID)) }
+
+// IsHeldAround reports whether a run around this process holds the resource of the store in
+// that place.
+func IsHeldAround(place, resource string) bool { return marked(resourceMark(place, resource)) }
+
+func marked(mark string) bool { return slices.Contains(strings.Fields(os.Getenv(HeldVariable)), mark) }
 
 // LockIDMark returns the mark of the lock ID in HeldVariable.
-func LockIDMark(lockID string) string { return "i" + Hash(lockID) }
+func LockIDMark(lockID string) string { return "i" + hash(lockID) }
 
-// HoldMark returns the mark of a hold in HeldVariable. place is that of its store.
-func HoldMark(place string, hold *holdfast.Hold) string {
-	name := base64.RawURLEncoding
-	return fmt.Sprintf("h%s:%v:%d:%s:%s", Hash(place), hold.ID(), hold.Token(),
-		name.EncodeToString([]byte(hold.LockID())), name.EncodeToString([]byte(hold.Resource())))
+// Held returns the value of HeldVariable for the command of a run that holds the resources of
+// the store in that place.
+func Held(place, lockID string, resources []string) string {
+	marks := append(strings.Fields(os.Getenv(HeldVariable)), LockIDMark(lockID))
+	for _, name := range resources {
+		marks = append(marks, resourceMark(place, name))
+	}
+	return strings.Join(marks, " ")
 }
 
-// Around returns the holds in that place of the runs around this process, the innermost
-// last.
-func Around(place string) (holds []driver.HoldRef) {
-	for mark := range strings.FieldsSeq(os.Getenv(HeldVariable)) {
-		if parts := strings.Split(mark, ":"); len(parts) == 5 && parts[0] == "h"+Hash(place) {
-			if ref, err := refOf(parts[1:]); err == nil { // another version's marks may differ
-				holds = append(holds, ref)
-			}
-		}
-	}
-	return holds
-}
+// resourceMark returns the mark of a resource in HeldVariable.
+func resourceMark(place, name string) string { return "r" + hash(place+"\x00"+name) }
 
-// refOf reads the parts of a mark that name a hold.
-func refOf(parts []string) (ref driver.HoldRef, err error) {
-	if ref.HoldID, err = driver.ParseHoldID(parts[0]); err != nil {
-		return ref, err
-	}
-	if ref.Token, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
-		return ref, err
-	}
-	for i, name := range []*string{&ref.LockID, &ref.Resource} {
-		text, err := base64.RawURLEncoding.DecodeString(parts[2+i])
-		if err != nil {
-			return ref, err
-		}
-		*name = string(text)
-	}
-	if ref.HoldID.IsZero() { // it would stand for any hold
-		return ref, driver.ErrInvalid
-	}
-	return ref, ref.Validate()
-}
-
-// Hash returns a short hash of the text, in hex.
-func Hash(text string) string {
+// hash returns a short hash of the text, in hex: it has no spaces.
+func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }

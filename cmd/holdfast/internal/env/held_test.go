@@ -1,49 +1,29 @@
 package env
 
-import (
-	"strings"
-	"testing"
+import "testing"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
-)
-
-// The holds of the runs around are found by their store, whatever their names are.
-func TestAround(t *testing.T) {
-	c := holdfast.New(memlock.New(nil), nil)
-	defer c.Close()
-	var marks []string
-	var want []driver.HoldRef
-	for _, resource := range []string{"a b:c\n", strings.Repeat("é", 512)} {
-		h, err := c.TryLock(t.Context(), resource, &holdfast.LockOptions{LockID: "ID of " + resource[:4]})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, driver.HoldRef{Resource: resource, LockID: h.LockID(), HoldID: h.ID(), Token: h.Token()})
-		marks = append(marks, "x0123456789abcdef", LockIDMark(h.LockID()), HoldMark("here", h), HoldMark("elsewhere", h))
-	}
-	t.Setenv(HeldVariable, strings.Join(marks, " "))
-	got := Around("here")
-	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if !IsAround("ID of a b:") {
-		t.Error("the lock ID is not that of a run around")
-	}
-	good := marks[2]
-	for _, bad := range []string{
-		"", "h", "h::::", strings.TrimSuffix(good, "="), good + ":", good + "%", strings.Replace(good, ":", ":0", 1),
-		"h" + Hash("here") + "::1:aQ:cg", // without a hold ID
-		"h" + Hash("here") + ":0123456789abcdef01234567:x:aQ:cg",
-		"h" + Hash("here") + ":0123456789abcdef01234567:1:aQ:AA", // a NUL in the resource
+// What the runs around hold is found by its store and its name, whatever these are.
+func TestHeldAround(t *testing.T) {
+	t.Setenv(HeldVariable, Held("a place", "the outer's", []string{"a b:c\n", "r"}))
+	t.Setenv(HeldVariable, Held("elsewhere", "the inner's", []string{"s"}))
+	for _, c := range []struct {
+		place, resource string
+		held            bool
+	}{
+		{"a place", "a b:c\n", true},
+		{"a place", "r", true},
+		{"a place", "s", false},
+		{"elsewhere", "s", true},
+		{"elsewhere", "r", false},
+		{"", "", false},
 	} {
-		if bad == good {
-			continue
+		if got := IsHeldAround(c.place, c.resource); got != c.held {
+			t.Errorf("%q in %q is held around: %v", c.resource, c.place, got)
 		}
-		t.Setenv(HeldVariable, bad)
-		if got := Around("here"); got != nil {
-			t.Errorf("%q is read as %+v", bad, got)
+	}
+	for id, around := range map[string]bool{"the outer's": true, "the inner's": true, "r": false, "": false} {
+		if got := IsAround(id); got != around {
+			t.Errorf("%q is a lock ID around: %v", id, got)
 		}
 	}
 }

@@ -17,7 +17,7 @@ var statuses = []struct {
 		"correct it as the line on stderr says", true},
 	{strconv.Itoa(Store), "the store cannot be used or did not answer; the command was not run",
 		"fix what the line names, or try again later", true},
-	{strconv.Itoa(NotAcquired), "no lock in time, or a deadlock; the command was not run",
+	{strconv.Itoa(NotAcquired), "no lock in time; the command was not run",
 		"try again later or wait longer with --wait; -E sets another status", true},
 	{strconv.Itoa(Lost), "the lock was lost; the command was ended",
 		"check what was left unfinished, then run it again; see --lost-exit", true},

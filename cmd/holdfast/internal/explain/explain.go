@@ -40,14 +40,6 @@ type scene struct {
 	holds    []holdfast.Status
 	noQueue  bool
 	waiters  []output.Waiting
-	others   map[string]other // the resources that the holders wait for
-	stuck    []holdfast.Deadlocked
-}
-
-// other is what the store shows of a resource that a holder waits for.
-type other struct {
-	holds   []holdfast.Status
-	waiters []output.Waiting
 }
 
 func (s *scene) look(ctx context.Context, client *holdfast.Client) (err error) {
@@ -57,30 +49,13 @@ func (s *scene) look(ctx context.Context, client *holdfast.Client) (err error) {
 	if s.noQueue = !client.Traits().Queue; s.noQueue {
 		return nil
 	}
-	if s.waiters, err = waitersFor(ctx, client, s.resource); err != nil {
-		return err
-	}
-	s.others = make(map[string]other)
-	for _, h := range s.holds {
-		if h.Waits == nil {
-			continue
-		}
-		var o other
-		if o.holds, err = holdsOf(ctx, client, h.Waits.Resource); err != nil {
-			return err
-		}
-		if o.waiters, err = waitersFor(ctx, client, h.Waits.Resource); err != nil {
-			return err
-		}
-		s.others[h.Waits.Resource] = o
-	}
-	s.stuck, err = client.Deadlock(ctx, s.resource)
+	s.waiters, err = waitersFor(ctx, client, s.resource)
 	return err
 }
 
 func waitersFor(ctx context.Context, client *holdfast.Client, resource string) ([]output.Waiting, error) {
 	q := output.Queues{}
-	for p, err := range client.Waiters(ctx, holdfast.Filter{Resource: resource}) {
+	for p, err := range client.Admin().Waiters(ctx, holdfast.Filter{Resource: resource}) {
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +65,7 @@ func waitersFor(ctx context.Context, client *holdfast.Client, resource string) (
 }
 
 func holdsOf(ctx context.Context, client *holdfast.Client, resource string) (holds []holdfast.Status, err error) {
-	for h, err := range client.Holds(ctx, holdfast.Filter{Resource: resource}) {
+	for h, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: resource}) {
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -16,9 +15,6 @@ func (s *scene) sentences() []string {
 	var lines []string
 	for _, h := range s.holds {
 		lines = append(lines, s.held(h), "It "+s.end(h)+".")
-		if h.Waits != nil {
-			lines = append(lines, s.waiting(h))
-		}
 	}
 	n := len(s.waiters)
 	if len(s.holds) == 0 {
@@ -39,8 +35,10 @@ func (s *scene) sentences() []string {
 	for i := range s.waiters {
 		lines = append(lines, s.waiter(i))
 	}
-	if len(s.stuck) > 0 {
-		lines = append(lines, deadlock(s.stuck))
+	for _, h := range s.holds {
+		if n > 0 && words.Gone(h) {
+			lines = append(lines, stuck(h))
+		}
 	}
 	return lines
 }
@@ -100,36 +98,6 @@ func (s *scene) end(h holdfast.Status) string {
 	}
 }
 
-// waiting says what a holder waits for meanwhile. Its note outlives the wait until the next
-// renewal of the hold, and its place there does not.
-func (s *scene) waiting(h holdfast.Status) string {
-	w := h.Waits
-	o := s.others[w.Resource]
-	i := slices.IndexFunc(o.waiters, func(p output.Waiting) bool { return p.ID == w.Place })
-	noted := "noted " + at(w.Since, h.WaitsAge())
-	if i < 0 && !w.Place.IsZero() {
-		return fmt.Sprintf("Its holder waited for %q, %s, but has no place there any more.", w.Resource, noted)
-	}
-	text := fmt.Sprintf("Meanwhile its holder waits for %q, which ", w.Resource)
-	switch holds := o.holds; len(holds) {
-	case 0:
-		text += "is free now"
-	case 1:
-		text += output.Holder(holds[0]) + " holds"
-	default:
-		text += fmt.Sprintf("%s and %d more hold", output.Holder(holds[0]), len(holds)-1)
-	}
-	if i < 0 {
-		return text + ", as " + noted + "."
-	}
-	p := o.waiters[i].Place
-	text += ": " + output.Since(p.Since, p.Age())
-	if asked, late := output.Late(p); late {
-		text += ", but has not asked for " + output.Left(asked)
-	}
-	return text + "."
-}
-
 // waiter says who waits at that position, since when, and why.
 func (s *scene) waiter(i int) string {
 	w := s.waiters[i]
@@ -156,8 +124,11 @@ func (s *scene) reason(i int) string {
 	return "nothing is in its way, its next try succeeds"
 }
 
-// deadlock says who waits for whom. The first one of the path is the one that gives up.
-func deadlock(path []holdfast.Deadlocked) string {
-	return fmt.Sprintf("Deadlock: %s If that lasts, the wait of %s ends by itself in some seconds, if it is by Holdfast: run exits with 75, the library returns ErrDeadlock.",
-		words.Deadlock(path, output.Holder), output.Holder(path[0].Holds))
+// stuck says of the holder of a hold that others wait for that it seems to be gone.
+func stuck(h holdfast.Status) string {
+	if h.Left == holdfast.Forever {
+		return fmt.Sprintf("Stuck: %s holds it without an end, and nobody renews it: only its holder ends that, or a release by force.", output.Holder(h))
+	}
+	return fmt.Sprintf("Stuck: %s has missed %d renewals: it was killed or stopped, cannot reach the store, or does not renew it by itself.",
+		output.Holder(h), words.PulseOf(h).Missed)
 }

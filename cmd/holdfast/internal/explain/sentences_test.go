@@ -31,7 +31,7 @@ func shared(limit int) func(*holdfast.Status) {
 // waiter is a waiter that came 5 s ago. mode is a limit, or -1 for an exclusive one.
 func waiter(owner string, fair bool, limit int) holdfast.Place {
 	p := holdfast.Place{
-		ID: driver.NewPlaceID(), Resource: "r", LockID: "lock of " + owner, Owner: owner, Fair: fair,
+		Resource: "r", LockID: "lock of " + owner, Owner: owner, Fair: fair,
 		Since: now.Add(-5 * time.Second), Asked: now.Add(-5 * time.Second), Seen: now, Left: 5 * time.Second,
 	}
 	if limit >= 0 {
@@ -51,9 +51,9 @@ func queue(places ...holdfast.Place) []output.Waiting {
 
 // silent makes the waiter one that has not asked for so long.
 func silent(d time.Duration, p holdfast.Place) holdfast.Place {
-	p.Asked, p.Left = now.Add(-d), driver.DefaultKeep-d
+	p.Asked, p.Left = now.Add(-d), driver.FairPlaceTTL-d
 	if !p.Fair {
-		p.Left = driver.MaxKeep - d
+		p.Left = driver.PlainPlaceTTL - d
 	}
 	p.Since = p.Asked
 	return p
@@ -126,44 +126,38 @@ It ends in 20s unless its holder renews it, and was never renewed.
 "r" is held by another client, exclusively.
 It ends in 20s unless its holder renews it, and may have been renewed.
 Nobody waits for it, or not for a second yet.`},
-		"the holder waits": {scene{
-			holds: []holdfast.Status{hold("r", "ada", func(s *holdfast.Status) {
-				s.Waits = &holdfast.Waits{Resource: "s", Since: now.Add(-8 * time.Second)}
-			})},
-			others: map[string]other{"s": {holds: []holdfast.Status{hold("s", "bob", nil), hold("s", "cy", nil)}}},
-			stuck: []holdfast.Deadlocked{
-				{Holds: hold("r", "ada", nil), WaitsFor: "s"}, {Holds: hold("x", "dan", nil), WaitsFor: "s"}, {Holds: hold("s", "bob", nil), WaitsFor: "r"},
+		"those that wait for a holder that is gone": {scene{
+			holds: []holdfast.Status{
+				hold("r", "ada", func(s *holdfast.Status) {
+					s.Mode, s.Renewed, s.Left = holdfast.Shared, now.Add(-23*time.Second), 7*time.Second
+				}),
+				hold("r", "bob", func(s *holdfast.Status) { s.Mode, s.Renewed = holdfast.Shared, now.Add(-10*time.Second) }),
+				hold("r", "cy", func(s *holdfast.Status) {
+					s.Mode, s.Created, s.Left = holdfast.Shared, now.Add(-time.Hour), holdfast.Forever
+				}),
 			},
+			waiters: queue(waiter("dan", true, -1)),
+		}, `
+"r" is held by ada on web1, shared, since 14:59:00, for 1m0s.
+It ends in 7s unless its holder renews it, and was last renewed at 14:59:37, 23s ago.
+"r" is held by bob on web1, shared, since 14:59:00, for 1m0s.
+It ends in 20s unless its holder renews it, and was last renewed at 14:59:50, 10s ago.
+"r" is held by cy on web1, shared, since 14:00:00, for 1h0m0s.
+It has no end, and was never renewed.
+1 waits for it:
+  1. dan, exclusively, ` + asked + `, in turn: the 3 holders are in its way.
+Stuck: ada on web1 has missed 2 renewals: it was killed or stopped, cannot reach the store, or does not renew it by itself.
+Stuck: cy on web1 holds it without an end, and nobody renews it: only its holder ends that, or a release by force.`},
+		"nobody waits for a holder that is gone": {scene{
+			holds: []holdfast.Status{hold("r", "ada", func(s *holdfast.Status) { s.Renewed, s.Left = now.Add(-23*time.Second), 7*time.Second })},
 		}, `
 "r" is held by ada on web1, exclusively, since 14:59:00, for 1m0s.
-It ends in 20s unless its holder renews it, and was never renewed.
-Meanwhile its holder waits for "s", which bob on web1 and 1 more hold, as noted at 14:59:52, 8s ago.
-Nobody waits for it, or not for a second yet.
-Deadlock: ada on web1 holds "r" and waits for "s", where dan on web1 is ahead, which bob on web1 holds, who waits for "r". If that lasts, the wait of ada on web1 ends by itself in some seconds, if it is by Holdfast: run exits with 75, the library returns ErrDeadlock.`},
+It ends in 7s unless its holder renews it, and was last renewed at 14:59:37, 23s ago.
+Nobody waits for it, or not for a second yet.`},
 	} {
 		c.scene.resource = "r"
 		if got := "\n" + strings.Join(c.scene.sentences(), "\n"); got != c.want {
 			t.Errorf("%s: got%s\nwant%s", name, got, c.want)
-		}
-	}
-}
-
-// What a holder waits for is noted late, and stays noted for a while.
-func TestWaiting(t *testing.T) {
-	p := waiter("ada", false, -1)
-	gone := p
-	gone.Since, gone.Asked, gone.Left = now.Add(-50*time.Second), now.Add(-40*time.Second), 20*time.Second
-	note := &holdfast.Waits{Resource: "s", Place: p.ID, Since: now}
-	held := []holdfast.Status{hold("s", "bob", nil)}
-	for want, o := range map[string]other{
-		`Meanwhile its holder waits for "s", which bob on web1 holds: since 14:59:55, for 5s.`:                             {held, queue(p)},
-		`Meanwhile its holder waits for "s", which is free now: since 14:59:55, for 5s.`:                                   {nil, queue(p)},
-		`Meanwhile its holder waits for "s", which bob on web1 holds: since 14:59:10, for 50s, but has not asked for 40s.`: {held, queue(gone)},
-		`Its holder waited for "s", noted at 15:00:00, 0s ago, but has no place there any more.`:                           {held, queue(waiter("cy", true, -1))},
-	} {
-		s := scene{others: map[string]other{"s": o}}
-		if got := s.waiting(hold("r", "ada", func(s *holdfast.Status) { s.Waits = note })); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }

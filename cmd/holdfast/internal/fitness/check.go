@@ -103,7 +103,7 @@ func (c *check) renew(ctx context.Context, hold *holdfast.Hold) error {
 
 func (c *check) list(ctx context.Context, client *holdfast.Client, f holdfast.Filter) ([]holdfast.Status, error) {
 	return within(ctx, func(ctx context.Context) (holds []holdfast.Status, err error) {
-		for s, err := range client.Holds(ctx, f) {
+		for s, err := range client.Admin().Holds(ctx, f) {
 			if err != nil {
 				return nil, err
 			}

@@ -60,10 +60,10 @@ func (t *twin) run() {
 	if t.traits.Shared {
 		t.shared()
 	}
-	if t.traits.Queue {
+	t.expiry()
+	if t.traits.Queue { // last, for what is late in it
 		t.queue()
 	}
-	t.expiry()
 }
 
 func (t *twin) exclusive() {
@@ -74,14 +74,14 @@ func (t *twin) exclusive() {
 	t.acquire("an exclusive acquire of what is held", b)
 	t.record("a look at the holder")
 	t.acquire("an acquire that is repeated", a)
-	t.renew("a renewal", t.ttl, &driver.Waits{Resource: t.resource + " next"}, a)
+	t.renew("a renewal", t.ttl, a)
 	t.record("a look after a renewal")
-	t.renew("a renewal by somebody who holds nothing", t.ttl, nil, b)
+	t.renew("a renewal by somebody who holds nothing", t.ttl, b)
 	t.release("a release by somebody who holds nothing", 0, b)
 	t.record("a look after what changes nothing")
 	t.release("a release with a delay", t.ttl/4, a)
 	t.record("a look after a release with a delay")
-	t.renew("a renewal of what is released", t.ttl, nil, a)
+	t.renew("a renewal of what is released", t.ttl, a)
 	t.acquire("an exclusive acquire before the delay of a release is over", b)
 	t.release("a release", 0, a)
 	t.record("a look after a release")
@@ -90,7 +90,7 @@ func (t *twin) exclusive() {
 	again := t.hold("a", driver.Exclusive)
 	t.acquire("an exclusive acquire after a release", again)
 	const forever = "a renewal without an end"
-	if t.renew(forever, driver.Forever, nil, again); t.doing == forever && errors.Is(t.err, httplock.ErrDenied) {
+	if t.renew(forever, driver.Forever, again); t.doing == forever && errors.Is(t.err, httplock.ErrDenied) {
 		t.err = nil // the server lets the caller hold locks for some time only
 	} else {
 		t.record("a look at a hold without an end")
@@ -110,7 +110,7 @@ func (t *twin) shared() {
 	t.acquire("a shared acquire above the limit", c)
 	t.acquire("a shared acquire with another limit", other)
 	t.acquire("an exclusive acquire of what is shared", t.hold("d", driver.Exclusive))
-	t.renew("a renewal of two holds", t.ttl, nil, a, b)
+	t.renew("a renewal of two holds", t.ttl, a, b)
 	t.record("a look after a renewal of two holds")
 	t.release("a release of one of two holds", 0, a)
 	t.record("a look after a release of one of two holds")
@@ -122,12 +122,12 @@ func (t *twin) shared() {
 func (t *twin) queue() {
 	a, b, c := t.hold("a", driver.Exclusive), t.hold("b", driver.Exclusive), t.hold("c", driver.Exclusive)
 	b.Place, b.Fair, c.Place, c.Fair = driver.NewPlaceID(), true, driver.NewPlaceID(), true
-	b.Keep, c.Keep = driver.MaxKeep, driver.MaxKeep
 	t.acquire("an exclusive acquire", a)
+	t.placed = time.Now()
 	t.acquire("an acquire that takes a place in the queue", b)
 	t.acquire("an acquire that takes the second place", c)
 	t.record("a look at the queue")
-	t.renew("a renewal while others wait", t.ttl, nil, a)
+	t.renew("a renewal while others wait", t.ttl, a)
 	t.release("a release while others wait", 0, a)
 	t.acquire("an acquire that would pass the queue", t.hold("d", driver.Exclusive))
 	t.acquire("an acquire by the second of the queue", c)
@@ -138,6 +138,7 @@ func (t *twin) queue() {
 	})
 	t.record("a look after a place was given up")
 	t.release("a release", 0, b)
+	t.record("a look in the end")
 }
 
 func (t *twin) expiry() {
@@ -145,16 +146,16 @@ func (t *twin) expiry() {
 	a.TTL, b.TTL, b.TakeoverDelay = short, short, t.ttl
 	t.acquire("an exclusive acquire", a)
 	t.wait()
-	t.renew("a renewal of what has expired", t.ttl, nil, a)
+	t.renew("a renewal of what has expired", t.ttl, a)
 	t.acquire("an acquire of what has expired", b)
 	t.wait()
-	t.renew("a renewal in the takeover delay", t.ttl, nil, b)
+	t.renew("a renewal in the takeover delay", t.ttl, b)
 	t.acquire("an acquire in the takeover delay", c)
 	t.release("a release in the takeover delay", 0, b)
 	t.acquire("an acquire after that release", c)
 	t.record("a look after that acquire")
 	t.release("a release", 0, c)
-	t.record("a look in the end")
+	t.record("a look after all holds have ended")
 }
 
 // hold is a request of a lock ID.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -119,13 +120,6 @@ func TestMisunderstandings(t *testing.T) {
 			}},
 			"a renewal without an end: ",
 		},
-		"a renewal forgets what the holder waits for": {
-			mutant{renew: func(rs []driver.RenewRequest) []driver.RenewRequest {
-				rs[0].Waits = nil
-				return rs
-			}},
-			"a look after a renewal: ",
-		},
 		"a repeat is another hold": {
 			mutant{granted: func() func(driver.Store, driver.AcquireRequest, *driver.Grant) {
 				granted := make(map[driver.HoldID]bool)
@@ -147,8 +141,8 @@ func TestMisunderstandings(t *testing.T) {
 			"a look at holders who share: ",
 		},
 		"the limits of others do not count": {
-			mutant{acquire: func(q *driver.AcquireRequest) { q.OwnLimit = q.Mode == driver.Shared }},
-			"limit",
+			mutant{acquire: func(q *driver.AcquireRequest) { q.Limit = min(q.Limit, 2) }},
+			"a shared acquire with another limit: ",
 		},
 		"who shares is alone": {
 			mutant{granted: func(s driver.Store, q driver.AcquireRequest, _ *driver.Grant) { empty(s, q.Resource, q.HoldID) }},
@@ -232,4 +226,25 @@ func TestOtherTraits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// hesitant answers who asks for a place only when that has ended.
+type hesitant struct{ *drivertest.FaultStore }
+
+func (s hesitant) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
+	g, err := s.FaultStore.Acquire(ctx, q)
+	if !q.Place.IsZero() {
+		time.Sleep(q.PlaceTTL())
+	}
+	return g, err
+}
+
+// A place that ends too early does not condemn a store that is slow.
+func TestSlowPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := faulty(t, sound)
+		r := Check(t.Context(), opens(f), itself(hesitant{f}))
+		mustFind(t, r, "statements", Note, "as they should; the store is too slow to try all kinds")
+		mustBeFree(t, f)
+	})
 }

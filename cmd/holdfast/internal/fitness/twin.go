@@ -28,10 +28,11 @@ type twin struct {
 	tried   []driver.ReleaseRequest // all holds and places that there may be
 	last    uint64                  // the store's last token
 
-	began time.Time
-	late  bool   // twinTime was over before all requests were made
-	err   error  // the store gave no answer
-	wrong string // its answer is not the model's
+	began  time.Time
+	placed time.Time // when the first place was asked for
+	late   bool      // not all requests were made in time
+	err    error     // the store gave no answer
+	wrong  string    // its answer is not the model's
 }
 
 // tokens are those of a hold in both stores.
@@ -99,10 +100,10 @@ func (t *twin) acquire(what string, q driver.AcquireRequest) {
 	t.last = max(t.last, got.Token)
 }
 
-func (t *twin) renew(what string, ttl time.Duration, waits *driver.Waits, qs ...driver.AcquireRequest) {
+func (t *twin) renew(what string, ttl time.Duration, qs ...driver.AcquireRequest) {
 	var rs []driver.RenewRequest
 	for _, q := range qs {
-		rs = append(rs, driver.RenewRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, TTL: ttl, Waits: waits})
+		rs = append(rs, driver.RenewRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, TTL: ttl})
 	}
 	t.ask(what, rs, nil)
 }

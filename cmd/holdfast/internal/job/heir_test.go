@@ -36,7 +36,7 @@ func TestInherit(t *testing.T) {
 	}
 	left := func() time.Duration {
 		t.Helper()
-		for s, err := range client.Holds(t.Context(), holdfast.Filter{Resource: "r"}) {
+		for s, err := range client.Admin().Holds(t.Context(), holdfast.Filter{Resource: "r"}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,9 +24,6 @@ import (
 // Run acquires the locks, runs the command under them, and releases them once the command
 // has ended, whatever happens to the locks meanwhile.
 func (j *Job) Run(ctx context.Context) error {
-	if err := j.notNested(os.Getenv(env.HeldVariable)); err != nil {
-		return err
-	}
 	process.OutlivePipes() // the lock and the command do not depend on who reads stderr
 	signals, stop := process.Signals()
 	defer stop()
@@ -35,11 +32,10 @@ func (j *Job) Run(ctx context.Context) error {
 		return err
 	}
 	defer g.Close()
-	j.Options.ForOthers = true // for a run in the command
 	j.Runs = true
 	var running atomic.Pointer[locks] // nil: not all are acquired
 	l, err := j.Await(ctx, signals, &holdfast.Options{Trace: &holdfast.Trace{
-		Renewed: func(_ context.Context, info holdfast.RenewInfo) {
+		Renewed: func(_ context.Context, info holdfast.CallInfo) {
 			j.failed.Store(&info.Err)
 			if held := running.Load(); info.Err == nil && held != nil {
 				held.extend(g)
@@ -155,7 +151,7 @@ func (j *Job) keep(ctx context.Context, h *holdfast.Hold, until time.Time) (told
 func (j *Job) environment(held locks) []string {
 	return append(j.description(held),
 		env.LockIDVariable+"="+held[0].LockID(),
-		env.HeldVariable+"="+j.held(os.Getenv(env.HeldVariable), held))
+		env.HeldVariable+"="+env.Held(j.Store.Place(), held[0].LockID(), j.Resources))
 }
 
 // description returns this process's environment and the variables that describe the

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Policy has what run does when the lock is lost or others wait for it, and how long it
@@ -58,7 +59,7 @@ func (p *Policy) Check(ttl time.Duration) error {
 	if p.killAfter == 0 {
 		p.killAfter = min(5*time.Second, ttl/6)
 	}
-	margin := holdfast.DefaultMargin(ttl)
+	margin := driver.DefaultMargin(ttl)
 	switch {
 	case p.killAfter < 0:
 		return exit.Usagef("--kill-after %v is negative", p.killAfter)

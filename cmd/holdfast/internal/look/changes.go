@@ -19,7 +19,7 @@ type mark struct {
 	takeoverDelay time.Duration
 	released      bool
 	end           string
-	place         driver.PlaceID // of a waiter
+	since         int64 // when a waiter got its place, in ns
 	fair          bool
 }
 
@@ -41,7 +41,7 @@ func marks(holds []holdfast.Status, q output.Queues) []mark {
 		for _, p := range q[resource] {
 			ms = append(ms, mark{
 				HoldRef: driver.HoldRef{Resource: resource, LockID: p.LockID},
-				Details: driver.Details{Owner: p.Owner, Host: p.Host}, mode: p.Mode, place: p.ID, fair: p.Fair,
+				Details: driver.Details{Owner: p.Owner, Host: p.Host}, mode: p.Mode, since: p.Since.UnixNano(), fair: p.Fair,
 			})
 		}
 	}

@@ -26,7 +26,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: a change", name)
 		}
 	}
-	p := holdfast.Place{Resource: "a", ID: driver.NewPlaceID(), LockID: "waiter", Asked: born, Left: time.Second}
+	p := holdfast.Place{Resource: "a", LockID: "waiter", Since: born, Asked: born, Left: time.Second}
 	later := p
 	later.Asked, later.Left, later.Position = born.Add(time.Second), time.Minute, 1
 	waits := func(places ...holdfast.Place) []mark {
@@ -39,8 +39,9 @@ func TestMarks(t *testing.T) {
 	if !slices.Equal(waits(p), waits(later)) {
 		t.Error("a waiter asks again: a change")
 	}
-	later.Fair = true
-	if slices.Equal(waits(), waits(p)) || slices.Equal(waits(p), waits(later)) || !slices.Equal(waits(), marks([]holdfast.Status{a}, nil)) {
+	another, fair := p, p
+	another.Since, fair.Fair = born.Add(time.Millisecond), true
+	if slices.Equal(waits(), waits(p)) || slices.Equal(waits(p), waits(another)) || slices.Equal(waits(p), waits(fair)) || !slices.Equal(waits(), marks([]holdfast.Status{a}, nil)) {
 		t.Error("a waiter comes: no change")
 	}
 	for name, change := range map[string]func(*holdfast.Status){

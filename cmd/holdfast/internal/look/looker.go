@@ -38,7 +38,7 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 		return nil, err
 	}
 	var holds []holdfast.Status
-	for s, err := range l.client.Holds(ctx, f) {
+	for s, err := range l.client.Admin().Holds(ctx, f) {
 		if err != nil {
 			l.close()
 			return nil, err
@@ -67,7 +67,7 @@ func (l *Looker) queues(ctx context.Context, resource string) (output.Queues, er
 		return nil, nil
 	}
 	q := output.Queues{}
-	for p, err := range l.client.Waiters(ctx, holdfast.Filter{Resource: resource}) {
+	for p, err := range l.client.Admin().Waiters(ctx, holdfast.Filter{Resource: resource}) {
 		if err != nil {
 			l.close()
 			return nil, err

@@ -57,8 +57,6 @@ type entry struct {
 	RenewedAgoMs    *int64     `json:"renewedAgoMs"` // since RenewedAt
 	TakeoverDelayMs int64      `json:"takeoverDelayMs"`
 	Released        bool       `json:"released"`
-	// Waits is what the holder waits for meanwhile, null if nothing is known of that.
-	Waits *waits `json:"waits"`
 	// Waiters wait for the resource. There is no such field if they were not listed, or
 	// if the store keeps no queue.
 	Waiters []waiter `json:"waiters,omitzero"`
@@ -70,7 +68,7 @@ func entryOf(s holdfast.Status) entry {
 		Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed), AgeMs: millis(s.Age()), RenewedAgoMs: millis(s.RenewedAgo()),
 		TakeoverDelayMs: s.TakeoverDelay.Milliseconds(), Released: s.Released,
-		Limit: limitOf(s.Mode, s.Limit), Waits: waitsOf(s),
+		Limit: limitOf(s.Mode, s.Limit),
 	}
 	switch s.Left {
 	case driver.Unknown:

@@ -2,12 +2,12 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Waiting is one that waits for a resource.
@@ -92,12 +92,8 @@ func resources(holds []holdfast.Status, q Queues) []string {
 func placeRow(w Waiting) []string {
 	return []string{
 		PlaceName(w), w.Mode.String(), w.Owner, w.Host, "-", "-", w.LockID,
-		placeComment(w.Place),
+		fmt.Sprintf("waits %s, %s", Since(w.Since, w.Age()), Order(w.Place)),
 	}
-}
-
-func placeComment(p holdfast.Place) string {
-	return fmt.Sprintf("waits %s, %s", Since(p.Since, p.Age()), Order(p))
 }
 
 // PlaceName returns what stands in the place of a resource's name in the row of a waiter.
@@ -131,19 +127,18 @@ func Order(p holdfast.Place) string {
 
 // waiter is a waiter in JSON. Scripts read it: a field may be added, none changed.
 type waiter struct {
-	Position   *int             `json:"position"` // 1: the first; null if it does not wait in turn
-	PlaceID    holdfast.PlaceID `json:"placeId"`
-	LockID     string           `json:"lockId"`
-	Mode       holdfast.Mode    `json:"mode"`
-	Limit      *int             `json:"limit"` // as that of a hold
-	Owner      string           `json:"owner"`
-	Host       string           `json:"host"`
-	Fair       bool             `json:"fair"`
-	Since      *time.Time       `json:"since"` // null if it is not known, as Asked
-	AgeMs      *int64           `json:"ageMs"` // as that of a hold
-	Asked      *time.Time       `json:"asked"`
-	AskedAgoMs *int64           `json:"askedAgoMs"`
-	LeftMs     int64            `json:"leftMs"`
+	Position   *int          `json:"position"` // 1: the first; null if it does not wait in turn
+	LockID     string        `json:"lockId"`
+	Mode       holdfast.Mode `json:"mode"`
+	Limit      *int          `json:"limit"` // as that of a hold
+	Owner      string        `json:"owner"`
+	Host       string        `json:"host"`
+	Fair       bool          `json:"fair"`
+	Since      *time.Time    `json:"since"` // null if it is not known, as Asked
+	AgeMs      *int64        `json:"ageMs"` // as that of a hold
+	Asked      *time.Time    `json:"asked"`
+	AskedAgoMs *int64        `json:"askedAgoMs"`
+	LeftMs     int64         `json:"leftMs"`
 }
 
 // json returns the waiters of a resource, [] if there are none and null if they were not
@@ -152,14 +147,11 @@ func (q Queues) json(resource string) []waiter {
 	if q == nil {
 		return nil
 	}
-	return waitersOf(q[resource])
-}
-
-func waitersOf(queue []Waiting) []waiter {
+	queue := q[resource]
 	all := make([]waiter, len(queue))
 	for i, w := range queue {
 		all[i] = waiter{
-			PlaceID: w.ID, LockID: w.LockID, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit),
+			LockID: w.LockID, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit),
 			Owner: w.Owner, Host: w.Host, Fair: w.Fair, Since: moment(w.Since), AgeMs: millis(w.Age()),
 			Asked: moment(w.Asked), AskedAgoMs: millis(w.AskedAgo()), LeftMs: w.Left.Milliseconds(),
 		}
@@ -170,46 +162,9 @@ func waitersOf(queue []Waiting) []waiter {
 	return all
 }
 
-// WaitersJSON prints waiters as a JSON array.
-func WaitersJSON(out io.Writer, queue []Waiting) error {
-	return JSON(out, waitersOf(queue))
-}
-
-// PlaceRows returns the rows of a table of waiters, the titles first, with their place IDs.
-func PlaceRows(queue []Waiting) [][]string {
-	rows := [][]string{{"RESOURCE", "MODE", "OWNER", "HOST", "PLACE ID", "COMMENT"}}
-	for _, w := range queue {
-		rows = append(rows, []string{w.Resource, w.Mode.String(), w.Owner, w.Host, w.ID.String(), placeComment(w.Place)})
-	}
-	return rows
-}
-
-// waits is in JSON what a holder waits for. Scripts read it: a field may be added, none
-// changed.
-type waits struct {
-	Resource string            `json:"resource"`
-	Mode     holdfast.Mode     `json:"mode"`
-	Limit    *int              `json:"limit"`
-	PlaceID  *holdfast.PlaceID `json:"placeId"` // null if it had none
-	Since    time.Time         `json:"since"`
-	AgeMs    *int64            `json:"ageMs"` // as that of a hold
-}
-
-func waitsOf(s holdfast.Status) *waits {
-	w := s.Waits
-	if w == nil {
-		return nil
-	}
-	noted := &waits{Resource: w.Resource, Mode: w.Mode, Limit: limitOf(w.Mode, w.Limit), Since: w.Since, AgeMs: millis(s.WaitsAge())}
-	if !w.Place.IsZero() {
-		noted.PlaceID = &w.Place
-	}
-	return noted
-}
-
 // limitOf returns a limit for JSON: null if there cannot be one, or if it is not known.
 func limitOf(mode holdfast.Mode, limit int) *int {
-	if mode != holdfast.Shared || limit == holdfast.LimitUnknown {
+	if mode != holdfast.Shared || limit == driver.LimitUnknown {
 		return nil
 	}
 	return &limit

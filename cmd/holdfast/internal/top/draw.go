@@ -130,21 +130,13 @@ func (b *board) detailsOfPlace(w *output.Waiting, now time.Time) [detailLines - 
 		order = fmt.Sprintf("position %d of %d, nobody who comes later gets it before", w.Position(), n)
 	}
 	passed := max(now.Sub(b.last.Begun), 0)
-	ids, hint := fmt.Sprintf("lock ID %s  place ID %v", w.LockID, w.ID), "to let it come last:"
-	requeue, target := b.forced("--place "+w.ID.String(), w.Resource)
-	if w.LockID == "" { // the server masks the place
-		ids, hint, requeue, target = "lock ID -  place ID -", "who may force can let it come last, and sees its place ID", "", ""
-	}
-	return [...]string{
+	return [detailLines - 1]string{
 		fmt.Sprintf("%s  %s, %s", w.Resource, modeOf(w.Mode, w.Limit), order),
-		ids,
+		"lock ID " + cmp.Or(w.LockID, "-"), // a server may leave it out
 		fmt.Sprintf("waits since %s, for %s; asked %s ago, its place ends in %s unless it asks again",
 			w.Since.Local().Format(time.DateTime), b.on(w.Age(), now), b.on(w.AskedAgo(), now), output.Left(max(w.Left-passed, 0).Truncate(time.Second))),
 		fmt.Sprintf("owner %s  host %s", cmp.Or(w.Owner, "-"), cmp.Or(w.Host, "-")),
 		"to see why it waits: holdfast explain" + b.where.Flag() + " " + words.Argument(w.Resource),
-		hint,
-		requeue,
-		target,
 	}
 }
 
@@ -192,9 +184,6 @@ func (b *board) details(hold *holdfast.Status, now time.Time) [detailLines - 1]s
 	more := ""
 	if hold.Released {
 		more = "; released, ends then for good"
-	}
-	if w := hold.Waits; w != nil {
-		more += fmt.Sprintf("; waits for %q", w.Resource)
 	}
 	ids, hint := fmt.Sprintf("lock ID %s  hold ID %s", hold.LockID, cmp.Or(hold.HoldID.String(), "-")), "to release it by force:"
 	only := "--hold " + hold.HoldID.String()

@@ -21,7 +21,8 @@ func (r row) is(other row) bool {
 	case r.hold != nil:
 		return other.hold != nil && r.hold.Ref() == other.hold.Ref()
 	case r.place != nil:
-		return other.place != nil && r.place.ID == other.place.ID && r.place.Resource == other.place.Resource
+		return other.place != nil && r.place.Resource == other.place.Resource && r.place.LockID == other.place.LockID &&
+			r.place.Owner == other.place.Owner && r.place.Host == other.place.Host && r.place.Since.Equal(other.place.Since)
 	}
 	return false
 }
