@@ -49,9 +49,9 @@ type HeldError struct {
 	// these are in the way.
 	RetryAfter time.Duration
 	// BySelf: the lock ID of the request itself has a live hold on the resource. That is what a
-	// store says. A Client says so only of a hold of its own: who waited for that would wait
-	// for itself. A hold of the same lock ID that another process has, or had before it was
-	// killed, is like any other; Holders shows it.
+	// store says. A Client says so only of a hold of its own, by that lock ID or in the ctx of
+	// the caller, who would wait for itself. A hold of the same lock ID that another process
+	// has, or had before it was killed, is like any other; Holders shows it.
 	BySelf bool
 	// LimitDiffers: a shared hold is in the way that was granted with another
 	// limit. The programs that share the resource do not agree on it.
