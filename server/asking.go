@@ -27,15 +27,6 @@ const (
 	never = time.Duration(math.MaxInt64)
 )
 
-// backoff is a pause that doubles up to a limit, spread by half in both directions.
-type backoff struct{ next, first, limit time.Duration }
-
-func (b *backoff) pause() time.Duration {
-	p := max(b.next, b.first)
-	b.next = min(2*p, b.limit)
-	return p/2 + rand.N(p)
-}
-
 // asking is when a waiter with a place in the store's queue asks again. It counts the holds
 // and the places before it, and a signal takes one away: of all that wait, at this server
 // and elsewhere, only the first few ask at each signal.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // watchTimeout is how long a store may take to subscribe.
@@ -68,7 +69,7 @@ func (ls *lines) watchOnce(l *line) {
 // before that gave no signal. From then on the head receives the signals, so that a line
 // needs no goroutine of its own.
 func (ls *lines) begin(ctx context.Context, l *line) {
-	pauses := backoff{first: watchFirst, limit: watchLimit}
+	pauses := backoff.New(watchFirst, watchLimit)
 	for {
 		signals, _, err := ls.s.subscribe(ctx, l.resource) // until ctx ends
 		if ctx.Err() != nil {
@@ -78,7 +79,7 @@ func (ls *lines) begin(ctx context.Context, l *line) {
 		if err == nil || errors.Is(err, driver.ErrUnsupported) {
 			return
 		}
-		timer := time.NewTimer(pauses.pause())
+		timer := time.NewTimer(pauses.Next())
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // The ID of a store is the lock ID of a hold without an end of the reserved resource. All
@@ -65,7 +66,7 @@ func (i *identity) lastError() error {
 // identify prepares the store, finds out its ID or makes it, and looks at it from time to
 // time until the server is closed.
 func (s *Server) identify() {
-	i, pauses := &s.identity, backoff{first: identifyFirst, limit: identifyLimit}
+	i, pauses := &s.identity, backoff.New(identifyFirst, identifyLimit)
 	for {
 		ref, err := s.prepare()
 		if err == nil {
@@ -82,7 +83,7 @@ func (s *Server) identify() {
 		i.mu.Lock()
 		i.err = err
 		i.mu.Unlock()
-		if !s.sleep(pauses.pause()) {
+		if !s.sleep(pauses.Next()) {
 			return
 		}
 	}

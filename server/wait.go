@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
 // overtime is how long after the end of a wait its last attempt may still be answered.
@@ -37,9 +38,9 @@ func (a *acquisition) wait(limit time.Duration) {
 		until = x.budget
 	}
 	st := stand{a: a, w: w, limit: limit, until: until, by: x.deadline()}
-	st.retries = backoff{first: retryFirst, limit: retryLimit}
-	st.polls = backoff{first: pollFirst, limit: pollLimit}
-	st.lookouts = backoff{first: watchFirst, limit: watchLimit}
+	st.retries = backoff.New(retryFirst, retryLimit)
+	st.polls = backoff.New(pollFirst, pollLimit)
+	st.lookouts = backoff.New(watchFirst, watchLimit)
 	st.timer = time.NewTimer(never)
 	defer st.timer.Stop()
 	st.stand()
@@ -56,7 +57,7 @@ type stand struct {
 	looked                   bool      // for a place that it has already
 	missed                   bool      // the last look for it had no answer
 	signals                  <-chan struct{}
-	retries, polls, lookouts backoff
+	retries, polls, lookouts backoff.Backoff
 	timer                    *time.Timer
 }
 
@@ -242,9 +243,9 @@ func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		// Its hold may be there and keep all others waiting: so it asks, head or not.
-		return st.retries.pause()
+		return st.retries.Next()
 	}
-	st.retries.next = 0
+	st.retries = backoff.New(retryFirst, retryLimit)
 	l.heard, l.granted = held, 0
 	w.placed = !a.q.Place.IsZero() && held.Position != driver.NoPlace
 	if !ls.stays(w) {
@@ -264,13 +265,13 @@ func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	}
 	st.signals = l.signals
 	l.others = max(held.Position-l.placesBefore(w), 0)
-	pause := st.polls.pause()
+	pause := st.polls.Next()
 	// 0 is no hint, or a time too short for the store to return.
 	switch {
 	case l.watching:
 		pause = watchTimeout
 	case l.signals != nil && held.RetryAfter != 0:
-		pause = st.lookouts.pause()
+		pause = st.lookouts.Next()
 	}
 	return min(w.ask.refused(&a.q, held, pause), hint(held), l.untilPlace(w))
 }
