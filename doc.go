@@ -28,7 +28,7 @@
 //     worst case holds the resource for one TTL.
 //  5. No client's wall clock decides anything where the store has a clock.
 //  6. Granted, held by another client, lost and unknown are separate results. An
-//     error that is none of this package's means unknown.
+//     error that this package does not name means unknown.
 //  7. Clients that wait with LockOptions.Fair are served in turn, in stores that keep a
 //     queue (Traits.Queue), and nobody passes them.
 //

@@ -27,8 +27,7 @@ const (
 	// askFirst is how soon the first in the store's queue tries without a signal, in case
 	// one got lost. Those behind it take a multiple of it.
 	askFirst = 30 * time.Millisecond
-	// askFull is how soon, on average, a waiter tries for whom the queue has had no place
-	// for long.
+	// askFull is the average retry interval when the queue has been full for long.
 	askFull = 10 * time.Second
 )
 

@@ -56,7 +56,7 @@ import (
 // All methods may be called concurrently. Requests are valid (see the Validate
 // methods): the client checks them before it calls.
 //
-// An error that is none of the package's named errors means "unknown": the
+// Any other error than the package's named ones means that the outcome is unknown: the
 // request may have been applied, may be applied later, or may never be. The
 // caller repeats it with the same hold ID. A store must therefore never turn a
 // failure to reach its data into ErrHeld, ErrLost or a silent success. The named

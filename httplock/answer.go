@@ -49,7 +49,7 @@ func (s *Store) refusal(res *http.Response, of driver.HoldID) error {
 	}
 	kind := r.Kind()
 	if kind == "" || r.Status != res.StatusCode {
-		return s.strange("status %d with a problem of another kind", res.StatusCode)
+		return s.unexpected("status %d with a problem of another kind", res.StatusCode)
 	}
 	if err := s.sameStore(res); err != nil {
 		return err
@@ -66,10 +66,10 @@ func (s *Store) meaning(kind wire.Kind, r wire.Refusal, of driver.HoldID) error 
 	case wire.KindHeld:
 		held := r.HeldError()
 		if held == nil || !soundRefusal(r.Held, held) {
-			return s.strange("a refusal without its reason")
+			return s.unexpected("a refusal without its reason")
 		}
 		if of.IsZero() || r.HoldID != of {
-			return s.strange("it refuses another request")
+			return s.unexpected("it refuses another request")
 		}
 		for i, h := range r.Holders {
 			held.Holders[i] = s.own.status(h)
@@ -103,14 +103,14 @@ func (s *Store) hasType(res *http.Response, want string) error {
 	header := res.Header.Get("Content-Type")
 	media, _, err := mime.ParseMediaType(header)
 	if header == "" && res.StatusCode == http.StatusBadRequest && s.target.base.Scheme == "http" && wantsTLS(res.Body) {
-		return s.strange("the server speaks TLS: write https://")
+		return s.unexpected("the server speaks TLS: write https://")
 	}
 	if err != nil || media != want {
-		return s.strange("status %d and content type %.100q, so holdfast did not write it: look at what is between this program and the server",
+		return s.unexpected("status %d and content type %.100q, so holdfast did not write it: look at what is between this program and the server",
 			res.StatusCode, header)
 	}
 	if encoding := res.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return s.strange("it is encoded as %.100q, which was not asked for", encoding)
+		return s.unexpected("it is encoded as %.100q, which was not asked for", encoding)
 	}
 	return nil
 }
@@ -129,14 +129,14 @@ func (s *Store) read(res *http.Response, v any) error {
 	case err != nil:
 		return fmt.Errorf("%s: the answer was cut off: %v", s.target.name, err)
 	case len(text) > maxAnswer:
-		return s.strange("it is longer than %d bytes", maxAnswer)
+		return s.unexpected("it is longer than %d bytes", maxAnswer)
 	case !utf8.Valid(text):
-		return s.strange("it is not UTF-8")
+		return s.unexpected("it is not UTF-8")
 	case !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")):
-		return s.strange("it is not a JSON object") // null would leave v as it is
+		return s.unexpected("it is not a JSON object") // null would leave v as it is
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return s.strange("%v", err)
+		return s.unexpected("%v", err)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (s *Store) read(res *http.Response, v any) error {
 func (s *Store) sameStore(res *http.Response) error {
 	ids := res.Header.Values(wire.StoreHeader)
 	if len(ids) != 1 || ids[0] == "" || len(ids[0]) > maxStoreID || strings.ContainsAny(ids[0], " ,") {
-		return s.strange("status %d without one header %s, so holdfast did not write it, or is not ready", res.StatusCode, wire.StoreHeader)
+		return s.unexpected("status %d without one header %s, so holdfast did not write it, or is not ready", res.StatusCode, wire.StoreHeader)
 	}
 	s.storeID.CompareAndSwap(nil, &ids[0])
 	if first := *s.storeID.Load(); first != ids[0] {

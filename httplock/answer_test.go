@@ -266,7 +266,7 @@ func TestStrangeAnswersToOne(t *testing.T) {
 		{"release", "unknown", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Unknown})},
 		{"forced release", "no outcome", ours(wire.ReleaseResult{HoldID: ref.HoldID, Found: true})},
 		{"forced release", "a batch", results(wire.ReleaseResult{HoldID: ref.HoldID, Outcome: wire.Released})},
-		{"sweep", "less than nothing", ours(wire.SweepAnswer{Holds: -1})},
+		{"sweep", "negative sweep count", ours(wire.SweepAnswer{Holds: -1})},
 		{"list", "an empty body", stream("")},
 		{"list", "no end", stream(`{"resource":"r","mode":"shared"}` + "\n")},
 		{"list", "half an end", stream(`{"end":{"count":0}`)},

@@ -72,7 +72,7 @@ func (b *batch[R]) send(ctx context.Context, all int) error {
 			case i < len(results):
 				b.take(it.number, results[i], nil)
 			default:
-				b.take(it.number, r, b.store.strange("%d results for %d requests", len(results), len(part)))
+				b.take(it.number, r, b.store.unexpected("%d results for %d requests", len(results), len(part)))
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func (b *batch[R]) exchange(ctx context.Context, items []item, requests int) (re
 	m := message{method: http.MethodPost, path: b.path, body: body.Bytes(), accept: wire.JSON}
 	status, err = b.store.exchange(ctx, b.over, m, &answer)
 	if err == nil && len(answer.Results) > len(items) {
-		err = b.store.strange("%d results for %d requests", len(answer.Results), len(items))
+		err = b.store.unexpected("%d results for %d requests", len(answer.Results), len(items))
 	}
 	return answer.Results, status, err
 }

@@ -164,7 +164,7 @@ func (s *Store) Init(ctx context.Context) error {
 		return err
 	}
 	if t.Name == "" || t.Reach == "" || t.Fencing == "" {
-		return s.strange("its traits are not complete")
+		return s.unexpected("its traits are not complete")
 	}
 	traits := t.Driver()
 	traits.Name = name
@@ -191,8 +191,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// strange is the error of an answer that is none of the API's: the outcome is unknown.
-func (s *Store) strange(format string, args ...any) error {
+// unexpected is the error of an answer that is none of the API's: the outcome is unknown.
+func (s *Store) unexpected(format string, args ...any) error {
 	return fmt.Errorf("%s: the answer is not definite: %s", s.target.name, fmt.Sprintf(format, args...))
 }
 

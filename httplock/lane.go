@@ -44,9 +44,9 @@ type lane struct {
 	slow atomic.Pointer[time.Time] // until when the server counts as slow, nil: it does not
 }
 
-// hurry returns the limit, or twice that if the server counts as slow: to ask it everything
+// reuseTimeout returns the limit, or twice that if the server counts as slow: to ask it everything
 // twice would make it slower, and the holds would be lost for it.
-func (l *lane) hurry(limit time.Duration) time.Duration {
+func (l *lane) reuseTimeout(limit time.Duration) time.Duration {
 	if until := l.slow.Load(); until != nil && time.Now().Before(*until) {
 		return 2 * limit
 	}
@@ -77,7 +77,7 @@ func (l *lane) took(d, limit time.Duration, err error) {
 // With once, the caller has to send it again itself: the next time it gets a new connection.
 func (l *lane) send(ctx context.Context, limit time.Duration, once bool, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
 	began := time.Now()
-	res, reused, err := l.try(ctx, l.hurry(limit), build)
+	res, reused, err := l.try(ctx, l.reuseTimeout(limit), build)
 	if err == nil || !reused {
 		l.took(time.Since(began), limit, err)
 		return res, err

@@ -61,12 +61,12 @@ func listed[W, D any](ctx context.Context, s *Store, path string, f driver.Filte
 func decode[W, D any](s *Store, line []byte, of func(W) (D, bool)) (entry D, err error) {
 	var w W
 	if err := json.Unmarshal(line, &w); err != nil {
-		return entry, s.strange("an entry of a list: %v", err)
+		return entry, s.unexpected("an entry of a list: %v", err)
 	}
 	entry, ok := of(w)
 	if !ok {
 		var none D
-		return none, s.strange("an entry of a list that is not one")
+		return none, s.unexpected("an entry of a list that is not one")
 	}
 	return entry, nil
 }
@@ -103,11 +103,11 @@ func (s *Store) complete(last []byte, count int) error {
 	err := d.Decode(&end)
 	switch {
 	case err != nil || (end.End == nil) == (end.Error == nil):
-		return s.strange("the list has no end, so it was cut off after %d entries", count)
+		return s.unexpected("the list has no end, so it was cut off after %d entries", count)
 	case end.Error != nil:
 		return s.meaning(end.Error.Kind(), *end.Error, driver.HoldID{})
 	case end.End.Count != count:
-		return s.strange("the list has %d entries and says %d", count, end.End.Count)
+		return s.unexpected("the list has %d entries and says %d", count, end.End.Count)
 	}
 	return nil
 }

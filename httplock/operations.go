@@ -25,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	if _, err := s.exchange(ctx, s.calls, m, &g); err != nil {
 		var held *driver.HeldError
 		if errors.As(err, &held) && held.Resource != q.Resource {
-			return driver.Grant{}, s.strange("it is about another resource")
+			return driver.Grant{}, s.unexpected("it is about another resource")
 		}
 		return driver.Grant{}, err
 	}
@@ -33,9 +33,9 @@ func (s *Store) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Gr
 	noToken := g.Token == 0 && s.Traits().Fencing != driver.FencingNone
 	switch {
 	case g.Resource != q.Resource || g.HoldID != q.HoldID || g.LockID != q.LockID || g.Mode != q.Mode:
-		return driver.Grant{}, s.strange("it grants another request")
+		return driver.Grant{}, s.unexpected("it grants another request")
 	case noToken || g.Token > driver.MaxToken || !sound(grant.Left):
-		return driver.Grant{}, s.strange("a grant without a valid token or time")
+		return driver.Grant{}, s.unexpected("a grant without a valid token or time")
 	}
 	s.own.add(driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token})
 	return grant, nil
@@ -55,9 +55,9 @@ func (s *Store) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.R
 		case err != nil:
 			fail(i, err)
 		case r.HoldID != qs[i].HoldID:
-			fail(i, s.strange("it is about another hold"))
+			fail(i, s.unexpected("it is about another hold"))
 		case r.Outcome == wire.Renewed && (!sound(r.Driver().Left) || r.Waiters < 0):
-			fail(i, s.strange("a renewal without a valid time"))
+			fail(i, s.unexpected("a renewal without a valid time"))
 		default:
 			results[i] = r.Driver()
 			switch r.Outcome {
@@ -120,9 +120,9 @@ func (s *Store) released(q driver.ReleaseRequest, r wire.ReleaseResult, err erro
 	case err != nil:
 		return driver.ReleaseResult{Err: err}
 	case r.HoldID != q.HoldID || r.PlaceID != q.Place:
-		return driver.ReleaseResult{Err: s.strange("it is about another hold")}
+		return driver.ReleaseResult{Err: s.unexpected("it is about another hold")}
 	case r.Outcome == wire.Lost:
-		return driver.ReleaseResult{Err: s.strange("a release that is lost")}
+		return driver.ReleaseResult{Err: s.unexpected("a release that is lost")}
 	case r.Outcome == wire.Released:
 		s.own.remove(q.HoldRef)
 	}
@@ -159,7 +159,7 @@ func (s *Store) Sweep(ctx context.Context, q driver.SweepRequest) (driver.SweepR
 		return driver.SweepResult{}, err
 	}
 	if a.Holds < 0 || a.Records < 0 {
-		return driver.SweepResult{}, s.strange("it has swept less than nothing")
+		return driver.SweepResult{}, s.unexpected("a negative sweep count")
 	}
 	return driver.SweepResult{Holds: a.Holds, Records: a.Records, More: a.More}, nil
 }

@@ -69,7 +69,7 @@ func (s *Store) openWatch(ctx context.Context, w *wake.Stream, resource string) 
 	case event == endEvent:
 		return nil, f.end(fmt.Errorf("%w: the store has ended its signals", driver.ErrUnsupported))
 	case event != readyEvent:
-		return nil, f.end(s.strange("a watch begins with the event %.100q", event))
+		return nil, f.end(s.unexpected("a watch begins with the event %.100q", event))
 	}
 	return func() error {
 		err := f.follow(func() { w.Signal(resource) })

@@ -94,7 +94,7 @@ func (p *dialed) acquire(ctx context.Context) (conn, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return nil, errors.New("no connection lives until it is used: pool_max_conn_lifetime is too short, or the server does not answer")
+	return nil, errors.New("every pooled connection expired or failed its ping: pool_max_conn_lifetime is too short, or the server does not answer")
 }
 
 func (p *dialed) own() (pool, error) {

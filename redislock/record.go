@@ -91,7 +91,7 @@ type values struct {
 func valuesOf(value any, n int) values {
 	all, ok := value.([]any)
 	if !ok || len(all) != n {
-		return values{make([]any, n), fmt.Errorf("it is not %d values", n)}
+		return values{make([]any, n), fmt.Errorf("want %d values", n)}
 	}
 	return values{all: all}
 }
@@ -99,7 +99,7 @@ func valuesOf(value any, n int) values {
 func (v *values) text(i int) string {
 	s, ok := v.all[i].(string)
 	if !ok && v.err == nil {
-		v.err = fmt.Errorf("value %d is no text", i)
+		v.err = fmt.Errorf("value %d: not a string", i)
 	}
 	return s
 }
@@ -107,7 +107,7 @@ func (v *values) text(i int) string {
 func (v *values) number(i int, most int64) int64 {
 	n, ok := v.all[i].(int64)
 	if v.err == nil && (!ok || n < 0 || n > most) {
-		v.err = fmt.Errorf("value %d is not a number from 0 to %d", i, most)
+		v.err = fmt.Errorf("value %d: not a number from 0 to %d", i, most)
 	}
 	return n
 }

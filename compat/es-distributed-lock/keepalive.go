@@ -70,7 +70,7 @@ func (l *Lock) start(ctx context.Context, before time.Duration) (expired time.Du
 	}
 	k := &keepAlive{before: before}
 	k.ctx, k.stop = context.WithCancel(ctx)
-	k.timer = time.AfterFunc(s.due(k), func() { s.tend(k) })
+	k.timer = time.AfterFunc(s.due(k), func() { s.maintain(k) })
 	s.keepAlive = k
 	return 0, nil
 }
@@ -89,8 +89,8 @@ func (s *state) due(k *keepAlive) time.Duration {
 	return h.end - min(max(before, 2*driver.DefaultMargin(h.ttl)), h.ttl-h.ttl/8) - s.clock()
 }
 
-// tend extends the lock if that is due, and sets the timer, unless the lock is lost.
-func (s *state) tend(k *keepAlive) {
+// maintain extends the lock if that is due, and sets the timer, unless the lock is lost.
+func (s *state) maintain(k *keepAlive) {
 	if s.begin(k.ctx) != nil {
 		return
 	}

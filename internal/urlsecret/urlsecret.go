@@ -12,7 +12,7 @@ import (
 // words are in the names of parameters whose values are secret.
 var words = []string{"password", "authmechanismproperties"}
 
-var errMisplaced = errors.New("it has an @ after the servers: in a password, / is written %2F, ? %3F and # %23, elsewhere @ is written %40")
+var errMisplaced = errors.New("unescaped @: percent-encode the password (/ is %2F, ? is %3F, # is %23), and an @ elsewhere as %40")
 
 // Misplaced refuses a URL with an @ after its servers: it may end a password that was
 // parsed as other parts, and would be repeated with them.

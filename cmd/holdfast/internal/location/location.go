@@ -58,8 +58,8 @@ func Locate(named string) (Location, error) {
 	case err != nil: // not shown, because it repeats the URL
 		return Location{}, exit.Errorf(exit.Store, "the URL of the store cannot be parsed; it begins with a scheme, such as redis:// or http://. holdfast stores shows how to write it")
 	case lateAt(named):
-		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an @ after the host; in a password write / as %%2F, ? as %%3F and # as %%23, "+
-			"elsewhere @ as %%40")
+		return Location{}, exit.Errorf(exit.Store, "the URL of the store has an unescaped @: percent-encode the password (/ is %%2F, ? is %%3F, # is %%23), "+
+			"and an @ elsewhere as %%40")
 	case len(u.Scheme) < 2: // one letter is a Windows drive
 		return Location{}, exit.Errorf(exit.Store, "the store is neither a URL nor a path%s holdfast stores shows how to write one", sqliteHint(named))
 	case isPort(u.Opaque) && !slices.Contains(driver.Schemes(), u.Scheme): // the port is not shown: it may be a password
