@@ -42,6 +42,7 @@ func (s *Server) renew(x *exchange) {
 			results[i].Detail = detail(r.Err)
 			continue
 		}
+		s.cleaner.spare(x.standingOf(qs[n].HoldRef))
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
 	}
 	x.answer(wire.RenewAnswer{Results: results})

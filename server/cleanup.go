@@ -17,9 +17,8 @@ const (
 	cleanFirst, cleanLimit = 10 * time.Millisecond, 10 * time.Second
 	// mostOrphans bounds the memory. What is beyond ends by its TTL.
 	mostOrphans = 10_000
-	// cleanBatch is how many are released by one call. They are few, because each hold is
-	// looked at before.
-	cleanBatch = 50
+	// cleanBatch is how many are released by one call.
+	cleanBatch = 500
 	// cleanClosing is how long Close waits for it.
 	cleanClosing = 3 * time.Second
 )
@@ -42,7 +41,6 @@ type cleaner struct {
 type orphan struct {
 	key     standing
 	q       driver.ReleaseRequest
-	endless bool      // the server itself renews the hold
 	unknown int       // attempts that may be applied, now or later; 0: there is only a place
 	until   time.Time // when the hold has ended by itself
 	due     time.Time
@@ -75,10 +73,11 @@ func (a *acquisition) giveUpPlace() {
 
 func (a *acquisition) orphan(q driver.ReleaseRequest, unknown int) {
 	now := time.Now()
-	a.x.s.cleaner.add(&orphan{
-		key: a.standing(), q: q, endless: a.q.TTL == driver.Forever, unknown: unknown,
-		until: now.Add(min(a.q.TTL, cleanMost)), due: now, pause: cleanFirst,
-	})
+	ttl := min(a.q.TTL, cleanMost)
+	if a.q.TTL == driver.Forever {
+		ttl = cleanMost
+	}
+	a.x.s.cleaner.add(&orphan{key: a.standing(), q: q, unknown: unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
 }
 
 func (c *cleaner) add(o *orphan) {
@@ -102,6 +101,25 @@ func (c *cleaner) forget(key standing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.orphans, key)
+}
+
+// spare ends the clean-up of a hold that was renewed through this server: somebody has found it
+// by its lock ID, and uses it. Its place is given up all the same. A renewal at another server,
+// or at the store, is not known here: who shares a lock ID with an acquire that had no answer
+// may then lose the lock, and learns it by the next renewal.
+func (c *cleaner) spare(key standing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.orphans[key]
+	switch {
+	case o == nil:
+	case o.q.Place.IsZero():
+		delete(c.orphans, key)
+	default:
+		place := *o // the other may be under way
+		place.q.HoldID, place.unknown = driver.HoldID{}, 0
+		c.orphans[key] = &place
+	}
 }
 
 // run releases until nothing is left.
@@ -148,15 +166,16 @@ func (c *cleaner) due(now time.Time) (batch []*orphan, next time.Time, more bool
 }
 
 func (c *cleaner) release(batch []*orphan) {
-	batch, qs := c.requests(batch)
-	if len(qs) == 0 {
-		return
+	qs := make([]driver.ReleaseRequest, len(batch))
+	for i, o := range batch {
+		qs[i] = o.q
 	}
 	ctx, cancel := context.WithTimeout(c.s.life, c.s.opts.StoreTimeout)
 	defer cancel()
 	sent := time.Now()
 	results, err := c.s.store.Release(ctx, qs)
 	c.s.opts.Observer.storeCall(c.s.life, "release", sent, ofBatch(results, err))
+	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, o := range batch {
@@ -171,42 +190,9 @@ func (c *cleaner) release(batch []*orphan) {
 				continue
 			}
 		}
-		o.postpone()
+		o.due = now.Add(o.pause/2 + rand.N(o.pause))
+		o.pause = min(2*o.pause, cleanLimit)
 	}
-}
-
-// requests returns what is to be released now, and the requests for that. A hold that was
-// renewed is spared: another program has found it by its lock ID, and uses it. So each hold is
-// looked at. A renewal between the look and the release is not seen: then that program loses
-// the lock, and learns it by its next renewal.
-func (c *cleaner) requests(batch []*orphan) (now []*orphan, qs []driver.ReleaseRequest) {
-	var err error
-	by := time.Now().Add(c.s.opts.StoreTimeout)
-	for _, o := range batch {
-		q := o.q
-		if o.unknown > 0 && !o.endless {
-			var h driver.Status
-			if err == nil {
-				h, err = c.s.find(c.s.life, by, driver.Filter{Resource: q.Resource, LockID: q.LockID}, q.HoldID)
-			}
-			used := !h.Renewed.IsZero()
-			if err != nil || used && q.Place.IsZero() {
-				o.postpone()
-				continue
-			}
-			if used {
-				q.HoldID = driver.HoldID{} // the place alone
-			}
-		}
-		now, qs = append(now, o), append(qs, q)
-	}
-	return now, qs
-}
-
-// postpone sets when the orphan is released again.
-func (o *orphan) postpone() {
-	o.due = time.Now().Add(o.pause/2 + rand.N(o.pause))
-	o.pause = min(2*o.pause, cleanLimit)
 }
 
 // close waits for a moment until all is released, and ends the releases.

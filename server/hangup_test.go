@@ -325,8 +325,8 @@ func TestCleanUpIsRepeated(t *testing.T) {
 	})
 }
 
-// A hold that another program has found by its lock ID, and has renewed since, is not released
-// by the clean-up.
+// A hold that was granted without an answer is not released once somebody has found it by its
+// lock ID, and has renewed it through the server. Its place is.
 func TestCleanUpSparesWhatIsUsed(t *testing.T) {
 	for name, waits := range map[string]bool{"at once": false, "a wait with a place": true} {
 		t.Run(name, func(t *testing.T) {
@@ -336,12 +336,11 @@ func TestCleanUpSparesWhatIsUsed(t *testing.T) {
 				store := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
 					return drivertest.Fault{
 						LoseReply:   c.Op == drivertest.Acquire && silent.Load(),
-						LoseRequest: c.Op == drivertest.List && down.Load(),
+						LoseRequest: c.Op == drivertest.Release && down.Load(),
 					}
 				})
 				s := newSite(t, store, nil)
 				q := wire.AcquireRequest{Resource: "r", LockID: "l", TTLMs: 60_000}
-				down.Store(true)
 				if waits {
 					holder := s.acquire(wire.AcquireRequest{Resource: "r"})
 					q.WaitMs, q.Fair = 20_000, true
@@ -353,11 +352,13 @@ func TestCleanUpSparesWhatIsUsed(t *testing.T) {
 					}
 					silent.Store(true)
 					s.release(refOf(holder))
+					down.Store(true)
 					time.Sleep(time.Second)
 					cancel()
 					<-answered
 				} else {
 					silent.Store(true)
+					down.Store(true)
 					mustBe(t, s.post(wire.AcquirePath, q), wire.KindUnknown)
 				}
 				synctest.Wait()
@@ -365,23 +366,51 @@ func TestCleanUpSparesWhatIsUsed(t *testing.T) {
 				if len(found) != 1 || found[0].LockID != "l" {
 					t.Fatalf("%+v", found)
 				}
-				renew := driver.RenewRequest{HoldRef: found[0].Ref(), TTL: 10 * time.Minute}
-				if rs, err := direct.Renew(t.Context(), []driver.RenewRequest{renew}); err != nil || rs[0].Err != nil {
-					t.Fatal(rs, err)
-				}
+				s.renew(wire.RefOfHold(found[0].Ref()), 600_000)
 				down.Store(false)
 				time.Sleep(9 * time.Minute)
 				if holds := stored(t, direct, "r"); len(holds) != 1 || holds[0].Token != found[0].Token {
 					t.Errorf("%+v", holds)
 				}
-				asked := store.Calls(drivertest.List)
-				time.Sleep(30 * time.Second)
-				if n := store.Calls(drivertest.List); n != asked {
-					t.Errorf("%d looks more", n-asked)
+				if places := placesOf(t, direct, "r"); len(places) != 0 {
+					t.Errorf("%+v", places)
 				}
 			})
 		})
 	}
+}
+
+// A caller that gives up its wait and comes again with the same hold ID keeps what it is granted
+// then, although the clean-up of the wait was about to be sent.
+func TestCleanUpOfWhatCameAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		direct := memlock.New(nil)
+		var silent atomic.Bool
+		began, goOn := make(chan struct{}, 1), make(chan struct{})
+		store := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op == drivertest.Release && silent.Load() && c.Refs[0].Resource == "other":
+				began <- struct{}{}
+				return drivertest.Fault{HoldRequest: goOn}
+			case c.Op == drivertest.Acquire && silent.Load():
+				return drivertest.Fault{LoseRequest: true}
+			}
+			return drivertest.Fault{}
+		})
+		s := newSite(t, store, nil)
+		silent.Store(true)
+		mustBe(t, s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "other"}), wire.KindUnknown)
+		<-began // the clean-up waits for this answer
+		q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID()}
+		mustBe(t, s.post(wire.AcquirePath, q), wire.KindUnknown)
+		silent.Store(false)
+		g := s.acquire(q)
+		close(goOn)
+		time.Sleep(time.Minute / 4)
+		if holds := stored(t, direct, "r"); len(holds) != 1 || holds[0].Token != g.Token {
+			t.Errorf("%+v", holds)
+		}
+	})
 }
 
 // An attempt without an answer may be applied later, so a wait that ends after it is not
