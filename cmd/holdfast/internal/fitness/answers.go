@@ -18,7 +18,7 @@ func (t *twin) same(got, want string) {
 }
 
 func (t *twin) differs(got, want string) {
-	if !t.placed.IsZero() && time.Since(t.placed) > driver.FairPlaceTTL/2 {
+	if !t.placed.IsZero() && time.Since(t.placed) >= driver.FairPlaceTTL {
 		t.late = true // a place may have ended in one of the two stores
 		return
 	}
