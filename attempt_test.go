@@ -133,7 +133,7 @@ func TestErrorTexts(t *testing.T) {
 			`holdfast: lock "s": context canceled`:                                            second(c.Lock(dead, "s", nil)),
 			`holdfast: "r" is held by ann on one`:                                             second(c.TryLock(t.Context(), "r", nil)),
 			`holdfast: "r" is held by ann on one: gave up waiting: context deadline exceeded`: second(c.Lock(short, "r", nil)),
-			`holdfast: "r" is held by the caller itself`:                                      second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
+			`holdfast: "r" is held by this caller or its lock ID`:                             second(c.Lock(t.Context(), "r", &holdfast.LockOptions{LockID: "id"})),
 			`holdfast: lock "s": invalid: TTL 1ms is below 500ms`:                             second(c.Lock(t.Context(), "s", &holdfast.LockOptions{TTL: time.Millisecond})),
 			`holdfast: renew "r": context canceled`:                                           h.Renew(dead, 0),
 			`holdfast: no hold of lock ID "nobody" to renew: lost`:                            second(c.Admin().RenewID(t.Context(), "nobody", time.Hour)),

@@ -26,7 +26,6 @@ type queue struct {
 	headSince   time.Duration // when the first became that
 	stored      storedPlace   // of the first in the store's queue
 	strays      []HoldID      // of attempts with that place that were given up
-	unplaced    bool          // the last refusal gave that one no place
 	granted     int32         // shared holds since the last refusal
 }
 
@@ -133,9 +132,6 @@ func (c *Client) noteAnswer(a *acquirer, err error) (first bool, over error) {
 	var held *HeldError
 	switch {
 	case errors.As(err, &held):
-		if a.q.Place == l.stored.id {
-			l.unplaced = held.Position == driver.NoPlace
-		}
 		if own != nil && held.BySelf {
 			over = copyOf(held)
 			break

@@ -64,7 +64,7 @@ func TestReentry(t *testing.T) {
 				if !held.BySelf || len(held.Holders) != 1 || held.Holders[0].HoldID != outer.ID() || held.Holders[0].Left <= 0 {
 					t.Errorf("got %+v", held)
 				}
-				if want := `holdfast: "r" is held by the caller itself`; err.Error() != want {
+				if want := `holdfast: "r" is held by this caller or its lock ID`; err.Error() != want {
 					t.Errorf("it says %v, want %s", err, want)
 				}
 				unlock(t, outer)

@@ -73,7 +73,7 @@ func (e *HeldError) Error() string {
 	fmt.Fprintf(&b, "holdfast: %q is held", e.Resource)
 	switch {
 	case e.BySelf:
-		b.WriteString(" by the caller itself")
+		b.WriteString(" by this caller or its lock ID")
 	case e.OnlyAhead():
 		b.Reset()
 		fmt.Fprintf(&b, "holdfast: %q is %s, but %s waits for it first", e.Resource, e.sharedBy(), e.Ahead[0].Waiter())

@@ -18,7 +18,7 @@ func TestHeldError(t *testing.T) {
 		"owner":          {&HeldError{Holders: []Status{{Details: Details{Owner: "ann"}}}}, []string{"by ann"}},
 		"lock ID":        {&HeldError{Holders: []Status{{LockID: "id-1"}}}, []string{`lock ID "id-1"`}},
 		"several":        {&HeldError{Holders: []Status{ann, ann, ann}}, []string{"ann on h1 and 2 more"}},
-		"itself":         {&HeldError{Holders: []Status{ann}, BySelf: true}, []string{"by the caller itself"}},
+		"itself":         {&HeldError{Holders: []Status{ann}, BySelf: true}, []string{"by this caller or its lock ID"}},
 		"another limit": {&HeldError{Holders: []Status{{Details: Details{Owner: "ann"}, Mode: Shared, Limit: 3}}, LimitDiffers: true},
 			[]string{"by ann with limit 3, which is not"}},
 		"no limit": {&HeldError{Holders: []Status{{Details: Details{Owner: "ann"}, Mode: Shared}}, LimitDiffers: true},

@@ -9,7 +9,8 @@ import (
 // Who knows the hold ID of somebody's hold can renew and release it. So nothing that is
 // printed with package fmt, or logged, has it: only a HoldID itself prints it. JSON has it,
 // because that is written for programs: slog's JSON handler writes what is inside of slices
-// and structs of others in that way, too.
+// and structs of others in that way, too. A request has the ID of its place neither: by it, anybody
+// without a name can give up the place at a server.
 
 func printed(f fmt.State, verb rune, shown any) { fmt.Fprintf(f, fmt.FormatString(f, verb), shown) }
 
@@ -40,15 +41,15 @@ func (s Status) shown() any {
 	return shown(s)
 }
 
-// Format implements fmt.Formatter. It prints the request without its hold ID.
+// Format implements fmt.Formatter. It prints the request without its IDs.
 func (r AcquireRequest) Format(f fmt.State, verb rune) { printed(f, verb, r.shown()) }
 
-// LogValue implements slog.LogValuer. It has the request without its hold ID.
+// LogValue implements slog.LogValuer. It has the request without its IDs.
 func (r AcquireRequest) LogValue() slog.Value { return slog.AnyValue(r.shown()) }
 
 func (r AcquireRequest) shown() any {
 	type shown AcquireRequest
-	r.HoldID = HoldID{}
+	r.HoldID, r.Place = HoldID{}, PlaceID{}
 	return shown(r)
 }
 

@@ -34,7 +34,8 @@ func openBehindRelay(t *testing.T) *drivertest.Harness {
 		}
 	}
 	return &drivertest.Harness{
-		Store: open(at)(t), Reopen: open(at), Beside: open(server.URL),
+		HidesPlaces: true,
+		Store:       open(at)(t), Reopen: open(at), Beside: open(server.URL),
 		Break: func(*testing.T) (restore func()) {
 			relay.silence(true)
 			return relay.restore
@@ -64,7 +65,8 @@ func openBehindBalancer(t *testing.T) *drivertest.Harness {
 		return s
 	}
 	return &drivertest.Harness{
-		Store: reopen(t), Reopen: reopen,
+		HidesPlaces: true,
+		Store:       reopen(t), Reopen: reopen,
 		Break: func(*testing.T) (restore func()) {
 			broken.Store(true)
 			return func() { broken.Store(false) }
@@ -219,6 +221,6 @@ func TestConformanceBehindProxy(t *testing.T) {
 			}
 			return drivertest.NewRepeater(spared{s, p})
 		}
-		return &drivertest.Harness{Store: reopen(t), Reopen: reopen, Advance: c.Advance, Now: c.Now, Repeats: true}
+		return &drivertest.Harness{HidesPlaces: true, Store: reopen(t), Reopen: reopen, Advance: c.Advance, Now: c.Now, Repeats: true}
 	})
 }

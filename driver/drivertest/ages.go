@@ -76,21 +76,23 @@ func agesOfPlaces(b *bench) {
 	step := b.short / 10
 	b.acquire(b.request("r", "holder"))
 	came := time.Now()
-	q := b.request("r", "waiter").at(1).fair()
-	_ = b.waits(q, 0)
+	_ = b.waits(b.request("r", "fair").at(1).fair(), 0)
+	_ = b.waits(b.request("r", "plain").at(2), 1)
 	b.pass(step)
-	check := func(what string, ps []driver.Place) {
+	check := func(what string, ps []driver.Place, kept ...time.Duration) {
 		b.t.Helper()
-		if len(ps) != 1 {
-			b.t.Fatalf("%s: %d places, want 1", what, len(ps))
+		if len(ps) != len(kept) {
+			b.t.Fatalf("%s: %d places, want %d", what, len(ps), len(kept))
 		}
-		b.seen(what, ps[0].Seen)
-		b.age(what+", came", ps[0].Age(), step, came)
-		b.age(what+", asked", ps[0].AskedAgo(), step, came)
-		if kept := ps[0].AskedAgo() + ps[0].Left; (kept - driver.AcquireRequest(q).PlaceTTL()).Abs() > 2*time.Millisecond {
-			b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, ps[0].AskedAgo(), ps[0].Left, kept, driver.AcquireRequest(q).PlaceTTL())
+		for i, p := range ps {
+			b.seen(what, p.Seen)
+			b.age(what+", came", p.Age(), step, came)
+			b.age(what+", asked", p.AskedAgo(), step, came)
+			if got := p.AskedAgo() + p.Left; (got - kept[i]).Abs() > 2*time.Millisecond {
+				b.t.Errorf("%s: asked for %v ago, kept for %v; that makes %v, want %v", what, p.AskedAgo(), p.Left, got, kept[i])
+			}
 		}
 	}
-	check("list", b.queue("r"))
-	check("refusal", b.refusal(b.request("r", "passes by")).Ahead)
+	check("list", b.queue("r"), driver.FairPlaceTTL, driver.PlainPlaceTTL)
+	check("refusal", b.refusal(b.request("r", "passes by")).Ahead, driver.FairPlaceTTL)
 }

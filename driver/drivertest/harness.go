@@ -40,6 +40,9 @@ type Harness struct {
 	// EndlessRenewed says that Store acquires a hold without an end as one that ends, and
 	// renews it then, as a server does. It is shown as one that was renewed.
 	EndlessRenewed bool
+	// HidesPlaces says that lists and refusals of Store show no IDs of places, as those of a
+	// server.
+	HidesPlaces bool
 	// Uncounted says that Store does not keep the records of resources without holds
 	// as package model does: a release deletes them, or the store never deletes one.
 	// The suite then does not compare how many a sweep deletes.

@@ -234,14 +234,13 @@ func (h *history) compareRefusals(err, refused error) {
 	h.comparePlaces(got.Ahead, want.Ahead)
 }
 
-// comparePlaces compares places in their order. A server shows no IDs of places.
+// comparePlaces compares places in their order.
 func (h *history) comparePlaces(got, want []driver.Place) {
-	hidden := !slices.ContainsFunc(got, func(p driver.Place) bool { return !p.ID.IsZero() })
 	known := func(ps []driver.Place) []driver.Place {
 		ps = slices.Clone(ps)
 		for i := range ps {
 			p := &ps[i]
-			if hidden {
+			if h.HidesPlaces {
 				p.ID = driver.PlaceID{}
 			}
 			p.Since, p.Asked, p.Seen = p.Since.UTC(), p.Asked.UTC(), p.Seen.UTC()

@@ -28,7 +28,7 @@ func harness(t *testing.T, b *behind) *drivertest.Harness {
 
 // harness is one of stores that open makes.
 func (b *behind) harness(t *testing.T, open func(t *testing.T) driver.Store) *drivertest.Harness {
-	h := &drivertest.Harness{Store: open(t), Reopen: open, Uncounted: b.uncounted, EndlessRenewed: true, Short: time.Second}
+	h := &drivertest.Harness{HidesPlaces: true, Store: open(t), Reopen: open, Uncounted: b.uncounted, EndlessRenewed: true, Short: time.Second}
 	if b.clock != nil {
 		h.Now, h.Advance = b.clock.Now, b.clock.Advance
 	}
