@@ -63,6 +63,7 @@ func isNoAnswer(t *testing.T, what string, err error) {
 type outsider struct {
 	*memlock.Store
 	cause func(context.Context) error
+	every time.Duration // how often it looks; an attempt's ctx counts the looks
 	hangs atomic.Bool
 }
 
@@ -70,11 +71,11 @@ func (s *outsider) answer(ctx context.Context) error {
 	if !s.hangs.Load() {
 		return s.failed(ctx)
 	}
-	for range 1000 {
+	for range time.Second / s.every {
 		if err := s.failed(ctx); err != nil {
 			return err
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(s.every)
 	}
 	return nil
 }
@@ -141,7 +142,8 @@ func (s *outsider) Sweep(ctx context.Context, q driver.SweepRequest) (driver.Swe
 // is cleaned up, and no hold is lost for it.
 func TestCauseIsNoAnswer(t *testing.T) {
 	ways := map[string]func(context.Context) error{
-		"at once": context.Cause, // before it has asked for a channel
+		"seldom": context.Cause, // it never asks for a channel
+		"often":  context.Cause,
 		"by Done": func(ctx context.Context) error {
 			_ = ctx.Done()
 			return context.Cause(ctx)
@@ -161,7 +163,10 @@ func TestCauseIsNoAnswer(t *testing.T) {
 		for name, cause := range named {
 			t.Run(way+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &outsider{Store: memlock.New(nil), cause: look}
+					s := &outsider{Store: memlock.New(nil), cause: look, every: time.Millisecond}
+					if way == "seldom" {
+						s.every = 100 * time.Millisecond
+					}
 					c := newClient(t, s, &holdfast.Options{NoSweep: true})
 					d := newClient(t, s.Store, &holdfast.Options{NoSweep: true})
 					own := lock(t, c, "own", &holdfast.LockOptions{LockID: "id"})

@@ -130,6 +130,8 @@ func TestReentry(t *testing.T) {
 			outer := lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
 			ctx, cancel := outer.Bind(t.Context())
 			defer cancel()
+			ctx, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
 			_, err := c.Lock(ctx, "r", nil)
 			if held := heldError(t, err); !held.BySelf || held.Holders[0].Left != holdfast.Forever {
 				t.Errorf("got %+v", held)

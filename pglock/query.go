@@ -118,7 +118,7 @@ func (s *Store) exec(ctx context.Context, from source, q statement, args []any, 
 			s.bare.Store(true)
 		}
 		if try >= tries(err) || pause(ctx, rand.N(time.Duration(min(try, 10))*time.Millisecond)) != nil {
-			return s.wrap(err)
+			return s.wrap(foreign.Error(ctx, err)) // ctx may have ended in the pause
 		}
 	}
 }
