@@ -61,6 +61,7 @@ DECLARE
   i       int;
   changed int;
   live    jsonb;   -- the live places
+  listed  jsonb;   -- all places that no item has left
   left_   jsonb;   -- those that one item leaves
   wake    boolean; -- somebody may be granted the resource now
   fair    boolean; -- a fair place is gone
@@ -97,16 +98,18 @@ BEGIN
     wake := false;
     fair := false;
     live := CASE WHEN verdict = 0 AND r.places <> '[]' THEN {schema}.live_places(r.places, clock) ELSE '[]' END;
+    listed := r.places;
     waiters := jsonb_array_length(live);
     WHILE in_resources[item] = name LOOP
       outcome := verdict;
       ends := NULL; -- never
       IF in_places[item] <> '' AND verdict = 0 AND r.places <> '[]' THEN
-        left_ := {schema}.without(live, in_places[item]);
-        IF left_ <> live THEN
+        left_ := {schema}.without(listed, in_places[item]);
+        IF left_ <> listed THEN
           changed := changed + 1;
-          fair := fair OR live @> jsonb_build_array(jsonb_build_object('placeId', in_places[item], 'fair', true));
-          live := left_;
+          fair := fair OR listed @> jsonb_build_array(jsonb_build_object('placeId', in_places[item], 'fair', true));
+          listed := left_;
+          live := {schema}.without(live, in_places[item]);
         END IF;
       END IF;
       i := array_position(ids, in_lock_ids[item]);
