@@ -109,29 +109,29 @@ func validForce(body wire.ForceRequest) error {
 // name of its caller. The lock ID is empty if there is nothing to release.
 func (x *exchange) forced(body wire.ForceRequest) (driver.ReleaseRequest, error) {
 	q := driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: body.Resource, HoldID: body.HoldID, Token: body.Token}}
-	h, err := x.s.find(x.r.Context(), x.deadline(), driver.Filter{Resource: body.Resource}, body.HoldID)
-	q.LockID = h.LockID
+	var err error
+	q.LockID, err = x.lockIDOf(q.Resource, q.HoldID)
 	if body.LockID != "" && q.LockID != "" && q.LockID != body.LockID && x.shownID(q.LockID) != body.LockID {
 		return q, fmt.Errorf("%w: the hold has another lockId", driver.ErrInvalid)
 	}
 	return q, err
 }
 
-// find returns the hold with that ID, or none, as the store lists it. It is over by then.
-func (s *Server) find(ctx context.Context, by time.Time, f driver.Filter, id driver.HoldID) (found driver.Status, err error) {
+// lockIDOf returns the lock ID of a hold, as the store has it, or "" if there is none.
+func (x *exchange) lockIDOf(resource string, id driver.HoldID) (lockID string, err error) {
 	began := time.Now()
-	defer func() { s.opts.Observer.storeCall(ctx, "list", began, err) }()
-	bounded, cancel := context.WithDeadline(ctx, by)
+	defer func() { x.s.opts.Observer.storeCall(x.r.Context(), "list", began, err) }()
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.deadline())
 	defer cancel()
-	for h, failed := range s.store.List(bounded, f) {
+	for h, err := range x.s.store.List(ctx, driver.Filter{Resource: resource}) {
 		switch {
-		case failed != nil:
-			return driver.Status{}, failed
+		case err != nil:
+			return "", err
 		case h.HoldID == id:
-			return h, nil
+			return h.LockID, nil
 		}
 	}
-	return driver.Status{}, bounded.Err() // a store may end a list with its ctx
+	return "", ctx.Err() // a store may end a list with its ctx
 }
 
 // sweep serves POST /v1/sweep.
