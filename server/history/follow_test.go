@@ -80,11 +80,15 @@ func (s *seen) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Statu
 			yield(driver.Status{}, errors.New("the store is down"))
 			return
 		}
-		select {
-		case <-time.After(time.Duration(s.sees.hangs.Load())):
-		case <-ctx.Done():
-			yield(driver.Status{}, ctx.Err())
-			return
+		// No timer without a time: two goroutines of a bubble that ask timers which are
+		// due crash the race detector of Go 1.26 (go.dev/issue/78156).
+		if hangs := time.Duration(s.sees.hangs.Load()); hangs > 0 {
+			select {
+			case <-time.After(hangs):
+			case <-ctx.Done():
+				yield(driver.Status{}, ctx.Err())
+				return
+			}
 		}
 		var all []driver.Status
 		for h, err := range s.Store.List(ctx, f) {
