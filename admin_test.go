@@ -39,281 +39,261 @@ func resourcesOf(ss []holdfast.Status) []string {
 }
 
 func TestS27_groups(t *testing.T) {
-	t.Run("release, the newest first", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			arrive := make(chan struct{})
-			var order []string
-			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-				if c.Op != drivertest.Release {
-					return drivertest.Fault{}
-				}
-				for _, ref := range c.Refs {
-					order = append(order, ref.Resource)
-				}
-				return drivertest.Fault{HoldRequest: arrive}
-			})
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
-			mine := group(t, c, "g", "a", "b")
-			theirs := group(t, d, "g", "x")
-			other := lock(t, c, "other", nil)
-			type answer struct {
-				ss  []holdfast.Status
-				err error
-			}
-			answered := make(chan answer, 1)
-			go func() {
-				ss, err := c.Admin().ReleaseID(t.Context(), "g")
-				answered <- answer{ss, err}
-			}()
-			synctest.Wait()
-			for _, h := range mine {
-				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
-					t.Errorf("before the store is told, the holder's context has ended with %v", cause)
-				}
-			}
-			close(arrive)
-			got := <-answered
-			if got.err != nil {
-				t.Fatal(got.err)
-			}
-			want := []string{"x", "b", "a"}
-			if !slices.Equal(order, want) || !slices.Equal(resourcesOf(got.ss), want) {
-				t.Errorf("released %v, returned %v, want %v", order, resourcesOf(got.ss), want)
-			}
-			for _, r := range want {
-				mustBeFree(t, store, r)
-			}
-			for _, h := range mine {
-				unlock(t, h)
-			}
-			mustEnd(t, theirs[0], time.Minute, holdfast.ErrForced)
-			alive(t, other)
-			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 0 {
-				t.Errorf("of a group that is gone: %v, %v", ss, err)
-			}
-		})
-	})
-	t.Run("release without an answer", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2))
-			c := newClient(t, f, nil)
-			group(t, c, "g", "a", "b")
-			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
-				t.Errorf("got %v, %v", ss, err)
-			}
-			var well atomic.Bool
-			f = faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Release && !well.Load() {
-					return drivertest.Fault{DropLast: 1}
-				}
+	inBubble(t, "release, the newest first", func(t *testing.T) {
+		store := memlock.New(nil)
+		arrive := make(chan struct{})
+		var order []string
+		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+			if c.Op != drivertest.Release {
 				return drivertest.Fault{}
-			})
-			c = newClient(t, f, nil)
-			hs := group(t, c, "g", "a", "b")
-			if _, err := c.Admin().ReleaseID(t.Context(), "g"); err == nil {
-				t.Error("one was never answered, and there is no error")
 			}
-			well.Store(true)
-			for _, h := range hs {
-				unlock(t, h)
+			for _, ref := range c.Refs {
+				order = append(order, ref.Resource)
 			}
+			return drivertest.Fault{HoldRequest: arrive}
 		})
-	})
-	t.Run("granted after the look", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			old := group(t, c, "g", "a")[0]
-			var retaken *holdfast.Hold
-			e := newClient(t, listing{store, func() {
-				unlock(t, old)
-				retaken = group(t, d, "g", "a")[0]
-			}}, nil)
-			if _, err := e.Admin().ReleaseID(t.Context(), "g"); err != nil {
-				t.Fatal(err)
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		mine := group(t, c, "g", "a", "b")
+		theirs := group(t, d, "g", "x")
+		other := lock(t, c, "other", nil)
+		type answer struct {
+			ss  []holdfast.Status
+			err error
+		}
+		answered := make(chan answer, 1)
+		go func() {
+			ss, err := c.Admin().ReleaseID(t.Context(), "g")
+			answered <- answer{ss, err}
+		}()
+		synctest.Wait()
+		for _, h := range mine {
+			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
+				t.Errorf("before the store is told, the holder's context has ended with %v", cause)
 			}
-			mustBeHeldBy(t, store, retaken)
-			time.Sleep(time.Minute)
-			alive(t, retaken)
+		}
+		close(arrive)
+		got := <-answered
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		want := []string{"x", "b", "a"}
+		if !slices.Equal(order, want) || !slices.Equal(resourcesOf(got.ss), want) {
+			t.Errorf("released %v, returned %v, want %v", order, resourcesOf(got.ss), want)
+		}
+		for _, r := range want {
+			mustBeFree(t, store, r)
+		}
+		for _, h := range mine {
+			unlock(t, h)
+		}
+		mustEnd(t, theirs[0], time.Minute, holdfast.ErrForced)
+		alive(t, other)
+		if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 0 {
+			t.Errorf("of a group that is gone: %v, %v", ss, err)
+		}
+	})
+	inBubble(t, "release without an answer", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{LoseReply: true}, 1, 2))
+		c := newClient(t, f, nil)
+		group(t, c, "g", "a", "b")
+		if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+			t.Errorf("got %v, %v", ss, err)
+		}
+		var well atomic.Bool
+		f = faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Release && !well.Load() {
+				return drivertest.Fault{DropLast: 1}
+			}
+			return drivertest.Fault{}
 		})
+		c = newClient(t, f, nil)
+		hs := group(t, c, "g", "a", "b")
+		if _, err := c.Admin().ReleaseID(t.Context(), "g"); err == nil {
+			t.Error("one was never answered, and there is no error")
+		}
+		well.Store(true)
+		for _, h := range hs {
+			unlock(t, h)
+		}
 	})
-	t.Run("renew", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store)
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
-			mine := group(t, c, "g", "a", "b", "given up")
-			theirs := lock(t, d, "x", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: 2 * time.Hour})
-			if err := mine[2].UnlockAfter(t.Context(), 20*time.Second); err != nil {
-				t.Fatal(err)
+	inBubble(t, "granted after the look", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		old := group(t, c, "g", "a")[0]
+		var retaken *holdfast.Hold
+		e := newClient(t, listing{store, func() {
+			unlock(t, old)
+			retaken = group(t, d, "g", "a")[0]
+		}}, nil)
+		if _, err := e.Admin().ReleaseID(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		mustBeHeldBy(t, store, retaken)
+		time.Sleep(time.Minute)
+		alive(t, retaken)
+	})
+	inBubble(t, "renew", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		mine := group(t, c, "g", "a", "b", "given up")
+		theirs := lock(t, d, "x", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: 2 * time.Hour})
+		if err := mine[2].UnlockAfter(t.Context(), 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		lock(t, c, "other", nil)
+		ss, err := c.Admin().RenewID(t.Context(), "g", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resourcesOf(ss); !slices.Equal(got, []string{"x", "b", "a"}) {
+			t.Errorf("renewed %v", got)
+		}
+		for _, s := range ss {
+			if want := time.Hour; s.Resource != "x" && s.Left != want {
+				t.Errorf("%q has %v left, want %v", s.Resource, s.Left, want)
 			}
-			lock(t, c, "other", nil)
-			ss, err := c.Admin().RenewID(t.Context(), "g", time.Hour)
+			if s.Resource == "x" && s.Left < 119*time.Minute {
+				t.Errorf("it was shortened to %v", s.Left)
+			}
+		}
+		for _, h := range mine[:2] {
+			if want := time.Hour - 5*time.Second; h.Left() != want {
+				t.Errorf("the holder has %v left, want %v", h.Left(), want)
+			}
+		}
+		alive(t, theirs)
+		if left := holdsIn(t, store, "other")[0].Left; left > 30*time.Second {
+			t.Errorf("another lock ID's hold was renewed to %v", left)
+		}
+
+		ss, err = c.Admin().RenewID(t.Context(), "nobody", time.Hour)
+		if !errors.Is(err, holdfast.ErrLost) || len(ss) != 0 {
+			t.Errorf("of nobody: %v, %v", ss, err)
+		}
+	})
+	inBubble(t, "renew where the store does not say what is left", func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, untelling{store}, nil)
+		group(t, c, "g", "a")
+		lock(t, c, "x", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: 2 * time.Hour})
+		lock(t, c, "y", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: holdfast.Forever})
+		for _, ttl := range []time.Duration{time.Hour, holdfast.Forever} {
+			time.Sleep(time.Second)
+			ss, err := c.Admin().RenewID(t.Context(), "g", ttl)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := resourcesOf(ss); !slices.Equal(got, []string{"x", "b", "a"}) {
-				t.Errorf("renewed %v", got)
-			}
 			for _, s := range ss {
-				if want := time.Hour; s.Resource != "x" && s.Left != want {
+				if want := holdsIn(t, store, s.Resource)[0].Left; s.Left > want || s.Left < want-3*time.Second {
 					t.Errorf("%q has %v left, want %v", s.Resource, s.Left, want)
 				}
-				if s.Resource == "x" && s.Left < 119*time.Minute {
-					t.Errorf("it was shortened to %v", s.Left)
-				}
 			}
-			for _, h := range mine[:2] {
-				if want := time.Hour - 5*time.Second; h.Left() != want {
-					t.Errorf("the holder has %v left, want %v", h.Left(), want)
-				}
-			}
-			alive(t, theirs)
-			if left := holdsIn(t, store, "other")[0].Left; left > 30*time.Second {
-				t.Errorf("another lock ID's hold was renewed to %v", left)
-			}
+		}
+	})
+	inBubble(t, "renew what is lost in part, or not answered in part", func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		hs := group(t, c, "g", "a", "b")
+		d := newClient(t, listing{store, func() { unlock(t, hs[0]) }}, nil)
+		ss, err := d.Admin().RenewID(t.Context(), "g", time.Hour)
+		if got := resourcesOf(ss); !errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"b"}) {
+			t.Errorf("renewed %v, error %v", got, err)
+		}
 
-			ss, err = c.Admin().RenewID(t.Context(), "nobody", time.Hour)
-			if !errors.Is(err, holdfast.ErrLost) || len(ss) != 0 {
-				t.Errorf("of nobody: %v, %v", ss, err)
-			}
-		})
+		f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{DropLast: 1}))
+		e := newClient(t, f, nil)
+		hs = group(t, e, "h", "c", "d")
+		ss, err = e.Admin().RenewID(t.Context(), "h", time.Hour)
+		if got := resourcesOf(ss); err == nil || errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"d"}) {
+			t.Errorf("renewed %v, error %v", got, err)
+		}
+		alive(t, hs[0])
+		alive(t, hs[1])
 	})
-	t.Run("renew where the store does not say what is left", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c := newClient(t, untelling{store}, nil)
-			group(t, c, "g", "a")
-			lock(t, c, "x", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: 2 * time.Hour})
-			lock(t, c, "y", &holdfast.LockOptions{LockID: "g", NoKeepAlive: true, TTL: holdfast.Forever})
-			for _, ttl := range []time.Duration{time.Hour, holdfast.Forever} {
-				time.Sleep(time.Second)
-				ss, err := c.Admin().RenewID(t.Context(), "g", ttl)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, s := range ss {
-					if want := holdsIn(t, store, s.Resource)[0].Left; s.Left > want || s.Left < want-3*time.Second {
-						t.Errorf("%q has %v left, want %v", s.Resource, s.Left, want)
-					}
-				}
-			}
-		})
-	})
-	t.Run("renew what is lost in part, or not answered in part", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c := newClient(t, store, nil)
-			hs := group(t, c, "g", "a", "b")
-			d := newClient(t, listing{store, func() { unlock(t, hs[0]) }}, nil)
-			ss, err := d.Admin().RenewID(t.Context(), "g", time.Hour)
-			if got := resourcesOf(ss); !errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"b"}) {
-				t.Errorf("renewed %v, error %v", got, err)
-			}
-
-			f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{DropLast: 1}))
-			e := newClient(t, f, nil)
-			hs = group(t, e, "h", "c", "d")
-			ss, err = e.Admin().RenewID(t.Context(), "h", time.Hour)
-			if got := resourcesOf(ss); err == nil || errors.Is(err, holdfast.ErrLost) || !slices.Equal(got, []string{"d"}) {
-				t.Errorf("renewed %v, error %v", got, err)
-			}
-			alive(t, hs[0])
-			alive(t, hs[1])
-		})
-	})
-	t.Run("two groups in opposite order", func(t *testing.T) {
+	inBubble(t, "two groups in opposite order", func(t *testing.T) {
 		// Who cannot have all in time gives back what it has, by lock ID.
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			var mu sync.Mutex
-			var inside, done int
-			var all sync.WaitGroup
-			for i, order := range [][]string{{"A", "B"}, {"B", "A"}} {
-				c, id := newClient(t, store, nil), fmt.Sprint("group ", i)
-				all.Go(func() {
-					for round := range 5 {
-						for !takeAll(t, c, id, time.Duration(i+1)*time.Second, order) {
-						}
-						mu.Lock()
-						inside++
-						if inside != 1 {
-							t.Errorf("round %d: %d groups have all", round, inside)
-						}
-						mu.Unlock()
-						time.Sleep(500 * time.Millisecond)
-						mu.Lock()
-						inside--
-						done++
-						mu.Unlock()
-						if ss, err := c.Admin().ReleaseID(t.Context(), id); err != nil || len(ss) != 2 {
-							t.Errorf("released %v, %v", resourcesOf(ss), err)
-						}
+		store := memlock.New(nil)
+		var mu sync.Mutex
+		var inside, done int
+		var all sync.WaitGroup
+		for i, order := range [][]string{{"A", "B"}, {"B", "A"}} {
+			c, id := newClient(t, store, nil), fmt.Sprint("group ", i)
+			all.Go(func() {
+				for round := range 5 {
+					for !takeAll(t, c, id, time.Duration(i+1)*time.Second, order) {
 					}
-				})
-			}
-			all.Wait()
-			if done != 10 {
-				t.Errorf("%d of 10 rounds done", done)
-			}
-			mustBeFree(t, store, "")
-		})
+					mu.Lock()
+					inside++
+					if inside != 1 {
+						t.Errorf("round %d: %d groups have all", round, inside)
+					}
+					mu.Unlock()
+					time.Sleep(500 * time.Millisecond)
+					mu.Lock()
+					inside--
+					done++
+					mu.Unlock()
+					if ss, err := c.Admin().ReleaseID(t.Context(), id); err != nil || len(ss) != 2 {
+						t.Errorf("released %v, %v", resourcesOf(ss), err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if done != 10 {
+			t.Errorf("%d of 10 rounds done", done)
+		}
+		mustBeFree(t, store, "")
 	})
-	t.Run("a crash half-way", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			crashing := unswept(store, &holdfast.Options{LeaveHolds: true})
-			group(t, crashing, "g", "A", "B")
-			_ = crashing.Close()
-			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			_, err := c.TryLock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
-			if held := heldError(t, err); held.BySelf || held.Holders[0].LockID != "g" {
-				t.Errorf("after the crash, its lock ID is told %+v", held)
-			}
-			began := time.Now()
-			waiting := locking(t.Context(), d, "B", nil)
-			synctest.Wait()
-			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
-				t.Errorf("released %v, %v", resourcesOf(ss), err)
-			}
-			if r := <-waiting; r.err != nil || r.at != began {
-				t.Errorf("granted after %v, error %v", r.at.Sub(began), r.err)
-			}
-			tryLock(t, c, "A", &holdfast.LockOptions{LockID: "g"})
-		})
+	inBubble(t, "a crash half-way", func(t *testing.T) {
+		store := memlock.New(nil)
+		crashing := unswept(store, &holdfast.Options{LeaveHolds: true})
+		group(t, crashing, "g", "A", "B")
+		_ = crashing.Close()
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		_, err := c.TryLock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
+		if held := heldError(t, err); held.BySelf || held.Holders[0].LockID != "g" {
+			t.Errorf("after the crash, its lock ID is told %+v", held)
+		}
+		began := time.Now()
+		waiting := locking(t.Context(), d, "B", nil)
+		synctest.Wait()
+		if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+			t.Errorf("released %v, %v", resourcesOf(ss), err)
+		}
+		if r := <-waiting; r.err != nil || r.at != began {
+			t.Errorf("granted after %v, error %v", r.at.Sub(began), r.err)
+		}
+		tryLock(t, c, "A", &holdfast.LockOptions{LockID: "g"})
 	})
-	t.Run("a resource twice", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c := newClient(t, store, nil)
-			group(t, c, "g", "A", "B")
-			_, err := c.Lock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
-			if held := heldError(t, err); !held.BySelf {
-				t.Errorf("got %+v", held)
-			}
-			if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
-				t.Errorf("released %v, %v", resourcesOf(ss), err)
-			}
-		})
+	inBubble(t, "a resource twice", func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		group(t, c, "g", "A", "B")
+		_, err := c.Lock(t.Context(), "A", &holdfast.LockOptions{LockID: "g"})
+		if held := heldError(t, err); !held.BySelf {
+			t.Errorf("got %+v", held)
+		}
+		if ss, err := c.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 2 {
+			t.Errorf("released %v, %v", resourcesOf(ss), err)
+		}
 	})
-	t.Run("many", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil))
-			c, d := newClient(t, f, nil), newClient(t, f, nil)
-			for i := range 1500 {
-				lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: "g"})
-			}
-			if ss, err := d.Admin().RenewID(t.Context(), "g", time.Hour); err != nil || len(ss) != 1500 {
-				t.Errorf("renewed %d, %v", len(ss), err)
-			}
-			if ss, err := d.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 1500 {
-				t.Errorf("released %d, %v", len(ss), err)
-			}
-			if r, n := f.Calls(drivertest.Release), f.Calls(drivertest.Renew); r != 2 || n != 2 {
-				t.Errorf("%d releases, %d renewals were sent, want 2 of each", r, n)
-			}
-		})
+	inBubble(t, "many", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil))
+		c, d := newClient(t, f, nil), newClient(t, f, nil)
+		for i := range 1500 {
+			lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: "g"})
+		}
+		if ss, err := d.Admin().RenewID(t.Context(), "g", time.Hour); err != nil || len(ss) != 1500 {
+			t.Errorf("renewed %d, %v", len(ss), err)
+		}
+		if ss, err := d.Admin().ReleaseID(t.Context(), "g"); err != nil || len(ss) != 1500 {
+			t.Errorf("released %d, %v", len(ss), err)
+		}
+		if r, n := f.Calls(drivertest.Release), f.Calls(drivertest.Renew); r != 2 || n != 2 {
+			t.Errorf("%d releases, %d renewals were sent, want 2 of each", r, n)
+		}
 	})
 }
 

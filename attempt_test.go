@@ -46,47 +46,45 @@ func TestStoreSeesTheCallersContext(t *testing.T) {
 			defer cancel()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				type key struct{}
-				var seen []context.Context
-				c := newClient(t, seeing{memlock.New(nil), func(op string, ctx context.Context) {
-					seen = append(seen, ctx)
-					first(ctx)
-					if ctx.Value(key{}) != "v" || ctx.Err() != nil {
-						t.Errorf("%s: value %v, error %v", op, ctx.Value(key{}), ctx.Err())
-					}
-					end, ok := ctx.Deadline()
-					if left := time.Until(end); !ok || left <= 0 || left > 10*time.Second {
-						t.Errorf("%s: a deadline in %v (%v)", op, left, ok)
-					}
-				}}, nil)
-				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
-				h, err := c.Lock(ctx, "r", nil)
-				if err != nil {
-					t.Fatal(err)
+		inBubble(t, name, func(t *testing.T) {
+			type key struct{}
+			var seen []context.Context
+			c := newClient(t, seeing{memlock.New(nil), func(op string, ctx context.Context) {
+				seen = append(seen, ctx)
+				first(ctx)
+				if ctx.Value(key{}) != "v" || ctx.Err() != nil {
+					t.Errorf("%s: value %v, error %v", op, ctx.Value(key{}), ctx.Err())
 				}
-				if err := h.Renew(ctx, 0); err != nil {
-					t.Error(err)
+				end, ok := ctx.Deadline()
+				if left := time.Until(end); !ok || left <= 0 || left > 10*time.Second {
+					t.Errorf("%s: a deadline in %v (%v)", op, left, ok)
 				}
-				cancel()
-				if err := h.Unlock(ctx); err != nil {
-					t.Error(err)
+			}}, nil)
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+			h, err := c.Lock(ctx, "r", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Renew(ctx, 0); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			if err := h.Unlock(ctx); err != nil {
+				t.Error(err)
+			}
+			if len(seen) != 3 {
+				t.Errorf("saw %v", seen)
+			}
+			for i, ctx := range seen {
+				if ctx.Err() == nil {
+					t.Errorf("call %d: its ctx outlives the call", i)
 				}
-				if len(seen) != 3 {
-					t.Errorf("saw %v", seen)
+				select {
+				case <-ctx.Done():
+				default:
+					t.Errorf("call %d: its ctx has ended but is not done", i)
 				}
-				for i, ctx := range seen {
-					if ctx.Err() == nil {
-						t.Errorf("call %d: its ctx outlives the call", i)
-					}
-					select {
-					case <-ctx.Done():
-					default:
-						t.Errorf("call %d: its ctx has ended but is not done", i)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -87,32 +87,30 @@ func TestS12_cancelled_in_mid_acquire(t *testing.T) {
 				return c.TryRLock(ctx, "r", nil)
 			},
 		} {
-			t.Run(name+", "+way, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					f := faulty(t, store,
-						on(drivertest.Acquire, test.fault(), 1),
-						func(c drivertest.Call) drivertest.Fault {
-							return drivertest.Fault{LoseRequest: c.Op == drivertest.Release && c.N <= test.releases}
-						})
-					c := newClient(t, f, nil)
-					ctx, cancel := context.WithCancel(t.Context())
-					time.AfterFunc(100*time.Millisecond, cancel)
-					began := time.Now()
-					h, err := take(ctx, c)
-					if h != nil || !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrHeld) {
-						t.Fatalf("got %v, %v", h, err)
-					}
-					if took := time.Since(began); took != 100*time.Millisecond {
-						t.Errorf("took %v", took)
-					}
-					time.Sleep(test.freeAfter)
-					synctest.Wait()
-					mustBeFree(t, store, "r")
-					// And so it stays.
-					time.Sleep(time.Minute)
-					mustBeFree(t, store, "r")
-				})
+			inBubble(t, name+", "+way, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store,
+					on(drivertest.Acquire, test.fault(), 1),
+					func(c drivertest.Call) drivertest.Fault {
+						return drivertest.Fault{LoseRequest: c.Op == drivertest.Release && c.N <= test.releases}
+					})
+				c := newClient(t, f, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(100*time.Millisecond, cancel)
+				began := time.Now()
+				h, err := take(ctx, c)
+				if h != nil || !errors.Is(err, context.Canceled) || errors.Is(err, holdfast.ErrHeld) {
+					t.Fatalf("got %v, %v", h, err)
+				}
+				if took := time.Since(began); took != 100*time.Millisecond {
+					t.Errorf("took %v", took)
+				}
+				time.Sleep(test.freeAfter)
+				synctest.Wait()
+				mustBeFree(t, store, "r")
+				// And so it stays.
+				time.Sleep(time.Minute)
+				mustBeFree(t, store, "r")
 			})
 		}
 	}
@@ -303,41 +301,39 @@ func TestUnlockRepeats(t *testing.T) {
 		"lost, short TTL": {func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} }, time.Second, time.Second},
 		"hangs, short":    {func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} }, time.Second, time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				broken := true
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Release && broken {
-						return test.fault()
-					}
-					return drivertest.Fault{}
-				})
-				c := newClient(t, f, nil)
-				h := lock(t, c, "r", &holdfast.LockOptions{TTL: test.ttl})
-				began := time.Now()
-				err := h.Unlock(t.Context())
-				if err == nil || errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) {
-					t.Fatalf("Unlock: got error %v, want one that says the outcome is unknown", err)
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			broken := true
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Release && broken {
+					return test.fault()
 				}
-				if took := time.Since(began); took > test.most {
-					t.Errorf("gave up after %v, want at most %v", took, test.most)
-				}
-				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
-					t.Errorf("the context ended with %v", cause)
-				}
-				if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrReleased) {
-					t.Errorf("Renew: %v", err)
-				}
-				broken = false
-				unlock(t, h)
-				mustBeFree(t, store, "r")
-				calls := f.Calls(drivertest.Release)
-				unlock(t, h)
-				if n := f.Calls(drivertest.Release); n != calls {
-					t.Error("an Unlock that was confirmed was sent again")
-				}
+				return drivertest.Fault{}
 			})
+			c := newClient(t, f, nil)
+			h := lock(t, c, "r", &holdfast.LockOptions{TTL: test.ttl})
+			began := time.Now()
+			err := h.Unlock(t.Context())
+			if err == nil || errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrReleased) {
+				t.Fatalf("Unlock: got error %v, want one that says the outcome is unknown", err)
+			}
+			if took := time.Since(began); took > test.most {
+				t.Errorf("gave up after %v, want at most %v", took, test.most)
+			}
+			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrReleased) {
+				t.Errorf("the context ended with %v", cause)
+			}
+			if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrReleased) {
+				t.Errorf("Renew: %v", err)
+			}
+			broken = false
+			unlock(t, h)
+			mustBeFree(t, store, "r")
+			calls := f.Calls(drivertest.Release)
+			unlock(t, h)
+			if n := f.Calls(drivertest.Release); n != calls {
+				t.Error("an Unlock that was confirmed was sent again")
+			}
 		})
 	}
 }

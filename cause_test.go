@@ -161,63 +161,61 @@ func TestCauseIsNoAnswer(t *testing.T) {
 	}
 	for way, look := range ways {
 		for name, cause := range named {
-			t.Run(way+", "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := &outsider{Store: memlock.New(nil), cause: look, every: time.Millisecond}
-					if way == "seldom" {
-						s.every = 100 * time.Millisecond
-					}
-					c := newClient(t, s, &holdfast.Options{NoSweep: true})
-					d := newClient(t, s.Store, &holdfast.Options{NoSweep: true})
-					own := lock(t, c, "own", &holdfast.LockOptions{LockID: "id"})
+			inBubble(t, way+", "+name, func(t *testing.T) {
+				s := &outsider{Store: memlock.New(nil), cause: look, every: time.Millisecond}
+				if way == "seldom" {
+					s.every = 100 * time.Millisecond
+				}
+				c := newClient(t, s, &holdfast.Options{NoSweep: true})
+				d := newClient(t, s.Store, &holdfast.Options{NoSweep: true})
+				own := lock(t, c, "own", &holdfast.LockOptions{LockID: "id"})
 
-					dead, end := context.WithCancelCause(t.Context())
-					short := lock(t, c, "short", nil)
-					end(cause)
-					if err := short.Unlock(dead); err != nil {
-						t.Errorf("Unlock with a dead ctx: %v", err)
-					}
-					s.hangs.Store(true)
-					for what, call := range map[string]func(context.Context) error{
-						"Lock":    func(ctx context.Context) error { return second(c.Lock(ctx, "r", nil)) },
-						"TryLock": func(ctx context.Context) error { return second(c.TryLock(ctx, "r", nil)) },
-						"RLock":   func(ctx context.Context) error { return second(c.RLock(ctx, "r", nil)) },
-						"under a lock": func(ctx context.Context) error {
-							bound, cancel := own.Bind(ctx)
-							defer cancel()
-							return second(c.Lock(bound, "r", nil))
-						},
-						"Renew":        func(ctx context.Context) error { return own.Renew(ctx, 0) },
-						"RenewID":      func(ctx context.Context) error { return second(c.Admin().RenewID(ctx, "id", time.Hour)) },
-						"ReleaseID":    func(ctx context.Context) error { return second(c.Admin().ReleaseID(ctx, "id")) },
-						"ForceRelease": func(ctx context.Context) error { return second(c.Admin().ForceRelease(ctx, "own", own.ID())) },
-						"Holds":        func(ctx context.Context) error { return firstError(ctx, c) },
-						"Waiters": func(ctx context.Context) error {
-							for _, err := range c.Admin().Waiters(ctx, holdfast.Filter{}) {
-								if err != nil {
-									return err
-								}
+				dead, end := context.WithCancelCause(t.Context())
+				short := lock(t, c, "short", nil)
+				end(cause)
+				if err := short.Unlock(dead); err != nil {
+					t.Errorf("Unlock with a dead ctx: %v", err)
+				}
+				s.hangs.Store(true)
+				for what, call := range map[string]func(context.Context) error{
+					"Lock":    func(ctx context.Context) error { return second(c.Lock(ctx, "r", nil)) },
+					"TryLock": func(ctx context.Context) error { return second(c.TryLock(ctx, "r", nil)) },
+					"RLock":   func(ctx context.Context) error { return second(c.RLock(ctx, "r", nil)) },
+					"under a lock": func(ctx context.Context) error {
+						bound, cancel := own.Bind(ctx)
+						defer cancel()
+						return second(c.Lock(bound, "r", nil))
+					},
+					"Renew":        func(ctx context.Context) error { return own.Renew(ctx, 0) },
+					"RenewID":      func(ctx context.Context) error { return second(c.Admin().RenewID(ctx, "id", time.Hour)) },
+					"ReleaseID":    func(ctx context.Context) error { return second(c.Admin().ReleaseID(ctx, "id")) },
+					"ForceRelease": func(ctx context.Context) error { return second(c.Admin().ForceRelease(ctx, "own", own.ID())) },
+					"Holds":        func(ctx context.Context) error { return firstError(ctx, c) },
+					"Waiters": func(ctx context.Context) error {
+						for _, err := range c.Admin().Waiters(ctx, holdfast.Filter{}) {
+							if err != nil {
+								return err
 							}
-							return nil
-						},
-						"Sweep": func(ctx context.Context) error { return second(c.Admin().Sweep(ctx)) },
-					} {
-						saysNothing(t, what+", too late", cause, call(dead))
-						ctx, cancel := context.WithCancelCause(t.Context())
-						time.AfterFunc(300*time.Millisecond, func() { cancel(cause) })
-						err := call(ctx)
-						if !errors.Is(err, context.Canceled) {
-							t.Errorf("%s: %v, want that of ctx", what, err)
 						}
-						isNoAnswer(t, what, err)
-						time.Sleep(time.Second) // a clean-up
-						mustBeFree(t, s.Store, "r")
-						alive(t, own)
+						return nil
+					},
+					"Sweep": func(ctx context.Context) error { return second(c.Admin().Sweep(ctx)) },
+				} {
+					saysNothing(t, what+", too late", cause, call(dead))
+					ctx, cancel := context.WithCancelCause(t.Context())
+					time.AfterFunc(300*time.Millisecond, func() { cancel(cause) })
+					err := call(ctx)
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("%s: %v, want that of ctx", what, err)
 					}
-					s.hangs.Store(false)
-					unlock(t, own)
-					unlock(t, lock(t, d, "r", nil))
-				})
+					isNoAnswer(t, what, err)
+					time.Sleep(time.Second) // a clean-up
+					mustBeFree(t, s.Store, "r")
+					alive(t, own)
+				}
+				s.hangs.Store(false)
+				unlock(t, own)
+				unlock(t, lock(t, d, "r", nil))
 			})
 		}
 	}
@@ -226,19 +224,17 @@ func TestCauseIsNoAnswer(t *testing.T) {
 // What a wait ends with is ErrHeld if the store has refused, and that alone.
 func TestCauseOfAWait(t *testing.T) {
 	for name, cause := range named {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				c, d := newClient(t, store, nil), newClient(t, store, nil)
-				lock(t, d, "r", nil)
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(cause) })
-				held := heldError(t, second(c.Lock(ctx, "r", nil)))
-				if held.Resource != "r" || held.BySelf {
-					t.Errorf("got %+v", held)
-				}
-				saysNothing(t, "the cause of the refusal", cause, held.Cause)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			c, d := newClient(t, store, nil), newClient(t, store, nil)
+			lock(t, d, "r", nil)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			held := heldError(t, second(c.Lock(ctx, "r", nil)))
+			if held.Resource != "r" || held.BySelf {
+				t.Errorf("got %+v", held)
+			}
+			saysNothing(t, "the cause of the refusal", cause, held.Cause)
 		})
 	}
 }

@@ -37,34 +37,32 @@ func TestStrayAfterUnlock(t *testing.T) {
 			return second(c.Admin().ForceRelease(context.Background(), "r", h.ID()))
 		}, 0, 0, time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				arrive := make(chan struct{})
-				f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
-				c := newClient(t, f, nil)
-				h := lock(t, c, "r", nil)
-				time.Sleep(test.held)
-				began := time.Now()
-				if err := test.unlock(c, h); err != nil {
-					t.Fatal(err)
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			arrive := make(chan struct{})
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1))
+			c := newClient(t, f, nil)
+			h := lock(t, c, "r", nil)
+			time.Sleep(test.held)
+			began := time.Now()
+			if err := test.unlock(c, h); err != nil {
+				t.Fatal(err)
+			}
+			if test.after > 0 {
+				time.Sleep(test.after - time.Millisecond)
+				if len(holdsIn(t, store, "r")) != 1 {
+					t.Error("the clean-up ended the delay of UnlockAfter")
 				}
-				if test.after > 0 {
-					time.Sleep(test.after - time.Millisecond)
-					if len(holdsIn(t, store, "r")) != 1 {
-						t.Error("the clean-up ended the delay of UnlockAfter")
-					}
-				}
-				time.Sleep(test.late - time.Since(began))
-				close(arrive)
-				synctest.Wait()
-				if test.late > 0 && len(holdsIn(t, store, "r")) != 1 {
-					t.Fatal("the attempt did not arrive")
-				}
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				mustBeFree(t, store, "r")
-			})
+			}
+			time.Sleep(test.late - time.Since(began))
+			close(arrive)
+			synctest.Wait()
+			if test.late > 0 && len(holdsIn(t, store, "r")) != 1 {
+				t.Fatal("the attempt did not arrive")
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			mustBeFree(t, store, "r")
 		})
 	}
 }
@@ -107,46 +105,44 @@ func TestStrayBehindTheLastRelease(t *testing.T) {
 func TestManyOrphans(t *testing.T) {
 	const orphans = 745
 	for _, ttl := range []time.Duration{30 * time.Second, 24 * time.Hour} {
-		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true}),
-					// What comes while a release is under way travels together.
-					func(c drivertest.Call) drivertest.Fault {
-						if c.Op == drivertest.Release {
-							return drivertest.Fault{HoldReply: after(time.Millisecond)}
-						}
-						return drivertest.Fault{}
-					})
-				c := newClient(t, f, &holdfast.Options{TTL: ttl})
-				before, _ := goroutines()
-				var all sync.WaitGroup
-				for i := range orphans {
-					all.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-						defer cancel()
-						if _, err := c.TryLock(ctx, fmt.Sprint("r", i), nil); err == nil {
-							t.Error("granted")
-						}
-					})
-				}
-				all.Wait()
-				synctest.Wait()
-				if n, stacks := goroutines(); n > before+2 {
-					t.Errorf("%d goroutines more:\n%s", n-before, stacks)
-				}
-				time.Sleep(20 * time.Minute)
-				n := f.Calls(drivertest.Release)
-				if n > orphans/2 {
-					t.Errorf("%d releases of the store", n)
-				}
-				time.Sleep(time.Hour)
-				if f.Calls(drivertest.Release) != n {
-					t.Error("the clean-up never ends")
-				}
-				if n, stacks := goroutines(); n > before {
-					t.Errorf("%d goroutines stay:\n%s", n-before, stacks)
-				}
-			})
+		inBubble(t, fmt.Sprint(ttl), func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), on(drivertest.Acquire, drivertest.Fault{LoseRequest: true}),
+				// What comes while a release is under way travels together.
+				func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Release {
+						return drivertest.Fault{HoldReply: after(time.Millisecond)}
+					}
+					return drivertest.Fault{}
+				})
+			c := newClient(t, f, &holdfast.Options{TTL: ttl})
+			before, _ := goroutines()
+			var all sync.WaitGroup
+			for i := range orphans {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+					defer cancel()
+					if _, err := c.TryLock(ctx, fmt.Sprint("r", i), nil); err == nil {
+						t.Error("granted")
+					}
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+			if n, stacks := goroutines(); n > before+2 {
+				t.Errorf("%d goroutines more:\n%s", n-before, stacks)
+			}
+			time.Sleep(20 * time.Minute)
+			n := f.Calls(drivertest.Release)
+			if n > orphans/2 {
+				t.Errorf("%d releases of the store", n)
+			}
+			time.Sleep(time.Hour)
+			if f.Calls(drivertest.Release) != n {
+				t.Error("the clean-up never ends")
+			}
+			if n, stacks := goroutines(); n > before {
+				t.Errorf("%d goroutines stay:\n%s", n-before, stacks)
+			}
 		})
 	}
 }
@@ -159,60 +155,58 @@ func TestOrphanThatCannotBeReleased(t *testing.T) {
 		"fails": func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
 		"hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				f := faulty(t, store,
-					on(drivertest.Acquire, drivertest.Fault{LoseReply: true}),
-					// The others gather behind the first, to travel with the poison.
-					on(drivertest.Release, drivertest.Fault{HoldReply: after(time.Second)}, 1),
-					func(c drivertest.Call) drivertest.Fault {
-						if c.Op == drivertest.Release {
-							for _, ref := range c.Refs {
-								if ref.Resource == "poison" {
-									return fault()
-								}
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store,
+				on(drivertest.Acquire, drivertest.Fault{LoseReply: true}),
+				// The others gather behind the first, to travel with the poison.
+				on(drivertest.Release, drivertest.Fault{HoldReply: after(time.Second)}, 1),
+				func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Release {
+						for _, ref := range c.Refs {
+							if ref.Resource == "poison" {
+								return fault()
 							}
 						}
-						return drivertest.Fault{}
-					})
-				c := newClient(t, f, &holdfast.Options{TTL: time.Hour})
-				leave := func(resource string) {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-					defer cancel()
-					if _, err := c.TryLock(ctx, resource, nil); err == nil {
-						t.Error("granted")
+					}
+					return drivertest.Fault{}
+				})
+			c := newClient(t, f, &holdfast.Options{TTL: time.Hour})
+			leave := func(resource string) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				if _, err := c.TryLock(ctx, resource, nil); err == nil {
+					t.Error("granted")
+				}
+			}
+			var all sync.WaitGroup
+			for i := range orphans {
+				all.Go(func() {
+					if leave(fmt.Sprint("r", i)); i == orphans/2 {
+						leave("poison")
+					}
+				})
+			}
+			all.Wait()
+			free := func(within time.Duration) {
+				t.Helper()
+				time.Sleep(within)
+				synctest.Wait()
+				left := 0
+				for s, err := range store.List(t.Context(), holdfast.Filter{}) {
+					if err != nil || s.Resource != "poison" {
+						left++
 					}
 				}
-				var all sync.WaitGroup
-				for i := range orphans {
-					all.Go(func() {
-						if leave(fmt.Sprint("r", i)); i == orphans/2 {
-							leave("poison")
-						}
-					})
+				if left > 0 {
+					t.Errorf("%d are blocked after %v", left, within)
 				}
-				all.Wait()
-				free := func(within time.Duration) {
-					t.Helper()
-					time.Sleep(within)
-					synctest.Wait()
-					left := 0
-					for s, err := range store.List(t.Context(), holdfast.Filter{}) {
-						if err != nil || s.Resource != "poison" {
-							left++
-						}
-					}
-					if left > 0 {
-						t.Errorf("%d are blocked after %v", left, within)
-					}
-				}
-				free(30 * time.Second)
-				for range 5 {
-					leave("later")
-					free(time.Second)
-				}
-			})
+			}
+			free(30 * time.Second)
+			for range 5 {
+				leave("later")
+				free(time.Second)
+			}
 		})
 	}
 }

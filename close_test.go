@@ -20,66 +20,62 @@ import (
 )
 
 func TestClose(t *testing.T) {
-	t.Run("releases", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store)
-			c, d := unswept(f, nil), newClient(t, store, nil)
-			var holds []*holdfast.Hold
-			for i := range 1500 {
-				holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
-			}
-			waiting := locking(t.Context(), d, "7", nil)
-			synctest.Wait()
-			began := time.Now()
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if r := <-waiting; r.err != nil || r.at != began {
-				t.Errorf("who waited was granted %v later, error %v", r.at.Sub(began), r.err)
-			} else {
-				unlock(t, r.hold)
-			}
-			mustBeFree(t, store, "")
-			if n := f.Calls(drivertest.Release); n != 2 {
-				t.Errorf("1,500 holds were released in %d calls, want 2", n)
-			}
-			for _, h := range holds {
-				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrClosed) {
-					t.Fatalf("a hold's context ended with %v", cause)
-				}
-				if err := h.Unlock(t.Context()); err != nil {
-					t.Fatalf("Unlock of what Close released: %v", err)
-				}
-			}
-			if err := c.Close(); err != nil {
-				t.Errorf("the second Close: %v", err)
-			}
-		})
-	})
-	t.Run("leaves, if it is to", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := unswept(store, &holdfast.Options{LeaveHolds: true}), newClient(t, store, nil)
-			h := lock(t, c, "r", nil)
-			time.Sleep(time.Minute)
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
+	inBubble(t, "releases", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c, d := unswept(f, nil), newClient(t, store, nil)
+		var holds []*holdfast.Hold
+		for i := range 1500 {
+			holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+		}
+		waiting := locking(t.Context(), d, "7", nil)
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-waiting; r.err != nil || r.at != began {
+			t.Errorf("who waited was granted %v later, error %v", r.at.Sub(began), r.err)
+		} else {
+			unlock(t, r.hold)
+		}
+		mustBeFree(t, store, "")
+		if n := f.Calls(drivertest.Release); n != 2 {
+			t.Errorf("1,500 holds were released in %d calls, want 2", n)
+		}
+		for _, h := range holds {
 			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrClosed) {
-				t.Errorf("the context ended with %v", cause)
+				t.Fatalf("a hold's context ended with %v", cause)
 			}
-			mustBeHeldBy(t, store, h)
-			if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
-				t.Errorf("Unlock of what is left: %v", err)
+			if err := h.Unlock(t.Context()); err != nil {
+				t.Fatalf("Unlock of what Close released: %v", err)
 			}
-			mustBeHeldBy(t, store, h)
-			began := time.Now()
-			lock(t, d, "r", nil)
-			if took := time.Since(began); took > 30*time.Second+2*time.Millisecond {
-				t.Errorf("the hold was renewed after Close: it blocked for %v", took)
-			}
-		})
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("the second Close: %v", err)
+		}
+	})
+	inBubble(t, "leaves, if it is to", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := unswept(store, &holdfast.Options{LeaveHolds: true}), newClient(t, store, nil)
+		h := lock(t, c, "r", nil)
+		time.Sleep(time.Minute)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrClosed) {
+			t.Errorf("the context ended with %v", cause)
+		}
+		mustBeHeldBy(t, store, h)
+		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrClosed) {
+			t.Errorf("Unlock of what is left: %v", err)
+		}
+		mustBeHeldBy(t, store, h)
+		began := time.Now()
+		lock(t, d, "r", nil)
+		if took := time.Since(began); took > 30*time.Second+2*time.Millisecond {
+			t.Errorf("the hold was renewed after Close: it blocked for %v", took)
+		}
 	})
 	t.Run("says what it could not release", func(t *testing.T) {
 		for name, fault := range map[string]func() drivertest.Fault{
@@ -109,84 +105,78 @@ func TestClose(t *testing.T) {
 			})
 		}
 	})
-	t.Run("ends Done as it begins", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
-			h := lock(t, c, "r", nil)
-			select {
-			case <-c.Done():
-				t.Error("Done, and the Client is open")
-			default:
-			}
-			closed := make(chan error)
-			began := time.Now()
-			go func() { closed <- c.Close() }()
-			<-c.Done()
-			if took := time.Since(began); took != 0 || h.Context().Err() == nil {
-				t.Errorf("Done after %v, and the hold's context has ended: %v", took, h.Context().Err() != nil)
-			}
-			if err := <-closed; err != nil {
-				t.Error(err)
-			}
-			<-c.Done()
-		})
+	inBubble(t, "ends Done as it begins", func(t *testing.T) {
+		c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
+		h := lock(t, c, "r", nil)
+		select {
+		case <-c.Done():
+			t.Error("Done, and the Client is open")
+		default:
+		}
+		closed := make(chan error)
+		began := time.Now()
+		go func() { closed <- c.Close() }()
+		<-c.Done()
+		if took := time.Since(began); took != 0 || h.Context().Err() == nil {
+			t.Errorf("Done after %v, and the hold's context has ended: %v", took, h.Context().Err() != nil)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		<-c.Done()
 	})
-	t.Run("twice at once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
-			lock(t, c, "r", nil)
-			began := time.Now()
-			var all sync.WaitGroup
-			for range 3 {
-				all.Go(func() {
-					if err := c.Close(); err != nil {
-						t.Error(err)
-					}
-					if time.Since(began) != time.Second {
-						t.Error("a Close returned before the Client was closed")
-					}
-				})
-			}
-			all.Wait()
-		})
-	})
-	t.Run("ends everything", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil))
-			c := unswept(f, nil)
-			h := lock(t, c, "r", nil)
-			gone := lock(t, c, "gone", nil)
-			if _, err := c.Admin().ForceRelease(t.Context(), "gone", gone.ID()); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			calls := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List)
-			for name, err := range map[string]error{
-				"Lock":         second(c.Lock(t.Context(), "s", nil)),
-				"TryRLock":     second(c.TryRLock(t.Context(), "s", nil)),
-				"Renew":        h.Renew(t.Context(), 0),
-				"ReleaseID":    second(c.Admin().ReleaseID(t.Context(), "id")),
-				"RenewID":      second(c.Admin().RenewID(t.Context(), "id", time.Hour)),
-				"ForceRelease": second(c.Admin().ForceRelease(t.Context(), "r", h.ID())),
-				"Sweep":        second(c.Admin().Sweep(t.Context())),
-				"Holds":        firstError(t.Context(), c),
-			} {
-				if !errors.Is(err, holdfast.ErrClosed) {
-					t.Errorf("%s: got error %v, want ErrClosed", name, err)
+	inBubble(t, "twice at once", func(t *testing.T) {
+		c := unswept(faulty(t, memlock.New(nil), delayed(drivertest.Release, time.Second)), nil)
+		lock(t, c, "r", nil)
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
 				}
+				if time.Since(began) != time.Second {
+					t.Error("a Close returned before the Client was closed")
+				}
+			})
+		}
+		all.Wait()
+	})
+	inBubble(t, "ends everything", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil))
+		c := unswept(f, nil)
+		h := lock(t, c, "r", nil)
+		gone := lock(t, c, "gone", nil)
+		if _, err := c.Admin().ForceRelease(t.Context(), "gone", gone.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		calls := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List)
+		for name, err := range map[string]error{
+			"Lock":         second(c.Lock(t.Context(), "s", nil)),
+			"TryRLock":     second(c.TryRLock(t.Context(), "s", nil)),
+			"Renew":        h.Renew(t.Context(), 0),
+			"ReleaseID":    second(c.Admin().ReleaseID(t.Context(), "id")),
+			"RenewID":      second(c.Admin().RenewID(t.Context(), "id", time.Hour)),
+			"ForceRelease": second(c.Admin().ForceRelease(t.Context(), "r", h.ID())),
+			"Sweep":        second(c.Admin().Sweep(t.Context())),
+			"Holds":        firstError(t.Context(), c),
+		} {
+			if !errors.Is(err, holdfast.ErrClosed) {
+				t.Errorf("%s: got error %v, want ErrClosed", name, err)
 			}
-			if n := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List); n != calls {
-				t.Error("something was sent after Close")
-			}
-			if h.Left() != 0 {
-				t.Errorf("%v left", h.Left())
-			}
-			if err := gone.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
-				t.Errorf("Unlock of a hold that was lost before: %v", err)
-			}
-		})
+		}
+		if n := f.Calls(drivertest.Acquire) + f.Calls(drivertest.List); n != calls {
+			t.Error("something was sent after Close")
+		}
+		if h.Left() != 0 {
+			t.Errorf("%v left", h.Left())
+		}
+		if err := gone.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
+			t.Errorf("Unlock of a hold that was lost before: %v", err)
+		}
 	})
 }
 
@@ -199,60 +189,56 @@ func TestS15_close_during_acquire(t *testing.T) {
 		"replies fail":  func() drivertest.Fault { return drivertest.Fault{LoseReply: true} },
 	} {
 		for _, failing := range []int{0, 3} {
-			t.Run(fmt.Sprintf("%s, %d releases fail", name, failing), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-						switch {
-						case c.Op == drivertest.Acquire:
-							return fault()
-						case c.Op == drivertest.Release && c.N <= failing:
-							return drivertest.Fault{LoseRequest: true}
-						}
-						return drivertest.Fault{}
-					})
-					c := unswept(f, nil)
-					head := locking(t.Context(), c, "r", nil)
-					synctest.Wait()
-					next := locking(t.Context(), c, "r", nil)
-					tried := running(func() (*holdfast.Hold, error) { return c.TryLock(t.Context(), "s", nil) })
-					time.Sleep(5 * time.Millisecond)
-					began := time.Now()
-					if err := c.Close(); err != nil {
-						t.Error(err)
+			inBubble(t, fmt.Sprintf("%s, %d releases fail", name, failing), func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					switch {
+					case c.Op == drivertest.Acquire:
+						return fault()
+					case c.Op == drivertest.Release && c.N <= failing:
+						return drivertest.Fault{LoseRequest: true}
 					}
-					if took := time.Since(began); took > time.Second {
-						t.Errorf("Close took %v", took)
-					}
-					for _, w := range []<-chan result{head, next, tried} {
-						if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) && !errors.Is(r.err, drivertest.ErrFault) || r.at.Sub(began) > time.Millisecond {
-							t.Errorf("an acquire ended %v later with %v", r.at.Sub(began), r.err)
-						}
-					}
-					mustBeFree(t, store, "")
+					return drivertest.Fault{}
 				})
+				c := unswept(f, nil)
+				head := locking(t.Context(), c, "r", nil)
+				synctest.Wait()
+				next := locking(t.Context(), c, "r", nil)
+				tried := running(func() (*holdfast.Hold, error) { return c.TryLock(t.Context(), "s", nil) })
+				time.Sleep(5 * time.Millisecond)
+				began := time.Now()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				for _, w := range []<-chan result{head, next, tried} {
+					if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) && !errors.Is(r.err, drivertest.ErrFault) || r.at.Sub(began) > time.Millisecond {
+						t.Errorf("an acquire ended %v later with %v", r.at.Sub(began), r.err)
+					}
+				}
+				mustBeFree(t, store, "")
 			})
 		}
 	}
-	t.Run("held", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := unswept(store, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", nil)
-			head := locking(t.Context(), c, "r", nil)
-			next := locking(t.Context(), c, "r", nil)
-			time.Sleep(time.Minute)
-			began := time.Now()
-			if err := c.Close(); err != nil {
-				t.Error(err)
+	inBubble(t, "held", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := unswept(store, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		head := locking(t.Context(), c, "r", nil)
+		next := locking(t.Context(), c, "r", nil)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, w := range []<-chan result{head, next} {
+			if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+				t.Errorf("a wait ended %v later with %v", r.at.Sub(began), r.err)
 			}
-			for _, w := range []<-chan result{head, next} {
-				if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
-					t.Errorf("a wait ended %v later with %v", r.at.Sub(began), r.err)
-				}
-			}
-			mustBeHeldBy(t, store, h)
-		})
+		}
+		mustBeHeldBy(t, store, h)
 	})
 	t.Run("granted that moment", func(t *testing.T) {
 		// The grant arrives when the Client is closed already, but its life has not
@@ -298,33 +284,31 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 			return second(c.Lock(ctx, "s", nil))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				never := make(chan struct{})
-				var down atomic.Bool
-				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
-					if down.Load() && c.Op != drivertest.Release {
-						return drivertest.Fault{HoldRequest: never}
-					}
-					return drivertest.Fault{}
-				})
-				c := unswept(f, nil)
-				h := lock(t, c, "r", nil)
-				down.Store(true)
-				failed := make(chan error, 1)
-				go func() { failed <- call(context.Background(), c, h) }()
-				synctest.Wait()
-				began := time.Now()
-				if err := c.Close(); err != nil {
-					t.Error(err)
+		inBubble(t, name, func(t *testing.T) {
+			never := make(chan struct{})
+			var down atomic.Bool
+			f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+				if down.Load() && c.Op != drivertest.Release {
+					return drivertest.Fault{HoldRequest: never}
 				}
-				if took := time.Since(began); took > 6*time.Second {
-					t.Errorf("Close took %v", took)
-				}
-				if err := <-failed; err == nil {
-					t.Error("the call succeeded")
-				}
+				return drivertest.Fault{}
 			})
+			c := unswept(f, nil)
+			h := lock(t, c, "r", nil)
+			down.Store(true)
+			failed := make(chan error, 1)
+			go func() { failed <- call(context.Background(), c, h) }()
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 6*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			if err := <-failed; err == nil {
+				t.Error("the call succeeded")
+			}
 		})
 	}
 }
@@ -450,56 +434,52 @@ func TestCloseIsBounded(t *testing.T) {
 			time.Sleep(time.Second)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Release || c.Op == drivertest.Acquire && c.Refs[0].Resource == "orphan" {
-						return drivertest.Fault{HoldRequest: make(chan struct{})}
-					}
-					return drivertest.Fault{}
-				})
-				c := unswept(f, nil)
-				begin(t, c)
-				began := time.Now()
-				err := c.Close()
-				if took := time.Since(began); took > 5*time.Second {
-					t.Errorf("Close took %v (error %v)", took, err)
+		inBubble(t, name, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Release || c.Op == drivertest.Acquire && c.Refs[0].Resource == "orphan" {
+					return drivertest.Fault{HoldRequest: make(chan struct{})}
 				}
+				return drivertest.Fault{}
 			})
+			c := unswept(f, nil)
+			begin(t, c)
+			began := time.Now()
+			err := c.Close()
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v (error %v)", took, err)
+			}
 		})
 	}
-	t.Run("a loop over Holds", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := &closing{Store: memlock.New(nil)}
-			register(t, "test-loop", store)
-			c, err := holdfast.Open(t.Context(), "test-loop:", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lock(t, c, "r", nil)
-			goOn := make(chan struct{})
-			go func() {
-				for _, err := range c.Admin().Holds(t.Context(), holdfast.Filter{}) {
-					if err != nil {
-						t.Error(err)
-					}
-					<-goOn
+	inBubble(t, "a loop over Holds", func(t *testing.T) {
+		store := &closing{Store: memlock.New(nil)}
+		register(t, "test-loop", store)
+		c, err := holdfast.Open(t.Context(), "test-loop:", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock(t, c, "r", nil)
+		goOn := make(chan struct{})
+		go func() {
+			for _, err := range c.Admin().Holds(t.Context(), holdfast.Filter{}) {
+				if err != nil {
+					t.Error(err)
 				}
-			}()
-			synctest.Wait()
-			began := time.Now()
-			if err := c.Close(); err == nil || time.Since(began) > 5*time.Second {
-				t.Errorf("Close took %v, error %v", time.Since(began), err)
+				<-goOn
 			}
-			if store.closed.Load() {
-				t.Error("the store was closed under the loop")
-			}
-			close(goOn)
-			synctest.Wait()
-			if !store.closed.Load() {
-				t.Error("the store stays open")
-			}
-		})
+		}()
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err == nil || time.Since(began) > 5*time.Second {
+			t.Errorf("Close took %v, error %v", time.Since(began), err)
+		}
+		if store.closed.Load() {
+			t.Error("the store was closed under the loop")
+		}
+		close(goOn)
+		synctest.Wait()
+		if !store.closed.Load() {
+			t.Error("the store stays open")
+		}
 	})
 }
 
@@ -542,58 +522,56 @@ func (c *closing) Close() error { c.closed.Store(true); return c.Store.Close() }
 func TestCloseUnderDo(t *testing.T) {
 	for _, takes := range []time.Duration{0, time.Second, time.Minute} {
 		for _, leave := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%v, leave %v", takes, leave), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					c, d := unswept(store, &holdfast.Options{LeaveHolds: leave}), newClient(t, store, nil)
-					var ended atomic.Pointer[time.Time]
-					done := make(chan error)
-					go func() {
-						done <- c.Do(t.Context(), "r", nil, func(ctx context.Context) error {
-							<-ctx.Done()
-							if !errors.Is(context.Cause(ctx), holdfast.ErrClosed) {
-								t.Errorf("its ctx ended with %v", context.Cause(ctx))
-							}
-							time.Sleep(takes) // it is in the middle of something
-							now := time.Now()
-							ended.Store(&now)
-							return nil
-						})
-					}()
-					other := lock(t, c, "other", nil)
-					synctest.Wait()
-					successor := locking(t.Context(), d, "r", nil)
-					free := locking(t.Context(), d, "other", nil)
-					synctest.Wait()
-					began := time.Now()
-					err := c.Close()
-					took := time.Since(began)
-					if want := min(takes, 5*time.Second); took != want || (err == nil) != (takes < time.Minute) {
-						t.Errorf("Close took %v, error %v", took, err)
-					}
-					r := <-successor
-					switch {
-					case r.err != nil:
-						t.Error(r.err)
-					case leave:
-						if wait := r.at.Sub(began); wait < 29*time.Second {
-							t.Errorf("granted after %v to another, though it was to be left", wait)
+			inBubble(t, fmt.Sprintf("%v, leave %v", takes, leave), func(t *testing.T) {
+				store := memlock.New(nil)
+				c, d := unswept(store, &holdfast.Options{LeaveHolds: leave}), newClient(t, store, nil)
+				var ended atomic.Pointer[time.Time]
+				done := make(chan error)
+				go func() {
+					done <- c.Do(t.Context(), "r", nil, func(ctx context.Context) error {
+						<-ctx.Done()
+						if !errors.Is(context.Cause(ctx), holdfast.ErrClosed) {
+							t.Errorf("its ctx ended with %v", context.Cause(ctx))
 						}
-					case takes > 3*time.Second:
-						if wait := r.at.Sub(began); wait != 3*time.Second {
-							t.Errorf("released after %v", wait)
-						}
-					case ended.Load() == nil || r.at.Before(*ended.Load()):
-						t.Error("granted to another while fn ran")
+						time.Sleep(takes) // it is in the middle of something
+						now := time.Now()
+						ended.Store(&now)
+						return nil
+					})
+				}()
+				other := lock(t, c, "other", nil)
+				synctest.Wait()
+				successor := locking(t.Context(), d, "r", nil)
+				free := locking(t.Context(), d, "other", nil)
+				synctest.Wait()
+				began := time.Now()
+				err := c.Close()
+				took := time.Since(began)
+				if want := min(takes, 5*time.Second); took != want || (err == nil) != (takes < time.Minute) {
+					t.Errorf("Close took %v, error %v", took, err)
+				}
+				r := <-successor
+				switch {
+				case r.err != nil:
+					t.Error(r.err)
+				case leave:
+					if wait := r.at.Sub(began); wait < 29*time.Second {
+						t.Errorf("granted after %v to another, though it was to be left", wait)
 					}
-					if r := <-free; r.err != nil || !leave && r.at != began {
-						t.Errorf("a hold without Do was released after %v, error %v", r.at.Sub(began), r.err)
+				case takes > 3*time.Second:
+					if wait := r.at.Sub(began); wait != 3*time.Second {
+						t.Errorf("released after %v", wait)
 					}
-					if err := <-done; !errors.Is(err, holdfast.ErrClosed) {
-						t.Errorf("Do: %v", err)
-					}
-					mustEnd(t, other, time.Millisecond, holdfast.ErrClosed)
-				})
+				case ended.Load() == nil || r.at.Before(*ended.Load()):
+					t.Error("granted to another while fn ran")
+				}
+				if r := <-free; r.err != nil || !leave && r.at != began {
+					t.Errorf("a hold without Do was released after %v, error %v", r.at.Sub(began), r.err)
+				}
+				if err := <-done; !errors.Is(err, holdfast.ErrClosed) {
+					t.Errorf("Do: %v", err)
+				}
+				mustEnd(t, other, time.Millisecond, holdfast.ErrClosed)
 			})
 		}
 	}
@@ -625,66 +603,64 @@ func TestCloseKeepsAlive(t *testing.T) {
 			if ttl == holdfast.Forever && (test.leave || test.op == drivertest.Release) {
 				continue // nobody is ever granted it
 			}
-			t.Run(fmt.Sprintf("%v, %s", min(ttl, time.Hour), name), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					var closing atomic.Bool
-					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-						if closing.Load() && c.Op == test.op && test.fault != nil {
-							return test.fault(c)
-						}
-						return drivertest.Fault{}
-					})
-					c, d := unswept(f, &holdfast.Options{LeaveHolds: test.leave}), newClient(t, store, nil)
-					var ended time.Time
-					done := make(chan error, 1)
-					go func() {
-						o := &holdfast.LockOptions{TTL: ttl, NoKeepAlive: test.noRenewal}
-						done <- c.Do(t.Context(), "r", o, func(ctx context.Context) error {
-							<-ctx.Done()
-							if cause := context.Cause(ctx); !errors.Is(cause, holdfast.ErrClosed) {
-								t.Errorf("the ctx ended with %v", cause)
-							}
-							if left := holdfast.HoldOf(ctx).Left(); left != 0 {
-								t.Errorf("%v left", left)
-							}
-							time.Sleep(test.takes)
-							ended = time.Now()
-							return nil
-						})
-					}()
-					synctest.Wait()
-					if test.noRenewal {
-						time.Sleep(100 * time.Millisecond)
-					} else {
-						time.Sleep(time.Minute + 100*time.Millisecond)
+			inBubble(t, fmt.Sprintf("%v, %s", min(ttl, time.Hour), name), func(t *testing.T) {
+				store := memlock.New(nil)
+				var closing atomic.Bool
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if closing.Load() && c.Op == test.op && test.fault != nil {
+						return test.fault(c)
 					}
-					next := locking(t.Context(), d, "r", nil)
-					synctest.Wait()
-					closing.Store(true)
-					err := c.Close()
-					closed := time.Now()
-					doErr := <-done
-					r := <-next
-					if r.err != nil {
-						t.Fatal(r.err)
-					}
-					if late := closed.Sub(ended); late > test.closeIn+20*time.Millisecond {
-						t.Errorf("Close ended %v after fn, error %v", late, err)
-					}
-					if test.loses && ttl < 3*time.Second {
-						if !errors.Is(doErr, holdfast.ErrLost) || r.at.After(ended.Add(ttl)) {
-							t.Errorf("granted %v after fn's end, Do: %v", r.at.Sub(ended), doErr)
-						}
-						return
-					}
-					if after := r.at.Sub(ended); after < 0 || after > test.freeAfter && after-test.freeAfter > 2*time.Millisecond {
-						t.Errorf("granted to another %v after fn's end", after)
-					}
-					if test.fault == nil && !errors.Is(doErr, holdfast.ErrClosed) {
-						t.Errorf("Do: %v", doErr)
-					}
+					return drivertest.Fault{}
 				})
+				c, d := unswept(f, &holdfast.Options{LeaveHolds: test.leave}), newClient(t, store, nil)
+				var ended time.Time
+				done := make(chan error, 1)
+				go func() {
+					o := &holdfast.LockOptions{TTL: ttl, NoKeepAlive: test.noRenewal}
+					done <- c.Do(t.Context(), "r", o, func(ctx context.Context) error {
+						<-ctx.Done()
+						if cause := context.Cause(ctx); !errors.Is(cause, holdfast.ErrClosed) {
+							t.Errorf("the ctx ended with %v", cause)
+						}
+						if left := holdfast.HoldOf(ctx).Left(); left != 0 {
+							t.Errorf("%v left", left)
+						}
+						time.Sleep(test.takes)
+						ended = time.Now()
+						return nil
+					})
+				}()
+				synctest.Wait()
+				if test.noRenewal {
+					time.Sleep(100 * time.Millisecond)
+				} else {
+					time.Sleep(time.Minute + 100*time.Millisecond)
+				}
+				next := locking(t.Context(), d, "r", nil)
+				synctest.Wait()
+				closing.Store(true)
+				err := c.Close()
+				closed := time.Now()
+				doErr := <-done
+				r := <-next
+				if r.err != nil {
+					t.Fatal(r.err)
+				}
+				if late := closed.Sub(ended); late > test.closeIn+20*time.Millisecond {
+					t.Errorf("Close ended %v after fn, error %v", late, err)
+				}
+				if test.loses && ttl < 3*time.Second {
+					if !errors.Is(doErr, holdfast.ErrLost) || r.at.After(ended.Add(ttl)) {
+						t.Errorf("granted %v after fn's end, Do: %v", r.at.Sub(ended), doErr)
+					}
+					return
+				}
+				if after := r.at.Sub(ended); after < 0 || after > test.freeAfter && after-test.freeAfter > 2*time.Millisecond {
+					t.Errorf("granted to another %v after fn's end", after)
+				}
+				if test.fault == nil && !errors.Is(doErr, holdfast.ErrClosed) {
+					t.Errorf("Do: %v", doErr)
+				}
 			})
 		}
 	}

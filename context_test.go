@@ -38,40 +38,38 @@ func TestContextAskedForLate(t *testing.T) {
 			return c.Close()
 		}, holdfast.ErrClosed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				type key struct{}
-				acquiring, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-				client := newClient(t, memlock.New(nil), nil)
-				options := &holdfast.LockOptions{NoKeepAlive: true}
-				early, err := client.Lock(acquiring, "early", options)
-				if err != nil {
+		inBubble(t, name, func(t *testing.T) {
+			type key struct{}
+			acquiring, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+			client := newClient(t, memlock.New(nil), nil)
+			options := &holdfast.LockOptions{NoKeepAlive: true}
+			early, err := client.Lock(acquiring, "early", options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			late, err := client.Lock(acquiring, "late", options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			before := early.Context()
+			if before.Err() != nil {
+				t.Fatalf("ended before its hold: %v", context.Cause(before))
+			}
+			for _, h := range []*holdfast.Hold{early, late} {
+				if err := c.end(t.Context(), client, h); err != nil {
 					t.Fatal(err)
 				}
-				late, err := client.Lock(acquiring, "late", options)
-				if err != nil {
-					t.Fatal(err)
+			}
+			synctest.Wait()
+			for _, ctx := range []context.Context{before, early.Context(), late.Context()} {
+				if cause := context.Cause(ctx); ctx.Err() == nil || !errors.Is(cause, c.want) {
+					t.Errorf("the cause is %v, want %v", cause, c.want)
 				}
-				cancel()
-				before := early.Context()
-				if before.Err() != nil {
-					t.Fatalf("ended before its hold: %v", context.Cause(before))
+				if ctx.Value(key{}) != "value" {
+					t.Error("the values of the acquire's ctx are gone")
 				}
-				for _, h := range []*holdfast.Hold{early, late} {
-					if err := c.end(t.Context(), client, h); err != nil {
-						t.Fatal(err)
-					}
-				}
-				synctest.Wait()
-				for _, ctx := range []context.Context{before, early.Context(), late.Context()} {
-					if cause := context.Cause(ctx); ctx.Err() == nil || !errors.Is(cause, c.want) {
-						t.Errorf("the cause is %v, want %v", cause, c.want)
-					}
-					if ctx.Value(key{}) != "value" {
-						t.Error("the values of the acquire's ctx are gone")
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -84,34 +82,32 @@ func TestContextAfterAStop(t *testing.T) {
 		"Context": func(h *holdfast.Hold) (context.Context, context.CancelFunc) { return h.Context(), func() {} },
 	} {
 		for _, early := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/%v", name, early), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					machine := newSleeper()
-					client := newClient(t, memlock.New(nil), holdfast.WithClock(machine.clock, nil))
-					h, err := client.Lock(t.Context(), "r", nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					var before context.Context // as one who works has it
-					if early {
-						bound, cancel := h.Bind(t.Context())
-						defer cancel()
-						before = bound
-					}
-					machine.sleep(holdfast.DefaultTTL)
-					after, cancel := ask(h)
+			inBubble(t, fmt.Sprintf("%s/%v", name, early), func(t *testing.T) {
+				machine := newSleeper()
+				client := newClient(t, memlock.New(nil), holdfast.WithClock(machine.clock, nil))
+				h, err := client.Lock(t.Context(), "r", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var before context.Context // as one who works has it
+				if early {
+					bound, cancel := h.Bind(t.Context())
 					defer cancel()
-					if cause := context.Cause(after); after.Err() == nil || !errors.Is(cause, holdfast.ErrExpired) {
-						t.Errorf("the cause is %v, want %v", cause, holdfast.ErrExpired)
-					}
-					synctest.Wait()
-					if early && !errors.Is(context.Cause(before), holdfast.ErrExpired) {
-						t.Errorf("the cause of an earlier context is %v, want %v", context.Cause(before), holdfast.ErrExpired)
-					}
-					if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrExpired) {
-						t.Errorf("Unlock: %v, want %v", err, holdfast.ErrExpired)
-					}
-				})
+					before = bound
+				}
+				machine.sleep(holdfast.DefaultTTL)
+				after, cancel := ask(h)
+				defer cancel()
+				if cause := context.Cause(after); after.Err() == nil || !errors.Is(cause, holdfast.ErrExpired) {
+					t.Errorf("the cause is %v, want %v", cause, holdfast.ErrExpired)
+				}
+				synctest.Wait()
+				if early && !errors.Is(context.Cause(before), holdfast.ErrExpired) {
+					t.Errorf("the cause of an earlier context is %v, want %v", context.Cause(before), holdfast.ErrExpired)
+				}
+				if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrExpired) {
+					t.Errorf("Unlock: %v, want %v", err, holdfast.ErrExpired)
+				}
 			})
 		}
 	}

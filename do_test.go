@@ -78,29 +78,27 @@ func TestDo(t *testing.T) {
 			want: []error{holdfast.ErrClosed},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, faulty(t, memlock.New(nil), test.rules...), nil)
-				err := c.Do(t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
-					if ctx.Err() != nil {
-						t.Error("fn's ctx has ended as fn begins")
-					}
-					return test.fn(ctx, t, c)
-				})
-				if len(test.want) == 0 && err != nil {
-					t.Errorf("got error %v", err)
+		inBubble(t, name, func(t *testing.T) {
+			c := newClient(t, faulty(t, memlock.New(nil), test.rules...), nil)
+			err := c.Do(t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					t.Error("fn's ctx has ended as fn begins")
 				}
-				for _, want := range test.want {
-					if !errors.Is(err, want) {
-						t.Errorf("got error %v, want %v", err, want)
-					}
-				}
-				for _, not := range test.wantNot {
-					if errors.Is(err, not) {
-						t.Errorf("got error %v, which is also %v", err, not)
-					}
-				}
+				return test.fn(ctx, t, c)
 			})
+			if len(test.want) == 0 && err != nil {
+				t.Errorf("got error %v", err)
+			}
+			for _, want := range test.want {
+				if !errors.Is(err, want) {
+					t.Errorf("got error %v, want %v", err, want)
+				}
+			}
+			for _, not := range test.wantNot {
+				if errors.Is(err, not) {
+					t.Errorf("got error %v, which is also %v", err, not)
+				}
+			}
 		})
 	}
 }
@@ -124,22 +122,20 @@ func TestDoSaysALossOnce(t *testing.T) {
 			for call, do := range map[string]func(*holdfast.Client, context.Context, string, *holdfast.LockOptions, func(context.Context) error) error{
 				"Do": (*holdfast.Client).Do, "TryDo": (*holdfast.Client).TryDo,
 			} {
-				t.Run(call+" "+name+", returns "+how, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						c := newClient(t, memlock.New(nil), nil)
-						var want error
-						err := do(c, t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
-							if err := end(t.Context(), c); err != nil {
-								t.Error(err)
-							}
-							<-ctx.Done()
-							want = context.Cause(ctx)
-							return returned(want)
-						})
-						if !errors.Is(err, want) || strings.Count(err.Error(), want.Error()) != 1 {
-							t.Errorf("got error %v, want once %v", err, want)
+				inBubble(t, call+" "+name+", returns "+how, func(t *testing.T) {
+					c := newClient(t, memlock.New(nil), nil)
+					var want error
+					err := do(c, t.Context(), "r", &holdfast.LockOptions{LockID: "id"}, func(ctx context.Context) error {
+						if err := end(t.Context(), c); err != nil {
+							t.Error(err)
 						}
+						<-ctx.Done()
+						want = context.Cause(ctx)
+						return returned(want)
 					})
+					if !errors.Is(err, want) || strings.Count(err.Error(), want.Error()) != 1 {
+						t.Errorf("got error %v, want once %v", err, want)
+					}
 				})
 			}
 		}
@@ -272,34 +268,32 @@ func TestBoundContextsEndFirst(t *testing.T) {
 		},
 		"Close": func(c *holdfast.Client, _ *holdfast.Hold) error { return c.Close() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var bound []context.Context
-				alive, releases := 0, 0
-				c := newClient(t, faulty(t, memlock.New(nil), func(call drivertest.Call) drivertest.Fault {
-					if call.Op == drivertest.Release {
-						releases++
-						for _, ctx := range bound {
-							if ctx.Err() == nil {
-								alive++
-							}
+		inBubble(t, name, func(t *testing.T) {
+			var bound []context.Context
+			alive, releases := 0, 0
+			c := newClient(t, faulty(t, memlock.New(nil), func(call drivertest.Call) drivertest.Fault {
+				if call.Op == drivertest.Release {
+					releases++
+					for _, ctx := range bound {
+						if ctx.Err() == nil {
+							alive++
 						}
 					}
-					return drivertest.Fault{}
-				}), nil)
-				h := lock(t, c, "r", nil)
-				for range 100 {
-					ctx, done := h.Bind(ctx)
-					defer done()
-					bound = append(bound, ctx)
 				}
-				if err := end(c, h); err != nil {
-					t.Fatal(err)
-				}
-				if releases != 1 || alive > 0 {
-					t.Errorf("%d of %d contexts were alive at %d releases", alive, len(bound), releases)
-				}
-			})
+				return drivertest.Fault{}
+			}), nil)
+			h := lock(t, c, "r", nil)
+			for range 100 {
+				ctx, done := h.Bind(ctx)
+				defer done()
+				bound = append(bound, ctx)
+			}
+			if err := end(c, h); err != nil {
+				t.Fatal(err)
+			}
+			if releases != 1 || alive > 0 {
+				t.Errorf("%d of %d contexts were alive at %d releases", alive, len(bound), releases)
+			}
 		})
 	}
 }

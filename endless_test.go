@@ -83,48 +83,46 @@ func TestEndlessGoesInTheEnd(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var down atomic.Bool
-				store := memlock.New(nil)
-				rules := []rule{func(c drivertest.Call) drivertest.Fault {
-					if down.Load() && c.Op != drivertest.List {
-						return drivertest.Fault{LoseRequest: true}
-					}
-					return drivertest.Fault{}
-				}}
-				if test.rule != nil {
-					rules = append(rules, test.rule)
+		inBubble(t, name, func(t *testing.T) {
+			var down atomic.Bool
+			store := memlock.New(nil)
+			rules := []rule{func(c drivertest.Call) drivertest.Fault {
+				if down.Load() && c.Op != drivertest.List {
+					return drivertest.Fault{LoseRequest: true}
 				}
-				f := faulty(t, store, rules...)
-				c := newClient(t, f, nil)
-				h := lock(t, c, "r", test.o)
-				if test.do != nil {
-					test.do(t, c, h)
-				}
-				down.Store(true)
-				if test.ends {
-					mustEnd(t, h, time.Minute, holdfast.ErrUnreachable)
-				}
-				if test.off != nil {
-					test.off(t, c, h)
-				}
-				if !test.forgotten && h.Unlock(t.Context()) == nil {
-					t.Error("Unlock succeeded")
-				}
-				time.Sleep(time.Hour)
-				if len(holdsIn(t, store, "r")) != 1 {
-					t.Fatal("the outage was none")
-				}
-				down.Store(false)
-				time.Sleep(time.Minute)
-				mustBeFree(t, store, "r")
-				asked := f.Calls(drivertest.Release)
-				time.Sleep(24 * time.Hour)
-				if more := f.Calls(drivertest.Release) - asked; more != 0 {
-					t.Errorf("%d more releases", more)
-				}
-			})
+				return drivertest.Fault{}
+			}}
+			if test.rule != nil {
+				rules = append(rules, test.rule)
+			}
+			f := faulty(t, store, rules...)
+			c := newClient(t, f, nil)
+			h := lock(t, c, "r", test.o)
+			if test.do != nil {
+				test.do(t, c, h)
+			}
+			down.Store(true)
+			if test.ends {
+				mustEnd(t, h, time.Minute, holdfast.ErrUnreachable)
+			}
+			if test.off != nil {
+				test.off(t, c, h)
+			}
+			if !test.forgotten && h.Unlock(t.Context()) == nil {
+				t.Error("Unlock succeeded")
+			}
+			time.Sleep(time.Hour)
+			if len(holdsIn(t, store, "r")) != 1 {
+				t.Fatal("the outage was none")
+			}
+			down.Store(false)
+			time.Sleep(time.Minute)
+			mustBeFree(t, store, "r")
+			asked := f.Calls(drivertest.Release)
+			time.Sleep(24 * time.Hour)
+			if more := f.Calls(drivertest.Release) - asked; more != 0 {
+				t.Errorf("%d more releases", more)
+			}
 		})
 	}
 }
@@ -165,30 +163,28 @@ func TestEndlessIsNotLetGo(t *testing.T) {
 // A clean-up of an UnlockAfter that failed does not cut short the delay of the next.
 func TestDelayOfTheNextUnlock(t *testing.T) {
 	for name, o := range map[string]*holdfast.LockOptions{"forever": {TTL: holdfast.Forever}, "with an end": {TTL: time.Minute}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var down atomic.Bool
-				store := memlock.New(nil)
-				f := faulty(t, store, cutOff(&down, drivertest.Fault{LoseRequest: true}),
-					on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)) // so there is something to clean up
-				c := newClient(t, f, nil)
-				h := lock(t, c, "r", o)
-				down.Store(true)
-				if err := h.UnlockAfter(t.Context(), 10*time.Second); err == nil {
-					t.Error("UnlockAfter succeeded")
-				}
-				time.Sleep(7 * time.Second)
-				down.Store(false)
-				if err := h.UnlockAfter(t.Context(), 10*time.Second); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(10*time.Second - time.Millisecond)
-				if len(holdsIn(t, store, "r")) != 1 {
-					t.Error("the delay was cut short")
-				}
-				time.Sleep(time.Minute)
-				mustBeFree(t, store, "r")
-			})
+		inBubble(t, name, func(t *testing.T) {
+			var down atomic.Bool
+			store := memlock.New(nil)
+			f := faulty(t, store, cutOff(&down, drivertest.Fault{LoseRequest: true}),
+				on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)) // so there is something to clean up
+			c := newClient(t, f, nil)
+			h := lock(t, c, "r", o)
+			down.Store(true)
+			if err := h.UnlockAfter(t.Context(), 10*time.Second); err == nil {
+				t.Error("UnlockAfter succeeded")
+			}
+			time.Sleep(7 * time.Second)
+			down.Store(false)
+			if err := h.UnlockAfter(t.Context(), 10*time.Second); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10*time.Second - time.Millisecond)
+			if len(holdsIn(t, store, "r")) != 1 {
+				t.Error("the delay was cut short")
+			}
+			time.Sleep(time.Minute)
+			mustBeFree(t, store, "r")
 		})
 	}
 }
@@ -240,17 +236,15 @@ func TestTakeoverDelayIsCleanedUp(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var down atomic.Bool
-				store := memlock.New(nil)
-				f := faulty(t, store, outage(&down), on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
-				leave(t, newClient(t, f, nil), &down)
-				time.Sleep(10 * time.Second)
-				down.Store(false)
-				time.Sleep(time.Minute)
-				mustBeFree(t, store, "r")
-			})
+		inBubble(t, name, func(t *testing.T) {
+			var down atomic.Bool
+			store := memlock.New(nil)
+			f := faulty(t, store, outage(&down), on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
+			leave(t, newClient(t, f, nil), &down)
+			time.Sleep(10 * time.Second)
+			down.Store(false)
+			time.Sleep(time.Minute)
+			mustBeFree(t, store, "r")
 		})
 	}
 }
@@ -264,20 +258,18 @@ func TestGivenUpAfterTheEnd(t *testing.T) {
 			return second(c.Admin().ReleaseID(context.Background(), h.LockID()))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				machine := newSleeper()
-				store := memlock.New(&memlock.Options{Now: machine.now})
-				c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
-				h := lock(t, c, "r", &holdfast.LockOptions{TakeoverDelay: time.Hour})
-				machine.sleep(time.Minute)
-				if err := end(c, h); err != nil {
-					t.Error(err)
-				}
-				if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
-					t.Errorf("Unlock: %v; context: %v", err, context.Cause(h.Context()))
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			machine := newSleeper()
+			store := memlock.New(&memlock.Options{Now: machine.now})
+			c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
+			h := lock(t, c, "r", &holdfast.LockOptions{TakeoverDelay: time.Hour})
+			machine.sleep(time.Minute)
+			if err := end(c, h); err != nil {
+				t.Error(err)
+			}
+			if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("Unlock: %v; context: %v", err, context.Cause(h.Context()))
+			}
 		})
 	}
 }
@@ -285,30 +277,28 @@ func TestGivenUpAfterTheEnd(t *testing.T) {
 // Close keeps its time, whatever hangs and however much of it there is.
 func TestCloseInTime(t *testing.T) {
 	for _, n := range []struct{ held, inDo int }{{1, 1}, {1, 2000}, {0, 2000}, {2000, 0}} {
-		t.Run(fmt.Sprintf("%d held, %d in Do", n.held, n.inDo), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{HoldRequest: make(chan struct{})}))
-				c := unswept(f, nil)
-				for i := range n.held {
-					lock(t, c, fmt.Sprint("held ", i), nil)
-				}
-				stop := make(chan struct{})
-				for i := range n.inDo {
-					go func() {
-						_ = c.Do(context.Background(), fmt.Sprint("do ", i), nil, func(context.Context) error { <-stop; return nil })
-					}()
-				}
-				synctest.Wait()
-				began := time.Now()
-				if err := c.Close(); err == nil {
-					t.Error("Close says that all is released")
-				}
-				if took := time.Since(began); took > 5*time.Second {
-					t.Errorf("Close took %v", took)
-				}
-				close(stop)
-				time.Sleep(time.Minute)
-			})
+		inBubble(t, fmt.Sprintf("%d held, %d in Do", n.held, n.inDo), func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{HoldRequest: make(chan struct{})}))
+			c := unswept(f, nil)
+			for i := range n.held {
+				lock(t, c, fmt.Sprint("held ", i), nil)
+			}
+			stop := make(chan struct{})
+			for i := range n.inDo {
+				go func() {
+					_ = c.Do(context.Background(), fmt.Sprint("do ", i), nil, func(context.Context) error { <-stop; return nil })
+				}()
+			}
+			synctest.Wait()
+			began := time.Now()
+			if err := c.Close(); err == nil {
+				t.Error("Close says that all is released")
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			close(stop)
+			time.Sleep(time.Minute)
 		})
 	}
 }

@@ -63,30 +63,28 @@ func TestS06_renewal_lost_for_a_while(t *testing.T) {
 		"results":        func() drivertest.Fault { return drivertest.Fault{DropLast: 1} },
 		"replies, hangs": func() drivertest.Fault { return drivertest.Fault{HoldReply: make(chan struct{})} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				var down atomic.Bool
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Renew && down.Load() {
-						return fault()
-					}
-					return drivertest.Fault{}
-				})
-				c := newClient(t, f, nil)
-				h := lock(t, c, "r", nil)
-				for range 10 {
-					down.Store(true)
-					time.Sleep(14 * time.Second)
-					down.Store(false)
-					time.Sleep(11 * time.Second)
-					alive(t, h)
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			var down atomic.Bool
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Renew && down.Load() {
+					return fault()
 				}
-				mustBeHeldBy(t, store, h)
-				if n := f.Calls(drivertest.Renew); n > 10*20 {
-					t.Errorf("%d renewals in 250 s", n)
-				}
+				return drivertest.Fault{}
 			})
+			c := newClient(t, f, nil)
+			h := lock(t, c, "r", nil)
+			for range 10 {
+				down.Store(true)
+				time.Sleep(14 * time.Second)
+				down.Store(false)
+				time.Sleep(11 * time.Second)
+				alive(t, h)
+			}
+			mustBeHeldBy(t, store, h)
+			if n := f.Calls(drivertest.Renew); n > 10*20 {
+				t.Errorf("%d renewals in 250 s", n)
+			}
 		})
 	}
 }
@@ -116,47 +114,41 @@ func TestBatchOutcomes(t *testing.T) {
 		}
 		return hs
 	}
-	t.Run("missing is unknown", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{DropLast: 1}, 1, 2))
-			c := newClient(t, f, nil)
-			hs := three(t, c)
-			time.Sleep(time.Minute)
-			for _, h := range hs {
-				alive(t, h)
-			}
-		})
+	inBubble(t, "missing is unknown", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{DropLast: 1}, 1, 2))
+		c := newClient(t, f, nil)
+		hs := three(t, c)
+		time.Sleep(time.Minute)
+		for _, h := range hs {
+			alive(t, h)
+		}
 	})
-	t.Run("one is lost", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c := newClient(t, store, nil)
-			hs := three(t, c)
-			if _, err := newClient(t, store, nil).Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			mustEnd(t, hs[1], time.Millisecond, holdfast.ErrForced)
-			alive(t, hs[0])
-			alive(t, hs[2])
-		})
+	inBubble(t, "one is lost", func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		hs := three(t, c)
+		if _, err := newClient(t, store, nil).Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		mustEnd(t, hs[1], time.Millisecond, holdfast.ErrForced)
+		alive(t, hs[0])
+		alive(t, hs[2])
 	})
-	t.Run("one batch hangs", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}, 1))
-			c := newClient(t, f, nil)
-			hs := three(t, c)
-			time.Sleep(11 * time.Second)
-			if f.Calls(drivertest.Renew) != 1 {
-				t.Fatal("no batch is under way")
-			}
-			quick := lock(t, c, "quick", &holdfast.LockOptions{TTL: time.Second})
-			time.Sleep(time.Minute)
-			alive(t, quick)
-			for _, h := range hs {
-				alive(t, h)
-			}
-		})
+	inBubble(t, "one batch hangs", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}, 1))
+		c := newClient(t, f, nil)
+		hs := three(t, c)
+		time.Sleep(11 * time.Second)
+		if f.Calls(drivertest.Renew) != 1 {
+			t.Fatal("no batch is under way")
+		}
+		quick := lock(t, c, "quick", &holdfast.LockOptions{TTL: time.Second})
+		time.Sleep(time.Minute)
+		alive(t, quick)
+		for _, h := range hs {
+			alive(t, h)
+		}
 	})
 }
 
@@ -227,24 +219,22 @@ func TestOnlyLostIsLost(t *testing.T) {
 // or for none, gets smaller requests until it answers in time.
 func TestBatchesShrink(t *testing.T) {
 	for _, each := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 5 * time.Millisecond} {
-		t.Run(each.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Renew {
-						return drivertest.Fault{HoldRequest: after(time.Duration(len(c.Refs)) * each)}
-					}
-					return drivertest.Fault{}
-				})
-				c := newClient(t, f, &holdfast.Options{TTL: 5 * time.Second})
-				var holds []*holdfast.Hold
-				for i := range 1000 {
-					holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+		inBubble(t, each.String(), func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Renew {
+					return drivertest.Fault{HoldRequest: after(time.Duration(len(c.Refs)) * each)}
 				}
-				time.Sleep(time.Minute)
-				for _, h := range holds {
-					alive(t, h)
-				}
+				return drivertest.Fault{}
 			})
+			c := newClient(t, f, &holdfast.Options{TTL: 5 * time.Second})
+			var holds []*holdfast.Hold
+			for i := range 1000 {
+				holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+			}
+			time.Sleep(time.Minute)
+			for _, h := range holds {
+				alive(t, h)
+			}
 		})
 	}
 }

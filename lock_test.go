@@ -93,46 +93,42 @@ func TestModes(t *testing.T) {
 // A reply that is lost: the repeat gets the same grant, and its life counts from
 // the first attempt.
 func TestS05_reply_lost(t *testing.T) {
-	t.Run("once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
-			c := newClient(t, f, nil)
-			began := time.Now()
-			h := lock(t, c, "r", nil)
-			if n := f.Calls(drivertest.Acquire); n != 2 {
-				t.Errorf("%d acquires, want 2", n)
-			}
-			mustBeHeldBy(t, store, h)
-			if want := 28125*time.Millisecond - time.Since(began); h.Left() != want {
-				t.Errorf("%v left, want %v", h.Left(), want)
-			}
-		})
+	inBubble(t, "once", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1))
+		c := newClient(t, f, nil)
+		began := time.Now()
+		h := lock(t, c, "r", nil)
+		if n := f.Calls(drivertest.Acquire); n != 2 {
+			t.Errorf("%d acquires, want 2", n)
+		}
+		mustBeHeldBy(t, store, h)
+		if want := 28125*time.Millisecond - time.Since(began); h.Left() != want {
+			t.Errorf("%v left, want %v", h.Left(), want)
+		}
 	})
-	t.Run("after a time-out", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			never := make(chan struct{})
-			f := faulty(t, store,
-				on(drivertest.Acquire, drivertest.Fault{HoldReply: never}, 1),
-				on(drivertest.Renew, drivertest.Fault{HoldRequest: never}))
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
-			began := time.Now()
-			h := lock(t, c, "r", nil)
-			if time.Since(began) < time.Second {
-				t.Fatal("the first attempt did not time out")
-			}
-			mustBeHeldBy(t, store, h)
-			if want := 28125*time.Millisecond - time.Since(began); h.Left() != want {
-				t.Errorf("%v left, want %v: the store counts from the first attempt", h.Left(), want)
-			}
-			successor := locking(t.Context(), d, "r", nil)
-			mustEnd(t, h, time.Minute, holdfast.ErrUnreachable)
-			lost := time.Now()
-			if got := <-successor; got.err != nil || got.at.Before(lost) {
-				t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(got.at), got.err)
-			}
-		})
+	inBubble(t, "after a time-out", func(t *testing.T) {
+		store := memlock.New(nil)
+		never := make(chan struct{})
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{HoldReply: never}, 1),
+			on(drivertest.Renew, drivertest.Fault{HoldRequest: never}))
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		began := time.Now()
+		h := lock(t, c, "r", nil)
+		if time.Since(began) < time.Second {
+			t.Fatal("the first attempt did not time out")
+		}
+		mustBeHeldBy(t, store, h)
+		if want := 28125*time.Millisecond - time.Since(began); h.Left() != want {
+			t.Errorf("%v left, want %v: the store counts from the first attempt", h.Left(), want)
+		}
+		successor := locking(t.Context(), d, "r", nil)
+		mustEnd(t, h, time.Minute, holdfast.ErrUnreachable)
+		lost := time.Now()
+		if got := <-successor; got.err != nil || got.at.Before(lost) {
+			t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(got.at), got.err)
+		}
 	})
 	for name, take := range map[string]func(*holdfast.Client) error{
 		"always": func(c *holdfast.Client) error {
@@ -144,22 +140,20 @@ func TestS05_reply_lost(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}))
-				c := newClient(t, f, nil)
-				began := time.Now()
-				err := take(c)
-				if !errors.Is(err, drivertest.ErrFault) || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrLost) {
-					t.Errorf("got error %v, want one that says the outcome is unknown", err)
-				}
-				if took := time.Since(began); took > 35*time.Second {
-					t.Errorf("gave up after %v", took)
-				}
-				synctest.Wait()
-				mustBeFree(t, store, "r")
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}))
+			c := newClient(t, f, nil)
+			began := time.Now()
+			err := take(c)
+			if !errors.Is(err, drivertest.ErrFault) || errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("got error %v, want one that says the outcome is unknown", err)
+			}
+			if took := time.Since(began); took > 35*time.Second {
+				t.Errorf("gave up after %v", took)
+			}
+			synctest.Wait()
+			mustBeFree(t, store, "r")
 		})
 	}
 }
@@ -171,26 +165,24 @@ func TestS08_grant_too_late(t *testing.T) {
 	late := func(c drivertest.Call) drivertest.Fault {
 		return drivertest.Fault{HoldReply: after(950 * time.Millisecond)}
 	}
-	t.Run("once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire && c.N == 1 {
-					return late(c)
-				}
-				return drivertest.Fault{}
-			})
-			c := newClient(t, f, nil)
-			began := time.Now()
-			h := lock(t, c, "r", second)
-			if took := time.Since(began); took != 950*time.Millisecond {
-				t.Errorf("took %v", took)
+	inBubble(t, "once", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Acquire && c.N == 1 {
+				return late(c)
 			}
-			if want := 750 * time.Millisecond; h.Left() != want {
-				t.Errorf("%v left, want %v", h.Left(), want)
-			}
-			mustBeHeldBy(t, store, h)
+			return drivertest.Fault{}
 		})
+		c := newClient(t, f, nil)
+		began := time.Now()
+		h := lock(t, c, "r", second)
+		if took := time.Since(began); took != 950*time.Millisecond {
+			t.Errorf("took %v", took)
+		}
+		if want := 750 * time.Millisecond; h.Left() != want {
+			t.Errorf("%v left, want %v", h.Left(), want)
+		}
+		mustBeHeldBy(t, store, h)
 	})
 	for name, take := range map[string]func(context.Context, *holdfast.Client) (*holdfast.Hold, error){
 		"always": func(ctx context.Context, c *holdfast.Client) (*holdfast.Hold, error) {
@@ -200,44 +192,40 @@ func TestS08_grant_too_late(t *testing.T) {
 			return c.TryLock(ctx, "r", second)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire {
-						return late(c)
-					}
-					return drivertest.Fault{}
-				})
-				c := newClient(t, f, nil)
-				h, err := take(t.Context(), c)
-				if !errors.Is(err, holdfast.ErrTTLTooShort) {
-					t.Fatalf("got %v, %v, want ErrTTLTooShort", h, err)
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire {
+					return late(c)
 				}
-				if n := f.Calls(drivertest.Acquire); n != 3 {
-					t.Errorf("%d acquires, want 3", n)
-				}
-				mustBeFree(t, store, "r")
+				return drivertest.Fault{}
 			})
+			c := newClient(t, f, nil)
+			h, err := take(t.Context(), c)
+			if !errors.Is(err, holdfast.ErrTTLTooShort) {
+				t.Fatalf("got %v, %v, want ErrTTLTooShort", h, err)
+			}
+			if n := f.Calls(drivertest.Acquire); n != 3 {
+				t.Errorf("%d acquires, want 3", n)
+			}
+			mustBeFree(t, store, "r")
 		})
 	}
-	t.Run("refused in between", func(t *testing.T) {
+	inBubble(t, "refused in between", func(t *testing.T) {
 		// Late grants count only in a row: a refusal was in time.
-		synctest.Test(t, func(t *testing.T) {
-			refusal := &driver.HeldError{Resource: "r", RetryAfter: driver.Unknown}
-			f := faulty(t, memlock.New(nil),
-				on(drivertest.Acquire, drivertest.Fault{LoseRequest: true, Err: refusal}, 3),
-				func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && (c.N <= 2 || c.N == 4) {
-						return late(c)
-					}
-					return drivertest.Fault{}
-				})
-			lock(t, newClient(t, f, nil), "r", second)
-			if n := f.Calls(drivertest.Acquire); n != 5 {
-				t.Errorf("%d acquires, want 5", n)
-			}
-		})
+		refusal := &driver.HeldError{Resource: "r", RetryAfter: driver.Unknown}
+		f := faulty(t, memlock.New(nil),
+			on(drivertest.Acquire, drivertest.Fault{LoseRequest: true, Err: refusal}, 3),
+			func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && (c.N <= 2 || c.N == 4) {
+					return late(c)
+				}
+				return drivertest.Fault{}
+			})
+		lock(t, newClient(t, f, nil), "r", second)
+		if n := f.Calls(drivertest.Acquire); n != 5 {
+			t.Errorf("%d acquires, want 5", n)
+		}
 	})
 }
 

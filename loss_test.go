@@ -34,35 +34,33 @@ func TestS20_renewals_hang(t *testing.T) {
 		},
 	} {
 		for _, ttl := range []time.Duration{holdfast.MinTTL, time.Second, 4 * time.Second, 30 * time.Second, time.Hour} {
-			t.Run(fmt.Sprintf("%s, %v", name, ttl), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					f := faulty(t, store, on(drivertest.Renew, fault(make(chan struct{}))))
-					c, d := newClient(t, f, nil), newClient(t, store, nil)
-					h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl})
-					successor := locking(t.Context(), d, "r", nil)
-					took := mustEnd(t, h, 2*ttl, holdfast.ErrUnreachable)
-					lost := time.Now()
-					if took >= ttl || took < ttl/2 {
-						t.Errorf("the hold ended after %v", took)
-					}
-					r := <-successor
-					if r.err != nil || !r.at.After(lost) {
-						t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(r.at), r.err)
-					}
-					if h.Left() != 0 {
-						t.Errorf("%v left of a hold that is lost", h.Left())
-					}
-					var loss *holdfast.LostError
-					err := h.Unlock(t.Context())
-					if !errors.As(err, &loss) || loss.Resource != "r" || loss.LockID != h.LockID() || loss.Token != h.Token() {
-						t.Errorf("Unlock of a lost hold: %v", err)
-					}
-					if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrUnreachable) {
-						t.Errorf("Renew of a lost hold: %v", err)
-					}
-					mustBeHeldBy(t, store, r.hold)
-				})
+			inBubble(t, fmt.Sprintf("%s, %v", name, ttl), func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, on(drivertest.Renew, fault(make(chan struct{}))))
+				c, d := newClient(t, f, nil), newClient(t, store, nil)
+				h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl})
+				successor := locking(t.Context(), d, "r", nil)
+				took := mustEnd(t, h, 2*ttl, holdfast.ErrUnreachable)
+				lost := time.Now()
+				if took >= ttl || took < ttl/2 {
+					t.Errorf("the hold ended after %v", took)
+				}
+				r := <-successor
+				if r.err != nil || !r.at.After(lost) {
+					t.Errorf("granted to another %v before the holder knew (error %v)", lost.Sub(r.at), r.err)
+				}
+				if h.Left() != 0 {
+					t.Errorf("%v left of a hold that is lost", h.Left())
+				}
+				var loss *holdfast.LostError
+				err := h.Unlock(t.Context())
+				if !errors.As(err, &loss) || loss.Resource != "r" || loss.LockID != h.LockID() || loss.Token != h.Token() {
+					t.Errorf("Unlock of a lost hold: %v", err)
+				}
+				if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrUnreachable) {
+					t.Errorf("Renew of a lost hold: %v", err)
+				}
+				mustBeHeldBy(t, store, r.hold)
 			})
 		}
 	}
@@ -121,29 +119,27 @@ func TestS20_renewals_hang_of_many(t *testing.T) {
 func TestS17a_machine_sleeps(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		for _, keep := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%v, keep alive %v", ttl, keep), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					machine := newSleeper()
-					store := memlock.New(&memlock.Options{Now: machine.now})
-					c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
-					d := newClient(t, store, nil)
-					h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl, NoKeepAlive: !keep})
-					forever := lock(t, c, "forever", &holdfast.LockOptions{TTL: holdfast.Forever})
-					held := h.Context() // later it looks at the clock
-					time.Sleep(ttl / 10)
-					machine.sleep(ttl)
-					if h.Left() != 0 {
-						t.Errorf("%v left of a hold past its end", h.Left())
-					}
-					woke := time.Now()
-					<-held.Done()
-					if took := time.Since(woke); took > time.Second || !errors.Is(context.Cause(held), holdfast.ErrExpired) {
-						t.Errorf("the holder gave up %v after the machine woke, with %v", took, context.Cause(held))
-					}
-					tryLock(t, d, "r", nil)
-					time.Sleep(time.Minute)
-					alive(t, forever)
-				})
+			inBubble(t, fmt.Sprintf("%v, keep alive %v", ttl, keep), func(t *testing.T) {
+				machine := newSleeper()
+				store := memlock.New(&memlock.Options{Now: machine.now})
+				c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
+				d := newClient(t, store, nil)
+				h := lock(t, c, "r", &holdfast.LockOptions{TTL: ttl, NoKeepAlive: !keep})
+				forever := lock(t, c, "forever", &holdfast.LockOptions{TTL: holdfast.Forever})
+				held := h.Context() // later it looks at the clock
+				time.Sleep(ttl / 10)
+				machine.sleep(ttl)
+				if h.Left() != 0 {
+					t.Errorf("%v left of a hold past its end", h.Left())
+				}
+				woke := time.Now()
+				<-held.Done()
+				if took := time.Since(woke); took > time.Second || !errors.Is(context.Cause(held), holdfast.ErrExpired) {
+					t.Errorf("the holder gave up %v after the machine woke, with %v", took, context.Cause(held))
+				}
+				tryLock(t, d, "r", nil)
+				time.Sleep(time.Minute)
+				alive(t, forever)
 			})
 		}
 	}
@@ -177,114 +173,104 @@ func TestS17a_machine_sleeps_in_mid_acquire(t *testing.T) {
 // like.
 func TestS18_client_clock_off(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour, 30 * 365 * 24 * time.Hour} {
-		t.Run(off.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				store := memlock.New(&memlock.Options{Now: func() time.Time { return time.Now().Add(off) }})
-				c := newClient(t, store, holdfast.WithClock(func() time.Duration { return time.Since(start) + time.Hour }, nil))
-				d := newClient(t, store, holdfast.WithClock(func() time.Duration { return time.Since(start) - time.Hour }, nil))
-				for i := range 4 {
-					if i%2 == 1 {
-						c, d = d, c
-					}
-					h := lock(t, c, "r", nil)
-					next := locking(t.Context(), d, "r", nil)
-					time.Sleep(10 * time.Minute)
-					alive(t, h)
-					if len(next) != 0 {
-						t.Fatal("granted to two")
-					}
-					if left := h.Left(); left > 30*time.Second || left < 15*time.Second {
-						t.Errorf("%v left", left)
-					}
-					released := time.Now()
-					unlock(t, h)
-					r := <-next
-					if r.err != nil || r.at.Sub(released) > time.Second {
-						t.Fatalf("handed over after %v, error %v", r.at.Sub(released), r.err)
-					}
-					unlock(t, r.hold)
+		inBubble(t, off.String(), func(t *testing.T) {
+			start := time.Now()
+			store := memlock.New(&memlock.Options{Now: func() time.Time { return time.Now().Add(off) }})
+			c := newClient(t, store, holdfast.WithClock(func() time.Duration { return time.Since(start) + time.Hour }, nil))
+			d := newClient(t, store, holdfast.WithClock(func() time.Duration { return time.Since(start) - time.Hour }, nil))
+			for i := range 4 {
+				if i%2 == 1 {
+					c, d = d, c
 				}
-			})
+				h := lock(t, c, "r", nil)
+				next := locking(t.Context(), d, "r", nil)
+				time.Sleep(10 * time.Minute)
+				alive(t, h)
+				if len(next) != 0 {
+					t.Fatal("granted to two")
+				}
+				if left := h.Left(); left > 30*time.Second || left < 15*time.Second {
+					t.Errorf("%v left", left)
+				}
+				released := time.Now()
+				unlock(t, h)
+				r := <-next
+				if r.err != nil || r.at.Sub(released) > time.Second {
+					t.Fatalf("handed over after %v, error %v", r.at.Sub(released), r.err)
+				}
+				unlock(t, r.hold)
+			}
 		})
 	}
 }
 
 func TestS38_forced_release(t *testing.T) {
-	t.Run("by another", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			h := lock(t, c, "r", nil)
-			other := lock(t, c, "other", nil)
-			got, err := d.Admin().ForceRelease(t.Context(), "r", h.ID())
-			if err != nil || len(got) != 1 || got[0].HoldID != h.ID() || got[0].Left == 0 {
-				t.Fatalf("got %+v, %v", got, err)
-			}
-			mustBeFree(t, store, "r")
-			if took := mustEnd(t, h, time.Minute, holdfast.ErrForced); took > 10*time.Second {
-				t.Errorf("the holder learned it after %v, want within a third of the TTL", took)
-			}
-			if !errors.Is(context.Cause(h.Context()), holdfast.ErrLost) {
-				t.Errorf("the cause is not ErrLost: %v", context.Cause(h.Context()))
-			}
-			if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
-				t.Errorf("Unlock: %v", err)
-			}
-			time.Sleep(time.Minute)
-			alive(t, other)
-		})
+	inBubble(t, "by another", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, c, "r", nil)
+		other := lock(t, c, "other", nil)
+		got, err := d.Admin().ForceRelease(t.Context(), "r", h.ID())
+		if err != nil || len(got) != 1 || got[0].HoldID != h.ID() || got[0].Left == 0 {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		mustBeFree(t, store, "r")
+		if took := mustEnd(t, h, time.Minute, holdfast.ErrForced); took > 10*time.Second {
+			t.Errorf("the holder learned it after %v, want within a third of the TTL", took)
+		}
+		if !errors.Is(context.Cause(h.Context()), holdfast.ErrLost) {
+			t.Errorf("the cause is not ErrLost: %v", context.Cause(h.Context()))
+		}
+		if err := h.Unlock(t.Context()); !errors.Is(err, holdfast.ErrForced) {
+			t.Errorf("Unlock: %v", err)
+		}
+		time.Sleep(time.Minute)
+		alive(t, other)
 	})
-	t.Run("of one's own", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c := newClient(t, store, nil)
-			h := lock(t, c, "r", nil)
-			if _, err := c.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+	inBubble(t, "of one's own", func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		h := lock(t, c, "r", nil)
+		if _, err := c.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+			t.Fatal(err)
+		}
+		if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrForced) {
+			t.Errorf("the holder in the same process was not told at once: %v", cause)
+		}
+		mustBeFree(t, store, "r")
+	})
+	inBubble(t, "of all, or of one that is not there", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		for range 3 {
+			if _, err := c.RLock(t.Context(), "r", nil); err != nil {
 				t.Fatal(err)
 			}
-			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrForced) {
-				t.Errorf("the holder in the same process was not told at once: %v", cause)
-			}
-			mustBeFree(t, store, "r")
-		})
+		}
+		if got, err := d.Admin().ForceRelease(t.Context(), "r", driver.NewHoldID()); err != nil || len(got) != 0 {
+			t.Errorf("of an unknown hold: got %v, %v", got, err)
+		}
+		if n := len(holdsIn(t, store, "r")); n != 3 {
+			t.Fatalf("%d holds, want 3", n)
+		}
+		if got, err := d.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil || len(got) != 3 {
+			t.Errorf("of all: got %v, %v", got, err)
+		}
+		mustBeFree(t, store, "r")
 	})
-	t.Run("of all, or of one that is not there", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			for range 3 {
-				if _, err := c.RLock(t.Context(), "r", nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got, err := d.Admin().ForceRelease(t.Context(), "r", driver.NewHoldID()); err != nil || len(got) != 0 {
-				t.Errorf("of an unknown hold: got %v, %v", got, err)
-			}
-			if n := len(holdsIn(t, store, "r")); n != 3 {
-				t.Fatalf("%d holds, want 3", n)
-			}
-			if got, err := d.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil || len(got) != 3 {
-				t.Errorf("of all: got %v, %v", got, err)
-			}
-			mustBeFree(t, store, "r")
-		})
-	})
-	t.Run("wakes those who wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
-			lock(t, c, "r", nil)
-			next := locking(t.Context(), d, "r", nil)
-			synctest.Wait()
-			forced := time.Now()
-			if _, err := e.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
-				t.Fatal(err)
-			}
-			if r := <-next; r.err != nil || r.at != forced {
-				t.Errorf("granted %v later, error %v", r.at.Sub(forced), r.err)
-			}
-		})
+	inBubble(t, "wakes those who wait", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
+		lock(t, c, "r", nil)
+		next := locking(t.Context(), d, "r", nil)
+		synctest.Wait()
+		forced := time.Now()
+		if _, err := e.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-next; r.err != nil || r.at != forced {
+			t.Errorf("granted %v later, error %v", r.at.Sub(forced), r.err)
+		}
 	})
 }
 
@@ -353,28 +339,26 @@ func TestS04_repeated_release(t *testing.T) {
 // A renewal after the expiry revives nothing, with and without a successor.
 func TestS07_renew_after_expiry(t *testing.T) {
 	for _, taken := range []bool{false, true} {
-		t.Run(fmt.Sprintf("successor %v", taken), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				machine := newSleeper()
-				store := memlock.New(&memlock.Options{Now: machine.now})
-				c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
-				d := newClient(t, store, nil)
-				h := lock(t, c, "r", nil)
-				machine.sleep(time.Minute)
-				if taken {
-					tryLock(t, d, "r", nil)
-				}
-				// Before the timer can fire.
-				if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrLost) {
-					t.Errorf("Renew: %v", err)
-				}
-				if h.Context().Err() == nil {
-					t.Error("the context lives on")
-				}
-				if !taken {
-					mustBeFree(t, store, "r")
-				}
-			})
+		inBubble(t, fmt.Sprintf("successor %v", taken), func(t *testing.T) {
+			machine := newSleeper()
+			store := memlock.New(&memlock.Options{Now: machine.now})
+			c := newClient(t, store, holdfast.WithClock(machine.clock, nil))
+			d := newClient(t, store, nil)
+			h := lock(t, c, "r", nil)
+			machine.sleep(time.Minute)
+			if taken {
+				tryLock(t, d, "r", nil)
+			}
+			// Before the timer can fire.
+			if err := h.Renew(t.Context(), 0); !errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("Renew: %v", err)
+			}
+			if h.Context().Err() == nil {
+				t.Error("the context lives on")
+			}
+			if !taken {
+				mustBeFree(t, store, "r")
+			}
 		})
 	}
 }
@@ -392,34 +376,32 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 			}()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				machine := newSleeper()
-				answer := make(chan struct{})
-				store := memlock.New(nil) // on another machine
-				f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldReply: answer}, 1))
-				var lost atomic.Int32
-				c := newClient(t, f, holdfast.WithClock(machine.clock, &holdfast.Options{Trace: &holdfast.Trace{
-					HoldEnd: func(context.Context, holdfast.HoldInfo) { lost.Add(1) },
-				}}))
-				h := lock(t, c, "r", nil)
-				renew(t, h)
-				synctest.Wait()
-				if f.Calls(drivertest.Renew) != 1 {
-					t.Fatal("no renewal is under way")
-				}
-				machine.sleep(time.Minute)
-				close(answer)
-				synctest.Wait()
-				// No time has passed: the answer came before the timer.
-				if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrLost) {
-					t.Fatalf("a late answer revived the hold (cause %v, %v left)", cause, h.Left())
-				}
-				time.Sleep(time.Minute)
-				if lost.Load() != 1 {
-					t.Errorf("the loss was told %d times", lost.Load())
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			machine := newSleeper()
+			answer := make(chan struct{})
+			store := memlock.New(nil) // on another machine
+			f := faulty(t, store, on(drivertest.Renew, drivertest.Fault{HoldReply: answer}, 1))
+			var lost atomic.Int32
+			c := newClient(t, f, holdfast.WithClock(machine.clock, &holdfast.Options{Trace: &holdfast.Trace{
+				HoldEnd: func(context.Context, holdfast.HoldInfo) { lost.Add(1) },
+			}}))
+			h := lock(t, c, "r", nil)
+			renew(t, h)
+			synctest.Wait()
+			if f.Calls(drivertest.Renew) != 1 {
+				t.Fatal("no renewal is under way")
+			}
+			machine.sleep(time.Minute)
+			close(answer)
+			synctest.Wait()
+			// No time has passed: the answer came before the timer.
+			if cause := context.Cause(h.Context()); !errors.Is(cause, holdfast.ErrLost) {
+				t.Fatalf("a late answer revived the hold (cause %v, %v left)", cause, h.Left())
+			}
+			time.Sleep(time.Minute)
+			if lost.Load() != 1 {
+				t.Errorf("the loss was told %d times", lost.Load())
+			}
 		})
 	}
 }

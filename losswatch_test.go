@@ -131,22 +131,20 @@ func TestNoLossWatch(t *testing.T) {
 		"unsupported": newForgetful(driver.ErrUnsupported),
 		"closed":      newForgetful(),
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store.signal = make(chan struct{})
-				close(store.signal)
-				f := faulty(t, store)
-				c := newClient(t, f, nil)
-				h := lock(t, c, "r", nil)
-				time.Sleep(time.Hour)
-				alive(t, h)
-				if n := store.calls.Load(); n != 1 {
-					t.Errorf("%d calls of WatchLoss, want 1", n)
-				}
-				if n := f.Calls(drivertest.Renew); n > 370 {
-					t.Errorf("%d renewals in an hour", n)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store.signal = make(chan struct{})
+			close(store.signal)
+			f := faulty(t, store)
+			c := newClient(t, f, nil)
+			h := lock(t, c, "r", nil)
+			time.Sleep(time.Hour)
+			alive(t, h)
+			if n := store.calls.Load(); n != 1 {
+				t.Errorf("%d calls of WatchLoss, want 1", n)
+			}
+			if n := f.Calls(drivertest.Renew); n > 370 {
+				t.Errorf("%d renewals in an hour", n)
+			}
 		})
 	}
 }

@@ -62,73 +62,71 @@ func everyHook(do func()) map[string]*holdfast.Options {
 // anybody else is granted the resource.
 func TestUserCodeDelaysNobody(t *testing.T) {
 	for name := range everyHook(nil) {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				block := make(chan struct{})
-				defer close(block)
-				opts := everyHook(func() { <-block })[name]
-				opts.TTL = 10 * time.Second
-				var failing, hanging atomic.Bool
-				store := memlock.New(nil)
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					switch {
-					case c.Op == drivertest.Renew && hanging.Load():
-						return drivertest.Fault{HoldRequest: block}
-					case c.Op == drivertest.Renew && failing.Load():
-						// By the second: by turns, one batch could meet all the losses.
-						return drivertest.Fault{LoseRequest: time.Now().Second()%2 == 0}
-					}
-					return drivertest.Fault{}
-				})
-				c, d := unswept(f, opts), newClient(t, store, nil)
-				var holds []*holdfast.Hold
-				for i := range 100 {
-					holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+		inBubble(t, name, func(t *testing.T) {
+			block := make(chan struct{})
+			defer close(block)
+			opts := everyHook(func() { <-block })[name]
+			opts.TTL = 10 * time.Second
+			var failing, hanging atomic.Bool
+			store := memlock.New(nil)
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				switch {
+				case c.Op == drivertest.Renew && hanging.Load():
+					return drivertest.Fault{HoldRequest: block}
+				case c.Op == drivertest.Renew && failing.Load():
+					// By the second: by turns, one batch could meet all the losses.
+					return drivertest.Fault{LoseRequest: time.Now().Second()%2 == 0}
 				}
-				waiting := locking(t.Context(), c, "0", nil)
-				synctest.Wait()
-				unlock(t, holds[0])
-				if r := <-waiting; r.err != nil {
-					t.Fatal(r.err)
-				} else {
-					unlock(t, r.hold)
-				}
-				holds = holds[1:]
-				failing.Store(true)
-				time.Sleep(time.Minute)
-				for _, h := range holds {
-					alive(t, h)
-				}
-				// One by force, so that there is something to tell before the rest is lost.
-				if _, err := d.Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
-					t.Fatal(err)
-				}
-				mustEnd(t, holds[0], time.Minute, holdfast.ErrForced)
-				holds = holds[1:]
-
-				hanging.Store(true)
-				var all sync.WaitGroup
-				for _, h := range holds {
-					all.Go(func() {
-						if _, err := d.Lock(t.Context(), h.Resource(), nil); err != nil {
-							t.Error(err)
-						} else if h.Context().Err() == nil {
-							t.Errorf("%q was granted to another while the context was alive", h.Resource())
-						}
-					})
-				}
-				all.Wait()
-				left := lock(t, c, "left", nil)
-				began := time.Now()
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(began); took > 5*time.Second {
-					t.Errorf("Close took %v", took)
-				}
-				mustEnd(t, left, time.Millisecond, holdfast.ErrClosed)
-				mustBeFree(t, store, "left")
+				return drivertest.Fault{}
 			})
+			c, d := unswept(f, opts), newClient(t, store, nil)
+			var holds []*holdfast.Hold
+			for i := range 100 {
+				holds = append(holds, lock(t, c, fmt.Sprint(i), nil))
+			}
+			waiting := locking(t.Context(), c, "0", nil)
+			synctest.Wait()
+			unlock(t, holds[0])
+			if r := <-waiting; r.err != nil {
+				t.Fatal(r.err)
+			} else {
+				unlock(t, r.hold)
+			}
+			holds = holds[1:]
+			failing.Store(true)
+			time.Sleep(time.Minute)
+			for _, h := range holds {
+				alive(t, h)
+			}
+			// One by force, so that there is something to tell before the rest is lost.
+			if _, err := d.Admin().ForceRelease(t.Context(), "1", holdfast.HoldID{}); err != nil {
+				t.Fatal(err)
+			}
+			mustEnd(t, holds[0], time.Minute, holdfast.ErrForced)
+			holds = holds[1:]
+
+			hanging.Store(true)
+			var all sync.WaitGroup
+			for _, h := range holds {
+				all.Go(func() {
+					if _, err := d.Lock(t.Context(), h.Resource(), nil); err != nil {
+						t.Error(err)
+					} else if h.Context().Err() == nil {
+						t.Errorf("%q was granted to another while the context was alive", h.Resource())
+					}
+				})
+			}
+			all.Wait()
+			left := lock(t, c, "left", nil)
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			mustEnd(t, left, time.Millisecond, holdfast.ErrClosed)
+			mustBeFree(t, store, "left")
 		})
 	}
 }
@@ -136,23 +134,21 @@ func TestUserCodeDelaysNobody(t *testing.T) {
 // Contexts that end together do so at once, however much there is to tell of each.
 func TestContextsEndTogether(t *testing.T) {
 	for name := range everyHook(nil) {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				opts := everyHook(func() { time.Sleep(20 * time.Millisecond) })[name]
-				f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}))
-				c := newClient(t, f, opts)
-				ends := make(chan time.Time, 100)
-				for i := range cap(ends) {
-					h := lock(t, c, fmt.Sprint(i), nil)
-					context.AfterFunc(h.Context(), func() { ends <- time.Now() })
+		inBubble(t, name, func(t *testing.T) {
+			opts := everyHook(func() { time.Sleep(20 * time.Millisecond) })[name]
+			f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}))
+			c := newClient(t, f, opts)
+			ends := make(chan time.Time, 100)
+			for i := range cap(ends) {
+				h := lock(t, c, fmt.Sprint(i), nil)
+				context.AfterFunc(h.Context(), func() { ends <- time.Now() })
+			}
+			first := <-ends
+			for range cap(ends) - 1 {
+				if end := <-ends; !end.Equal(first) {
+					t.Fatalf("one context ended %v after another", end.Sub(first))
 				}
-				first := <-ends
-				for range cap(ends) - 1 {
-					if end := <-ends; !end.Equal(first) {
-						t.Fatalf("one context ended %v after another", end.Sub(first))
-					}
-				}
-			})
+			}
 		})
 	}
 }

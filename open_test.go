@@ -33,27 +33,25 @@ func (s *initializing) Close() error {
 }
 
 func TestInit(t *testing.T) {
-	t.Run("once, before the first operation", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var calls atomic.Int32
-			s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
-				calls.Add(1)
-				time.Sleep(time.Second)
-				return nil
-			}}
-			c := newClient(t, s, nil)
-			if calls.Load() != 0 {
-				t.Error("New ran Init")
-			}
-			var all sync.WaitGroup
-			for i := range 10 {
-				all.Go(func() { unlock(t, lock(t, c, fmt.Sprint(i), nil)) })
-			}
-			all.Wait()
-			if n := calls.Load(); n != 1 {
-				t.Errorf("Init ran %d times", n)
-			}
-		})
+	inBubble(t, "once, before the first operation", func(t *testing.T) {
+		var calls atomic.Int32
+		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
+			calls.Add(1)
+			time.Sleep(time.Second)
+			return nil
+		}}
+		c := newClient(t, s, nil)
+		if calls.Load() != 0 {
+			t.Error("New ran Init")
+		}
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() { unlock(t, lock(t, c, fmt.Sprint(i), nil)) })
+		}
+		all.Wait()
+		if n := calls.Load(); n != 1 {
+			t.Errorf("Init ran %d times", n)
+		}
 	})
 	t.Run("again after it failed", func(t *testing.T) {
 		broken := fmt.Errorf("%w: no index", driver.ErrUnusable)
@@ -77,113 +75,105 @@ func TestInit(t *testing.T) {
 			t.Errorf("the log is\n%s, want %q in it once", &log, want)
 		}
 	})
-	t.Run("that hangs ends, for all who wait for it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var calls atomic.Int32
-			s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
-				calls.Add(1)
-				<-ctx.Done()
-				return ctx.Err()
-			}}
-			c := newClient(t, s, &holdfast.Options{TTL: time.Second})
-			began := time.Now()
-			var all sync.WaitGroup
-			for i := range 100 {
-				all.Go(func() {
-					_, err := c.TryLock(context.Background(), fmt.Sprint(i), nil)
-					if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrHeld) {
-						t.Errorf("got error %v", err)
-					}
-					if want := "the store was not ready within 10s"; !strings.Contains(err.Error(), want) {
-						t.Errorf("got error %q, want %q in it", err, want)
-					}
-				})
-			}
-			all.Wait()
-			if took := time.Since(began); took != 10*time.Second || calls.Load() != 1 {
-				t.Errorf("took %v and %d runs of Init, want 10 s and one", took, calls.Load())
-			}
-		})
-	})
-	t.Run("that fails is the answer to all who waited", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var calls atomic.Int32
-			broken := errors.New("no server")
-			s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
-				calls.Add(1)
-				time.Sleep(time.Second)
-				return broken
-			}}
-			c := newClient(t, s, nil)
-			began := time.Now()
-			var all sync.WaitGroup
-			for i := range 10 {
-				all.Go(func() {
-					if _, err := c.TryLock(t.Context(), fmt.Sprint(i), nil); !errors.Is(err, broken) {
-						t.Errorf("got error %v", err)
-					}
-				})
-			}
-			all.Wait()
-			if took := time.Since(began); took != time.Second || calls.Load() != 1 {
-				t.Errorf("took %v and %d runs of Init, want 1 s and one", took, calls.Load())
-			}
-			_, _ = c.TryLock(t.Context(), "r", nil)
-			if calls.Load() != 2 {
-				t.Error("the next operation did not run it again")
-			}
-		})
-	})
-	t.Run("goes on when the caller that began it leaves", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			type key struct{}
-			s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
-				time.Sleep(2 * time.Second)
-				if ctx.Value(key{}) != "v" {
-					t.Error("the caller's values are missing")
+	inBubble(t, "that hangs ends, for all who wait for it", func(t *testing.T) {
+		var calls atomic.Int32
+		s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
+			calls.Add(1)
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		c := newClient(t, s, &holdfast.Options{TTL: time.Second})
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				_, err := c.TryLock(context.Background(), fmt.Sprint(i), nil)
+				if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrHeld) {
+					t.Errorf("got error %v", err)
 				}
-				return ctx.Err()
-			}}
-			c := newClient(t, s, nil)
-			ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Second)
-			defer cancel()
-			first := locking(ctx, c, "r", nil)
-			synctest.Wait()
-			began := time.Now()
-			if h := lock(t, c, "s", nil); time.Since(began) != 2*time.Second {
-				t.Errorf("%q was granted after %v", h.Resource(), time.Since(began))
-			}
-			if r := <-first; !errors.Is(r.err, context.DeadlineExceeded) || r.at.Sub(began) != time.Second {
-				t.Errorf("got error %v after %v", r.err, r.at.Sub(began))
-			}
-		})
-	})
-	t.Run("that hangs does not hold up others, nor Close", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
-				<-ctx.Done()
-				return ctx.Err()
-			}}
-			c := unswept(s, nil)
-			first := locking(context.Background(), c, "r", nil)
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := c.Lock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got error %v", err)
-			}
-			second := locking(context.Background(), c, "s", nil)
-			synctest.Wait()
-			began := time.Now()
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-			for _, w := range []<-chan result{first, second} {
-				if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
-					t.Errorf("ended %v later with %v", r.at.Sub(began), r.err)
+				if want := "the store was not ready within 10s"; !strings.Contains(err.Error(), want) {
+					t.Errorf("got error %q, want %q in it", err, want)
 				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took != 10*time.Second || calls.Load() != 1 {
+			t.Errorf("took %v and %d runs of Init, want 10 s and one", took, calls.Load())
+		}
+	})
+	inBubble(t, "that fails is the answer to all who waited", func(t *testing.T) {
+		var calls atomic.Int32
+		broken := errors.New("no server")
+		s := &initializing{Store: memlock.New(nil), init: func(context.Context) error {
+			calls.Add(1)
+			time.Sleep(time.Second)
+			return broken
+		}}
+		c := newClient(t, s, nil)
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				if _, err := c.TryLock(t.Context(), fmt.Sprint(i), nil); !errors.Is(err, broken) {
+					t.Errorf("got error %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took != time.Second || calls.Load() != 1 {
+			t.Errorf("took %v and %d runs of Init, want 1 s and one", took, calls.Load())
+		}
+		_, _ = c.TryLock(t.Context(), "r", nil)
+		if calls.Load() != 2 {
+			t.Error("the next operation did not run it again")
+		}
+	})
+	inBubble(t, "goes on when the caller that began it leaves", func(t *testing.T) {
+		type key struct{}
+		s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
+			time.Sleep(2 * time.Second)
+			if ctx.Value(key{}) != "v" {
+				t.Error("the caller's values are missing")
 			}
-		})
+			return ctx.Err()
+		}}
+		c := newClient(t, s, nil)
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Second)
+		defer cancel()
+		first := locking(ctx, c, "r", nil)
+		synctest.Wait()
+		began := time.Now()
+		if h := lock(t, c, "s", nil); time.Since(began) != 2*time.Second {
+			t.Errorf("%q was granted after %v", h.Resource(), time.Since(began))
+		}
+		if r := <-first; !errors.Is(r.err, context.DeadlineExceeded) || r.at.Sub(began) != time.Second {
+			t.Errorf("got error %v after %v", r.err, r.at.Sub(began))
+		}
+	})
+	inBubble(t, "that hangs does not hold up others, nor Close", func(t *testing.T) {
+		s := &initializing{Store: memlock.New(nil), init: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		c := unswept(s, nil)
+		first := locking(context.Background(), c, "r", nil)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Lock(ctx, "r", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v", err)
+		}
+		second := locking(context.Background(), c, "s", nil)
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, w := range []<-chan result{first, second} {
+			if r := <-w; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+				t.Errorf("ended %v later with %v", r.at.Sub(began), r.err)
+			}
+		}
 	})
 }
 

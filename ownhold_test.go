@@ -26,286 +26,262 @@ func TestS25a_own_hold(t *testing.T) {
 			t.Errorf("told after %v", waited)
 		}
 	}
-	t.Run("same Client", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c := newClient(t, store, nil)
-			h := lock(t, c, "r", own)
-			began := time.Now()
-			_, err := c.Lock(t.Context(), "r", own)
-			mustBeTold(t, err, began)
-			_, err = c.RLock(t.Context(), "r", own)
-			mustBeTold(t, err, began)
-			_, err = c.TryLock(t.Context(), "r", own)
-			mustBeTold(t, err, began)
-			alive(t, h)
-			mustBeHeldBy(t, store, h)
-		})
+	inBubble(t, "same Client", func(t *testing.T) {
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		h := lock(t, c, "r", own)
+		began := time.Now()
+		_, err := c.Lock(t.Context(), "r", own)
+		mustBeTold(t, err, began)
+		_, err = c.RLock(t.Context(), "r", own)
+		mustBeTold(t, err, began)
+		_, err = c.TryLock(t.Context(), "r", own)
+		mustBeTold(t, err, began)
+		alive(t, h)
+		mustBeHeldBy(t, store, h)
 	})
-	t.Run("same Client, others in line", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, memlock.New(nil), nil)
-			h := lock(t, c, "r", own)
-			var others []<-chan result
-			for range 3 {
-				others = append(others, locking(t.Context(), c, "r", nil))
-				synctest.Wait()
+	inBubble(t, "same Client, others in line", func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		h := lock(t, c, "r", own)
+		var others []<-chan result
+		for range 3 {
+			others = append(others, locking(t.Context(), c, "r", nil))
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		_, err := c.Lock(t.Context(), "r", own)
+		mustBeTold(t, err, began)
+		if held := heldError(t, err); len(held.Holders) != 1 || held.Holders[0].HoldID != h.ID() {
+			t.Errorf("told of %+v", held.Holders)
+		}
+		unlock(t, h)
+		for _, o := range others {
+			r := <-o
+			if r.err != nil || r.at != began {
+				t.Errorf("%+v", r)
+				continue
 			}
-			time.Sleep(time.Minute)
-			began := time.Now()
-			_, err := c.Lock(t.Context(), "r", own)
-			mustBeTold(t, err, began)
-			if held := heldError(t, err); len(held.Holders) != 1 || held.Holders[0].HoldID != h.ID() {
-				t.Errorf("told of %+v", held.Holders)
-			}
-			unlock(t, h)
-			for _, o := range others {
-				r := <-o
-				if r.err != nil || r.at != began {
-					t.Errorf("%+v", r)
-					continue
-				}
-				unlock(t, r.hold)
-			}
-		})
+			unlock(t, r.hold)
+		}
 	})
 	// A process was killed, and the next one has the same lock ID. To take the hold for its
 	// own would make it fail, or go on without the lock.
 	for name, inLine := range map[string]bool{"predecessor": false, "predecessor, others in line": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				killed := newClient(t, store, nil)
-				lock(t, killed, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
-				began := time.Now()
-				c := newClient(t, store, nil)
-				_, err := c.TryLock(t.Context(), "r", own)
-				if held := heldError(t, err); held.BySelf || len(held.Holders) != 1 || held.Holders[0].LockID != "own" {
-					t.Errorf("TryLock took the hold for its own: %+v", held)
-				}
-				var head <-chan result
-				if inLine {
-					head = locking(t.Context(), c, "r", nil)
-					synctest.Wait()
-				}
-				short, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err = c.Lock(short, "r", own)
-				if held := heldError(t, err); held.BySelf || !errors.Is(held.Cause, context.DeadlineExceeded) {
-					t.Errorf("gave up with %+v", held)
-				}
-				mine := locking(t.Context(), c, "r", own)
-				if inLine {
-					unlock(t, granted(t, head))
-				}
-				r := <-mine
-				if r.err != nil {
-					t.Fatal(r.err)
-				}
-				if waited := r.at.Sub(began); waited < holdfast.DefaultTTL || waited > holdfast.DefaultTTL+time.Second {
-					t.Errorf("waited for %v", waited)
-				}
-			})
-		})
-	}
-	t.Run("one's own, which was lost", func(t *testing.T) {
-		// The store may have it for its margin yet.
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, name, func(t *testing.T) {
 			store := memlock.New(nil)
+			killed := newClient(t, store, nil)
+			lock(t, killed, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
+			began := time.Now()
 			c := newClient(t, store, nil)
-			h := lock(t, c, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
-			<-h.Context().Done()
-			began := time.Now()
-			lock(t, c, "r", own)
-			if time.Since(began) == 0 {
-				t.Error("the store no longer had it: nothing was tested")
+			_, err := c.TryLock(t.Context(), "r", own)
+			if held := heldError(t, err); held.BySelf || len(held.Holders) != 1 || held.Holders[0].LockID != "own" {
+				t.Errorf("TryLock took the hold for its own: %+v", held)
 			}
-		})
-	})
-	t.Run("one's own, which is released later", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, memlock.New(nil), nil)
-			if err := lock(t, c, "r", own).UnlockAfter(t.Context(), 5*time.Second); err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			lock(t, c, "r", own)
-			if waited := time.Since(began); waited < 5*time.Second || waited > 6*time.Second {
-				t.Errorf("waited for %v", waited)
-			}
-		})
-	})
-	t.Run("a late attempt's", func(t *testing.T) {
-		// The connection breaks while a request is on its way. It arrives 25 s later, while
-		// the Lock with a lock ID of its own still waits.
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			arrive, gate := make(chan struct{}), make(chan struct{})
-			var closed atomic.Bool // the gate is
-			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1),
-				func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && closed.Load() {
-						return drivertest.Fault{HoldRequest: gate}
-					}
-					return drivertest.Fault{}
-				})
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", nil)
-			mine := running(func() (*holdfast.Hold, error) {
-				return c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: time.Second, Fair: true})
-			})
-			time.Sleep(25 * time.Second)
-			closed.Store(true)
-			unlocked := time.Now()
-			unlock(t, h)
-			synctest.Wait()
-			close(arrive) // before the next attempt
-			synctest.Wait()
-			if len(holdsIn(t, store, "r")) != 1 {
-				t.Fatal("the late attempt got nothing")
-			}
-			closed.Store(false)
-			close(gate)
-			if r := <-mine; r.err != nil || r.at.Sub(unlocked) > 3*time.Second {
-				t.Errorf("after %v: %v", r.at.Sub(unlocked), r.err)
-			}
-		})
-	})
-	t.Run("a second copy's", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := newClient(t, &doubling{Store: store}, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", nil)
-			mine := locking(t.Context(), c, "r", nil)
-			time.Sleep(2 * time.Second)
-			unlocked := time.Now()
-			unlock(t, h)
-			if r := <-mine; r.err != nil || r.at.Sub(unlocked) > holdfast.DefaultTTL+time.Second {
-				t.Errorf("after %v: %v", r.at.Sub(unlocked), r.err)
-			}
-		})
-	})
-	t.Run("grant whose answer is on its way", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			answer := make(chan struct{})
-			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
-			c := newClient(t, f, nil)
-			grant := running(func() (*holdfast.Hold, error) { return c.TryLock(t.Context(), "r", own) })
-			synctest.Wait()
-			var waits []<-chan result
-			for range 3 {
-				waits = append(waits, locking(t.Context(), c, "r", own))
+			var head <-chan result
+			if inLine {
+				head = locking(t.Context(), c, "r", nil)
 				synctest.Wait()
 			}
-			time.Sleep(5 * time.Second)
-			for _, w := range waits {
-				if len(w) != 0 {
-					t.Fatal("told of a hold that nobody has yet")
-				}
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err = c.Lock(short, "r", own)
+			if held := heldError(t, err); held.BySelf || !errors.Is(held.Cause, context.DeadlineExceeded) {
+				t.Errorf("gave up with %+v", held)
 			}
-			began := time.Now()
-			close(answer)
-			h := granted(t, grant)
-			for _, w := range waits {
-				mustBeTold(t, (<-w).err, began)
-			}
-			unlock(t, h)
-		})
-	})
-	t.Run("one waiter is granted, the other told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", nil)
-			first := locking(t.Context(), c, "r", own)
-			synctest.Wait()
-			second := locking(t.Context(), c, "r", own)
-			time.Sleep(time.Minute)
-			if len(first)+len(second) != 0 {
-				t.Fatal("told that the hold of another is one's own")
-			}
-			began := time.Now()
-			unlock(t, h)
-			if r := <-first; r.err != nil {
-				t.Fatal(r.err)
-			}
-			mustBeTold(t, (<-second).err, began)
-		})
-	})
-	t.Run("news out of date", func(t *testing.T) {
-		// The attempt of the queue's head is under way when the acquirer arrives: its
-		// answer names a holder that may have gone before.
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			answer := make(chan struct{})
-			f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", own)
-			head := locking(t.Context(), c, "r", nil)
-			synctest.Wait()
-			unlock(t, h)
 			mine := locking(t.Context(), c, "r", own)
-			synctest.Wait()
-			close(answer)
-			r := <-head
+			if inLine {
+				unlock(t, granted(t, head))
+			}
+			r := <-mine
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
-			unlock(t, r.hold)
-			if r := <-mine; r.err != nil {
-				t.Errorf("told of a hold that was released before: %v", r.err)
+			if waited := r.at.Sub(began); waited < holdfast.DefaultTTL || waited > holdfast.DefaultTTL+time.Second {
+				t.Errorf("waited for %v", waited)
 			}
 		})
+	}
+	inBubble(t, "one's own, which was lost", func(t *testing.T) {
+		// The store may have it for its margin yet.
+		store := memlock.New(nil)
+		c := newClient(t, store, nil)
+		h := lock(t, c, "r", &holdfast.LockOptions{LockID: "own", NoKeepAlive: true})
+		<-h.Context().Done()
+		began := time.Now()
+		lock(t, c, "r", own)
+		if time.Since(began) == 0 {
+			t.Error("the store no longer had it: nothing was tested")
+		}
 	})
-	t.Run("orphan", func(t *testing.T) {
+	inBubble(t, "one's own, which is released later", func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		if err := lock(t, c, "r", own).UnlockAfter(t.Context(), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		lock(t, c, "r", own)
+		if waited := time.Since(began); waited < 5*time.Second || waited > 6*time.Second {
+			t.Errorf("waited for %v", waited)
+		}
+	})
+	inBubble(t, "a late attempt's", func(t *testing.T) {
+		// The connection breaks while a request is on its way. It arrives 25 s later, while
+		// the Lock with a lock ID of its own still waits.
+		store := memlock.New(nil)
+		arrive, gate := make(chan struct{}), make(chan struct{})
+		var closed atomic.Bool // the gate is
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1),
+			func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && closed.Load() {
+					return drivertest.Fault{HoldRequest: gate}
+				}
+				return drivertest.Fault{}
+			})
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		mine := running(func() (*holdfast.Hold, error) {
+			return c.Lock(t.Context(), "r", &holdfast.LockOptions{TTL: time.Second, Fair: true})
+		})
+		time.Sleep(25 * time.Second)
+		closed.Store(true)
+		unlocked := time.Now()
+		unlock(t, h)
+		synctest.Wait()
+		close(arrive) // before the next attempt
+		synctest.Wait()
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Fatal("the late attempt got nothing")
+		}
+		closed.Store(false)
+		close(gate)
+		if r := <-mine; r.err != nil || r.at.Sub(unlocked) > 3*time.Second {
+			t.Errorf("after %v: %v", r.at.Sub(unlocked), r.err)
+		}
+	})
+	inBubble(t, "a second copy's", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, &doubling{Store: store}, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		mine := locking(t.Context(), c, "r", nil)
+		time.Sleep(2 * time.Second)
+		unlocked := time.Now()
+		unlock(t, h)
+		if r := <-mine; r.err != nil || r.at.Sub(unlocked) > holdfast.DefaultTTL+time.Second {
+			t.Errorf("after %v: %v", r.at.Sub(unlocked), r.err)
+		}
+	})
+	inBubble(t, "grant whose answer is on its way", func(t *testing.T) {
+		store := memlock.New(nil)
+		answer := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
+		c := newClient(t, f, nil)
+		grant := running(func() (*holdfast.Hold, error) { return c.TryLock(t.Context(), "r", own) })
+		synctest.Wait()
+		var waits []<-chan result
+		for range 3 {
+			waits = append(waits, locking(t.Context(), c, "r", own))
+			synctest.Wait()
+		}
+		time.Sleep(5 * time.Second)
+		for _, w := range waits {
+			if len(w) != 0 {
+				t.Fatal("told of a hold that nobody has yet")
+			}
+		}
+		began := time.Now()
+		close(answer)
+		h := granted(t, grant)
+		for _, w := range waits {
+			mustBeTold(t, (<-w).err, began)
+		}
+		unlock(t, h)
+	})
+	inBubble(t, "one waiter is granted, the other told", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", nil)
+		first := locking(t.Context(), c, "r", own)
+		synctest.Wait()
+		second := locking(t.Context(), c, "r", own)
+		time.Sleep(time.Minute)
+		if len(first)+len(second) != 0 {
+			t.Fatal("told that the hold of another is one's own")
+		}
+		began := time.Now()
+		unlock(t, h)
+		if r := <-first; r.err != nil {
+			t.Fatal(r.err)
+		}
+		mustBeTold(t, (<-second).err, began)
+	})
+	inBubble(t, "news out of date", func(t *testing.T) {
+		// The attempt of the queue's head is under way when the acquirer arrives: its
+		// answer names a holder that may have gone before.
+		store := memlock.New(nil)
+		answer := make(chan struct{})
+		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1))
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", own)
+		head := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		unlock(t, h)
+		mine := locking(t.Context(), c, "r", own)
+		synctest.Wait()
+		close(answer)
+		r := <-head
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		unlock(t, r.hold)
+		if r := <-mine; r.err != nil {
+			t.Errorf("told of a hold that was released before: %v", r.err)
+		}
+	})
+	inBubble(t, "orphan", func(t *testing.T) {
 		// What the same Client is cleaning up goes away: that is worth the wait.
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store,
-				on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
-				on(drivertest.Release, drivertest.Fault{LoseRequest: true}, 1, 2, 3, 4, 5))
-			c := newClient(t, f, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := c.Lock(ctx, "r", own); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrHeld) {
-				t.Fatalf("got error %v", err)
-			}
-			if len(holdsIn(t, store, "r")) != 1 {
-				t.Fatal("there is no orphan")
-			}
-			_, err := c.TryLock(t.Context(), "r", own)
-			if held := heldError(t, err); held.BySelf {
-				t.Error("TryLock took the orphan for its own hold")
-			}
-			lock(t, c, "r", own)
-		})
+		store := memlock.New(nil)
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
+			on(drivertest.Release, drivertest.Fault{LoseRequest: true}, 1, 2, 3, 4, 5))
+		c := newClient(t, f, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Lock(ctx, "r", own); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrHeld) {
+			t.Fatalf("got error %v", err)
+		}
+		if len(holdsIn(t, store, "r")) != 1 {
+			t.Fatal("there is no orphan")
+		}
+		_, err := c.TryLock(t.Context(), "r", own)
+		if held := heldError(t, err); held.BySelf {
+			t.Error("TryLock took the orphan for its own hold")
+		}
+		lock(t, c, "r", own)
 	})
-	t.Run("orphan that is gone when the refusal is heard", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			clean, answer := make(chan struct{}), make(chan struct{})
-			f := faulty(t, store,
-				on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
-				on(drivertest.Release, drivertest.Fault{HoldRequest: clean}, 1),
-				on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 2))
-			c := newClient(t, f, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_, err := c.Lock(ctx, "r", own)
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("got error %v", err)
-			}
-			mine := locking(t.Context(), c, "r", own)
-			synctest.Wait()
-			close(clean)
-			synctest.Wait()
-			mustBeFree(t, store, "r")
-			close(answer)
-			if r := <-mine; r.err != nil {
-				t.Errorf("took the orphan for its own hold: %v", r.err)
-			}
-		})
+	inBubble(t, "orphan that is gone when the refusal is heard", func(t *testing.T) {
+		store := memlock.New(nil)
+		clean, answer := make(chan struct{}), make(chan struct{})
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{HoldReply: make(chan struct{})}, 1),
+			on(drivertest.Release, drivertest.Fault{HoldRequest: clean}, 1),
+			on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 2))
+		c := newClient(t, f, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Lock(ctx, "r", own)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got error %v", err)
+		}
+		mine := locking(t.Context(), c, "r", own)
+		synctest.Wait()
+		close(clean)
+		synctest.Wait()
+		mustBeFree(t, store, "r")
+		close(answer)
+		if r := <-mine; r.err != nil {
+			t.Errorf("took the orphan for its own hold: %v", r.err)
+		}
 	})
 }
 
@@ -340,123 +316,115 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 	ownPermit := &holdfast.LockOptions{LockID: "own", Limit: 2, NoKeepAlive: true}
 	permit := &holdfast.LockOptions{Limit: 2}
 	for name, first := range map[string]bool{"before others": true, "behind others": false} {
-		t.Run("reader "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				c, d := newClient(t, store, nil), newClient(t, store, nil)
-				rlock := func(c *holdfast.Client, o *holdfast.LockOptions) <-chan result {
-					got := running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", o) })
-					synctest.Wait()
-					return got
-				}
-				began := time.Now()
-				granted(t, rlock(d, ownPermit)) // it is killed
-				full := granted(t, rlock(d, permit))
-				var named, other <-chan result
-				if first {
-					named, other = rlock(c, ownPermit), rlock(c, permit)
-				} else {
-					other, named = rlock(c, permit), rlock(c, ownPermit)
-				}
-				time.Sleep(time.Second)
-				unlock(t, full)
-				unlock(t, granted(t, other))
-				unlock(t, granted(t, rlock(c, permit))) // one that comes later
-				if waited := time.Since(began); waited > 2*time.Second {
-					t.Errorf("the others waited %v", waited)
-				}
-				unlock(t, granted(t, named))
-				if waited := time.Since(began); waited < holdfast.DefaultTTL || waited > holdfast.DefaultTTL+time.Second {
-					t.Errorf("granted after %v", waited)
-				}
-			})
-		})
-	}
-	t.Run("fair", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", own)
-			fair := &holdfast.LockOptions{Fair: true}
-			named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
-			time.Sleep(time.Second)
-			first := locking(t.Context(), c, "r", fair)
-			time.Sleep(time.Second)
-			later := locking(t.Context(), e, "r", fair)
-			time.Sleep(time.Second)
-			unlock(t, h)
-			for _, waiter := range []<-chan result{first, later, named} {
-				unlock(t, granted(t, waiter))
-			}
-		})
-	})
-	t.Run("not for ever", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, "reader "+name, func(t *testing.T) {
 			store := memlock.New(nil)
 			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", own)
-			ctx, cancel := context.WithCancel(t.Context())
-			_ = locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own"})
-			synctest.Wait()
-			named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own"}) // it has not asked
-			synctest.Wait()
-			var line []<-chan result
-			later := func() {
-				line = append(line, locking(t.Context(), c, "r", nil))
+			rlock := func(c *holdfast.Client, o *holdfast.LockOptions) <-chan result {
+				got := running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", o) })
 				synctest.Wait()
+				return got
 			}
-			later()
-			later()
-			cancel()
-			synctest.Wait()
-			unlock(t, h)
-			for range 10 { // somebody that came later always waits
-				select {
-				case r := <-named:
-					unlock(t, r.hold)
-					for _, waiter := range line {
-						unlock(t, granted(t, waiter))
-					}
-					return
-				case r := <-line[0]:
-					line = line[1:]
-					later()
-					time.Sleep(time.Second)
-					unlock(t, r.hold)
-				}
+			began := time.Now()
+			granted(t, rlock(d, ownPermit)) // it is killed
+			full := granted(t, rlock(d, permit))
+			var named, other <-chan result
+			if first {
+				named, other = rlock(c, ownPermit), rlock(c, permit)
+			} else {
+				other, named = rlock(c, permit), rlock(c, ownPermit)
 			}
-			t.Error("it is passed again and again")
-		})
-	})
-	t.Run("many", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store)
-			c, d := newClient(t, f, nil), newClient(t, store, nil)
-			h := lock(t, d, "r", own)
-			var named []<-chan result
-			for range 20 {
-				named = append(named, locking(t.Context(), c, "r", own))
-				synctest.Wait()
-			}
-			asked := f.Calls(drivertest.Acquire)
 			time.Sleep(time.Second)
-			if n := f.Calls(drivertest.Acquire) - asked; n > 3 {
-				t.Errorf("they asked %d times in a second", n)
+			unlock(t, full)
+			unlock(t, granted(t, other))
+			unlock(t, granted(t, rlock(c, permit))) // one that comes later
+			if waited := time.Since(began); waited > 2*time.Second {
+				t.Errorf("the others waited %v", waited)
 			}
-			unlock(t, h)
-			told, held := 0, 0
-			for _, waiter := range named {
-				if r := <-waiter; r.err == nil {
-					held++
-				} else if heldError(t, r.err).BySelf {
-					told++
-				}
-			}
-			if held != 1 || told != 19 {
-				t.Errorf("%d were granted it and %d were told that it is their own", held, told)
+			unlock(t, granted(t, named))
+			if waited := time.Since(began); waited < holdfast.DefaultTTL || waited > holdfast.DefaultTTL+time.Second {
+				t.Errorf("granted after %v", waited)
 			}
 		})
+	}
+	inBubble(t, "fair", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d, e := newClient(t, store, nil), newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", own)
+		fair := &holdfast.LockOptions{Fair: true}
+		named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own", Fair: true})
+		time.Sleep(time.Second)
+		first := locking(t.Context(), c, "r", fair)
+		time.Sleep(time.Second)
+		later := locking(t.Context(), e, "r", fair)
+		time.Sleep(time.Second)
+		unlock(t, h)
+		for _, waiter := range []<-chan result{first, later, named} {
+			unlock(t, granted(t, waiter))
+		}
+	})
+	inBubble(t, "not for ever", func(t *testing.T) {
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", own)
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = locking(ctx, c, "r", &holdfast.LockOptions{LockID: "own"})
+		synctest.Wait()
+		named := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "own"}) // it has not asked
+		synctest.Wait()
+		var line []<-chan result
+		later := func() {
+			line = append(line, locking(t.Context(), c, "r", nil))
+			synctest.Wait()
+		}
+		later()
+		later()
+		cancel()
+		synctest.Wait()
+		unlock(t, h)
+		for range 10 { // somebody that came later always waits
+			select {
+			case r := <-named:
+				unlock(t, r.hold)
+				for _, waiter := range line {
+					unlock(t, granted(t, waiter))
+				}
+				return
+			case r := <-line[0]:
+				line = line[1:]
+				later()
+				time.Sleep(time.Second)
+				unlock(t, r.hold)
+			}
+		}
+		t.Error("it is passed again and again")
+	})
+	inBubble(t, "many", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c, d := newClient(t, f, nil), newClient(t, store, nil)
+		h := lock(t, d, "r", own)
+		var named []<-chan result
+		for range 20 {
+			named = append(named, locking(t.Context(), c, "r", own))
+			synctest.Wait()
+		}
+		asked := f.Calls(drivertest.Acquire)
+		time.Sleep(time.Second)
+		if n := f.Calls(drivertest.Acquire) - asked; n > 3 {
+			t.Errorf("they asked %d times in a second", n)
+		}
+		unlock(t, h)
+		told, held := 0, 0
+		for _, waiter := range named {
+			if r := <-waiter; r.err == nil {
+				held++
+			} else if heldError(t, r.err).BySelf {
+				told++
+			}
+		}
+		if held != 1 || told != 19 {
+			t.Errorf("%d were granted it and %d were told that it is their own", held, told)
+		}
 	})
 }
 
@@ -464,58 +432,56 @@ func TestOwnHoldStopsNoOthers(t *testing.T) {
 // store's answer may be older, and the waiter may be one that need not ask again.
 func TestOwnHoldWhileAsking(t *testing.T) {
 	for name, lost := range map[string]bool{"refused": false, "no answer": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				arrive, answer := make(chan struct{}), make(chan struct{})
-				var disturbed atomic.Bool
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && disturbed.Load() && (c.Refs[0].LockID == "third" || c.Refs[0].LockID == "own") {
-						return drivertest.Fault{HoldRequest: arrive, HoldReply: answer, LoseReply: lost}
-					}
-					return drivertest.Fault{}
-				})
-				c, d := newClient(t, f, nil), newClient(t, store, nil)
-				permit := func(lockID string) *holdfast.LockOptions {
-					return &holdfast.LockOptions{Limit: 3, LockID: lockID}
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			arrive, answer := make(chan struct{}), make(chan struct{})
+			var disturbed atomic.Bool
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && disturbed.Load() && (c.Refs[0].LockID == "third" || c.Refs[0].LockID == "own") {
+					return drivertest.Fault{HoldRequest: arrive, HoldReply: answer, LoseReply: lost}
 				}
-				h := lock(t, d, "r", nil)
-				waiters := make(map[string]<-chan result)
-				for _, lockID := range []string{"first", "second", "third", "own"} {
-					waiters[lockID] = running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", permit(lockID)) })
-					synctest.Wait()
-				}
-				disturbed.Store(true)
-				unlock(t, h) // the first two are granted a permit each, and the others ask
-				first, second := granted(t, waiters["first"]), granted(t, waiters["second"])
-				synctest.Wait()
-				full, err := d.TryRLock(t.Context(), "r", permit("full"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				close(arrive)
-				synctest.Wait()
-				disturbed.Store(false)
-				unlock(t, full)
-				own, err := c.TryRLock(t.Context(), "r", permit("own"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				close(answer)
-				synctest.Wait()
-				select {
-				case r := <-waiters["own"]:
-					if !heldError(t, r.err).BySelf {
-						t.Errorf("got %v", r.err)
-					}
-				default:
-					t.Error("it waits for itself")
-				}
-				unlock(t, own)
-				unlock(t, granted(t, waiters["third"]))
-				unlock(t, first)
-				unlock(t, second)
+				return drivertest.Fault{}
 			})
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			permit := func(lockID string) *holdfast.LockOptions {
+				return &holdfast.LockOptions{Limit: 3, LockID: lockID}
+			}
+			h := lock(t, d, "r", nil)
+			waiters := make(map[string]<-chan result)
+			for _, lockID := range []string{"first", "second", "third", "own"} {
+				waiters[lockID] = running(func() (*holdfast.Hold, error) { return c.RLock(t.Context(), "r", permit(lockID)) })
+				synctest.Wait()
+			}
+			disturbed.Store(true)
+			unlock(t, h) // the first two are granted a permit each, and the others ask
+			first, second := granted(t, waiters["first"]), granted(t, waiters["second"])
+			synctest.Wait()
+			full, err := d.TryRLock(t.Context(), "r", permit("full"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(arrive)
+			synctest.Wait()
+			disturbed.Store(false)
+			unlock(t, full)
+			own, err := c.TryRLock(t.Context(), "r", permit("own"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(answer)
+			synctest.Wait()
+			select {
+			case r := <-waiters["own"]:
+				if !heldError(t, r.err).BySelf {
+					t.Errorf("got %v", r.err)
+				}
+			default:
+				t.Error("it waits for itself")
+			}
+			unlock(t, own)
+			unlock(t, granted(t, waiters["third"]))
+			unlock(t, first)
+			unlock(t, second)
 		})
 	}
 }

@@ -64,33 +64,31 @@ func TestHungRequestKeepsPlace(t *testing.T) {
 // takes a place. It is cleaned up.
 func TestLateAttemptLeavesNoPlace(t *testing.T) {
 	for name, granted := range map[string]bool{"granted": true, "given up": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				f, hang, arrive := hanging(t, store)
-				holder := newClient(t, store, nil)
-				h := lock(t, holder, "r", nil)
-				ctx, cancel := context.WithCancel(t.Context())
-				w := locking(ctx, newClient(t, f, nil), "r", fairly("late"))
-				time.Sleep(3 * time.Second)
-				hang()
-				if granted {
-					time.Sleep(3 * time.Second) // until another attempt is made
-					unlock(t, h)
-					unlock(t, (<-w).hold)
-					h = lock(t, holder, "r", nil)
-				}
-				cancel()
-				if !granted {
-					<-w
-				}
-				synctest.Wait()
-				close(arrive)
-				synctest.Wait()
-				time.Sleep(time.Second)
-				mustWait(t, holder, "r")
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f, hang, arrive := hanging(t, store)
+			holder := newClient(t, store, nil)
+			h := lock(t, holder, "r", nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			w := locking(ctx, newClient(t, f, nil), "r", fairly("late"))
+			time.Sleep(3 * time.Second)
+			hang()
+			if granted {
+				time.Sleep(3 * time.Second) // until another attempt is made
 				unlock(t, h)
-			})
+				unlock(t, (<-w).hold)
+				h = lock(t, holder, "r", nil)
+			}
+			cancel()
+			if !granted {
+				<-w
+			}
+			synctest.Wait()
+			close(arrive)
+			synctest.Wait()
+			time.Sleep(time.Second)
+			mustWait(t, holder, "r")
+			unlock(t, h)
 		})
 	}
 }
@@ -98,27 +96,25 @@ func TestLateAttemptLeavesNoPlace(t *testing.T) {
 // Waiters for whom the queue has no place ask seldom, whether they are fair or not.
 func TestFullQueueIsQuiet(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "plain": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const clients = 200
-				store := memlock.New(nil)
-				f := faulty(t, store)
-				h := lock(t, newClient(t, store, nil), "r", nil)
-				ctx, cancel := context.WithCancel(t.Context())
-				for range clients {
-					c := newClient(t, f, nil)
-					go func() { _, _ = c.Lock(ctx, "r", &holdfast.LockOptions{Fair: fair}) }()
-				}
-				time.Sleep(30 * time.Second)
-				before := f.Calls(drivertest.Acquire)
-				time.Sleep(100 * time.Second)
-				if perSecond := float64(f.Calls(drivertest.Acquire)-before) / 100; perSecond > 64/2+clients/5 {
-					t.Errorf("%v acquires a second", perSecond)
-				}
-				cancel()
-				synctest.Wait()
-				unlock(t, h)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			const clients = 200
+			store := memlock.New(nil)
+			f := faulty(t, store)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			for range clients {
+				c := newClient(t, f, nil)
+				go func() { _, _ = c.Lock(ctx, "r", &holdfast.LockOptions{Fair: fair}) }()
+			}
+			time.Sleep(30 * time.Second)
+			before := f.Calls(drivertest.Acquire)
+			time.Sleep(100 * time.Second)
+			if perSecond := float64(f.Calls(drivertest.Acquire)-before) / 100; perSecond > 64/2+clients/5 {
+				t.Errorf("%v acquires a second", perSecond)
+			}
+			cancel()
+			synctest.Wait()
+			unlock(t, h)
 		})
 	}
 }

@@ -42,44 +42,40 @@ func TestLostRequestCostsNoPlace(t *testing.T) {
 	for _, reply := range []bool{false, true} {
 		for n := range int64(4) {
 			for _, held := range []time.Duration{2 * time.Second, 4 * time.Second, 30 * time.Second} {
-				t.Run(fmt.Sprintf("reply %v, acquire %d, held for %v", reply, n, held), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						store := memlock.New(nil)
-						h := lock(t, newClient(t, store, nil), "r", nil)
-						f, arm := lost(t, store, "first", n+1, reply)
-						arm()
-						first := locking(t.Context(), newClient(t, f, nil), "r", fairly("first"))
-						if n == 0 && !reply { // then it has no place yet
-							time.Sleep(3 * time.Second)
-						}
-						time.Sleep(500 * time.Millisecond)
-						second := locking(t.Context(), newClient(t, store, nil), "r", fairly("second"))
-						time.Sleep(held)
-						inTurn(t, h, first, second)
-					})
+				inBubble(t, fmt.Sprintf("reply %v, acquire %d, held for %v", reply, n, held), func(t *testing.T) {
+					store := memlock.New(nil)
+					h := lock(t, newClient(t, store, nil), "r", nil)
+					f, arm := lost(t, store, "first", n+1, reply)
+					arm()
+					first := locking(t.Context(), newClient(t, f, nil), "r", fairly("first"))
+					if n == 0 && !reply { // then it has no place yet
+						time.Sleep(3 * time.Second)
+					}
+					time.Sleep(500 * time.Millisecond)
+					second := locking(t.Context(), newClient(t, store, nil), "r", fairly("second"))
+					time.Sleep(held)
+					inTurn(t, h, first, second)
 				})
 			}
 		}
 		for at := 5 * time.Second; at < 12*time.Second; at += 610 * time.Millisecond {
-			t.Run(fmt.Sprintf("reply %v, inherited after %v", reply, at), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					h := lock(t, newClient(t, store, nil), "r", nil)
-					f, arm := lost(t, store, "heir", 1, reply)
-					c := newClient(t, f, nil)
-					ctx, cancel := context.WithCancel(t.Context())
-					head := locking(ctx, c, "r", fairly("head"))
-					time.Sleep(time.Second)
-					heir := locking(t.Context(), c, "r", fairly("heir"))
-					time.Sleep(time.Second)
-					next := locking(t.Context(), newClient(t, store, nil), "r", fairly("next"))
-					time.Sleep(at)
-					arm()
-					cancel()
-					<-head
-					time.Sleep(20 * time.Second)
-					inTurn(t, h, heir, next)
-				})
+			inBubble(t, fmt.Sprintf("reply %v, inherited after %v", reply, at), func(t *testing.T) {
+				store := memlock.New(nil)
+				h := lock(t, newClient(t, store, nil), "r", nil)
+				f, arm := lost(t, store, "heir", 1, reply)
+				c := newClient(t, f, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				head := locking(ctx, c, "r", fairly("head"))
+				time.Sleep(time.Second)
+				heir := locking(t.Context(), c, "r", fairly("heir"))
+				time.Sleep(time.Second)
+				next := locking(t.Context(), newClient(t, store, nil), "r", fairly("next"))
+				time.Sleep(at)
+				arm()
+				cancel()
+				<-head
+				time.Sleep(20 * time.Second)
+				inTurn(t, h, heir, next)
 			})
 		}
 	}
@@ -92,32 +88,30 @@ func TestLateAttemptOfLockThatGoesOn(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
 		for wait := time.Duration(0); wait < 8*time.Second; wait += 1900 * time.Millisecond {
 			for late := wait + 300*time.Millisecond; late < 9*time.Second; late += 1300 * time.Millisecond {
-				t.Run(fmt.Sprint(ttl, wait, late), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						store := memlock.New(nil)
-						f, hang, arrive := hanging(t, store)
-						h := lock(t, newClient(t, store, nil), "r", nil)
-						ctx, cancel := context.WithCancel(t.Context())
-						o := fairly("late")
-						o.TTL = ttl
-						w := locking(ctx, newClient(t, f, nil), "r", o)
-						time.Sleep(3 * time.Second)
-						hang()
-						sent := time.Now()
-						time.Sleep(wait)
-						cancel()
-						<-w
-						time.Sleep(late - time.Since(sent))
-						close(arrive)
-						time.Sleep(time.Millisecond)
-						next := locking(t.Context(), newClient(t, store, nil), "r", nil)
-						time.Sleep(time.Millisecond)
-						h, idle := handOver(t, h, next)
-						if idle > 1500*time.Millisecond {
-							t.Errorf("the resource was free for %v", idle)
-						}
-						unlock(t, h)
-					})
+				inBubble(t, fmt.Sprint(ttl, wait, late), func(t *testing.T) {
+					store := memlock.New(nil)
+					f, hang, arrive := hanging(t, store)
+					h := lock(t, newClient(t, store, nil), "r", nil)
+					ctx, cancel := context.WithCancel(t.Context())
+					o := fairly("late")
+					o.TTL = ttl
+					w := locking(ctx, newClient(t, f, nil), "r", o)
+					time.Sleep(3 * time.Second)
+					hang()
+					sent := time.Now()
+					time.Sleep(wait)
+					cancel()
+					<-w
+					time.Sleep(late - time.Since(sent))
+					close(arrive)
+					time.Sleep(time.Millisecond)
+					next := locking(t.Context(), newClient(t, store, nil), "r", nil)
+					time.Sleep(time.Millisecond)
+					h, idle := handOver(t, h, next)
+					if idle > 1500*time.Millisecond {
+						t.Errorf("the resource was free for %v", idle)
+					}
+					unlock(t, h)
 				})
 			}
 		}

@@ -18,21 +18,19 @@ import (
 // place.
 func TestFairOnSlowStore(t *testing.T) {
 	for _, latency := range []time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second} {
-		t.Run(latency.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				slow := faulty(t, store, delayed(drivertest.Acquire, latency))
-				free := lock(t, newClient(t, slow, nil), "free", &holdfast.LockOptions{Fair: true})
-				unlock(t, free)
-				h := lock(t, newClient(t, store, nil), "r", nil)
-				time.AfterFunc(20*time.Second, func() { _ = h.Unlock(context.Background()) })
-				began := time.Now()
-				r := <-locking(t.Context(), newClient(t, slow, nil), "r", fairly("w"))
-				if took := time.Since(began); r.err != nil || took > 20*time.Second+2*latency {
-					t.Fatalf("after %v: %v", took, r.err)
-				}
-				unlock(t, r.hold)
-			})
+		inBubble(t, latency.String(), func(t *testing.T) {
+			store := memlock.New(nil)
+			slow := faulty(t, store, delayed(drivertest.Acquire, latency))
+			free := lock(t, newClient(t, slow, nil), "free", &holdfast.LockOptions{Fair: true})
+			unlock(t, free)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			time.AfterFunc(20*time.Second, func() { _ = h.Unlock(context.Background()) })
+			began := time.Now()
+			r := <-locking(t.Context(), newClient(t, slow, nil), "r", fairly("w"))
+			if took := time.Since(began); r.err != nil || took > 20*time.Second+2*latency {
+				t.Fatalf("after %v: %v", took, r.err)
+			}
+			unlock(t, r.hold)
 		})
 	}
 }
@@ -122,20 +120,18 @@ func TestOddRefusals(t *testing.T) {
 		"a large position":    func(e *holdfast.HeldError) { e.Position = int(^uint(0) >> 1) },
 		"nearly for ever":     func(e *holdfast.HeldError) { e.RetryAfter = holdfast.Forever - 1 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				h := lock(t, newClient(t, store, nil), "r", nil)
-				s := &nonsense{Store: store, answer: answer}
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				_, err := newClient(t, s, nil).Lock(ctx, "r", &holdfast.LockOptions{Fair: true})
-				mustBeHeld(t, err)
-				if n := s.asked.Load(); n > 100 {
-					t.Errorf("asked %d times in 20 s", n)
-				}
-				unlock(t, h)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			h := lock(t, newClient(t, store, nil), "r", nil)
+			s := &nonsense{Store: store, answer: answer}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			_, err := newClient(t, s, nil).Lock(ctx, "r", &holdfast.LockOptions{Fair: true})
+			mustBeHeld(t, err)
+			if n := s.asked.Load(); n > 100 {
+				t.Errorf("asked %d times in 20 s", n)
+			}
+			unlock(t, h)
 		})
 	}
 }

@@ -23,28 +23,26 @@ import (
 func TestSharedGoTogether(t *testing.T) {
 	const readers, call = 200, 10 * time.Millisecond
 	for name, o := range map[string]*holdfast.LockOptions{"no limit": nil, "limit": {Limit: readers}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), delayed(drivertest.Acquire, call))
-				c := newClient(t, f, nil)
-				began := time.Now()
-				var all sync.WaitGroup
-				for range readers {
-					all.Go(func() {
-						if _, err := c.RLock(t.Context(), "r", o); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				all.Wait()
-				// As many more at each step as were granted: 1, 1, 2, 4, …
-				if took := time.Since(began); took > 10*call {
-					t.Errorf("%d goroutines took %v, with %v for a call", readers, took, call)
-				}
-				if n := f.Calls(drivertest.Acquire); n != readers {
-					t.Errorf("%d acquires", n)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			f := faulty(t, memlock.New(nil), delayed(drivertest.Acquire, call))
+			c := newClient(t, f, nil)
+			began := time.Now()
+			var all sync.WaitGroup
+			for range readers {
+				all.Go(func() {
+					if _, err := c.RLock(t.Context(), "r", o); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			// As many more at each step as were granted: 1, 1, 2, 4, …
+			if took := time.Since(began); took > 10*call {
+				t.Errorf("%d goroutines took %v, with %v for a call", readers, took, call)
+			}
+			if n := f.Calls(drivertest.Acquire); n != readers {
+				t.Errorf("%d acquires", n)
+			}
 		})
 	}
 }

@@ -37,106 +37,96 @@ func TestReentry(t *testing.T) {
 		"Lock of another one":     {of("s", nil, (*holdfast.Client).Lock), exclusive, true},
 		"Lock by another lock ID": {exclusive, of("r", &holdfast.LockOptions{LockID: "another"}, (*holdfast.Client).Lock), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newClient(t, memlock.New(nil), nil)
-				outer, err := test.outer(t.Context(), c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := outer.Bind(t.Context())
-				defer cancel()
-				within, stop := context.WithTimeout(ctx, time.Minute)
-				defer stop()
-				began := time.Now()
-				inner, err := test.inner(within, c)
-				if took := time.Since(began); took > 0 {
-					t.Errorf("it took %v", took)
-				}
-				if test.granted {
-					if err != nil {
-						t.Fatal(err)
-					}
-					unlock(t, inner)
-					return
-				}
-				held := heldError(t, err)
-				if !held.BySelf || len(held.Holders) != 1 || held.Holders[0].HoldID != outer.ID() || held.Holders[0].Left <= 0 {
-					t.Errorf("got %+v", held)
-				}
-				if want := `holdfast: "r" is held by this caller or its lock ID`; err.Error() != want {
-					t.Errorf("it says %v, want %s", err, want)
-				}
-				unlock(t, outer)
-				again, err := test.inner(context.WithoutCancel(ctx), c)
-				if err != nil {
-					t.Fatalf("after the outer hold has ended: %v", err)
-				}
-				unlock(t, again)
-			})
-		})
-	}
-	t.Run("Do in Do", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, name, func(t *testing.T) {
 			c := newClient(t, memlock.New(nil), nil)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			err := c.Do(ctx, "a", nil, func(ctx context.Context) error {
-				return c.Do(ctx, "b", nil, func(ctx context.Context) error {
-					return c.Do(ctx, "a", nil, func(context.Context) error { return errors.New("it ran") })
-				})
-			})
-			if held := heldError(t, err); !held.BySelf || held.Resource != "a" {
-				t.Errorf("got %+v", held)
-			}
-		})
-	})
-	t.Run("with the ctx from before Do", func(t *testing.T) {
-		// As a goroutine does that its holder does not wait for.
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, memlock.New(nil), nil)
-			var after <-chan result
-			err := c.Do(t.Context(), "r", nil, func(context.Context) error {
-				after = locking(t.Context(), c, "r", nil)
-				synctest.Wait()
-				return nil
-			})
+			outer, err := test.outer(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := <-after
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-			unlock(t, r.hold)
-		})
-	})
-	t.Run("of another Client", func(t *testing.T) {
-		// That one's holds are another process's, as far as this one knows.
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			c, d := newClient(t, store, nil), newClient(t, store, nil)
-			ctx, cancel := lock(t, d, "r", nil).Bind(t.Context())
-			defer cancel()
-			_, err := c.TryLock(ctx, "r", nil)
-			if held := heldError(t, err); held.BySelf {
-				t.Errorf("got %+v", held)
-			}
-		})
-	})
-	t.Run("endless", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, memlock.New(nil), nil)
-			outer := lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
 			ctx, cancel := outer.Bind(t.Context())
 			defer cancel()
-			ctx, stop := context.WithTimeout(ctx, time.Minute)
+			within, stop := context.WithTimeout(ctx, time.Minute)
 			defer stop()
-			_, err := c.Lock(ctx, "r", nil)
-			if held := heldError(t, err); !held.BySelf || held.Holders[0].Left != holdfast.Forever {
+			began := time.Now()
+			inner, err := test.inner(within, c)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("it took %v", took)
+			}
+			if test.granted {
+				if err != nil {
+					t.Fatal(err)
+				}
+				unlock(t, inner)
+				return
+			}
+			held := heldError(t, err)
+			if !held.BySelf || len(held.Holders) != 1 || held.Holders[0].HoldID != outer.ID() || held.Holders[0].Left <= 0 {
 				t.Errorf("got %+v", held)
 			}
+			if want := `holdfast: "r" is held by this caller or its lock ID`; err.Error() != want {
+				t.Errorf("it says %v, want %s", err, want)
+			}
+			unlock(t, outer)
+			again, err := test.inner(context.WithoutCancel(ctx), c)
+			if err != nil {
+				t.Fatalf("after the outer hold has ended: %v", err)
+			}
+			unlock(t, again)
 		})
+	}
+	inBubble(t, "Do in Do", func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.Do(ctx, "a", nil, func(ctx context.Context) error {
+			return c.Do(ctx, "b", nil, func(ctx context.Context) error {
+				return c.Do(ctx, "a", nil, func(context.Context) error { return errors.New("it ran") })
+			})
+		})
+		if held := heldError(t, err); !held.BySelf || held.Resource != "a" {
+			t.Errorf("got %+v", held)
+		}
+	})
+	inBubble(t, "with the ctx from before Do", func(t *testing.T) {
+		// As a goroutine does that its holder does not wait for.
+		c := newClient(t, memlock.New(nil), nil)
+		var after <-chan result
+		err := c.Do(t.Context(), "r", nil, func(context.Context) error {
+			after = locking(t.Context(), c, "r", nil)
+			synctest.Wait()
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := <-after
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		unlock(t, r.hold)
+	})
+	inBubble(t, "of another Client", func(t *testing.T) {
+		// That one's holds are another process's, as far as this one knows.
+		store := memlock.New(nil)
+		c, d := newClient(t, store, nil), newClient(t, store, nil)
+		ctx, cancel := lock(t, d, "r", nil).Bind(t.Context())
+		defer cancel()
+		_, err := c.TryLock(ctx, "r", nil)
+		if held := heldError(t, err); held.BySelf {
+			t.Errorf("got %+v", held)
+		}
+	})
+	inBubble(t, "endless", func(t *testing.T) {
+		c := newClient(t, memlock.New(nil), nil)
+		outer := lock(t, c, "r", &holdfast.LockOptions{TTL: holdfast.Forever})
+		ctx, cancel := outer.Bind(t.Context())
+		defer cancel()
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		_, err := c.Lock(ctx, "r", nil)
+		if held := heldError(t, err); !held.BySelf || held.Holders[0].Left != holdfast.Forever {
+			t.Errorf("got %+v", held)
+		}
 	})
 }
 

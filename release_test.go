@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -26,37 +25,35 @@ func TestReleasesShrink(t *testing.T) {
 			"fails": func() drivertest.Fault { return drivertest.Fault{LoseRequest: true} },
 			"hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
 		} {
-			t.Run(way+", and one "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-						if c.Op == drivertest.Release && slices.ContainsFunc(c.Refs, func(ref driver.HoldRef) bool { return ref.Resource == "poison" }) {
-							return fault()
-						}
-						return drivertest.Fault{}
-					})
-					c := unswept(f, nil)
-					t.Cleanup(func() { _ = c.Close() })
-					for i := range holds {
-						lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: "id"})
-						if i == holds/2 {
-							lock(t, c, "poison", &holdfast.LockOptions{LockID: "id"})
-						}
+			inBubble(t, way+", and one "+name, func(t *testing.T) {
+				store := memlock.New(nil)
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					if c.Op == drivertest.Release && slices.ContainsFunc(c.Refs, func(ref driver.HoldRef) bool { return ref.Resource == "poison" }) {
+						return fault()
 					}
-					began := time.Now()
-					if err := release(t, c); err == nil || errors.Is(err, holdfast.ErrLost) {
-						t.Errorf("got error %v", err)
-					}
-					if took := time.Since(began); took > 5*time.Second {
-						t.Errorf("it took %v", took)
-					}
-					if n := len(holdsIn(t, store, "")); n > 16 {
-						t.Errorf("%d holds stay", n)
-					}
-					if n := f.Calls(drivertest.Release); n > 1000 {
-						t.Errorf("%d calls", n)
-					}
+					return drivertest.Fault{}
 				})
+				c := unswept(f, nil)
+				t.Cleanup(func() { _ = c.Close() })
+				for i := range holds {
+					lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{LockID: "id"})
+					if i == holds/2 {
+						lock(t, c, "poison", &holdfast.LockOptions{LockID: "id"})
+					}
+				}
+				began := time.Now()
+				if err := release(t, c); err == nil || errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("got error %v", err)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if n := len(holdsIn(t, store, "")); n > 16 {
+					t.Errorf("%d holds stay", n)
+				}
+				if n := f.Calls(drivertest.Release); n > 1000 {
+					t.Errorf("%d calls", n)
+				}
 			})
 		}
 	}

@@ -39,119 +39,109 @@ func TestS07a_renewals_out_of_order(t *testing.T) {
 }
 
 func TestRenew(t *testing.T) {
-	t.Run("extends, and sets the TTL of the keep-alive", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store)
-			c := newClient(t, f, nil)
-			h := lock(t, c, "r", nil)
-			if err := h.Renew(t.Context(), time.Hour); err != nil {
-				t.Fatal(err)
-			}
-			if want := time.Hour - 5*time.Second; h.Left() != want {
-				t.Errorf("%v left, want %v", h.Left(), want)
-			}
-			time.Sleep(100 * time.Minute)
-			alive(t, h)
-			if n := f.Calls(drivertest.Renew); n < 5 || n > 8 {
-				t.Errorf("%d renewals in 100 min with a TTL of 1 h", n)
-			}
-			if left := holdsIn(t, store, "r")[0].Left; left < 40*time.Minute {
-				t.Errorf("the store has %v left", left)
-			}
-		})
+	inBubble(t, "extends, and sets the TTL of the keep-alive", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		if err := h.Renew(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if want := time.Hour - 5*time.Second; h.Left() != want {
+			t.Errorf("%v left, want %v", h.Left(), want)
+		}
+		time.Sleep(100 * time.Minute)
+		alive(t, h)
+		if n := f.Calls(drivertest.Renew); n < 5 || n > 8 {
+			t.Errorf("%d renewals in 100 min with a TTL of 1 h", n)
+		}
+		if left := holdsIn(t, store, "r")[0].Left; left < 40*time.Minute {
+			t.Errorf("the store has %v left", left)
+		}
 	})
-	t.Run("never shortens", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store)
-			c := newClient(t, f, nil)
-			h := lock(t, c, "r", nil)
-			left := h.Left()
-			if err := h.Renew(t.Context(), time.Second); err != nil {
-				t.Fatal(err)
-			}
-			if h.Left() != left || holdsIn(t, store, "r")[0].Left != 30*time.Second {
-				t.Errorf("%v left, in the store %v", h.Left(), holdsIn(t, store, "r")[0].Left)
-			}
-			time.Sleep(time.Minute)
-			alive(t, h)
-			if left := holdsIn(t, store, "r")[0].Left; left > time.Second {
-				t.Errorf("%v left in the store: the keep-alive does not use the new TTL", left)
-			}
-			if n := f.Calls(drivertest.Renew); n < 150 {
-				t.Errorf("%d renewals in a minute with a TTL of 1 s", n)
-			}
-			if err := h.Renew(t.Context(), 0); err != nil || h.Left() > time.Second {
-				t.Errorf("Renew(0): %v left, error %v; want the TTL so far", h.Left(), err)
-			}
-		})
+	inBubble(t, "never shortens", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		left := h.Left()
+		if err := h.Renew(t.Context(), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if h.Left() != left || holdsIn(t, store, "r")[0].Left != 30*time.Second {
+			t.Errorf("%v left, in the store %v", h.Left(), holdsIn(t, store, "r")[0].Left)
+		}
+		time.Sleep(time.Minute)
+		alive(t, h)
+		if left := holdsIn(t, store, "r")[0].Left; left > time.Second {
+			t.Errorf("%v left in the store: the keep-alive does not use the new TTL", left)
+		}
+		if n := f.Calls(drivertest.Renew); n < 150 {
+			t.Errorf("%d renewals in a minute with a TTL of 1 s", n)
+		}
+		if err := h.Renew(t.Context(), 0); err != nil || h.Left() > time.Second {
+			t.Errorf("Renew(0): %v left, error %v; want the TTL so far", h.Left(), err)
+		}
 	})
-	t.Run("without an answer", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{LoseRequest: true}, 1, 2, 3))
-			c := newClient(t, f, nil)
-			h := lock(t, c, "r", nil)
-			began, left := time.Now(), h.Left()
-			err := h.Renew(t.Context(), time.Hour)
-			if !errors.Is(err, drivertest.ErrFault) || errors.Is(err, holdfast.ErrLost) {
-				t.Errorf("got error %v", err)
-			}
-			if h.Left() != left-time.Since(began) {
-				t.Errorf("%v left, had %v", h.Left(), left)
-			}
-			time.Sleep(time.Minute)
-			alive(t, h)
-			if h.Left() > 30*time.Second {
-				t.Errorf("%v left: a renewal that failed changed the TTL", h.Left())
-			}
-		})
+	inBubble(t, "without an answer", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{LoseRequest: true}, 1, 2, 3))
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		began, left := time.Now(), h.Left()
+		err := h.Renew(t.Context(), time.Hour)
+		if !errors.Is(err, drivertest.ErrFault) || errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got error %v", err)
+		}
+		if h.Left() != left-time.Since(began) {
+			t.Errorf("%v left, had %v", h.Left(), left)
+		}
+		time.Sleep(time.Minute)
+		alive(t, h)
+		if h.Left() > 30*time.Second {
+			t.Errorf("%v left: a renewal that failed changed the TTL", h.Left())
+		}
 	})
-	t.Run("ctx ends", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}, 1))
-			c := newClient(t, f, nil)
-			h := lock(t, c, "r", nil)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			began := time.Now()
-			err := h.Renew(ctx, 0)
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrLost) {
-				t.Errorf("got error %v", err)
-			}
-			if took := time.Since(began); took != time.Second {
-				t.Errorf("took %v", took)
-			}
-			time.Sleep(time.Minute)
-			alive(t, h)
-		})
+	inBubble(t, "ctx ends", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil), on(drivertest.Renew, drivertest.Fault{HoldRequest: make(chan struct{})}, 1))
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := h.Renew(ctx, 0)
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got error %v", err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %v", took)
+		}
+		time.Sleep(time.Minute)
+		alive(t, h)
 	})
-	t.Run("of what is gone", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, memlock.New(nil))
-			c := newClient(t, f, nil)
-			h := lock(t, c, "r", nil)
-			unlock(t, h)
-			if err := h.Renew(t.Context(), time.Hour); !errors.Is(err, holdfast.ErrReleased) {
-				t.Errorf("after Unlock: %v", err)
+	inBubble(t, "of what is gone", func(t *testing.T) {
+		f := faulty(t, memlock.New(nil))
+		c := newClient(t, f, nil)
+		h := lock(t, c, "r", nil)
+		unlock(t, h)
+		if err := h.Renew(t.Context(), time.Hour); !errors.Is(err, holdfast.ErrReleased) {
+			t.Errorf("after Unlock: %v", err)
+		}
+		h = lock(t, c, "r", nil)
+		if _, err := newClient(t, f, nil).Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			var loss *holdfast.LostError
+			if err := h.Renew(t.Context(), time.Hour); !errors.As(err, &loss) || !errors.Is(err, holdfast.ErrForced) {
+				t.Errorf("after a forced release: %v", err)
 			}
-			h = lock(t, c, "r", nil)
-			if _, err := newClient(t, f, nil).Admin().ForceRelease(t.Context(), "r", h.ID()); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				var loss *holdfast.LostError
-				if err := h.Renew(t.Context(), time.Hour); !errors.As(err, &loss) || !errors.Is(err, holdfast.ErrForced) {
-					t.Errorf("after a forced release: %v", err)
-				}
-			}
-			if n := f.Calls(drivertest.Renew); n != 1 {
-				t.Errorf("%d renewals were sent, want 1", n)
-			}
-			if h.Context().Err() == nil {
-				t.Error("the context lives on")
-			}
-		})
+		}
+		if n := f.Calls(drivertest.Renew); n != 1 {
+			t.Errorf("%d renewals were sent, want 1", n)
+		}
+		if h.Context().Err() == nil {
+			t.Error("the context lives on")
+		}
 	})
 }
 

@@ -30,28 +30,26 @@ func TestStoppedWhileItWaits(t *testing.T) {
 			if inPause {
 				name += ", between attempts"
 			}
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := memlock.New(nil)
-					clock := &stoppable{start: time.Now()}
-					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-						switch {
-						case c.Op != drivertest.Acquire || c.N < 3 || c.N > 5:
-							return drivertest.Fault{}
-						case !inPause:
-							clock.slept.Add(int64(time.Minute)) // as this attempt fails
-						case c.N == 4:
-							time.AfterFunc(time.Nanosecond, func() { clock.slept.Add(int64(time.Minute)) })
-						}
-						return drivertest.Fault{LoseRequest: true}
-					})
-					c, d := newClient(t, f, holdfast.WithClock(clock.now, nil)), newClient(t, store, nil)
-					h := lock(t, d, "r", nil)
-					mine := locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: ttl})
-					time.Sleep(20 * time.Second)
-					unlock(t, h)
-					unlock(t, granted(t, mine))
+			inBubble(t, name, func(t *testing.T) {
+				store := memlock.New(nil)
+				clock := &stoppable{start: time.Now()}
+				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+					switch {
+					case c.Op != drivertest.Acquire || c.N < 3 || c.N > 5:
+						return drivertest.Fault{}
+					case !inPause:
+						clock.slept.Add(int64(time.Minute)) // as this attempt fails
+					case c.N == 4:
+						time.AfterFunc(time.Nanosecond, func() { clock.slept.Add(int64(time.Minute)) })
+					}
+					return drivertest.Fault{LoseRequest: true}
 				})
+				c, d := newClient(t, f, holdfast.WithClock(clock.now, nil)), newClient(t, store, nil)
+				h := lock(t, d, "r", nil)
+				mine := locking(t.Context(), c, "r", &holdfast.LockOptions{TTL: ttl})
+				time.Sleep(20 * time.Second)
+				unlock(t, h)
+				unlock(t, granted(t, mine))
 			})
 		}
 	}
@@ -83,21 +81,19 @@ func TestStoppedWhileItReleases(t *testing.T) {
 		},
 	} {
 		for stops, ends := range map[int]bool{1: true, 9: false} {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store, left := memlock.New(nil), stops
-					c := newClient(t, halting{store, &left}, nil)
-					h := lock(t, c, "r", &holdfast.LockOptions{TTL: time.Hour})
-					switch err := release(t.Context(), c, h); {
-					case ends && err != nil:
-						t.Error(err)
-					case ends:
-						mustBeFree(t, store, "r")
-					case err == nil:
-						t.Error("a store that halts has released it")
-					}
-					left = 0
-				})
+			inBubble(t, name, func(t *testing.T) {
+				store, left := memlock.New(nil), stops
+				c := newClient(t, halting{store, &left}, nil)
+				h := lock(t, c, "r", &holdfast.LockOptions{TTL: time.Hour})
+				switch err := release(t.Context(), c, h); {
+				case ends && err != nil:
+					t.Error(err)
+				case ends:
+					mustBeFree(t, store, "r")
+				case err == nil:
+					t.Error("a store that halts has released it")
+				}
+				left = 0
 			})
 		}
 	}

@@ -174,37 +174,35 @@ func TestSweepDisturbsNobody(t *testing.T) {
 			return driver.SweepResult{More: true}, nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newSwept()
-				s.sweep = sweep
-				var j journal
-				var log bytes.Buffer
-				c := holdfast.New(s, &holdfast.Options{Trace: j.trace(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-				h := lock(t, c, "r", &holdfast.LockOptions{TTL: 10 * time.Hour})
-				synctest.Wait()
-				j.take()
-				time.Sleep(3 * time.Hour)
-				synctest.Wait()
-				if len(s.times()) == 0 {
-					t.Fatal("it did not sweep")
-				}
-				if got := j.take(); len(got) != 0 {
-					t.Errorf("told of %q", got)
-				}
-				time.Sleep(rand.N(time.Hour))
-				alive(t, h)
-				began := time.Now()
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("Close took %v", took)
-				}
-				if log.Len() > 0 {
-					t.Errorf("logged:\n%s", &log)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := newSwept()
+			s.sweep = sweep
+			var j journal
+			var log bytes.Buffer
+			c := holdfast.New(s, &holdfast.Options{Trace: j.trace(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			h := lock(t, c, "r", &holdfast.LockOptions{TTL: 10 * time.Hour})
+			synctest.Wait()
+			j.take()
+			time.Sleep(3 * time.Hour)
+			synctest.Wait()
+			if len(s.times()) == 0 {
+				t.Fatal("it did not sweep")
+			}
+			if got := j.take(); len(got) != 0 {
+				t.Errorf("told of %q", got)
+			}
+			time.Sleep(rand.N(time.Hour))
+			alive(t, h)
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			if log.Len() > 0 {
+				t.Errorf("logged:\n%s", &log)
+			}
 		})
 	}
 }
@@ -243,18 +241,16 @@ func TestNoSweep(t *testing.T) {
 		"by option":         {holdfast.Options{NoSweep: true}, true},
 		"the store does it": {holdfast.Options{}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newSwept()
-				s.traits.Sweeps = test.sweeps
-				c := sweepingClient(t, s, &test.opts)
-				lock(t, c, "r", nil)
-				time.Sleep(10 * time.Hour)
-				if n := len(s.times()); n != 0 {
-					t.Errorf("swept %d times", n)
-				}
-				mustBeFree(t, s, driver.SweepResource)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := newSwept()
+			s.traits.Sweeps = test.sweeps
+			c := sweepingClient(t, s, &test.opts)
+			lock(t, c, "r", nil)
+			time.Sleep(10 * time.Hour)
+			if n := len(s.times()); n != 0 {
+				t.Errorf("swept %d times", n)
+			}
+			mustBeFree(t, s, driver.SweepResource)
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {

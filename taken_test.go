@@ -32,31 +32,29 @@ func TestTakenOnTheWay(t *testing.T) {
 			return c.Admin().ForceRelease(ctx, "r", holdfast.HoldID{})
 		}, holdfast.ErrForced},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				answer := make(chan struct{})
-				c := newClient(t, faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1)), nil)
-				d := newClient(t, store, nil)
-				granted := make(chan *holdfast.Hold)
-				go func() { granted <- lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}) }()
-				synctest.Wait()
-				if ss, err := test.take(t.Context(), c); err != nil || len(ss) != 1 {
-					t.Fatalf("released %v, error %v", ss, err)
-				}
-				next := tryLock(t, d, "r", nil)
-				close(answer)
-				h := <-granted
-				if cause := context.Cause(h.Context()); !errors.Is(cause, test.want) {
-					t.Errorf("the hold ended with %v, want %v", cause, test.want)
-				}
-				if err := h.Unlock(t.Context()); err != nil && !errors.Is(err, test.want) {
-					t.Errorf("Unlock: %v", err)
-				}
-				alive(t, next)
-				unlock(t, next)
-				unlock(t, lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}))
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			answer := make(chan struct{})
+			c := newClient(t, faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldReply: answer}, 1)), nil)
+			d := newClient(t, store, nil)
+			granted := make(chan *holdfast.Hold)
+			go func() { granted <- lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}) }()
+			synctest.Wait()
+			if ss, err := test.take(t.Context(), c); err != nil || len(ss) != 1 {
+				t.Fatalf("released %v, error %v", ss, err)
+			}
+			next := tryLock(t, d, "r", nil)
+			close(answer)
+			h := <-granted
+			if cause := context.Cause(h.Context()); !errors.Is(cause, test.want) {
+				t.Errorf("the hold ended with %v, want %v", cause, test.want)
+			}
+			if err := h.Unlock(t.Context()); err != nil && !errors.Is(err, test.want) {
+				t.Errorf("Unlock: %v", err)
+			}
+			alive(t, next)
+			unlock(t, next)
+			unlock(t, lock(t, c, "r", &holdfast.LockOptions{LockID: "job"}))
 		})
 	}
 }
@@ -114,26 +112,24 @@ func TestGrantedAgainOnTheWay(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				c := newClient(t, faulty(t, lateList{store, new(atomic.Int64)}, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)), nil)
-				granted := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "job"})
-				synctest.Wait()
-				done := make(chan error)
-				go func() { done <- act(t, c) }()
-				synctest.Wait()
-				if _, err := newClient(t, store, nil).Admin().ReleaseID(t.Context(), "job"); err != nil {
-					t.Fatal(err)
-				}
-				h := (<-granted).hold
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-				time.Sleep(time.Minute)
-				alive(t, h)
-				mustBeHeldBy(t, store, h)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			c := newClient(t, faulty(t, lateList{store, new(atomic.Int64)}, on(drivertest.Acquire, drivertest.Fault{LoseReply: true}, 1)), nil)
+			granted := locking(t.Context(), c, "r", &holdfast.LockOptions{LockID: "job"})
+			synctest.Wait()
+			done := make(chan error)
+			go func() { done <- act(t, c) }()
+			synctest.Wait()
+			if _, err := newClient(t, store, nil).Admin().ReleaseID(t.Context(), "job"); err != nil {
+				t.Fatal(err)
+			}
+			h := (<-granted).hold
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			alive(t, h)
+			mustBeHeldBy(t, store, h)
 		})
 	}
 }

@@ -248,40 +248,38 @@ func TestTraceFailed(t *testing.T) {
 			return err
 		}, nil, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var told []error
-				var asked bool
-				trace := &holdfast.Trace{Failed: func(_ context.Context, i holdfast.FailInfo) {
-					if i.Resource == "slow" && errors.Is(i.Err, context.Canceled) {
-						return // of the first one
-					}
-					told, asked = append(told, i.Err), i.Asked
-				}}
-				store := memlock.New(nil)
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					f := drivertest.Fault{LoseRequest: len(c.Refs) > 0 && c.Refs[0].Resource == "silent"}
-					if len(c.Refs) > 0 && c.Refs[0].Resource == "slow" {
-						f.HoldRequest = after(5 * time.Second)
-					}
-					return f
-				})
-				c, d := newClient(t, f, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
-				lock(t, d, "r", nil)
-				err := test.call(t.Context(), c)
-				if !errors.Is(err, test.want) {
-					t.Errorf("got %v, want %v", err, test.want)
+		inBubble(t, name, func(t *testing.T) {
+			var told []error
+			var asked bool
+			trace := &holdfast.Trace{Failed: func(_ context.Context, i holdfast.FailInfo) {
+				if i.Resource == "slow" && errors.Is(i.Err, context.Canceled) {
+					return // of the first one
 				}
-				synctest.Wait()
-				switch {
-				case test.want == nil && len(told) != 0:
-					t.Errorf("told of %v", told)
-				case test.want != nil && (len(told) != 1 || !errors.Is(told[0], test.want)):
-					t.Errorf("told of %v, want %v", told, test.want)
-				case asked != test.asked && name != "closed": // before or after
-					t.Errorf("asked: %v", asked)
+				told, asked = append(told, i.Err), i.Asked
+			}}
+			store := memlock.New(nil)
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				f := drivertest.Fault{LoseRequest: len(c.Refs) > 0 && c.Refs[0].Resource == "silent"}
+				if len(c.Refs) > 0 && c.Refs[0].Resource == "slow" {
+					f.HoldRequest = after(5 * time.Second)
 				}
+				return f
 			})
+			c, d := newClient(t, f, &holdfast.Options{Trace: trace}), newClient(t, store, nil)
+			lock(t, d, "r", nil)
+			err := test.call(t.Context(), c)
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			synctest.Wait()
+			switch {
+			case test.want == nil && len(told) != 0:
+				t.Errorf("told of %v", told)
+			case test.want != nil && (len(told) != 1 || !errors.Is(told[0], test.want)):
+				t.Errorf("told of %v, want %v", told, test.want)
+			case asked != test.asked && name != "closed": // before or after
+				t.Errorf("asked: %v", asked)
+			}
 		})
 	}
 }

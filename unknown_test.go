@@ -43,60 +43,54 @@ func TestUnknownIsNotHeld(t *testing.T) {
 		"refused, then no answer":      {lose, 2, 30 * time.Second, []error{drivertest.ErrFault}},
 		"refused, then hangs for long": {hang, 2, 30 * time.Second, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && c.N > test.well {
-						return test.fault()
-					}
-					return drivertest.Fault{}
-				})
-				c, d := newClient(t, f, nil), newClient(t, store, nil)
-				lock(t, d, "r", nil)
-				ctx, cancel := context.WithTimeout(t.Context(), test.wait)
-				defer cancel()
-				var waits []<-chan result
-				for range 3 {
-					waits = append(waits, locking(ctx, c, "r", nil))
-					synctest.Wait()
-				}
-				for _, w := range waits {
-					mustBeUnknown(t, (<-w).err, test.last...)
-				}
-			})
-		})
-	}
-	t.Run("no answer, then refused", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, name, func(t *testing.T) {
 			store := memlock.New(nil)
-			f := faulty(t, store, on(drivertest.Acquire, lose(), 1, 2, 3))
-			c, d := newClient(t, f, nil), newClient(t, store, &holdfast.Options{Owner: "bob"})
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && c.N > test.well {
+					return test.fault()
+				}
+				return drivertest.Fault{}
+			})
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
 			lock(t, d, "r", nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), test.wait)
 			defer cancel()
-			first := locking(ctx, c, "r", nil)
-			synctest.Wait()
-			second := locking(ctx, c, "r", nil)
-			for _, w := range []<-chan result{first, second} {
-				r := <-w
-				if held := heldError(t, r.err); len(held.Holders) != 1 || held.Holders[0].Owner != "bob" {
-					t.Errorf("got %+v", held)
-				}
-				if !errors.Is(r.err, context.DeadlineExceeded) {
-					t.Errorf("got error %v, want that of ctx as well", r.err)
-				}
+			var waits []<-chan result
+			for range 3 {
+				waits = append(waits, locking(ctx, c, "r", nil))
+				synctest.Wait()
+			}
+			for _, w := range waits {
+				mustBeUnknown(t, (<-w).err, test.last...)
 			}
 		})
+	}
+	inBubble(t, "no answer, then refused", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store, on(drivertest.Acquire, lose(), 1, 2, 3))
+		c, d := newClient(t, f, nil), newClient(t, store, &holdfast.Options{Owner: "bob"})
+		lock(t, d, "r", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		first := locking(ctx, c, "r", nil)
+		synctest.Wait()
+		second := locking(ctx, c, "r", nil)
+		for _, w := range []<-chan result{first, second} {
+			r := <-w
+			if held := heldError(t, r.err); len(held.Holders) != 1 || held.Holders[0].Owner != "bob" {
+				t.Errorf("got %+v", held)
+			}
+			if !errors.Is(r.err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want that of ctx as well", r.err)
+			}
+		}
 	})
-	t.Run("TryLock", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, faulty(t, memlock.New(nil), on(drivertest.Acquire, lose())), nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 7*time.Millisecond) // ends in the first or second pause
-			defer cancel()
-			_, err := c.TryLock(ctx, "r", nil)
-			mustBeUnknown(t, err, drivertest.ErrFault)
-		})
+	inBubble(t, "TryLock", func(t *testing.T) {
+		c := newClient(t, faulty(t, memlock.New(nil), on(drivertest.Acquire, lose())), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Millisecond) // ends in the first or second pause
+		defer cancel()
+		_, err := c.TryLock(ctx, "r", nil)
+		mustBeUnknown(t, err, drivertest.ErrFault)
 	})
 }
 

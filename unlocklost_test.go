@@ -33,44 +33,42 @@ func TestUnlockOfTheLost(t *testing.T) {
 		"fails": {LoseRequest: true},
 		"hangs": {HoldRequest: make(chan struct{})},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if fault.HoldRequest != nil {
-					fault.HoldRequest = make(chan struct{}) // of this bubble
-				}
-				var down atomic.Bool
-				store := memlock.New(nil)
-				f := faulty(t, store, cutOff(&down, fault))
-				c := newClient(t, f, nil)
-				var holds []*holdfast.Hold
-				for i := range 1500 {
-					holds = append(holds, lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{TakeoverDelay: takeover}))
-				}
-				down.Store(true)
-				mustEnd(t, holds[0], time.Minute, holdfast.ErrUnreachable)
-				synctest.Wait()
-				began := time.Now()
-				for range 2 {
-					for _, h := range holds {
-						var loss *holdfast.LostError
-						if err := h.Unlock(t.Context()); !errors.As(err, &loss) || !errors.Is(err, holdfast.ErrUnreachable) {
-							t.Fatalf("Unlock: %v", err)
-						}
+		inBubble(t, name, func(t *testing.T) {
+			if fault.HoldRequest != nil {
+				fault.HoldRequest = make(chan struct{}) // of this bubble
+			}
+			var down atomic.Bool
+			store := memlock.New(nil)
+			f := faulty(t, store, cutOff(&down, fault))
+			c := newClient(t, f, nil)
+			var holds []*holdfast.Hold
+			for i := range 1500 {
+				holds = append(holds, lock(t, c, fmt.Sprint(i), &holdfast.LockOptions{TakeoverDelay: takeover}))
+			}
+			down.Store(true)
+			mustEnd(t, holds[0], time.Minute, holdfast.ErrUnreachable)
+			synctest.Wait()
+			began := time.Now()
+			for range 2 {
+				for _, h := range holds {
+					var loss *holdfast.LostError
+					if err := h.Unlock(t.Context()); !errors.As(err, &loss) || !errors.Is(err, holdfast.ErrUnreachable) {
+						t.Fatalf("Unlock: %v", err)
 					}
 				}
-				if took := time.Since(began); took != 0 {
-					t.Errorf("it took %v", took)
-				}
-				time.Sleep(10 * time.Second)
-				if n := len(holdsIn(t, store, "")); n != len(holds) {
-					t.Fatalf("the store has %d holds", n)
-				}
-				down.Store(false)
-				time.Sleep(12 * time.Second)
-				if n := len(holdsIn(t, store, "")); n != 0 {
-					t.Errorf("the store has %d holds after it answered again", n)
-				}
-			})
+			}
+			if took := time.Since(began); took != 0 {
+				t.Errorf("it took %v", took)
+			}
+			time.Sleep(10 * time.Second)
+			if n := len(holdsIn(t, store, "")); n != len(holds) {
+				t.Fatalf("the store has %d holds", n)
+			}
+			down.Store(false)
+			time.Sleep(12 * time.Second)
+			if n := len(holdsIn(t, store, "")); n != 0 {
+				t.Errorf("the store has %d holds after it answered again", n)
+			}
 		})
 	}
 }
@@ -99,22 +97,20 @@ func TestUnlockAfterTheEnd(t *testing.T) {
 			return c.Do(ctx, "r", nil, func(context.Context) error { work(); return nil })
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				machine := newSleeper()
-				store := memlock.New(&memlock.Options{Now: machine.now})
-				c, d := newClient(t, store, holdfast.WithClock(machine.clock, nil)), newClient(t, store, holdfast.WithClock(machine.clock, nil))
-				var next *holdfast.Hold
-				err := unlock(t.Context(), c, func() {
-					machine.sleep(time.Minute)
-					next = tryLock(t, d, "r", nil)
-				})
-				if !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrExpired) {
-					t.Errorf("got error %v", err)
-				}
-				synctest.Wait()
-				mustBeHeldBy(t, store, next)
+		inBubble(t, name, func(t *testing.T) {
+			machine := newSleeper()
+			store := memlock.New(&memlock.Options{Now: machine.now})
+			c, d := newClient(t, store, holdfast.WithClock(machine.clock, nil)), newClient(t, store, holdfast.WithClock(machine.clock, nil))
+			var next *holdfast.Hold
+			err := unlock(t.Context(), c, func() {
+				machine.sleep(time.Minute)
+				next = tryLock(t, d, "r", nil)
 			})
+			if !errors.Is(err, holdfast.ErrLost) || !errors.Is(err, holdfast.ErrExpired) {
+				t.Errorf("got error %v", err)
+			}
+			synctest.Wait()
+			mustBeHeldBy(t, store, next)
 		})
 	}
 }

@@ -208,77 +208,73 @@ func TestS30_thousand_waiters(t *testing.T) {
 }
 
 func TestS31_waiter_times_out(t *testing.T) {
-	t.Run("in line", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store)
-			c, d := newClient(t, f, nil), newClient(t, store, &holdfast.Options{Owner: "bob"})
-			h := lock(t, d, "r", nil)
-			head := locking(t.Context(), c, "r", nil)
-			synctest.Wait()
-			gone := errors.New("own reasons")
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, gone)
-			defer cancel()
-			second := locking(ctx, c, "r", nil)
-			synctest.Wait()
-			third := locking(t.Context(), c, "r", nil)
-			r := <-second
-			held := heldError(t, r.err)
-			if !errors.Is(r.err, context.DeadlineExceeded) || !strings.Contains(r.err.Error(), gone.Error()) {
-				t.Errorf("got error %v, want that of ctx as well", r.err)
-			}
-			if held.BySelf || len(held.Holders) != 1 || held.Holders[0].Owner != "bob" {
-				t.Errorf("got %+v", held)
-			}
-			calls := f.Calls(drivertest.Acquire)
-			at := time.Now()
-			unlock(t, h)
-			r = <-head
-			if r.err != nil || r.at != at {
-				t.Fatal(r)
-			}
-			unlock(t, r.hold)
-			if r := <-third; r.err != nil || r.at != at {
-				t.Fatal(r)
-			}
-			if n := f.Calls(drivertest.Acquire) - calls; n > 5 {
-				t.Errorf("%d acquires for two grants", n)
-			}
-		})
+	inBubble(t, "in line", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store)
+		c, d := newClient(t, f, nil), newClient(t, store, &holdfast.Options{Owner: "bob"})
+		h := lock(t, d, "r", nil)
+		head := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		gone := errors.New("own reasons")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, gone)
+		defer cancel()
+		second := locking(ctx, c, "r", nil)
+		synctest.Wait()
+		third := locking(t.Context(), c, "r", nil)
+		r := <-second
+		held := heldError(t, r.err)
+		if !errors.Is(r.err, context.DeadlineExceeded) || !strings.Contains(r.err.Error(), gone.Error()) {
+			t.Errorf("got error %v, want that of ctx as well", r.err)
+		}
+		if held.BySelf || len(held.Holders) != 1 || held.Holders[0].Owner != "bob" {
+			t.Errorf("got %+v", held)
+		}
+		calls := f.Calls(drivertest.Acquire)
+		at := time.Now()
+		unlock(t, h)
+		r = <-head
+		if r.err != nil || r.at != at {
+			t.Fatal(r)
+		}
+		unlock(t, r.hold)
+		if r := <-third; r.err != nil || r.at != at {
+			t.Fatal(r)
+		}
+		if n := f.Calls(drivertest.Acquire) - calls; n > 5 {
+			t.Errorf("%d acquires for two grants", n)
+		}
 	})
 	for name, fault := range map[string]func() drivertest.Fault{
 		"head, waiting": func() drivertest.Fault { return drivertest.Fault{} },
 		"head, asking":  func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && c.N == 2 {
-						return fault()
-					}
-					return drivertest.Fault{}
-				})
-				c, d := newClient(t, f, nil), newClient(t, store, nil)
-				h := lock(t, d, "r", nil)
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				head := locking(ctx, c, "r", nil)
-				synctest.Wait()
-				longer, stop := context.WithTimeout(t.Context(), time.Minute)
-				defer stop()
-				next := locking(longer, c, "r", nil)
-				r := <-head
-				mustBeHeld(t, r.err)
-				if !errors.Is(r.err, context.DeadlineExceeded) {
-					t.Errorf("got error %v, want that of ctx as well", r.err)
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
+				if c.Op == drivertest.Acquire && c.N == 2 {
+					return fault()
 				}
-				at := time.Now()
-				unlock(t, h)
-				if r := <-next; r.err != nil || r.at.Sub(at) > time.Second {
-					t.Errorf("the next in line was granted %v later, error %v", r.at.Sub(at), r.err)
-				}
+				return drivertest.Fault{}
 			})
+			c, d := newClient(t, f, nil), newClient(t, store, nil)
+			h := lock(t, d, "r", nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			head := locking(ctx, c, "r", nil)
+			synctest.Wait()
+			longer, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			next := locking(longer, c, "r", nil)
+			r := <-head
+			mustBeHeld(t, r.err)
+			if !errors.Is(r.err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want that of ctx as well", r.err)
+			}
+			at := time.Now()
+			unlock(t, h)
+			if r := <-next; r.err != nil || r.at.Sub(at) > time.Second {
+				t.Errorf("the next in line was granted %v later, error %v", r.at.Sub(at), r.err)
+			}
 		})
 	}
 	t.Run("as its turn comes", func(t *testing.T) {
@@ -307,32 +303,30 @@ func TestS31_waiter_times_out(t *testing.T) {
 			})
 		}
 	})
-	t.Run("behind one that waited for itself", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New(nil)
-			f := faulty(t, store,
-				on(drivertest.Acquire, drivertest.Fault{HoldRequest: make(chan struct{})}, 3),
-				delayed(drivertest.Acquire, time.Second))
-			c := newClient(t, f, nil)
-			own := &holdfast.LockOptions{LockID: "own"}
-			lock(t, c, "r", own)
-			head := locking(t.Context(), c, "r", own)
+	inBubble(t, "behind one that waited for itself", func(t *testing.T) {
+		store := memlock.New(nil)
+		f := faulty(t, store,
+			on(drivertest.Acquire, drivertest.Fault{HoldRequest: make(chan struct{})}, 3),
+			delayed(drivertest.Acquire, time.Second))
+		c := newClient(t, f, nil)
+		own := &holdfast.LockOptions{LockID: "own"}
+		lock(t, c, "r", own)
+		head := locking(t.Context(), c, "r", own)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		var others []<-chan result
+		for range 2 {
+			others = append(others, locking(ctx, c, "r", nil))
 			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			var others []<-chan result
-			for range 2 {
-				others = append(others, locking(ctx, c, "r", nil))
-				synctest.Wait()
-			}
-			if held := heldError(t, (<-head).err); !held.BySelf {
-				t.Errorf("got %+v", held)
-			}
-			<-others[0]
-			if held := heldError(t, (<-others[1]).err); held.BySelf {
-				t.Errorf("told of an own hold that is the other's: %+v", held)
-			}
-		})
+		}
+		if held := heldError(t, (<-head).err); !held.BySelf {
+			t.Errorf("got %+v", held)
+		}
+		<-others[0]
+		if held := heldError(t, (<-others[1]).err); held.BySelf {
+			t.Errorf("told of an own hold that is the other's: %+v", held)
+		}
 	})
 }
 

@@ -28,54 +28,48 @@ func TestWatchThatIsDeaf(t *testing.T) {
 		})
 		return store, c, calls
 	}
-	t.Run("the ctx ends", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store, c, calls := deaf(t)
-			lock(t, newClient(t, store, nil), "r", nil)
-			for _, wait := range []time.Duration{time.Second, time.Minute, time.Second, time.Minute} {
-				ctx, cancel := context.WithTimeout(t.Context(), wait)
-				defer cancel()
-				began := time.Now()
-				_, err := c.Lock(ctx, "r", nil)
-				mustBeHeld(t, err)
-				if took := time.Since(began); took != wait {
-					t.Errorf("Lock took %v, its ctx ended after %v", took, wait)
-				}
-			}
-			if n := calls.Load(); n != 1 {
-				t.Errorf("%d calls of Watch, want 1", n)
-			}
-		})
-	})
-	t.Run("the holder unlocks", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store, c, _ := deaf(t)
-			h := lock(t, newClient(t, store, nil), "r", nil)
-			got := locking(t.Context(), c, "r", nil)
-			time.Sleep(time.Second)
-			at := time.Now()
-			unlock(t, h)
-			if r := <-got; r.err != nil || r.at.Sub(at) > 4*time.Second {
-				t.Errorf("noticed %v later, error %v", r.at.Sub(at), r.err)
-			}
-		})
-	})
-	t.Run("Close", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			store, c, _ := deaf(t)
-			lock(t, newClient(t, store, nil), "r", nil)
-			got := locking(t.Context(), c, "r", nil)
-			synctest.Wait()
+	inBubble(t, "the ctx ends", func(t *testing.T) {
+		store, c, calls := deaf(t)
+		lock(t, newClient(t, store, nil), "r", nil)
+		for _, wait := range []time.Duration{time.Second, time.Minute, time.Second, time.Minute} {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
 			began := time.Now()
-			if err := c.Close(); err == nil {
-				t.Error("Close does not say that a call of the store goes on")
+			_, err := c.Lock(ctx, "r", nil)
+			mustBeHeld(t, err)
+			if took := time.Since(began); took != wait {
+				t.Errorf("Lock took %v, its ctx ended after %v", took, wait)
 			}
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("Close took %v", took)
-			}
-			if r := <-got; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
-				t.Errorf("the wait ended %v later with %v", r.at.Sub(began), r.err)
-			}
-		})
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls of Watch, want 1", n)
+		}
+	})
+	inBubble(t, "the holder unlocks", func(t *testing.T) {
+		store, c, _ := deaf(t)
+		h := lock(t, newClient(t, store, nil), "r", nil)
+		got := locking(t.Context(), c, "r", nil)
+		time.Sleep(time.Second)
+		at := time.Now()
+		unlock(t, h)
+		if r := <-got; r.err != nil || r.at.Sub(at) > 4*time.Second {
+			t.Errorf("noticed %v later, error %v", r.at.Sub(at), r.err)
+		}
+	})
+	inBubble(t, "Close", func(t *testing.T) {
+		store, c, _ := deaf(t)
+		lock(t, newClient(t, store, nil), "r", nil)
+		got := locking(t.Context(), c, "r", nil)
+		synctest.Wait()
+		began := time.Now()
+		if err := c.Close(); err == nil {
+			t.Error("Close does not say that a call of the store goes on")
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if r := <-got; !errors.Is(r.err, holdfast.ErrClosed) || r.at != began {
+			t.Errorf("the wait ended %v later with %v", r.at.Sub(began), r.err)
+		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -48,26 +47,24 @@ func TestAtLeastInAnOutage(t *testing.T) {
 	for name, run := range atLeast {
 		for kind, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
 			for _, outage := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, time.Second, 3 * time.Second, 4 * time.Second} {
-				t.Run(fmt.Sprint(name, " ", kind, " for ", outage), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						mine, others, set := failing(t)
-						began := time.Now()
-						is(t, run(t.Context(), mine, 50*time.Second, &holdfast.LockOptions{TTL: 10 * time.Second}, func() {
-							set(fault)
-							time.AfterFunc(outage, func() { set(works) })
-						}), nil)
-						if took := time.Since(began); took > outage+6*time.Second {
-							t.Errorf("it took %v", took)
-						}
-						time.Sleep(time.Until(began.Add(50*time.Second - almost)))
-						if free(t, others, "r") {
-							t.Error("AtLeast was dropped")
-						}
-						time.Sleep(2 * almost)
-						if !free(t, others, "r") {
-							t.Error("it is still locked")
-						}
-					})
+				inBubble(t, fmt.Sprint(name, " ", kind, " for ", outage), func(t *testing.T) {
+					mine, others, set := failing(t)
+					began := time.Now()
+					is(t, run(t.Context(), mine, 50*time.Second, &holdfast.LockOptions{TTL: 10 * time.Second}, func() {
+						set(fault)
+						time.AfterFunc(outage, func() { set(works) })
+					}), nil)
+					if took := time.Since(began); took > outage+6*time.Second {
+						t.Errorf("it took %v", took)
+					}
+					time.Sleep(time.Until(began.Add(50*time.Second - almost)))
+					if free(t, others, "r") {
+						t.Error("AtLeast was dropped")
+					}
+					time.Sleep(2 * almost)
+					if !free(t, others, "r") {
+						t.Error("it is still locked")
+					}
 				})
 			}
 		}
@@ -82,25 +79,23 @@ func TestAtLeastIsLost(t *testing.T) {
 			fault func(drivertest.Call) drivertest.Fault
 			until time.Duration // it is locked
 		}{"fails": {fails, 10 * time.Second}, "hangs": {hangs, 10 * time.Second}, "replies are lost": {deaf, 50 * time.Second}} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					mine, others, set := failing(t)
-					began := time.Now()
-					err := run(t.Context(), mine, 50*time.Second, &holdfast.LockOptions{TTL: 10 * time.Second}, func() { set(test.fault) })
-					is(t, err, holdfast.ErrUnreachable)
-					if took := time.Since(began); took > 10*time.Second {
-						t.Errorf("it took %v", took)
-					}
-					set(works)
-					time.Sleep(time.Until(began.Add(test.until - almost)))
-					if free(t, others, "r") {
-						t.Error("it is free before its end")
-					}
-					time.Sleep(10 * almost)
-					if !free(t, others, "r") {
-						t.Error("it is still locked")
-					}
-				})
+			inBubble(t, name+", "+kind, func(t *testing.T) {
+				mine, others, set := failing(t)
+				began := time.Now()
+				err := run(t.Context(), mine, 50*time.Second, &holdfast.LockOptions{TTL: 10 * time.Second}, func() { set(test.fault) })
+				is(t, err, holdfast.ErrUnreachable)
+				if took := time.Since(began); took > 10*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				set(works)
+				time.Sleep(time.Until(began.Add(test.until - almost)))
+				if free(t, others, "r") {
+					t.Error("it is free before its end")
+				}
+				time.Sleep(10 * almost)
+				if !free(t, others, "r") {
+					t.Error("it is still locked")
+				}
 			})
 		}
 	}
@@ -109,25 +104,23 @@ func TestAtLeastIsLost(t *testing.T) {
 // AtLeast can be over before the store has confirmed it: the lock was held for as long.
 func TestAtLeastIsOver(t *testing.T) {
 	for name, run := range atLeast {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				mine, others := newClient(t, onlyTTL{store, 10 * time.Second}), newClient(t, store)
-				began := time.Now()
-				is(t, run(t.Context(), mine, time.Minute, &holdfast.LockOptions{TTL: 10 * time.Second}, func() {}), nil)
-				// It has the last 10 s without a renewal.
-				if took := time.Since(began); took < 45*time.Second || took > time.Minute {
-					t.Errorf("it took %v", took)
-				}
-				time.Sleep(time.Until(began.Add(time.Minute - almost)))
-				if free(t, others, "r") {
-					t.Error("AtLeast was dropped")
-				}
-				time.Sleep(2 * almost)
-				if !free(t, others, "r") {
-					t.Error("it is still locked")
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			mine, others := newClient(t, onlyTTL{store, 10 * time.Second}), newClient(t, store)
+			began := time.Now()
+			is(t, run(t.Context(), mine, time.Minute, &holdfast.LockOptions{TTL: 10 * time.Second}, func() {}), nil)
+			// It has the last 10 s without a renewal.
+			if took := time.Since(began); took < 45*time.Second || took > time.Minute {
+				t.Errorf("it took %v", took)
+			}
+			time.Sleep(time.Until(began.Add(time.Minute - almost)))
+			if free(t, others, "r") {
+				t.Error("AtLeast was dropped")
+			}
+			time.Sleep(2 * almost)
+			if !free(t, others, "r") {
+				t.Error("it is still locked")
+			}
 		})
 	}
 }
@@ -153,29 +146,27 @@ func TestAtLeastAtAShutdown(t *testing.T) {
 	for name, run := range atLeast {
 		for _, before := range []bool{true, false} {
 			for kind, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
-				t.Run(fmt.Sprint(name, " ", kind, " ", before), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						mine, _, set := failing(t)
-						ctx, cancel := context.WithCancel(t.Context())
-						began := time.Now()
-						if !before {
-							began = began.Add(3 * time.Second)
-							time.AfterFunc(3*time.Second, cancel)
+				inBubble(t, fmt.Sprint(name, " ", kind, " ", before), func(t *testing.T) {
+					mine, _, set := failing(t)
+					ctx, cancel := context.WithCancel(t.Context())
+					began := time.Now()
+					if !before {
+						began = began.Add(3 * time.Second)
+						time.AfterFunc(3*time.Second, cancel)
+					}
+					err := run(ctx, mine, 10*time.Minute, &holdfast.LockOptions{TTL: 5 * time.Minute}, func() {
+						set(fault)
+						if before {
+							cancel()
 						}
-						err := run(ctx, mine, 10*time.Minute, &holdfast.LockOptions{TTL: 5 * time.Minute}, func() {
-							set(fault)
-							if before {
-								cancel()
-							}
-						})
-						if err == nil || errors.Is(err, holdfast.ErrLost) {
-							t.Errorf("got error %v", err)
-						}
-						if took := time.Since(began); took < 5*time.Second || took > 15*time.Second+time.Millisecond {
-							t.Errorf("it took %v", took)
-						}
-						set(works)
 					})
+					if err == nil || errors.Is(err, holdfast.ErrLost) {
+						t.Errorf("got error %v", err)
+					}
+					if took := time.Since(began); took < 5*time.Second || took > 15*time.Second+time.Millisecond {
+						t.Errorf("it took %v", took)
+					}
+					set(works)
 				})
 			}
 		}
@@ -185,27 +176,25 @@ func TestAtLeastAtAShutdown(t *testing.T) {
 func TestAtLeastAndClose(t *testing.T) {
 	for name, run := range atLeast {
 		for kind, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
-			t.Run(name+" "+kind, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					mine, _, set := failing(t)
-					ended := make(chan error, 1)
-					go func() {
-						ended <- run(t.Context(), mine, 10*time.Minute, &holdfast.LockOptions{TTL: 5 * time.Minute}, func() { set(fault) })
-					}()
-					time.Sleep(20 * time.Second)
-					began := time.Now()
-					_ = mine.Close() // it cannot release the lock
-					if took := time.Since(began); took > 5*time.Second {
-						t.Errorf("Close took %v", took)
-					}
-					if err := <-ended; err == nil {
-						t.Error("no error")
-					}
-					if took := time.Since(began); took > 10*time.Second {
-						t.Errorf("the run ended %v after Close", took)
-					}
-					set(works)
-				})
+			inBubble(t, name+" "+kind, func(t *testing.T) {
+				mine, _, set := failing(t)
+				ended := make(chan error, 1)
+				go func() {
+					ended <- run(t.Context(), mine, 10*time.Minute, &holdfast.LockOptions{TTL: 5 * time.Minute}, func() { set(fault) })
+				}()
+				time.Sleep(20 * time.Second)
+				began := time.Now()
+				_ = mine.Close() // it cannot release the lock
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				if err := <-ended; err == nil {
+					t.Error("no error")
+				}
+				if took := time.Since(began); took > 10*time.Second {
+					t.Errorf("the run ended %v after Close", took)
+				}
+				set(works)
 			})
 		}
 	}

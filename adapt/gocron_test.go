@@ -225,26 +225,24 @@ func TestElectorAskedAtOnce(t *testing.T) {
 // Each gets an answer within 5 s, however many ask a store that does not answer.
 func TestElectorAskedInAnOutage(t *testing.T) {
 	for name, fault := range map[string]func(drivertest.Call) drivertest.Fault{"fails": fails, "hangs": hangs} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mine, _, set := failing(t)
-				e := adapt.NewElector(mine, "leader", nil)
-				set(fault)
-				var all sync.WaitGroup
-				for i := range 20 {
-					all.Go(func() {
-						time.Sleep(time.Duration(i) * time.Second)
-						began := time.Now()
-						is(t, e.IsLeader(t.Context()), adapt.ErrNotLeader)
-						if took := time.Since(began); took > 5*time.Second {
-							t.Errorf("an answer came after %v", took)
-						}
-					})
-				}
-				all.Wait()
-				set(works)
-				is(t, e.IsLeader(t.Context()), nil)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			mine, _, set := failing(t)
+			e := adapt.NewElector(mine, "leader", nil)
+			set(fault)
+			var all sync.WaitGroup
+			for i := range 20 {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * time.Second)
+					began := time.Now()
+					is(t, e.IsLeader(t.Context()), adapt.ErrNotLeader)
+					if took := time.Since(began); took > 5*time.Second {
+						t.Errorf("an answer came after %v", took)
+					}
+				})
+			}
+			all.Wait()
+			set(works)
+			is(t, e.IsLeader(t.Context()), nil)
 		})
 	}
 }

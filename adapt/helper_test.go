@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -15,6 +16,12 @@ import (
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// inBubble runs a subtest in a synctest bubble.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
 
 // newClient makes a Client that is closed as the test ends. Two of one store stand for
 // two processes.

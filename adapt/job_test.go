@@ -63,28 +63,26 @@ func TestAtLeast(t *testing.T) {
 		"it is not set":           {holdfast.Options{}, 0, time.Second, 0},
 		"a third of the TTL left": {holdfast.Options{TTL: 3 * time.Second}, 3500 * time.Millisecond, 900 * time.Millisecond, 2600 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New(nil)
-				test.options.NoSweep = true
-				mine, others := holdfast.New(store, &test.options), newClient(t, store)
-				defer mine.Close()
-				run, reports := job(t.Context(), mine, test.atLeast, func(context.Context) { time.Sleep(test.takes) })
-				run()
-				if len(*reports) != 0 {
-					t.Errorf("reports %v", *reports)
+		inBubble(t, name, func(t *testing.T) {
+			store := memlock.New(nil)
+			test.options.NoSweep = true
+			mine, others := holdfast.New(store, &test.options), newClient(t, store)
+			defer mine.Close()
+			run, reports := job(t.Context(), mine, test.atLeast, func(context.Context) { time.Sleep(test.takes) })
+			run()
+			if len(*reports) != 0 {
+				t.Errorf("reports %v", *reports)
+			}
+			if test.blocked > 0 {
+				time.Sleep(test.blocked - time.Millisecond)
+				if free(t, others, "r") {
+					t.Error("it was free too early")
 				}
-				if test.blocked > 0 {
-					time.Sleep(test.blocked - time.Millisecond)
-					if free(t, others, "r") {
-						t.Error("it was free too early")
-					}
-					time.Sleep(2 * time.Millisecond)
-				}
-				if !free(t, others, "r") {
-					t.Error("it is still locked")
-				}
-			})
+				time.Sleep(2 * time.Millisecond)
+			}
+			if !free(t, others, "r") {
+				t.Error("it is still locked")
+			}
 		})
 	}
 }
@@ -107,52 +105,46 @@ func TestJobLosesItsLock(t *testing.T) {
 }
 
 func TestJobWithoutTheStore(t *testing.T) {
-	t.Run("at the start", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, _, cut := unreachable(t)
+	inBubble(t, "at the start", func(t *testing.T) {
+		mine, _, cut := unreachable(t)
+		cut(true)
+		run, reports := job(t.Context(), mine, 0, func(context.Context) { t.Error("it ran") })
+		began := time.Now()
+		run()
+		if took := time.Since(began); len(*reports) != 1 || errors.Is((*reports)[0], holdfast.ErrHeld) || took > 6*time.Second {
+			t.Errorf("reports %v after %v", *reports, took)
+		}
+	})
+	inBubble(t, "while it runs", func(t *testing.T) {
+		mine, others, cut := unreachable(t)
+		run, reports := job(t.Context(), mine, 0, func(ctx context.Context) {
 			cut(true)
-			run, reports := job(t.Context(), mine, 0, func(context.Context) { t.Error("it ran") })
-			began := time.Now()
-			run()
-			if took := time.Since(began); len(*reports) != 1 || errors.Is((*reports)[0], holdfast.ErrHeld) || took > 6*time.Second {
-				t.Errorf("reports %v after %v", *reports, took)
-			}
-		})
-	})
-	t.Run("while it runs", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, others, cut := unreachable(t)
-			run, reports := job(t.Context(), mine, 0, func(ctx context.Context) {
-				cut(true)
-				lost(t, ctx)
-				if free(t, others, "r") {
-					t.Error("the job learns of it after another instance")
-				}
-			})
-			run()
-			cut(false)
-			if len(*reports) != 1 || !errors.Is((*reports)[0], holdfast.ErrUnreachable) {
-				t.Errorf("reports %v", *reports)
-			}
-		})
-	})
-	t.Run("at the end", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, others, cut := unreachable(t)
-			run, reports := job(t.Context(), mine, time.Minute, func(context.Context) { cut(true) })
-			run()
-			cut(false)
-			if len(*reports) != 1 {
-				t.Errorf("reports %v", *reports)
-			}
+			lost(t, ctx)
 			if free(t, others, "r") {
-				t.Error("it is free before its end")
-			}
-			time.Sleep(time.Minute)
-			if !free(t, others, "r") {
-				t.Error("it is still locked")
+				t.Error("the job learns of it after another instance")
 			}
 		})
+		run()
+		cut(false)
+		if len(*reports) != 1 || !errors.Is((*reports)[0], holdfast.ErrUnreachable) {
+			t.Errorf("reports %v", *reports)
+		}
+	})
+	inBubble(t, "at the end", func(t *testing.T) {
+		mine, others, cut := unreachable(t)
+		run, reports := job(t.Context(), mine, time.Minute, func(context.Context) { cut(true) })
+		run()
+		cut(false)
+		if len(*reports) != 1 {
+			t.Errorf("reports %v", *reports)
+		}
+		if free(t, others, "r") {
+			t.Error("it is free before its end")
+		}
+		time.Sleep(time.Minute)
+		if !free(t, others, "r") {
+			t.Error("it is still locked")
+		}
 	})
 }
 

@@ -185,26 +185,24 @@ func TestLeadStepsDownWithAnError(t *testing.T) {
 		"the cause of its end":  {context.Cause, nil},
 		"of the ctx, explained": {func(ctx context.Context) error { return fmt.Errorf("serve: %w", ctx.Err()) }, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mine, _ := pair(t)
-				ctx, cancel := context.WithCancel(t.Context())
-				terms := 0
-				o := &adapt.LeadOptions{Report: func(err error) { t.Errorf("it reports %v", err) }}
-				err := adapt.Lead(ctx, mine, "leader", o, func(ctx context.Context) error {
-					if terms++; terms == 3 {
-						cancel()
-						return nil
-					}
-					is(t, holdfast.HoldOf(ctx).Unlock(ctx), nil)
-					<-ctx.Done()
-					return test.result(ctx)
-				})
-				is(t, err, test.want)
-				if want := map[bool]int{true: 3, false: 1}[test.want == nil]; terms != want {
-					t.Errorf("%d terms", terms)
+		inBubble(t, name, func(t *testing.T) {
+			mine, _ := pair(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			terms := 0
+			o := &adapt.LeadOptions{Report: func(err error) { t.Errorf("it reports %v", err) }}
+			err := adapt.Lead(ctx, mine, "leader", o, func(ctx context.Context) error {
+				if terms++; terms == 3 {
+					cancel()
+					return nil
 				}
+				is(t, holdfast.HoldOf(ctx).Unlock(ctx), nil)
+				<-ctx.Done()
+				return test.result(ctx)
 			})
+			is(t, err, test.want)
+			if want := map[bool]int{true: 3, false: 1}[test.want == nil]; terms != want {
+				t.Errorf("%d terms", terms)
+			}
 		})
 	}
 }
@@ -267,19 +265,17 @@ func TestLeadEndsInALostTerm(t *testing.T) {
 // on to do so.
 func TestUnusableStore(t *testing.T) {
 	for _, name := range []string{"Lead", "Mutex"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mine, _, set := failing(t)
-				set(func(drivertest.Call) drivertest.Fault {
-					return drivertest.Fault{Err: holdfast.ErrUnusable, LoseRequest: true}
-				})
-				time.AfterFunc(time.Hour, func() { set(works) })
-				began := time.Now()
-				is(t, waiting[name](t.Context(), mine, func() {}), nil)
-				if took := time.Since(began); took < time.Hour || took > time.Hour+time.Minute {
-					t.Errorf("it waited for %v", took)
-				}
+		inBubble(t, name, func(t *testing.T) {
+			mine, _, set := failing(t)
+			set(func(drivertest.Call) drivertest.Fault {
+				return drivertest.Fault{Err: holdfast.ErrUnusable, LoseRequest: true}
 			})
+			time.AfterFunc(time.Hour, func() { set(works) })
+			began := time.Now()
+			is(t, waiting[name](t.Context(), mine, func() {}), nil)
+			if took := time.Since(began); took < time.Hour || took > time.Hour+time.Minute {
+				t.Errorf("it waited for %v", took)
+			}
 		})
 	}
 }
@@ -317,30 +313,28 @@ func TestCloseAndTTL(t *testing.T) {
 		},
 	} {
 		for _, ttl := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second} {
-			t.Run(fmt.Sprint(name, " ", ttl), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					mine, others := pair(t)
-					var ended time.Time
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						run(mine, &holdfast.LockOptions{TTL: ttl}, func(ctx context.Context) {
-							<-ctx.Done()
-							time.Sleep(2900 * time.Millisecond)
-							ended = time.Now()
-						})
-					}()
-					time.Sleep(10 * time.Second)
-					go mine.Close()
-					h, err := others.Lock(t.Context(), "r", nil)
-					granted := time.Now()
-					is(t, err, nil)
-					<-done
-					if granted != ended {
-						t.Errorf("granted to another %v after the function's end", granted.Sub(ended))
-					}
-					is(t, h.Unlock(t.Context()), nil)
-				})
+			inBubble(t, fmt.Sprint(name, " ", ttl), func(t *testing.T) {
+				mine, others := pair(t)
+				var ended time.Time
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					run(mine, &holdfast.LockOptions{TTL: ttl}, func(ctx context.Context) {
+						<-ctx.Done()
+						time.Sleep(2900 * time.Millisecond)
+						ended = time.Now()
+					})
+				}()
+				time.Sleep(10 * time.Second)
+				go mine.Close()
+				h, err := others.Lock(t.Context(), "r", nil)
+				granted := time.Now()
+				is(t, err, nil)
+				<-done
+				if granted != ended {
+					t.Errorf("granted to another %v after the function's end", granted.Sub(ended))
+				}
+				is(t, h.Unlock(t.Context()), nil)
 			})
 		}
 	}

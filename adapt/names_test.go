@@ -145,74 +145,66 @@ func TestRenewLockLease(t *testing.T) {
 		}
 		return 0
 	}
-	t.Run("confirms", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, others := pair(t)
-			n := adapt.NewNames(mine, nil)
-			is(t, n.Lock(t.Context(), "a"), nil)
-			time.Sleep(time.Second)
-			is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
-			if got := left(t, others); got != holdfast.DefaultTTL {
-				t.Errorf("%v left: a process that is killed blocks the others for that long", got)
-			}
-		})
+	inBubble(t, "confirms", func(t *testing.T) {
+		mine, others := pair(t)
+		n := adapt.NewNames(mine, nil)
+		is(t, n.Lock(t.Context(), "a"), nil)
+		time.Sleep(time.Second)
+		is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
+		if got := left(t, others); got != holdfast.DefaultTTL {
+			t.Errorf("%v left: a process that is killed blocks the others for that long", got)
+		}
 	})
-	t.Run("extends what nothing renews", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, others := pair(t)
-			n := adapt.NewNames(mine, &adapt.NamesOptions{Lock: &holdfast.LockOptions{NoKeepAlive: true}})
-			is(t, n.Lock(t.Context(), "a"), nil)
-			is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
-			if got := left(t, others); got != 6*time.Hour {
-				t.Errorf("%v left", got)
-			}
-		})
+	inBubble(t, "extends what nothing renews", func(t *testing.T) {
+		mine, others := pair(t)
+		n := adapt.NewNames(mine, &adapt.NamesOptions{Lock: &holdfast.LockOptions{NoKeepAlive: true}})
+		is(t, n.Lock(t.Context(), "a"), nil)
+		is(t, n.RenewLockLease(t.Context(), "a", 6*time.Hour), nil)
+		if got := left(t, others); got != 6*time.Hour {
+			t.Errorf("%v left", got)
+		}
 	})
 	// certmagic repeats an attempt whose renewal failed, for up to 30 days.
-	t.Run("reports a loss once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, others := pair(t)
-			n := adapt.NewNames(mine, nil)
-			is(t, n.Lock(t.Context(), "a"), nil)
-			seize(t, others, "a")
-			next, err := others.Lock(t.Context(), "a", nil)
-			is(t, err, nil)
-			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrLost) // the renewal finds it
-			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrHeld)
-			is(t, next.Unlock(t.Context()), nil)
-			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
-			if free(t, others, "a") {
-				t.Error("it is renewed, and not held")
-			}
-			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
-			is(t, n.Unlock(t.Context(), "a"), nil)
-			if !free(t, others, "a") {
-				t.Error("it is held after Unlock")
-			}
-		})
+	inBubble(t, "reports a loss once", func(t *testing.T) {
+		mine, others := pair(t)
+		n := adapt.NewNames(mine, nil)
+		is(t, n.Lock(t.Context(), "a"), nil)
+		seize(t, others, "a")
+		next, err := others.Lock(t.Context(), "a", nil)
+		is(t, err, nil)
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrLost) // the renewal finds it
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrHeld)
+		is(t, next.Unlock(t.Context()), nil)
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
+		if free(t, others, "a") {
+			t.Error("it is renewed, and not held")
+		}
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
+		is(t, n.Unlock(t.Context(), "a"), nil)
+		if !free(t, others, "a") {
+			t.Error("it is held after Unlock")
+		}
 	})
-	t.Run("after a loss of its own accord", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			mine, others, cut := unreachable(t)
-			n := adapt.NewNames(mine, nil)
-			is(t, n.Lock(t.Context(), "a"), nil)
-			cut(true)
-			ctx, cancel := n.Bind(t.Context(), "a")
-			lost(t, ctx)
-			cancel()
-			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrUnreachable)
-			if err := n.RenewLockLease(t.Context(), "a", time.Hour); err == nil || errors.Is(err, holdfast.ErrLost) {
-				t.Errorf("got error %v", err)
-			}
-			if ok, err := adapt.NewNames(mine, nil).TryLock(t.Context(), "b"); ok || err == nil {
-				t.Errorf("TryLock without the store: %v, error %v", ok, err)
-			}
-			cut(false)
-			time.Sleep(time.Minute)
-			is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
-			if free(t, others, "a") {
-				t.Error("it is renewed, and not held")
-			}
-		})
+	inBubble(t, "after a loss of its own accord", func(t *testing.T) {
+		mine, others, cut := unreachable(t)
+		n := adapt.NewNames(mine, nil)
+		is(t, n.Lock(t.Context(), "a"), nil)
+		cut(true)
+		ctx, cancel := n.Bind(t.Context(), "a")
+		lost(t, ctx)
+		cancel()
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), holdfast.ErrUnreachable)
+		if err := n.RenewLockLease(t.Context(), "a", time.Hour); err == nil || errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got error %v", err)
+		}
+		if ok, err := adapt.NewNames(mine, nil).TryLock(t.Context(), "b"); ok || err == nil {
+			t.Errorf("TryLock without the store: %v, error %v", ok, err)
+		}
+		cut(false)
+		time.Sleep(time.Minute)
+		is(t, n.RenewLockLease(t.Context(), "a", time.Hour), nil)
+		if free(t, others, "a") {
+			t.Error("it is renewed, and not held")
+		}
 	})
 }

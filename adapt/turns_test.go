@@ -93,39 +93,37 @@ func TestTurns(t *testing.T) {
 	maps.Copy(all, skipping)
 	for first, one := range all {
 		for second, other := range all {
-			t.Run(first+", "+second, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					mine, others, cut := unreachable(t)
-					running, runs := 0, 0
-					fn := func() {
-						if running++; running > 1 {
-							t.Error("two run at once")
-						}
-						runs++
-						time.Sleep(3 * time.Minute)
-						running--
+			inBubble(t, first+", "+second, func(t *testing.T) {
+				mine, others, cut := unreachable(t)
+				running, runs := 0, 0
+				fn := func() {
+					if running++; running > 1 {
+						t.Error("two run at once")
 					}
-					ended := make(chan error, 1)
-					go func() { ended <- one(t.Context(), mine, fn) }()
-					synctest.Wait()
-					cut(true)
-					time.Sleep(time.Minute)
-					cut(false)
-					if !free(t, others, "r") {
-						t.Error("the lock was not lost")
+					runs++
+					time.Sleep(3 * time.Minute)
+					running--
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- one(t.Context(), mine, fn) }()
+				synctest.Wait()
+				cut(true)
+				time.Sleep(time.Minute)
+				cut(false)
+				if !free(t, others, "r") {
+					t.Error("the lock was not lost")
+				}
+				err := other(t.Context(), mine, fn)
+				is(t, <-ended, holdfast.ErrLost)
+				if waiting[second] != nil {
+					is(t, err, nil)
+					if runs != 2 {
+						t.Errorf("%d runs", runs)
 					}
-					err := other(t.Context(), mine, fn)
-					is(t, <-ended, holdfast.ErrLost)
-					if waiting[second] != nil {
-						is(t, err, nil)
-						if runs != 2 {
-							t.Errorf("%d runs", runs)
-						}
-						return
-					}
-					is(t, err, holdfast.ErrHeld)
-					is(t, other(t.Context(), mine, fn), nil)
-				})
+					return
+				}
+				is(t, err, holdfast.ErrHeld)
+				is(t, other(t.Context(), mine, fn), nil)
 			})
 		}
 	}
@@ -134,32 +132,30 @@ func TestTurns(t *testing.T) {
 // Those that wait in their process end with their ctx, and with the Client.
 func TestTurnsEnd(t *testing.T) {
 	for name, lock := range waiting {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mine, _ := pair(t)
-				never := func() { t.Error("it ran beside another") }
-				n := adapt.NewNames(mine, nil)
-				is(t, n.Lock(t.Context(), "r"), nil)
-				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, holdfast.ErrLost) // of another lock
-				defer cancel()
-				err := lock(ctx, mine, never)
-				is(t, err, context.DeadlineExceeded)
-				if errors.Is(err, holdfast.ErrLost) || !strings.Contains(err.Error(), holdfast.ErrLost.Error()) {
-					t.Errorf("got error %v, which is to tell the cause and not to be it", err)
-				}
-				is(t, err, holdfast.ErrHeld)
+		inBubble(t, name, func(t *testing.T) {
+			mine, _ := pair(t)
+			never := func() { t.Error("it ran beside another") }
+			n := adapt.NewNames(mine, nil)
+			is(t, n.Lock(t.Context(), "r"), nil)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, holdfast.ErrLost) // of another lock
+			defer cancel()
+			err := lock(ctx, mine, never)
+			is(t, err, context.DeadlineExceeded)
+			if errors.Is(err, holdfast.ErrLost) || !strings.Contains(err.Error(), holdfast.ErrLost.Error()) {
+				t.Errorf("got error %v, which is to tell the cause and not to be it", err)
+			}
+			is(t, err, holdfast.ErrHeld)
 
-				ended := make(chan error)
-				go func() { ended <- lock(context.WithoutCancel(t.Context()), mine, never) }()
-				synctest.Wait()
-				began := time.Now()
-				is(t, mine.Close(), nil)
-				is(t, <-ended, holdfast.ErrClosed)
-				if took := time.Since(began); took != 0 {
-					t.Errorf("it waited for %v after Close", took)
-				}
-				is(t, n.Unlock(t.Context(), "r"), holdfast.ErrClosed)
-			})
+			ended := make(chan error)
+			go func() { ended <- lock(context.WithoutCancel(t.Context()), mine, never) }()
+			synctest.Wait()
+			began := time.Now()
+			is(t, mine.Close(), nil)
+			is(t, <-ended, holdfast.ErrClosed)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("it waited for %v after Close", took)
+			}
+			is(t, n.Unlock(t.Context(), "r"), holdfast.ErrClosed)
 		})
 	}
 }
