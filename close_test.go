@@ -83,12 +83,7 @@ func TestClose(t *testing.T) {
 			"hangs": func() drivertest.Fault { return drivertest.Fault{HoldRequest: make(chan struct{})} },
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				f := faulty(t, memlock.New(nil), func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Release {
-						return fault()
-					}
-					return drivertest.Fault{}
-				})
+				f := faulty(t, memlock.New(nil), each(drivertest.Release, fault))
 				c := unswept(f, nil)
 				h := lock(t, c, "r", nil)
 				began := time.Now()

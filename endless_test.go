@@ -15,16 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// outage lets no request through while down says so.
-func outage(down *atomic.Bool) rule {
-	return func(drivertest.Call) drivertest.Fault {
-		if down.Load() {
-			return drivertest.Fault{LoseRequest: true}
-		}
-		return drivertest.Fault{}
-	}
-}
-
 // What the store may keep forever is released as soon as it answers again, however
 // it has come to have no end, however long the outage, and whatever else there was
 // to clean up. Then the Client stops asking.

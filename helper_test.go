@@ -61,22 +61,38 @@ type rule func(drivertest.Call) drivertest.Fault
 
 // on disturbs all calls of op, or those with the numbers given.
 func on(op drivertest.Op, fault drivertest.Fault, numbers ...int) rule {
+	return each(op, func() drivertest.Fault { return fault }, numbers...)
+}
+
+// each is on with a fault made anew for each call.
+func each(op drivertest.Op, fault func() drivertest.Fault, numbers ...int) rule {
 	return func(c drivertest.Call) drivertest.Fault {
 		if c.Op == op && (len(numbers) == 0 || slices.Contains(numbers, c.N)) {
-			return fault
+			return fault()
 		}
 		return drivertest.Fault{}
 	}
 }
 
-// delayed makes the reply to every call of op take that long.
-func delayed(op drivertest.Op, d time.Duration) rule {
+// delayed makes the reply to every call of op, or to those with the numbers given, take
+// that long.
+func delayed(op drivertest.Op, d time.Duration, numbers ...int) rule {
+	return each(op, func() drivertest.Fault { return drivertest.Fault{HoldReply: after(d)} }, numbers...)
+}
+
+// while disturbs what the rule does as long as the flag is set.
+func while(flag *atomic.Bool, r rule) rule {
 	return func(c drivertest.Call) drivertest.Fault {
-		if c.Op == op {
-			return drivertest.Fault{HoldReply: after(d)}
+		if flag.Load() {
+			return r(c)
 		}
 		return drivertest.Fault{}
 	}
+}
+
+// outage lets no request through while down says so.
+func outage(down *atomic.Bool) rule {
+	return while(down, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{LoseRequest: true} })
 }
 
 // after returns a channel that closes when the time has passed.

@@ -66,12 +66,7 @@ func TestS06_renewal_lost_for_a_while(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			store := memlock.New(nil)
 			var down atomic.Bool
-			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Renew && down.Load() {
-					return fault()
-				}
-				return drivertest.Fault{}
-			})
+			f := faulty(t, store, while(&down, each(drivertest.Renew, fault)))
 			c := newClient(t, f, nil)
 			h := lock(t, c, "r", nil)
 			for range 10 {

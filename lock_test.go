@@ -162,21 +162,13 @@ func TestS05_reply_lost(t *testing.T) {
 // and asked for again, three times at most.
 func TestS08_grant_too_late(t *testing.T) {
 	second := &holdfast.LockOptions{TTL: time.Second}
-	late := func(c drivertest.Call) drivertest.Fault {
-		return drivertest.Fault{HoldReply: after(950 * time.Millisecond)}
-	}
+	const late = 950 * time.Millisecond
 	inBubble(t, "once", func(t *testing.T) {
 		store := memlock.New(nil)
-		f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire && c.N == 1 {
-				return late(c)
-			}
-			return drivertest.Fault{}
-		})
-		c := newClient(t, f, nil)
+		c := newClient(t, faulty(t, store, delayed(drivertest.Acquire, late, 1)), nil)
 		began := time.Now()
 		h := lock(t, c, "r", second)
-		if took := time.Since(began); took != 950*time.Millisecond {
+		if took := time.Since(began); took != late {
 			t.Errorf("took %v", took)
 		}
 		if want := 750 * time.Millisecond; h.Left() != want {
@@ -194,12 +186,7 @@ func TestS08_grant_too_late(t *testing.T) {
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			store := memlock.New(nil)
-			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire {
-					return late(c)
-				}
-				return drivertest.Fault{}
-			})
+			f := faulty(t, store, delayed(drivertest.Acquire, late))
 			c := newClient(t, f, nil)
 			h, err := take(t.Context(), c)
 			if !errors.Is(err, holdfast.ErrTTLTooShort) {
@@ -216,12 +203,7 @@ func TestS08_grant_too_late(t *testing.T) {
 		refusal := &driver.HeldError{Resource: "r", RetryAfter: driver.Unknown}
 		f := faulty(t, memlock.New(nil),
 			on(drivertest.Acquire, drivertest.Fault{LoseRequest: true, Err: refusal}, 3),
-			func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire && (c.N <= 2 || c.N == 4) {
-					return late(c)
-				}
-				return drivertest.Fault{}
-			})
+			delayed(drivertest.Acquire, late, 1, 2, 4))
 		lock(t, newClient(t, f, nil), "r", second)
 		if n := f.Calls(drivertest.Acquire); n != 5 {
 			t.Errorf("%d acquires, want 5", n)

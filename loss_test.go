@@ -75,12 +75,7 @@ func TestS20_renewals_hang_of_many(t *testing.T) {
 			store := memlock.New(nil)
 			var down atomic.Bool
 			never := make(chan struct{})
-			f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Renew && down.Load() {
-					return drivertest.Fault{HoldRequest: never}
-				}
-				return drivertest.Fault{}
-			})
+			f := faulty(t, store, while(&down, on(drivertest.Renew, drivertest.Fault{HoldRequest: never})))
 			c := newClient(t, f, nil)
 			var mu sync.Mutex
 			ended := make(map[string]time.Time)

@@ -132,12 +132,7 @@ func TestS25a_own_hold(t *testing.T) {
 		arrive, gate := make(chan struct{}), make(chan struct{})
 		var closed atomic.Bool // the gate is
 		f := faulty(t, store, on(drivertest.Acquire, drivertest.Fault{HoldRequest: arrive, LoseReply: true}, 1),
-			func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire && closed.Load() {
-					return drivertest.Fault{HoldRequest: gate}
-				}
-				return drivertest.Fault{}
-			})
+			while(&closed, on(drivertest.Acquire, drivertest.Fault{HoldRequest: gate})))
 		c, d := newClient(t, f, nil), newClient(t, store, nil)
 		h := lock(t, d, "r", nil)
 		mine := running(func() (*holdfast.Hold, error) {
@@ -210,9 +205,7 @@ func TestS25a_own_hold(t *testing.T) {
 		}
 		began := time.Now()
 		unlock(t, h)
-		if r := <-first; r.err != nil {
-			t.Fatal(r.err)
-		}
+		granted(t, first)
 		mustBeTold(t, (<-second).err, began)
 	})
 	inBubble(t, "news out of date", func(t *testing.T) {

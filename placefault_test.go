@@ -50,11 +50,7 @@ func TestHungRequestKeepsPlace(t *testing.T) {
 		}
 		unlock(t, h)
 		for _, next := range []<-chan result{first, second} {
-			r := <-next
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
-			unlock(t, r.hold)
+			unlock(t, granted(t, next))
 		}
 		close(arrive)
 	})

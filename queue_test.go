@@ -269,9 +269,7 @@ func TestLimitsThatDiffer(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		unlock(t, h)
-		if r := <-got; r.err != nil {
-			t.Error(r.err)
-		}
+		granted(t, got)
 		if n := strings.Count(log.String(), "another limit"); n != 1 {
 			t.Errorf("%d warnings, want 1:\n%s", n, &log)
 		}

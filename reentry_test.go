@@ -99,11 +99,7 @@ func TestReentry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := <-after
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		unlock(t, r.hold)
+		unlock(t, granted(t, after))
 	})
 	inBubble(t, "of another Client", func(t *testing.T) {
 		// That one's holds are another process's, as far as this one knows.

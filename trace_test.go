@@ -181,9 +181,7 @@ func TestTraceIsOptional(t *testing.T) {
 			waiting := locking(t.Context(), c, "r", nil)
 			time.Sleep(time.Minute)
 			unlock(t, h)
-			if r := <-waiting; r.err != nil {
-				t.Error(r.err)
-			}
+			granted(t, waiting)
 			if _, err := d.Admin().ForceRelease(t.Context(), "r", holdfast.HoldID{}); err != nil {
 				t.Error(err)
 			}

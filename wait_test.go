@@ -105,12 +105,7 @@ func TestS29_stream_cut(t *testing.T) {
 			for _, released := range []time.Duration{500 * time.Millisecond, 30300 * time.Millisecond} {
 				synctest.Test(t, func(t *testing.T) {
 					store := memlock.New(nil)
-					f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-						if c.Op == drivertest.Watch {
-							return test.fault()
-						}
-						return drivertest.Fault{}
-					})
+					f := faulty(t, store, each(drivertest.Watch, test.fault))
 					c, d := newClient(t, f, nil), newClient(t, store, nil)
 					h := lock(t, d, "r", nil)
 					got := locking(t.Context(), c, "r", nil)
@@ -132,12 +127,7 @@ func TestS29_stream_cut(t *testing.T) {
 			// The holder's end is known beforehand and needs no signal.
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New(nil)
-				f := faulty(t, store, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Watch {
-						return test.fault()
-					}
-					return drivertest.Fault{}
-				})
+				f := faulty(t, store, each(drivertest.Watch, test.fault))
 				c, d := newClient(t, f, nil), newClient(t, store, nil)
 				lock(t, d, "r", &holdfast.LockOptions{TTL: 10 * time.Second, NoKeepAlive: true})
 				began := time.Now()
@@ -293,9 +283,7 @@ func TestS31_waiter_times_out(t *testing.T) {
 				next := locking(ctx, c, "r", nil)
 				synctest.Wait()
 				unlock(t, h)
-				if r := <-head; r.err != nil {
-					t.Fatal(r.err)
-				}
+				granted(t, head)
 				r := <-next
 				if held := heldError(t, r.err); !errors.Is(r.err, context.Canceled) || held.BySelf {
 					t.Fatalf("got %+v", held)

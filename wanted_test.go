@@ -35,9 +35,7 @@ func TestWanted(t *testing.T) {
 		unlock(t, endless)
 		unlock(t, left)
 		for _, w := range waits {
-			if r := <-w; r.err != nil {
-				t.Error(r.err)
-			}
+			granted(t, w)
 		}
 	})
 }
