@@ -211,37 +211,6 @@ func TestOrphanThatCannotBeReleased(t *testing.T) {
 	}
 }
 
-// Close takes 5 s at most, whatever hangs.
-func TestCloseWithOrphans(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := drivertest.Fault{HoldRequest: make(chan struct{})}
-		f := faulty(t, memlock.New(nil), on(drivertest.Release, hang), func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire && c.Refs[0].Resource != "held" {
-				return hang
-			}
-			return drivertest.Fault{}
-		})
-		for name, wait := range map[string]time.Duration{"at once": 0, "while one is released": 2 * time.Second, "while releases fail": 12 * time.Second} {
-			c := holdfast.New(f, nil)
-			lock(t, c, "held", &holdfast.LockOptions{LockID: name, TTL: time.Hour})
-			for i := range 3 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if _, err := c.TryLock(ctx, fmt.Sprint("r", i), nil); !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
-			}
-			time.Sleep(wait)
-			began := time.Now()
-			_ = c.Close() // what was held could not be released
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("%s: Close took %v", name, took)
-			}
-			time.Sleep(2 * time.Hour)
-		}
-	})
-}
-
 // An acquire that was on its way when the Client was closed arrives a moment after
 // the first release.
 func TestCloseBeforeAcquireArrives(t *testing.T) {

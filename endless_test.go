@@ -264,35 +264,6 @@ func TestGivenUpAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Close keeps its time, whatever hangs and however much of it there is.
-func TestCloseInTime(t *testing.T) {
-	for _, n := range []struct{ held, inDo int }{{1, 1}, {1, 2000}, {0, 2000}, {2000, 0}} {
-		inBubble(t, fmt.Sprintf("%d held, %d in Do", n.held, n.inDo), func(t *testing.T) {
-			f := faulty(t, memlock.New(nil), on(drivertest.Release, drivertest.Fault{HoldRequest: make(chan struct{})}))
-			c := unswept(f, nil)
-			for i := range n.held {
-				lock(t, c, fmt.Sprint("held ", i), nil)
-			}
-			stop := make(chan struct{})
-			for i := range n.inDo {
-				go func() {
-					_ = c.Do(context.Background(), fmt.Sprint("do ", i), nil, func(context.Context) error { <-stop; return nil })
-				}()
-			}
-			synctest.Wait()
-			began := time.Now()
-			if err := c.Close(); err == nil {
-				t.Error("Close says that all is released")
-			}
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("Close took %v", took)
-			}
-			close(stop)
-			time.Sleep(time.Minute)
-		})
-	}
-}
-
 // A store that is slow and not out of reach gets the time that it needs.
 func TestSlowReleases(t *testing.T) {
 	for n := 1; n <= 2; n++ {
