@@ -119,8 +119,8 @@ func (c *Client) list(ctx context.Context, f Filter) ([]Status, error) {
 // as they were before. Those of this Client end with ErrReleased; a holder in another
 // program learns of it only by its next renewal. ReleaseID is not atomic over resources:
 // it lists the holds, then releases these, so a hold granted in between stays. With an
-// error, some may not be released. Holds that another program has retaken with the same
-// lock ID are not released and not returned.
+// error, some may not be released. Holds that the store refuses to release, and holds that
+// another program has retaken with the same lock ID, are not returned.
 func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) {
 	c := a.client
 	if err := cmp.Or(driver.ValidLockID(lockID), c.invalid); err != nil {
@@ -136,7 +136,8 @@ func (a *Admin) ReleaseID(ctx context.Context, lockID string) ([]Status, error) 
 // ForceRelease releases a hold of the resource, or all its holds if holdID is zero,
 // of any client, and returns them as they were before. It is for operators: the
 // holder detects it at its next renewal, when the resource may already be granted to
-// another client.
+// another client. A hold of this Client ends at once, even if the store refuses, as a server
+// does without the right to force; holds that it refuses to release are not returned.
 func (a *Admin) ForceRelease(ctx context.Context, resource string, holdID HoldID) ([]Status, error) {
 	c := a.client
 	if err := cmp.Or(driver.ValidResource(resource), c.invalid); err != nil {
@@ -203,13 +204,16 @@ func (c *Client) releaseListed(ctx context.Context, ss []Status, reason string, 
 		if own[i] != nil {
 			c.released(own[i], began, r.err)
 			c.cleanStrays(own[i], 0)
+			if permanent(r.err) { // as without the right to force, which an own hold does not need
+				c.cleanLost(own[i], 0)
+			}
 		}
 		c.inviteFirst(ss[i].Resource)
 		c.mu.Unlock()
 		if r.err != nil {
 			errs = append(errs, wrap("release", ss[i].Resource, r.err))
 		}
-		if !errors.Is(r.err, errRetaken) {
+		if !errors.Is(r.err, errRetaken) && !permanent(r.err) {
 			gone = append(gone, ss[i])
 		}
 	}

@@ -342,6 +342,29 @@ func (r *reasons) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]dr
 	return r.Store.Release(ctx, qs)
 }
 
+// What the store refuses to release by force is not returned as released. A hold of one's
+// own that has ended by it does not block others until its TTL is over.
+func TestForcedReleaseRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New(nil)
+		denied := drivertest.Fault{LoseRequest: true, Err: driver.ErrUnusable}
+		c, d := newClient(t, faulty(t, store, on(drivertest.Release, denied, 1, 2)), nil), newClient(t, store, nil)
+		own, other := lock(t, c, "own", nil), lock(t, d, "other", nil)
+		for _, h := range []*holdfast.Hold{other, own} {
+			ss, err := c.Admin().ForceRelease(t.Context(), h.Resource(), holdfast.HoldID{})
+			if !errors.Is(err, holdfast.ErrUnusable) || len(ss) != 0 {
+				t.Errorf("%q: released %v, error %v", h.Resource(), resourcesOf(ss), err)
+			}
+		}
+		time.Sleep(time.Second)
+		mustBeHeldBy(t, store, other)
+		mustBeFree(t, store, "own")
+		if cause := context.Cause(own.Context()); !errors.Is(cause, holdfast.ErrForced) {
+			t.Errorf("the own hold ended with %v", cause)
+		}
+	})
+}
+
 // A store that gives callers rights learns which releases are forced, and by whom.
 func TestForcedReleasesSayWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

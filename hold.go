@@ -123,7 +123,9 @@ func (h *Hold) Mode() Mode { return h.mode }
 // Context returns a context that ends when the lock is no longer held. Its
 // context.Cause is ErrReleased after Unlock, ErrClosed after Close, or a *LostError,
 // before the store can grant the resource to another client. The context has the
-// values of the ctx that the lock was acquired with, but does not end with that.
+// values of the ctx that the lock was acquired with, but does not end with that. It is not
+// bound to the hold, as the contexts of Bind and Do are: a Lock of the same resource with it
+// waits.
 //
 // If the process was stopped meanwhile, a timer ends the context a moment after it runs
 // again. Context, Bind and Left look at the clock: what they return knows at once.

@@ -51,8 +51,9 @@ type Options struct {
 	// more often gets the lock more often: set 10 ms beside programs that try every
 	// 10 ms. Default: 500 ms. At least 1 ms.
 	Poll time.Duration
-	// Logger gets warnings of renewals that fail and of losses, and debug lines of
-	// the other events. It is called as Trace is. Default: none.
+	// Logger gets warnings of renewals that fail, of losses, and once of a Lock that has
+	// waited for 30 s while its ctx is bound to other holds; and debug lines of the other
+	// events. It is called as Trace is. Default: none.
 	Logger *slog.Logger
 	// Trace observes what the Client does. Default: none.
 	Trace *Trace
