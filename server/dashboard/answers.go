@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,16 +22,11 @@ var opNames = [...]struct{ op, name string }{
 }
 
 func opRank(op string) int {
-	for i, o := range opNames {
-		if o.op == op {
-			return i
-		}
-	}
-	return len(opNames)
+	return slices.IndexFunc(opNames[:], func(o struct{ op, name string }) bool { return o.op == op })
 }
 
 func opName(op string) string {
-	if i := opRank(op); i < len(opNames) {
+	if i := opRank(op); i >= 0 {
 		return opNames[i].name
 	}
 	return op

@@ -21,7 +21,7 @@ func (d *Dashboard) storePage(v *visit) {
 	s := v.sight()
 	var ops []latency.Op
 	if d.opts.Latency != nil {
-		ops = d.opts.Latency.Report().Ops
+		ops = d.opts.Latency.Ops()
 		slices.SortStableFunc(ops, func(a, b latency.Op) int { return cmp.Compare(opRank(a.Name), opRank(b.Name)) })
 	}
 	traits := d.store.Traits()
