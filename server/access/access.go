@@ -76,25 +76,20 @@ type Identify func(*http.Request) (Caller, error)
 var ErrAnonymous = errors.New("no caller is known by that")
 
 // fixed is a caller without a name that has the same rights on all resources.
-type fixed struct {
-	verbs  map[Verb]bool
-	maxTTL time.Duration
-}
+type fixed map[Verb]bool
 
 // Everybody returns the caller that all are where nobody proves who it is: it may lock and
 // look, and has holds without an end.
-func Everybody() Caller { return fixed{map[Verb]bool{Lock: true, Look: true}, driver.Forever} }
+func Everybody() Caller { return fixed{Lock: true, Look: true} }
 
 // Onlooker returns a caller that may look at everything, and do nothing.
-func Onlooker() Caller { return fixed{map[Verb]bool{Look: true}, driver.Forever} }
+func Onlooker() Caller { return fixed{Look: true} }
 
 // Operator returns a caller that may do everything.
-func Operator() Caller {
-	return fixed{map[Verb]bool{Lock: true, Look: true, Force: true}, driver.Forever}
-}
+func Operator() Caller { return fixed{Lock: true, Look: true, Force: true} }
 
-func (fixed) Name() string                  { return "" }
-func (f fixed) May(v Verb, _ string) bool   { return f.verbs[v] }
-func (f fixed) MayAll(v Verb) bool          { return f.verbs[v] }
-func (f fixed) MaxTTL(string) time.Duration { return f.maxTTL }
-func (fixed) Changed() <-chan struct{}      { return nil }
+func (fixed) Name() string                { return "" }
+func (f fixed) May(v Verb, _ string) bool { return f[v] }
+func (f fixed) MayAll(v Verb) bool        { return f[v] }
+func (fixed) MaxTTL(string) time.Duration { return driver.Forever }
+func (fixed) Changed() <-chan struct{}    { return nil }

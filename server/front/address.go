@@ -3,6 +3,7 @@ package front
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/server/access"
@@ -30,15 +31,7 @@ func (f *Front) address(r *http.Request) string {
 
 func (f *Front) believed(address string) bool {
 	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return false
-	}
-	for _, p := range f.opts.Proxies {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(f.opts.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // remote returns the IP address at the other end of the connection, or its user.
