@@ -146,9 +146,7 @@ func (s *Server) sweep(x *exchange) {
 		return
 	}
 	if !x.caller.MayAll(access.Force) {
-		err := fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied)
-		x.auditDenied("sweep", "", driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.deny("sweep", "", driver.HoldID{}, fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied))
 		return
 	}
 	if !x.mayAct(Event{Action: "sweep", Outcome: "allowed"}) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -167,15 +168,7 @@ func (w *waiter) leave() {
 }
 
 func (l *line) index(w *waiter) int {
-	i, _ := slices.BinarySearchFunc(l.waiters, w.seq, func(w *waiter, seq uint64) int {
-		switch {
-		case w.seq < seq:
-			return -1
-		case w.seq > seq:
-			return 1
-		}
-		return 0
-	})
+	i, _ := slices.BinarySearchFunc(l.waiters, w.seq, func(w *waiter, seq uint64) int { return cmp.Compare(w.seq, seq) })
 	return i
 }
 
@@ -232,9 +225,9 @@ func (ls *lines) follow(w *waiter, i int) {
 type end uint8
 
 const (
-	gotIt    end = iota // the grant took its place out of the store's queue
-	gaveUp              // it will not come back
-	comeBack            // its standing is kept
+	granted      end = iota // the grant took its place out of the store's queue
+	abandoned               // it will not come back
+	reconnecting            // its standing is kept
 )
 
 // leave ends the wait.
@@ -244,7 +237,7 @@ func (ls *lines) leave(w *waiter, how end) {
 	if !ls.stays(w) {
 		return // another request has taken the standing
 	}
-	if how == comeBack && !ls.closed && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
+	if how == reconnecting && !ls.closed && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
 		w.present, w.asking = false, false
 		w.away = time.AfterFunc(keepStanding, func() { ls.expire(w) })
 		ls.follow(w, w.line.index(w)+1)
@@ -252,7 +245,7 @@ func (ls *lines) leave(w *waiter, how end) {
 	}
 	l := w.line
 	ls.remove(w)
-	if how == gotIt {
+	if how == granted {
 		l.inviteShared(w.kind)
 	}
 }

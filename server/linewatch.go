@@ -79,11 +79,7 @@ func (ls *lines) begin(ctx context.Context, l *line) {
 		if err == nil || errors.Is(err, driver.ErrUnsupported) {
 			return
 		}
-		timer := time.NewTimer(pauses.Next())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, pauses.Next()) {
 			return
 		}
 	}

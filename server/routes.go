@@ -97,11 +97,7 @@ func (x *exchange) prepared() bool {
 	if x.s.identity.current() != "" {
 		return true
 	}
-	by := time.Now().Add(startPatience)
-	if !x.budget.IsZero() && x.budget.Before(by) {
-		by = x.budget
-	}
-	ctx, cancel := context.WithDeadline(x.r.Context(), by)
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.within(time.Now().Add(startPatience)))
 	defer cancel()
 	select {
 	case <-x.s.identity.found:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,12 @@ func withDefaults(opts *Options) (Options, error) {
 	if o.MaxWait < 0 || o.StoreTimeout < 0 || o.MaxWaits < 0 || o.MaxWatches < 0 || o.MaxLists < 0 || o.MaxListsOfCaller < 0 {
 		return o, errors.New("holdfast server: a negative option")
 	}
-	fill(&o.MaxWait, DefaultMaxWait)
-	fill(&o.StoreTimeout, DefaultStoreTimeout)
-	fill(&o.MaxWaits, defaultMaxOpen)
-	fill(&o.MaxWatches, defaultMaxOpen)
-	fill(&o.MaxLists, defaultLists)
-	fill(&o.MaxListsOfCaller, defaultListsOfOne)
+	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
+	o.StoreTimeout = cmp.Or(o.StoreTimeout, DefaultStoreTimeout)
+	o.MaxWaits = cmp.Or(o.MaxWaits, defaultMaxOpen)
+	o.MaxWatches = cmp.Or(o.MaxWatches, defaultMaxOpen)
+	o.MaxLists = cmp.Or(o.MaxLists, defaultLists)
+	o.MaxListsOfCaller = cmp.Or(o.MaxListsOfCaller, defaultListsOfOne)
 	if o.Identify == nil {
 		everybody := access.Everybody()
 		o.Identify = func(*http.Request) (access.Caller, error) { return everybody, nil }
@@ -77,12 +78,6 @@ func withDefaults(opts *Options) (Options, error) {
 		o.Observer = new(Observer)
 	}
 	return o, nil
-}
-
-func fill[T time.Duration | int](v *T, value T) {
-	if *v == 0 {
-		*v = value
-	}
 }
 
 // Server serves the locks of one store. It is a http.Handler. All methods may be called

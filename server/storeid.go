@@ -83,23 +83,23 @@ func (s *Server) identify() {
 		i.mu.Lock()
 		i.err = err
 		i.mu.Unlock()
-		if !s.sleep(pauses.Next()) {
+		if !sleep(s.life, pauses.Next()) {
 			return
 		}
 	}
-	for s.sleep(lookEvery) {
+	for sleep(s.life, lookEvery) {
 		s.lookAtID()
 	}
 }
 
-// sleep reports whether the server still lives after that time.
-func (s *Server) sleep(d time.Duration) bool {
+// sleep reports whether ctx still lives after that time.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-s.life.Done():
+	case <-ctx.Done():
 		return false
 	}
 }

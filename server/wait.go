@@ -33,11 +33,7 @@ func (a *acquisition) wait(limit time.Duration) {
 	defer s.opts.Observer.wait(-1)
 
 	w := s.lines.join(a)
-	until := x.received.Add(limit)
-	if !x.budget.IsZero() && x.budget.Before(until) {
-		until = x.budget
-	}
-	st := stand{a: a, w: w, limit: limit, until: until, by: x.deadline()}
+	st := stand{a: a, w: w, limit: limit, until: x.within(x.received.Add(limit)), by: x.deadline()}
 	st.retries = backoff.New(retryFirst, retryLimit)
 	st.polls = backoff.New(pollFirst, pollLimit)
 	st.lookouts = backoff.New(watchFirst, watchLimit)
@@ -92,18 +88,18 @@ func (st *stand) denied() bool {
 	if err == nil {
 		return false
 	}
-	a.x.s.lines.leave(st.w, gaveUp)
+	a.x.s.lines.leave(st.w, abandoned)
 	a.withdraw(err)
 	return true
 }
 
 // over reports whether the wait is over by that outcome of an attempt, and if so, answers.
-func (st *stand) over(g granted, err error) bool {
+func (st *stand) over(g decided, err error) bool {
 	a, ls := st.a, &st.a.x.s.lines
 	var held *driver.HeldError
 	switch {
 	case err == nil:
-		ls.leave(st.w, gotIt)
+		ls.leave(st.w, granted)
 		if ls.wasReleased(st.w) {
 			// The caller has released the hold ID by another request meanwhile.
 			a.unknown = max(a.unknown, 1)
@@ -120,7 +116,7 @@ func (st *stand) over(g granted, err error) bool {
 		ls.leave(st.w, st.later())
 		a.conclude(g, err, st.limit)
 	default:
-		ls.leave(st.w, gaveUp)
+		ls.leave(st.w, abandoned)
 		a.conclude(g, err, st.limit)
 	}
 	return true
@@ -130,9 +126,9 @@ func (st *stand) over(g granted, err error) bool {
 // hold ID.
 func (st *stand) later() end {
 	if st.a.ours {
-		return gaveUp
+		return abandoned
 	}
-	return comeBack
+	return reconnecting
 }
 
 // hungUp ends the wait of a caller that is gone. If it made the hold ID, it may be on its
@@ -156,7 +152,7 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 			}
 			refusal := s.lines.refusal(st.w, &a.q)
 			s.lines.leave(st.w, st.later())
-			a.conclude(granted{}, refusal, st.limit)
+			a.conclude(decided{}, refusal, st.limit)
 			return false
 		}
 		select {
@@ -190,7 +186,7 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 			x.refuse(wire.KindUnknown, "another request with the same hold ID waits instead, or has released it")
 			return false
 		case <-s.drain.waitsEnded:
-			s.lines.leave(st.w, gaveUp)
+			s.lines.leave(st.w, abandoned)
 			if a.ours {
 				a.cleanUp()
 			}

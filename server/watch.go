@@ -28,9 +28,7 @@ func (s *Server) watch(x *exchange) {
 	changed := x.caller.Changed()
 	switch {
 	case !x.mayWatch(resource):
-		err := fmt.Errorf("%w: no right to watch %q", errDenied, resource)
-		x.auditDenied("look", resource, driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to watch %q", errDenied, resource))
 		return
 	case s.waitsEnded():
 		x.draining(wire.KindDraining)
