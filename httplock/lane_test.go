@@ -83,7 +83,7 @@ func TestSilentConnectionUnder100Holds(t *testing.T) {
 		}
 	}
 	await(time.Time{}) // by a connection that is kept
-	relay.silence(false)
+	relay.silence()
 	await(time.Now())
 	for i, h := range holds {
 		if err := context.Cause(h.Context()); err != nil {
@@ -95,7 +95,7 @@ func TestSilentConnectionUnder100Holds(t *testing.T) {
 // However many connections are silent or closed, one request is enough to find a new one.
 func TestOldConnections(t *testing.T) {
 	for name, end := range map[string]func(*relay){
-		"silent": func(r *relay) { r.silence(false) },
+		"silent": (*relay).silence,
 		"cut":    (*relay).cut,
 	} {
 		t.Run(name, func(t *testing.T) {
