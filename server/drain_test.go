@@ -74,13 +74,7 @@ func TestDrain(t *testing.T) {
 // An attempt that is under way when waits end may be granted: then that is the answer.
 func TestDrainDuringAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire {
-				return drivertest.Fault{HoldReply: after(3 * time.Second)}
-			}
-			return drivertest.Fault{}
-		})
-		s := newSite(t, store, nil)
+		s := newSite(t, faulty(t, answersLate(3*time.Second)), nil)
 		a := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000})
 		time.Sleep(time.Second)
 		s.EndWaits()
@@ -92,14 +86,10 @@ func TestDrainDuringAnAttempt(t *testing.T) {
 func TestDrainAfterAnUnknownAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *site
-		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire {
-				s.EndWaits()
-				return drivertest.Fault{LoseReply: true}
-			}
-			return drivertest.Fault{}
-		})
-		s = newSite(t, store, nil)
+		s = newSite(t, faulty(t, attempts(func(int) drivertest.Fault {
+			s.EndWaits()
+			return drivertest.Fault{LoseReply: true}
+		})), nil)
 		a := s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000})
 		mustBe(t, a, wire.KindUnknown)
 		if a.header.Get("Retry-After") != "0" {
