@@ -360,7 +360,7 @@ func (v *visit) timeline(h happened) node {
 	label := "How it was held, from " + lengthText(v.began.Sub(from)) + " ago until now: " + words.Count(len(bars), "hold", "holds")
 	return html.Figure(class("timeline"),
 		gomponents.El("svg", gomponents.Attr("viewBox", "0 0 1000 "+strconv.Itoa(lanes*laneHeight)), gomponents.Attr("preserveAspectRatio", "none"),
-			class("lanes-"+strconv.Itoa(lanes)), html.Role("img"), html.Aria("label", label), group(parts...)),
+			gomponents.Attr("height", strconv.Itoa(lanes+1)+"rem"), html.Role("img"), html.Aria("label", label), group(parts...)),
 		html.FigCaption(html.Span(text(lengthText(v.began.Sub(from))+" ago")), html.Span(class("key"),
 			html.Span(class("held"), text("held")), html.Span(class("now"), text("held now")), html.Span(class("loss"), text("lost"))), html.Span(text("now"))),
 		more(len(bars)-drawn, "more were held at the same time."),
