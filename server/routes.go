@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -143,5 +142,5 @@ var openAPI string
 func OpenAPI() string { return openAPI }
 
 func (s *Server) openAPI(x *exchange) {
-	x.send(http.StatusOK, "application/yaml", []byte(strings.Clone(openAPI)))
+	x.send(http.StatusOK, "application/yaml", []byte(openAPI))
 }
