@@ -167,15 +167,7 @@ func TestSlowloris(t *testing.T) {
 	l := listen(t)
 	s := Server(newFront(t, whoami, nil), nil)
 	s.ReadHeaderTimeout = 2 * time.Second
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	t.Cleanup(func() {
-		_ = s.Close()
-		<-done
-	})
+	run(t, s, func() error { return s.Serve(l) })
 	addr := l.Addr().String()
 	var open []net.Conn
 	for range count {

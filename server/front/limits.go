@@ -55,7 +55,7 @@ func newLane(l Limits) *lane {
 }
 
 // enter counts a request, unless that is one too many. The caller calls leave at its end.
-func (l *lane) enter(key string, now time.Time) (leave func(), err error) {
+func (l *lane) enter(key string, now time.Time) (leave func(), no *refusal) {
 	if wait, ok := l.rates.take(key, now); !ok {
 		return nil, &refusal{wire.KindBusy, fmt.Sprintf("the caller sends more than %d requests a second", l.limits.Rate), wait}
 	}
