@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -181,17 +182,17 @@ func TestBrokenAnswers(t *testing.T) {
 		s := dial(t, at, nil)
 		breaks.Store(true)
 		before := server.served.Load()
-		if err := do(t, s); isDefinite(err) {
+		if err := do(t.Context(), s); isDefinite(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		fresh := server.served.Load() - before
 		breaks.Store(false)
-		if err := do(t, s); isDefinite(err) { // leaves its connection for the next
+		if err := do(t.Context(), s); isDefinite(err) { // leaves its connection for the next
 			t.Errorf("%s: %v", name, err)
 		}
 		breaks.Store(true)
 		before = server.served.Load()
-		if err := do(t, s); isDefinite(err) {
+		if err := do(t.Context(), s); isDefinite(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		again, most := server.served.Load()-before, int64(3) // net/http itself sends a GET again
@@ -216,48 +217,26 @@ func TestContextEnds(t *testing.T) {
 		return false
 	}}
 	s := dial(t, server.listen().URL, nil)
-	do := map[string]func(ctx context.Context) error{
-		"acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, request); return err },
-		"renew": func(ctx context.Context) error {
-			_, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref}})
-			return err
-		},
-		"release": func(ctx context.Context) error {
-			_, err := s.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
-			return err
-		},
-		"no renewals": func(ctx context.Context) error { _, err := s.Renew(ctx, nil); return err },
-		"no releases": func(ctx context.Context) error { _, err := s.Release(ctx, nil); return err },
-		"sweep":       func(ctx context.Context) error { _, err := s.Sweep(ctx, driver.SweepRequest{}); return err },
-		"init":        s.Init,
-		"watch":       func(ctx context.Context) error { _, err := s.Watch(ctx, "r"); return err },
-		"list": func(ctx context.Context) error {
-			for _, err := range s.List(ctx, driver.Filter{}) {
-				return err
-			}
-			return nil
-		},
-	}
+	do := maps.Clone(calls)
+	do["no renewals"] = func(ctx context.Context, s *Store) error { _, err := s.Renew(ctx, nil); return err }
+	do["no releases"] = func(ctx context.Context, s *Store) error { _, err := s.Release(ctx, nil); return err }
 	for name, call := range do {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := call(ctx); !errors.Is(err, context.Canceled) {
+		if err := call(ctx, s); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with a dead ctx: %v", name, err)
 		}
 	}
 	if n := server.served.Load(); n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
-	for name, call := range do {
-		if name == "no renewals" || name == "no releases" {
-			continue
-		}
+	for name, call := range calls {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-arrived
 			cancel()
 		}()
-		if err := call(ctx); !errors.Is(err, context.Canceled) {
+		if err := call(ctx, s); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
