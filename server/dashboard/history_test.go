@@ -247,7 +247,7 @@ func TestHistoryFails(t *testing.T) {
 }
 
 func TestHostileHistory(t *testing.T) {
-	names := []string{`<img src=x onerror=alert(1)>`, `"><script>alert(1)</script>`, "javascript:alert(1)", "\u202egnp.exe", "a\r\nSet-Cookie: x=y", strings.Repeat("W", 1024)}
+	names := append([]string{strings.Repeat("W", 1024)}, hostile...)
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
 		for _, name := range names {
 			for _, kind := range history.Kinds() {
@@ -260,13 +260,6 @@ func TestHostileHistory(t *testing.T) {
 		for _, name := range names {
 			paths = append(paths, "/history?"+url.Values{"name": {name}}.Encode(), "/resource?"+url.Values{"name": {name}}.Encode())
 		}
-		for _, path := range paths {
-			page := s.get(path).Body.String()
-			for _, bad := range []string{"<img", "<script>", "\u202e", "\r", `href="javascript`, "onerror=alert(1)>"} {
-				if strings.Contains(page, bad) {
-					s.Errorf("%s: %q", path, bad)
-				}
-			}
-		}
+		s.harmless(paths)
 	})
 }
