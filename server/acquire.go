@@ -83,7 +83,7 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	if err := a.allowed(); err != nil {
 		return nil, err
 	}
-	x.s.cleaner.forget(a.standing())
+	x.s.cleaner.forget(a.waiterKey())
 	return a, nil
 }
 

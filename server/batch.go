@@ -42,7 +42,7 @@ func (s *Server) renew(x *exchange) {
 			results[i].Detail = detail(r.Err)
 			continue
 		}
-		s.cleaner.spare(x.standingOf(qs[n].HoldRef))
+		s.cleaner.spare(x.waiterKeyOf(qs[n].HoldRef))
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
 	}
 	x.answer(wire.RenewAnswer{Results: results})
@@ -133,7 +133,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
 	// be in the store although this server knows nothing of it.
 	if !q.HoldID.IsZero() {
-		x.s.lines.giveUp(x.standingOf(q.HoldRef))
+		x.s.lines.giveUp(x.waiterKeyOf(q.HoldRef))
 		if q.Place.IsZero() {
 			q.Place = driver.PlaceID(q.HoldID)
 		}

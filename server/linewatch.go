@@ -100,7 +100,7 @@ func (ls *lines) watches(l *line, signals <-chan struct{}) {
 func (ls *lines) signalled(l *line) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w := l.head; w != nil && w.ask.signalled() {
+	if w := l.head; w != nil && w.pacer.signalled() {
 		invite(w.turn)
 	}
 }

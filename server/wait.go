@@ -33,17 +33,17 @@ func (a *acquisition) wait(limit time.Duration) {
 	defer s.opts.Observer.wait(-1)
 
 	w := s.lines.join(a)
-	st := stand{a: a, w: w, limit: limit, until: x.within(x.received.Add(limit)), by: x.deadline()}
+	st := waitSession{a: a, w: w, limit: limit, until: x.within(x.received.Add(limit)), by: x.deadline()}
 	st.retries = backoff.New(retryFirst, retryLimit)
 	st.polls = backoff.New(pollFirst, pollLimit)
 	st.lookouts = backoff.New(watchFirst, watchLimit)
 	st.timer = time.NewTimer(never)
 	defer st.timer.Stop()
-	st.stand()
+	st.run()
 }
 
-// stand is a wait that has begun.
-type stand struct {
+// waitSession is a wait that has begun.
+type waitSession struct {
 	a                        *acquisition
 	w                        *waiter
 	limit                    time.Duration
@@ -57,7 +57,7 @@ type stand struct {
 	timer                    *time.Timer
 }
 
-func (st *stand) stand() {
+func (st *waitSession) run() {
 	a, x := st.a, st.a.x
 	for {
 		// Before it looks: rights that change later close the channel.
@@ -82,7 +82,7 @@ func (st *stand) stand() {
 }
 
 // denied reports whether the caller has lost its right, and if so, ends the wait.
-func (st *stand) denied() bool {
+func (st *waitSession) denied() bool {
 	a := st.a
 	err := a.allowed()
 	if err == nil {
@@ -94,7 +94,7 @@ func (st *stand) denied() bool {
 }
 
 // over reports whether the wait is over by that outcome of an attempt, and if so, answers.
-func (st *stand) over(g decided, err error) bool {
+func (st *waitSession) over(g decided, err error) bool {
 	a, ls := st.a, &st.a.x.s.lines
 	var held *driver.HeldError
 	switch {
@@ -124,7 +124,7 @@ func (st *stand) over(g decided, err error) bool {
 
 // later is how a wait is left whose caller may repeat its request: not if nobody knows the
 // hold ID.
-func (st *stand) later() end {
+func (st *waitSession) later() end {
 	if st.a.ours {
 		return abandoned
 	}
@@ -133,7 +133,7 @@ func (st *stand) later() end {
 
 // hungUp ends the wait of a caller that is gone. If it made the hold ID, it may be on its
 // way to another server, or back: nothing is released, neither hold nor place.
-func (st *stand) hungUp() {
+func (st *waitSession) hungUp() {
 	st.a.x.s.lines.leave(st.w, st.later())
 	if st.a.ours {
 		st.a.cleanUp()
@@ -142,7 +142,7 @@ func (st *stand) hungUp() {
 }
 
 // pause waits for the time to ask again, or answers: then it reports false.
-func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
+func (st *waitSession) pause(d time.Duration, changed <-chan struct{}) bool {
 	a, x, s := st.a, st.a.x, st.a.x.s
 	st.timer.Reset(min(d, time.Until(st.until)))
 	for {
@@ -203,7 +203,7 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 
 // keepsPlace reports whether a last attempt is due, which keeps the fair place in the store
 // for the time until the caller comes back.
-func (st *stand) keepsPlace() bool {
+func (st *waitSession) keepsPlace() bool {
 	a, ls := st.a, &st.a.x.s.lines
 	if st.last || a.ours || !a.q.Fair || st.until.Equal(a.x.budget) {
 		return false
@@ -215,7 +215,7 @@ func (st *stand) keepsPlace() bool {
 }
 
 // beforeAttempt gives the next attempt the place that the waiter has or may take.
-func (st *stand) beforeAttempt() {
+func (st *waitSession) beforeAttempt() {
 	a, w, ls := st.a, st.w, &st.a.x.s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -230,7 +230,7 @@ func (st *stand) beforeAttempt() {
 
 // afterRefusal notes what the store answered, or that it did not, and who is ahead. It
 // returns the pause.
-func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
+func (st *waitSession) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	a, w, ls := st.a, st.w, &st.a.x.s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -269,7 +269,7 @@ func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	case l.signals != nil && held.RetryAfter != 0:
 		pause = st.lookouts.Next()
 	}
-	return min(w.ask.refused(&a.q, held, pause), hint(held), l.untilPlace(w))
+	return min(w.pacer.nextPause(&a.q, held, pause), hint(held), l.untilPlace(w))
 }
 
 // placesBefore returns how many of the line have fair places before w. lines.mu is held.

@@ -442,7 +442,7 @@ func TestReleaseOfAPlaceThatIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		after time.Duration
 		other bool
-	}{"by the same server": {time.Second, false}, "after its standing": {7500 * time.Millisecond, false}, "by another server": {time.Second, true}} {
+	}{"by the same server": {time.Second, false}, "after its turn": {7500 * time.Millisecond, false}, "by another server": {time.Second, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSite(t, nil, nil)
