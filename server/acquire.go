@@ -137,7 +137,7 @@ func (a *acquisition) conclude(g decided, err error, waited time.Duration) {
 // concludeGrant answers a grant, unless nobody may or can have it any more.
 func (a *acquisition) concludeGrant(g decided) {
 	x := a.x
-	if err := a.allowed(); err != nil { // the right was taken away meanwhile
+	if err := a.allowed(); err != nil { // the right was taken away
 		a.unknown = max(a.unknown, 1)
 		a.withdraw(err)
 		return

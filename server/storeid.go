@@ -131,7 +131,7 @@ func (s *Server) prepare() (ref driver.HoldRef, err error) {
 	default: // if it was applied, it ends by its TTL, or another server keeps it
 		return ref, err
 	}
-	// Whoever finds it keeps it: the server that made it may be gone.
+	// The server that finds it keeps it: the one that made it may be gone.
 	if _, err := s.renewOne(ctx, driver.RenewRequest{HoldRef: ref, TTL: driver.Forever}); err != nil {
 		return ref, err
 	}

@@ -15,7 +15,7 @@ const overtime = 2 * time.Second
 
 // wait acquires, and stands in line until it is granted, for as long as that.
 //
-// The first attempt is made at once, whoever stands in line: the request may repeat one
+// The first attempt is made at once, however long the line is: the request may repeat one
 // that was granted, and then others wait for its own hold. It has a place in the store's
 // queue if it is fair, and cannot pass those who have one.
 func (a *acquisition) wait(limit time.Duration) {
@@ -101,7 +101,7 @@ func (st *waitSession) over(g decided, err error) bool {
 	case err == nil:
 		ls.leave(st.w, granted)
 		if ls.wasReleased(st.w) {
-			// The caller has released the hold ID by another request meanwhile.
+			// The caller has released the hold ID by another request.
 			a.unknown = max(a.unknown, 1)
 			a.cleanUp()
 			a.x.refuse(wire.KindUnknown, "the hold was released by another request")

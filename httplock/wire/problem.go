@@ -213,8 +213,8 @@ func (o Outcome) err(detail string) error {
 	return fmt.Errorf("the server does not know the outcome: %s", detail)
 }
 
-// Err returns the error of package driver that the refusal stands for. What is unknown, or
-// no refusal of this package, is none of its named errors.
+// Err returns the error of package driver that the refusal stands for. A kind that is
+// unknown, or not of this package, is an error without a name: the outcome is unknown.
 func (r Refusal) Err() error {
 	switch kind := r.Kind(); kind {
 	case KindHeld:

@@ -69,7 +69,7 @@ type Caller interface {
 }
 
 // Identify returns the caller of a request. The error wraps ErrAnonymous if the request does
-// not prove who sent it, and says why: whoever sent it may know.
+// not prove who sent it, and says why, for its sender.
 type Identify func(*http.Request) (Caller, error)
 
 // ErrAnonymous says that a request does not prove who sent it.

@@ -103,7 +103,7 @@ func (v *visit) notices(s *sight.Sight) node {
 }
 
 // failing returns for how long the store has failed if looks fail, and how long ago it has
-// answered another call meanwhile, or driver.Unknown.
+// answered another call since, or driver.Unknown.
 func (v *visit) failing(s *sight.Sight) (since, answered time.Duration) {
 	began, answered := s.Failing, driver.Unknown
 	if l := v.d.opts.Latency; l != nil {

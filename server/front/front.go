@@ -37,7 +37,7 @@ import (
 type Options struct {
 	// Identify finds out who sent a request that did not come through a Unix socket. If it
 	// is nil, everybody is access.Everybody, and requests that say that a proxy forwarded
-	// them are refused: whoever they came from, they are not from this machine.
+	// them are refused: they are not from this machine.
 	Identify access.Identify
 	// Guests chooses requests that are also for callers who are not known, and do not say who
 	// they are by a token: for a page to sign in, say.

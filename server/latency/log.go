@@ -133,7 +133,7 @@ type Op struct {
 
 // Span are the calls of a time.
 type Span struct {
-	// Failed calls were not answered, or by an error that is none of the request. They count
+	// Failed calls were not answered, or by an error that is not about the request. They count
 	// as calls, with the time that they took.
 	Calls, Failed int
 	// Half of the calls took Half at most, and 99 of 100 Most.
