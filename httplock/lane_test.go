@@ -19,19 +19,10 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// held acquires the request in the store.
+// held acquires a hold in the store.
 func held(t *testing.T, s driver.Store) driver.RenewRequest {
 	t.Helper()
-	q := request
-	q.HoldID, q.TTL = driver.NewHoldID(), time.Hour
-	q.Resource = q.HoldID.String()
-	g, err := s.Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.RenewRequest{
-		HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}, TTL: time.Hour,
-	}
+	return many(t, s, 1, func(int) string { return driver.NewHoldID().String() })[0]
 }
 
 // renew renews the hold within that time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -384,5 +383,3 @@ func TestUnknownAttempt(t *testing.T) {
 		})
 	}
 }
-
-var _ http.Handler = (*server.Server)(nil)
