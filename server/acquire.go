@@ -176,14 +176,8 @@ func (a *acquisition) withdraw(err error) {
 	} else {
 		a.giveUpPlace()
 	}
-	a.answerDenied(err)
-}
-
-// answerDenied answers that the right is gone. That is not definite while an attempt may
-// still be applied.
-func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
-	if a.unknown > 0 && !a.ours {
+	if a.unknown > 0 && !a.ours { // then the answer is not definite
 		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an attempt was applied, or may still be")
 		return
 	}

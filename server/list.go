@@ -233,6 +233,15 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) a
 	}
 }
 
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
 // denyLook refuses to show the resource.
 func (x *exchange) denyLook(resource string) {
 	x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to look at %q", errDenied, resource))

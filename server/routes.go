@@ -104,7 +104,7 @@ func (x *exchange) prepared() bool {
 		return true
 	case <-ctx.Done():
 	case <-x.s.life.Done():
-	case <-x.s.drain.waitsEnded:
+	case <-x.s.waits.Done():
 	}
 	return false
 }
@@ -116,7 +116,7 @@ func (s *Server) healthz(x *exchange) { x.answer(status{"ok"}) }
 // while: all servers would be taken out at once.
 func (s *Server) readyz(x *exchange) {
 	switch {
-	case isClosed(s.drain.began):
+	case s.serving.Err() != nil:
 		x.refuse(wire.KindDraining, "the server ends")
 	case !s.identity.ready():
 		x.refuse(wire.KindUnknown, "the server is not ready: see its log")

@@ -91,10 +91,13 @@ type Server struct {
 	cleaner  cleaner
 	limits   limits
 
-	life  context.Context // of what goes on in the background
-	end   context.CancelFunc
-	work  sync.WaitGroup // goroutines that Close waits for
-	drain drain
+	life     context.Context // of what goes on in the background
+	end      context.CancelFunc
+	serving  context.Context // until Drain
+	drain    context.CancelFunc
+	waits    context.Context // until EndWaits
+	endWaits context.CancelFunc
+	work     sync.WaitGroup // goroutines that Close waits for
 	// hungWatches counts calls of the store's Watch that did not return in time.
 	hungWatches atomic.Int64
 }
@@ -110,14 +113,14 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, store: store}
+	s := &Server{opts: o, store: store, identity: identity{found: make(chan struct{})}}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.serving, s.drain = context.WithCancel(context.Background())
+	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()
-	s.identity.init()
 	s.lines.init(s)
 	s.cleaner.init(s)
 	s.limits.init(&s.opts)
-	s.drain.init()
 	s.work.Go(s.identify)
 	return s, nil
 }
@@ -132,7 +135,9 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	case <-s.identity.found:
 		return nil
 	case <-ctx.Done():
-		if err := s.identity.lastError(); err != nil {
+		s.identity.mu.Lock()
+		defer s.identity.mu.Unlock()
+		if err := s.identity.err; err != nil {
 			return fmt.Errorf("%w; the store: %w", ctx.Err(), err)
 		}
 		return ctx.Err()

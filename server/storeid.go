@@ -37,8 +37,6 @@ type identity struct {
 	err     error
 }
 
-func (i *identity) init() { i.found = make(chan struct{}) }
-
 // current returns the ID, or "" as long as it is not known. It never changes.
 func (i *identity) current() string {
 	i.mu.Lock()
@@ -55,12 +53,6 @@ func (i *identity) ready() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.ref.LockID != "" && !i.changed
-}
-
-func (i *identity) lastError() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.err
 }
 
 // identify prepares the store, finds out its ID or makes it, and looks at it from time to

@@ -20,7 +20,7 @@ const overtime = 2 * time.Second
 // queue if it is fair, and cannot pass those who have one.
 func (a *acquisition) wait(limit time.Duration) {
 	x, s := a.x, a.x.s
-	if s.waitsEnded() {
+	if s.waits.Err() != nil {
 		x.draining(wire.KindDraining)
 		return
 	}
@@ -185,7 +185,7 @@ func (st *waitSession) pause(d time.Duration, changed <-chan struct{}) bool {
 			}
 			x.refuse(wire.KindUnknown, "another request with the same hold ID waits instead, or has released it")
 			return false
-		case <-s.drain.waitsEnded:
+		case <-s.waits.Done():
 			s.lines.leave(st.w, abandoned)
 			if a.ours {
 				a.cleanUp()

@@ -30,7 +30,7 @@ func (s *Server) watch(x *exchange) {
 	case !x.mayWatch(resource):
 		x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to watch %q", errDenied, resource))
 		return
-	case s.waitsEnded():
+	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
 		return
 	case !s.limits.take(&s.limits.watches, s.opts.MaxWatches):
@@ -94,7 +94,7 @@ func (x *exchange) pass(signals, changed <-chan struct{}, resource string) {
 			event = eventNone
 		case <-x.r.Context().Done():
 			return
-		case <-x.s.drain.waitsEnded:
+		case <-x.s.waits.Done():
 			return
 		}
 	}

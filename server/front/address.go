@@ -39,15 +39,11 @@ func remote(r *http.Request) string {
 	if p, ok := peerOf(r); ok {
 		return p.String()
 	}
-	if ip, ok := remoteIP(r); ok {
-		return ip.String()
-	}
-	return "unknown"
-}
-
-func remoteIP(r *http.Request) (netip.Addr, bool) {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	return at.Addr().Unmap().WithZone(""), err == nil
+	if err != nil {
+		return "unknown"
+	}
+	return at.Addr().Unmap().WithZone("").String()
 }
 
 // networkOf names who is counted together where no caller is known: an IPv4 address, or the
