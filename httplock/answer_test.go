@@ -1,10 +1,12 @@
 package httplock
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -79,64 +81,52 @@ var (
 )
 
 // calls are all calls of the store, one request each, by their names.
-var calls = map[string]func(t *testing.T, s *Store) error{
-	"acquire": func(t *testing.T, s *Store) error {
-		_, err := s.Acquire(t.Context(), request)
+var calls = map[string]func(ctx context.Context, s *Store) error{
+	"acquire": func(ctx context.Context, s *Store) error {
+		_, err := s.Acquire(ctx, request)
 		return err
 	},
-	"renew": func(t *testing.T, s *Store) error {
-		rs, err := s.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Second}})
+	"renew": func(ctx context.Context, s *Store) error {
+		rs, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref, TTL: time.Second}})
 		if err == nil {
 			err = rs[0].Err
 		}
 		return err
 	},
-	"release": func(t *testing.T, s *Store) error {
-		rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref}})
+	"release":                          releasing(driver.ReleaseRequest{HoldRef: ref}),
+	"forced release":                   releasing(driver.ReleaseRequest{HoldRef: ref, Reason: "stuck"}),
+	"forced release of whichever hold": releasing(driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: "r", LockID: "a"}, Reason: "stuck"}),
+	"list":                             func(ctx context.Context, s *Store) error { return whole(s.List(ctx, driver.Filter{})) },
+	"waiters":                          func(ctx context.Context, s *Store) error { return whole(s.Waiters(ctx, driver.Filter{})) },
+	"sweep": func(ctx context.Context, s *Store) error {
+		_, err := s.Sweep(ctx, driver.SweepRequest{Idle: time.Hour})
+		return err
+	},
+	"watch": func(ctx context.Context, s *Store) error {
+		_, err := s.Watch(ctx, "r")
+		return err
+	},
+	"init": func(ctx context.Context, s *Store) error { return s.Init(ctx) },
+}
+
+func releasing(q driver.ReleaseRequest) func(ctx context.Context, s *Store) error {
+	return func(ctx context.Context, s *Store) error {
+		rs, err := s.Release(ctx, []driver.ReleaseRequest{q})
 		if err == nil {
 			err = rs[0].Err
 		}
 		return err
-	},
-	"forced release": func(t *testing.T, s *Store) error {
-		rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: ref, Reason: "stuck"}})
-		if err == nil {
-			err = rs[0].Err
+	}
+}
+
+// whole returns the error of a list.
+func whole[T any](list iter.Seq2[T, error]) error {
+	for _, err := range list {
+		if err != nil {
+			return err
 		}
-		return err
-	},
-	"forced release of whichever hold": func(t *testing.T, s *Store) error {
-		rs, err := s.Release(t.Context(), []driver.ReleaseRequest{{HoldRef: driver.HoldRef{Resource: "r", LockID: "a"}, Reason: "stuck"}})
-		if err == nil {
-			err = rs[0].Err
-		}
-		return err
-	},
-	"list": func(t *testing.T, s *Store) error {
-		for _, err := range s.List(t.Context(), driver.Filter{}) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	},
-	"waiters": func(t *testing.T, s *Store) error {
-		for _, err := range s.Waiters(t.Context(), driver.Filter{}) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	},
-	"sweep": func(t *testing.T, s *Store) error {
-		_, err := s.Sweep(t.Context(), driver.SweepRequest{Idle: time.Hour})
-		return err
-	},
-	"watch": func(t *testing.T, s *Store) error {
-		_, err := s.Watch(t.Context(), "r")
-		return err
-	},
-	"init": func(t *testing.T, s *Store) error { return s.Init(t.Context()) },
+	}
+	return nil
 }
 
 func isDefinite(err error) bool {
@@ -206,7 +196,7 @@ func TestStrangeAnswers(t *testing.T) {
 			t.Parallel()
 			for call, do := range calls {
 				// An empty object is what a sweep of nothing says.
-				err := do(t, answering(t, r))
+				err := do(t.Context(), answering(t, r))
 				if isDefinite(err) {
 					t.Errorf("%s: %v, which is definite", call, err)
 				}
@@ -295,7 +285,7 @@ func TestStrangeAnswersToOne(t *testing.T) {
 			t.Parallel()
 			s := answering(t, c.reply)
 			s.traits.Store(&driver.Traits{Fencing: driver.FencingStrict})
-			if err := calls[c.call](t, s); isDefinite(err) {
+			if err := calls[c.call](t.Context(), s); isDefinite(err) {
 				t.Errorf("%v, which is definite", err)
 			}
 		})
@@ -321,7 +311,7 @@ func TestRefusals(t *testing.T) {
 		wire.KindDamaged: driver.ErrDamaged, wire.KindUnsupported: driver.ErrUnsupported,
 	} {
 		for call, do := range calls {
-			if err := do(t, answering(t, ours(wire.NewRefusal(kind, "because")))); !errors.Is(err, want) || !strings.Contains(err.Error(), "because") {
+			if err := do(t.Context(), answering(t, ours(wire.NewRefusal(kind, "because")))); !errors.Is(err, want) || !strings.Contains(err.Error(), "because") {
 				t.Errorf("%s of a %s: %v", kind, call, err)
 			}
 		}
@@ -332,13 +322,13 @@ func TestRefusals(t *testing.T) {
 	} {
 		for _, call := range []string{"renew", "release"} {
 			r := ours(map[string]any{"results": []wire.RenewResult{{HoldID: ref.HoldID, Outcome: outcome, Detail: "because"}}})
-			if err := calls[call](t, answering(t, r)); !errors.Is(err, want) {
+			if err := calls[call](t.Context(), answering(t, r)); !errors.Is(err, want) {
 				t.Errorf("%s: %s: %v", call, outcome, err)
 			}
 		}
 	}
 	lost := ours(map[string]any{"results": []wire.RenewResult{{HoldID: ref.HoldID, Outcome: wire.Lost}}})
-	if err := calls["renew"](t, answering(t, lost)); !errors.Is(err, driver.ErrLost) {
+	if err := calls["renew"](t.Context(), answering(t, lost)); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("lost: %v", err)
 	}
 }
@@ -365,7 +355,7 @@ func TestTooManyUnknown(t *testing.T) {
 			r.headers = http.Header{"WWW-Authenticate": {"Bearer"}}
 		}
 		for call, do := range calls {
-			err := do(t, answering(t, r))
+			err := do(t.Context(), answering(t, r))
 			if errors.Is(err, driver.ErrUnusable) != unknown || strings.Contains(err.Error(), "does not know who asks") != unknown {
 				t.Errorf("%s, unknown %v: %v", call, unknown, err)
 			}
@@ -376,7 +366,7 @@ func TestTooManyUnknown(t *testing.T) {
 // Go programs can tell a right that is missing from what else cannot be used.
 func TestDenied(t *testing.T) {
 	for kind, denied := range map[wire.Kind]bool{wire.KindDenied: true, wire.KindUnusable: false, wire.KindAnonymous: false} {
-		err := calls["list"](t, answering(t, ours(wire.NewRefusal(kind, "no right"))))
+		err := calls["list"](t.Context(), answering(t, ours(wire.NewRefusal(kind, "no right"))))
 		if !errors.Is(err, driver.ErrUnusable) || errors.Is(err, ErrDenied) != denied {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -422,7 +412,7 @@ func TestAnotherStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		id = "another"
-		err := do(t, store)
+		err := do(t.Context(), store)
 		if !errors.Is(err, driver.ErrUnusable) || !strings.Contains(err.Error(), "--store") || !strings.Contains(err.Error(), `"another"`) {
 			t.Errorf("%s: %v", call, err)
 		}

@@ -60,7 +60,7 @@ func marshal(v any) (json.RawMessage, error) {
 }
 
 // exchange sends the message and reads the answer, which is complete unless there is an
-// error. The status is that of the answer, whoever wrote it, or 0.
+// error. The status is that of the answer, also of a proxy's, or 0.
 func (s *Store) exchange(ctx context.Context, over *lane, m message, answer any) (status int, err error) {
 	res, err := s.send(ctx, over, m, patience(ctx))
 	if err != nil {

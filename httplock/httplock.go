@@ -191,7 +191,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// unexpected is the error of an answer that is none of the API's: the outcome is unknown.
+// unexpected is the error of an answer that is not of the API: the outcome is unknown.
 func (s *Store) unexpected(format string, args ...any) error {
 	return fmt.Errorf("%s: the answer is not definite: %s", s.target.name, fmt.Sprintf(format, args...))
 }

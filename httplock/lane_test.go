@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -18,19 +19,10 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// held acquires the request in the store.
+// held acquires a hold in the store.
 func held(t *testing.T, s driver.Store) driver.RenewRequest {
 	t.Helper()
-	q := request
-	q.HoldID, q.TTL = driver.NewHoldID(), time.Hour
-	q.Resource = q.HoldID.String()
-	g, err := s.Acquire(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return driver.RenewRequest{
-		HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: g.Token}, TTL: time.Hour,
-	}
+	return many(t, s, 1, func(int) string { return driver.NewHoldID().String() })[0]
 }
 
 // renew renews the hold within that time.
@@ -83,7 +75,7 @@ func TestSilentConnectionUnder100Holds(t *testing.T) {
 		}
 	}
 	await(time.Time{}) // by a connection that is kept
-	relay.silence(false)
+	relay.silence()
 	await(time.Now())
 	for i, h := range holds {
 		if err := context.Cause(h.Context()); err != nil {
@@ -95,7 +87,7 @@ func TestSilentConnectionUnder100Holds(t *testing.T) {
 // However many connections are silent or closed, one request is enough to find a new one.
 func TestOldConnections(t *testing.T) {
 	for name, end := range map[string]func(*relay){
-		"silent": func(r *relay) { r.silence(false) },
+		"silent": (*relay).silence,
 		"cut":    (*relay).cut,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,17 +173,17 @@ func TestBrokenAnswers(t *testing.T) {
 		s := dial(t, at, nil)
 		breaks.Store(true)
 		before := server.served.Load()
-		if err := do(t, s); isDefinite(err) {
+		if err := do(t.Context(), s); isDefinite(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		fresh := server.served.Load() - before
 		breaks.Store(false)
-		if err := do(t, s); isDefinite(err) { // leaves its connection for the next
+		if err := do(t.Context(), s); isDefinite(err) { // leaves its connection for the next
 			t.Errorf("%s: %v", name, err)
 		}
 		breaks.Store(true)
 		before = server.served.Load()
-		if err := do(t, s); isDefinite(err) {
+		if err := do(t.Context(), s); isDefinite(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		again, most := server.served.Load()-before, int64(3) // net/http itself sends a GET again
@@ -216,48 +208,26 @@ func TestContextEnds(t *testing.T) {
 		return false
 	}}
 	s := dial(t, server.listen().URL, nil)
-	do := map[string]func(ctx context.Context) error{
-		"acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, request); return err },
-		"renew": func(ctx context.Context) error {
-			_, err := s.Renew(ctx, []driver.RenewRequest{{HoldRef: ref}})
-			return err
-		},
-		"release": func(ctx context.Context) error {
-			_, err := s.Release(ctx, []driver.ReleaseRequest{{HoldRef: ref}})
-			return err
-		},
-		"no renewals": func(ctx context.Context) error { _, err := s.Renew(ctx, nil); return err },
-		"no releases": func(ctx context.Context) error { _, err := s.Release(ctx, nil); return err },
-		"sweep":       func(ctx context.Context) error { _, err := s.Sweep(ctx, driver.SweepRequest{}); return err },
-		"init":        s.Init,
-		"watch":       func(ctx context.Context) error { _, err := s.Watch(ctx, "r"); return err },
-		"list": func(ctx context.Context) error {
-			for _, err := range s.List(ctx, driver.Filter{}) {
-				return err
-			}
-			return nil
-		},
-	}
+	do := maps.Clone(calls)
+	do["no renewals"] = func(ctx context.Context, s *Store) error { _, err := s.Renew(ctx, nil); return err }
+	do["no releases"] = func(ctx context.Context, s *Store) error { _, err := s.Release(ctx, nil); return err }
 	for name, call := range do {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := call(ctx); !errors.Is(err, context.Canceled) {
+		if err := call(ctx, s); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s with a dead ctx: %v", name, err)
 		}
 	}
 	if n := server.served.Load(); n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
-	for name, call := range do {
-		if name == "no renewals" || name == "no releases" {
-			continue
-		}
+	for name, call := range calls {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-arrived
 			cancel()
 		}()
-		if err := call(ctx); !errors.Is(err, context.Canceled) {
+		if err := call(ctx, s); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

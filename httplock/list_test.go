@@ -1,7 +1,6 @@
 package httplock
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,31 +17,27 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// lister answers each list with so many holds, and breaks off before the given one.
-func lister(t *testing.T, count, cut int) *testServer {
+// lister answers each list with so many holds.
+func lister(t *testing.T, count int) *testServer {
 	return &testServer{t: t, store: memlock.New(nil), before: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != wire.HoldsPath {
-			return true
+		if r.URL.Path == wire.HoldsPath {
+			reply{status: http.StatusOK, media: wire.NDJSON, id: testStoreID, body: listOf(count)}.write(w)
+			return false
 		}
-		w.Header().Set("Content-Type", wire.NDJSON)
-		w.Header().Set(wire.StoreHeader, testStoreID)
-		out := bufio.NewWriter(w)
-		lines := json.NewEncoder(out)
-		for i := range count {
-			if i == cut {
-				_ = out.Flush()
-				_ = http.NewResponseController(w).Flush()
-				panic(http.ErrAbortHandler)
-			}
-			s := driver.Status{Resource: fmt.Sprint("resource ", i), LockID: "a", HoldID: driver.HoldID{1}, Token: uint64(i), Left: time.Second}
-			if err := lines.Encode(wire.HoldOf(s)); err != nil {
-				return false
-			}
-		}
-		_ = lines.Encode(wire.End{End: &wire.Count{Count: count}})
-		_ = out.Flush()
-		return false
+		return true
 	}}
+}
+
+// listOf is a list of so many holds.
+func listOf(count int) string {
+	var b strings.Builder
+	lines := json.NewEncoder(&b)
+	for i := range count {
+		s := driver.Status{Resource: fmt.Sprint("resource ", i), LockID: "a", HoldID: driver.HoldID{1}, Token: uint64(i), Left: time.Second}
+		_ = lines.Encode(wire.HoldOf(s))
+	}
+	_ = lines.Encode(wire.End{End: &wire.Count{Count: count}})
+	return b.String()
 }
 
 // A long list is complete and in order, however slow its reader is: it waits in a file,
@@ -52,7 +48,7 @@ func TestLongList(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	t.Setenv("TMP", dir)
-	server := lister(t, count, -1)
+	server := lister(t, count)
 	s := dial(t, server.listen().URL, nil)
 	n := 0
 	for h, err := range s.List(t.Context(), driver.Filter{}) {
@@ -85,28 +81,36 @@ func TestLongList(t *testing.T) {
 	}
 }
 
-// A list that is cut in the middle is an error, and yields nothing else.
+// A list that is cut, wherever that is, is an error, and yields nothing else. So it is if
+// somebody on the way calls the part complete.
 func TestListCut(t *testing.T) {
 	t.Parallel()
-	for _, cut := range []int{0, 1, 999, 19_000} {
-		s := dial(t, lister(t, 20_000, cut).listen().URL, nil)
-		holds, errs := 0, 0
-		for _, err := range s.List(t.Context(), driver.Filter{}) {
-			if err == nil {
-				holds++
-			} else if errs++; isDefinite(err) {
-				t.Errorf("cut before %d: %v", cut, err)
+	long, short := listOf(20_000), listOf(3)
+	cut := func(what, text string) {
+		for _, seen := range []bool{true, false} {
+			s := answering(t, reply{status: http.StatusOK, media: wire.NDJSON, id: testStoreID, body: text, cut: seen})
+			holds, errs := 0, 0
+			for _, err := range s.List(t.Context(), driver.Filter{}) {
+				if err == nil {
+					holds++
+				} else if errs++; isDefinite(err) {
+					t.Errorf("cut %s: %v", what, err)
+				}
+			}
+			if holds != 0 || errs != 1 {
+				t.Errorf("cut %s: %d holds and %d errors", what, holds, errs)
 			}
 		}
-		if holds != 0 || errs != 1 {
-			t.Errorf("cut before %d: %d holds and %d errors", cut, holds, errs)
-		}
+	}
+	cut("in the file", long[:len(long)-5000])
+	for n := range len(short) - 1 { // the last byte ends the line
+		cut(fmt.Sprintf("behind %d bytes", n), short[:n])
 	}
 }
 
 // A list ends with its ctx, also in the middle of a loop, and on a full disk.
 func TestListEnds(t *testing.T) {
-	s := dial(t, lister(t, 20_000, -1).listen().URL, nil)
+	s := dial(t, lister(t, 20_000).listen().URL, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0

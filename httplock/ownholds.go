@@ -1,7 +1,6 @@
 package httplock
 
 import (
-	"container/list"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -16,20 +15,15 @@ import (
 // A ref has 32 bits, so of two holds of one resource it is the same once in 2^32. The zero value
 // is ready.
 type ownHolds struct {
-	mu    sync.Mutex
-	byRef map[refKey]*list.Element
-	order list.List // of *ownHold; who was acquired or renewed last is the last
+	mu sync.Mutex
+	// recent are those that were acquired or renewed last. Once there are mostOwn, they become
+	// the earlier ones, and those before them are forgotten.
+	recent, earlier map[refKey]driver.HoldRef
 }
 
 type refKey struct{ resource, ref string }
 
-type ownHold struct {
-	key refKey
-	// hold has no hold ID if the key is that of two holds: then it is neither.
-	hold driver.HoldRef
-}
-
-// mostOwn is how many they are at most.
+// mostOwn is how many of the last ones are known at least. There may be twice as many.
 const mostOwn = 10_000
 
 func keyOf(h driver.HoldRef) refKey { return refKey{h.Resource, wire.RefOf(h.HoldID)} }
@@ -42,24 +36,25 @@ func (o *ownHolds) add(h driver.HoldRef) {
 	key := keyOf(h)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.byRef[key]; e != nil {
-		o.order.MoveToBack(e)
-		old := e.Value.(*ownHold)
-		switch {
-		case old.hold.HoldID != h.HoldID:
-			old.hold = driver.HoldRef{}
-		case h.Token != 0:
-			old.hold.Token = h.Token
-		}
-		return
+	switch old, known := o.find(key); {
+	case known && old.HoldID != h.HoldID:
+		h = driver.HoldRef{} // the key is that of two holds: so it is neither
+	case known && h.Token == 0:
+		h.Token = old.Token
 	}
-	if o.byRef == nil {
-		o.byRef = make(map[refKey]*list.Element)
+	if o.recent == nil || len(o.recent) >= mostOwn {
+		o.recent, o.earlier = make(map[refKey]driver.HoldRef), o.recent
 	}
-	o.byRef[key] = o.order.PushBack(&ownHold{key, h})
-	if o.order.Len() > mostOwn {
-		o.drop(o.order.Front())
+	o.recent[key] = h
+}
+
+// find returns the hold of the key. o.mu is held.
+func (o *ownHolds) find(key refKey) (driver.HoldRef, bool) {
+	h, known := o.recent[key]
+	if !known {
+		h, known = o.earlier[key]
 	}
+	return h, known
 }
 
 // remove removes a hold that has ended.
@@ -67,15 +62,10 @@ func (o *ownHolds) remove(h driver.HoldRef) {
 	key := keyOf(h)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.byRef[key]; e != nil && e.Value.(*ownHold).hold.HoldID == h.HoldID {
-		o.drop(e)
+	if own, _ := o.find(key); own.HoldID == h.HoldID {
+		delete(o.recent, key)
+		delete(o.earlier, key)
 	}
-}
-
-// drop removes an entry. o.mu is held.
-func (o *ownHolds) drop(e *list.Element) {
-	o.order.Remove(e)
-	delete(o.byRef, e.Value.(*ownHold).key)
 }
 
 // status returns the hold of an answer, with the IDs and the token that the server has left
@@ -87,8 +77,7 @@ func (o *ownHolds) status(w wire.Hold) driver.Status {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e := o.byRef[refKey{s.Resource, w.Ref}]; e != nil {
-		h := e.Value.(*ownHold).hold
+	if h, known := o.find(refKey{s.Resource, w.Ref}); known {
 		s.HoldID, s.LockID, s.Token = h.HoldID, h.LockID, h.Token
 	}
 	return s

@@ -49,31 +49,31 @@ func TestOwnHolds(t *testing.T) {
 	o.remove(h)
 	is("after its end", seen(&o, h), unknown)
 	o.add(driver.HoldRef{Resource: "r", LockID: "mine"})
-	if n := o.order.Len() + len(o.byRef); n > 0 {
+	if n := len(o.recent) + len(o.earlier); n > 0 {
 		t.Errorf("%d are left", n)
 	}
 }
 
-// Of too many the oldest are forgotten, but none that is renewed.
+// Of too many the oldest are forgotten, but none of the last 10,000.
 func TestOwnHoldsAreBounded(t *testing.T) {
 	var o ownHolds
-	first, second := holdOf("first"), holdOf("second")
-	o.add(first)
-	o.add(second)
-	for i := range mostOwn - 1 {
-		if i == mostOwn/2 {
-			o.add(first)
+	renewed, oldest := holdOf("renewed"), holdOf("oldest")
+	o.add(renewed)
+	o.add(oldest)
+	for i := range 2*mostOwn + 1 {
+		if i == mostOwn+2 {
+			o.add(renewed)
 		}
 		o.add(holdOf(strconv.Itoa(i)))
 	}
-	if got := seen(&o, first); got != first {
+	if got := seen(&o, renewed); got != renewed {
 		t.Errorf("the renewed one is %+v", got)
 	}
-	if got := seen(&o, second); !got.HoldID.IsZero() {
+	if got := seen(&o, oldest); !got.HoldID.IsZero() {
 		t.Errorf("the oldest one is %+v", got)
 	}
-	if len(o.byRef) != mostOwn || o.order.Len() != mostOwn {
-		t.Errorf("%d and %d, want %d", len(o.byRef), o.order.Len(), mostOwn)
+	if n := len(o.recent) + len(o.earlier); n > 2*mostOwn {
+		t.Errorf("%d are known", n)
 	}
 }
 

@@ -18,7 +18,6 @@ type relay struct {
 
 	mu     sync.Mutex
 	pairs  map[*pair]bool
-	silent bool // so is each new connection
 	closed bool
 }
 
@@ -61,7 +60,6 @@ func (r *relay) accept() {
 		}
 		p := &pair{ends: [2]net.Conn{near, far}}
 		r.mu.Lock()
-		p.silent = r.silent
 		r.pairs[p] = true
 		closed := r.closed
 		r.mu.Unlock()
@@ -116,29 +114,11 @@ func (r *relay) cut() {
 	}
 }
 
-// silence makes the present connections fall silent, and if newOnes, all others, too,
-// until restore.
-func (r *relay) silence(newOnes bool) {
+// silence makes the present connections fall silent.
+func (r *relay) silence() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.silent = newOnes
 	for p := range r.pairs {
 		p.silent = true
-	}
-}
-
-// restore cuts the connections that were silent, and lets new ones through.
-func (r *relay) restore() {
-	r.mu.Lock()
-	r.silent = false
-	var all []*pair
-	for p := range r.pairs {
-		if p.silent {
-			all = append(all, p)
-		}
-	}
-	r.mu.Unlock()
-	for _, p := range all {
-		r.close(p)
 	}
 }

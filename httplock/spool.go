@@ -3,6 +3,7 @@ package httplock
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,51 +29,43 @@ type spool struct {
 	memory bytes.Buffer
 	file   *os.File
 	named  bool // the file has its name until close
-	writer *bufio.Writer
 }
 
 // fill reads all lines, keeps all but the last, and returns that.
 func (p *spool) fill(from io.Reader) (last []byte, err error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	to := bufio.NewWriterSize(p, 16<<10)
 	size := 0
 	for lines.Scan() {
 		if len(last) > 0 {
 			if size += len(last) + 1; size > maxList {
 				return nil, errLong
 			}
-			if err := p.add(append(last, '\n')); err != nil {
+			p.count++
+			if _, err := to.Write(append(last, '\n')); err != nil {
 				return nil, err
 			}
 		}
 		last = append(last[:0], lines.Bytes()...)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if p.writer != nil {
-		err = p.writer.Flush()
-	}
-	return last, err
+	return last, cmp.Or(lines.Err(), to.Flush())
 }
 
-func (p *spool) add(line []byte) (err error) {
-	p.count++
-	if p.file == nil && p.memory.Len()+len(line) <= inMemory {
-		p.memory.Write(line)
-		return nil
+// Write implements io.Writer.
+func (p *spool) Write(part []byte) (n int, err error) {
+	if p.file == nil && p.memory.Len()+len(part) <= inMemory {
+		return p.memory.Write(part)
 	}
 	if p.file == nil {
 		if p.file, err = os.CreateTemp("", "holdfast-list-*"); err != nil {
-			return fmt.Errorf("no room for a long list: %w", err)
+			return 0, fmt.Errorf("no room for a long list: %w", err)
 		}
 		// Without a name, it goes with the process, however that ends. Some systems do not
 		// remove files that are open.
 		p.named = os.Remove(p.file.Name()) != nil
-		p.writer = bufio.NewWriterSize(p.file, 64<<10)
 	}
-	_, err = p.writer.Write(line)
-	return err
+	return p.file.Write(part)
 }
 
 // all yields the lines that were kept.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -150,31 +149,6 @@ func TestOpenByURL(t *testing.T) {
 	t.Setenv(tokenVariable, "s3cret\ns3cret")
 	if _, err := driver.Open(t.Context(), at); !errors.Is(err, driver.ErrInvalid) || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("with a token of two lines: %v", err)
-	}
-}
-
-func TestUnixSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewUnstartedServer(&testServer{t: t, store: memlock.New(nil), before: func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Host != "localhost" {
-			t.Errorf("host %q", r.Host)
-		}
-		return true
-	}})
-	_ = server.Listener.Close()
-	server.Listener = l
-	server.Start()
-	t.Cleanup(server.Close)
-	s := dial(t, "unix://"+path, nil)
-	if err := s.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if reach := s.Traits().Reach; reach != driver.Host {
-		t.Errorf("reach %v", reach)
 	}
 }
 

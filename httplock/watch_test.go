@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -14,37 +13,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/internal/pipenet"
 )
-
-// pipes is a network in memory, for tests on the clock of a bubble.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.conns <- far:
-		return near, nil
-	case <-p.closed:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // watching is the server's end of watches. Each of them sends what comes, and ends when that
 // is "cut".
@@ -86,10 +56,10 @@ func inBubble(t *testing.T, server *watching, test func(t *testing.T, s *Store))
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server.send = make(chan string)
-		p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		p := pipenet.Listen()
 		web := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 		go func() { _ = web.Serve(p) }()
-		s, err := New("http://127.0.0.1", &Options{Transport: &http.Transport{DialContext: p.dial}})
+		s, err := New("http://127.0.0.1", &Options{Transport: &http.Transport{DialContext: p.DialContext}})
 		if err != nil {
 			t.Fatal(err)
 		}

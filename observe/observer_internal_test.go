@@ -10,11 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// An Observer that nobody asks for gauges keeps nothing of Clients that are gone.
+// An Observer does not keep Clients alive. One that nobody asks for gauges keeps nothing of those
+// that are gone.
 func TestForgetsClients(t *testing.T) {
 	o := New(nil, func(context.Context, Sample) {})
 	for range 10 {
-		_ = holdfast.New(memlock.New(nil), &holdfast.Options{NoSweep: true, Trace: o.Trace()}).Close()
+		c := holdfast.New(memlock.New(nil), &holdfast.Options{NoSweep: true, Trace: o.Trace()})
+		if _, err := c.Lock(t.Context(), "r", nil); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
 	}
 	known := func() int {
 		o.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -259,26 +258,6 @@ func TestMetrics(t *testing.T) {
 			if cause := observe.Cause(err); m.Name == observe.Losses && cause != "" && !slices.Contains(m.Values, cause) {
 				t.Errorf("%v is a cause %q", err, cause)
 			}
-		}
-	}
-}
-
-// An Observer does not keep Clients alive.
-func TestClientsAreCollected(t *testing.T) {
-	o := observe.New(nil, func(context.Context, observe.Sample) {})
-	collected := make(chan struct{})
-	func() {
-		c := holdfast.New(memlock.New(nil), &holdfast.Options{NoSweep: true, Trace: o.Trace()})
-		lock(t, c, "r", nil)
-		runtime.AddCleanup(c, func(struct{}) { close(collected) }, struct{}{})
-		_ = c.Close()
-	}()
-	for {
-		runtime.GC()
-		select {
-		case <-collected:
-			return
-		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -19,8 +19,7 @@ func (s *Server) acquire(x *exchange) {
 	a, err := x.acquisition(body)
 	switch {
 	case isDenied(err):
-		x.auditDenied("acquire", body.Resource, body.HoldID, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.deny("acquire", body.Resource, body.HoldID, err)
 	case err != nil:
 		x.refuse(wire.KindInvalid, detail(err))
 	case !s.identity.ready():
@@ -84,7 +83,7 @@ func (x *exchange) acquisition(body wire.AcquireRequest) (*acquisition, error) {
 	if err := a.allowed(); err != nil {
 		return nil, err
 	}
-	x.s.cleaner.forget(a.standing())
+	x.s.cleaner.forget(a.waiterKey())
 	return a, nil
 }
 
@@ -107,7 +106,7 @@ func (a *acquisition) allowed() error {
 //
 // If the server made the hold ID, nobody else can release what an attempt without an answer
 // may have left. If the caller made it, only the caller does.
-func (a *acquisition) conclude(g granted, err error, waited time.Duration) {
+func (a *acquisition) conclude(g decided, err error, waited time.Duration) {
 	x := a.x
 	if err == nil {
 		a.concludeGrant(g)
@@ -128,9 +127,7 @@ func (a *acquisition) conclude(g granted, err error, waited time.Duration) {
 	case a.unknown > 0 && !a.ours && definite(err):
 		// The last attempt was not applied, but an earlier one may be.
 		x.refuse(wire.KindUnknown, "the store did not answer an earlier attempt, which may still be applied")
-	case errors.Is(err, errNotSent):
-		x.refuse(wire.KindUnknown, detail(err))
-	case !definite(err): // once has logged it
+	case errors.Is(err, errNotSent), !definite(err): // once has logged it
 		x.refuse(wire.KindUnknown, detail(err))
 	default:
 		x.refuseError("acquire", err)
@@ -138,9 +135,9 @@ func (a *acquisition) conclude(g granted, err error, waited time.Duration) {
 }
 
 // concludeGrant answers a grant, unless nobody may or can have it any more.
-func (a *acquisition) concludeGrant(g granted) {
+func (a *acquisition) concludeGrant(g decided) {
 	x := a.x
-	if err := a.allowed(); err != nil { // the right was taken away meanwhile
+	if err := a.allowed(); err != nil { // the right was taken away
 		a.unknown = max(a.unknown, 1)
 		a.withdraw(err)
 		return
@@ -179,14 +176,8 @@ func (a *acquisition) withdraw(err error) {
 	} else {
 		a.giveUpPlace()
 	}
-	a.answerDenied(err)
-}
-
-// answerDenied answers that the right is gone. That is not definite while an attempt may
-// still be applied.
-func (a *acquisition) answerDenied(err error) {
 	a.x.auditDenied("acquire", a.q.Resource, a.q.HoldID, err)
-	if a.unknown > 0 && !a.ours {
+	if a.unknown > 0 && !a.ours { // then the answer is not definite
 		a.x.refuse(wire.KindUnknown, a.x.whyDenied(err)+"; an attempt was applied, or may still be")
 		return
 	}

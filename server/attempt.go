@@ -28,8 +28,8 @@ func (a *acquisition) ownPlace() driver.PlaceID { return a.x.ownPlace(driver.Pla
 // lost and nobody asks again, the hold ends by it.
 const firstLease = 30 * time.Second
 
-// granted is a grant, and when the attempt was sent that decided what is left of it.
-type granted struct {
+// decided is a grant, and when the attempt was sent that decided what is left of it.
+type decided struct {
 	driver.Grant
 	sent time.Time
 }
@@ -40,13 +40,13 @@ type granted struct {
 // A reply that is lost, or an attempt that arrives late, leaves a hold with this hold ID.
 // The next attempt finds it, here or at another server; otherwise it ends by its TTL, or by
 // the cleaner if the hold ID is the server's.
-func (a *acquisition) once(by time.Time) (granted, error) {
+func (a *acquisition) once(by time.Time) (decided, error) {
 	s, q := a.x.s, a.q
 	ctx, cancel := context.WithDeadline(a.x.r.Context(), by)
 	defer cancel()
 	sent := time.Now()
 	if ctx.Err() != nil || !sent.Before(by) {
-		return granted{}, errNotSent
+		return decided{}, errNotSent
 	}
 	if q.TTL == driver.Forever {
 		q.TTL = firstLease
@@ -60,7 +60,7 @@ func (a *acquisition) once(by time.Time) (granted, error) {
 		a.unknown++
 		a.x.logError("acquire", err)
 	}
-	return granted{g, sent}, err
+	return decided{g, sent}, err
 }
 
 // makeEndless renews the hold that was just granted to one without an end. Whatever becomes

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -29,12 +30,11 @@ func (s *Server) renew(x *exchange) {
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
-	answers, sent, err := call(x, "renew", x.r.Context(), qs, s.store.Renew)
+	answers, sent := call(x, "renew", x.r.Context(), qs, s.store.Renew, func(err error) driver.RenewResult {
+		return driver.RenewResult{Left: driver.Unknown, Err: err}
+	})
 	for n, i := range of {
-		r := driver.RenewResult{Left: driver.Unknown, Err: missing(answers, n, err)}
-		if r.Err == nil {
-			r = answers[n]
-		}
+		r := answers[n]
 		s.noteRenewal(qs[n].HoldRef, sent, r)
 		results[i] = wire.RenewResultOf(body.Holds[i], r)
 		if r.Err != nil {
@@ -42,7 +42,7 @@ func (s *Server) renew(x *exchange) {
 			results[i].Detail = detail(r.Err)
 			continue
 		}
-		s.cleaner.spare(x.standingOf(qs[n].HoldRef))
+		s.cleaner.spare(x.waiterKeyOf(qs[n].HoldRef))
 		results[i].SafeForMs = safeFor(x.received, sent, r.Left, qs[n].TTL)
 	}
 	x.answer(wire.RenewAnswer{Results: results})
@@ -88,12 +88,9 @@ func (s *Server) release(x *exchange) {
 		}
 		qs, of = append(qs, q), append(of, i)
 	}
-	answers, sent, err := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release)
+	answers, sent := call(x, "release", context.WithoutCancel(x.r.Context()), qs, s.store.Release, notReleased)
 	for n, i := range of {
-		r := driver.ReleaseResult{Err: missing(answers, n, err)}
-		if r.Err == nil {
-			r = answers[n]
-		}
+		r := answers[n]
 		s.noteRelease(qs[n].HoldRef, sent, r)
 		results[i] = wire.ReleaseResultOf(body.Holds[i], r)
 		if r.Err != nil {
@@ -136,7 +133,7 @@ func (x *exchange) giveBack(item wire.Release) (driver.ReleaseRequest, error) {
 	// A caller that gives up waiting releases the hold ID. Its place has the same ID, and may
 	// be in the store although this server knows nothing of it.
 	if !q.HoldID.IsZero() {
-		x.s.lines.giveUp(x.standingOf(q.HoldRef))
+		x.s.lines.giveUp(x.waiterKeyOf(q.HoldRef))
 		if q.Place.IsZero() {
 			q.Place = driver.PlaceID(q.HoldID)
 		}
@@ -153,31 +150,31 @@ func (x *exchange) batch(n int) bool {
 	return n > 0
 }
 
-// missing returns why the store has no n-th answer, or nil if it has. err is that of the
-// call.
-func missing[R any](answers []R, n int, err error) error {
-	if err == nil && n >= len(answers) {
-		return errNoResult
-	}
-	return err
-}
+func notReleased(err error) driver.ReleaseResult { return driver.ReleaseResult{Err: err} }
 
-// call sends a batch to the store, in one call, unless it is empty or too late.
+// call sends a batch to the store, in one call, unless it is empty or too late. It returns a
+// result for each request: that of failed where the store has returned none.
 func call[Q any, R driver.RenewResult | driver.ReleaseResult](
-	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error),
-) (rs []R, sent time.Time, err error) {
+	x *exchange, op string, ctx context.Context, qs []Q, send func(context.Context, []Q) ([]R, error), failed func(error) R,
+) (rs []R, sent time.Time) {
 	sent = time.Now()
 	if len(qs) == 0 {
-		return nil, sent, nil
+		return nil, sent
 	}
 	ctx, cancel := context.WithDeadline(ctx, x.deadline())
 	defer cancel()
 	if ctx.Err() != nil {
-		return nil, sent, errNotSent
+		return slices.Repeat([]R{failed(errNotSent)}, len(qs)), sent
 	}
-	rs, err = send(ctx, qs)
+	rs, err := send(ctx, qs)
 	x.s.opts.Observer.storeCall(x.r.Context(), op, sent, ofBatch(rs, err))
-	return rs, sent, err
+	if err != nil {
+		return slices.Repeat([]R{failed(err)}, len(qs)), sent
+	}
+	for len(rs) < len(qs) {
+		rs = append(rs, failed(errNoResult))
+	}
+	return rs, sent
 }
 
 // ofBatch returns what a call with a batch says of the store. One that does not answer may

@@ -1,11 +1,9 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -83,10 +81,7 @@ func TestReleaseOfACallerThatHangsUp(t *testing.T) {
 		store := slowRelease{memlock.New(nil)}
 		s := newSite(t, store, nil)
 		g := s.acquire(wire.AcquireRequest{Resource: "r"})
-		conn, err := s.pipes.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := s.dial()
 		body := fmt.Sprintf(`{"holds":[{"resource":"r","holdId":%q}]}`, g.HoldID)
 		fmt.Fprintf(conn, "POST /v1/release HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		time.Sleep(time.Second)
@@ -191,27 +186,6 @@ func TestBadRequests(t *testing.T) {
 		t.Errorf("%d requests reached the store", n-before)
 	}
 }
-
-// A body that has no end is not read to it.
-func TestEndlessBody(t *testing.T) {
-	s := newSite(t, nil, nil)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server"+wire.RenewPath, endless{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.http.Do(r)
-	if err != nil { // the server closed the connection while we wrote
-		return
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("%d", resp.StatusCode)
-	}
-}
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte(" "), len(p))), nil }
 
 // What the caller no longer waits for is not sent to the store.
 func TestBudget(t *testing.T) {

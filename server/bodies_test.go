@@ -23,10 +23,7 @@ import (
 
 // begun sends a part of the body of a renewal that says to have 16 MiB.
 func (s *site) begun(sending *sync.WaitGroup, who, path string, part int) net.Conn {
-	conn, err := s.pipes.dial(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	conn := s.dial()
 	sending.Go(func() {
 		_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: server\r\nWho: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, who, wire.MaxBody)
 		_, _ = io.WriteString(conn, strings.Repeat(" ", part))
@@ -169,10 +166,7 @@ func TestSlowBodyThatNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSite(t, nil, &server.Options{Identify: newPeople().identify})
-				conn, err := s.pipes.dial(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := s.dial()
 				defer time.Sleep(time.Second) // net/http waits before it closes a connection
 				defer conn.Close()
 				_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: server\r\nContent-Length: %d\r\n\r\n", c.path, c.length)

@@ -29,7 +29,7 @@ const (
 type cleaner struct {
 	s       *Server
 	mu      sync.Mutex
-	orphans map[standing]*orphan
+	orphans map[waiterKey]*orphan
 	busy    bool // a goroutine releases
 	closed  bool
 	wake    chan struct{} // one was added
@@ -39,7 +39,7 @@ type cleaner struct {
 
 // orphan is what is left of an acquire.
 type orphan struct {
-	key     standing
+	key     waiterKey
 	q       driver.ReleaseRequest
 	unknown int       // attempts that may be applied, now or later; 0: there is only a place
 	until   time.Time // when the hold has ended by itself
@@ -48,7 +48,7 @@ type orphan struct {
 }
 
 func (c *cleaner) init(s *Server) {
-	c.s, c.orphans = s, make(map[standing]*orphan)
+	c.s, c.orphans = s, make(map[waiterKey]*orphan)
 	c.wake, c.closing = make(chan struct{}, 1), make(chan struct{})
 }
 
@@ -77,7 +77,7 @@ func (a *acquisition) orphan(q driver.ReleaseRequest, unknown int) {
 	if a.q.TTL == driver.Forever {
 		ttl = cleanMost
 	}
-	a.x.s.cleaner.add(&orphan{key: a.standing(), q: q, unknown: unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
+	a.x.s.cleaner.add(&orphan{key: a.waiterKey(), q: q, unknown: unknown, until: now.Add(ttl), due: now, pause: cleanFirst})
 }
 
 func (c *cleaner) add(o *orphan) {
@@ -97,7 +97,7 @@ func (c *cleaner) add(o *orphan) {
 }
 
 // forget ends the clean-up for an acquire that comes again.
-func (c *cleaner) forget(key standing) {
+func (c *cleaner) forget(key waiterKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.orphans, key)
@@ -107,7 +107,7 @@ func (c *cleaner) forget(key standing) {
 // by its lock ID, and uses it. Its place is given up all the same. A renewal at another server,
 // or at the store, is not known here: who shares a lock ID with an acquire that had no answer
 // may then lose the lock, and learns it by the next renewal.
-func (c *cleaner) spare(key standing) {
+func (c *cleaner) spare(key waiterKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.orphans[key]
@@ -150,7 +150,7 @@ func (c *cleaner) run(idle chan struct{}) {
 func (c *cleaner) due(now time.Time) (batch []*orphan, next time.Time, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.orphans, func(_ standing, o *orphan) bool { return o.pause > cleanFirst && now.After(o.until) })
+	maps.DeleteFunc(c.orphans, func(_ waiterKey, o *orphan) bool { return o.pause > cleanFirst && now.After(o.until) })
 	for _, o := range c.orphans {
 		switch {
 		case !o.due.After(now) && len(batch) < cleanBatch:

@@ -23,7 +23,7 @@
 // present: those who wait for one resource stand in a line, first come, first served, and
 // only the first of the line asks the store.
 //
-// Whoever made the hold ID of an acquire cleans up after it. If the request has none, the
+// The maker of the hold ID of an acquire cleans up after it. If the request has none, the
 // server makes one, and releases the hold if the caller hangs up before the first byte of
 // the answer. If the caller made it, the server releases nothing: the caller repeats the
 // request with the same hold ID, here or at another server of the store, or releases the

@@ -74,13 +74,7 @@ func TestDrain(t *testing.T) {
 // An attempt that is under way when waits end may be granted: then that is the answer.
 func TestDrainDuringAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire {
-				return drivertest.Fault{HoldReply: after(3 * time.Second)}
-			}
-			return drivertest.Fault{}
-		})
-		s := newSite(t, store, nil)
+		s := newSite(t, faulty(t, answersLate(3*time.Second)), nil)
 		a := s.posting(t.Context(), wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000})
 		time.Sleep(time.Second)
 		s.EndWaits()
@@ -92,14 +86,10 @@ func TestDrainDuringAnAttempt(t *testing.T) {
 func TestDrainAfterAnUnknownAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *site
-		store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire {
-				s.EndWaits()
-				return drivertest.Fault{LoseReply: true}
-			}
-			return drivertest.Fault{}
-		})
-		s = newSite(t, store, nil)
+		s = newSite(t, faulty(t, attempts(func(int) drivertest.Fault {
+			s.EndWaits()
+			return drivertest.Fault{LoseReply: true}
+		})), nil)
 		a := s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 20_000})
 		mustBe(t, a, wire.KindUnknown)
 		if a.header.Get("Retry-After") != "0" {
@@ -108,18 +98,24 @@ func TestDrainAfterAnUnknownAttempt(t *testing.T) {
 	})
 }
 
+// late is a server of a store that is not ready yet, and is asked without a connection.
+func late(t *testing.T) (*site, *lateStore) {
+	t.Helper()
+	store := &lateStore{Store: memlock.New(nil)}
+	s, err := server.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &site{Server: s, t: t, http: &http.Client{Transport: direct{s}}}, store
+}
+
 // Before the store is ready nothing is answered but that.
 func TestNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lateStore{Store: memlock.New(nil)}
-		s, err := server.New(store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		p := &site{Server: s, t: t, http: &http.Client{Transport: direct{s}}}
+		s, store := late(t)
 		for _, a := range []answer{
-			p.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}), p.post(wire.RenewPath, "{}"), p.get(wire.HoldsPath), p.get(wire.TraitsPath), p.get("/readyz"),
+			s.post(wire.AcquirePath, wire.AcquireRequest{Resource: "r"}), s.post(wire.RenewPath, "{}"), s.get(wire.HoldsPath), s.get(wire.TraitsPath), s.get("/readyz"),
 		} {
 			mustBe(t, a, wire.KindUnknown)
 			if a.header.Get(wire.StoreHeader) != "" {
@@ -127,22 +123,22 @@ func TestNotReady(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		mustBe(t, p.get(wire.TraitsPath, wire.TimeoutHeader, "100"), wire.KindUnknown)
+		mustBe(t, s.get(wire.TraitsPath, wire.TimeoutHeader, "100"), wire.KindUnknown)
 		if waited := time.Since(began); waited != 100*time.Millisecond {
 			t.Errorf("who has 100 ms waits for %v", waited)
 		}
-		if a := p.get("/healthz"); a.status != http.StatusOK {
+		if a := s.get("/healthz"); a.status != http.StatusOK {
 			t.Errorf("%d", a.status)
 		}
 		store.setReady()
 		if err := s.WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.acquire(wire.AcquireRequest{Resource: "r"})
+		s.acquire(wire.AcquireRequest{Resource: "r"})
 		// A store that blinks does not make the server unready.
 		store.setDown()
 		time.Sleep(5 * time.Minute)
-		if a := p.get("/readyz"); a.status != http.StatusOK {
+		if a := s.get("/readyz"); a.status != http.StatusOK {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	})
@@ -151,16 +147,10 @@ func TestNotReady(t *testing.T) {
 // The first request of a server that was started for it waits until the store is prepared.
 func TestFirstRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lateStore{Store: memlock.New(nil)}
-		s, err := server.New(store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		p := &site{Server: s, t: t, http: &http.Client{Transport: direct{s}}}
+		s, store := late(t)
 		began := time.Now()
 		time.AfterFunc(time.Second, store.setReady)
-		a := p.get(wire.TraitsPath)
+		a := s.get(wire.TraitsPath)
 		if took := time.Since(began); a.status != http.StatusOK || a.header.Get(wire.StoreHeader) == "" || took < time.Second || took >= 3*time.Second {
 			t.Errorf("%d %s after %v", a.status, a.body, took)
 		}

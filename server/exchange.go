@@ -75,11 +75,15 @@ func (x *exchange) readBudget() bool {
 
 // deadline returns when a call of the store that begins now has to be over.
 func (x *exchange) deadline() time.Time {
-	d := time.Now().Add(x.s.opts.StoreTimeout)
-	if !x.budget.IsZero() && x.budget.Before(d) {
-		return x.budget
+	return x.within(time.Now().Add(x.s.opts.StoreTimeout))
+}
+
+// within returns the time, or the end of the caller's budget if that is earlier.
+func (x *exchange) within(by time.Time) time.Time {
+	if x.budget.IsZero() {
+		return by
 	}
-	return d
+	return earliest(by, x.budget)
 }
 
 const (

@@ -46,16 +46,10 @@ func (s *Server) forceRelease(x *exchange) {
 	var sent time.Time
 	if q.LockID != "" {
 		var rs []driver.ReleaseResult
-		rs, sent, err = call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release)
-		switch {
-		case err == nil && len(rs) == 0:
-			err = errNoResult
-		case err == nil:
-			result, err = rs[0], rs[0].Err
-		}
-		if err != nil {
-			x.auditLost(event, err)
-			x.refuseError("release", err)
+		rs, sent = call(x, "release", context.WithoutCancel(x.r.Context()), []driver.ReleaseRequest{q}, s.store.Release, notReleased)
+		if result = rs[0]; result.Err != nil {
+			x.auditLost(event, result.Err)
+			x.refuseError("release", result.Err)
 			return
 		}
 	}
@@ -146,9 +140,7 @@ func (s *Server) sweep(x *exchange) {
 		return
 	}
 	if !x.caller.MayAll(access.Force) {
-		err := fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied)
-		x.auditDenied("sweep", "", driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.deny("sweep", "", driver.HoldID{}, fmt.Errorf("%w: no right to sweep, which is that to force on all resources", errDenied))
 		return
 	}
 	if !x.mayAct(Event{Action: "sweep", Outcome: "allowed"}) {

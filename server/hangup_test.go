@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,16 +32,8 @@ type hangUp struct {
 var never = func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} }
 
 func hangUps() []hangUp {
-	acquires := func(fault func() drivertest.Fault) func(drivertest.Call) drivertest.Fault {
-		return func(c drivertest.Call) drivertest.Fault {
-			if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
-				return fault()
-			}
-			return drivertest.Fault{}
-		}
-	}
-	late := acquires(func() drivertest.Fault { return drivertest.Fault{HoldRequest: after(5 * time.Second)} })
-	silent := acquires(func() drivertest.Fault { return drivertest.Fault{HoldReply: after(5 * time.Second)} })
+	late := attempts(func(int) drivertest.Fault { return drivertest.Fault{HoldRequest: after(5 * time.Second)} })
+	silent := answersLate(5 * time.Second)
 	return []hangUp{
 		{"wait", never, true, 20_000, false},
 		{"before the store has the request", late, false, 0, true},
@@ -59,7 +50,7 @@ func TestHangUp(t *testing.T) {
 		for _, ours := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/ours=%v", h.name, ours), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := faulty(t, func(c drivertest.Call) drivertest.Fault { return h.decide(c) })
+					store := faulty(t, h.decide)
 					s := newSite(t, store, nil)
 					holder := driver.AcquireRequest{Resource: "r", LockID: "holder", HoldID: driver.NewHoldID(), TTL: time.Minute}
 					if h.held {
@@ -133,10 +124,7 @@ func TestHangUpBeforeTheAnswer(t *testing.T) {
 func TestHangUpInTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil, nil)
-		conn, err := s.pipes.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := s.dial()
 		const body = `{"resource":"r"}`
 		fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: server\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		if _, err := conn.Read(make([]byte, 1)); err != nil {
@@ -156,10 +144,7 @@ func TestHangUpInTheBody(t *testing.T) {
 		store := faulty(t, never)
 		s := newSite(t, store, nil)
 		before := store.Calls(drivertest.Acquire)
-		conn, err := s.pipes.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := s.dial()
 		fmt.Fprint(conn, "POST /v1/acquire HTTP/1.1\r\nHost: server\r\nContent-Length: 100\r\n\r\n", `{"resource":"r"}`)
 		time.Sleep(time.Second)
 		_ = conn.Close()
@@ -167,35 +152,6 @@ func TestHangUpInTheBody(t *testing.T) {
 		if n := store.Calls(drivertest.Acquire) - before; n != 0 {
 			t.Errorf("%d attempts", n)
 		}
-	})
-}
-
-// A body that never comes to its end is given up.
-func TestSlowBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, nil, nil)
-		conn, err := s.pipes.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprint(conn, "POST /v1/renew HTTP/1.1\r\nHost: server\r\nContent-Length: 100\r\n\r\n")
-		began, written := time.Now(), make(chan struct{})
-		go func() {
-			defer close(written)
-			for range 100 {
-				time.Sleep(time.Second)
-				if _, err := conn.Write([]byte(" ")); err != nil {
-					return
-				}
-			}
-		}()
-		buf := make([]byte, 1<<10)
-		n, _ := conn.Read(buf)
-		if took := time.Since(began); took > 31*time.Second || n == 0 {
-			t.Errorf("%q after %v", buf[:n], took)
-		}
-		_ = conn.Close()
-		<-written
 	})
 }
 
@@ -226,11 +182,6 @@ func TestHangUpOnTheNetwork(t *testing.T) {
 		if _, err := store.Acquire(t.Context(), driver.AcquireRequest{Resource: "r", LockID: "l", HoldID: driver.NewHoldID(), TTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		signals, err := store.Watch(t.Context(), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = signals
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -266,12 +217,12 @@ func TestCutAndRepeatedElsewhere(t *testing.T) {
 	for run := range runs {
 		synctest.Test(t, func(t *testing.T) {
 			direct := memlock.New(nil)
-			delayed := faultyOf(t, direct, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire {
-					return drivertest.Fault{HoldRequest: after(5 * time.Second)}
+			delayed := faultyOf(t, direct, attempts(func(int) drivertest.Fault {
+				if run%2 == 0 {
+					return drivertest.Fault{HoldReply: after(5 * time.Second)}
 				}
-				return drivertest.Fault{}
-			})
+				return drivertest.Fault{HoldRequest: after(5 * time.Second)}
+			}))
 			first := newSite(t, delayed, nil)
 			second := newSite(t, direct, nil)
 			q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: wire.Millis(run % 3 * 10_000), TTLMs: 60_000}
@@ -418,16 +369,8 @@ func TestCleanUpOfWhatCameAgain(t *testing.T) {
 func TestUnknownAttempt(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			n := 0
-			store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire && c.Refs[0].LockID != "holder" {
-					if n++; n == 1 {
-						return drivertest.Fault{LoseRequest: true}
-					}
-				}
-				return drivertest.Fault{}
-			})
-			s := newSite(t, store, nil)
+			// The first attempt is that of the holder.
+			s := newSite(t, faulty(t, attempts(func(n int) drivertest.Fault { return drivertest.Fault{LoseRequest: n == 2} })), nil)
 			s.acquire(wire.AcquireRequest{Resource: "r", LockID: "holder"})
 			q := wire.AcquireRequest{Resource: "r", WaitMs: 2000}
 			if !ours {
@@ -440,5 +383,3 @@ func TestUnknownAttempt(t *testing.T) {
 		})
 	}
 }
-
-var _ http.Handler = (*server.Server)(nil)

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/internal/pipenet"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/front"
@@ -32,54 +34,33 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// pipes is a listener whose connections are in memory, for bubbles of testing/synctest.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
-func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.conns <- far:
-		return near, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // site is a server under test and a caller of it, in memory.
 type site struct {
 	*server.Server
 	t     testing.TB
 	store driver.Store
-	pipes *pipes
+	pipes *pipenet.Listener
 	http  *http.Client
+}
+
+// dial makes a connection of its own.
+func (s *site) dial() net.Conn {
+	s.t.Helper()
+	conn, err := s.pipes.DialContext(s.t.Context(), "", "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return conn
 }
 
 // newSite serves the store, or a new one in memory, over connections in memory.
 func newSite(t testing.TB, store driver.Store, opts *server.Options) *site {
+	t.Helper()
+	return newSiteOver(t, store, opts, nil)
+}
+
+// newSiteOver is newSite over those versions of HTTP.
+func newSiteOver(t testing.TB, store driver.Store, opts *server.Options, only *http.Protocols) *site {
 	t.Helper()
 	if store == nil {
 		store = memlock.New(nil)
@@ -92,14 +73,12 @@ func newSite(t testing.TB, store driver.Store, opts *server.Options) *site {
 	if err := s.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p := newPipes()
+	p := pipenet.Listen()
 	h := front.Server(s, nil)
+	h.Protocols = only
 	var served sync.WaitGroup
 	served.Go(func() { _ = h.Serve(p) })
-	transport := &http.Transport{
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) },
-		MaxIdleConnsPerHost: 100,
-	}
+	transport := &http.Transport{DialContext: p.DialContext, MaxIdleConnsPerHost: 100, Protocols: only}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = h.Close()
@@ -284,6 +263,22 @@ func faultyOf(t testing.TB, store driver.Store, decide func(drivertest.Call) dri
 	})
 	t.Cleanup(func() { _ = f.Close() })
 	return f
+}
+
+// attempts disturbs the attempts to acquire, of which the first is number 1.
+func attempts(fault func(n int) drivertest.Fault) func(drivertest.Call) drivertest.Fault {
+	var n atomic.Int64
+	return func(c drivertest.Call) drivertest.Fault {
+		if c.Op == drivertest.Acquire {
+			return fault(int(n.Add(1)))
+		}
+		return drivertest.Fault{}
+	}
+}
+
+// answersLate is attempts whose answers take that time.
+func answersLate(d time.Duration) func(drivertest.Call) drivertest.Fault {
+	return attempts(func(int) drivertest.Fault { return drivertest.Fault{HoldReply: after(d)} })
 }
 
 // after returns a channel that closes when the time has passed.

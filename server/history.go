@@ -39,7 +39,7 @@ func (s *Server) history(x *exchange) {
 	}
 	defer end()
 
-	out := lister{x: x, q: q, stream: q.stream}
+	out := lister{x: x, q: q}
 	out.last.Resource = chosen.Resource
 	err = x.listHistory(&out, chosen)
 	out.end("history", err, func(events []json.RawMessage, truncated bool) any {

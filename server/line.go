@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -15,11 +16,11 @@ const (
 	// placeAfter is how long the first of a line stands there before it takes a place that
 	// is not fair: most locks are held for a shorter time.
 	placeAfter = time.Second
-	// keepStanding is how long the line keeps the standing of a caller whose wait has
+	// keepAway is how long the line keeps the turn of a caller whose wait has
 	// ended, for its next request with the same hold ID. The store keeps a fair place for
 	// driver.FairPlaceTTL at most, and for three quarters of that at least, since it does not
 	// note each request.
-	keepStanding = 7 * time.Second
+	keepAway = 7 * time.Second
 )
 
 // lines are the lines of a server, by resource.
@@ -27,25 +28,25 @@ type lines struct {
 	s      *Server
 	mu     sync.Mutex
 	lines  map[string]*line
-	byID   map[standing]*waiter
+	byID   map[waiterKey]*waiter
 	closed bool
 	watch  sync.WaitGroup
 }
 
-// standing names an acquisition of one resource. Nobody gets at that of another, even if he
+// waiterKey names an acquisition of one resource. Nobody gets at that of another, even if he
 // knows its hold ID.
-type standing struct {
+type waiterKey struct {
 	caller, resource, lockID string
 	id                       driver.HoldID
 }
 
-// standingOf returns the standing of a hold of the caller.
-func (x *exchange) standingOf(ref driver.HoldRef) standing {
-	return standing{x.caller.Name(), ref.Resource, ref.LockID, ref.HoldID}
+// waiterKeyOf returns the key of a hold of the caller.
+func (x *exchange) waiterKeyOf(ref driver.HoldRef) waiterKey {
+	return waiterKey{x.caller.Name(), ref.Resource, ref.LockID, ref.HoldID}
 }
 
-func (a *acquisition) standing() standing {
-	return standing{a.x.caller.Name(), a.q.Resource, a.q.LockID, a.q.HoldID}
+func (a *acquisition) waiterKey() waiterKey {
+	return waiterKey{a.x.caller.Name(), a.q.Resource, a.q.LockID, a.q.HoldID}
 }
 
 // line are those who wait for one resource, first come, first served, in all modes. It is
@@ -72,21 +73,21 @@ type line struct {
 	unwatch   context.CancelFunc
 }
 
-// waiter is an acquisition in a line. It stays for keepStanding after its request has
+// waiter is an acquisition in a line. It stays for keepAway after its request has
 // ended, and is away then: it keeps nobody waiting but by its place in the store.
 type waiter struct {
 	line    *line
 	seq     uint64
-	key     standing
+	key     waiterKey
 	place   driver.PlaceID // its ID in the store, if it has one
 	kind    kind
 	present bool
 	asking  bool // an attempt is under way
 	tried   bool // it has asked for a place, or was found to have one
 	placed  bool // and the last refusal gave it one
-	ask     asking
+	pacer   retryPacer
 	turn    chan struct{} // an invitation to ask
-	over    chan struct{} // closed when another request has taken the standing, or gave it up
+	over    chan struct{} // closed when another request has taken its turn, or gave that up
 	gone    bool          // it was released
 	away    *time.Timer
 }
@@ -108,7 +109,7 @@ func invite(turn chan struct{}) {
 }
 
 func (ls *lines) init(s *Server) {
-	ls.s, ls.lines, ls.byID = s, make(map[string]*line), make(map[standing]*waiter)
+	ls.s, ls.lines, ls.byID = s, make(map[string]*line), make(map[waiterKey]*waiter)
 }
 
 // join puts the acquisition at the end of the line, or where an earlier request with the
@@ -117,7 +118,7 @@ func (ls *lines) init(s *Server) {
 func (ls *lines) join(a *acquisition) *waiter {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	q, key := &a.q, a.standing()
+	q, key := &a.q, a.waiterKey()
 	old := ls.byID[key]
 	if old != nil && old.kind != kindOf(q) {
 		ls.remove(old)
@@ -167,15 +168,7 @@ func (w *waiter) leave() {
 }
 
 func (l *line) index(w *waiter) int {
-	i, _ := slices.BinarySearchFunc(l.waiters, w.seq, func(w *waiter, seq uint64) int {
-		switch {
-		case w.seq < seq:
-			return -1
-		case w.seq > seq:
-			return 1
-		}
-		return 0
-	})
+	i, _ := slices.BinarySearchFunc(l.waiters, w.seq, func(w *waiter, seq uint64) int { return cmp.Compare(w.seq, seq) })
 	return i
 }
 
@@ -232,9 +225,9 @@ func (ls *lines) follow(w *waiter, i int) {
 type end uint8
 
 const (
-	gotIt    end = iota // the grant took its place out of the store's queue
-	gaveUp              // it will not come back
-	comeBack            // its standing is kept
+	granted      end = iota // the grant took its place out of the store's queue
+	abandoned               // it will not come back
+	reconnecting            // its turn is kept
 )
 
 // leave ends the wait.
@@ -242,17 +235,17 @@ func (ls *lines) leave(w *waiter, how end) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if !ls.stays(w) {
-		return // another request has taken the standing
+		return // another request has taken its turn
 	}
-	if how == comeBack && !ls.closed && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
+	if how == reconnecting && !ls.closed && len(ls.byID) <= 2*ls.s.opts.MaxWaits {
 		w.present, w.asking = false, false
-		w.away = time.AfterFunc(keepStanding, func() { ls.expire(w) })
+		w.away = time.AfterFunc(keepAway, func() { ls.expire(w) })
 		ls.follow(w, w.line.index(w)+1)
 		return
 	}
 	l := w.line
 	ls.remove(w)
-	if how == gotIt {
+	if how == granted {
 		l.inviteShared(w.kind)
 	}
 }
@@ -265,8 +258,8 @@ func (ls *lines) expire(w *waiter) {
 	}
 }
 
-// giveUp ends the standing of a hold ID that its caller releases.
-func (ls *lines) giveUp(key standing) {
+// giveUp gives up the turn of a hold ID that its caller releases.
+func (ls *lines) giveUp(key waiterKey) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if w := ls.byID[key]; w != nil {

@@ -79,11 +79,7 @@ func (ls *lines) begin(ctx context.Context, l *line) {
 		if err == nil || errors.Is(err, driver.ErrUnsupported) {
 			return
 		}
-		timer := time.NewTimer(pauses.Next())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, pauses.Next()) {
 			return
 		}
 	}
@@ -104,7 +100,7 @@ func (ls *lines) watches(l *line, signals <-chan struct{}) {
 func (ls *lines) signalled(l *line) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w := l.head; w != nil && w.ask.signalled() {
+	if w := l.head; w != nil && w.pacer.signalled() {
 		invite(w.turn)
 	}
 }

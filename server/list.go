@@ -80,7 +80,7 @@ func serveList[T any](
 	silence := time.AfterFunc(listSilence, func() { cancel(errSlowStore) })
 	defer silence.Stop()
 
-	out := lister{x: x, q: q, stream: q.stream}
+	out := lister{x: x, q: q}
 	began := time.Now()
 	err = nil
 entries:
@@ -129,7 +129,6 @@ func (x *exchange) mayLook(resource, lockID string) bool {
 type lister struct {
 	x         *exchange
 	q         query
-	stream    bool
 	buf       []byte            // of a stream: what is not written yet
 	entries   []json.RawMessage // of plain JSON
 	bytes     int
@@ -150,7 +149,7 @@ func (l *lister) add(entry any) bool {
 		l.broken = true
 		return false
 	}
-	if !l.stream {
+	if !l.q.stream {
 		if l.count == l.q.limit || l.bytes+len(text) > maxListBytes {
 			l.truncated = true
 			return false
@@ -216,7 +215,7 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) a
 	switch {
 	case err != nil && x.status == 0:
 		x.sendRefusal(refusal)
-	case !l.stream:
+	case !l.q.stream:
 		if l.entries == nil {
 			l.entries = []json.RawMessage{}
 		}
@@ -234,11 +233,18 @@ func (l *lister) end(op string, err error, whole func([]json.RawMessage, bool) a
 	}
 }
 
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
 // denyLook refuses to show the resource.
 func (x *exchange) denyLook(resource string) {
-	err := fmt.Errorf("%w: no right to look at %q", errDenied, resource)
-	x.auditDenied("look", resource, driver.HoldID{}, err)
-	x.refuse(wire.KindDenied, x.whyDenied(err))
+	x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to look at %q", errDenied, resource))
 }
 
 // takeList begins a list, which ends with end. It has refused the request if there are too

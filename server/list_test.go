@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
-	"github.com/holdfast-go/holdfast/server/front"
 )
 
 // A bound that chooses all or nothing is no bound that is missing.
@@ -154,10 +152,7 @@ func TestSlowReader(t *testing.T) {
 		for i := range 100 {
 			s.acquire(wire.AcquireRequest{Resource: fmt.Sprintf("%04d", i) + long, Comment: long})
 		}
-		conn, err := s.pipes.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := s.dial()
 		defer conn.Close()
 		go fmt.Fprintf(conn, "GET /v1/holds HTTP/1.1\r\nHost: server\r\nAccept: application/x-ndjson\r\n\r\n")
 		reader := bufio.NewReaderSize(conn, 16)
@@ -261,29 +256,14 @@ func TestWatch(t *testing.T) {
 // Over HTTP/2 a watch outlives the deadlines of its writes, also while nothing happens.
 func TestIdleWatchOverHTTP2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New(nil)
-		s, err := server.New(store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.WaitReady(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		only := new(http.Protocols)
 		only.SetUnencryptedHTTP2(true)
-		p, h := newPipes(), front.Server(s, nil)
-		h.Protocols = only
-		served := make(chan struct{})
-		go func() {
-			defer close(served)
-			_ = h.Serve(p)
-		}()
-		over := &http.Transport{Protocols: only, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx) }}
+		s := newSiteOver(t, nil, nil, only)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server"+wire.WatchPath+"?resource=r", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := over.RoundTrip(r)
+		resp, err := s.http.Do(r)
 		if err != nil || resp.ProtoMajor != 2 {
 			t.Fatalf("%v, error %v", resp, err)
 		}
@@ -297,10 +277,5 @@ func TestIdleWatchOverHTTP2(t *testing.T) {
 			t.Errorf("it ended after %d signs of life: %v", alive, lines.Err())
 		}
 		_ = resp.Body.Close()
-		over.CloseIdleConnections()
-		_ = h.Close()
-		<-served
-		_ = s.Close()
-		_ = store.Close()
 	})
 }

@@ -22,7 +22,7 @@ const namedAhead = 4
 
 // ahead returns those who are served before the waiter, as far as it is known, and then its
 // own place, if it has one that the refusal says nothing of.
-func (st *stand) ahead(err error) []driver.Place {
+func (st *waitSession) ahead(err error) []driver.Place {
 	a := st.a
 	st.missed = false
 	var held *driver.HeldError

@@ -479,15 +479,13 @@ func TestRemovedCallerAfterAnUnknownAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, there := newPeople(), newPeople()
-				arrives, attempts := make(chan struct{}), 0
-				store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
-						if attempts++; attempts == 1 {
-							return drivertest.Fault{HoldRequest: arrives}
-						}
+				arrives := make(chan struct{})
+				store := faulty(t, attempts(func(n int) (f drivertest.Fault) {
+					if n == 1 {
+						f.HoldRequest = arrives
 					}
-					return drivertest.Fault{}
-				})
+					return f
+				}))
 				s := newSite(t, store, &server.Options{Identify: here.identify})
 				other := newSite(t, store, &server.Options{Identify: there.identify}) // has not read the file yet
 				q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: 25_000, TTLMs: 600_000}
@@ -514,7 +512,7 @@ func TestRemovedCallerAfterAnUnknownAttempt(t *testing.T) {
 func TestChangedCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ps := newPeople()
-		store := faulty(t, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{} })
+		store := faulty(t, never)
 		s := newSite(t, store, &server.Options{Identify: ps.identify})
 		s.as("bob", wire.AcquirePath, wire.AcquireRequest{Resource: "r", TTLMs: 600_000})
 		var waits []<-chan answer
@@ -564,15 +562,12 @@ func TestRightIsGoneAtTheGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, there := newPeople(), newPeople()
-				attempts := 0
-				store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-					if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
-						if attempts++; attempts == 1 {
-							return drivertest.Fault{HoldReply: after(5 * time.Second)}
-						}
+				store := faulty(t, attempts(func(n int) (f drivertest.Fault) {
+					if n == 1 {
+						f.HoldReply = after(5 * time.Second)
 					}
-					return drivertest.Fault{}
-				})
+					return f
+				}))
 				s := newSite(t, store, &server.Options{Identify: here.identify})
 				other := newSite(t, store, &server.Options{Identify: there.identify}) // has not read the file yet
 				q := wire.AcquireRequest{Resource: "r", WaitMs: c.wait, TTLMs: 600_000}
@@ -602,12 +597,7 @@ func TestRightIsGoneBeforeItIsEndless(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ps := newPeople()
 			ps["alice"].maxTTL = driver.Forever
-			store := faulty(t, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Acquire && c.Refs[0].Resource == "r" {
-					return drivertest.Fault{HoldReply: after(5 * time.Second)}
-				}
-				return drivertest.Fault{}
-			})
+			store := faulty(t, answersLate(5*time.Second))
 			s := newSite(t, store, &server.Options{Identify: ps.identify})
 			q := wire.AcquireRequest{Resource: "r", HoldID: driver.NewHoldID(), WaitMs: wait, TTLMs: wire.Forever}
 			a := s.posting(t.Context(), wire.AcquirePath, q, "Who", "alice")

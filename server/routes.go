@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -97,11 +96,7 @@ func (x *exchange) prepared() bool {
 	if x.s.identity.current() != "" {
 		return true
 	}
-	by := time.Now().Add(startPatience)
-	if !x.budget.IsZero() && x.budget.Before(by) {
-		by = x.budget
-	}
-	ctx, cancel := context.WithDeadline(x.r.Context(), by)
+	ctx, cancel := context.WithDeadline(x.r.Context(), x.within(time.Now().Add(startPatience)))
 	defer cancel()
 	select {
 	case <-x.s.identity.found:
@@ -109,7 +104,7 @@ func (x *exchange) prepared() bool {
 		return true
 	case <-ctx.Done():
 	case <-x.s.life.Done():
-	case <-x.s.drain.waitsEnded:
+	case <-x.s.waits.Done():
 	}
 	return false
 }
@@ -121,7 +116,7 @@ func (s *Server) healthz(x *exchange) { x.answer(status{"ok"}) }
 // while: all servers would be taken out at once.
 func (s *Server) readyz(x *exchange) {
 	switch {
-	case isClosed(s.drain.began):
+	case s.serving.Err() != nil:
 		x.refuse(wire.KindDraining, "the server ends")
 	case !s.identity.ready():
 		x.refuse(wire.KindUnknown, "the server is not ready: see its log")
@@ -147,5 +142,5 @@ var openAPI string
 func OpenAPI() string { return openAPI }
 
 func (s *Server) openAPI(x *exchange) {
-	x.send(http.StatusOK, "application/yaml", []byte(strings.Clone(openAPI)))
+	x.send(http.StatusOK, "application/yaml", []byte(openAPI))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,12 @@ func withDefaults(opts *Options) (Options, error) {
 	if o.MaxWait < 0 || o.StoreTimeout < 0 || o.MaxWaits < 0 || o.MaxWatches < 0 || o.MaxLists < 0 || o.MaxListsOfCaller < 0 {
 		return o, errors.New("holdfast server: a negative option")
 	}
-	fill(&o.MaxWait, DefaultMaxWait)
-	fill(&o.StoreTimeout, DefaultStoreTimeout)
-	fill(&o.MaxWaits, defaultMaxOpen)
-	fill(&o.MaxWatches, defaultMaxOpen)
-	fill(&o.MaxLists, defaultLists)
-	fill(&o.MaxListsOfCaller, defaultListsOfOne)
+	o.MaxWait = cmp.Or(o.MaxWait, DefaultMaxWait)
+	o.StoreTimeout = cmp.Or(o.StoreTimeout, DefaultStoreTimeout)
+	o.MaxWaits = cmp.Or(o.MaxWaits, defaultMaxOpen)
+	o.MaxWatches = cmp.Or(o.MaxWatches, defaultMaxOpen)
+	o.MaxLists = cmp.Or(o.MaxLists, defaultLists)
+	o.MaxListsOfCaller = cmp.Or(o.MaxListsOfCaller, defaultListsOfOne)
 	if o.Identify == nil {
 		everybody := access.Everybody()
 		o.Identify = func(*http.Request) (access.Caller, error) { return everybody, nil }
@@ -79,12 +80,6 @@ func withDefaults(opts *Options) (Options, error) {
 	return o, nil
 }
 
-func fill[T time.Duration | int](v *T, value T) {
-	if *v == 0 {
-		*v = value
-	}
-}
-
 // Server serves the locks of one store. It is a http.Handler. All methods may be called
 // concurrently.
 type Server struct {
@@ -96,10 +91,13 @@ type Server struct {
 	cleaner  cleaner
 	limits   limits
 
-	life  context.Context // of what goes on in the background
-	end   context.CancelFunc
-	work  sync.WaitGroup // goroutines that Close waits for
-	drain drain
+	life     context.Context // of what goes on in the background
+	end      context.CancelFunc
+	serving  context.Context // until Drain
+	drain    context.CancelFunc
+	waits    context.Context // until EndWaits
+	endWaits context.CancelFunc
+	work     sync.WaitGroup // goroutines that Close waits for
 	// hungWatches counts calls of the store's Watch that did not return in time.
 	hungWatches atomic.Int64
 }
@@ -115,14 +113,14 @@ func New(store driver.Store, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, store: store}
+	s := &Server{opts: o, store: store, identity: identity{found: make(chan struct{})}}
 	s.life, s.end = context.WithCancel(context.Background())
+	s.serving, s.drain = context.WithCancel(context.Background())
+	s.waits, s.endWaits = context.WithCancel(context.Background())
 	s.routes = s.makeRoutes()
-	s.identity.init()
 	s.lines.init(s)
 	s.cleaner.init(s)
 	s.limits.init(&s.opts)
-	s.drain.init()
 	s.work.Go(s.identify)
 	return s, nil
 }
@@ -137,7 +135,9 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	case <-s.identity.found:
 		return nil
 	case <-ctx.Done():
-		if err := s.identity.lastError(); err != nil {
+		s.identity.mu.Lock()
+		defer s.identity.mu.Unlock()
+		if err := s.identity.err; err != nil {
 			return fmt.Errorf("%w; the store: %w", ctx.Err(), err)
 		}
 		return ctx.Err()

@@ -37,8 +37,6 @@ type identity struct {
 	err     error
 }
 
-func (i *identity) init() { i.found = make(chan struct{}) }
-
 // current returns the ID, or "" as long as it is not known. It never changes.
 func (i *identity) current() string {
 	i.mu.Lock()
@@ -55,12 +53,6 @@ func (i *identity) ready() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.ref.LockID != "" && !i.changed
-}
-
-func (i *identity) lastError() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.err
 }
 
 // identify prepares the store, finds out its ID or makes it, and looks at it from time to
@@ -83,23 +75,23 @@ func (s *Server) identify() {
 		i.mu.Lock()
 		i.err = err
 		i.mu.Unlock()
-		if !s.sleep(pauses.Next()) {
+		if !sleep(s.life, pauses.Next()) {
 			return
 		}
 	}
-	for s.sleep(lookEvery) {
+	for sleep(s.life, lookEvery) {
 		s.lookAtID()
 	}
 }
 
-// sleep reports whether the server still lives after that time.
-func (s *Server) sleep(d time.Duration) bool {
+// sleep reports whether ctx still lives after that time.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-s.life.Done():
+	case <-ctx.Done():
 		return false
 	}
 }
@@ -131,7 +123,7 @@ func (s *Server) prepare() (ref driver.HoldRef, err error) {
 	default: // if it was applied, it ends by its TTL, or another server keeps it
 		return ref, err
 	}
-	// Whoever finds it keeps it: the server that made it may be gone.
+	// The server that finds it keeps it: the one that made it may be gone.
 	if _, err := s.renewOne(ctx, driver.RenewRequest{HoldRef: ref, TTL: driver.Forever}); err != nil {
 		return ref, err
 	}

@@ -15,12 +15,12 @@ const overtime = 2 * time.Second
 
 // wait acquires, and stands in line until it is granted, for as long as that.
 //
-// The first attempt is made at once, whoever stands in line: the request may repeat one
+// The first attempt is made at once, however long the line is: the request may repeat one
 // that was granted, and then others wait for its own hold. It has a place in the store's
 // queue if it is fair, and cannot pass those who have one.
 func (a *acquisition) wait(limit time.Duration) {
 	x, s := a.x, a.x.s
-	if s.waitsEnded() {
+	if s.waits.Err() != nil {
 		x.draining(wire.KindDraining)
 		return
 	}
@@ -33,21 +33,17 @@ func (a *acquisition) wait(limit time.Duration) {
 	defer s.opts.Observer.wait(-1)
 
 	w := s.lines.join(a)
-	until := x.received.Add(limit)
-	if !x.budget.IsZero() && x.budget.Before(until) {
-		until = x.budget
-	}
-	st := stand{a: a, w: w, limit: limit, until: until, by: x.deadline()}
+	st := waitSession{a: a, w: w, limit: limit, until: x.within(x.received.Add(limit)), by: x.deadline()}
 	st.retries = backoff.New(retryFirst, retryLimit)
 	st.polls = backoff.New(pollFirst, pollLimit)
 	st.lookouts = backoff.New(watchFirst, watchLimit)
 	st.timer = time.NewTimer(never)
 	defer st.timer.Stop()
-	st.stand()
+	st.run()
 }
 
-// stand is a wait that has begun.
-type stand struct {
+// waitSession is a wait that has begun.
+type waitSession struct {
 	a                        *acquisition
 	w                        *waiter
 	limit                    time.Duration
@@ -61,7 +57,7 @@ type stand struct {
 	timer                    *time.Timer
 }
 
-func (st *stand) stand() {
+func (st *waitSession) run() {
 	a, x := st.a, st.a.x
 	for {
 		// Before it looks: rights that change later close the channel.
@@ -86,26 +82,26 @@ func (st *stand) stand() {
 }
 
 // denied reports whether the caller has lost its right, and if so, ends the wait.
-func (st *stand) denied() bool {
+func (st *waitSession) denied() bool {
 	a := st.a
 	err := a.allowed()
 	if err == nil {
 		return false
 	}
-	a.x.s.lines.leave(st.w, gaveUp)
+	a.x.s.lines.leave(st.w, abandoned)
 	a.withdraw(err)
 	return true
 }
 
 // over reports whether the wait is over by that outcome of an attempt, and if so, answers.
-func (st *stand) over(g granted, err error) bool {
+func (st *waitSession) over(g decided, err error) bool {
 	a, ls := st.a, &st.a.x.s.lines
 	var held *driver.HeldError
 	switch {
 	case err == nil:
-		ls.leave(st.w, gotIt)
+		ls.leave(st.w, granted)
 		if ls.wasReleased(st.w) {
-			// The caller has released the hold ID by another request meanwhile.
+			// The caller has released the hold ID by another request.
 			a.unknown = max(a.unknown, 1)
 			a.cleanUp()
 			a.x.refuse(wire.KindUnknown, "the hold was released by another request")
@@ -120,7 +116,7 @@ func (st *stand) over(g granted, err error) bool {
 		ls.leave(st.w, st.later())
 		a.conclude(g, err, st.limit)
 	default:
-		ls.leave(st.w, gaveUp)
+		ls.leave(st.w, abandoned)
 		a.conclude(g, err, st.limit)
 	}
 	return true
@@ -128,16 +124,16 @@ func (st *stand) over(g granted, err error) bool {
 
 // later is how a wait is left whose caller may repeat its request: not if nobody knows the
 // hold ID.
-func (st *stand) later() end {
+func (st *waitSession) later() end {
 	if st.a.ours {
-		return gaveUp
+		return abandoned
 	}
-	return comeBack
+	return reconnecting
 }
 
 // hungUp ends the wait of a caller that is gone. If it made the hold ID, it may be on its
 // way to another server, or back: nothing is released, neither hold nor place.
-func (st *stand) hungUp() {
+func (st *waitSession) hungUp() {
 	st.a.x.s.lines.leave(st.w, st.later())
 	if st.a.ours {
 		st.a.cleanUp()
@@ -146,7 +142,7 @@ func (st *stand) hungUp() {
 }
 
 // pause waits for the time to ask again, or answers: then it reports false.
-func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
+func (st *waitSession) pause(d time.Duration, changed <-chan struct{}) bool {
 	a, x, s := st.a, st.a.x, st.a.x.s
 	st.timer.Reset(min(d, time.Until(st.until)))
 	for {
@@ -156,7 +152,7 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 			}
 			refusal := s.lines.refusal(st.w, &a.q)
 			s.lines.leave(st.w, st.later())
-			a.conclude(granted{}, refusal, st.limit)
+			a.conclude(decided{}, refusal, st.limit)
 			return false
 		}
 		select {
@@ -189,8 +185,8 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 			}
 			x.refuse(wire.KindUnknown, "another request with the same hold ID waits instead, or has released it")
 			return false
-		case <-s.drain.waitsEnded:
-			s.lines.leave(st.w, gaveUp)
+		case <-s.waits.Done():
+			s.lines.leave(st.w, abandoned)
 			if a.ours {
 				a.cleanUp()
 			}
@@ -207,7 +203,7 @@ func (st *stand) pause(d time.Duration, changed <-chan struct{}) bool {
 
 // keepsPlace reports whether a last attempt is due, which keeps the fair place in the store
 // for the time until the caller comes back.
-func (st *stand) keepsPlace() bool {
+func (st *waitSession) keepsPlace() bool {
 	a, ls := st.a, &st.a.x.s.lines
 	if st.last || a.ours || !a.q.Fair || st.until.Equal(a.x.budget) {
 		return false
@@ -219,7 +215,7 @@ func (st *stand) keepsPlace() bool {
 }
 
 // beforeAttempt gives the next attempt the place that the waiter has or may take.
-func (st *stand) beforeAttempt() {
+func (st *waitSession) beforeAttempt() {
 	a, w, ls := st.a, st.w, &st.a.x.s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -234,7 +230,7 @@ func (st *stand) beforeAttempt() {
 
 // afterRefusal notes what the store answered, or that it did not, and who is ahead. It
 // returns the pause.
-func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
+func (st *waitSession) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	a, w, ls := st.a, st.w, &st.a.x.s.lines
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -273,7 +269,7 @@ func (st *stand) afterRefusal(err error, ahead []driver.Place) time.Duration {
 	case l.signals != nil && held.RetryAfter != 0:
 		pause = st.lookouts.Next()
 	}
-	return min(w.ask.refused(&a.q, held, pause), hint(held), l.untilPlace(w))
+	return min(w.pacer.nextPause(&a.q, held, pause), hint(held), l.untilPlace(w))
 }
 
 // placesBefore returns how many of the line have fair places before w. lines.mu is held.

@@ -28,11 +28,9 @@ func (s *Server) watch(x *exchange) {
 	changed := x.caller.Changed()
 	switch {
 	case !x.mayWatch(resource):
-		err := fmt.Errorf("%w: no right to watch %q", errDenied, resource)
-		x.auditDenied("look", resource, driver.HoldID{}, err)
-		x.refuse(wire.KindDenied, x.whyDenied(err))
+		x.deny("look", resource, driver.HoldID{}, fmt.Errorf("%w: no right to watch %q", errDenied, resource))
 		return
-	case s.waitsEnded():
+	case s.waits.Err() != nil:
 		x.draining(wire.KindDraining)
 		return
 	case !s.limits.take(&s.limits.watches, s.opts.MaxWatches):
@@ -96,7 +94,7 @@ func (x *exchange) pass(signals, changed <-chan struct{}, resource string) {
 			event = eventNone
 		case <-x.r.Context().Done():
 			return
-		case <-x.s.drain.waitsEnded:
+		case <-x.s.waits.Done():
 			return
 		}
 	}

@@ -14,7 +14,7 @@
 // # Whose token counts
 //
 // A token that is larger than the newest one becomes the newest only if Options.Trust
-// accepts it: whoever could present any number would lock all holders out. [Held] asks
+// accepts it: a client that could present any number would lock all holders out. [Held] asks
 // the store of the locks whether a hold with that token is live. Authenticate callers in
 // front of the Handler: the header says who holds a lock, not who may write. A request
 // that is refused leaves nothing behind, in memory or in a table.

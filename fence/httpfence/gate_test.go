@@ -207,16 +207,6 @@ func bodies(t *testing.T, h http.Handler, run func(t *testing.T, server *httptes
 	}
 }
 
-// send sends a request with the token and the body.
-func send(t *testing.T, server *httptest.Server, token int, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set(httpfence.Header, fmt.Sprint(token))
-	return server.Client().Do(r)
-}
-
 // sender is a client in the middle of a body.
 type sender struct {
 	t   *testing.T
@@ -261,15 +251,12 @@ func TestStoppedInBody(t *testing.T) {
 		in, out := pipe(t)
 		var old sync.WaitGroup
 		old.Go(func() {
-			if resp, err := send(t, server, token, in); err == nil {
-				resp.Body.Close()
-			}
+			_, _, _ = newUser(t, server, server.URL).send("POST", "/", token, in)
 			in.Close()
 		})
 		out.send("half\n")
 		<-half
-		resp, err := send(t, server, token+1, nil)
-		has(t, read(t, resp, err), http.StatusOK, "")
+		newUser(t, server, server.URL).served("POST", "/", token+1, "")
 		if err := <-got; err == nil {
 			t.Error("the body of the older request seems to be complete")
 		}
@@ -295,13 +282,15 @@ func TestStoppedInResponse(t *testing.T) {
 	}, httpfence.Options{Patience: 100 * time.Millisecond})
 	bodies(t, h, func(t *testing.T, server *httptest.Server) {
 		token += 2
-		resp, err := send(t, server, token, strings.NewReader("much"))
+		r := httptest.NewRequestWithContext(t.Context(), "POST", server.URL, strings.NewReader("much"))
+		r.RequestURI = "" // it is one of a client
+		r.Header.Set(httpfence.Header, fmt.Sprint(token))
+		resp, err := server.Client().Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		newer, err := send(t, server, token+1, nil)
-		has(t, read(t, newer, err), http.StatusOK, "")
+		newUser(t, server, server.URL).served("GET", "/", token+1, "")
 		if err := <-wrote; err == nil {
 			t.Error("the response of the older request seems to be complete")
 		}
@@ -327,15 +316,12 @@ func TestHiddenWriter(t *testing.T) {
 	in, out := pipe(t)
 	var old sync.WaitGroup
 	old.Go(func() {
-		if resp, err := send(t, server, 5, in); err == nil {
-			resp.Body.Close()
-		}
+		_, _, _ = newUser(t, server, server.URL).send("POST", "/", 5, in)
 		in.Close()
 	})
 	out.send("half\n")
 	<-half
-	resp, err := send(t, server, 6, nil)
-	has(t, read(t, resp, err), http.StatusOK, "")
+	newUser(t, server, server.URL).served("POST", "/", 6, "")
 	out.send("the rest\n")
 	if err := <-got; !errors.Is(err, holdfast.ErrStale) {
 		t.Errorf("error %v", err)

@@ -25,7 +25,7 @@ const (
 )
 
 // answers are what clients are told. A refusal as stale does not tell the newest token:
-// whoever knew it could send it.
+// a client that knew it could send it.
 var answers = map[kind]struct {
 	status int
 	detail string

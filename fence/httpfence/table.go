@@ -67,15 +67,10 @@ func (t *Table) Raise(ctx context.Context, resource string, token uint64) error 
 	if err := valid(resource, token); err != nil {
 		return err
 	}
-	var result sql.Result
-	err := again(func() (err error) {
-		result, err = t.DB.ExecContext(ctx, raise, resource, int64(token))
+	err := again(func() error {
+		_, err := t.DB.ExecContext(ctx, raise, resource, int64(token))
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	changed, err := result.RowsAffected()
 	if err != nil {
 		return err
 	}
@@ -86,8 +81,8 @@ func (t *Table) Raise(ctx context.Context, resource string, token uint64) error 
 	case seen > token:
 		return stale(resource, token, seen)
 	case seen < token:
-		return fmt.Errorf("httpfence: token %d of %q was not stored in table holdfast_fences, which has %d (%d rows were changed): "+
-			"a trigger, a rule or row-level security prevents it", token, resource, seen, changed)
+		return fmt.Errorf("httpfence: token %d of %q was not stored in table holdfast_fences, which has %d: "+
+			"a trigger, a rule or row-level security prevents it", token, resource, seen)
 	}
 	return nil
 }

@@ -80,14 +80,10 @@ func parse(header string) (Token, error) {
 }
 
 func parseValue(number string) (uint64, error) {
-	for i := range len(number) {
-		if number[i] < '0' || number[i] > '9' {
-			return 0, malformed("%s is not a decimal number, optionally followed by %q and a name", quote.Short(number), assign)
-		}
-	}
 	value, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || number[0] == '0' || value > driver.MaxToken {
-		return 0, malformed("%s is not a number from 1 to %d without leading zeros", quote.Short(number), uint64(driver.MaxToken))
+		return 0, malformed("%s is not a decimal number from 1 to %d without leading zeros, optionally followed by %q and a name",
+			quote.Short(number), uint64(driver.MaxToken), assign)
 	}
 	return value, nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -214,39 +215,33 @@ func memberOf(t reflect.Type, name string) (reflect.StructField, bool) {
 			if member, ok := memberOf(f.Type, name); ok {
 				return member, true
 			}
-			continue
-		}
-		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
+		} else if nameOf(f) == name {
 			return f, true
 		}
 	}
 	return reflect.StructField{}, false
 }
 
+// nameOf returns the name of the member.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
 // instead says what there is in the place of a member that the struct does not have.
 func instead(t reflect.Type, name string) string {
-	members := membersOf(t)
-	for _, list := range members {
-		if f, _ := memberOf(t, list); f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+	var members []string
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
 			if _, known := memberOf(f.Type.Elem(), name); known {
-				return fmt.Sprintf("it belongs into an item of %q", list)
+				return fmt.Sprintf("it belongs into an item of %q", nameOf(f))
 			}
+		}
+		if !f.Anonymous {
+			members = append(members, nameOf(f))
 		}
 	}
 	return "it has: " + strings.Join(members, ", ")
-}
-
-// membersOf returns the names of the members of the struct.
-func membersOf(t reflect.Type) (names []string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if f.Anonymous {
-			names = append(names, membersOf(f.Type)...)
-		} else if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" {
-			names = append(names, tag)
-		}
-	}
-	return names
 }
 
 // loneSurrogate returns where the text has an escape \uD800 to \uDFFF that is not half of a
@@ -259,10 +254,8 @@ func loneSurrogate(text []byte) int {
 		switch r := escaped(text[i:]); {
 		case r < 0:
 			i++ // another escape
-		case r >= 0xdc00 && r < 0xe000:
-			return i
-		case r >= 0xd800 && r < 0xdc00:
-			if low := escaped(text[i+6:]); low < 0xdc00 || low >= 0xe000 {
+		case utf16.IsSurrogate(r):
+			if utf16.DecodeRune(r, escaped(text[i+6:])) == utf8.RuneError {
 				return i
 			}
 			i += 11
@@ -272,22 +265,13 @@ func loneSurrogate(text []byte) int {
 }
 
 // escaped returns the number of an escape \uXXXX at the beginning of the text, or -1.
-func escaped(text []byte) (r rune) {
+func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1
 	}
-	for _, c := range text[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return -1
-		}
-		r = r<<4 | rune(c)
+	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	if err != nil {
+		return -1
 	}
-	return r
+	return rune(n)
 }

@@ -80,7 +80,3 @@ type History struct {
 
 // MillisKnown returns nil for driver.Unknown.
 func MillisKnown(d time.Duration) *Millis { return known(d, MillisOf) }
-
-// LimitOf returns the limit of a hold for JSON: null if it is exclusive, or if the limit is not
-// known.
-func LimitOf(mode driver.Mode, limit int) *int { return limitOf(mode, limit) }

@@ -34,7 +34,7 @@ type Hold struct {
 func HoldOf(s driver.Status) Hold {
 	return Hold{
 		Resource: s.Resource, LockID: s.LockID, HoldID: s.HoldID, Ref: RefOf(s.HoldID), Mode: s.Mode,
-		Limit: limitOf(s.Mode, s.Limit), Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
+		Limit: LimitOf(s.Mode, s.Limit), Owner: s.Owner, Host: s.Host, Comment: s.Comment, Token: s.Token,
 		TTLMs: known(s.Left, MillisUp), CreatedAt: moment(s.Created), RenewedAt: moment(s.Renewed),
 		AgeMs: known(s.Age(), MillisOf), RenewedAgoMs: known(s.RenewedAgo(), MillisOf),
 		TakeoverDelayMs: MillisOf(s.TakeoverDelay), Released: s.Released,
@@ -72,7 +72,7 @@ type Waiter struct {
 // WaiterOf returns the place for JSON.
 func WaiterOf(p driver.Place) Waiter {
 	return Waiter{
-		Resource: p.Resource, LockID: p.LockID, Mode: p.Mode, Limit: limitOf(p.Mode, p.Limit),
+		Resource: p.Resource, LockID: p.LockID, Mode: p.Mode, Limit: LimitOf(p.Mode, p.Limit),
 		Owner: p.Owner, Host: p.Host, Fair: p.Fair, Before: p.Position,
 		Since: moment(p.Since), Asked: moment(p.Asked), LeftMs: known(p.Left, MillisUp),
 		AgeMs: known(p.Age(), MillisOf), AskedAgoMs: known(p.AskedAgo(), MillisOf),
@@ -113,8 +113,9 @@ type Count struct {
 	Count int `json:"count"`
 }
 
-// limitOf returns a limit for JSON: null if there cannot be one, or if it is not known.
-func limitOf(mode driver.Mode, limit int) *int {
+// LimitOf returns the limit of a hold for JSON: null if it is exclusive, or if the limit is not
+// known.
+func LimitOf(mode driver.Mode, limit int) *int {
 	if mode != driver.Shared || limit == driver.LimitUnknown {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -121,12 +122,9 @@ func HeldRefusal(e *driver.HeldError) Refusal {
 // Kind returns the kind, or "" if the refusal is not one of this package: then somebody
 // else has written it.
 func (r Refusal) Kind() Kind {
-	const n = len(typePrefix)
-	if len(r.Type) <= n || r.Type[:n] != typePrefix {
-		return ""
-	}
-	kind := Kind(r.Type[n:])
-	if status, known := statuses[kind]; !known || status != r.Status {
+	text, ours := strings.CutPrefix(r.Type, typePrefix)
+	kind := Kind(text)
+	if status, known := statuses[kind]; !ours || !known || status != r.Status {
 		return ""
 	}
 	return kind
@@ -215,24 +213,20 @@ func (o Outcome) err(detail string) error {
 	return fmt.Errorf("the server does not know the outcome: %s", detail)
 }
 
-// Err returns the error of package driver that the refusal stands for. What is unknown, or
-// no refusal of this package, is none of its named errors.
+// Err returns the error of package driver that the refusal stands for. A kind that is
+// unknown, or not of this package, is an error without a name: the outcome is unknown.
 func (r Refusal) Err() error {
 	switch kind := r.Kind(); kind {
 	case KindHeld:
 		if e := r.HeldError(); e != nil {
 			return e
 		}
-	case KindInvalid, KindTooLarge, KindMediaType:
-		return fmt.Errorf("%w: the server says: %s", driver.ErrInvalid, r.Detail)
-	case KindDenied:
-		return denied{refuses(r.Detail)}
+	case KindTooLarge, KindMediaType:
+		return Invalid.err(r.Detail)
 	case KindAnonymous, KindMisdirected, KindUnusable:
 		return refuses(r.Detail)
-	case KindDamaged:
-		return fmt.Errorf("%w: the server says: %s", driver.ErrDamaged, r.Detail)
-	case KindUnsupported:
-		return fmt.Errorf("%w: the server says: %s", driver.ErrUnsupported, r.Detail)
+	case KindInvalid, KindDenied, KindDamaged, KindUnsupported: // an item may have these outcomes, too
+		return Outcome(kind).err(r.Detail)
 	}
 	return fmt.Errorf("the server answered %d: %s", r.Status, r.Detail)
 }

@@ -69,32 +69,27 @@ type Caller interface {
 }
 
 // Identify returns the caller of a request. The error wraps ErrAnonymous if the request does
-// not prove who sent it, and says why: whoever sent it may know.
+// not prove who sent it, and says why, for its sender.
 type Identify func(*http.Request) (Caller, error)
 
 // ErrAnonymous says that a request does not prove who sent it.
 var ErrAnonymous = errors.New("no caller is known by that")
 
 // fixed is a caller without a name that has the same rights on all resources.
-type fixed struct {
-	verbs  map[Verb]bool
-	maxTTL time.Duration
-}
+type fixed map[Verb]bool
 
 // Everybody returns the caller that all are where nobody proves who it is: it may lock and
 // look, and has holds without an end.
-func Everybody() Caller { return fixed{map[Verb]bool{Lock: true, Look: true}, driver.Forever} }
+func Everybody() Caller { return fixed{Lock: true, Look: true} }
 
 // Onlooker returns a caller that may look at everything, and do nothing.
-func Onlooker() Caller { return fixed{map[Verb]bool{Look: true}, driver.Forever} }
+func Onlooker() Caller { return fixed{Look: true} }
 
 // Operator returns a caller that may do everything.
-func Operator() Caller {
-	return fixed{map[Verb]bool{Lock: true, Look: true, Force: true}, driver.Forever}
-}
+func Operator() Caller { return fixed{Lock: true, Look: true, Force: true} }
 
-func (fixed) Name() string                  { return "" }
-func (f fixed) May(v Verb, _ string) bool   { return f.verbs[v] }
-func (f fixed) MayAll(v Verb) bool          { return f.verbs[v] }
-func (f fixed) MaxTTL(string) time.Duration { return f.maxTTL }
-func (fixed) Changed() <-chan struct{}      { return nil }
+func (fixed) Name() string                { return "" }
+func (f fixed) May(v Verb, _ string) bool { return f[v] }
+func (f fixed) MayAll(v Verb) bool        { return f[v] }
+func (fixed) MaxTTL(string) time.Duration { return driver.Forever }
+func (fixed) Changed() <-chan struct{}    { return nil }

@@ -7,9 +7,10 @@ package audit
 
 import (
 	"encoding/json"
-	"strconv"
+	"fmt"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -57,17 +58,12 @@ func appendPrintable(to, text []byte) []byte {
 		case unicode.IsPrint(r):
 			to = append(to, text[:n]...)
 		case r > 0xffff:
-			r -= 0x10000
-			to = appendEscape(appendEscape(to, 0xd800+r>>10), 0xdc00+r&0x3ff)
+			high, low := utf16.EncodeRune(r)
+			to = fmt.Appendf(to, `\u%04x\u%04x`, high, low)
 		default:
-			to = appendEscape(to, r)
+			to = fmt.Appendf(to, `\u%04x`, r)
 		}
 		text = text[n:]
 	}
 	return to
-}
-
-func appendEscape(to []byte, r rune) []byte {
-	hex := strconv.FormatInt(int64(r)|0x10000, 16)
-	return append(append(to, `\u`...), hex[1:]...)
 }

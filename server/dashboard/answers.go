@@ -3,12 +3,14 @@ package dashboard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
 	"maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
 
+	"github.com/holdfast-go/holdfast/server/fit"
 	"github.com/holdfast-go/holdfast/server/latency"
 	"github.com/holdfast-go/holdfast/server/words"
 )
@@ -20,16 +22,11 @@ var opNames = [...]struct{ op, name string }{
 }
 
 func opRank(op string) int {
-	for i, o := range opNames {
-		if o.op == op {
-			return i
-		}
-	}
-	return len(opNames)
+	return slices.IndexFunc(opNames[:], func(o struct{ op, name string }) bool { return o.op == op })
 }
 
 func opName(op string) string {
-	if i := opRank(op); i < len(opNames) {
+	if i := opRank(op); i >= 0 {
 		return opNames[i].name
 	}
 	return op
@@ -55,21 +52,21 @@ func lengthText(d time.Duration) string {
 // within says a time that others did not exceed.
 func within(d time.Duration) string { return lengthText(max(d, lowest)) }
 
-// answers shows how the store has answered lately.
-func (b *storeBody) answers() node {
+// answers shows how the store has answered lately, and what was seen of it.
+func (d *Dashboard) answers(ops []latency.Op, seen []fit.Finding) node {
 	whose := "These are the calls of this server, in the last quarter of an hour."
-	if b.Own {
+	if d.ownCalls {
 		whose = "These are the looks of this page, in the last quarter of an hour: it does not see what programs ask the store."
 	}
 	charts := group(
 		html.P(class("more"), text(whose+" A column is half a minute: dark up to where half of the calls were answered, light up to where 99 of 100 were, "+
 			"and with a cross on top if some got no answer.")),
-		html.Ul(class("answers"), each(b.Ops, opCard)),
+		html.Ul(class("answers"), each(ops, opCard)),
 	)
-	if len(b.Ops) == 0 {
+	if len(ops) == 0 {
 		charts = empty(text("Nobody has asked the store anything in the last quarter of an hour."))
 	}
-	return section("answers", text("How it answers"), when(len(b.Seen) > 0, func() node { return findingTable("What was seen", b.Seen) }), charts)
+	return section("answers", text("How it answers"), when(len(seen) > 0, func() node { return findingTable("What was seen", seen) }), charts)
 }
 
 func opCard(o latency.Op) node {
@@ -107,7 +104,7 @@ func chart(o latency.Op) node {
 	for _, line := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 		y := chartBottom - height(line)
 		parts = append(parts,
-			svg("line", "x1", chartLeft, "x2", chartRight, "y1", y, "y2", y),
+			svg("line", nil, "x1", chartLeft, "x2", chartRight, "y1", y, "y2", y),
 			svgText(chartLeft-4, y+3, "end", words.Duration(line)))
 	}
 	for i, s := range o.Slots {
@@ -119,10 +116,10 @@ func chart(o latency.Op) node {
 			class string
 			d     time.Duration
 		}{{"most", s.Most}, {"half", s.Half}} {
-			parts = append(parts, svg("rect", "class", part.class, "x", x, "width", w, "y", chartBottom-height(part.d), "height", height(part.d)))
+			parts = append(parts, svg("rect", nil, "class", part.class, "x", x, "width", w, "y", chartBottom-height(part.d), "height", height(part.d)))
 		}
 		if s.Failed > 0 {
-			parts = append(parts, svg("path", "class", "failed", "d", fmt.Sprintf("M%.1f 2l5 5m-5 0l5-5", x+w/2-2.5)))
+			parts = append(parts, svg("path", nil, "class", "failed", "d", fmt.Sprintf("M%.1f 2l5 5m-5 0l5-5", x+w/2-2.5)))
 		}
 	}
 	parts = append(parts, svgText(chartLeft, chartBottom+11, "start", "15 min ago"), svgText(chartRight, chartBottom+11, "end", "now"))
@@ -130,8 +127,8 @@ func chart(o latency.Op) node {
 }
 
 // svg is an element of a drawing, with attributes in pairs.
-func svg(name string, attributes ...any) node {
-	parts := make([]node, 0, len(attributes)/2)
+func svg(name string, content node, attributes ...any) node {
+	parts := []node{content}
 	for i := 0; i < len(attributes); i += 2 {
 		value := fmt.Sprint(attributes[i+1])
 		if f, ok := attributes[i+1].(float64); ok {
@@ -143,6 +140,5 @@ func svg(name string, attributes ...any) node {
 }
 
 func svgText(x, y float64, anchor, says string) node {
-	return gomponents.El("text", gomponents.Attr("x", strconv.FormatFloat(x, 'f', 1, 64)), gomponents.Attr("y", strconv.FormatFloat(y, 'f', 1, 64)),
-		gomponents.Attr("text-anchor", anchor), text(says))
+	return svg("text", text(says), "x", x, "y", y, "text-anchor", anchor)
 }

@@ -12,8 +12,7 @@ import (
 const (
 	timelineWidth = 1000
 	laneHeight    = 20
-	// maxLanes is how many holds at the same time are drawn. The style sheet has a height for
-	// each number.
+	// maxLanes is how many holds at the same time are drawn.
 	maxLanes = 6
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server"
 	"github.com/holdfast-go/holdfast/server/access"
+	"github.com/holdfast-go/holdfast/server/front"
 	"github.com/holdfast-go/holdfast/server/history"
 	"github.com/holdfast-go/holdfast/server/latency"
 	"github.com/holdfast-go/holdfast/server/sight"
@@ -146,7 +147,8 @@ func (d *Dashboard) Serves(path string) bool {
 
 // ServeHTTP implements http.Handler.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setHeaders(w.Header())
+	front.Isolate(w.Header())
+	w.Header().Set("Content-Security-Policy", policy)
 	v := &visit{d: d, w: w, r: r, began: time.Now()}
 	at, ok := d.routes[r.URL.Path]
 	switch {
@@ -162,18 +164,9 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// setHeaders keeps pages from loading or sending anything elsewhere, and from being shown
-// within another page.
-func setHeaders(h http.Header) {
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
-		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-}
+// policy keeps pages from loading or sending anything elsewhere, and from being shown within
+// another page.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func isJSON(r *http.Request) bool {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")

@@ -106,11 +106,11 @@ func (d *Dashboard) historyPage(v *visit) {
 		)
 	}
 	if d.opts.History == nil {
-		v.show(http.StatusOK, page{Title: title, Main: group(heading, noHistory())})
+		v.show(http.StatusOK, title, nil, heading, noHistory())
 		return
 	}
 	h := v.events(history.Query{Resource: name, Before: before}, maxRows)
-	v.show(http.StatusOK, page{Title: title, Main: group(heading, v.kept(),
+	v.show(http.StatusOK, title, nil, heading, v.kept(),
 		// Older pages have none: what they lack since would seem to be held still.
 		when(name != "" && before == 0 && len(h.events) > 0, func() node { return v.timeline(h) }),
 		v.eventTable(h, name == ""),
@@ -121,7 +121,7 @@ func (d *Dashboard) historyPage(v *visit) {
 			}
 			return html.P(class("more"), html.A(html.Href("history?"+to.Encode()), text("Older")))
 		}),
-	)})
+	)
 }
 
 func noHistory() node {
@@ -136,7 +136,6 @@ func unread() node {
 // kept says what the history cannot show.
 func (v *visit) kept() node {
 	s := v.d.opts.History.State()
-	since := func(at time.Time) node { return up(span{Known: true, Ms: max(v.began.Sub(at), 0).Milliseconds()}) }
 	others := "Only what passes through this server is seen here."
 	switch {
 	case s.Looks && s.LooksFail != nil:
@@ -144,17 +143,17 @@ func (v *visit) kept() node {
 	case s.Looks && s.Cut:
 		others = "The store has more than a look shows, so how others' holds end is not seen here."
 	case s.Looks && s.Period > 0:
-		others = "Holds of other servers and programs that are shorter than " + span{Ms: max(s.Period, time.Second).Milliseconds()}.text() + " are not seen here."
+		others = "Holds of other servers and programs that are shorter than " + inSeconds(max(s.Period, time.Second)) + " are not seen here."
 	case s.Looks:
 		others = "What others do is seen from the first look on."
 	}
 	return group(
 		html.P(class("seen"), when(!s.Since.IsZero(), func() node {
-			return group(text("What "), isolated(words.Printable(s.Name)), text(" has seen in the last "), since(s.Since), text(". "))
+			return group(text("What "), isolated(words.Printable(s.Name)), text(" has seen in the last "), v.since(s.Since), text(". "))
 		}), text(others)),
 		each(s.Gaps[:min(len(s.Gaps), shownGaps)], v.gap),
 		when(s.Err != nil, func() node {
-			return html.P(class("notice bad"), html.B(text("The history is not written")), text(", for "), since(s.Failing),
+			return html.P(class("notice bad"), html.B(text("The history is not written")), text(", for "), v.since(s.Failing),
 				text(" already. Locks go on. The server's log says why."))
 		}),
 		when(s.Dropped > 0, func() node {
@@ -164,11 +163,12 @@ func (v *visit) kept() node {
 	)
 }
 
+// since is the time from then on.
+func (v *visit) since(at time.Time) node { return up(max(v.began.Sub(at), 0)) }
+
 // gap says of what time the history does not have all.
 func (v *visit) gap(g history.Gap) node {
-	ago := func(at time.Time) node {
-		return group(up(span{Known: true, Ms: max(v.began.Sub(at), 0).Milliseconds()}), text(" ago"))
-	}
+	ago := func(at time.Time) node { return group(v.since(at), text(" ago")) }
 	to, why := text("now"), "looks at the store failed, so what others did is not known."
 	if !g.To.IsZero() {
 		to = ago(g.To)
@@ -197,17 +197,13 @@ func (v *visit) eventTable(h happened, named bool) node {
 	}
 	return stacked("What happened", titles, each(h.events, func(e history.Event) node {
 		return html.Tr(html.Data("key", "e-"+strconv.FormatInt(e.Number, 10)),
-			cell("", html.Span(class("when"), up(v.agoOf(e)), text(" ago"))),
+			cell("", html.Span(class("when"), up(e.Ago(v.began)), text(" ago"))),
 			when(named, func() node { return html.Th(html.Scope("row"), resourceLink(e.Resource)) }),
 			wide("", eventText(e)),
 			wide("Holder", isolated(words.Printable(holderOf(e))), html.Span(class("soft"), text(" ref "), html.Code(class("ref"), text(e.Ref))), when(e.Comment != "", func() node { return group(text(" “"), isolated(words.Printable(e.Comment)), text("”")) })),
 			heldCell(e),
 		)
 	}))
-}
-
-func (v *visit) agoOf(e history.Event) span {
-	return span{Known: true, Ms: e.Ago(v.began).Milliseconds()}
 }
 
 func holderOf(e history.Event) string { return words.Holder(driver.Status{Details: e.Details}) }
@@ -327,7 +323,7 @@ func (v *visit) usual(resource string, now time.Duration) node {
 	}
 	return html.P(is,
 		when(now != driver.Unknown, func() node {
-			return group(text("It has been held for "), up(span{Known: true, Ms: now.Milliseconds()}), text(" now. "))
+			return group(text("It has been held for "), up(now), text(" now. "))
 		}),
 		text("Usually that is "), length(lengthText(u.Median)), text(": half of the last "+words.Count(u.Count, "hold", "holds")+" took that at most, and 95 of 100 "), length(lengthText(u.P95)), text("."))
 }
@@ -355,16 +351,16 @@ func (v *visit) timeline(h happened) node {
 		lanes = max(lanes, b.lane+1)
 		left, width := x(b.from), max(x(b.to)-x(b.from), 3)
 		y := float64(b.lane * laneHeight)
-		parts = append(parts, gomponents.El("rect", class("bar "+b.class), coordinate("x", min(left, timelineWidth-3)), coordinate("y", y+2),
-			coordinate("width", width), coordinate("height", laneHeight-4), gomponents.El("title", text(b.says))))
+		parts = append(parts, svg("rect", gomponents.El("title", text(b.says)),
+			"class", "bar "+b.class, "x", min(left, timelineWidth-3), "y", y+2, "width", width, "height", laneHeight-4))
 		if b.class == "loss" { // not by its colour alone
-			parts = append(parts, svg("rect", "class", "end", "x", max(left+width-4, 0), "y", y, "width", 4, "height", laneHeight))
+			parts = append(parts, svg("rect", nil, "class", "end", "x", max(left+width-4, 0), "y", y, "width", 4, "height", laneHeight))
 		}
 	}
 	label := "How it was held, from " + lengthText(v.began.Sub(from)) + " ago until now: " + words.Count(len(bars), "hold", "holds")
 	return html.Figure(class("timeline"),
 		gomponents.El("svg", gomponents.Attr("viewBox", "0 0 1000 "+strconv.Itoa(lanes*laneHeight)), gomponents.Attr("preserveAspectRatio", "none"),
-			class("lanes-"+strconv.Itoa(lanes)), html.Role("img"), html.Aria("label", label), group(parts...)),
+			gomponents.Attr("height", strconv.Itoa(lanes+1)+"rem"), html.Role("img"), html.Aria("label", label), group(parts...)),
 		html.FigCaption(html.Span(text(lengthText(v.began.Sub(from))+" ago")), html.Span(class("key"),
 			html.Span(class("held"), text("held")), html.Span(class("now"), text("held now")), html.Span(class("loss"), text("lost"))), html.Span(text("now"))),
 		more(len(bars)-drawn, "more were held at the same time."),
@@ -372,8 +368,4 @@ func (v *visit) timeline(h happened) node {
 			return html.P(class("more"), text("The time line begins where the last "+words.Count(len(h.events), "event", "events")+" do: there were others before."))
 		}),
 	)
-}
-
-func coordinate(name string, value float64) node {
-	return gomponents.Attr(name, strconv.FormatFloat(value, 'f', 1, 64))
 }

@@ -21,13 +21,19 @@ import (
 type kept struct {
 	events []history.Event
 	since  time.Time
+	gaps   []history.Gap
 	err    error
 	hangs  bool
 }
 
 func (k *kept) Append(context.Context, []history.Event) (time.Time, error) { return k.since, nil }
 func (k *kept) Open(context.Context) ([]history.Open, error)               { return nil, nil }
+func (k *kept) KeepGaps(context.Context, []history.Gap, time.Time) error   { return nil }
 func (k *kept) Close() error                                               { return nil }
+
+func (k *kept) Gaps(context.Context) ([]history.Gap, time.Time, error) {
+	return k.gaps, time.Time{}, nil
+}
 
 func (k *kept) choose(ctx context.Context, limit int, chosen func(history.Event) bool) (events []history.Event, err error) {
 	if k.hangs {
@@ -105,23 +111,14 @@ func TestSameHoldID(t *testing.T) {
 	})
 }
 
-// gapped is a storage with gaps.
-type gapped struct{ kept }
-
-func (*gapped) KeepGaps(context.Context, []history.Gap, time.Time) error { return nil }
-
-func (*gapped) Gaps(context.Context) ([]history.Gap, time.Time, error) {
-	now := time.Now()
-	return []history.Gap{
-		{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour), Cause: history.Down},
-		{From: now.Add(-4 * time.Hour), To: now.Add(-3 * time.Hour), Cause: history.Blind},
-	}, now, nil
-}
-
 func TestGaps(t *testing.T) {
 	var log *history.Log
 	with(t, func() dashboard.Options {
-		k := &gapped{kept{since: time.Now().Add(-72 * time.Hour)}}
+		now := time.Now()
+		k := &kept{since: now.Add(-72 * time.Hour), gaps: []history.Gap{
+			{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour), Cause: history.Down},
+			{From: now.Add(-4 * time.Hour), To: now.Add(-3 * time.Hour), Cause: history.Blind},
+		}}
 		var err error
 		if log, err = history.New(context.Background(), k, nil); err != nil {
 			t.Fatal(err)
@@ -250,7 +247,7 @@ func TestHistoryFails(t *testing.T) {
 }
 
 func TestHostileHistory(t *testing.T) {
-	names := []string{`<img src=x onerror=alert(1)>`, `"><script>alert(1)</script>`, "javascript:alert(1)", "\u202egnp.exe", "a\r\nSet-Cookie: x=y", strings.Repeat("W", 1024)}
+	names := append([]string{strings.Repeat("W", 1024)}, hostile...)
 	withHistory(t, access.Onlooker(), func(s *scene, k *kept) {
 		for _, name := range names {
 			for _, kind := range history.Kinds() {
@@ -263,13 +260,6 @@ func TestHostileHistory(t *testing.T) {
 		for _, name := range names {
 			paths = append(paths, "/history?"+url.Values{"name": {name}}.Encode(), "/resource?"+url.Values{"name": {name}}.Encode())
 		}
-		for _, path := range paths {
-			page := s.get(path).Body.String()
-			for _, bad := range []string{"<img", "<script>", "\u202e", "\r", `href="javascript`, "onerror=alert(1)>"} {
-				if strings.Contains(page, bad) {
-					s.Errorf("%s: %q", path, bad)
-				}
-			}
-		}
+		s.harmless(paths)
 	})
 }

@@ -6,7 +6,11 @@ import (
 	"encoding/hex"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"maragu.dev/gomponents"
+	"maragu.dev/gomponents/html"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -14,53 +18,20 @@ import (
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
-// span is a duration that goes on while a page is shown: an age grows, a rest shrinks.
-type span struct {
-	Known   bool
-	Forever bool
-	Ms      int64
-}
-
-func (s span) text() string {
-	if s.Ms < 1000 {
-		return "0 s"
-	}
-	return words.Duration((time.Duration(s.Ms) * time.Millisecond).Truncate(time.Second))
-}
-
 // grows returns an age as it is now: the sight has shown it a while ago.
-func (v *visit) grows(d, sightAge time.Duration) span {
+func (v *visit) grows(d time.Duration) time.Duration {
 	if d == driver.Unknown {
-		return span{}
+		return d
 	}
-	return span{Known: true, Ms: (d + sightAge).Milliseconds()}
+	return d + v.age
 }
 
 // shrinks returns what is left now.
-func (v *visit) shrinks(d, sightAge time.Duration) span {
-	switch d {
-	case driver.Unknown:
-		return span{}
-	case driver.Forever:
-		return span{Known: true, Forever: true}
+func (v *visit) shrinks(d time.Duration) time.Duration {
+	if d == driver.Unknown || d == driver.Forever {
+		return d
 	}
-	return span{Known: true, Ms: max(d-sightAge, 0).Milliseconds()}
-}
-
-// holdView is a hold as a page shows it.
-type holdView struct {
-	Resource, Who, Comment string
-	Mode                   string
-	Ref, Program           string
-	Token                  string
-	Age, Silent, Left      span
-	Renewed                bool
-	Over                   bool   // its time has ended since the look
-	Old                    bool   // looks fail since
-	Pulse                  string // alive, new, late, silent, quiet, endless, ended, released, over, unknown
-	Says                   string
-	Takeover               string
-	Force                  bool
+	return max(d-v.age, 0)
 }
 
 // programRef stands for a lock ID, which says what one program holds and waits for. It does
@@ -70,39 +41,86 @@ func programRef(lockID string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-func (v *visit) holdView(h driver.Status, sightAge time.Duration) holdView {
-	p := words.PulseOf(h)
-	view := holdView{
-		Resource: h.Resource, Who: words.Printable(words.Holder(h)),
-		Comment: words.Printable(h.Comment), Mode: words.Mode(h.Mode, h.Limit),
-		Ref: wire.RefOf(h.HoldID), Program: programRef(h.LockID), Age: v.grows(h.Age(), sightAge),
-		Silent: v.grows(p.Silent, sightAge), Left: v.shrinks(h.Left, sightAge), Renewed: !h.Renewed.IsZero(),
-		Force: v.caller.May(access.Force, h.Resource), Over: over(h, sightAge), Old: v.old,
-	}
-	if view.Force || v.isOwn(h.Resource, h.LockID) {
-		view.Token = strconv.FormatUint(h.Token, 10)
-	}
-	view.Pulse, view.Says = vitality(h, p)
-	switch {
-	case view.Over:
-		view.Pulse, view.Says = "over", "Its time is over; nobody knows whether it was renewed."
-	case v.old && (view.Pulse == "alive" || view.Pulse == "new"):
-		view.Pulse, view.Says = "unknown", "It was well when the store was seen last; nobody knows how it is now."
-	}
-	if h.TakeoverDelay > 0 {
-		view.Takeover = words.Duration(h.TakeoverDelay)
-	}
-	return view
+// over reports whether the time of a hold has ended since the look, unless it was renewed.
+func (v *visit) over(h driver.Status) bool {
+	return !h.Released && h.Left > 0 && h.Left <= v.age // Forever is the longest, and Unknown less than 0
 }
 
-// over reports whether a hold's time has ended since the look, unless it was renewed.
-func over(h driver.Status, sightAge time.Duration) bool {
-	return !h.Released && h.Left > 0 && h.Left <= sightAge // Forever is the longest, and Unknown less than 0
+// renewal is what was done when the hold was heard of last.
+func (v *visit) renewal(h driver.Status) string {
+	switch {
+	case h.Renewed.IsZero():
+		return "Granted"
+	case v.old:
+		return "Seen renewed"
+	}
+	return "Renewed"
 }
 
-// vitality says whether the holder is alive.
-func vitality(h driver.Status, p words.Pulse) (name, says string) {
+// line says in one sentence who holds, how long, and until when.
+func (v *visit) line(h driver.Status) node {
+	until := group(text("; ends in "), end(v.shrinks(h.Left)))
 	switch {
+	case h.Left == driver.Forever:
+		until = text("; it has no end")
+	case v.over(h):
+		until = text("; its time is over, and nobody knows whether it was renewed")
+	}
+	silent := v.grows(words.PulseOf(h).Silent)
+	return html.P(text("Held by "), html.B(isolated(words.Printable(words.Holder(h)))), text(" "+words.Mode(h.Mode, h.Limit)+", for "), up(v.grows(h.Age())), until,
+		when(silent != driver.Unknown, func() node { return group(text("; "+strings.ToLower(v.renewal(h))+" "), up(silent), text(" ago")) }), text("."))
+}
+
+// article shows a hold with all that the caller may see of it.
+func (v *visit) article(h driver.Status) node {
+	ref, who, comment := wire.RefOf(h.HoldID), words.Printable(words.Holder(h)), words.Printable(h.Comment)
+	token, force := strconv.FormatUint(h.Token, 10), v.caller.May(access.Force, h.Resource)
+	pulse, says := v.vitality(h)
+	silent := v.grows(words.PulseOf(h).Silent)
+	return html.Article(class("hold"), html.ID(ref), html.Data("key", ref),
+		html.H3(isolated(who), text(" "), html.Span(class("pulse "+pulse), text(pulse))),
+		html.P(text(says), when(comment != "", func() node { return group(text(" “"), isolated(comment), text("”")) })),
+		html.Dl(class("facts"),
+			fact("Holds it", text(words.Mode(h.Mode, h.Limit))),
+			fact("For", up(v.grows(h.Age()))),
+			fact(v.renewal(h), up(silent), when(silent != driver.Unknown, func() node { return text(" ago") })),
+			fact("Ends in", end(v.shrinks(h.Left))),
+			when(h.TakeoverDelay > 0, func() node { return fact("Then keeps others out for", text(words.Duration(h.TakeoverDelay))) }),
+			when(force || v.isOwn(h.Resource, h.LockID), func() node { return fact("Token", html.Span(class("number"), text(token))) }),
+			when(ref != "", func() node {
+				return fact("For a ticket", html.A(html.Href(link(h.Resource)+"#"+ref), text(ref)))
+			}),
+		),
+		when(!force && (pulse == "endless" || pulse == "silent" || pulse == "quiet"), func() node {
+			return html.P(text("If its holder is gone, somebody with the right to force can end it: "),
+				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource))), text(" shows what it would release, and asks."))
+		}),
+		html.Div(class("links"),
+			html.A(html.Href(programLink(h.LockID)), text("All that this program holds and waits for")),
+			when(force && ref != "", func() node {
+				return html.Button(html.Type("button"), class("danger"), html.Data("force", ""), html.Data("resource", url.PathEscape(h.Resource)),
+					html.Data("ref", ref), html.Data("token", token), html.Data("who", who), html.Data("name", words.Printable(h.Resource)), gomponents.Attr("hidden"),
+					text("Release by force…"))
+			}),
+		),
+	)
+}
+
+// vitality says whether the holder is alive. The name is alive, new, late, silent, quiet,
+// endless, ended, released, over or unknown.
+func (v *visit) vitality(h driver.Status) (name, says string) {
+	if v.over(h) {
+		return "over", "Its time is over; nobody knows whether it was renewed."
+	}
+	name, says = vitality(h)
+	if v.old && (name == "alive" || name == "new") {
+		return "unknown", "It was well when the store was seen last; nobody knows how it is now."
+	}
+	return name, says
+}
+
+func vitality(h driver.Status) (name, says string) {
+	switch p := words.PulseOf(h); {
 	case h.Released:
 		return "released", "It was released, and keeps others out for a while as its holder wanted."
 	case h.Left == 0:
@@ -125,43 +143,44 @@ func vitality(h driver.Status, p words.Pulse) (name, says string) {
 	return "alive", "Its holder renews it."
 }
 
-// waiterView is a waiter as a page shows it.
-type waiterView struct {
-	Number           string // its place in the line, or empty
-	Resource, Who    string
-	Mode, Order      string
-	Program          string
-	Age, Asked, Left span
-	Late             bool
-	Reason           string
+// turn returns the place of the i-th waiter among those that are served in turn, 0 if it is
+// not one of them.
+func (e *entry) turn(i int) (n int) {
+	if !e.Waiters[i].Fair {
+		return 0
+	}
+	for _, p := range e.Waiters[:i+1] {
+		if p.Fair {
+			n++
+		}
+	}
+	return n
 }
 
-func (v *visit) waiterView(e *entry, i int, sightAge time.Duration) waiterView {
-	p := e.Waiters[i]
-	view := waiterView{
-		Resource: p.Resource, Who: words.Printable(words.Waiter(p)), Mode: words.Mode(p.Mode, p.Limit), Program: programRef(p.LockID),
-		Age: v.grows(p.Age(), sightAge), Asked: v.grows(p.AskedAgo(), sightAge), Left: v.shrinks(p.Left, sightAge),
-		Order: "in any order", Reason: cmp.Or(words.Reason(e.Holds, e.Waiters, i), "nothing is in its way, its next try succeeds"),
-	}
+// reason says what is in the way of the i-th waiter.
+func (e *entry) reason(i int) string {
+	return cmp.Or(words.Reason(e.Holds, e.Waiters, i), "nothing is in its way, its next try succeeds")
+}
+
+// waits are the cells of a waiter that stand behind those which name it.
+func (v *visit) waits(e *entry, i int) node {
+	p, order := e.Waiters[i], "in any order"
 	if p.Fair {
-		n := 1
-		for _, other := range e.Waiters[:i] {
-			if other.Fair {
-				n++
-			}
-		}
-		view.Number, view.Order = strconv.Itoa(n), "in turn"
+		order = "in turn"
 	}
+	why := text(e.reason(i))
 	// A waiter that lives asks four times while its place is kept, and the store notes every
 	// second request at least.
-	if asked := p.AskedAgo(); asked != driver.Unknown && p.Left > 0 {
-		view.Late = asked >= (asked+p.Left)*6/10
+	if asked := p.AskedAgo(); asked != driver.Unknown && p.Left > 0 && asked >= (asked+p.Left)*6/10 {
+		why = group(text("It has not asked for "), up(v.grows(asked)), text(", and its place ends in "), down(v.shrinks(p.Left)), text("."))
 	}
-	return view
+	return group(cell("Wants it", text(words.Mode(p.Mode, p.Limit))), cell("For", up(v.grows(p.Age()))), cell("Order", text(order)), wide("Why", why))
 }
 
 // link returns the address of a resource's page, from any page.
 func link(resource string) string { return "resource?" + url.Values{"name": {resource}}.Encode() }
 
-// programLink returns the address of what one program holds and waits for.
-func programLink(ref string) string { return "program?" + url.Values{"ref": {ref}}.Encode() }
+// programLink returns the address of what the program with the lock ID holds and waits for.
+func programLink(lockID string) string {
+	return "program?" + url.Values{"ref": {programRef(lockID)}}.Encode()
+}

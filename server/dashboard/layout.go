@@ -5,6 +5,9 @@ import (
 
 	"maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/server/sight"
 )
 
 // Pages are made of gomponents, which escapes all texts and attributes. The templates of Go's
@@ -29,30 +32,34 @@ func each[T any](all []T, make func(T) node) node { return gomponents.Map(all, m
 // class is the attribute of classes.
 func class(names string) node { return html.Class(names) }
 
-// whole returns all of a page.
-func (p page) whole() node {
+// page returns all of a page. The part that is replaced while somebody watches it is live.
+func (v *visit) page(title string, live node) node {
 	return html.Doctype(html.HTML(html.Lang("en"),
 		html.Head(
 			html.Meta(html.Charset("utf-8")),
 			html.Meta(html.Name("viewport"), html.Content("width=device-width, initial-scale=1")),
 			html.Meta(html.Name("color-scheme"), html.Content("light dark")),
-			html.TitleEl(text(p.Title+" · Holdfast")),
+			html.TitleEl(text(title+" · Holdfast")),
 			html.Link(html.Rel("stylesheet"), html.Href("app.css")),
 			html.Script(html.Src("app.js"), html.Defer()),
 		),
-		html.Body(gomponents.If(p.Login, html.Data("login", "")),
+		html.Body(gomponents.If(v.d.opts.Login != nil, html.Data("login", "")),
 			html.A(class("skip"), html.Href("#main"), text("Skip to the content")),
-			p.top(),
+			v.top(),
 			html.P(html.ID("connection"), class("notice"), html.Role("status"), gomponents.Attr("hidden")),
-			html.Div(html.ID("live"), p.live()),
+			html.Div(html.ID("live"), live),
 			forceDialog(),
 		),
 	))
 }
 
-func (p page) top() node {
+func (v *visit) top() node {
 	link := func(path, to, name string) node {
-		return html.A(html.Href(to), gomponents.If(p.Here == path, html.Aria("current", "page")), text(name))
+		return html.A(html.Href(to), gomponents.If(v.r.URL.Path == path, html.Aria("current", "page")), text(name))
+	}
+	store, caller := "", ""
+	if v.caller != nil {
+		store, caller = v.d.opts.Name, v.caller.Name()
 	}
 	return html.Header(class("top"),
 		html.A(class("brand"), html.Href("./"), html.Span(class("mark"), html.Aria("hidden", "true")), text("Holdfast")),
@@ -60,40 +67,33 @@ func (p page) top() node {
 			link("/", "./", "Locks"), link("/history", "history", "History"), link("/store", "store", "Store"),
 		),
 		html.Div(class("who"),
-			when(p.Store != "", func() node { return html.Span(text(p.Store)) }),
-			when(p.Caller != "", func() node { return html.Span(text(p.Caller)) }),
-			when(p.Login && p.Caller != "", func() node {
+			when(store != "", func() node { return html.Span(text(store)) }),
+			when(caller != "", func() node { return html.Span(text(caller)) }),
+			when(v.d.opts.Login != nil && caller != "", func() node {
 				return html.Button(html.Type("button"), class("quiet"), html.Data("sign-out", ""), gomponents.Attr("hidden"), text("Sign out"))
 			}),
 		),
 	)
 }
 
-// live returns the part of a page that is replaced while somebody watches it.
-func (p page) live() node {
-	return group(p.Status.notices(), html.Main(html.ID("main"), html.TabIndex("-1"), p.Main))
-}
-
 // notices say how far the page cannot be trusted.
-func (s status) notices() node {
+func (v *visit) notices(s *sight.Sight) node {
+	if s == nil {
+		return group()
+	}
 	return group(
-		when(s.Failing, func() node {
-			shown := text("It has shown nothing yet.")
-			if s.Seen {
-				shown = group(text("Below is what it has shown before that, "), up(span{Known: true, Ms: s.AgeMs}), text(" ago."))
-			} else {
-				shown = group(shown, text(" "), s.next())
+		when(s.Err != nil, func() node {
+			shown := group(text("It has shown nothing yet. "), v.next(s))
+			if !s.At.IsZero() {
+				shown = group(text("Below is what it has shown before that, "), up(v.age), text(" ago."))
 			}
-			if s.Others {
-				return html.P(html.ID("store-failing"), class("notice bad"),
-					html.B(text("The store cannot be looked at")), text(", for "), up(span{Known: true, Ms: s.Since}), text(" already. "), shown,
-					text(" Locks go on: it has answered another call "), up(span{Known: true, Ms: s.Answered}), text(" ago. "), text(s.Error),
-				)
+			since, answered := v.failing(s)
+			says, locks := "The store does not answer", text(" Nobody gets a lock through this server meanwhile; whoever reaches the store may. ")
+			if answered != driver.Unknown {
+				says, locks = "The store cannot be looked at", group(text(" Locks go on: it has answered another call "), up(answered), text(" ago. "))
 			}
 			return html.P(html.ID("store-failing"), class("notice bad"),
-				html.B(text("The store does not answer")), text(", for "), up(span{Known: true, Ms: s.Since}), text(" already. "), shown,
-				text(" Nobody gets a lock through this server meanwhile; whoever reaches the store may. "), text(s.Error),
-			)
+				html.B(text(says)), text(", for "), up(since), text(" already. "), shown, locks, text(reasonOf(s.Err)))
 		}),
 		when(s.Cut, func() node {
 			return html.P(html.ID("cut"), class("notice"),
@@ -102,26 +102,42 @@ func (s status) notices() node {
 	)
 }
 
+// failing returns for how long the store has failed if looks fail, and how long ago it has
+// answered another call since, or driver.Unknown.
+func (v *visit) failing(s *sight.Sight) (since, answered time.Duration) {
+	began, answered := s.Failing, driver.Unknown
+	if l := v.d.opts.Latency; l != nil {
+		failing, last := l.Answers()
+		if ago := v.began.Sub(last); last.After(began) && ago < lately {
+			answered = ago
+		}
+		if !failing.IsZero() && failing.Before(began) { // it did not answer others before it was looked at
+			began = failing
+		}
+	}
+	return v.began.Sub(began), answered
+}
+
 // shortPause is a pause whose end nobody waits for.
 const shortPause = 3 * time.Second
 
 // seen says when the store was looked at.
-func (s status) seen() node {
-	if !s.Seen {
+func (v *visit) seen(s *sight.Sight) node {
+	if s.At.IsZero() {
 		return group()
 	}
-	return html.P(class("seen"), text("Looked "), up(span{Known: true, Ms: s.AgeMs}), text(" ago. "),
+	return html.P(class("seen"), text("Looked "), up(v.age), text(" ago. "),
 		// What fails again and again is not worth a count of seconds: the notice says it.
-		when(!s.Failing || s.Pause > shortPause, s.next))
+		when(s.Err == nil || s.Pause > shortPause, func() node { return v.next(s) }))
 }
 
 // next says when the store is looked at again.
-func (s status) next() node {
+func (v *visit) next(s *sight.Sight) node {
 	if s.Pause <= shortPause {
-		return text("Next look in " + span{Ms: s.Pause.Milliseconds()}.text() + ".")
+		return text("Next look in " + inSeconds(s.Pause) + ".")
 	}
-	return group(text("Next look in "), down(span{Known: true, Ms: s.Next}),
-		text(": the store rests ten times as long as a look takes, "+span{Ms: s.Pause.Milliseconds()}.text()+"."))
+	return group(text("Next look in "), down(max(s.Next.Sub(v.began), 0)),
+		text(": the store rests ten times as long as a look takes, "+inSeconds(s.Pause)+"."))
 }
 
 // forceDialog asks for the reason of a release by force.

@@ -17,7 +17,7 @@ func (d *Dashboard) loginPage(v *visit) {
 		v.fail(http.StatusNotFound, "There is nothing to sign in to.")
 		return
 	}
-	v.show(http.StatusOK, page{Title: "Sign in", Main: group(
+	v.show(http.StatusOK, "Sign in", nil,
 		html.H1(text("Sign in")),
 		html.Form(html.ID("sign-in"), class("login"), html.Data("next", d.next(v.r.URL.Query().Get("next"))),
 			html.Label(html.For("token"), text("Your token, as "), html.Code(text("holdfast token")), text(" has made it")),
@@ -26,7 +26,7 @@ func (d *Dashboard) loginPage(v *visit) {
 			html.Div(class("buttons"), html.Button(html.Type("submit"), text("Sign in"))),
 		),
 		html.NoScript(html.P(class("notice"), text("To sign in needs JavaScript. Without it, show a client certificate instead."))),
-	)})
+	)
 }
 
 // next returns where to go after the sign-in: a page of this Dashboard, and no other site.

@@ -1,44 +1,55 @@
 package dashboard
 
 import (
-	"net/url"
 	"strconv"
+	"time"
 
 	"maragu.dev/gomponents"
 	"maragu.dev/gomponents/html"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
-// up is a duration that grows, and down one that shrinks, while the page is shown.
-func up(s span) node {
-	if !s.Known {
-		return text("–")
+// inSeconds says a duration without what is less than a second of it.
+func inSeconds(d time.Duration) string {
+	if d < time.Second {
+		return "0 s"
 	}
-	return html.Time(html.Data("up", strconv.FormatInt(s.Ms, 10)), text(s.text()))
+	return words.Duration(d.Truncate(time.Second))
 }
 
-func down(s span) node {
-	switch {
-	case !s.Known:
+// up is a duration that grows, and down one that shrinks, while the page is shown.
+func up(d time.Duration) node {
+	if d == driver.Unknown {
 		return text("–")
-	case s.Forever:
+	}
+	return html.Time(html.Data("up", millis(d)), text(inSeconds(d)))
+}
+
+func down(d time.Duration) node {
+	switch d {
+	case driver.Unknown:
+		return text("–")
+	case driver.Forever:
 		return text("never")
 	}
-	return html.Time(html.Data("down", strconv.FormatInt(s.Ms, 10)), text(s.text()))
+	return html.Time(html.Data("down", millis(d)), text(inSeconds(d)))
 }
 
 // end is when a hold ends, unless it is renewed. A page that is not loaded again counts it
 // down, and says then that it is over.
-func end(s span) node {
+func end(d time.Duration) node {
 	switch {
-	case !s.Known || s.Forever:
-		return down(s)
-	case s.Ms == 0:
+	case d == driver.Unknown, d == driver.Forever:
+		return down(d)
+	case d < time.Millisecond:
 		return text(timeOver)
 	}
-	return html.Time(html.Data("down", strconv.FormatInt(s.Ms, 10)), html.Data("over", timeOver), text(s.text()))
+	return html.Time(html.Data("down", millis(d)), html.Data("over", timeOver), text(inSeconds(d)))
 }
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 const timeOver = "its time is over"
 
@@ -61,44 +72,6 @@ func badge(l level) node {
 
 // fact is a term and what it is.
 func fact(term string, is ...node) node { return html.Div(html.Dt(text(term)), html.Dd(is...)) }
-
-// article shows a hold with all that the caller may see of it.
-func (h holdView) article() node {
-	renewed := "Granted"
-	if h.Renewed {
-		renewed = "Renewed"
-		if h.Old {
-			renewed = "Seen renewed"
-		}
-	}
-	return html.Article(class("hold"), html.ID(h.Ref), html.Data("key", h.Ref),
-		html.H3(isolated(h.Who), text(" "), html.Span(class("pulse "+h.Pulse), text(h.Pulse))),
-		html.P(text(h.Says), when(h.Comment != "", func() node { return group(text(" “"), isolated(h.Comment), text("”")) })),
-		html.Dl(class("facts"),
-			fact("Holds it", text(h.Mode)),
-			fact("For", up(h.Age)),
-			fact(renewed, up(h.Silent), when(h.Silent.Known, func() node { return text(" ago") })),
-			fact("Ends in", end(h.Left)),
-			when(h.Takeover != "", func() node { return fact("Then keeps others out for", text(h.Takeover)) }),
-			when(h.Token != "", func() node { return fact("Token", html.Span(class("number"), text(h.Token))) }),
-			when(h.Ref != "", func() node {
-				return fact("For a ticket", html.A(html.Href(link(h.Resource)+"#"+h.Ref), text(h.Ref)))
-			}),
-		),
-		when(!h.Force && (h.Pulse == "endless" || h.Pulse == "silent" || h.Pulse == "quiet"), func() node {
-			return html.P(text("If its holder is gone, somebody with the right to force can end it: "),
-				html.Code(text("holdfast unlock --force "+words.Argument(h.Resource))), text(" shows what it would release, and asks."))
-		}),
-		html.Div(class("links"),
-			html.A(html.Href(programLink(h.Program)), text("All that this program holds and waits for")),
-			when(h.Force && h.Ref != "", func() node {
-				return html.Button(html.Type("button"), class("danger"), html.Data("force", ""), html.Data("resource", url.PathEscape(h.Resource)),
-					html.Data("ref", h.Ref), html.Data("token", h.Token), html.Data("who", h.Who), html.Data("name", words.Printable(h.Resource)), gomponents.Attr("hidden"),
-					text("Release by force…"))
-			}),
-		),
-	)
-}
 
 // table is a table that scrolls by itself where the window is narrow.
 func table(label string, titles []string, rows node) node {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"maragu.dev/gomponents/html"
@@ -11,18 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
-// resourceBody is what the page of a resource shows.
-type resourceBody struct {
-	Resource  string
-	Level     level
-	Says      string
-	Holds     []holdView
-	MoreHolds int
-	Waiters   []waiterView
-	MoreWait  int
-	Old       bool // looks fail since
-}
-
+// resource serves the page of a resource.
 func (d *Dashboard) resource(v *visit) {
 	name := v.r.URL.Query().Get("name")
 	if err := driver.ValidResource(name); err != nil {
@@ -33,79 +23,65 @@ func (d *Dashboard) resource(v *visit) {
 		v.fail(http.StatusForbidden, "You have no right to look at this resource.")
 		return
 	}
-	s, age, ok := v.look()
+	s, ok := v.look()
 	if !ok {
 		return
 	}
 	e := d.boardOf(s).of(name)
-	body := resourceBody{
-		Old: v.old, Resource: name, Level: e.Trouble.Level, Says: e.Trouble.Says,
-		MoreHolds: max(len(e.Holds)-maxRows, 0), MoreWait: max(len(e.Waiters)-maxRows, 0),
-	}
-	for _, h := range e.Holds[:len(e.Holds)-body.MoreHolds] {
-		body.Holds = append(body.Holds, v.holdView(h, age))
-	}
-	for i := range len(e.Waiters) - body.MoreWait {
-		body.Waiters = append(body.Waiters, v.waiterView(e, i, age))
-	}
-	status := v.statusOf(s)
-	heldNow := heldNow(e, age)
-	if v.old {
-		heldNow = driver.Unknown
-	}
-	v.show(http.StatusOK, page{Title: words.Printable(name), Status: status, Main: group(
+	v.show(http.StatusOK, words.Printable(name), s,
 		html.P(class("crumbs"), html.A(html.Href("./"), text("All locks"))),
 		html.H1(isolated(words.Printable(name))),
-		when(body.Says != "", func() node { return html.P(badge(body.Level), text(" Here "+body.Says+".")) }),
-		status.seen(),
-		v.usual(name, heldNow), body.holders(s.Cut), body.queue(status.Queue), v.past(name),
-	)})
+		when(e.Trouble.Says != "", func() node { return html.P(badge(e.Trouble.Level), text(" Here "+e.Trouble.Says+".")) }),
+		v.seen(s), v.usual(name, v.heldNow(e)), v.holders(e, s.Cut), v.queue(e, s.Queue), v.past(name),
+	)
 }
 
 // heldNow returns how long the first of the holders has held it, or Unknown.
-func heldNow(e *entry, sightAge time.Duration) time.Duration {
+func (v *visit) heldNow(e *entry) time.Duration {
 	longest := driver.Unknown
-	for _, h := range e.Holds {
-		if age := h.Age(); age != driver.Unknown {
-			longest = max(longest, age+sightAge)
+	if !v.old {
+		for _, h := range e.Holds {
+			longest = max(longest, v.grows(h.Age()))
 		}
 	}
 	return longest
 }
 
-func (b *resourceBody) holders(cut bool) node {
+func (v *visit) holders(e *entry, cut bool) node {
 	title, none := "Held", "Nobody holds it."
-	if b.Old {
-		title = "Held when it was seen last"
-	}
-	if cut && len(b.Holds) == 0 {
-		return section("holders", text("Not among what was looked at"))
-	}
 	switch {
-	case len(b.Holds) > 0:
-	case b.Old:
+	case cut && len(e.Holds) == 0:
+		return section("holders", text("Not among what was looked at"))
+	case len(e.Holds) > 0 && v.old:
+		title = "Held when it was seen last"
+	case len(e.Holds) > 0:
+	case v.old:
 		title, none = "Free when it was seen last", "Nobody knows who holds it now."
 	default:
 		title = "Free"
-		if len(b.Waiters) > 0 {
+		if len(e.Waiters) > 0 {
 			none = "Nobody holds it, though there are waiters: the next one to ask gets it."
-			if i := slices.IndexFunc(b.Waiters, func(w waiterView) bool { return w.Number != "" }); i >= 0 {
-				none = "Nobody holds it. It is free for " + b.Waiters[i].Who + ", first in line."
+			if i := slices.IndexFunc(e.Waiters, func(p driver.Place) bool { return p.Fair }); i >= 0 {
+				none = "Nobody holds it. It is free for " + words.Printable(words.Waiter(e.Waiters[i])) + ", first in line."
 			}
 		}
 	}
 	return section("holders", text(title),
-		each(b.Holds, holdView.article), when(len(b.Holds) == 0, func() node { return empty(text(none)) }),
-		more(b.MoreHolds, "more holders are not shown."))
+		each(e.Holds[:min(len(e.Holds), maxRows)], v.article), when(len(e.Holds) == 0, func() node { return empty(text(none)) }),
+		more(len(e.Holds)-maxRows, "more holders are not shown."))
 }
 
-func (b *resourceBody) queue(kept bool) node {
+func (v *visit) queue(e *entry, kept bool) node {
 	switch {
-	case len(b.Waiters) > 0:
-		return section("queue", text(words.Count(len(b.Waiters)+b.MoreWait, "waits", "wait")),
-			stacked("Waiters", []string{"#", "Who waits", "Wants it", "For", "Order", "What is in its way"}, each(b.Waiters, waiterView.row)),
-			more(b.MoreWait, "more wait behind them."))
-	case kept && b.Old:
+	case len(e.Waiters) > 0:
+		var rows []node
+		for i := range min(len(e.Waiters), maxRows) {
+			rows = append(rows, v.waiterRow(e, i))
+		}
+		return section("queue", text(words.Count(len(e.Waiters), "waits", "wait")),
+			stacked("Waiters", []string{"#", "Who waits", "Wants it", "For", "Order", "What is in its way"}, group(rows...)),
+			more(len(e.Waiters)-maxRows, "more wait behind them."))
+	case kept && v.old:
 		return section("queue", text("Nobody waited when it was seen last"))
 	case kept:
 		return section("queue", text("Nobody waits"), empty(text("Nobody waits for it, or not for a second yet.")))
@@ -113,22 +89,15 @@ func (b *resourceBody) queue(kept bool) node {
 	return section("queue", text("Who waits is not known"), empty(text("This store keeps no queue.")))
 }
 
-func (w waiterView) row() node {
-	place := "–"
-	if w.Number != "" {
-		place = w.Number + "."
+func (v *visit) waiterRow(e *entry, i int) node {
+	p, number, place := e.Waiters[i], "", "–"
+	if n := e.turn(i); n > 0 {
+		number = strconv.Itoa(n)
+		place = number + "."
 	}
-	return html.Tr(html.Data("key", w.Program+w.Number),
+	return html.Tr(html.Data("key", programRef(p.LockID)+number),
 		html.Td(class("number"), html.Data("label", "Place"), text(place)),
-		html.Td(class("first"), html.A(html.Href(programLink(w.Program)), isolated(w.Who))),
-		cell("Wants it", text(w.Mode)), cell("For", up(w.Age)), cell("Order", text(w.Order)), wide("Why", w.reason()),
+		html.Td(class("first"), html.A(html.Href(programLink(p.LockID)), isolated(words.Printable(words.Waiter(p))))),
+		v.waits(e, i),
 	)
-}
-
-// reason says what is in the way of the waiter, or that it seems to be gone.
-func (w waiterView) reason() node {
-	if w.Late {
-		return group(text("It has not asked for "), up(w.Asked), text(", and its place ends in "), down(w.Left), text("."))
-	}
-	return text(w.Reason)
 }

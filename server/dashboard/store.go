@@ -16,58 +16,47 @@ import (
 	"github.com/holdfast-go/holdfast/server/words"
 )
 
-// storeBody is what the page of the store shows.
-type storeBody struct {
-	Traits  driver.Traits
-	Took    string // of the last look
-	Holds   int
-	Waiters int
-	Seen    []fit.Finding
-	Ops     []latency.Op
-	Own     bool   // Ops are this Dashboard's looks alone
-	Of      string // follows what is counted: of which it is, and when it was
-}
-
 // storePage serves the page of the store, also while it has not answered yet.
 func (d *Dashboard) storePage(v *visit) {
 	s := v.sight()
-	body := storeBody{Traits: d.store.Traits(), Own: d.ownCalls}
+	var ops []latency.Op
+	if d.opts.Latency != nil {
+		ops = d.opts.Latency.Ops()
+		slices.SortStableFunc(ops, func(a, b latency.Op) int { return cmp.Compare(opRank(a.Name), opRank(b.Name)) })
+	}
+	traits := d.store.Traits()
+	v.show(http.StatusOK, "Store", s,
+		html.H1(text(cmp.Or(d.opts.Name, "The store"))), v.seen(s), v.now(s, traits), d.answers(ops, v.findings(s, ops)), promises(traits),
+	)
+}
+
+// now says how the store is.
+func (v *visit) now(s *sight.Sight, traits driver.Traits) node {
+	holds, waiters, of := 0, 0, ""
 	for _, h := range s.Holds {
 		if v.looks(h.Resource) {
-			body.Holds++
+			holds++
 		}
 	}
 	for _, p := range s.Waiters {
 		if v.looks(p.Resource) {
-			body.Waiters++
+			waiters++
 		}
 	}
 	if v.seesPart() {
-		body.Of = " that you may look at"
+		of = " that you may look at"
 	}
 	if v.old {
-		body.Of += ", when it was seen last"
+		of += ", when it was seen last"
 	}
-	if d.opts.Latency != nil {
-		body.Ops = d.opts.Latency.Report().Ops
-		slices.SortStableFunc(body.Ops, func(a, b latency.Op) int { return cmp.Compare(opRank(a.Name), opRank(b.Name)) })
-	}
-	status := v.statusOf(s)
-	body.Took = lengthText(s.Took)
-	body.Seen = v.findings(s, body.Ops)
-	v.show(http.StatusOK, page{Title: "Store", Status: status, Main: group(
-		html.H1(text(cmp.Or(d.opts.Name, "The store"))), status.seen(), body.now(status), body.answers(), body.promises(),
-	)})
-}
-
-func (b *storeBody) now(st status) node {
+	since, answered := v.failing(s)
 	return section("now", text("Now"), html.Dl(class("facts"),
-		fact("Kind", text(b.Traits.Name)),
-		when(st.Seen, func() node {
-			return group(fact("Holds"+b.Of, text(strconv.Itoa(b.Holds))), when(b.Traits.Queue, func() node { return fact("Waiters"+b.Of, text(strconv.Itoa(b.Waiters))) }),
-				fact("The last look at all of it took", text(b.Took)))
+		fact("Kind", text(traits.Name)),
+		when(!s.At.IsZero(), func() node {
+			return group(fact("Holds"+of, text(strconv.Itoa(holds))), when(traits.Queue, func() node { return fact("Waiters"+of, text(strconv.Itoa(waiters))) }),
+				fact("The last look at all of it took", text(lengthText(s.Took))))
 		}),
-		when(st.Failing && !st.Others, func() node { return fact("No answer for", up(span{Known: true, Ms: st.Since})) }),
+		when(s.Err != nil && answered == driver.Unknown, func() node { return fact("No answer for", up(since)) }),
 	))
 }
 
@@ -82,13 +71,13 @@ func (v *visit) findings(s *sight.Sight, ops []latency.Op) (fs []fit.Finding) {
 	}
 	switch {
 	case !failing.IsZero() && v.began.Sub(answered) >= lately:
-		say("answers", fit.Fail, "no call of it has been answered for "+ago(v.began.Sub(failing)))
+		say("answers", fit.Fail, "no call of it has been answered for "+inSeconds(v.began.Sub(failing)))
 	case !answered.IsZero():
-		say("answers", fit.OK, "it has answered a call "+ago(v.began.Sub(answered))+" ago")
+		say("answers", fit.OK, "it has answered a call "+inSeconds(v.began.Sub(answered))+" ago")
 	}
 	switch {
 	case s.Err != nil:
-		say("list", fit.Fail, "holds and waiters cannot be listed, for "+ago(v.began.Sub(s.Failing)))
+		say("list", fit.Fail, "holds and waiters cannot be listed, for "+inSeconds(v.began.Sub(s.Failing)))
 	case !s.At.IsZero():
 		say("list", fit.OK, "holds and waiters can be listed")
 	}
@@ -113,14 +102,12 @@ func (v *visit) findings(s *sight.Sight, ops []latency.Op) (fs []fit.Finding) {
 // defaultTTL is that of Clients.
 const defaultTTL = 30 * time.Second
 
-func ago(d time.Duration) string { return span{Ms: d.Milliseconds()}.text() }
-
 // locks reports whether holders wait for that operation.
 func locks(op string) bool { return op == "acquire" || op == "renew" || op == "release" }
 
 // promises shows what the traits mean, and what this page cannot know.
-func (b *storeBody) promises() node {
-	fs := fit.Promises(b.Traits)
+func promises(traits driver.Traits) node {
+	fs := fit.Promises(traits)
 	rank := func(f fit.Finding) int {
 		return slices.Index([]fit.Verdict{fit.Fail, fit.Warn, fit.OK, fit.Note}, f.Result)
 	}

@@ -35,7 +35,8 @@ type visit struct {
 	r      *http.Request
 	began  time.Time
 	caller access.Caller
-	old    bool // looks fail: what is shown is of one before
+	age    time.Duration // of what is shown
+	old    bool          // looks fail: what is shown is of one before
 }
 
 // identified finds out who sent the request. If nobody knows, it has answered, unless the
@@ -85,85 +86,34 @@ func (v *visit) sight() *sight.Sight {
 		s = v.d.looker.Last()
 	}
 	v.began = time.Now()
-	v.old = s.Err != nil && !s.At.IsZero()
+	if !s.At.IsZero() {
+		v.age, v.old = v.began.Sub(s.At), s.Err != nil
+	}
 	return s
 }
 
-// look returns what the store has shown last, and how long ago that was. If it has shown
-// nothing yet, look has answered.
-func (v *visit) look() (s *sight.Sight, age time.Duration, ok bool) {
+// look returns what the store has shown last. If it has shown nothing yet, look has answered.
+func (v *visit) look() (s *sight.Sight, ok bool) {
 	s = v.sight()
 	if s.At.IsZero() {
-		v.show(http.StatusOK, page{Title: "Locks", Status: v.statusOf(s), Main: group(
+		v.show(http.StatusOK, "Locks", s,
 			html.H1(class("summary watch"), text("Nobody knows yet what is held")), empty(text("The store has not answered yet.")),
-		)})
-		return nil, 0, false
+		)
+		return nil, false
 	}
-	return s, v.began.Sub(s.At), true
+	return s, true
 }
 
-// page is what all pages show.
-type page struct {
-	Title  string
-	Here   string // the path, for what marks it in the menu
-	Store  string
-	Caller string
-	Login  bool // there is one
-	Status status
-	Main   node
-}
-
-// status says how far the page can be trusted.
-type status struct {
-	Seen  bool  // there was a look that succeeded
-	AgeMs int64 // of what is shown
-	Pause time.Duration
-	Next  int64 // ms until the next look may begin
-	Cut   bool
-	Queue bool
-	// Failing: looks have failed for Since, in ms, for the reason Error, which may be empty.
-	Failing bool
-	Since   int64
-	Error   string
-	// Others: while looks fail, other calls of the store are answered, the last one Answered ms
-	// ago.
-	Others   bool
-	Answered int64
-}
-
-func (v *visit) statusOf(s *sight.Sight) status {
-	st := status{Seen: !s.At.IsZero(), Pause: s.Pause, Next: max(s.Next.Sub(v.began).Milliseconds(), 0), Cut: s.Cut, Queue: s.Queue || s.At.IsZero()}
-	if st.Seen {
-		st.AgeMs = v.began.Sub(s.At).Milliseconds()
-	}
-	if s.Err != nil {
-		st.Failing, st.Error = true, reasonOf(s.Err)
-		since := s.Failing
-		if l := v.d.opts.Latency; l != nil {
-			failing, answered := l.Answers()
-			st.Others, st.Answered = answered.After(since) && v.began.Sub(answered) < lately, v.began.Sub(answered).Milliseconds()
-			if !failing.IsZero() && failing.Before(since) { // it did not answer others before it was looked at
-				since = failing
-			}
-		}
-		st.Since = v.began.Sub(since).Milliseconds()
-	}
-	return st
-}
-
-// show sends a page, or the part of it that changes.
-func (v *visit) show(code int, p page) {
-	p.Here, p.Login = v.r.URL.Path, v.d.opts.Login != nil
-	if v.caller != nil {
-		p.Caller, p.Store = v.caller.Name(), v.d.opts.Name
-	}
-	root := p.whole
+// show sends a page, or the part of it that changes. It has a sight if it shows what is held.
+func (v *visit) show(code int, title string, s *sight.Sight, main ...node) {
+	root := group(v.notices(s), html.Main(html.ID("main"), html.TabIndex("-1"), group(main...)))
 	if v.isPart() {
-		root = p.live
 		v.w.Header().Set("Holdfast-Part", "1") // it is ours, and not a proxy's
+	} else {
+		root = v.page(title, root)
 	}
 	var b bytes.Buffer
-	_ = root().Render(&b) // a buffer takes all
+	_ = root.Render(&b) // a buffer takes all
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.write(code, b.Bytes())
 }
@@ -180,9 +130,9 @@ func (v *visit) fail(code int, why string) {
 		v.answer(code, answer{Error: why})
 		return
 	}
-	v.show(code, page{Title: http.StatusText(code), Main: group(
+	v.show(code, http.StatusText(code), nil,
 		html.H1(text(http.StatusText(code))), html.P(text(why)), html.P(html.A(html.Href("./"), text("All locks"))),
-	)})
+	)
 }
 
 // answer is what a POST gets.

@@ -3,6 +3,7 @@ package front
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/server/access"
@@ -30,15 +31,7 @@ func (f *Front) address(r *http.Request) string {
 
 func (f *Front) believed(address string) bool {
 	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return false
-	}
-	for _, p := range f.opts.Proxies {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(f.opts.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // remote returns the IP address at the other end of the connection, or its user.
@@ -46,15 +39,11 @@ func remote(r *http.Request) string {
 	if p, ok := peerOf(r); ok {
 		return p.String()
 	}
-	if ip, ok := remoteIP(r); ok {
-		return ip.String()
-	}
-	return "unknown"
-}
-
-func remoteIP(r *http.Request) (netip.Addr, bool) {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	return at.Addr().Unmap().WithZone(""), err == nil
+	if err != nil {
+		return "unknown"
+	}
+	return at.Addr().Unmap().WithZone("").String()
 }
 
 // networkOf names who is counted together where no caller is known: an IPv4 address, or the

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
+	"github.com/holdfast-go/holdfast/internal/pipenet"
 )
 
 // sendRaw sends the text on a connection of its own, and returns all that is answered.
@@ -72,35 +73,6 @@ func TestHugeBody(t *testing.T) {
 	}
 }
 
-// pipes is a listener of connections inside the process, whose time a test can move.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
-
-func (p *pipes) dial() net.Conn {
-	near, far := net.Pipe()
-	p.conns <- far
-	return near
-}
-
 func TestSlowRequests(t *testing.T) {
 	const head = "POST /v1/acquire HTTP/1.1\r\nHost: pipe\r\nContent-Type: application/json\r\nContent-Length: 10\r\n"
 	for name, c := range map[string]struct {
@@ -118,9 +90,10 @@ func TestSlowRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+				l := pipenet.Listen()
 				serve(t, l, newFront(t, whoami, &Options{Hosts: []string{"pipe"}}))
-				conn := l.dial()
+				conn, err := l.DialContext(t.Context(), "", "")
+				check(t, err)
 				var sender sync.WaitGroup
 				defer sender.Wait()
 				defer conn.Close()
@@ -158,10 +131,11 @@ func TestWaitBehindBody(t *testing.T) {
 			ended <- err
 			_, _ = fmt.Fprintf(w, "read %d", len(text))
 		})
-		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		l := pipenet.Listen()
 		serve(t, l, newFront(t, next, &Options{Hosts: []string{"pipe"}}))
 		const head = "POST /v1/acquire HTTP/1.1\r\nHost: pipe\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-		conn := l.dial()
+		conn, err := l.DialContext(t.Context(), "", "")
+		check(t, err)
 		in := bufio.NewReader(conn)
 		for range 2 { // on one connection
 			_, err := io.WriteString(conn, head)
@@ -174,7 +148,7 @@ func TestWaitBehindBody(t *testing.T) {
 				t.Errorf("answer %q", text)
 			}
 		}
-		_, err := io.WriteString(conn, head)
+		_, err = io.WriteString(conn, head)
 		check(t, err)
 		began := time.Now()
 		check(t, conn.Close())
@@ -193,15 +167,7 @@ func TestSlowloris(t *testing.T) {
 	l := listen(t)
 	s := Server(newFront(t, whoami, nil), nil)
 	s.ReadHeaderTimeout = 2 * time.Second
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	t.Cleanup(func() {
-		_ = s.Close()
-		<-done
-	})
+	run(t, s, func() error { return s.Serve(l) })
 	addr := l.Addr().String()
 	var open []net.Conn
 	for range count {

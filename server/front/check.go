@@ -12,7 +12,7 @@ import (
 // checkForwarded refuses what a proxy has forwarded to a server that takes everybody for a
 // user of its machine, or who connects to its socket for the operator: it is not for the
 // proxy to let them in.
-func (f *Front) checkForwarded(r *http.Request) error {
+func (f *Front) checkForwarded(r *http.Request) *refusal {
 	if _, socket := peerOf(r); f.opts.Identify != nil && !socket {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (f *Front) checkForwarded(r *http.Request) error {
 // checkOrigin refuses what a page of another origin sends. A GET changes nothing, and no
 // such page can read its answer, but it could keep others from lists and watches. Only what
 // somebody opens, by a link in a ticket, may come from elsewhere.
-func (f *Front) checkOrigin(r *http.Request) error {
+func (f *Front) checkOrigin(r *http.Request) *refusal {
 	h := r.Header
 	if origins := h.Values("Origin"); len(origins) > 1 || len(origins) == 1 && origins[0] == "null" {
 		return refused(wire.KindDenied, "the request comes from a page without an origin")
@@ -44,7 +44,7 @@ func (f *Front) checkOrigin(r *http.Request) error {
 }
 
 // checkMethod refuses a POST to what is only read: another type would not help.
-func checkMethod(r *http.Request) error {
+func checkMethod(r *http.Request) *refusal {
 	if r.Method == http.MethodPost && isRead(r.URL.Path) {
 		return refused(wire.KindMethod, "this path takes a "+http.MethodGet)
 	}
@@ -53,7 +53,7 @@ func checkMethod(r *http.Request) error {
 
 // checkType refuses a POST of another type than JSON. Pages of other origins can send only
 // others without asking first.
-func checkType(r *http.Request) error {
+func checkType(r *http.Request) *refusal {
 	if r.Method != http.MethodPost {
 		return nil
 	}
@@ -71,7 +71,7 @@ func checkType(r *http.Request) error {
 }
 
 // checkLength refuses a body that says itself that it is too large.
-func checkLength(r *http.Request) error {
+func checkLength(r *http.Request) *refusal {
 	if r.ContentLength > wire.MaxBody {
 		return refused(wire.KindTooLarge, fmt.Sprintf("the body has more than %d bytes", wire.MaxBody))
 	}

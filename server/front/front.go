@@ -37,7 +37,7 @@ import (
 type Options struct {
 	// Identify finds out who sent a request that did not come through a Unix socket. If it
 	// is nil, everybody is access.Everybody, and requests that say that a proxy forwarded
-	// them are refused: whoever they came from, they are not from this machine.
+	// them are refused: they are not from this machine.
 	Identify access.Identify
 	// Guests chooses requests that are also for callers who are not known, and do not say who
 	// they are by a token: for a page to sign in, say.
@@ -124,9 +124,9 @@ func isRead(path string) bool {
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.setHeaders(w.Header())
 	boundBody(w, r)
-	for _, check := range []func(*http.Request) error{f.checkHost, f.checkForwarded, f.checkOrigin, checkMethod, checkType, checkLength} {
-		if err := check(r); err != nil {
-			refuse(w, err)
+	for _, check := range []func(*http.Request) *refusal{f.checkHost, f.checkForwarded, f.checkOrigin, checkMethod, checkType, checkLength} {
+		if no := check(r); no != nil {
+			refuse(w, no)
 			return
 		}
 	}
@@ -147,9 +147,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == wire.RenewPath || r.URL.Path == wire.ReleasePath {
 		lane = f.renewals
 	}
-	leave, err := lane.enter(Sender(caller, in.address), time.Now()) // that of a guest is its address
-	if err != nil {
-		refuse(w, err)
+	leave, no := lane.enter(Sender(caller, in.address), time.Now()) // that of a guest is its address
+	if no != nil {
+		refuse(w, no)
 		return
 	}
 	defer leave()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/httplock/wire"
@@ -46,19 +47,21 @@ func newFront(t *testing.T, next http.Handler, o *Options) *Front {
 }
 
 // serve serves the handler on the listener until the test ends.
-func serve(t *testing.T, l net.Listener, h http.Handler) *http.Server {
+func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Helper()
 	s := Server(h, nil)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
+	run(t, s, func() error { return s.Serve(l) })
+}
+
+// run serves by the server until the test ends.
+func run(t *testing.T, s *http.Server, serve func() error) {
+	t.Helper()
+	var served sync.WaitGroup
+	served.Go(func() { _ = serve() })
 	t.Cleanup(func() {
 		_ = s.Close()
-		<-done
+		served.Wait()
 	})
-	return s
 }
 
 func listen(t *testing.T) net.Listener {

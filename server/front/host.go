@@ -12,7 +12,7 @@ import (
 )
 
 // checkHost refuses a request for another name than the server's, except for a probe.
-func (f *Front) checkHost(r *http.Request) error {
+func (f *Front) checkHost(r *http.Request) *refusal {
 	if isProbe(r) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,13 +38,7 @@ func (l Limits) withDefaults() (Limits, error) {
 	if l.Rate < 0 || l.Open < 0 {
 		return l, errors.New("a limit is negative")
 	}
-	if l.Rate == 0 {
-		l.Rate = defaultRate
-	}
-	if l.Open == 0 {
-		l.Open = defaultOpen
-	}
-	return l, nil
+	return Limits{Rate: cmp.Or(l.Rate, defaultRate), Open: cmp.Or(l.Open, defaultOpen)}, nil
 }
 
 // lane is a kind of requests that has limits of its own.
@@ -60,7 +55,7 @@ func newLane(l Limits) *lane {
 }
 
 // enter counts a request, unless that is one too many. The caller calls leave at its end.
-func (l *lane) enter(key string, now time.Time) (leave func(), err error) {
+func (l *lane) enter(key string, now time.Time) (leave func(), no *refusal) {
 	if wait, ok := l.rates.take(key, now); !ok {
 		return nil, &refusal{wire.KindBusy, fmt.Sprintf("the caller sends more than %d requests a second", l.limits.Rate), wait}
 	}

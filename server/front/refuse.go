@@ -2,7 +2,6 @@ package front
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,16 +16,10 @@ type refusal struct {
 	wait   time.Duration // until another attempt may succeed, if it is busy
 }
 
-func (r *refusal) Error() string { return r.detail }
-
-func refused(kind wire.Kind, detail string) error { return &refusal{kind: kind, detail: detail} }
+func refused(kind wire.Kind, detail string) *refusal { return &refusal{kind: kind, detail: detail} }
 
 // refuse answers with a problem of package wire.
-func refuse(w http.ResponseWriter, err error) {
-	var r *refusal
-	if !errors.As(err, &r) {
-		r = &refusal{kind: wire.KindUnknown, detail: "the server failed"}
-	}
+func refuse(w http.ResponseWriter, r *refusal) {
 	problem := wire.NewRefusal(r.kind, r.detail)
 	if r.kind == wire.KindBusy {
 		ms := wire.MillisUp(r.wait)
@@ -51,8 +44,10 @@ func refuse(w http.ResponseWriter, err error) {
 	_, _ = w.Write(body) // there is nobody to tell
 }
 
-// setHeaders sets what every answer has. A page of the server replaces the policy.
-func (f *Front) setHeaders(h http.Header) {
+// Isolate sets headers by which browsers neither keep an answer nor show it within a page of
+// another origin, nor load anything for it. A page that loads something replaces the
+// Content-Security-Policy.
+func Isolate(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -61,6 +56,11 @@ func (f *Front) setHeaders(h http.Header) {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
+}
+
+// setHeaders sets what every answer has.
+func (f *Front) setHeaders(h http.Header) {
+	Isolate(h)
 	if f.opts.Store != nil {
 		if id := f.opts.Store(); id != "" {
 			h.Set(wire.StoreHeader, id)

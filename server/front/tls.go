@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -65,7 +66,7 @@ func (c *certificates) current(now time.Time) *tls.Config {
 	}
 	c.looked = now
 	text, err := c.read()
-	if err == nil && !same(text, c.text) {
+	if err == nil && !slices.EqualFunc(text[:], c.text[:], bytes.Equal) {
 		var config *tls.Config
 		if config, err = c.config(text); err == nil {
 			c.text, c.inUse = text, config
@@ -77,15 +78,6 @@ func (c *certificates) current(now time.Time) *tls.Config {
 	}
 	c.err = err
 	return c.inUse
-}
-
-func same(a, b [3][]byte) bool {
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // read returns the texts of the certificate, its key and the authorities.

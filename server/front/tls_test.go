@@ -105,15 +105,7 @@ func startTLS(t *testing.T, config *tls.Config, o *Options) string {
 	l := listen(t)
 	s := Server(newFront(t, whoami, o), nil)
 	s.TLSConfig = config
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.ServeTLS(l, "", "")
-	}()
-	t.Cleanup(func() {
-		_ = s.Close()
-		<-done
-	})
+	run(t, s, func() error { return s.ServeTLS(l, "", "") })
 	return l.Addr().String()
 }
 

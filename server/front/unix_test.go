@@ -63,13 +63,7 @@ func TestUnixWithoutConnContext(t *testing.T) {
 	check(t, err)
 	s := Server(newFront(t, whoami, nil), nil)
 	s.ConnContext = nil
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	defer func() { <-done }()
-	defer s.Close()
+	run(t, s, func() error { return s.Serve(l) })
 	if got := send(t, client(t, dialSocket(path)), "GET", "http://localhost/v1/holds", ""); got.kind != wire.KindAnonymous {
 		t.Errorf("%d: %s", got.status, got.body)
 	}

@@ -150,7 +150,7 @@ type State struct {
 	Period time.Duration
 	Cut    bool
 	// LooksFail is why the last look at the store has failed, if it has. What others do
-	// is not seen meanwhile.
+	// is not seen until a look succeeds.
 	LooksFail error
 	// Gaps are when the history did not see all, the newest first, as far as it goes back.
 	Gaps []Gap

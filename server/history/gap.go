@@ -37,18 +37,8 @@ const (
 	untilEvery = 10 * time.Second
 )
 
-// GapStorage is a Storage that keeps gaps. It is called as Append is.
-type GapStorage interface {
-	// KeepGaps keeps these gaps in place of those before, and until when the history has all
-	// but them.
-	KeepGaps(ctx context.Context, gaps []Gap, until time.Time) error
-	// Gaps returns what was kept last; until is zero if nothing was.
-	Gaps(ctx context.Context) (gaps []Gap, until time.Time, err error)
-}
-
 // gaps are those of a Log, the newest first. Log.mu guards them.
 type gaps struct {
-	storage GapStorage // nil: it keeps none
 	opened  time.Time
 	until   time.Time // until when the process before has kept it; zero if nobody knows
 	all     []Gap     // it is not changed, but replaced
@@ -59,19 +49,11 @@ type gaps struct {
 // open has what the process before has kept.
 func (g *gaps) open(ctx context.Context, storage Storage, now time.Time) error {
 	g.opened = now
-	g.storage, _ = storage.(GapStorage)
-	if g.storage == nil {
-		return nil
+	var err error
+	if g.all, g.until, err = storage.Gaps(ctx); err == nil && !g.until.IsZero() {
+		g.add(Gap{g.until, now, Down})
 	}
-	all, until, err := g.storage.Gaps(ctx)
-	if err != nil {
-		return err
-	}
-	g.all, g.until = all, until
-	if !until.IsZero() {
-		g.add(Gap{until, now, Down})
-	}
-	return nil
+	return err
 }
 
 // add adds a gap that is over.
@@ -119,7 +101,7 @@ func (l *Log) keepGaps(last bool) {
 	l.mu.Lock()
 	g := &l.gaps
 	now, all := time.Now(), g.all
-	if g.storage == nil || l.life.Err() != nil || !last && !g.changed && now.Sub(g.kept) < untilEvery/2 {
+	if l.life.Err() != nil || !last && !g.changed && now.Sub(g.kept) < untilEvery/2 {
 		l.mu.Unlock()
 		return
 	}
@@ -131,7 +113,7 @@ func (l *Log) keepGaps(last bool) {
 	l.mu.Unlock()
 	watch := time.AfterFunc(slow, func() { l.failed(now, ErrSlow) })
 	defer watch.Stop()
-	if err := g.storage.KeepGaps(l.life, all, until); err != nil {
+	if err := l.storage.KeepGaps(l.life, all, until); err != nil {
 		l.mu.Lock()
 		g.changed = true
 		l.mu.Unlock()

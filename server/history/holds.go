@@ -219,7 +219,7 @@ func (hs *holds) end(e *Event) (news []Event) {
 		}
 		e.Token, e.At, e.Within, e.Held = last.token, last.at, last.within, last.held
 	case e.Kind == Lost:
-		return nil // whoever renews what never was would fill the history
+		return nil // renewals of what never was would fill the history
 	}
 	if len(hs.ended) >= mostEnded {
 		hs.forget(e.At)

@@ -40,6 +40,12 @@ func (m *memory) Losses(context.Context, time.Time, int) ([]history.Event, error
 
 func (m *memory) Lengths(context.Context, string, int) ([]time.Duration, error) { return nil, nil }
 
+func (m *memory) KeepGaps(context.Context, []history.Gap, time.Time) error { return nil }
+
+func (m *memory) Gaps(context.Context) ([]history.Gap, time.Time, error) {
+	return nil, time.Time{}, nil
+}
+
 func (m *memory) Close() error { return nil }
 
 // broken is a storage that does not answer once it is broken.

@@ -13,7 +13,7 @@ type Open struct {
 	Next time.Time
 }
 
-// Storage keeps the events of a Log. Append is called by one goroutine at a time, the other
+// Storage keeps the events of a Log. Append and KeepGaps are called by one goroutine, the other
 // methods by several. Each may fail, or not return until its ctx is over, or never: the Log
 // then goes on without it.
 type Storage interface {
@@ -29,5 +29,10 @@ type Storage interface {
 	// Lengths returns for how long the newest holds of the resource were held that are
 	// Released or Gone, as far as that is known.
 	Lengths(ctx context.Context, resource string, limit int) ([]time.Duration, error)
+	// KeepGaps keeps these gaps in place of those before, and until when the history has all
+	// but them.
+	KeepGaps(ctx context.Context, gaps []Gap, until time.Time) error
+	// Gaps returns what was kept last; until is zero if nothing was.
+	Gaps(ctx context.Context) (gaps []Gap, until time.Time, err error)
 	Close() error
 }

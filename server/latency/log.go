@@ -124,15 +124,6 @@ func timeOf(size int) time.Duration {
 	return time.Duration(float64(least) * math.Exp2(float64(size)/perDoubling))
 }
 
-// Report is what a Log has.
-type Report struct {
-	Ops []Op // by name
-	// Failing is since when no call has been answered, if the last one was not.
-	Failing time.Time
-	// Answered is when a call was answered last. It is zero if none was.
-	Answered time.Time
-}
-
 // Op are the calls of one operation.
 type Op struct {
 	Name string
@@ -142,18 +133,17 @@ type Op struct {
 
 // Span are the calls of a time.
 type Span struct {
-	// Failed calls were not answered, or by an error that is none of the request. They count
+	// Failed calls were not answered, or by an error that is not about the request. They count
 	// as calls, with the time that they took.
 	Calls, Failed int
 	// Half of the calls took Half at most, and 99 of 100 Most.
 	Half, Most, Slowest time.Duration
 }
 
-// Report returns what is known now. Operations without a call are left out.
-func (l *Log) Report() Report {
+// Ops returns the operations of which there were calls, by name.
+func (l *Log) Ops() (ops []Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := Report{Failing: l.failing, Answered: l.answered}
 	newest := l.slot(time.Now())
 	for _, s := range l.ops {
 		op, all := Op{Name: s.name}, slot{}
@@ -168,14 +158,15 @@ func (l *Log) Report() Report {
 			}
 		}
 		if op.Span = all.span(); op.Calls > 0 {
-			r.Ops = append(r.Ops, op)
+			ops = append(ops, op)
 		}
 	}
-	slices.SortFunc(r.Ops, func(a, b Op) int { return cmp.Compare(a.Name, b.Name) })
-	return r
+	slices.SortFunc(ops, func(a, b Op) int { return cmp.Compare(a.Name, b.Name) })
+	return ops
 }
 
-// Answers returns Failing and Answered of the Report.
+// Answers returns since when no call has been answered, if the last one was not, and when one
+// was answered last. Both are zero if that is not so.
 func (l *Log) Answers() (failing, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

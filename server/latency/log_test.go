@@ -16,7 +16,7 @@ import (
 // op returns what the log has of an operation.
 func op(t *testing.T, l *latency.Log, name string) latency.Op {
 	t.Helper()
-	for _, o := range l.Report().Ops {
+	for _, o := range l.Ops() {
 		if o.Name == name {
 			return o
 		}
@@ -79,8 +79,8 @@ func TestTimeGoesOn(t *testing.T) {
 			t.Errorf("after one more: %+v", o.Span)
 		}
 		time.Sleep(24 * time.Hour)
-		if r := l.Report(); len(r.Ops) != 0 || r.Answered.IsZero() {
-			t.Errorf("after a day: %+v", r)
+		if ops := l.Ops(); len(ops) != 0 || l.Answered().IsZero() {
+			t.Errorf("after a day: %+v", ops)
 		}
 	})
 }
@@ -105,16 +105,16 @@ func TestFailing(t *testing.T) {
 				t.Errorf("after call %d: %d failed", i, o.Failed)
 			}
 		}
-		r := l.Report()
-		if since := time.Since(r.Failing); since != 2*time.Second {
+		failing, answered := l.Answers()
+		if since := time.Since(failing); since != 2*time.Second {
 			t.Errorf("it says that the store has failed for %v", since)
 		}
-		if since := time.Since(r.Answered); since != 4*time.Second {
+		if since := time.Since(answered); since != 4*time.Second {
 			t.Errorf("it says that the store has answered %v ago", since)
 		}
 		l.StoreCall(t.Context(), "renew", 0, nil)
-		if r := l.Report(); !r.Failing.IsZero() {
-			t.Errorf("after an answer, it fails since %v", r.Failing)
+		if failing, _ := l.Answers(); !failing.IsZero() {
+			t.Errorf("after an answer, it fails since %v", failing)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestManyAtOnce(t *testing.T) {
 		all.Go(func() {
 			for range 1000 {
 				l.StoreCall(t.Context(), fmt.Sprint(i%2), time.Millisecond, nil)
-				l.Report()
+				l.Ops()
 			}
 		})
 	}

@@ -267,7 +267,7 @@ func list[T any](ctx context.Context, l *Looker, op string, yields func(context.
 		switch {
 		case err != nil:
 			return nil, false, err
-		case l.skips(name(entry)):
+		case l.opts.Skip != nil && l.opts.Skip(name(entry)):
 			continue
 		case len(all) == MaxRows:
 			return all, true, nil
@@ -276,5 +276,3 @@ func list[T any](ctx context.Context, l *Looker, op string, yields func(context.
 	}
 	return all, false, ctx.Err() // a store may end a list with its ctx
 }
-
-func (l *Looker) skips(resource string) bool { return l.opts.Skip != nil && l.opts.Skip(resource) }

@@ -45,7 +45,10 @@ func (p *past) held(resource, owner string, began, lasted time.Duration, end his
 
 func (p *past) Append(context.Context, []history.Event) (time.Time, error) { return p.since, nil }
 func (p *past) Open(context.Context) ([]history.Open, error)               { return nil, nil }
+func (p *past) KeepGaps(context.Context, []history.Gap, time.Time) error   { return nil }
 func (p *past) Close() error                                               { return nil }
+
+func (p *past) Gaps(context.Context) ([]history.Gap, time.Time, error) { return nil, time.Time{}, nil }
 
 func (p *past) choose(limit int, chosen func(history.Event) bool) (events []history.Event, _ error) {
 	p.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/server/history"
 )
 
-// KeepGaps implements history.GapStorage.
+// KeepGaps implements history.Storage.
 func (s *storage) KeepGaps(ctx context.Context, gaps []history.Gap, until time.Time) error {
 	if err := s.isThere(); err != nil {
 		return s.explain(err)
@@ -29,7 +29,7 @@ func (s *storage) KeepGaps(ctx context.Context, gaps []history.Gap, until time.T
 	}))
 }
 
-// Gaps implements history.GapStorage.
+// Gaps implements history.Storage.
 func (s *storage) Gaps(ctx context.Context) (gaps []history.Gap, until time.Time, err error) {
 	var at int64
 	switch err := s.db.QueryRowContext(ctx, "SELECT at FROM until").Scan(&at); {
@@ -38,21 +38,13 @@ func (s *storage) Gaps(ctx context.Context) (gaps []history.Gap, until time.Time
 	case err != nil:
 		return nil, time.Time{}, s.explain(err)
 	}
-	rows, err := s.db.QueryContext(ctx, "SELECT began, ended, cause FROM gaps ORDER BY began DESC")
-	if err != nil {
-		return nil, time.Time{}, s.explain(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = s.each(ctx, func(row row) error {
 		var began, ended int64
 		var g history.Gap
-		if err := rows.Scan(&began, &ended, &g.Cause); err != nil {
-			return nil, time.Time{}, s.explain(err)
-		}
+		err := row.Scan(&began, &ended, &g.Cause)
 		g.From, g.To = time.UnixMicro(began), time.UnixMicro(ended)
 		gaps = append(gaps, g)
-	}
-	return gaps, time.UnixMicro(at), s.explain(rows.Err())
+		return err
+	}, "SELECT began, ended, cause FROM gaps ORDER BY began DESC")
+	return gaps, time.UnixMicro(at), err
 }
-
-var _ history.GapStorage = (*storage)(nil)

@@ -8,6 +8,7 @@
 package historyfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,12 +45,7 @@ func Open(ctx context.Context, path string, opts *Options) (*history.Log, error)
 	if opts != nil {
 		o = *opts
 	}
-	if o.Keep == 0 {
-		o.Keep = DefaultKeep
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
+	o.Keep, o.MaxBytes = cmp.Or(o.Keep, DefaultKeep), cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	switch {
 	case path == "":
 		return nil, errors.New("history: the file has no name")
@@ -62,9 +58,5 @@ func Open(ctx context.Context, path string, opts *Options) (*history.Log, error)
 	if err != nil {
 		return nil, err
 	}
-	log, err := history.New(ctx, s, &o.Options)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	return log, nil
+	return history.New(ctx, s, &o.Options)
 }

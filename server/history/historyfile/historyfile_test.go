@@ -36,13 +36,21 @@ func note(t *testing.T, log *history.Log, resource string, n int, details driver
 		}
 		n -= some
 		wanted += uint64(some)
-		for end := time.Now().Add(5 * time.Minute); log.State().Noted < wanted; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not written: %+v", log.State())
-			}
+		until(t, log, "all is written", func(s history.State) bool { return s.Noted >= wanted })
+	}
+}
+
+// until waits for a state of the log.
+func until(t *testing.T, log *history.Log, what string, is func(history.State) bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Minute); !is(log.State()); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not until %s: %+v", what, log.State())
 		}
 	}
 }
+
+func fails(s history.State) bool { return s.Err != nil }
 
 func events(t *testing.T, log *history.Log, resource string) []history.Event {
 	t.Helper()
@@ -249,11 +257,7 @@ func TestRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			log.Granted(driver.Status{Resource: "r", HoldID: driver.NewHoldID(), Token: 8, Left: time.Hour})
-			for end := time.Now().Add(time.Minute); log.State().Err == nil; time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("it does not notice")
-				}
-			}
+			until(t, log, "it notices", fails)
 			if err := log.Close(); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "removed or replaced") {
 				t.Errorf("error %v", err)
 			}
@@ -390,11 +394,7 @@ func TestLockedByAnotherProgram(t *testing.T) {
 	for i := range 10_000 {
 		log.Granted(driver.Status{Resource: fmt.Sprint(i), HoldID: driver.NewHoldID(), Token: 7, Left: time.Hour})
 	}
-	for end := time.Now().Add(time.Minute); log.State().Err == nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not notice")
-		}
-	}
+	until(t, log, "it notices", fails)
 	if _, err := log.Events(t.Context(), history.Query{Resource: "r"}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("it can be read: %v", err)
 	}

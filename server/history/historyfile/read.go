@@ -87,21 +87,15 @@ func (s *storage) Losses(ctx context.Context, since time.Time, limit int) ([]his
 
 // Lengths implements history.Storage.
 func (s *storage) Lengths(ctx context.Context, resource string, limit int) (lengths []time.Duration, err error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT held FROM events
+	err = s.each(ctx, func(row row) error {
+		var held sql.NullInt64
+		err := row.Scan(&held)
+		lengths = append(lengths, duration(held))
+		return err
+	}, `SELECT held FROM events
 		WHERE resource = ? AND kind IN (?, ?) AND held IS NOT NULL ORDER BY number DESC LIMIT ?`,
 		resource, string(history.Released), string(history.Gone), limit)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var held sql.NullInt64
-		if err := rows.Scan(&held); err != nil {
-			return nil, s.explain(err)
-		}
-		lengths = append(lengths, duration(held))
-	}
-	return lengths, s.explain(rows.Err())
+	return lengths, err
 }
 
 func (s *storage) events(ctx context.Context, query string, args ...any) (events []history.Event, err error) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,7 @@ var errInUse = errors.New("another server keeps its history in it: each needs a 
 
 func (s *storage) open(ctx context.Context) (err error) {
 	// No lock of the system is the same everywhere. SQLite's are there anyway.
-	if s.lock, err = database(s.file+lockSuffix, 1, "locking_mode(EXCLUSIVE)", "busy_timeout(0)"); err != nil {
+	if s.lock, err = database(s.file+lockSuffix, "locking_mode(EXCLUSIVE)", "busy_timeout(0)"); err != nil {
 		return err
 	}
 	if _, err = s.lock.ExecContext(ctx, "BEGIN EXCLUSIVE"); err != nil {
@@ -75,7 +76,7 @@ func (s *storage) open(ctx context.Context) (err error) {
 		return err
 	}
 	busy := fmt.Sprintf("busy_timeout(%d)", busyPatience)
-	if s.db, err = database(s.file, 1, busy, "synchronous(NORMAL)"); err != nil {
+	if s.db, err = database(s.file, busy, "synchronous(NORMAL)"); err != nil {
 		return err
 	}
 	if err = s.check(ctx); err != nil {
@@ -113,16 +114,15 @@ func (s *storage) isThere() error {
 	return err
 }
 
-// database returns a database with so many connections, each with those settings. A
-// transaction takes the lock at its beginning.
-func database(file string, conns int, pragmas ...string) (*sql.DB, error) {
+// database returns a database with one connection, with those settings. A transaction takes the
+// lock at its beginning.
+func database(file string, pragmas ...string) (*sql.DB, error) {
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: url.Values{"_pragma": pragmas, "mode": {"rw"}, "_txlock": {"immediate"}}.Encode()}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(conns)
-	db.SetMaxIdleConns(conns)
+	db.SetMaxOpenConns(1)
 	return db, nil
 }
 
@@ -159,19 +159,13 @@ func (s *storage) check(ctx context.Context) error {
 
 // begin makes the tables, unless they are there.
 func (s *storage) begin(ctx context.Context) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
+	return s.change(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO kept (since) SELECT ? WHERE NOT EXISTS (SELECT * FROM kept)", time.Now().UnixMicro())
 		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if _, err := tx.ExecContext(ctx, schema); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO kept (since) SELECT ? WHERE NOT EXISTS (SELECT * FROM kept)", time.Now().UnixMicro())
-	if err != nil {
-		return err
-	}
-	return tx.Commit()
+	})
 }
 
 // Close implements history.Storage.
@@ -187,36 +181,22 @@ func (s *storage) Close() error {
 
 // explain says which file an error is about, and what to do if nothing else helps.
 func (s *storage) explain(err error) error {
-	var named *fileError
 	switch {
-	case err == nil, errors.As(err, &named), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case isCode(err, sqlite3.SQLITE_NOTADB), errors.Is(err, errForeign):
-		return &fileError{fmt.Errorf("history %s: it is not a history of Holdfast: %w; name another file. Nothing was changed", s.path, err)}
+		return fmt.Errorf("history %s: it is not a history of Holdfast: %w; name another file. Nothing was changed", s.path, err)
 	case isCode(err, sqlite3.SQLITE_CORRUPT), errors.Is(err, errDamaged):
-		return &fileError{fmt.Errorf("history %s: it is damaged: %w; move it away, with its -journal, and the server makes a new one. "+
-			"Nothing was deleted", s.path, err)}
+		return fmt.Errorf("history %s: it is damaged: %w; move it away, with its -journal, and the server makes a new one. "+
+			"Nothing was deleted", s.path, err)
 	}
-	return &fileError{fmt.Errorf("history %s: %w", s.path, err)}
+	return fmt.Errorf("history %s: %w", s.path, err)
 }
-
-// fileError is an error that names the file.
-type fileError struct{ error }
-
-func (e *fileError) Unwrap() error { return e.error }
 
 // isCode reports whether SQLite has answered with one of the primary codes.
 func isCode(err error, codes ...int) bool {
 	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, code := range codes {
-		if e.Code()&0xff == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &e) && slices.Contains(codes, e.Code()&0xff)
 }
 
 func micros(d time.Duration) sql.NullInt64 {

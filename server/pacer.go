@@ -27,25 +27,25 @@ const (
 	never = time.Duration(math.MaxInt64)
 )
 
-// asking is when a waiter with a place in the store's queue asks again. It counts the holds
+// retryPacer decides when a waiter with a place in the store's queue asks again. It counts the holds
 // and the places before it, and a signal takes one away: of all that wait, at this server
 // and elsewhere, only the first few ask at each signal.
-type asking struct {
+type retryPacer struct {
 	departures int // that had to come before its turn, when it was refused last
 	pause      time.Duration
 	tries      int // since then
 	skip       int // signals to wait for
 }
 
-// refused notes a refusal and returns the pause, unless a signal comes before. otherwise is
+// nextPause notes a refusal and returns the pause, unless a signal comes before. otherwise is
 // the pause of a waiter that nobody is ahead of.
-func (s *asking) refused(q *driver.AcquireRequest, e *driver.HeldError, otherwise time.Duration) time.Duration {
-	s.skip = 0
+func (p *retryPacer) nextPause(q *driver.AcquireRequest, e *driver.HeldError, otherwise time.Duration) time.Duration {
+	p.skip = 0
 	switch {
 	case q.Place.IsZero():
 		return otherwise
 	case hadNoRoom(e):
-		s.skip = math.MaxInt // signals are for those that have places
+		p.skip = math.MaxInt // signals are for those that have places
 		return askFull/2 + rand.N(askFull)
 	case e.Position <= 0:
 		return min(otherwise, q.PlaceTTL()/4)
@@ -57,22 +57,22 @@ func (s *asking) refused(q *driver.AcquireRequest, e *driver.HeldError, otherwis
 		ahead = (departures - 1) / q.Limit // so many go in at a time
 	case q.Mode == driver.Shared:
 		ahead = 0 // readers ahead will share it with this one
-		for _, p := range e.Ahead {
-			if p.Mode == driver.Exclusive {
+		for _, place := range e.Ahead {
+			if place.Mode == driver.Exclusive {
 				ahead++
 			}
 		}
 		departures = ahead + 1
 	}
 	switch {
-	case s.pause == 0 || departures != s.departures:
-		s.departures, s.pause, s.tries = departures, askFirst*time.Duration(ahead+1), 0
-	case s.tries >= 2:
-		s.pause = min(2*s.pause, driver.FairPlaceTTL/4)
+	case p.pause == 0 || departures != p.departures:
+		p.departures, p.pause, p.tries = departures, askFirst*time.Duration(ahead+1), 0
+	case p.tries >= 2:
+		p.pause = min(2*p.pause, driver.FairPlaceTTL/4)
 	}
-	s.tries++
-	s.skip = max(departures-nearHead-departures/8, 0) // some signals get lost
-	return min(s.pause, driver.FairPlaceTTL/4)
+	p.tries++
+	p.skip = max(departures-nearHead-departures/8, 0) // some signals get lost
+	return min(p.pause, driver.FairPlaceTTL/4)
 }
 
 // hadNoRoom reports whether the queue was full.
@@ -81,14 +81,14 @@ func hadNoRoom(e *driver.HeldError) bool {
 }
 
 // signalled reports whether a signal is worth an attempt.
-func (s *asking) signalled() bool {
-	if s.skip == 0 {
+func (p *retryPacer) signalled() bool {
+	if p.skip == 0 {
 		return true
 	}
-	if s.skip != math.MaxInt {
-		s.skip--
+	if p.skip != math.MaxInt {
+		p.skip--
 	}
-	return s.skip == 0
+	return p.skip == 0
 }
 
 // hint returns how long after a refusal the resource may be free although nobody releases
