@@ -19,9 +19,9 @@
 //	job        running a command under a lock: signals, Ctrl-Z, loss of the lock
 //	guard      the process that ends the command when its time is up
 //	terminal   handing the terminal to the command, as a shell does
-//	look       showing the holds, once or again and again (status)
+//	statuscmd  showing the holds, once or again and again (status)
 //	top        the same on the whole terminal (top)
-//	past       showing what became of holds (history)
+//	historycmd showing what became of holds (history)
 //	explain    saying why somebody waits
 //	screen     drawing on the whole terminal
 //	fitness    checking whether a store is fit to lock on
@@ -54,7 +54,7 @@ import (
 // runs. Init functions of the packages that it imports may run there, too.
 func Main() {
 	logging.Disable() // go-redis also writes its errors to stderr
-	if job.IsHeir(os.Args) {
+	if job.IsSuccessor(os.Args) {
 		if job.Inherit(os.Stdin) != nil {
 			os.Exit(exit.Failed)
 		}

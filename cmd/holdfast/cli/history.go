@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/past"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/historycmd"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
@@ -42,7 +42,7 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 	flags.SortFlags = false
 	store := storeFlag(cmd)
 	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only, such as 72h; 0: all")
-	flags.IntVar(&q.Limit, "limit", past.DefaultLimit, "show so `many` events at most")
+	flags.IntVar(&q.Limit, "limit", historycmd.DefaultLimit, "show so `many` events at most")
 	flags.Int64Var(&q.Before, "before", 0, "show events before the one with this `number`, as the last line of a part\n"+
 		"says it")
 	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")
@@ -60,14 +60,14 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 			return exit.Usagef("%v", err)
 		}
 		q.Resource = args[0]
-		if err := errors.Join(past.ValidLimit(q.Limit), past.ValidSince(q.Since)); err != nil {
+		if err := errors.Join(historycmd.ValidLimit(q.Limit), historycmd.ValidSince(q.Since)); err != nil {
 			return err
 		}
 		where, err := store()
 		if err != nil {
 			return err
 		}
-		return past.Run(cmd.Context(), where, q, *asJSON)
+		return historycmd.Run(cmd.Context(), where, q, *asJSON)
 	}
 	return cmd
 }

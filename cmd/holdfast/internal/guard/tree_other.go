@@ -52,4 +52,4 @@ func (*lookout) begin(*cgroup) {}
 
 func (*lookout) soon() {}
 
-func (*lookout) look(time.Duration) ([]Beyond, time.Duration) { return nil, never }
+func (*lookout) look(time.Duration) ([]Unkillable, time.Duration) { return nil, never }

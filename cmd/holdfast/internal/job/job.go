@@ -67,7 +67,7 @@ func (j *Job) Run(ctx context.Context) error {
 		j.lengthen(held, j.atLeast-(guard.Now()-granted))
 		return j.abandoned(held) // without a release
 	}
-	if j.beyond != nil && !s.lost {
+	if j.unkillable != nil && !s.lost {
 		j.giveBack(l, j.atLeast-(guard.Now()-granted))
 		return j.refused(result)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -32,9 +32,9 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 	born := time.Now()
 	a, b, c := holdOf("a", time.Hour, born), holdOf("b", time.Minute, born.Add(-1)), holdOf("c", holdfast.Forever, born.Add(-2))
 	var on board
-	on.see(look.Sight{Holds: []holdfast.Status{a, c}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Begun: born})
 	on.move(1)
-	on.see(look.Sight{Holds: []holdfast.Status{a, b, c}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, b, c}, Begun: born})
 	for _, step := range []struct {
 		order string
 		keys  func()
@@ -58,20 +58,20 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 	// Its hold is gone, or was retaken: the cursor stays where it is.
 	on.move(2)
 	retaken := holdOf("c", time.Hour, born)
-	on.see(look.Sight{Holds: []holdfast.Status{a, b, retaken}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, b, retaken}, Begun: born})
 	if r := on.selected(); r.hold.Resource != "c" {
 		t.Errorf("the cursor is on %s", r.hold.Resource)
 	}
-	on.see(look.Sight{Holds: []holdfast.Status{a, b}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, b}, Begun: born})
 	if r := on.selected(); r.hold.Resource != "b" {
 		t.Errorf("the cursor is on %s", r.hold.Resource)
 	}
 	// Without an answer there is still what was seen last.
-	on.see(look.Sight{Err: errors.New("no route")})
+	on.see(statuscmd.Sight{Err: errors.New("no route")})
 	if on.names() != "a b" || !strings.Contains(on.trouble, "no route") {
 		t.Errorf("%q, %q", on.names(), on.trouble)
 	}
-	on.see(look.Sight{})
+	on.see(statuscmd.Sight{})
 	if on.selected() != (row{}) || on.trouble != "" {
 		t.Errorf("%v, %q", on.selected(), on.trouble)
 	}
@@ -90,7 +90,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 		})
 	}
 	var b board
-	b.see(look.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
 	for _, want := range []string{"a 1. a 2. a c -  b", "c a 1. a 2. a -  b"} {
 		if got := b.names(); got != want {
 			t.Errorf("the rows are %q, want %q", got, want)
@@ -123,7 +123,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 	// The cursor stays on the waiter, wherever that is.
 	b.narrow("")
 	q["a"] = q["a"][1:]
-	b.see(look.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
 	if p := b.selected().place; p == nil || p.LockID != "waiter 1" {
 		t.Errorf("the cursor is on %+v", b.selected())
 	}
@@ -136,7 +136,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 
 func TestBoardCountsDown(t *testing.T) {
 	born := time.Now()
-	b := board{last: look.Sight{Begun: born}}
+	b := board{last: statuscmd.Sight{Begun: born}}
 	for d, want := range map[time.Duration]string{
 		time.Minute:              "50s",
 		10500 * time.Millisecond: "0s",
@@ -156,7 +156,7 @@ func TestBoardDetails(t *testing.T) {
 	born := time.Now()
 	s := holdOf("-r", time.Minute, born)
 	s.Released = true
-	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
+	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
 	lines := b.details(&s, born)
 	got := strings.Join(lines[:], "\n")
 	for _, want := range []string{
@@ -175,7 +175,7 @@ func TestBoardDetailsWithoutIDs(t *testing.T) {
 	born := time.Now()
 	s := holdOf("r", time.Minute, born)
 	s.HoldID = holdfast.HoldID{}
-	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
+	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
 	lines := b.details(&s, born)
 	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID lock r  hold ID -\n") || !strings.Contains(got, "\nholdfast unlock --force --store redis://host/0 \\\n  r") {
 		t.Error(got)
@@ -192,7 +192,7 @@ func TestBoardFitsAnyWidth(t *testing.T) {
 	s := holdOf(strings.Repeat("resource ", 10), time.Hour, time.Now())
 	s.Comment = strings.Repeat("comment ", 20)
 	s.Owner, s.Host = "ada", "web1"
-	b.see(look.Sight{Holds: []holdfast.Status{s}, Begun: time.Now()})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{s}, Begun: time.Now()})
 	titles := func(width int) string {
 		var titles []string
 		total := -columnGap
@@ -227,7 +227,7 @@ func TestBoardShowsAges(t *testing.T) {
 	s := holdOf("a", time.Hour, store.Add(-time.Minute))
 	s.Seen, s.Renewed = store, store.Add(-10*time.Second)
 	var b board
-	b.see(look.Sight{Holds: []holdfast.Status{s}, Begun: born})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{s}, Begun: born})
 	for want, change := range map[string]func(*holdfast.Status){
 		"held since 2026-11-21 12:29:00, for 1m1s; renewed 2026-11-21 12:29:50, 11s ago\nleft 59m59s, then takeover delay 0s": func(*holdfast.Status) {},
 		"held since 2026-11-21 12:29:00, for 1m1s; never renewed\n":                                                           func(s *holdfast.Status) { s.Renewed = time.Time{} },

@@ -1,5 +1,5 @@
-// Package look shows the holds of a store, once or again and again.
-package look
+// Package statuscmd shows the holds of a store, once or again and again.
+package statuscmd
 
 import (
 	"cmp"

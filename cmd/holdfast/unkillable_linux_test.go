@@ -19,19 +19,19 @@ import (
 // nobody is a user without rights.
 const nobody = "65534"
 
-// beyond is a folder of another user than the one whose commands run in it, with a copy of
+// foreignDir is a folder of another user than the one whose commands run in it, with a copy of
 // this program, and with asroot: setpriv with the rights of root.
-type beyond struct {
+type foreignDir struct {
 	t   *testing.T
 	dir string
 }
 
-func newBeyond(t *testing.T) beyond {
+func newForeignDir(t *testing.T) foreignDir {
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil || os.Getuid() != 0 {
 		t.Skip("needs root and setpriv")
 	}
-	dir, err := os.MkdirTemp("", "holdfast-beyond-") //nolint:usetesting // others may not enter t.TempDir
+	dir, err := os.MkdirTemp("", "holdfast-foreign-") //nolint:usetesting // others may not enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,14 +73,14 @@ func newBeyond(t *testing.T) beyond {
 	if err := os.Chmod(filepath.Join(dir, "asroot"), 0o755|os.ModeSetuid); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := (beyond{t, dir}).command("./asroot", "--reuid", "0", "id", "-u").Output(); err != nil || string(out) != "0\n" {
+	if out, err := (foreignDir{t, dir}).command("./asroot", "--reuid", "0", "id", "-u").Output(); err != nil || string(out) != "0\n" {
 		t.Skipf("needs a folder for setuid programs: %s, %v", out, err)
 	}
-	return beyond{t, dir}
+	return foreignDir{t, dir}
 }
 
 // command is a command of nobody.
-func (b beyond) command(args ...string) *exec.Cmd {
+func (b foreignDir) command(args ...string) *exec.Cmd {
 	args = append([]string{"--reuid", nobody, "--regid", nobody, "--clear-groups"}, args...)
 	cmd := exec.CommandContext(b.t.Context(), "setpriv", args...)
 	cmd.Dir = b.dir
@@ -89,7 +89,7 @@ func (b beyond) command(args ...string) *exec.Cmd {
 }
 
 // run returns what nobody's run printed on stderr, and its exit status.
-func (b beyond) run(args ...string) (stderr string, status int) {
+func (b foreignDir) run(args ...string) (stderr string, status int) {
 	cmd := b.command(append([]string{"./holdfast", "run"}, args...)...)
 	var printed bytes.Buffer
 	cmd.Stderr = &printed
@@ -99,7 +99,7 @@ func (b beyond) run(args ...string) (stderr string, status int) {
 	return printed.String(), cmd.ProcessState.ExitCode()
 }
 
-func (b beyond) want(stderr, pattern string) {
+func (b foreignDir) want(stderr, pattern string) {
 	b.t.Helper()
 	if !regexp.MustCompile(pattern).MatchString(stderr) {
 		b.t.Errorf("stderr was %q, want %s", stderr, pattern)
@@ -108,8 +108,8 @@ func (b beyond) want(stderr, pattern string) {
 
 // A program that runs as another user cannot be ended. That is told when it starts: for
 // sure if it is the command itself, and soon if the command starts it.
-func TestBeyondIsTold(t *testing.T) {
-	b := newBeyond(t)
+func TestUnkillableIsTold(t *testing.T) {
+	b := newForeignDir(t)
 	stderr, status := b.run("r", "--", "./asroot", "--reuid", "0", "true")
 	if status != 0 {
 		t.Errorf("status %d", status)
@@ -140,7 +140,7 @@ func TestBeyondIsTold(t *testing.T) {
 }
 
 // endRoot ends the process that the line names.
-func (b beyond) endRoot(line string) {
+func (b foreignDir) endRoot(line string) {
 	b.t.Helper()
 	found := regexp.MustCompile(`\(pid ([0-9]+)\)`).FindStringSubmatch(line)
 	if found == nil {
@@ -152,7 +152,7 @@ func (b beyond) endRoot(line string) {
 }
 
 func TestStrict(t *testing.T) {
-	b := newBeyond(t)
+	b := newForeignDir(t)
 	stderr, status := b.run("--strict", "r", "--", "./asroot", "--reuid", "0", "touch", "ran")
 	if status != 126 {
 		t.Errorf("status %d", status)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The heir releases its own hold, as often as it is asked to, and no other.
+// The successor releases its own hold, as often as it is asked to, and no other.
 func TestInherit(t *testing.T) {
 	where, err := location.Locate("sqlite://" + t.TempDir() + "/locks.db")
 	if err != nil {
@@ -49,11 +49,11 @@ func TestInherit(t *testing.T) {
 		t.Helper()
 		var j Job
 		j.Store, j.atLeast = where, atLeast
-		heir, err := j.heir(locks{h}, guard.Now())
-		if err != nil || !IsHeir(heir.Args) {
-			t.Fatal(heir, err)
+		successor, err := j.successor(locks{h}, guard.Now())
+		if err != nil || !IsSuccessor(successor.Args) {
+			t.Fatal(successor, err)
 		}
-		return heir.Input
+		return successor.Input
 	}
 
 	h := lock()
@@ -76,8 +76,8 @@ func TestInherit(t *testing.T) {
 
 	var delayed Job
 	delayed.Options.TakeoverDelay = time.Second
-	if heir, err := delayed.heir(locks{h}, 0); heir != nil || err != nil {
-		t.Errorf("with a takeover delay: %v, %v", heir, err)
+	if successor, err := delayed.successor(locks{h}, 0); successor != nil || err != nil {
+		t.Errorf("with a takeover delay: %v, %v", successor, err)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestInheritNothing(t *testing.T) {
 		var j Job
 		j.Store = where
 		j.Store.URL += parameters
-		heir, err := j.heir(locks{h}, guard.Now())
+		successor, err := j.successor(locks{h}, guard.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestInheritNothing(t *testing.T) {
 			}
 		}
 		var e estate
-		if err := json.Unmarshal(heir.Input, &e); err != nil {
+		if err := json.Unmarshal(successor.Input, &e); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.release(t.Context()); !errors.Is(err, holdfast.ErrUnusable) {

@@ -1,5 +1,5 @@
-// Package past shows what became of the holds of a resource, as a server has kept it.
-package past
+// Package historycmd shows what became of the holds of a resource, as a server has kept it.
+package historycmd
 
 import (
 	"context"
