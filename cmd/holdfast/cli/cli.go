@@ -28,6 +28,7 @@
 //	measure    timing a store
 //	serve      running the server: its listeners, signals, start and end
 //	meters     the metrics of the server
+//	collect    what lists of a store yield, as slices
 //	output     printing text, tables and JSON
 //	exit       exit statuses, and the errors that lead to them
 //	env        flags as environment variables, and what run sets for its command
@@ -35,7 +36,6 @@
 //	secret     keeping passwords out of all of that
 //	process    signals of this process
 //	proc       other processes, on Linux
-//	queueless  a store without a queue, for tests
 package cli
 
 import (

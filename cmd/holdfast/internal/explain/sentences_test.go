@@ -42,11 +42,7 @@ func waiter(owner string, fair bool, limit int) holdfast.Place {
 
 // queue is the queue of r.
 func queue(places ...holdfast.Place) []output.Waiting {
-	q := output.Queues{}
-	for _, p := range places {
-		q.Add(p)
-	}
-	return q["r"]
+	return output.QueuesOf(places)["r"]
 }
 
 // silent makes the waiter one that has not asked for so long.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/server/fit"
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
@@ -26,7 +27,7 @@ func TestCheckJSON(t *testing.T) {
 		want   string
 	}{
 		"all": {Report{
-			Findings: []Finding{{Check: "open", Result: OK, Text: "a <b>\u009b"}},
+			Findings: []fit.Finding{{Check: "open", Result: fit.OK, Text: "a <b>\u009b"}},
 			Traits:   sqlitelock.Traits(),
 			Pair:     samples(1, 2, 3), Renewal: samples(1), HandOver: samples(1000),
 			Clock: &Offset{Ahead: -1234567 * time.Nanosecond, GiveOrTake: time.Millisecond},
@@ -81,7 +82,7 @@ func TestCheckJSON(t *testing.T) {
 }
 `},
 		"nothing": {Report{
-			Findings: []Finding{{Check: "open", Result: Fail, Text: "no", Err: errors.New("told apart")}},
+			Findings: []fit.Finding{{Check: "open", Result: fit.Fail, Text: "no", Err: errors.New("told apart")}},
 		}, `{
   "store": "locks.db",
   "fit": false,

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // mutant is a store that misunderstands something: it is asked, and answers, what the
@@ -203,7 +204,7 @@ func TestMisunderstandings(t *testing.T) {
 				r := Check(t.Context(), func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 					return holdfast.New(misunderstood, opts), nil
 				}, itself(m))
-				mustFind(t, r, "statements", Fail, c.says, "Do not use this store: ")
+				mustFind(t, r, "statements", fit.Fail, c.says, "Do not use this store: ")
 				mustBeFree(t, s)
 			})
 		})
@@ -221,7 +222,7 @@ func TestOtherTraits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := other{FaultStore: faulty(t, sound), traits: change}
 				r := Check(t.Context(), opens(s), itself(s))
-				mustFind(t, r, "statements", OK, "as they should")
+				mustFind(t, r, "statements", fit.OK, "as they should")
 				mustBeFree(t, s)
 			})
 		})
@@ -244,7 +245,7 @@ func TestSlowPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, sound)
 		r := Check(t.Context(), opens(f), itself(hesitant{f}))
-		mustFind(t, r, "statements", Note, "as they should; the store is too slow to try all kinds")
+		mustFind(t, r, "statements", fit.Note, "as they should; the store is too slow to try all kinds")
 		mustBeFree(t, f)
 	})
 }

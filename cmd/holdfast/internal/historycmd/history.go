@@ -203,19 +203,3 @@ func ago(m *wire.Millis) string {
 	}
 	return output.Left(m.Duration()) + " ago"
 }
-
-// ValidLimit returns the exit for a limit that no server takes.
-func ValidLimit(n int) error {
-	if n < 1 || n > wire.MaxList {
-		return exit.Usagef("--limit %s is not between 1 and %d", strconv.Itoa(n), wire.MaxList)
-	}
-	return nil
-}
-
-// ValidSince returns the exit for a time that chooses nothing.
-func ValidSince(d time.Duration) error {
-	if d < 0 {
-		return exit.Usagef("--since %v is negative", d)
-	}
-	return nil
-}

@@ -82,13 +82,14 @@ func TestBoardShowsWaiters(t *testing.T) {
 	born := time.Now()
 	store := born.Add(-time.Hour) // the store's clock then
 	a, c := holdOf("a", time.Hour, born), holdOf("c", time.Minute, born)
-	q := output.Queues{}
+	var waiters []holdfast.Place
 	for i, resource := range []string{"a", "a", "b"} {
-		q.Add(holdfast.Place{
+		waiters = append(waiters, holdfast.Place{
 			Resource: resource, LockID: fmt.Sprint("waiter ", i), Fair: i != 2,
 			Since: store.Add(-time.Minute), Asked: store, Seen: store, Left: driver.FairPlaceTTL,
 		})
 	}
+	q := output.QueuesOf(waiters)
 	var b board
 	b.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
 	for _, want := range []string{"a 1. a 2. a c -  b", "c a 1. a 2. a -  b"} {
