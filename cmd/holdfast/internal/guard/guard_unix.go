@@ -280,3 +280,13 @@ func (g *Guard) clearFound() {
 
 // longer returns the pause after that one, between two looks at what does not end.
 func longer(pause time.Duration) time.Duration { return min(2*pause, 100*time.Millisecond) }
+
+// Now reads the clock of deadlines. All processes of a machine share it, and it
+// counts the time that the machine sleeps where the system has such a clock.
+func Now() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clock, &ts); err != nil {
+		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // every system has this one
+	}
+	return time.Duration(ts.Nano())
+}
