@@ -75,10 +75,7 @@ otherwise 0.`,
 // check checks the store. It does not create a file that does not exist yet: it
 // checks another one in the same place instead.
 func check(ctx context.Context, where location.Location) (fitness.Report, error) {
-	store := fit.Finding{Check: "store", Result: fit.Note, Text: where.Name()}
-	if where.Unasked {
-		store.Text += ", this user's on this host, since none is named"
-	}
+	store := fit.Finding{Check: "store", Result: fit.Note, Text: where.Title()}
 	checked := where
 	if where.Empty() {
 		trial, err := where.Trial()

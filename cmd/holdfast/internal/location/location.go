@@ -173,6 +173,14 @@ func (l Location) Name() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// Title is the Name, with where it comes from if nobody gave it.
+func (l Location) Title() string {
+	if l.Unasked {
+		return l.Name() + ", this user's on this host, since none is named"
+	}
+	return l.Name()
+}
+
 // Hide removes the passwords from the text of a store's error, although no store
 // should repeat one. It leaves very short ones, which may be other text.
 func (l Location) Hide(text string) string {

@@ -18,9 +18,7 @@ func samples(ms ...int) *Samples {
 }
 
 var benched = BenchResult{
-	LoadResult: LoadResult{
-		Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
-	},
+	Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
 	HandOver: samples(10, 20000),
 }
 

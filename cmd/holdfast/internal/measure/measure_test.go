@@ -1,4 +1,4 @@
-package measure_test
+package measure
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -44,7 +43,7 @@ func disturbed(t *testing.T, decide func(drivertest.Call) drivertest.Fault) *dri
 }
 
 // opens returns what makes Clients of one store.
-func opens(f *drivertest.FaultStore) measure.Open {
+func opens(f *drivertest.FaultStore) Open {
 	return func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 		return holdfast.New(f, opts), nil
 	}
@@ -58,7 +57,7 @@ func mustBeFree(t *testing.T, f *drivertest.FaultStore) {
 	}
 }
 
-func mustBe(t *testing.T, what string, s *measure.Samples, count int64, each time.Duration) {
+func mustBe(t *testing.T, what string, s *Samples, count int64, each time.Duration) {
 	t.Helper()
 	if s.Count() != count || s.Max() != each || s.Quantile(0.5) != each {
 		t.Errorf("%s: %d samples, median %v, longest %v; want %d of %v",
@@ -70,7 +69,7 @@ func TestLoad(t *testing.T) {
 	t.Run("each its own", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			r, err := measure.Load{Open: opens(f), Resources: []string{"a", "b", "c"}, For: time.Second}.Run(t.Context())
+			r, err := Bench{Open: opens(f), Clients: 3}.load(t.Context(), time.Second, "r")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +85,7 @@ func TestLoad(t *testing.T) {
 	t.Run("all the same", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			r, err := measure.Load{Open: opens(f), Resources: []string{"a", "a", "a"}, For: time.Second}.Run(t.Context())
+			r, err := Bench{Open: opens(f), Clients: 3, Contend: true}.load(t.Context(), time.Second, "r")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,14 +104,14 @@ func TestLoad(t *testing.T) {
 			broken := errors.New("the disk is full")
 			f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
 				switch {
-				case c.Op == drivertest.Acquire && c.N > 20 && c.Refs[0].Resource == "b":
+				case c.Op == drivertest.Acquire && c.N > 20 && c.Refs[0].Resource == "r2":
 					return drivertest.Fault{LoseRequest: true, Err: errors.Join(holdfast.ErrUnusable, broken)}
 				case c.Op == drivertest.Acquire:
 					return drivertest.Fault{HoldRequest: after(time.Millisecond)}
 				}
 				return drivertest.Fault{}
 			})
-			r, err := measure.Load{Open: opens(f), Resources: []string{"a", "b"}, For: time.Hour}.Run(t.Context())
+			r, err := Bench{Open: opens(f), Clients: 2}.load(t.Context(), time.Hour, "r")
 			if !errors.Is(err, broken) {
 				t.Errorf("got error %v", err)
 			}
@@ -126,10 +125,10 @@ func TestLoad(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
 			end := errors.New("interrupted")
-			for _, resources := range [][]string{{"a", "b"}, {"a", "a"}} {
+			for _, contend := range []bool{false, true} {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { cancel(end) })
-				r, err := measure.Load{Open: opens(f), Resources: resources, For: time.Hour}.Run(ctx)
+				r, err := Bench{Open: opens(f), Clients: 2, Contend: contend}.load(ctx, time.Hour, "r")
 				if !errors.Is(err, end) {
 					t.Errorf("got error %v", err)
 				}
@@ -143,7 +142,7 @@ func TestLoad(t *testing.T) {
 	t.Run("cannot be opened", func(t *testing.T) {
 		broken := errors.New("no route")
 		open := func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, broken }
-		if _, err := (measure.Load{Open: open, Resources: []string{"a"}, For: time.Hour}).Run(t.Context()); !errors.Is(err, broken) {
+		if _, err := (Bench{Open: open, Clients: 1}).load(t.Context(), time.Hour, "r"); !errors.Is(err, broken) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -154,7 +153,7 @@ func TestHandOvers(t *testing.T) {
 	t.Run("by wake-ups", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			took, err := measure.HandOvers(t.Context(), opens(f), "r", three)
+			took, err := HandOvers(t.Context(), opens(f), "r", three)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +169,7 @@ func TestHandOvers(t *testing.T) {
 				}
 				return drivertest.Fault{}
 			})
-			took, err := measure.HandOvers(t.Context(), opens(f), "r", three)
+			took, err := HandOvers(t.Context(), opens(f), "r", three)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +183,7 @@ func TestHandOvers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := slow(t, 30*time.Millisecond, 20*time.Millisecond)
 			began := time.Now()
-			took, err := measure.HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
+			took, err := HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,7 +198,7 @@ func TestHandOvers(t *testing.T) {
 			end := errors.New("interrupted")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(end) })
-			took, err := measure.HandOvers(ctx, opens(f), "r", func(int64, time.Duration) bool { return true })
+			took, err := HandOvers(ctx, opens(f), "r", func(int64, time.Duration) bool { return true })
 			if !errors.Is(err, end) {
 				t.Errorf("got error %v", err)
 			}
@@ -214,7 +213,7 @@ func TestHandOvers(t *testing.T) {
 			open := func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 				return holdfast.New(memlock.New(nil), opts), nil
 			}
-			if _, err := measure.HandOvers(t.Context(), open, "r", three); !errors.Is(err, holdfast.ErrUnusable) {
+			if _, err := HandOvers(t.Context(), open, "r", three); !errors.Is(err, holdfast.ErrUnusable) {
 				t.Errorf("got error %v", err)
 			}
 		})
