@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -258,16 +259,27 @@ func runs(pid int) bool {
 	return s != "" && s != "Z"
 }
 
-// stopped waits until the process is.
-func (c *console) stopped(pid int) {
+// stopped waits until the processes are.
+func (c *console) stopped(pids ...int) {
 	c.Helper()
-	c.until(strconv.Itoa(pid)+" stopped", func() bool { return state(pid) == "T" })
+	for _, pid := range pids {
+		c.until(strconv.Itoa(pid)+" stopped", func() bool { return state(pid) == "T" })
+	}
 }
 
-// dead waits until the process is no more.
-func (c *console) dead(pid int) {
+// dead waits until the processes are no more.
+func (c *console) dead(pids ...int) {
 	c.Helper()
-	c.until(strconv.Itoa(pid)+" dead", func() bool { return !runs(pid) })
+	for _, pid := range pids {
+		c.until(strconv.Itoa(pid)+" dead", func() bool { return !runs(pid) })
+	}
+}
+
+// over waits until the processes are no more, and wants the lock to be free then.
+func (c *console) over(pids ...int) {
+	c.Helper()
+	c.dead(pids...)
+	c.free("r")
 }
 
 // wrapper is the process that has the command of this ID run.
@@ -288,6 +300,16 @@ func (c *console) wrapper(command int) int {
 func (c *console) file(name, text string) {
 	c.Helper()
 	c.check(os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600))
+}
+
+// saved is the number in a file.
+func (c *console) saved(name string) (n int) {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	c.check(err)
+	n, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	c.check(err)
+	return n
 }
 
 func (c *console) exists(name string) bool {
@@ -351,14 +373,14 @@ func (c *console) exit(want int) {
 	}
 }
 
-// inShells runs the test on a terminal with each kind of shell that has job
+// inShells runs the test of that name on a terminal with each kind of shell that has job
 // control.
-func inShells(t *testing.T, test func(c *console)) {
+func inShells(t *testing.T, name string, test func(c *console)) {
 	for _, shell := range [][]string{
 		{"bash", "--norc", "--noprofile", "--noediting", "-i"},
 		{"dash", "-i"},
 	} {
-		t.Run(shell[0], func(t *testing.T) {
+		t.Run(strings.TrimSpace(name+" in "+shell[0]), func(t *testing.T) {
 			if _, err := exec.LookPath(shell[0]); err != nil {
 				t.Skip("needs a shell with job control:", err)
 			}
@@ -369,13 +391,59 @@ func inShells(t *testing.T, test func(c *console)) {
 	}
 }
 
+// run enters the line with a command for its %s, which does what is said, and returns the
+// process ID of the command.
+func (c *console) run(line, script string) (pid int) {
+	c.Helper()
+	c.enter(fmt.Sprintf(line, c.command(script)))
+	return c.pid()
+}
+
+// reads enters a text, and wants the command to say that it got it.
+func (c *console) reads(text string) {
+	c.Helper()
+	c.enter(text)
+	c.expectLine("got " + text)
+}
+
+// suspend stops what is in the foreground, these processes among it.
+func (c *console) suspend(pids ...int) {
+	c.Helper()
+	c.press(ctrlZ)
+	c.expect(prompt)
+	c.stopped(pids...)
+}
+
+// foreground continues the last job, until one of the groups is in front and runs.
+func (c *console) foreground(groups ...int) {
+	c.Helper()
+	c.enter("fg")
+	c.until("in front", func() bool { return slices.Contains(groups, c.front()) && state(c.front()) != "T" })
+}
+
+// ends wants that the shell's last command ends with the status, and the lock is free.
+func (c *console) ends(status int) {
+	c.Helper()
+	c.expect(prompt)
+	c.status(status)
+	c.free("r")
+}
+
+func (c *console) groupOf(pid int) int {
+	c.Helper()
+	group, err := unix.Getpgid(pid)
+	c.check(err)
+	return group
+}
+
 // isDash reports whether the shell is dash.
 func (c *console) isDash() bool { return strings.HasPrefix(filepath.Base(c.program.Path), "dash") }
 
-// inner starts another shell of the same kind in the shell, and returns its process ID.
-func (c *console) inner() int {
+// inner starts another shell of the same kind in the shell, behind the words before, and
+// returns its process ID.
+func (c *console) inner(before string) int {
 	c.Helper()
-	c.enter(strings.Join(c.program.Args, " "))
+	c.enter(before + strings.Join(c.program.Args, " "))
 	c.expect(prompt)
 	c.enter("echo inner $$.")
 	pid := c.number(`inner (\d+)\.`)
@@ -396,6 +464,13 @@ func (c *console) inFront(shell int) {
 	if c.front() != shell {
 		c.Error("the terminal was taken from the shell")
 	}
+}
+
+// answers wants that the shell does what is typed.
+func (c *console) answers() {
+	c.Helper()
+	c.enter("echo here")
+	c.expectLine("here")
 }
 
 // pid is what command has said.
