@@ -445,10 +445,8 @@ func (r *chaosRound) await(what, file string) {
 }
 
 func (r *chaosRound) until(otherwise string, done func() bool) {
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s after %v", otherwise, patience)
-		}
+	if !poll(done) {
+		r.t.Fatalf("%s after %v", otherwise, patience)
 	}
 }
 

@@ -196,10 +196,8 @@ func (c *console) never(pattern string) {
 // until polls.
 func (c *console) until(what string, done func() bool) {
 	c.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.Fatalf("not %s after %v\n%s", what, patience, c.processes())
-		}
+	if !poll(done) {
+		c.Fatalf("not %s after %v\n%s", what, patience, c.processes())
 	}
 }
 
@@ -241,22 +239,6 @@ func (c *console) terminal(f func(fd int)) {
 	conn, err := c.keyboard.SyscallConn()
 	c.check(err)
 	_ = conn.Control(func(fd uintptr) { f(int(fd)) }) // fails once it is closed
-}
-
-// state is the letter of proc(5), empty if there is no such process.
-func state(pid int) string {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return rest[:1]
-}
-
-// runs reports whether the process runs. One that nobody has waited for does not.
-func runs(pid int) bool {
-	s := state(pid)
-	return s != "" && s != "Z"
 }
 
 // stopped waits until the processes are.
@@ -313,8 +295,7 @@ func (c *console) saved(name string) (n int) {
 }
 
 func (c *console) exists(name string) bool {
-	_, err := os.Stat(filepath.Join(c.dir, name))
-	return err == nil
+	return exists(filepath.Join(c.dir, name))
 }
 
 // another calls f as a Client that is not the console's.
@@ -516,21 +497,6 @@ func (c *console) status(want int) {
 		c.Fatalf("status %d, want %d\n%s", got, want, c.processes())
 	}
 	c.expect(prompt)
-}
-
-// opens reports whether the process has the file open.
-func opens(pid int, file string) bool {
-	fds := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(fds)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if target, _ := os.Readlink(filepath.Join(fds, e.Name())); target == file {
-			return true
-		}
-	}
-	return false
 }
 
 // pidsSaid wants that many commands to have run.

@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"github.com/gdamore/tcell/v3/vt"
@@ -35,10 +35,11 @@ type display struct {
 
 // Write takes what the command writes to the terminal.
 func (c *display) Write(data []byte) (int, error) {
+	n, err := c.screen.Write(data)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.read.Write(data)
-	c.mu.Unlock()
-	return c.screen.Write(data)
+	return n, err
 }
 
 // onTerminal starts a command of the test binary's on a terminal of that size.
@@ -133,10 +134,8 @@ func (c *display) text() string { return strings.Join(c.lines(), "\n") }
 // await waits until the screen is as wanted.
 func (c *display) await(what string, wanted func() bool) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); !wanted(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s: not within %v; the screen is\n%s", what, patience, c.text())
-		}
+	if !poll(wanted) {
+		c.t.Fatalf("%s: not within %v; the screen is\n%s", what, patience, c.text())
 	}
 }
 
@@ -148,6 +147,44 @@ func (c *display) shows(texts ...string) {
 	}
 }
 
+// printed is what is on the screen, without the empty lines below it.
+func (c *display) printed() string { return strings.TrimRight(c.text(), "\n") }
+
+// matches waits until what is printed matches, and returns it.
+func (c *display) matches(pattern string) (text string) {
+	c.t.Helper()
+	want := regexp.MustCompile(pattern)
+	c.await("to match "+pattern, func() bool {
+		text = c.printed()
+		return want.MatchString(text)
+	})
+	return text
+}
+
+// end waits for the end and returns what is printed then.
+func (c *display) end() string {
+	c.t.Helper()
+	c.await("to end", func() bool {
+		select {
+		case <-c.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	// What the command has written comes before this.
+	const last = "\x00"
+	if _, err := c.slave.WriteString(last); err != nil {
+		c.t.Fatal(err)
+	}
+	c.await("to be read", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return bytes.HasSuffix(c.read.Bytes(), []byte(last))
+	})
+	return c.printed()
+}
+
 // hides waits until the text is not on the screen.
 func (c *display) hides(text string) {
 	c.t.Helper()
@@ -157,11 +194,7 @@ func (c *display) hides(text string) {
 // quits waits for the end with that status, and wants the terminal as it was.
 func (c *display) quits(status int) {
 	c.t.Helper()
-	select {
-	case <-c.ended:
-	case <-time.After(patience):
-		c.t.Fatalf("it is still running; the screen is\n%s", c.text())
-	}
+	c.end()
 	if got := c.cmd.ProcessState.ExitCode(); got != status {
 		c.t.Errorf("status %d, want %d; the screen is\n%s", got, status, c.text())
 	}

@@ -70,13 +70,8 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, want int) {
 
 func awaitFile(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there is no %s", path)
-		}
+	if !poll(func() bool { return exists(path) }) {
+		t.Fatalf("there is no %s", path)
 	}
 }
 
@@ -144,17 +139,11 @@ func TestSignalWithUnreadStderr(t *testing.T) {
 
 func awaitWaiter(t *testing.T, url string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	if !poll(func() bool {
 		text, err := exec.CommandContext(t.Context(), "holdfast", "status", "--store", url).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "waits") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("nobody waits:\n%s", text)
-		}
+		return err == nil && strings.Contains(string(text), "waits")
+	}) {
+		t.Fatal("nobody waits")
 	}
 }
 
@@ -164,11 +153,9 @@ func TestStoppedTerminal(t *testing.T) {
 	t.Parallel()
 	url, hold := heldStore(t)
 	ran := filepath.Join(t.TempDir(), "ran")
-	s := inTerminal(t, 120, "holdfast", "run", "-v", "--store", url, "r", "--", "touch", ran)
-	s.await(t, `waiting for`)
-	if _, err := s.WriteString("\x13"); err != nil {
-		t.Fatal(err)
-	}
-	letGo(t, hold)
+	s := onTerminal(t, 120, 24, "holdfast", "run", "-v", "--store", url, "r", "--", "touch", ran)
+	s.matches(`waiting for`)
+	s.send("\x13")
+	give(t, hold)
 	awaitFile(t, ran)
 }
