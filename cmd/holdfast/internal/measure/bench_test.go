@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -39,47 +40,13 @@ hand-over            2                  10ms  20s  20s  20s
 }
 
 func TestBenchJSON(t *testing.T) {
-	bench := Bench{Clients: 3, Contend: true}
-	var b strings.Builder
-	if err := output.JSON(&b, bench.JSON("locks.db", benched)); err != nil {
-		t.Fatal(err)
-	}
-	const want = `{
-  "store": "locks.db",
-  "clients": 3,
-  "contend": true,
-  "perSecond": 1.5,
-  "acquireAndRelease": {
-    "count": 3,
-    "p50Ms": 3,
-    "p90Ms": 4,
-    "p99Ms": 4,
-    "maxMs": 4
-  },
-  "acquire": {
-    "count": 3,
-    "p50Ms": 2,
-    "p90Ms": 3,
-    "p99Ms": 3,
-    "maxMs": 3
-  },
-  "release": {
-    "count": 3,
-    "p50Ms": 1,
-    "p90Ms": 1,
-    "p99Ms": 1,
-    "maxMs": 1
-  },
-  "handOver": {
-    "count": 2,
-    "p50Ms": 10,
-    "p90Ms": 20000,
-    "p99Ms": 20000,
-    "maxMs": 20000
-  }
-}
-`
-	if b.String() != want {
-		t.Errorf("got\n%s", b.String())
+	const want = `{"store":"locks.db","clients":3,"contend":true,"perSecond":1.5,` +
+		`"acquireAndRelease":{"count":3,"p50Ms":3,"p90Ms":4,"p99Ms":4,"maxMs":4},` +
+		`"acquire":{"count":3,"p50Ms":2,"p90Ms":3,"p99Ms":3,"maxMs":3},` +
+		`"release":{"count":3,"p50Ms":1,"p90Ms":1,"p99Ms":1,"maxMs":1},` +
+		`"handOver":{"count":2,"p50Ms":10,"p90Ms":20000,"p99Ms":20000,"maxMs":20000}}`
+	got, err := json.Marshal(Bench{Clients: 3, Contend: true}.JSON("locks.db", benched))
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -57,6 +57,11 @@ func mustBeFree(t *testing.T, f *drivertest.FaultStore) {
 	}
 }
 
+// inBubble runs a test whose time passes as soon as all wait for it.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 func mustBe(t *testing.T, what string, s *Samples, count int64, each time.Duration) {
 	t.Helper()
 	if s.Count() != count || s.Max() != each || s.Quantile(0.5) != each {
@@ -66,78 +71,70 @@ func mustBe(t *testing.T, what string, s *Samples, count int64, each time.Durati
 }
 
 func TestLoad(t *testing.T) {
-	t.Run("each its own", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			r, err := Bench{Open: opens(f), Clients: 3}.load(t.Context(), time.Second, "r")
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustBe(t, "acquire", r.Acquire, 600, 3*time.Millisecond)
-			mustBe(t, "release", r.Release, 600, 2*time.Millisecond)
-			mustBe(t, "pair", r.Pair, 600, 5*time.Millisecond)
-			if r.Took != time.Second || r.PerSecond() != 600 {
-				t.Errorf("took %v, %v per second", r.Took, r.PerSecond())
-			}
-			mustBeFree(t, f)
-		})
+	inBubble(t, "each its own", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		r, err := Bench{Open: opens(f), Clients: 3}.load(t.Context(), time.Second, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustBe(t, "acquire", r.Acquire, 600, 3*time.Millisecond)
+		mustBe(t, "release", r.Release, 600, 2*time.Millisecond)
+		mustBe(t, "pair", r.Pair, 600, 5*time.Millisecond)
+		if r.Took != time.Second || r.PerSecond() != 600 {
+			t.Errorf("took %v, %v per second", r.Took, r.PerSecond())
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("all the same", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			r, err := Bench{Open: opens(f), Clients: 3, Contend: true}.load(t.Context(), time.Second, "r")
-			if err != nil {
-				t.Fatal(err)
-			}
-			// A lock is held for 2 ms at least: the release is on its way for so long.
-			if n := r.Pair.Count(); n < 50 || n > 500 {
-				t.Errorf("%d locks in a second", n)
-			}
-			if r.Took > 1100*time.Millisecond {
-				t.Errorf("ended after %v", r.Took)
-			}
-			mustBeFree(t, f)
-		})
+	inBubble(t, "all the same", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		r, err := Bench{Open: opens(f), Clients: 3, Contend: true}.load(t.Context(), time.Second, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A lock is held for 2 ms at least: the release is on its way for so long.
+		if n := r.Pair.Count(); n < 50 || n > 500 {
+			t.Errorf("%d locks in a second", n)
+		}
+		if r.Took > 1100*time.Millisecond {
+			t.Errorf("ended after %v", r.Took)
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("one fails", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			broken := errors.New("the disk is full")
-			f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
-				switch {
-				case c.Op == drivertest.Acquire && c.N > 20 && c.Refs[0].Resource == "r2":
-					return drivertest.Fault{LoseRequest: true, Err: errors.Join(holdfast.ErrUnusable, broken)}
-				case c.Op == drivertest.Acquire:
-					return drivertest.Fault{HoldRequest: after(time.Millisecond)}
-				}
-				return drivertest.Fault{}
-			})
-			r, err := Bench{Open: opens(f), Clients: 2}.load(t.Context(), time.Hour, "r")
-			if !errors.Is(err, broken) {
+	inBubble(t, "one fails", func(t *testing.T) {
+		broken := errors.New("the disk is full")
+		f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op == drivertest.Acquire && c.N > 20 && c.Refs[0].Resource == "r2":
+				return drivertest.Fault{LoseRequest: true, Err: errors.Join(holdfast.ErrUnusable, broken)}
+			case c.Op == drivertest.Acquire:
+				return drivertest.Fault{HoldRequest: after(time.Millisecond)}
+			}
+			return drivertest.Fault{}
+		})
+		r, err := Bench{Open: opens(f), Clients: 2}.load(t.Context(), time.Hour, "r")
+		if !errors.Is(err, broken) {
+			t.Errorf("got error %v", err)
+		}
+		if r.Took > time.Minute {
+			t.Errorf("ended after %v", r.Took)
+		}
+		mustBeFree(t, f)
+	})
+	inBubble(t, "interrupted", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		end := errors.New("interrupted")
+		for _, contend := range []bool{false, true} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(end) })
+			r, err := Bench{Open: opens(f), Clients: 2, Contend: contend}.load(ctx, time.Hour, "r")
+			if !errors.Is(err, end) {
 				t.Errorf("got error %v", err)
 			}
-			if r.Took > time.Minute {
+			if r.Took > 2*time.Second {
 				t.Errorf("ended after %v", r.Took)
 			}
 			mustBeFree(t, f)
-		})
-	})
-	t.Run("interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			end := errors.New("interrupted")
-			for _, contend := range []bool{false, true} {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(end) })
-				r, err := Bench{Open: opens(f), Clients: 2, Contend: contend}.load(ctx, time.Hour, "r")
-				if !errors.Is(err, end) {
-					t.Errorf("got error %v", err)
-				}
-				if r.Took > 2*time.Second {
-					t.Errorf("ended after %v", r.Took)
-				}
-				mustBeFree(t, f)
-			}
-		})
+		}
 	})
 	t.Run("cannot be opened", func(t *testing.T) {
 		broken := errors.New("no route")
@@ -150,72 +147,62 @@ func TestLoad(t *testing.T) {
 
 func TestHandOvers(t *testing.T) {
 	three := func(n int64, _ time.Duration) bool { return n < 3 }
-	t.Run("by wake-ups", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			took, err := HandOvers(t.Context(), opens(f), "r", three)
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustBe(t, "hand-over", took, 3, 5*time.Millisecond)
-			mustBeFree(t, f)
-		})
+	inBubble(t, "by wake-ups", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		took, err := HandOvers(t.Context(), opens(f), "r", three)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustBe(t, "hand-over", took, 3, 5*time.Millisecond)
+		mustBeFree(t, f)
 	})
-	t.Run("without wake-ups", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Watch {
-					return drivertest.Fault{HoldSignals: make(chan struct{})}
-				}
-				return drivertest.Fault{}
-			})
-			took, err := HandOvers(t.Context(), opens(f), "r", three)
-			if err != nil {
-				t.Fatal(err)
+	inBubble(t, "without wake-ups", func(t *testing.T) {
+		f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Watch {
+				return drivertest.Fault{HoldSignals: make(chan struct{})}
 			}
-			if took.Count() != 3 || took.Quantile(0) < 900*time.Millisecond {
-				t.Errorf("%d hand-overs, the quickest in %v", took.Count(), took.Quantile(0))
-			}
-			mustBeFree(t, f)
+			return drivertest.Fault{}
 		})
+		took, err := HandOvers(t.Context(), opens(f), "r", three)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took.Count() != 3 || took.Quantile(0) < 900*time.Millisecond {
+			t.Errorf("%d hand-overs, the quickest in %v", took.Count(), took.Quantile(0))
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("for some time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 30*time.Millisecond, 20*time.Millisecond)
-			began := time.Now()
-			took, err := HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := time.Since(began); d < time.Second || d > 1500*time.Millisecond || took.Count() < 5 {
-				t.Errorf("%d in %v", took.Count(), d)
-			}
-		})
+	inBubble(t, "for some time", func(t *testing.T) {
+		f := slow(t, 30*time.Millisecond, 20*time.Millisecond)
+		began := time.Now()
+		took, err := HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d < time.Second || d > 1500*time.Millisecond || took.Count() < 5 {
+			t.Errorf("%d in %v", took.Count(), d)
+		}
 	})
-	t.Run("interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			end := errors.New("interrupted")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Second, func() { cancel(end) })
-			took, err := HandOvers(ctx, opens(f), "r", func(int64, time.Duration) bool { return true })
-			if !errors.Is(err, end) {
-				t.Errorf("got error %v", err)
-			}
-			if took.Count() == 0 {
-				t.Error("nothing was measured before")
-			}
-			mustBeFree(t, f)
-		})
+	inBubble(t, "interrupted", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		end := errors.New("interrupted")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(end) })
+		took, err := HandOvers(ctx, opens(f), "r", func(int64, time.Duration) bool { return true })
+		if !errors.Is(err, end) {
+			t.Errorf("got error %v", err)
+		}
+		if took.Count() == 0 {
+			t.Error("nothing was measured before")
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("one store each", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			open := func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-				return holdfast.New(memlock.New(nil), opts), nil
-			}
-			if _, err := HandOvers(t.Context(), open, "r", three); !errors.Is(err, holdfast.ErrUnusable) {
-				t.Errorf("got error %v", err)
-			}
-		})
+	inBubble(t, "one store each", func(t *testing.T) {
+		open := func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+			return holdfast.New(memlock.New(nil), opts), nil
+		}
+		if _, err := HandOvers(t.Context(), open, "r", three); !errors.Is(err, holdfast.ErrUnusable) {
+			t.Errorf("got error %v", err)
+		}
 	})
 }
