@@ -51,14 +51,9 @@ type fault struct {
 
 var faults = []fault{
 	{name: "KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) { r.signal(r.wrapper, syscall.SIGKILL) }},
-	{name: "KILL of the guard", status: []int{137}, strike: func(r *chaosRound) { r.signal(r.guard, syscall.SIGKILL) }},
+	{name: "KILL of the guard", status: []int{137}, strike: killGuard},
 	// Of a tree that both leave behind the kernel ends the command itself.
-	{name: "KILL of both", status: []int{137}, alone: true, strike: func(r *chaosRound) {
-		both := []int{r.wrapper, r.guard}
-		for _, i := range rand.Perm(2) {
-			r.signal(both[i], syscall.SIGKILL)
-		}
-	}},
+	{name: "KILL of both", status: []int{137}, alone: true, strike: killBoth},
 	{name: "KILL of the command", status: []int{137}, alone: true, strike: func(r *chaosRound) { r.signal(r.command, syscall.SIGKILL) }},
 	{name: "STOP of the wrapper, CONT too late", status: []int{76}, strike: func(r *chaosRound) {
 		r.signal(r.wrapper, syscall.SIGSTOP)
@@ -88,23 +83,13 @@ var faults = []fault{
 		r.idle(chaosTTL / 4)
 		r.signal(r.wrapper, syscall.SIGKILL)
 	}},
-	{name: "Ctrl-Z, fg in time", status: []int{0}, keys: true, strike: func(r *chaosRound) {
-		r.key('Z' & 0x1f)
-		r.idle(chaosTTL / 8)
-		r.key('\n') // the shell's fg
-		r.finish()
-	}},
+	{name: "Ctrl-Z, fg in time", status: []int{0}, keys: true, strike: suspendBriefly},
 	{name: "Ctrl-Z, fg too late", status: []int{76}, keys: true, strike: func(r *chaosRound) {
 		r.key('Z' & 0x1f)
 		r.follower()
 		r.key('\n')
 	}},
-	{name: "Ctrl-Z, fg in time, in a PID namespace", status: []int{0}, keys: true, isolate: guard.InPIDs, strike: func(r *chaosRound) {
-		r.key('Z' & 0x1f)
-		r.idle(chaosTTL / 8)
-		r.key('\n')
-		r.finish()
-	}},
+	{name: "Ctrl-Z, fg in time, in a PID namespace", status: []int{0}, keys: true, isolate: guard.InPIDs, strike: suspendBriefly},
 
 	// Several at once.
 	{name: "STOP of the guard, KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
@@ -138,9 +123,7 @@ var faults = []fault{
 		r.signal(r.command, syscall.SIGKILL)
 		r.strikeAt(r.guard, syscall.SIGKILL)
 	}},
-	{name: "KILL of the guard of a wrapper that has other children", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGKILL)
-	}},
+	{name: "KILL of the guard of a wrapper that has other children", status: []int{137}, foreign: true, strike: killGuard},
 	{name: "KILL of the wrapper that has other children, while the guard is stopped", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
 		r.signal(r.guard, syscall.SIGSTOP)
 		r.signal(r.wrapper, syscall.SIGKILL)
@@ -154,9 +137,7 @@ var faults = []fault{
 	{name: "KILL of both in a PID namespace", status: []int{137}, isolate: guard.InPIDs, strike: killBoth},
 	{name: "STOP of the wrapper, KILL of the guard in a cgroup", status: []int{137}, isolate: guard.InCgroup, strike: stopAndKill},
 	{name: "STOP of the wrapper, KILL of the guard in a PID namespace", status: []int{137}, isolate: guard.InPIDs, strike: stopAndKill},
-	{name: "KILL of the guard in a cgroup, of a wrapper that has other children", status: []int{137}, foreign: true, isolate: guard.InCgroup, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGKILL)
-	}},
+	{name: "KILL of the guard in a cgroup, of a wrapper that has other children", status: []int{137}, foreign: true, isolate: guard.InCgroup, strike: killGuard},
 }
 
 // series stops and continues the wrapper, the guard and the command at random, for less
@@ -183,6 +164,15 @@ func series(r *chaosRound) {
 		}
 		r.finish()
 	}
+}
+
+func killGuard(r *chaosRound) { r.signal(r.guard, syscall.SIGKILL) }
+
+func suspendBriefly(r *chaosRound) {
+	r.key('Z' & 0x1f)
+	r.idle(chaosTTL / 8)
+	r.key('\n') // the shell's fg
+	r.finish()
 }
 
 func killBoth(r *chaosRound) {
@@ -263,12 +253,9 @@ func chaos(t *testing.T, f fault, store, resource string) {
 	r := &chaosRound{t: t, dir: t.TempDir()}
 	gate := filepath.Join(r.dir, "gate")
 	err := syscall.Mkfifo(gate, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.gate, err = os.OpenFile(gate, os.O_RDWR, 0); err != nil { // it opens without a reader
-		t.Fatal(err)
-	}
+	check(t, err)
+	r.gate, err = os.OpenFile(gate, os.O_RDWR, 0) // it opens without a reader
+	check(t, err)
 	t.Cleanup(func() {
 		r.finish() // what should have been killed and was not
 		_ = r.gate.Close()
@@ -294,7 +281,7 @@ func chaos(t *testing.T, f fault, store, resource string) {
 		r.followers = append(r.followers, r.start(fault{isolate: f.isolate}, store, resource, "follower"))
 	}
 	f.strike(r)
-	r.await("a follower", "followed")
+	r.follower()
 	for _, follower := range r.followers {
 		if got := r.end(follower); got != 0 {
 			t.Errorf("a follower ended with status %d", got)
@@ -311,7 +298,6 @@ func chaos(t *testing.T, f fault, store, resource string) {
 // start starts a run of the role as the fault needs it, on a terminal if there are to be
 // keys.
 func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
-	keys := f.keys
 	run := []string{"holdfast", "run", "--store", store, "--ttl", chaosTTL.String()}
 	if f.isolate != guard.NotIsolated {
 		run = append(run, "--isolate="+string(f.isolate))
@@ -320,7 +306,7 @@ func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	if f.foreign {
 		run = append([]string{"bash", "-c", `sh -c 'read x <gate' & exec "$@"`, "bash"}, run...)
 	}
-	if keys {
+	if f.keys {
 		// The shell reports the status of what it has brought back to the front.
 		const shell = `set -m; "$@"; read line; fg >/dev/null`
 		run = append([]string{"bash", "-c", shell, "bash"}, run...)
@@ -328,11 +314,9 @@ func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), run[0], run[1:]...)
 	cmd.Dir = r.dir
 	var out bytes.Buffer
-	if keys {
+	if f.keys {
 		master, err := pty.Start(cmd)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		check(r.t, err)
 		r.keyboard = master
 		copied := make(chan struct{})
 		go func() {
@@ -346,9 +330,7 @@ func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	} else {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		cmd.WaitDelay = time.Second // what a KILL of both leaves behind may keep them open
-		if err := cmd.Start(); err != nil {
-			r.t.Fatal(err)
-		}
+		check(r.t, cmd.Start())
 	}
 	r.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -389,9 +371,7 @@ func (r *chaosRound) strikeAt(pid int, sig syscall.Signal) { _ = syscall.Kill(pi
 func (r *chaosRound) outside(wrapper, number int) int {
 	for p := range proc.Descendants(wrapper) {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
-		_, rest, _ := strings.Cut(string(status), "\nNSpid:")
-		line, _, _ := strings.Cut(rest, "\n")
-		if numbers := strings.Fields(line); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
+		if numbers := strings.Fields(proc.Field(status, "NSpid")); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
 			return p.PID
 		}
 	}
@@ -427,9 +407,7 @@ func (r *chaosRound) idle(d time.Duration) { <-time.After(d) }
 func (r *chaosRound) number(file string) int {
 	r.await("the command", file)
 	text, err := os.ReadFile(filepath.Join(r.dir, file))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	check(r.t, err)
 	var n int
 	if _, err := fmt.Sscan(string(text), &n); err != nil {
 		r.t.Fatal(err)
@@ -439,8 +417,7 @@ func (r *chaosRound) number(file string) int {
 
 func (r *chaosRound) await(what, file string) {
 	r.until(what+" has not begun", func() bool {
-		_, err := os.Stat(filepath.Join(r.dir, file))
-		return err == nil
+		return exists(filepath.Join(r.dir, file))
 	})
 }
 

@@ -47,24 +47,18 @@ func onTerminal(t *testing.T, columns, lines int, name string, args ...string) *
 	t.Helper()
 	c := &display{t: t, ended: make(chan struct{})}
 	var err error
-	if c.master, c.slave, err = pty.Open(); err != nil {
-		t.Fatal(err)
-	}
+	c.master, c.slave, err = pty.Open()
+	check(t, err)
 	c.screen = vt.NewMockTerm()
-	if err := c.screen.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.screen.Start())
 	c.resize(columns, lines)
-	if c.before, err = term.GetState(int(c.slave.Fd())); err != nil {
-		t.Fatal(err)
-	}
+	c.before, err = term.GetState(int(c.slave.Fd()))
+	check(t, err)
 	c.cmd = exec.CommandContext(t.Context(), name, args...)
 	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "GORACE=atexit_sleep_ms=0", "HOME="+t.TempDir())
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = c.slave, c.slave, c.slave
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.cmd.Start())
 	go func() {
 		_ = c.cmd.Wait() // quits looks at the status
 		close(c.ended)
@@ -97,9 +91,7 @@ func onTerminal(t *testing.T, columns, lines int, name string, args ...string) *
 func (c *display) resize(columns, lines int) {
 	c.t.Helper()
 	c.screen.SetSize(vt.Coord{X: vt.Col(columns), Y: vt.Row(lines)})
-	if err := pty.Setsize(c.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}); err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, pty.Setsize(c.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}))
 }
 
 // send types.
@@ -201,13 +193,18 @@ func (c *display) quits(status int) {
 	c.restored()
 }
 
+// quit types the key that quits.
+func (c *display) quit() {
+	c.t.Helper()
+	c.send("q")
+	c.quits(0)
+}
+
 // restored wants the terminal as it was before the command.
 func (c *display) restored() {
 	c.t.Helper()
 	after, err := term.GetState(int(c.slave.Fd()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, err)
 	if !reflect.DeepEqual(after, c.before) {
 		c.t.Errorf("the terminal's modes were %+v, and are %+v", c.before, after)
 	}

@@ -294,6 +294,14 @@ func database(ts *testscript.TestScript, file string) *sql.DB {
 	return db
 }
 
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // poll waits until something is done, and reports whether it is in time.
 func poll(done func() bool) bool {
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {

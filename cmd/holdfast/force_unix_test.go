@@ -36,9 +36,7 @@ func TestForceAsks(t *testing.T) {
 				t.Errorf("the screen shows %q, want the question and %q", got, want)
 			}
 			client, err := holdfast.Open(t.Context(), url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			defer client.Close()
 			_, err = client.TryLock(t.Context(), "r", nil)
 			if free := err == nil; free != strings.HasSuffix(want, done) {
@@ -57,9 +55,7 @@ func TestForceReleasesWhatWasShown(t *testing.T) {
 	s.matches(`\[y/N\]\z`)
 	give(t, hold)
 	client, err := holdfast.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer client.Close()
 	if _, err := client.TryLock(t.Context(), "r", &holdfast.LockOptions{LockID: "next"}); err != nil {
 		t.Fatal(err)

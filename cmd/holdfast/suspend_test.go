@@ -112,9 +112,7 @@ func TestSuspendWithoutShell(t *testing.T) {
 			dir := t.TempDir()
 			program[len(program)-1] = strings.Replace(program[len(program)-1], "command", filepath.Join(dir, "command"), 1)
 			script := "echo pid $$.; read x; echo got $x; read x; echo got $x; exit 3\n"
-			if err := os.WriteFile(filepath.Join(dir, "command"), []byte(script), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(filepath.Join(dir, "command"), []byte(script), 0o600))
 			c := open(t, program...)
 			c.pid()
 			c.reads("one")

@@ -55,26 +55,18 @@ func writeCertificates(t *testing.T, dir string) {
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return key
 }
 
 func writeCertificate(t *testing.T, path string, c, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600))
 	}
 }
 
@@ -84,12 +76,8 @@ func TestTokenOfAFileStaysThere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	made, err := exec.CommandContext(t.Context(), "holdfast", "token", "a").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "token"), made, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "token"), made, 0o600))
 	cmd := exec.CommandContext(t.Context(), "holdfast", "status", "--store", "http://127.0.0.1:1?token_file=token")
 	cmd.Dir = dir
 	out, _ := cmd.CombinedOutput() // nobody listens there

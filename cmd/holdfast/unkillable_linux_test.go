@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
@@ -32,9 +31,7 @@ func newForeignDir(t *testing.T) foreignDir {
 		t.Skip("needs root and setpriv")
 	}
 	dir, err := os.MkdirTemp("", "holdfast-foreign-") //nolint:usetesting // others may not enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() {
 		for p := range proc.Descendants(1) { // what a test that failed leaves behind
 			if at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID)); err == nil && at == dir {
@@ -43,36 +40,16 @@ func newForeignDir(t *testing.T) foreignDir {
 		}
 		_ = os.RemoveAll(dir)
 	})
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(dir, 0o777))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for name, from := range map[string]string{"holdfast": self, "asroot": setpriv} {
-		in, err := os.Open(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(out, in); err != nil {
-			t.Fatal(err)
-		}
-		_ = in.Close()
-		if err := out.Chmod(0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		program, err := os.ReadFile(from)
+		check(t, err)
+		check(t, os.WriteFile(filepath.Join(dir, name), program, 0o700)) //nolint:gosec // it is executed
+		check(t, os.Chmod(filepath.Join(dir, name), 0o755))
 	}
-	if err := os.Chmod(filepath.Join(dir, "asroot"), 0o755|os.ModeSetuid); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(filepath.Join(dir, "asroot"), 0o755|os.ModeSetuid))
 	if out, err := (foreignDir{t, dir}).command("./asroot", "--reuid", "0", "id", "-u").Output(); err != nil || string(out) != "0\n" {
 		t.Skipf("needs a folder for setuid programs: %s, %v", out, err)
 	}
@@ -99,6 +76,17 @@ func (b foreignDir) run(args ...string) (stderr string, status int) {
 	return printed.String(), cmd.ProcessState.ExitCode()
 }
 
+// start starts a run of nobody, and returns the first line on stderr and what comes then.
+func (b foreignDir) start(args ...string) (cmd *exec.Cmd, lines io.Reader, first string) {
+	cmd = b.command(append([]string{"./holdfast", "run"}, args...)...)
+	lines, err := cmd.StderrPipe()
+	check(b.t, err)
+	check(b.t, cmd.Start())
+	line := make([]byte, 1000)
+	n, _ := lines.Read(line)
+	return cmd, lines, string(line[:n])
+}
+
 func (b foreignDir) want(stderr, pattern string) {
 	b.t.Helper()
 	if !regexp.MustCompile(pattern).MatchString(stderr) {
@@ -118,21 +106,10 @@ func TestUnkillableIsTold(t *testing.T) {
 
 	// The command runs until it was told.
 	const script = `trap 'exit 5' USR1; ./asroot --reuid 0 sleep 1000 & while :; do sleep 0.05; done`
-	cmd := b.command("./holdfast", "run", "r", "--", "sh", "-c", script)
-	lines, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 1000)
-	n, _ := lines.Read(line)
-	b.want(string(line[:n]), `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root: it cannot be ended when the lock of "r" is lost, .*\n`)
-	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	b.endRoot(string(line[:n]))
+	cmd, _, line := b.start("r", "--", "sh", "-c", script)
+	b.want(line, `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root: it cannot be ended when the lock of "r" is lost, .*\n`)
+	check(t, cmd.Process.Signal(syscall.SIGUSR1))
+	b.endRoot(line)
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != 5 {
 		t.Errorf("status %d", got)
@@ -158,7 +135,7 @@ func TestStrict(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	b.want(stderr, `^holdfast: "./asroot" runs as root \(setuid\), .* --strict refuses it; .*\n$`)
-	if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+	if exists(filepath.Join(b.dir, "ran")) {
 		t.Error("it ran")
 	}
 
@@ -166,32 +143,20 @@ func TestStrict(t *testing.T) {
 		t.Errorf("of a command without other rights: status %d, %q", status, stderr)
 	}
 
-	cmd := b.command("./holdfast", "run", "--strict", "r", "--", "sh", "-c", "./asroot --reuid 0 sleep 1000; touch ran")
-	lines, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 1000)
-	n, _ := lines.Read(line)
-	b.want(string(line[:n]), `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root, and .* --strict ends "sh" now and waits until all of it has ended\n$`)
+	cmd, lines, line := b.start("--strict", "r", "--", "sh", "-c", "./asroot --reuid 0 sleep 1000; touch ran")
+	b.want(line, `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root, and .* --strict ends "sh" now and waits until all of it has ended\n$`)
 	// All of the command is gone but what could not be ended, and the lock is held for it.
 	shell := func() bool {
 		out, _ := exec.CommandContext(t.Context(), "ps", "-eo", "args").Output()
 		return bytes.Contains(out, []byte("\nsh -c ./asroot --reuid 0 sleep 1000; touch ran\n"))
 	}
-	for deadline := time.Now().Add(patience); shell(); {
-		if time.Now().After(deadline) {
-			t.Fatal("the command runs on")
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !poll(func() bool { return !shell() }) {
+		t.Fatal("the command runs on")
 	}
 	if stderr, status := b.run("-n", "r", "--", "true"); status != 75 {
 		t.Errorf("while root's process lives: status %d, %q", status, stderr)
 	}
-	b.endRoot(string(line[:n]))
+	b.endRoot(line)
 	rest, err := io.ReadAll(lines)
 	if err != nil {
 		t.Error(err)
@@ -201,7 +166,7 @@ func TestStrict(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 	b.want(string(rest), `^holdfast: --strict has ended "sh" \(status 1[34][37]\), because "(sleep|asroot)" \(pid [0-9]+\) runs as root and .*\n$`)
-	if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+	if exists(filepath.Join(b.dir, "ran")) {
 		t.Error("the command ran on")
 	}
 	if stderr, status := b.run("-n", "r", "--", "true"); status != 0 {

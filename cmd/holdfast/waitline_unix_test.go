@@ -107,13 +107,9 @@ func TestWaitLineInAnOutage(t *testing.T) {
 	file := strings.TrimPrefix(url, "sqlite://")
 	s := onTerminal(t, 200, 24, "holdfast", "run", "--store", "outage://"+file, "r", "--", "true")
 	s.matches(`\Aholdfast: waiting for [^\n]+\z`)
-	if err := os.WriteFile(file+".down", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(file+".down", nil, 0o600))
 	s.matches(`\Aholdfast: the store [^\n]+ Trying again until it can\z`)
-	if err := os.Remove(file + ".down"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(file+".down"))
 	s.matches(`\Aholdfast: the store [^\n]+ Trying again until it can\nholdfast: waiting for [^\n]+\z`)
 	give(t, hold)
 	if got := s.end(); strings.Contains(got, "waiting") {

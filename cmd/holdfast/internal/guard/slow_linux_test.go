@@ -58,9 +58,7 @@ func scan(t *testing.T, file string) *scanner {
 func copied(t *testing.T) string {
 	t.Helper()
 	shell, err := os.ReadFile("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	file := filepath.Join(t.TempDir(), "sh")
 	if err := os.WriteFile(file, shell, 0o700); err != nil { //nolint:gosec // it is executed
 		t.Fatal(err)
@@ -110,9 +108,7 @@ func TestExtendedWhileStarting(t *testing.T) {
 	case <-deadline:
 	}
 	s.allow()
-	if err := <-ran; err != nil {
-		t.Fatal(err)
-	}
+	check(t, <-ran)
 	if got := ended(t, g); got != (Result{Code: 3}) {
 		t.Errorf("got %+v", got)
 	}
@@ -122,19 +118,13 @@ func TestExtendedWhileStarting(t *testing.T) {
 // ends the command at the deadline nevertheless.
 func TestFullSocket(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "alive")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, unix.Mkfifo(fifo, 0o600))
 	g := newGuard(t)
 	c := sh(`trap "" USR1; exec >` + fifo + `; echo; while :; do sleep 60; done`)
 	c.Deadline = Now() + 2*time.Second
-	if err := g.Run(c); err != nil {
-		t.Fatal(err)
-	}
+	check(t, g.Run(c))
 	alive, err := os.Open(fifo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer alive.Close()
 	if _, err := alive.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -144,9 +134,7 @@ func TestFullSocket(t *testing.T) {
 	if err := unix.PtraceSeize(g.pid); err != nil {
 		t.Skipf("the guard cannot be held: %v", err)
 	}
-	if err := unix.PtraceInterrupt(g.pid); err != nil {
-		t.Fatal(err)
-	}
+	check(t, unix.PtraceInterrupt(g.pid))
 	defer func() { // before another test starts a guard, which would be killed as a child of the dead one
 		_ = syscall.Kill(g.pid, syscall.SIGKILL)
 		ended(t, g)
@@ -154,9 +142,7 @@ func TestFullSocket(t *testing.T) {
 	for range 10_000 {
 		g.Signal(syscall.SIGUSR1)
 	}
-	if err := alive.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, alive.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if n, err := alive.Read(make([]byte, 1)); n != 0 || os.IsTimeout(err) {
 		t.Errorf("the command lives: %d bytes, %v", n, err)
 	}

@@ -15,31 +15,31 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The successor releases its own hold, as often as it is asked to, and no other.
 func TestInherit(t *testing.T) {
 	where, err := location.Locate("sqlite://" + t.TempDir() + "/locks.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	client, err := holdfast.Open(t.Context(), where.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer client.Close()
 	lock := func() *holdfast.Hold {
 		t.Helper()
 		h, err := client.TryLock(t.Context(), "r", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return h
 	}
 	left := func() time.Duration {
 		t.Helper()
 		for s, err := range client.Admin().Holds(t.Context(), holdfast.Filter{Resource: "r"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return s.Left
 		}
 		return 0
@@ -86,38 +86,24 @@ func TestInheritNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "locks.db")
 	for _, parameters := range []string{"", "?create=yes&synchronous=full", "?create=no"} {
 		where, err := location.Locate("sqlite://" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		client, err := where.Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		h, err := client.TryLock(t.Context(), "r", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var j Job
 		j.Store = where
 		j.Store.URL += parameters
 		successor, err := j.successor(locks{h}, guard.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		_ = client.Close()
 		files, err := filepath.Glob(file + "*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, f := range files {
-			if err := os.Remove(f); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Remove(f))
 		}
 		var e estate
-		if err := json.Unmarshal(successor.Input, &e); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(successor.Input, &e))
 		if err := e.release(t.Context()); !errors.Is(err, holdfast.ErrUnusable) {
 			t.Errorf("%s: %v", e.URL, err)
 		}
