@@ -12,9 +12,7 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,21 +65,5 @@ func writeCertificate(t *testing.T, path string, c, parent *x509.Certificate, ke
 	check(t, err)
 	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
 		check(t, os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600))
-	}
-}
-
-// A key that others can see on the command line, or in the environment of a command, would be
-// none: no part of a token gets there from a file.
-func TestTokenOfAFileStaysThere(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	made, err := exec.CommandContext(t.Context(), "holdfast", "token", "a").Output()
-	check(t, err)
-	check(t, os.WriteFile(filepath.Join(dir, "token"), made, 0o600))
-	cmd := exec.CommandContext(t.Context(), "holdfast", "status", "--store", "http://127.0.0.1:1?token_file=token")
-	cmd.Dir = dir
-	out, _ := cmd.CombinedOutput() // nobody listens there
-	if !strings.Contains(string(out), "could not be used") || strings.Contains(string(out), strings.TrimSpace(string(made))) {
-		t.Errorf("it says %s", out)
 	}
 }

@@ -54,28 +54,27 @@ func scan(t *testing.T, file string) *scanner {
 	return s
 }
 
-// copied returns a copy of the shell, in a folder of its own.
-func copied(t *testing.T) string {
+// startSlowly runs a script with that time, and returns when its shell is held up, with what
+// Run will return.
+func startSlowly(t *testing.T, script string, left time.Duration) (g *Guard, s *scanner, ran chan error) {
 	t.Helper()
 	shell, err := os.ReadFile("/bin/sh")
 	check(t, err)
-	file := filepath.Join(t.TempDir(), "sh")
-	if err := os.WriteFile(file, shell, 0o700); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
-	return file
+	c := sh(script)
+	c.Path = filepath.Join(t.TempDir(), "sh")
+	check(t, os.WriteFile(c.Path, shell, 0o700)) //nolint:gosec // it is executed
+	s = scan(t, c.Path)
+	g = newGuard(t)
+	c.Deadline, c.KillAfter = Now()+left, 0
+	ran = make(chan error, 1)
+	go func() { ran <- g.Run(c) }()
+	<-s.held
+	return g, s, ran
 }
 
 // A command whose file is opened so slowly that its deadline passes never runs.
 func TestSlowStart(t *testing.T) {
-	c := sh("echo ran >>" + filepath.Join(t.TempDir(), "ran"))
-	c.Path = copied(t)
-	s := scan(t, c.Path)
-	g := newGuard(t)
-	c.Deadline, c.KillAfter = Now()+300*time.Millisecond, 0
-	ran := make(chan error, 1)
-	go func() { ran <- g.Run(c) }()
-	<-s.held
+	g, _, ran := startSlowly(t, "exit 3", 300*time.Millisecond)
 	select {
 	case err := <-ran: // at the deadline
 		if err != nil {
@@ -91,14 +90,7 @@ func TestSlowStart(t *testing.T) {
 
 // A deadline that is extended while the command starts is the one that counts.
 func TestExtendedWhileStarting(t *testing.T) {
-	c := sh("exit 3")
-	c.Path = copied(t)
-	s := scan(t, c.Path)
-	g := newGuard(t)
-	c.Deadline, c.KillAfter = Now()+time.Second, 0
-	ran := make(chan error, 1)
-	go func() { ran <- g.Run(c) }()
-	<-s.held
+	g, s, ran := startSlowly(t, "exit 3", time.Second)
 	g.Extend(Now() + time.Hour)
 	<-g.orders.sent()
 	deadline := time.After(1100 * time.Millisecond) // the first one
