@@ -380,6 +380,14 @@ func (c *console) run(line, script string) (pid int) {
 	return c.pid()
 }
 
+// script is run with lines of a script that the shell starts.
+func (c *console) script(lines, script string) (pid int) {
+	c.Helper()
+	c.file("script", fmt.Sprintf(lines, c.command(script)))
+	c.enter("sh script")
+	return c.pid()
+}
+
 // reads enters a text, and wants the command to say that it got it.
 func (c *console) reads(text string) {
 	c.Helper()
@@ -512,13 +520,7 @@ func (c *console) pidsSaid(want int) {
 // force releases the resource's hold by force.
 func (c *console) force(resource string) {
 	c.Helper()
-	c.another(func(ctx context.Context, client *holdfast.Client) {
-		holds, err := client.Admin().ForceRelease(ctx, resource, holdfast.HoldID{})
-		c.check(err)
-		if len(holds) != 1 {
-			c.Fatalf("%d holds were released", len(holds))
-		}
-	})
+	c.check(forceRelease(c.store, resource))
 }
 
 // hangUp closes the terminal.

@@ -255,16 +255,22 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 
 // force RESOURCE releases the holds of the resource in $STORE by force.
 func force(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(forceRelease(ts.Getenv("STORE"), args[0]))
+}
+
+func forceRelease(url, resource string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	client, err := holdfast.Open(ctx, ts.Getenv("STORE"), nil)
-	ts.Check(err)
-	defer client.Close()
-	holds, err := client.Admin().ForceRelease(ctx, args[0], holdfast.HoldID{})
-	ts.Check(err)
-	if len(holds) != 1 {
-		ts.Fatalf("%d holds of %s were released, want 1", len(holds), args[0])
+	client, err := holdfast.Open(ctx, url, nil)
+	if err != nil {
+		return err
 	}
+	defer client.Close()
+	holds, err := client.Admin().ForceRelease(ctx, resource, holdfast.HoldID{})
+	if err == nil && len(holds) != 1 {
+		err = fmt.Errorf("%d holds of %s were released, want 1", len(holds), resource)
+	}
+	return err
 }
 
 // execSQL FILE STATEMENT

@@ -134,8 +134,7 @@ func TestSuspendIgnored(t *testing.T) {
 	for name, script := range map[string]string{"reads": "read x; echo got $x", "beside the shell": pause + "; echo went"} {
 		inShells(t, name, func(c *console) {
 			c.inner("") // a shell that is another shell's job
-			c.enter("y=$(holdfast run --ttl 3s r -- " + c.command(script) + " >&2)")
-			pid := c.pid()
+			pid := c.run("y=$(holdfast run --ttl 3s r -- %s >&2)", script)
 			if name == "reads" {
 				c.until("in front", func() bool { return c.front() == pid })
 			}
@@ -229,9 +228,7 @@ func TestBackground(t *testing.T) {
 func TestScript(t *testing.T) {
 	inShells(t, "", func(c *console) {
 		shell := c.front()
-		c.file("script", "holdfast run r -- "+c.command("read x; echo got $x; read x; echo got $x")+"\nread x\necho after $x\n")
-		c.enter("sh script")
-		pid := c.pid()
+		pid := c.script("holdfast run r -- %s\nread x\necho after $x\n", "read x; echo got $x; read x; echo got $x")
 		c.reads("one")
 		wrapper := c.wrapper(pid)
 		p, _ := proc.Read(wrapper)
@@ -258,9 +255,7 @@ func TestScript(t *testing.T) {
 func TestStoppedChild(t *testing.T) {
 	inShells(t, "", func(c *console) {
 		c.file("child", "echo child $$.\n"+pause+"\necho went\n")
-		c.file("script", "holdfast run r -- "+c.command("trap : TSTP; sh child; echo done")+"\necho after\n")
-		c.enter("sh script")
-		pid := c.pid()
+		pid := c.script("holdfast run r -- %s\necho after\n", "trap : TSTP; sh child; echo done")
 		child := c.number(`child (\d+)\.`)
 		c.press(ctrlZ)
 		c.expect(prompt)
@@ -337,8 +332,7 @@ func TestStoppedCommandIsEnded(t *testing.T) {
 // up on.
 func TestAbandonedReader(t *testing.T) {
 	inShells(t, "told", func(c *console) {
-		c.enter("(holdfast run r -- " + c.command("read x </dev/tty; echo unreached") + " &)")
-		pid := c.pid()
+		pid := c.run("(holdfast run r -- %s &)", "read x </dev/tty; echo unreached")
 		c.over(pid)
 		c.never("unreached")
 	})
@@ -365,8 +359,7 @@ func TestAbandonedReader(t *testing.T) {
 	// A substitution is in the group of the shell, which is in front at the prompt.
 	leaveBehind := func(c *console) {
 		shell := c.front()
-		c.enter("y=$( (holdfast run r -- " + c.command(pause+"; read x </dev/tty; echo unreached") + " >&2 &) )")
-		pid := c.pid()
+		pid := c.run("y=$( (holdfast run r -- %s >&2 &) )", pause+"; read x </dev/tty; echo unreached")
 		wrapper := c.wrapper(pid)
 		c.until("left behind", func() bool {
 			p, _ := proc.Read(wrapper)
@@ -398,8 +391,7 @@ func TestAbandonedReader(t *testing.T) {
 		c.never("unreached")
 	})
 	inShells(t, "deaf", func(c *console) {
-		c.enter("(holdfast run r -- " + c.command("trap '' HUP; read x </dev/tty; echo unreached") + " &)")
-		pid := c.pid()
+		pid := c.run("(holdfast run r -- %s &)", "trap '' HUP; read x </dev/tty; echo unreached")
 		wrapper := c.number(`holdfast: "sh" is stopped because it wants to use the terminal .* kill (\d+)`)
 		c.stopped(pid)
 		c.held("r")
@@ -434,9 +426,7 @@ func TestShellKeepsTerminal(t *testing.T) {
 func TestScriptLeavesReader(t *testing.T) {
 	inShells(t, "", func(c *console) {
 		shell := c.front()
-		c.file("script", "holdfast run r -- "+c.command("read x </dev/tty; echo got $x; : >read; "+pause+"; echo over")+" &\nuntil [ -e read ]; do sleep 0.02; done\n")
-		c.enter("sh script")
-		pid := c.pid()
+		pid := c.script("holdfast run r -- %s &\nuntil [ -e read ]; do sleep 0.02; done\n", "read x </dev/tty; echo got $x; : >read; "+pause+"; echo over")
 		wrapper := c.wrapper(pid)
 		c.reads("one")
 		c.expect(prompt)

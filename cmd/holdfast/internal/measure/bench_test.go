@@ -25,9 +25,7 @@ var benched = BenchResult{
 
 func TestBenchTable(t *testing.T) {
 	var b strings.Builder
-	if err := output.Table(&b, benched.Rows()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, output.Table(&b, benched.Rows()))
 	const want = `WHAT                 COUNT  PER SECOND  P50   P90  P99  MAX
 acquire and release  3      2           3ms   4ms  4ms  4ms
 acquire              3                  2ms   3ms  3ms  3ms

@@ -49,6 +49,14 @@ func opens(f *drivertest.FaultStore) Open {
 	}
 }
 
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // mustBeFree fails if anything is held.
 func mustBeFree(t *testing.T, f *drivertest.FaultStore) {
 	t.Helper()
@@ -74,9 +82,7 @@ func TestLoad(t *testing.T) {
 	inBubble(t, "each its own", func(t *testing.T) {
 		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
 		r, err := Bench{Open: opens(f), Clients: 3}.load(t.Context(), time.Second, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		mustBe(t, "acquire", r.Acquire, 600, 3*time.Millisecond)
 		mustBe(t, "release", r.Release, 600, 2*time.Millisecond)
 		mustBe(t, "pair", r.Pair, 600, 5*time.Millisecond)
@@ -88,9 +94,7 @@ func TestLoad(t *testing.T) {
 	inBubble(t, "all the same", func(t *testing.T) {
 		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
 		r, err := Bench{Open: opens(f), Clients: 3, Contend: true}.load(t.Context(), time.Second, "r")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		// A lock is held for 2 ms at least: the release is on its way for so long.
 		if n := r.Pair.Count(); n < 50 || n > 500 {
 			t.Errorf("%d locks in a second", n)
@@ -150,9 +154,7 @@ func TestHandOvers(t *testing.T) {
 	inBubble(t, "by wake-ups", func(t *testing.T) {
 		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
 		took, err := HandOvers(t.Context(), opens(f), "r", three)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		mustBe(t, "hand-over", took, 3, 5*time.Millisecond)
 		mustBeFree(t, f)
 	})
@@ -164,9 +166,7 @@ func TestHandOvers(t *testing.T) {
 			return drivertest.Fault{}
 		})
 		took, err := HandOvers(t.Context(), opens(f), "r", three)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if took.Count() != 3 || took.Quantile(0) < 900*time.Millisecond {
 			t.Errorf("%d hand-overs, the quickest in %v", took.Count(), took.Quantile(0))
 		}
@@ -176,9 +176,7 @@ func TestHandOvers(t *testing.T) {
 		f := slow(t, 30*time.Millisecond, 20*time.Millisecond)
 		began := time.Now()
 		took, err := HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if d := time.Since(began); d < time.Second || d > 1500*time.Millisecond || took.Count() < 5 {
 			t.Errorf("%d in %v", took.Count(), d)
 		}

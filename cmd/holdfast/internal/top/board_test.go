@@ -28,6 +28,8 @@ func (b *board) names() string {
 	return strings.Join(names, " ")
 }
 
+func joined(lines [detailLines - 1]string) string { return strings.Join(lines[:], "\n") }
+
 func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 	born := time.Now()
 	a, b, c := holdOf("a", time.Hour, born), holdOf("b", time.Minute, born.Add(-1)), holdOf("c", holdfast.Forever, born.Add(-2))
@@ -105,8 +107,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 	if got := b.names(); got != "2. a" || !strings.Contains(b.title(), "1 of 5 holds and waiters") {
 		t.Errorf("the rows are %q below %s", got, b.title())
 	}
-	lines := b.detailsOfPlace(b.selected().place, born.Add(time.Second))
-	got := strings.Join(lines[:], "\n")
+	got := joined(b.detailsOfPlace(b.selected().place, born.Add(time.Second)))
 	for _, want := range []string{
 		"a  exclusive, position 2 of 2, nobody who comes later gets it before", "lock ID waiter 1\n",
 		", for 1m1s; asked 1s ago, its place ends in 9s unless it asks again", "holdfast explain",
@@ -117,8 +118,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 	}
 	hidden := *b.selected().place
 	hidden.LockID = ""
-	lines = b.detailsOfPlace(&hidden, born)
-	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID -\n") {
+	if got := joined(b.detailsOfPlace(&hidden, born)); !strings.Contains(got, "lock ID -\n") {
 		t.Errorf("the lock ID is not left out:\n%s", got)
 	}
 	// The cursor stays on the waiter, wherever that is.
@@ -158,8 +158,7 @@ func TestBoardDetails(t *testing.T) {
 	s := holdOf("-r", time.Minute, born)
 	s.Released = true
 	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
-	lines := b.details(&s, born)
-	got := strings.Join(lines[:], "\n")
+	got := joined(b.details(&s, born))
 	for _, want := range []string{
 		"lock ID lock -r  hold ID " + s.HoldID.String(), "left 1m0s, then takeover delay 0s; released",
 		"holdfast unlock --force --store redis://host/0 \\\n  --hold " + s.HoldID.String() + " -- -r",
@@ -177,13 +176,11 @@ func TestBoardDetailsWithoutIDs(t *testing.T) {
 	s := holdOf("r", time.Minute, born)
 	s.HoldID = holdfast.HoldID{}
 	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
-	lines := b.details(&s, born)
-	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID lock r  hold ID -\n") || !strings.Contains(got, "\nholdfast unlock --force --store redis://host/0 \\\n  r") {
+	if got := joined(b.details(&s, born)); !strings.Contains(got, "lock ID lock r  hold ID -\n") || !strings.Contains(got, "\nholdfast unlock --force --store redis://host/0 \\\n  r") {
 		t.Error(got)
 	}
 	s.LockID = ""
-	lines = b.details(&s, born)
-	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID -  hold ID -\n") || strings.Contains(got, "unlock --force") {
+	if got := joined(b.details(&s, born)); !strings.Contains(got, "lock ID -  hold ID -\n") || strings.Contains(got, "unlock --force") {
 		t.Error(got)
 	}
 }
@@ -236,8 +233,7 @@ func TestBoardShowsAges(t *testing.T) {
 	} {
 		shown := s
 		change(&shown)
-		lines := b.details(&shown, born.Add(time.Second))
-		if got := strings.Join(lines[:], "\n"); !strings.Contains(got, want) {
+		if got := joined(b.details(&shown, born.Add(time.Second))); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
