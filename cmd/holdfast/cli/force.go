@@ -92,7 +92,7 @@ func (f *forced) run(ctx context.Context, asJSON bool) error {
 	}
 	var gone []holdfast.Status
 	for _, s := range holds {
-		// By hold ID, so that a hold that was granted meanwhile stays.
+		// By hold ID, so that a hold granted since then stays.
 		done, failed := client.Admin().ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
 			err = f.store.Failure(failed)

@@ -14,7 +14,7 @@ import (
 // clock counts the time that the machine sleeps on macOS.
 const clock = unix.CLOCK_MONOTONIC
 
-// Isolations are those that may be possible here.
+// Isolations are the kinds that this system may have.
 var Isolations = []Isolation{Auto}
 
 // Start starts a guard. Call it before a lock is acquired: if it fails, no lock is held

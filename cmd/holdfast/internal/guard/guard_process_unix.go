@@ -320,7 +320,7 @@ func (p *process) launch(l *launch) {
 	p.starts <- l
 }
 
-// begun notes what became of the launch. If its time was up meanwhile, it is over already:
+// begun notes what became of the launch. If its time ran out before, it is over already:
 // what has not become the command yet was killed as this process's child.
 func (p *process) begun(s started) {
 	l := p.starting

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-// Isolations are those that may be possible here.
+// Isolations are the kinds that this system may have.
 var Isolations = []Isolation{InCgroup, InPIDs}
 
 // Start starts a guard, whose command is isolated like that. Call it before a lock is

@@ -24,7 +24,7 @@ func (s *Successor) succeed() error {
 	if err != nil {
 		return err
 	}
-	// Whoever waits for the end of the command's output does not wait for the successor.
+	// A reader of the command's output does not wait for the successor.
 	for to, from := range []*os.File{input, null, null} {
 		if err := unix.Dup2(int(from.Fd()), to); err != nil {
 			return err

@@ -28,7 +28,7 @@ type lookout struct {
 	spare *cgroup             // whose processes can be ended
 }
 
-// begin starts to look for those that are not in the cgroup, which can be ended as a whole.
+// begin starts to look for processes outside the cgroup, which can be ended as a whole.
 func (l *lookout) begin(spare *cgroup) {
 	l.spare = spare
 	l.pause, l.told = firstLook, make(map[Unkillable]bool)

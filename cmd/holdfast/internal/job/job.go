@@ -22,7 +22,7 @@ import (
 )
 
 // Run acquires the locks, runs the command under them, and releases them once the command
-// has ended, whatever happens to the locks meanwhile.
+// has ended, whatever happens to the locks in between.
 func (j *Job) Run(ctx context.Context) error {
 	process.OutlivePipes() // the lock and the command do not depend on who reads stderr
 	signals, stop := process.Signals()

@@ -26,7 +26,7 @@ func privileges(path string) (uid int, rights string) {
 	return -1, ""
 }
 
-// mayKillAll reports whether this process may send signals to those of any user.
+// mayKillAll reports whether this process may signal processes of any user.
 func mayKillAll() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

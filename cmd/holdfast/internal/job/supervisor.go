@@ -206,7 +206,7 @@ func (s *supervisor) end(r guard.Result) {
 		return
 	}
 	s.tty.TakeBack()
-	s.tty.Wake() // the members of the group that stopped for the terminal meanwhile
+	s.tty.Wake() // members of the group may have stopped for the terminal
 	if terminal.IsInterrupt(r.Signal) && !r.Cut && !s.forwarded {
 		// The key was meant for the whole script or pipeline.
 		s.tty.Interrupt(r.Signal)

@@ -27,7 +27,7 @@ func (w Waiting) Position() int {
 	return w.Before + 1
 }
 
-// Queues are those that wait for each resource, in their order. It is nil if they were
+// Queues are the waiters of each resource, in their order. It is nil if they were
 // not listed.
 type Queues map[string][]Waiting
 

@@ -225,7 +225,7 @@ func (p Process) UID() int {
 }
 
 // Marked returns the live processes that began with one of the texts in their
-// environment. It does not find those of other users, nor those that were started
+// environment. It does not find processes of other users, or processes started
 // without the variable or have overwritten their environment.
 func Marked(marks []string) []Process {
 	var found []Process

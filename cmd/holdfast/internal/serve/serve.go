@@ -338,7 +338,7 @@ func (r *running) end(err error, stops <-chan os.Signal) error {
 }
 
 // lastOpen goes on listening until all is answered that is under way now: holders whose
-// connections are new are served meanwhile.
+// connections are new are still served.
 func (r *running) lastOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastOpen)
 	defer cancel()

@@ -98,7 +98,7 @@ func (b *board) arrange() {
 }
 
 // withWaiters returns the rows of the holds, and below the last hold of each resource
-// those of its waiters. Resources that are free, and yet waited for, come last.
+// the rows of its waiters. Resources that are free but waited for come last.
 func (b *board) withWaiters(holds []*holdfast.Status) []row {
 	left := make(map[string]int) // how many holds of the resource are still to come
 	for _, s := range holds {
