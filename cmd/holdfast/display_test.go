@@ -177,6 +177,14 @@ func (c *display) end() string {
 	return c.printed()
 }
 
+// leaves waits for the end, and wants what is printed then to match.
+func (c *display) leaves(pattern string) {
+	c.t.Helper()
+	if got := c.end(); !regexp.MustCompile(pattern).MatchString(got) {
+		c.t.Errorf("in the end the screen shows %q, want %s", got, pattern)
+	}
+}
+
 // hides waits until the text is not on the screen.
 func (c *display) hides(text string) {
 	c.t.Helper()

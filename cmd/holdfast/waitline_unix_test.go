@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -29,9 +28,7 @@ func TestWaitLine(t *testing.T) {
 	s.await("it to be drawn again", func() bool { return s.text() != first })
 	s.matches(`\Aholdfast: waiting for [^\n]+\z`)
 	give(t, hold)
-	if got := s.end(); !regexp.MustCompile(`\Aholdfast: acquired "r" after [0-9.]+m?s, token \d+\nran\z`).MatchString(got) {
-		t.Errorf("in the end the screen shows %q", got)
-	}
+	s.leaves(`\Aholdfast: acquired "r" after [0-9.]+m?s, token \d+\nran\z`)
 }
 
 // It says the position of one that waits in turn.
@@ -44,9 +41,7 @@ func TestWaitLinePosition(t *testing.T) {
 	second.matches(`\Aholdfast: waiting for "r", position 2 of 2, held by ada on web1 for `)
 	give(t, hold)
 	for _, screen := range []*display{s, second} {
-		if got := screen.end(); got != "" {
-			t.Errorf("in the end the screen shows %q", got)
-		}
+		screen.leaves(`\A\z`)
 	}
 }
 
@@ -59,9 +54,7 @@ func TestWaitLineIsCut(t *testing.T) {
 		t.Errorf("it has %d characters: %q", len(got), got)
 	}
 	give(t, hold)
-	if got := s.end(); got != "" {
-		t.Errorf("in the end the screen shows %q", got)
-	}
+	s.leaves(`\A\z`)
 }
 
 // Ctrl-C ends the wait and leaves one line, that of the error.
@@ -71,9 +64,7 @@ func TestWaitLineInterrupted(t *testing.T) {
 	s := onTerminal(t, 200, 24, "holdfast", "run", "--store", url, "r", "--", "true")
 	s.matches(`waiting for`)
 	s.send("\x03")
-	if got := s.end(); !regexp.MustCompile(`\Aholdfast: stopped by a signal [^\n]+\z`).MatchString(got) {
-		t.Errorf("in the end the screen shows %q", got)
-	}
+	s.leaves(`\Aholdfast: stopped by a signal [^\n]+\z`)
 }
 
 // Who does not want it or does not wait is spared it, and so is a job in the background,
@@ -93,9 +84,7 @@ func TestNoWaitLine(t *testing.T) {
 			t.Parallel()
 			url, _ := heldStore(t)
 			s := onTerminal(t, 200, 24, "sh", "-c", "HOLDFAST_STORE='"+url+"'; export HOLDFAST_STORE; "+c.script)
-			if got := s.end(); !regexp.MustCompile(`\A` + c.want + `\z`).MatchString(got) {
-				t.Errorf("the screen shows %q", got)
-			}
+			s.leaves(`\A` + c.want + `\z`)
 		})
 	}
 }
