@@ -77,13 +77,13 @@ func (l *Looker) queues(ctx context.Context, resource string) (output.Queues, er
 // open makes the client, and reports whether there is a store. A file that has
 // replaced another is another store.
 func (l *Looker) open(ctx context.Context) (bool, error) {
+	if l.Where.Empty() {
+		l.close()
+		return false, nil
+	}
 	var file fs.FileInfo
 	if l.Where.File != "" {
-		var err error
-		if file, err = os.Stat(l.Where.File); errors.Is(err, fs.ErrNotExist) && !l.Where.MustExist() {
-			l.close()
-			return false, nil
-		}
+		file, _ = os.Stat(l.Where.File) // what fails here fails in the store, too
 		if l.client != nil && !os.SameFile(file, l.file) {
 			l.close()
 		}
