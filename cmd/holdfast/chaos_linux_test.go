@@ -39,9 +39,10 @@ const (
 
 // fault is what happens to a command that holds a lock while others wait for it.
 type fault struct {
-	name string
-	// strike does it, and returns when a follower may have the lock before long.
-	strike  func(r *chaosRound)
+	// strikes are what happens, one after the other: a signal to the wrapper, the guard, the
+	// command or, in any order, both of the first two; a key; a wait for a part of the TTL;
+	// a wait until a follower has the lock; that the command may finish; or a series.
+	strikes string
 	status  []int // what the wrapper may end with
 	keys    bool  // on a terminal, below a shell with job control
 	alone   bool  // the command has no children
@@ -50,153 +51,95 @@ type fault struct {
 }
 
 var faults = []fault{
-	{name: "KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) { r.signal(r.wrapper, syscall.SIGKILL) }},
-	{name: "KILL of the guard", status: []int{137}, strike: func(r *chaosRound) { r.signal(r.guard, syscall.SIGKILL) }},
+	{strikes: "KILL wrapper", status: []int{137}},
+	{strikes: "KILL guard", status: []int{137}},
 	// Of a tree that both leave behind the kernel ends the command itself.
-	{name: "KILL of both", status: []int{137}, alone: true, strike: func(r *chaosRound) {
-		both := []int{r.wrapper, r.guard}
-		for _, i := range rand.Perm(2) {
-			r.signal(both[i], syscall.SIGKILL)
-		}
-	}},
-	{name: "KILL of the command", status: []int{137}, alone: true, strike: func(r *chaosRound) { r.signal(r.command, syscall.SIGKILL) }},
-	{name: "STOP of the wrapper, CONT too late", status: []int{76}, strike: func(r *chaosRound) {
-		r.signal(r.wrapper, syscall.SIGSTOP)
-		r.follower() // which has the lock when its time is up
-		r.signal(r.wrapper, syscall.SIGCONT)
-	}},
-	{name: "STOP of the wrapper, then KILL", status: []int{137}, strike: func(r *chaosRound) {
-		r.signal(r.wrapper, syscall.SIGSTOP)
-		r.follower()
-		r.signal(r.wrapper, syscall.SIGKILL)
-	}},
-	{name: "STOP and CONT of the wrapper, again and again", status: []int{0, 76}, strike: func(r *chaosRound) {
-		for range 5 {
-			r.signal(r.wrapper, syscall.SIGSTOP)
-			r.idle(chaosTTL / 8)
-			r.signal(r.wrapper, syscall.SIGCONT)
-		}
-		r.finish()
-	}},
-	{name: "STOP of the guard", status: []int{0}, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGSTOP)
-		r.idle(chaosTTL / 2)
-		r.finish()
-	}},
-	{name: "STOP of the command, then KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
-		r.signal(r.command, syscall.SIGSTOP)
-		r.idle(chaosTTL / 4)
-		r.signal(r.wrapper, syscall.SIGKILL)
-	}},
-	{name: "Ctrl-Z, fg in time", status: []int{0}, keys: true, strike: func(r *chaosRound) {
-		r.key('Z' & 0x1f)
-		r.idle(chaosTTL / 8)
-		r.key('\n') // the shell's fg
-		r.finish()
-	}},
-	{name: "Ctrl-Z, fg too late", status: []int{76}, keys: true, strike: func(r *chaosRound) {
-		r.key('Z' & 0x1f)
-		r.follower()
-		r.key('\n')
-	}},
-	{name: "Ctrl-Z, fg in time, in a PID namespace", status: []int{0}, keys: true, isolate: guard.InPIDs, strike: func(r *chaosRound) {
-		r.key('Z' & 0x1f)
-		r.idle(chaosTTL / 8)
-		r.key('\n')
-		r.finish()
-	}},
+	{strikes: "KILL both", status: []int{137}, alone: true},
+	{strikes: "KILL command", status: []int{137}, alone: true},
+	{strikes: "STOP wrapper, follower, CONT wrapper", status: []int{76}},
+	{strikes: "STOP wrapper, follower, KILL wrapper", status: []int{137}},
+	{strikes: strings.Repeat("STOP wrapper, wait 1/8, CONT wrapper, ", 5) + "finish", status: []int{0, 76}},
+	{strikes: "STOP guard, wait 1/2, finish", status: []int{0}},
+	{strikes: "STOP command, wait 1/4, KILL wrapper", status: []int{137}},
+	{strikes: "Ctrl-Z, wait 1/8, fg, finish", status: []int{0}, keys: true},
+	{strikes: "Ctrl-Z, follower, fg", status: []int{76}, keys: true},
+	{strikes: "Ctrl-Z, wait 1/8, fg, finish", status: []int{0}, keys: true, isolate: guard.InPIDs},
 
 	// Several at once.
-	{name: "STOP of the guard, KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGSTOP)
-		r.signal(r.wrapper, syscall.SIGKILL)
-	}},
-	{name: "STOP of both, KILL of the wrapper", status: []int{137}, strike: func(r *chaosRound) {
-		r.signal(r.wrapper, syscall.SIGSTOP)
-		r.signal(r.guard, syscall.SIGSTOP)
-		r.idle(chaosTTL / 8)
-		r.signal(r.wrapper, syscall.SIGKILL)
-	}},
-	{name: "STOP of the wrapper, KILL of the guard, CONT in time", status: []int{137}, strike: func(r *chaosRound) {
-		r.signal(r.wrapper, syscall.SIGSTOP)
-		r.signal(r.guard, syscall.SIGKILL)
-		r.idle(chaosTTL / 8)
-		r.signal(r.wrapper, syscall.SIGCONT)
-	}},
-	{name: "STOP of the wrapper, KILL of the guard, CONT too late", status: []int{137}, alone: true, strike: func(r *chaosRound) {
-		r.signal(r.wrapper, syscall.SIGSTOP)
-		r.signal(r.guard, syscall.SIGKILL)
-		r.follower()
-		r.signal(r.wrapper, syscall.SIGCONT)
-	}},
-	{name: "KILL of the guard, then of the command", status: []int{137}, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGKILL)
-		r.strikeAt(r.command, syscall.SIGKILL)
-	}},
+	{strikes: "STOP guard, KILL wrapper", status: []int{137}},
+	{strikes: "STOP wrapper, STOP guard, wait 1/8, KILL wrapper", status: []int{137}},
+	{strikes: "STOP wrapper, KILL guard, wait 1/8, CONT wrapper", status: []int{137}},
+	{strikes: "STOP wrapper, KILL guard, follower, CONT wrapper", status: []int{137}, alone: true},
+	{strikes: "KILL guard, KILL command", status: []int{137}},
 	// If the guard lives to tell that the command has ended, what that leaves behind may live.
-	{name: "KILL of the command, then of the guard", status: []int{137}, alone: true, strike: func(r *chaosRound) {
-		r.signal(r.command, syscall.SIGKILL)
-		r.strikeAt(r.guard, syscall.SIGKILL)
-	}},
-	{name: "KILL of the guard of a wrapper that has other children", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGKILL)
-	}},
-	{name: "KILL of the wrapper that has other children, while the guard is stopped", status: []int{137}, foreign: true, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGSTOP)
-		r.signal(r.wrapper, syscall.SIGKILL)
-	}},
-	{name: "a series", status: []int{0, 76, 137}, strike: series},
-	{name: "a series in a cgroup", status: []int{0, 76, 137}, isolate: guard.InCgroup, strike: series},
-	{name: "a series in a PID namespace", status: []int{0, 76, 137}, isolate: guard.InPIDs, strike: series},
+	{strikes: "KILL command, KILL guard", status: []int{137}, alone: true},
+	{strikes: "KILL guard", status: []int{137}, foreign: true},
+	{strikes: "STOP guard, KILL wrapper", status: []int{137}, foreign: true},
+	{strikes: "series", status: []int{0, 76, 137}},
+	{strikes: "series", status: []int{0, 76, 137}, isolate: guard.InCgroup},
+	{strikes: "series", status: []int{0, 76, 137}, isolate: guard.InPIDs},
 
 	// What only isolated commands stand.
-	{name: "KILL of both in a cgroup", status: []int{137}, isolate: guard.InCgroup, strike: killBoth},
-	{name: "KILL of both in a PID namespace", status: []int{137}, isolate: guard.InPIDs, strike: killBoth},
-	{name: "STOP of the wrapper, KILL of the guard in a cgroup", status: []int{137}, isolate: guard.InCgroup, strike: stopAndKill},
-	{name: "STOP of the wrapper, KILL of the guard in a PID namespace", status: []int{137}, isolate: guard.InPIDs, strike: stopAndKill},
-	{name: "KILL of the guard in a cgroup, of a wrapper that has other children", status: []int{137}, foreign: true, isolate: guard.InCgroup, strike: func(r *chaosRound) {
-		r.signal(r.guard, syscall.SIGKILL)
-	}},
+	{strikes: "KILL both", status: []int{137}, isolate: guard.InCgroup},
+	{strikes: "KILL both", status: []int{137}, isolate: guard.InPIDs},
+	{strikes: "STOP wrapper, KILL guard, follower, KILL wrapper", status: []int{137}, isolate: guard.InCgroup},
+	{strikes: "STOP wrapper, KILL guard, follower, KILL wrapper", status: []int{137}, isolate: guard.InPIDs},
+	{strikes: "KILL guard", status: []int{137}, foreign: true, isolate: guard.InCgroup},
+}
+
+// strike makes one of the strikes happen.
+func (r *chaosRound) strike(what string) {
+	verb, object, _ := strings.Cut(what, " ")
+	switch verb {
+	case "series":
+		r.series()
+	case "follower":
+		r.follower()
+	case "finish":
+		r.finish()
+	case "wait":
+		r.idle(chaosTTL / map[string]time.Duration{"1/2": 2, "1/4": 4, "1/8": 8}[object])
+	case "Ctrl-Z":
+		r.key('Z' & 0x1f)
+	case "fg":
+		r.key('\n')
+	default:
+		sig, ok := signals[verb]
+		if !ok {
+			r.t.Fatalf("nobody knows the strike %q", what)
+		}
+		both := []int{r.wrapper, r.guard}
+		rand.Shuffle(2, func(i, j int) { both[i], both[j] = both[j], both[i] })
+		for _, pid := range map[string][]int{"wrapper": {r.wrapper}, "guard": {r.guard}, "command": {r.command}, "both": both}[object] {
+			r.signal(pid, sig)
+		}
+	}
 }
 
 // series stops and continues the wrapper, the guard and the command at random, for less
 // than the TTL, and lets one of them be killed or the command end.
-func series(r *chaosRound) {
+func (r *chaosRound) series() {
 	all := []int{r.wrapper, r.guard, r.command}
 	for range 2 + rand.IntN(4) {
 		sig := syscall.SIGSTOP
 		if rand.IntN(2) == 0 {
 			sig = syscall.SIGCONT
 		}
-		r.strikeAt(all[rand.IntN(3)], sig)
+		r.signal(all[rand.IntN(3)], sig)
 		r.idle(rand.N(chaosTTL / 16))
 	}
 	switch victim := rand.IntN(3); victim {
 	case 0: // the guard goes on, if only because the kernel continues it
-		r.strikeAt(r.wrapper, syscall.SIGKILL)
+		r.signal(r.wrapper, syscall.SIGKILL)
 	case 1:
-		r.strikeAt(r.guard, syscall.SIGKILL)
-		r.strikeAt(r.wrapper, syscall.SIGCONT)
+		r.signal(r.guard, syscall.SIGKILL)
+		r.signal(r.wrapper, syscall.SIGCONT)
 	default:
 		for _, i := range rand.Perm(3) {
-			r.strikeAt(all[i], syscall.SIGCONT)
+			r.signal(all[i], syscall.SIGCONT)
 		}
 		r.finish()
 	}
-}
-
-func killBoth(r *chaosRound) {
-	both := []int{r.wrapper, r.guard}
-	for _, i := range rand.Perm(2) {
-		r.strikeAt(both[i], syscall.SIGKILL)
-	}
-}
-
-func stopAndKill(r *chaosRound) {
-	r.signal(r.wrapper, syscall.SIGSTOP)
-	r.signal(r.guard, syscall.SIGKILL)
-	r.follower()
-	r.signal(r.wrapper, syscall.SIGKILL)
 }
 
 // TestChaos lets something happen to commands that hold a lock, while others wait
@@ -216,7 +159,7 @@ func TestChaos(t *testing.T) {
 		wg.Go(func() {
 			for n := range turns {
 				f := faults[n%len(faults)]
-				t.Run(fmt.Sprintf("%03d %s", n, f.name), func(t *testing.T) { chaos(t, f, store, fmt.Sprint("r", n)) })
+				t.Run(fmt.Sprintf("%03d %s %s", n, f.strikes, f.isolate), func(t *testing.T) { chaos(t, f, store, fmt.Sprint("r", n)) })
 			}
 		})
 	}
@@ -263,12 +206,9 @@ func chaos(t *testing.T, f fault, store, resource string) {
 	r := &chaosRound{t: t, dir: t.TempDir()}
 	gate := filepath.Join(r.dir, "gate")
 	err := syscall.Mkfifo(gate, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.gate, err = os.OpenFile(gate, os.O_RDWR, 0); err != nil { // it opens without a reader
-		t.Fatal(err)
-	}
+	check(t, err)
+	r.gate, err = os.OpenFile(gate, os.O_RDWR, 0) // it opens without a reader
+	check(t, err)
 	t.Cleanup(func() {
 		r.finish() // what should have been killed and was not
 		_ = r.gate.Close()
@@ -293,8 +233,10 @@ func chaos(t *testing.T, f fault, store, resource string) {
 	for range 2 {
 		r.followers = append(r.followers, r.start(fault{isolate: f.isolate}, store, resource, "follower"))
 	}
-	f.strike(r)
-	r.await("a follower", "followed")
+	for what := range strings.SplitSeq(f.strikes, ", ") {
+		r.strike(what)
+	}
+	r.follower()
 	for _, follower := range r.followers {
 		if got := r.end(follower); got != 0 {
 			t.Errorf("a follower ended with status %d", got)
@@ -311,7 +253,6 @@ func chaos(t *testing.T, f fault, store, resource string) {
 // start starts a run of the role as the fault needs it, on a terminal if there are to be
 // keys.
 func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
-	keys := f.keys
 	run := []string{"holdfast", "run", "--store", store, "--ttl", chaosTTL.String()}
 	if f.isolate != guard.NotIsolated {
 		run = append(run, "--isolate="+string(f.isolate))
@@ -320,7 +261,7 @@ func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	if f.foreign {
 		run = append([]string{"bash", "-c", `sh -c 'read x <gate' & exec "$@"`, "bash"}, run...)
 	}
-	if keys {
+	if f.keys {
 		// The shell reports the status of what it has brought back to the front.
 		const shell = `set -m; "$@"; read line; fg >/dev/null`
 		run = append([]string{"bash", "-c", shell, "bash"}, run...)
@@ -328,11 +269,9 @@ func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), run[0], run[1:]...)
 	cmd.Dir = r.dir
 	var out bytes.Buffer
-	if keys {
+	if f.keys {
 		master, err := pty.Start(cmd)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		check(r.t, err)
 		r.keyboard = master
 		copied := make(chan struct{})
 		go func() {
@@ -346,9 +285,7 @@ func (r *chaosRound) start(f fault, store, resource, role string) *exec.Cmd {
 	} else {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		cmd.WaitDelay = time.Second // what a KILL of both leaves behind may keep them open
-		if err := cmd.Start(); err != nil {
-			r.t.Fatal(err)
-		}
+		check(r.t, cmd.Start())
 	}
 	r.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -375,23 +312,19 @@ func (r *chaosRound) end(cmd *exec.Cmd) int {
 	}
 }
 
+// signal sends the signal to a process, which another strike may have ended.
 func (r *chaosRound) signal(pid int, sig syscall.Signal) {
-	if err := syscall.Kill(pid, sig); err != nil {
+	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		r.t.Fatalf("%v to %d: %v", sig, pid, err)
 	}
 }
-
-// strikeAt is signal for a process that another fault may have ended.
-func (r *chaosRound) strikeAt(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
 // outside returns the number of the process below the wrapper that has that one in a PID
 // namespace.
 func (r *chaosRound) outside(wrapper, number int) int {
 	for p := range proc.Descendants(wrapper) {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
-		_, rest, _ := strings.Cut(string(status), "\nNSpid:")
-		line, _, _ := strings.Cut(rest, "\n")
-		if numbers := strings.Fields(line); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
+		if numbers := strings.Fields(proc.Field(status, "NSpid")); len(numbers) == 2 && numbers[1] == strconv.Itoa(number) {
 			return p.PID
 		}
 	}
@@ -427,9 +360,7 @@ func (r *chaosRound) idle(d time.Duration) { <-time.After(d) }
 func (r *chaosRound) number(file string) int {
 	r.await("the command", file)
 	text, err := os.ReadFile(filepath.Join(r.dir, file))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	check(r.t, err)
 	var n int
 	if _, err := fmt.Sscan(string(text), &n); err != nil {
 		r.t.Fatal(err)
@@ -439,16 +370,13 @@ func (r *chaosRound) number(file string) int {
 
 func (r *chaosRound) await(what, file string) {
 	r.until(what+" has not begun", func() bool {
-		_, err := os.Stat(filepath.Join(r.dir, file))
-		return err == nil
+		return exists(filepath.Join(r.dir, file))
 	})
 }
 
 func (r *chaosRound) until(otherwise string, done func() bool) {
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s after %v", otherwise, patience)
-		}
+	if !poll(done) {
+		r.t.Fatalf("%s after %v", otherwise, patience)
 	}
 }
 

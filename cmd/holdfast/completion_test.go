@@ -54,9 +54,7 @@ func playground(t *testing.T) {
 		os.WriteFile(filepath.Join("folder", "url"), nil, 0o600),
 		os.WriteFile("reports", nil, 0o600),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 	}
 	for name, value := range map[string]string{
 		"PATH": os.Getenv("PATH") + ":" + bin, "HOME": "/nonexistent", "TERM": "dumb",
@@ -91,9 +89,7 @@ func TestCompletions(t *testing.T) {
 	for _, o := range offers {
 		words := strings.Split(strings.Replace(o.line, "holdfast", "__complete", 1), " ")
 		out, err := exec.CommandContext(t.Context(), "holdfast", words...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		colon := bytes.LastIndexByte(out, ':')
 		text, directive := string(out[:colon]), string(bytes.TrimSpace(out[colon+1:]))
 		if got := fitting(o.line, text); got != o.want || !slices.Contains(directives[o.shell], directive) {

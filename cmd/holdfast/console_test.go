@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -195,10 +196,8 @@ func (c *console) never(pattern string) {
 // until polls.
 func (c *console) until(what string, done func() bool) {
 	c.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.Fatalf("not %s after %v\n%s", what, patience, c.processes())
-		}
+	if !poll(done) {
+		c.Fatalf("not %s after %v\n%s", what, patience, c.processes())
 	}
 }
 
@@ -242,32 +241,27 @@ func (c *console) terminal(f func(fd int)) {
 	_ = conn.Control(func(fd uintptr) { f(int(fd)) }) // fails once it is closed
 }
 
-// state is the letter of proc(5), empty if there is no such process.
-func state(pid int) string {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
+// stopped waits until the processes are.
+func (c *console) stopped(pids ...int) {
+	c.Helper()
+	for _, pid := range pids {
+		c.until(strconv.Itoa(pid)+" stopped", func() bool { return state(pid) == "T" })
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return rest[:1]
 }
 
-// runs reports whether the process runs. One that nobody has waited for does not.
-func runs(pid int) bool {
-	s := state(pid)
-	return s != "" && s != "Z"
-}
-
-// stopped waits until the process is.
-func (c *console) stopped(pid int) {
+// dead waits until the processes are no more.
+func (c *console) dead(pids ...int) {
 	c.Helper()
-	c.until(strconv.Itoa(pid)+" stopped", func() bool { return state(pid) == "T" })
+	for _, pid := range pids {
+		c.until(strconv.Itoa(pid)+" dead", func() bool { return !runs(pid) })
+	}
 }
 
-// dead waits until the process is no more.
-func (c *console) dead(pid int) {
+// over waits until the processes are no more, and wants the lock to be free then.
+func (c *console) over(pids ...int) {
 	c.Helper()
-	c.until(strconv.Itoa(pid)+" dead", func() bool { return !runs(pid) })
+	c.dead(pids...)
+	c.free("r")
 }
 
 // wrapper is the process that has the command of this ID run.
@@ -290,9 +284,18 @@ func (c *console) file(name, text string) {
 	c.check(os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600))
 }
 
+// saved is the number in a file.
+func (c *console) saved(name string) (n int) {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	c.check(err)
+	n, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	c.check(err)
+	return n
+}
+
 func (c *console) exists(name string) bool {
-	_, err := os.Stat(filepath.Join(c.dir, name))
-	return err == nil
+	return exists(filepath.Join(c.dir, name))
 }
 
 // another calls f as a Client that is not the console's.
@@ -351,14 +354,14 @@ func (c *console) exit(want int) {
 	}
 }
 
-// inShells runs the test on a terminal with each kind of shell that has job
+// inShells runs the test of that name on a terminal with each kind of shell that has job
 // control.
-func inShells(t *testing.T, test func(c *console)) {
+func inShells(t *testing.T, name string, test func(c *console)) {
 	for _, shell := range [][]string{
 		{"bash", "--norc", "--noprofile", "--noediting", "-i"},
 		{"dash", "-i"},
 	} {
-		t.Run(shell[0], func(t *testing.T) {
+		t.Run(strings.TrimSpace(name+" in "+shell[0]), func(t *testing.T) {
 			if _, err := exec.LookPath(shell[0]); err != nil {
 				t.Skip("needs a shell with job control:", err)
 			}
@@ -369,13 +372,67 @@ func inShells(t *testing.T, test func(c *console)) {
 	}
 }
 
+// run enters the line with a command for its %s, which does what is said, and returns the
+// process ID of the command.
+func (c *console) run(line, script string) (pid int) {
+	c.Helper()
+	c.enter(fmt.Sprintf(line, c.command(script)))
+	return c.pid()
+}
+
+// script is run with lines of a script that the shell starts.
+func (c *console) script(lines, script string) (pid int) {
+	c.Helper()
+	c.file("script", fmt.Sprintf(lines, c.command(script)))
+	c.enter("sh script")
+	return c.pid()
+}
+
+// reads enters a text, and wants the command to say that it got it.
+func (c *console) reads(text string) {
+	c.Helper()
+	c.enter(text)
+	c.expectLine("got " + text)
+}
+
+// suspend stops what is in the foreground, these processes among it.
+func (c *console) suspend(pids ...int) {
+	c.Helper()
+	c.press(ctrlZ)
+	c.expect(prompt)
+	c.stopped(pids...)
+}
+
+// foreground continues the last job, until one of the groups is in front and runs.
+func (c *console) foreground(groups ...int) {
+	c.Helper()
+	c.enter("fg")
+	c.until("in front", func() bool { return slices.Contains(groups, c.front()) && state(c.front()) != "T" })
+}
+
+// ends wants that the shell's last command ends with the status, and the lock is free.
+func (c *console) ends(status int) {
+	c.Helper()
+	c.expect(prompt)
+	c.status(status)
+	c.free("r")
+}
+
+func (c *console) groupOf(pid int) int {
+	c.Helper()
+	group, err := unix.Getpgid(pid)
+	c.check(err)
+	return group
+}
+
 // isDash reports whether the shell is dash.
 func (c *console) isDash() bool { return strings.HasPrefix(filepath.Base(c.program.Path), "dash") }
 
-// inner starts another shell of the same kind in the shell, and returns its process ID.
-func (c *console) inner() int {
+// inner starts another shell of the same kind in the shell, behind the words before, and
+// returns its process ID.
+func (c *console) inner(before string) int {
 	c.Helper()
-	c.enter(strings.Join(c.program.Args, " "))
+	c.enter(before + strings.Join(c.program.Args, " "))
 	c.expect(prompt)
 	c.enter("echo inner $$.")
 	pid := c.number(`inner (\d+)\.`)
@@ -396,6 +453,13 @@ func (c *console) inFront(shell int) {
 	if c.front() != shell {
 		c.Error("the terminal was taken from the shell")
 	}
+}
+
+// answers wants that the shell does what is typed.
+func (c *console) answers() {
+	c.Helper()
+	c.enter("echo here")
+	c.expectLine("here")
 }
 
 // pid is what command has said.
@@ -443,21 +507,6 @@ func (c *console) status(want int) {
 	c.expect(prompt)
 }
 
-// opens reports whether the process has the file open.
-func opens(pid int, file string) bool {
-	fds := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(fds)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if target, _ := os.Readlink(filepath.Join(fds, e.Name())); target == file {
-			return true
-		}
-	}
-	return false
-}
-
 // pidsSaid wants that many commands to have run.
 func (c *console) pidsSaid(want int) {
 	c.Helper()
@@ -471,13 +520,7 @@ func (c *console) pidsSaid(want int) {
 // force releases the resource's hold by force.
 func (c *console) force(resource string) {
 	c.Helper()
-	c.another(func(ctx context.Context, client *holdfast.Client) {
-		holds, err := client.Admin().ForceRelease(ctx, resource, holdfast.HoldID{})
-		c.check(err)
-		if len(holds) != 1 {
-			c.Fatalf("%d holds were released", len(holds))
-		}
-	})
+	c.check(forceRelease(c.store, resource))
 }
 
 // hangUp closes the terminal.

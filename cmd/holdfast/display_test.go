@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"github.com/gdamore/tcell/v3/vt"
@@ -35,10 +35,11 @@ type display struct {
 
 // Write takes what the command writes to the terminal.
 func (c *display) Write(data []byte) (int, error) {
+	n, err := c.screen.Write(data)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.read.Write(data)
-	c.mu.Unlock()
-	return c.screen.Write(data)
+	return n, err
 }
 
 // onTerminal starts a command of the test binary's on a terminal of that size.
@@ -46,24 +47,18 @@ func onTerminal(t *testing.T, columns, lines int, name string, args ...string) *
 	t.Helper()
 	c := &display{t: t, ended: make(chan struct{})}
 	var err error
-	if c.master, c.slave, err = pty.Open(); err != nil {
-		t.Fatal(err)
-	}
+	c.master, c.slave, err = pty.Open()
+	check(t, err)
 	c.screen = vt.NewMockTerm()
-	if err := c.screen.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.screen.Start())
 	c.resize(columns, lines)
-	if c.before, err = term.GetState(int(c.slave.Fd())); err != nil {
-		t.Fatal(err)
-	}
+	c.before, err = term.GetState(int(c.slave.Fd()))
+	check(t, err)
 	c.cmd = exec.CommandContext(t.Context(), name, args...)
 	c.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "GORACE=atexit_sleep_ms=0", "HOME="+t.TempDir())
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = c.slave, c.slave, c.slave
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.cmd.Start())
 	go func() {
 		_ = c.cmd.Wait() // quits looks at the status
 		close(c.ended)
@@ -96,9 +91,7 @@ func onTerminal(t *testing.T, columns, lines int, name string, args ...string) *
 func (c *display) resize(columns, lines int) {
 	c.t.Helper()
 	c.screen.SetSize(vt.Coord{X: vt.Col(columns), Y: vt.Row(lines)})
-	if err := pty.Setsize(c.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}); err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, pty.Setsize(c.master, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)}))
 }
 
 // send types.
@@ -133,10 +126,8 @@ func (c *display) text() string { return strings.Join(c.lines(), "\n") }
 // await waits until the screen is as wanted.
 func (c *display) await(what string, wanted func() bool) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); !wanted(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s: not within %v; the screen is\n%s", what, patience, c.text())
-		}
+	if !poll(wanted) {
+		c.t.Fatalf("%s: not within %v; the screen is\n%s", what, patience, c.text())
 	}
 }
 
@@ -145,6 +136,52 @@ func (c *display) shows(texts ...string) {
 	c.t.Helper()
 	for _, text := range texts {
 		c.await("to show "+text, func() bool { return strings.Contains(c.text(), text) })
+	}
+}
+
+// printed is what is on the screen, without the empty lines below it.
+func (c *display) printed() string { return strings.TrimRight(c.text(), "\n") }
+
+// matches waits until what is printed matches, and returns it.
+func (c *display) matches(pattern string) (text string) {
+	c.t.Helper()
+	want := regexp.MustCompile(pattern)
+	c.await("to match "+pattern, func() bool {
+		text = c.printed()
+		return want.MatchString(text)
+	})
+	return text
+}
+
+// end waits for the end and returns what is printed then.
+func (c *display) end() string {
+	c.t.Helper()
+	c.await("to end", func() bool {
+		select {
+		case <-c.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	// What the command has written comes before this.
+	const last = "\x00"
+	if _, err := c.slave.WriteString(last); err != nil {
+		c.t.Fatal(err)
+	}
+	c.await("to be read", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return bytes.HasSuffix(c.read.Bytes(), []byte(last))
+	})
+	return c.printed()
+}
+
+// leaves waits for the end, and wants what is printed then to match.
+func (c *display) leaves(pattern string) {
+	c.t.Helper()
+	if got := c.end(); !regexp.MustCompile(pattern).MatchString(got) {
+		c.t.Errorf("in the end the screen shows %q, want %s", got, pattern)
 	}
 }
 
@@ -157,24 +194,25 @@ func (c *display) hides(text string) {
 // quits waits for the end with that status, and wants the terminal as it was.
 func (c *display) quits(status int) {
 	c.t.Helper()
-	select {
-	case <-c.ended:
-	case <-time.After(patience):
-		c.t.Fatalf("it is still running; the screen is\n%s", c.text())
-	}
+	c.end()
 	if got := c.cmd.ProcessState.ExitCode(); got != status {
 		c.t.Errorf("status %d, want %d; the screen is\n%s", got, status, c.text())
 	}
 	c.restored()
 }
 
+// quit types the key that quits.
+func (c *display) quit() {
+	c.t.Helper()
+	c.send("q")
+	c.quits(0)
+}
+
 // restored wants the terminal as it was before the command.
 func (c *display) restored() {
 	c.t.Helper()
 	after, err := term.GetState(int(c.slave.Fd()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	check(c.t, err)
 	if !reflect.DeepEqual(after, c.before) {
 		c.t.Errorf("the terminal's modes were %+v, and are %+v", c.before, after)
 	}

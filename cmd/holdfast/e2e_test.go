@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -63,8 +64,7 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 		},
 		Condition: func(name string) (bool, error) {
 			if file, ok := strings.CutPrefix(name, "exists:"); ok {
-				_, err := os.Stat(file)
-				return err == nil, nil
+				return exists(file), nil
 			}
 			switch name {
 			case "root":
@@ -90,7 +90,6 @@ func scripts(t *testing.T, storeURL func(dir string) string) testscript.Params {
 			"guard":        signalGuard,
 			"die":          die,
 			"live":         live,
-			"waitstderr":   waitstderr,
 			"prints":       prints,
 			"served":       served,
 			"shows":        shows,
@@ -222,23 +221,27 @@ func finish(ts *testscript.TestScript, _ bool, args []string) {
 // waitfile FILE waits until the file is there.
 func waitfile(ts *testscript.TestScript, _ bool, args []string) {
 	file := ts.MkAbs(args[0])
-	until(ts, "no "+args[0], func() bool {
-		_, err := os.Stat(file)
-		return err == nil
-	})
+	until(ts, "no "+args[0], func() bool { return exists(file) })
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // opened FILE NAME waits until the process has the file open. It needs /proc.
 func opened(ts *testscript.TestScript, _ bool, args []string) {
-	file := ts.MkAbs(args[0])
-	fds := filepath.Join("/proc", strconv.Itoa(named(ts, args[1]).Process.Pid), "fd")
-	until(ts, args[1]+" has not opened "+args[0], func() bool {
-		entries, err := os.ReadDir(fds)
-		ts.Check(err)
-		return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-			target, err := os.Readlink(filepath.Join(fds, e.Name()))
-			return err == nil && target == file // one may be closed meanwhile
-		})
+	file, pid := ts.MkAbs(args[0]), named(ts, args[1]).Process.Pid
+	until(ts, args[1]+" has not opened "+args[0], func() bool { return opens(pid, file) })
+}
+
+// opens reports whether the process has the file open.
+func opens(pid int, file string) bool {
+	fds := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, _ := os.ReadDir(fds)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		target, err := os.Readlink(filepath.Join(fds, e.Name()))
+		return err == nil && target == file // one may be closed meanwhile
 	})
 }
 
@@ -252,16 +255,22 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 
 // force RESOURCE releases the holds of the resource in $STORE by force.
 func force(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(forceRelease(ts.Getenv("STORE"), args[0]))
+}
+
+func forceRelease(url, resource string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	client, err := holdfast.Open(ctx, ts.Getenv("STORE"), nil)
-	ts.Check(err)
-	defer client.Close()
-	holds, err := client.Admin().ForceRelease(ctx, args[0], holdfast.HoldID{})
-	ts.Check(err)
-	if len(holds) != 1 {
-		ts.Fatalf("%d holds of %s were released, want 1", len(holds), args[0])
+	client, err := holdfast.Open(ctx, url, nil)
+	if err != nil {
+		return err
 	}
+	defer client.Close()
+	holds, err := client.Admin().ForceRelease(ctx, resource, holdfast.HoldID{})
+	if err == nil && len(holds) != 1 {
+		err = fmt.Errorf("%d holds of %s were released, want 1", len(holds), resource)
+	}
+	return err
 }
 
 // execSQL FILE STATEMENT
@@ -291,12 +300,28 @@ func database(ts *testscript.TestScript, file string) *sql.DB {
 	return db
 }
 
-// until polls.
-func until(ts *testscript.TestScript, otherwise string, done func() bool) {
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// poll waits until something is done, and reports whether it is in time.
+func poll(done func() bool) bool {
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			ts.Fatalf("%s after %v", otherwise, patience)
+			return false
 		}
+	}
+	return true
+}
+
+// until polls in a script.
+func until(ts *testscript.TestScript, otherwise string, done func() bool) {
+	if !poll(done) {
+		ts.Fatalf("%s after %v", otherwise, patience)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 func TestForceAsks(t *testing.T) {
 	t.Parallel()
 	const question = `\ARESOURCE +MODE [^\n]+\nr +exclusive +ada +web1 [^\n]+ why\\tnot\n` +
-		`Release this hold by force\? [^\n]+ \[y/N\] `
-	const done, undone = "holdfast: released by force: 1 of 1\n", "holdfast: nothing was released\n"
+		`Release this hold by force\? [^\n]+ \[y/N\] ?`
+	const done, undone = "holdfast: released by force: 1 of 1", "holdfast: nothing was released"
 	for answer, want := range map[string]string{
 		"y\n":       "y\n" + done,
 		"YES\n":     "YES\n" + done,
@@ -28,19 +28,12 @@ func TestForceAsks(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			t.Parallel()
 			url, _ := heldStore(t)
-			s := inTerminal(t, 200, "holdfast", "unlock", "--store", url, "--force", "r")
-			s.await(t, question+`\z`)
-			if _, err := s.WriteString(answer); err != nil {
-				t.Fatal(err)
-			}
-			got := s.ended(t)
-			if !regexp.MustCompile(question + regexp.QuoteMeta(want) + `\z`).MatchString(got) {
-				t.Errorf("the screen shows %q, want the question and %q", got, want)
-			}
+			s := onTerminal(t, 200, 24, "holdfast", "unlock", "--store", url, "--force", "r")
+			s.matches(question + `\z`)
+			s.send(answer)
+			s.leaves(question + regexp.QuoteMeta(want) + `\z`)
 			client, err := holdfast.Open(t.Context(), url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			defer client.Close()
 			_, err = client.TryLock(t.Context(), "r", nil)
 			if free := err == nil; free != strings.HasSuffix(want, done) {
@@ -55,22 +48,18 @@ func TestForceAsks(t *testing.T) {
 func TestForceReleasesWhatWasShown(t *testing.T) {
 	t.Parallel()
 	url, hold := heldStore(t)
-	s := inTerminal(t, 200, "holdfast", "unlock", "--store", url, "--force", "r")
-	s.await(t, `\[y/N\] \z`)
-	letGo(t, hold)
+	s := onTerminal(t, 200, 24, "holdfast", "unlock", "--store", url, "--force", "r")
+	s.matches(`\[y/N\]\z`)
+	give(t, hold)
 	client, err := holdfast.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer client.Close()
 	if _, err := client.TryLock(t.Context(), "r", &holdfast.LockOptions{LockID: "next"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.WriteString("y\n"); err != nil {
-		t.Fatal(err)
-	}
-	s.await(t, `\nholdfast: "r" is not held any more\n`)
-	s.ended(t)
+	s.send("y\n")
+	s.matches(`\nholdfast: "r" is not held any more\z`)
+	s.end()
 	renewed, err := client.Admin().RenewID(t.Context(), "next", holdfast.DefaultTTL)
 	if err != nil || len(renewed) != 1 {
 		t.Errorf("the hold that was not shown: %v, %v", renewed, err)

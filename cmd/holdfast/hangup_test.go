@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -38,27 +37,20 @@ n=0
 		"pipeline":          "holdfast run r -- %s | sleep 100",
 		"that left the tty": "holdfast run r -- %s </dev/null >/dev/null 2>&1",
 	} {
-		t.Run(name, func(t *testing.T) {
-			inShells(t, func(c *console) {
-				c.enter(fmt.Sprintf(line, c.command("echo $$ >pid;"+script)))
-				c.until("running", func() bool { return c.exists("runs") })
-				text, err := os.ReadFile(filepath.Join(c.dir, "pid"))
-				c.check(err)
-				var pid int
-				_, err = fmt.Sscan(string(text), &pid)
-				c.check(err)
-				wrapper := c.wrapper(pid)
-				c.hangUp()
-				if name == "background" && c.isDash() {
-					// It leaves its background jobs alone when it dies of the hang-up.
-					<-c.ended
-					c.goOn()
-					c.dead(wrapper)
-					c.free("r")
-					return
-				}
-				told(c, pid, wrapper)
-			})
+		inShells(t, name, func(c *console) {
+			c.enter(fmt.Sprintf(line, c.command("echo $$ >pid;"+script)))
+			c.until("running", func() bool { return c.exists("runs") })
+			pid := c.saved("pid")
+			wrapper := c.wrapper(pid)
+			c.hangUp()
+			if name == "background" && c.isDash() {
+				// It leaves its background jobs alone when it dies of the hang-up.
+				<-c.ended
+				c.goOn()
+				c.over(wrapper)
+				return
+			}
+			told(c, pid, wrapper)
 		})
 	}
 	t.Run("without a shell", func(t *testing.T) {
@@ -71,93 +63,62 @@ n=0
 		c.goOn()
 		told(c, pid, wrapper)
 	})
-	t.Run("fatal", func(t *testing.T) {
-		inShells(t, func(c *console) {
-			c.enter("holdfast run r -- " + c.command("exec sleep 100"))
-			pid := c.pid()
-			wrapper := c.wrapper(pid)
-			c.hangUp()
-			c.dead(pid)
-			c.dead(wrapper)
-			c.free("r")
-		})
+	inShells(t, "fatal", func(c *console) {
+		pid := c.run("holdfast run r -- %s", "exec sleep 100")
+		wrapper := c.wrapper(pid)
+		c.hangUp()
+		c.over(pid, wrapper)
 	})
-	t.Run("while stopped", func(t *testing.T) {
-		inShells(t, func(c *console) {
-			c.enter("holdfast run r -- " + c.command("exec sleep 100"))
-			pid := c.pid()
-			wrapper := c.wrapper(pid)
-			c.press(ctrlZ)
-			c.expect(prompt)
-			c.stopped(wrapper)
-			c.hangUp()
-			c.dead(pid)
-			c.dead(wrapper)
-			c.free("r")
-		})
+	inShells(t, "while stopped", func(c *console) {
+		pid := c.run("holdfast run r -- %s", "exec sleep 100")
+		wrapper := c.wrapper(pid)
+		c.suspend(wrapper)
+		c.hangUp()
+		c.over(pid, wrapper)
 	})
 	// The shell has taken the terminal back, so it tells the command itself.
-	t.Run("in the background since it was stopped", func(t *testing.T) {
-		inShells(t, func(c *console) {
-			if c.isDash() {
-				c.Skip("it leaves its background jobs alone")
-			}
-			c.enter("holdfast run r -- " + c.command("trap 'echo went on.' CONT; echo trapped.; "+listen))
-			pid := c.pid()
-			c.expect("trapped")
-			wrapper := c.wrapper(pid)
-			c.check(syscall.Kill(wrapper, syscall.SIGSTOP))
-			c.expect(prompt)
-			c.enter("bg")
-			c.expect("went on") // so run knows that it was stopped
-			c.hangUp()
-			c.dead(pid)
-			c.dead(wrapper)
-			c.free("r")
-		})
+	inShells(t, "in the background since it was stopped", func(c *console) {
+		if c.isDash() {
+			c.Skip("it leaves its background jobs alone")
+		}
+		pid := c.run("holdfast run r -- %s", "trap 'echo went on.' CONT; echo trapped.; "+listen)
+		c.expect("trapped")
+		wrapper := c.wrapper(pid)
+		c.check(syscall.Kill(wrapper, syscall.SIGSTOP))
+		c.expect(prompt)
+		c.enter("bg")
+		c.expect("went on") // so run knows that it was stopped
+		c.hangUp()
+		c.over(pid, wrapper)
 	})
 	// The kernel tells the group in front, which is not that of the shell.
-	t.Run("a shell behind its job", func(t *testing.T) {
-		inShells(t, func(c *console) {
-			if c.isDash() {
-				c.Skip("it waits for a job that ignores the hang-up")
-			}
-			c.enter("holdfast run r -- " + strings.Join(c.program.Args, " "))
-			c.expect(prompt)
-			c.enter("echo inner $$.")
-			shell := c.number(`inner (\d+)\.`)
-			c.expect(prompt)
-			c.enter(c.command("trap '' HUP; " + listen))
-			job := c.pid()
-			c.until("in front", func() bool { return c.front() == job })
-			wrapper := c.wrapper(shell)
-			c.hangUp()
-			c.dead(shell)
-			c.goOn()
-			c.dead(wrapper)
-			c.dead(job)
-			c.free("r")
-		})
+	inShells(t, "a shell behind its job", func(c *console) {
+		if c.isDash() {
+			c.Skip("it waits for a job that ignores the hang-up")
+		}
+		shell := c.inner("holdfast run r -- ")
+		c.enter(c.command("trap '' HUP; " + listen))
+		job := c.pid()
+		c.until("in front", func() bool { return c.front() == job })
+		wrapper := c.wrapper(shell)
+		c.hangUp()
+		c.dead(shell)
+		c.goOn()
+		c.over(wrapper, job)
 	})
-	t.Run("nohup", func(t *testing.T) {
-		inShells(t, func(c *console) {
-			c.enter("nohup holdfast run r -- sh -c 'echo $$ >pid; : >runs; " + pause + "; : >done' >out 2>&1")
-			c.until("running", func() bool { return c.exists("runs") })
-			text, err := os.ReadFile(filepath.Join(c.dir, "pid"))
-			c.check(err)
-			var pid int
-			_, err = fmt.Sscan(string(text), &pid)
-			c.check(err)
-			wrapper := c.wrapper(pid)
-			c.hangUp()
-			<-c.ended
-			c.held("r")
-			c.goOn()
-			c.dead(wrapper)
-			if !c.exists("done") {
-				c.Error("the command did not run to its end")
-			}
-			c.free("r")
-		})
+	inShells(t, "nohup", func(c *console) {
+		c.enter("nohup holdfast run r -- sh -c 'echo $$ >pid; : >runs; " + pause + "; : >done' >out 2>&1")
+		c.until("running", func() bool { return c.exists("runs") })
+		pid := c.saved("pid")
+		wrapper := c.wrapper(pid)
+		c.hangUp()
+		<-c.ended
+		c.held("r")
+		c.goOn()
+		c.dead(wrapper)
+		if !c.exists("done") {
+			c.Error("the command did not run to its end")
+		}
+		c.free("r")
 	})
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,51 +17,39 @@ func TestTerminalKeys(t *testing.T) {
 		name, key string
 		status    int
 	}{{"INT", ctrlC, 130}, {"QUIT", ctrlBackslash, 131}} {
-		t.Run(key.name, func(t *testing.T) {
-			t.Run("handled", func(t *testing.T) {
-				inShells(t, func(c *console) {
-					c.enter("holdfast run r -- " + c.command(counting(key.name)))
-					c.expectLine("counting")
-					c.press(key.key)
-					c.expectLine("got " + key.name + " 1")
-					c.held("r")
-					c.goOn()
-					c.expectLine("total " + key.name + " 1")
-					c.expect(prompt)
-					c.status(7)
-					c.free("r")
-				})
+		inShells(t, key.name+" handled", func(c *console) {
+			c.enter("holdfast run r -- " + c.command(counting(key.name)))
+			c.expectLine("counting")
+			c.press(key.key)
+			c.expectLine("got " + key.name + " 1")
+			c.held("r")
+			c.goOn()
+			c.expectLine("total " + key.name + " 1")
+			c.ends(7)
+		})
+		inShells(t, key.name+" fatal", func(c *console) {
+			pid := c.run("holdfast run r -- %s", "exec sleep 100")
+			c.press(key.key)
+			c.expect(prompt)
+			c.status(key.status)
+			c.over(pid)
+			c.never("holdfast:")
+		})
+		inShells(t, key.name+" while waiting", func(c *console) {
+			c.another(func(ctx context.Context, client *holdfast.Client) {
+				hold, err := client.Lock(ctx, "r", nil)
+				c.check(err)
+				c.enter("holdfast run r -- " + c.command("") + " & wait=$!; echo wrapper $!.; fg")
+				wrapper := c.number(`wrapper (\d+)\.`)
+				c.until("waiting", func() bool { return opens(wrapper, filepath.Join(c.dir, "locks.db")) })
+				c.press(key.key)
+				c.expectLine(`holdfast: stopped by a signal .* the command was not run`)
+				c.expect(prompt)
+				c.status(key.status)
+				c.check(hold.Unlock(ctx))
 			})
-			t.Run("fatal", func(t *testing.T) {
-				inShells(t, func(c *console) {
-					c.enter("holdfast run r -- " + c.command("exec sleep 100"))
-					pid := c.pid()
-					c.press(key.key)
-					c.expect(prompt)
-					c.status(key.status)
-					c.dead(pid)
-					c.free("r")
-					c.never("holdfast:")
-				})
-			})
-			t.Run("while waiting", func(t *testing.T) {
-				inShells(t, func(c *console) {
-					c.another(func(ctx context.Context, client *holdfast.Client) {
-						hold, err := client.Lock(ctx, "r", nil)
-						c.check(err)
-						c.enter("holdfast run r -- " + c.command("") + " & wait=$!; echo wrapper $!.; fg")
-						wrapper := c.number(`wrapper (\d+)\.`)
-						c.until("waiting", func() bool { return opens(wrapper, filepath.Join(c.dir, "locks.db")) })
-						c.press(key.key)
-						c.expectLine(`holdfast: stopped by a signal .* the command was not run`)
-						c.expect(prompt)
-						c.status(key.status)
-						c.check(hold.Unlock(ctx))
-					})
-					c.free("r")
-					c.never("pid")
-				})
-			})
+			c.free("r")
+			c.never("pid")
 		})
 	}
 }
@@ -69,40 +58,27 @@ func TestTerminalKeys(t *testing.T) {
 // command has used the terminal or not.
 func TestInterruptEndsLoop(t *testing.T) {
 	for name, script := range map[string]string{"computes": "exec sleep 100", "reads": "read x"} {
-		t.Run(name, func(t *testing.T) {
-			t.Run("typed", func(t *testing.T) {
-				inShells(t, func(c *console) {
-					c.enter("for i in 1 2 3; do holdfast run r -- " + c.command(script) + "; done")
-					pid := c.pid()
-					c.press(ctrlC)
-					c.expect(prompt)
-					c.status(130)
-					c.dead(pid)
-					c.free("r")
-					c.pidsSaid(1)
-				})
-			})
-			for _, shell := range []string{"bash", "dash"} {
-				t.Run("script of "+shell, func(t *testing.T) {
+		for _, shell := range []string{"", "bash", "dash"} {
+			inShells(t, fmt.Sprintf("%s, in a script of %q", name, shell), func(c *console) {
+				loop := "for i in 1 2 3; do holdfast run r -- " + c.command(script) + "; done"
+				if shell != "" {
 					if _, err := exec.LookPath(shell); err != nil {
-						t.Skip(err)
+						c.Skip(err)
 					}
-					inShells(t, func(c *console) {
-						c.file("loop", "for i in 1 2 3; do holdfast run r -- "+c.command(script)+"; done\n")
-						c.enter(shell + " loop")
-						pid := c.pid()
-						if name == "reads" {
-							c.until("in front", func() bool { return c.front() == pid })
-						}
-						c.press(ctrlC)
-						c.expect(prompt)
-						c.status(130)
-						c.dead(pid)
-						c.free("r")
-						c.pidsSaid(1)
-					})
-				})
-			}
-		})
+					c.file("loop", loop+"\n")
+					loop = shell + " loop"
+				}
+				c.enter(loop)
+				pid := c.pid()
+				if name == "reads" && shell != "" {
+					c.until("in front", func() bool { return c.front() == pid })
+				}
+				c.press(ctrlC)
+				c.expect(prompt)
+				c.status(130)
+				c.over(pid)
+				c.pidsSaid(1)
+			})
+		}
 	}
 }

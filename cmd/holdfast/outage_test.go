@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -97,11 +96,4 @@ func deaf(ts *testscript.TestScript, _ bool, _ []string) {
 		<-ended
 	})
 	ts.Setenv("DEAF", listener.Addr().String())
-}
-
-// waitstderr NAME REGEXP waits until what the process has written to stderr
-// matches.
-func waitstderr(ts *testscript.TestScript, _ bool, args []string) {
-	p, re := named(ts, args[0]), regexp.MustCompile(args[1])
-	until(ts, "no "+args[1], func() bool { return re.MatchString(ts.ReadFile(p.stderr.Name())) })
 }

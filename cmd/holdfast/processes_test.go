@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,7 +46,7 @@ func guardOf(ts *testscript.TestScript, parent int) int {
 func die(ts *testscript.TestScript, _ bool, args []string) {
 	for _, file := range args {
 		pid := number(ts, strings.TrimSpace(ts.ReadFile(file)))
-		until(ts, file+" lives", func() bool { return !lives(pid) })
+		until(ts, file+" lives", func() bool { return !runs(pid) })
 	}
 }
 
@@ -56,22 +55,25 @@ func die(ts *testscript.TestScript, _ bool, args []string) {
 func live(ts *testscript.TestScript, _ bool, args []string) {
 	for _, file := range args {
 		pid := number(ts, strings.TrimSpace(ts.ReadFile(file)))
-		if !lives(pid) {
+		if !runs(pid) {
 			ts.Fatalf("%s does not live", file)
 		}
 		ts.Check(syscall.Kill(pid, syscall.SIGKILL))
 	}
 }
 
-// lives reports whether the process runs. One that nobody has waited for does not.
-func lives(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return false
-	}
+// state is the letter of proc(5), empty if there is no such process.
+func state(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return !errors.Is(err, os.ErrNotExist)
+		return ""
 	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(state, "Z")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return rest[:1]
+}
+
+// runs reports whether the process runs. One that nobody has waited for does not.
+func runs(pid int) bool {
+	s := state(pid)
+	return s != "" && s != "Z"
 }

@@ -21,16 +21,12 @@ func TestSchemaForPostgres(t *testing.T) {
 	t.Parallel()
 	server := serverURL(t, "postgres")
 	admin, err := url.Parse(schemas(t, server)("some_locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	plain := *admin
 	plain.RawQuery = server.RawQuery
 	conn, err := pgx.Connect(ctx, plain.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	run := func(sql string) {
 		t.Helper()
 		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -59,9 +55,7 @@ func TestSchemaForPostgres(t *testing.T) {
 		t.Fatalf("a role without rights: %v: %s", err, told)
 	}
 	sql, err := exec.CommandContext(t.Context(), "holdfast", "schema", command[1]).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	// The full URL prints the same, and creates nothing.
 	same, err := exec.CommandContext(t.Context(), "holdfast", "schema", "--store", admin.String()).Output()
 	if err != nil || string(same) != string(sql) {
@@ -95,18 +89,12 @@ func TestSchemaThroughPsql(t *testing.T) {
 	}
 	server := serverURL(t, "postgres")
 	admin, err := url.Parse(schemas(t, server)("piped_locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	help, err := exec.CommandContext(t.Context(), "holdfast", "schema", "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	example := regexp.MustCompile(`holdfast schema \S+ \|\s+psql (.*) postgres://\S+`).FindSubmatch(help)
 	page, err := os.ReadFile("../../docs/postgres.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	documented := regexp.MustCompile(`holdfast schema '\S+' \|\s+psql (.*) 'postgres://\S+'`).FindSubmatch(page)
 	if example == nil || documented == nil || string(documented[1]) != string(example[1]) {
 		t.Fatalf("the examples differ: %q, %q", example, documented)

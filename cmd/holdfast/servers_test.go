@@ -73,9 +73,7 @@ func testName() string { return "holdfast_test_" + strings.ToLower(rand.Text()) 
 // collections gives each script a collection of a database that goes with the test.
 func collections(t *testing.T, server *url.URL) func(script string) string {
 	client, err := mongo.Connect(options.Client().ApplyURI(server.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	database := testName()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
@@ -101,13 +99,9 @@ func indices(t *testing.T, server *url.URL) func(script string) string {
 		for _, index := range used {
 			request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodDelete,
 				server.JoinPath(index).String()+"?ignore_unavailable=true", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			if response.Body.Close(); response.StatusCode != http.StatusOK {
 				t.Errorf("deleting index %s: %s", index, response.Status)
 			}
@@ -133,9 +127,7 @@ func indices(t *testing.T, server *url.URL) func(script string) string {
 // prefixes gives each script keys that go with the test.
 func prefixes(t *testing.T, server *url.URL) func(script string) string {
 	options, err := redis.ParseURL(server.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	client := redis.NewClient(options)
 	prefix := testName()
 	t.Cleanup(func() {
@@ -166,9 +158,7 @@ func schemas(t *testing.T, server *url.URL) func(script string) string {
 		t.Helper()
 		ctx := context.WithoutCancel(t.Context())
 		conn, err := pgx.Connect(ctx, server.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		_, err = conn.Exec(ctx, statement+" "+pgx.Identifier{database}.Sanitize())
 		if err := errors.Join(err, conn.Close(ctx)); err != nil {
 			t.Error(err)

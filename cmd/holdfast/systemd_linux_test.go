@@ -18,44 +18,30 @@ func TestSystemd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	socket, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer manager.Close()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "LISTEN_PID=$$ exec holdfast serve --store ./locks.db --drain-delay 1ms")
 	cmd.Dir, cmd.ExtraFiles = dir, []*os.File{socket}
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=holdfast.socket", "NOTIFY_SOCKET="+manager.LocalAddr().String())
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	url := "http://" + l.Addr().String()
 	socket.Close()
 	l.Close() // the server has it now
 	wantState(t, manager, "READY=1\nSTATUS=serving the locks in locks.db")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/readyz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if answer.Body.Close(); answer.StatusCode != http.StatusOK {
 		t.Errorf("it answers %s", answer.Status)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Signal(syscall.SIGTERM))
 	wantState(t, manager, "STOPPING=1")
 	wantStatus(t, cmd, 0)
 	if n := strings.Count(stderr.String(), "listening on "); n != 1 || !strings.Contains(stderr.String(), "listening on "+url+",") {
@@ -66,14 +52,10 @@ func TestSystemd(t *testing.T) {
 // wantState waits for the next message to systemd.
 func wantState(t *testing.T, manager *net.UnixConn, want string) {
 	t.Helper()
-	if err := manager.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, manager.SetReadDeadline(time.Now().Add(patience)))
 	message := make([]byte, 4096)
 	n, err := manager.Read(message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if got := string(message[:n]); got != want {
 		t.Errorf("systemd is told %q, want %q", got, want)
 	}
@@ -83,14 +65,10 @@ func wantState(t *testing.T, manager *net.UnixConn, want string) {
 func TestSystemdSocketForAll(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer l.Close()
 	socket, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer socket.Close()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "LISTEN_PID=$$ exec holdfast serve --store ./locks.db")
 	cmd.Dir, cmd.ExtraFiles = t.TempDir(), []*os.File{socket}

@@ -12,9 +12,7 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,45 +53,17 @@ func writeCertificates(t *testing.T, dir string) {
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return key
 }
 
 func writeCertificate(t *testing.T, path string, c, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A key that others can see on the command line, or in the environment of a command, would be
-// none: no part of a token gets there from a file.
-func TestTokenOfAFileStaysThere(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	made, err := exec.CommandContext(t.Context(), "holdfast", "token", "a").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "token"), made, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "holdfast", "status", "--store", "http://127.0.0.1:1?token_file=token")
-	cmd.Dir = dir
-	out, _ := cmd.CombinedOutput() // nobody listens there
-	if !strings.Contains(string(out), "could not be used") || strings.Contains(string(out), strings.TrimSpace(string(made))) {
-		t.Errorf("it says %s", out)
+		check(t, os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600))
 	}
 }

@@ -30,9 +30,7 @@ func storeOf(t *testing.T) (string, *holdfast.Client) {
 	t.Helper()
 	url := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
 	client, err := holdfast.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return url, client
 }
@@ -43,17 +41,13 @@ func take(t *testing.T, c *holdfast.Client, resource string, opts holdfast.LockO
 		opts.TTL = time.Hour
 	}
 	h, err := c.TryLock(t.Context(), resource, &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return h
 }
 
 func give(t *testing.T, h *holdfast.Hold) {
 	t.Helper()
-	if err := h.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, h.Unlock(t.Context()))
 }
 
 func startTop(t *testing.T, url string, columns, lines int) *display {
@@ -86,8 +80,7 @@ func TestTopShowsWhatIsHeld(t *testing.T) {
 	c.hides("annual report")
 	c.shows("nothing is held")
 	c.hides("lock ID")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 }
 
 // Those that wait stand below what they wait for, until they hold it.
@@ -109,13 +102,10 @@ func TestTopShowsWaiters(t *testing.T) {
 	c.send("\x1b[B")
 	c.shows("backup  exclusive, position 1 of 1", "lock ID", "owner bob  host web2", "holdfast explain --store "+url+" backup")
 	give(t, first)
-	if err := <-granted; err != nil {
-		t.Fatal(err)
-	}
+	check(t, <-granted)
 	c.hides("waiters")
 	c.hides("1. backup")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 }
 
 // find returns the line with the text, or -1.
@@ -141,8 +131,7 @@ func TestTopCountsDown(t *testing.T) {
 	take(t, other, "s", holdfast.LockOptions{})
 	c.send("r")
 	c.shows("holds: 2")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 }
 
 func TestTopSortsAndFilters(t *testing.T) {
@@ -209,8 +198,7 @@ func TestTopScrollsAndResizes(t *testing.T) {
 	c.resize(3, 2)
 	c.resize(200, 30)
 	c.shows("lock ID")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 }
 
 func TestTopGoesOnWithoutAnswer(t *testing.T) {
@@ -219,24 +207,15 @@ func TestTopGoesOnWithoutAnswer(t *testing.T) {
 	c := startTop(t, url, 200, 30)
 	c.shows("holds: 1")
 	file := strings.TrimPrefix(url, "sqlite://")
-	if err := os.Rename(file, file+".aside"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Rename(file, file+".aside"))
 	c.shows("nothing is held")
-	if err := os.Mkdir(file, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(file, 0o700))
 	c.shows("no answer, trying again: ", " is a directory")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(file+".aside", file); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(file))
+	check(t, os.Rename(file+".aside", file))
 	c.shows("holds: 1")
 	c.hides("no answer")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 
 	c = startTop(t, "sqlite:"+filepath.Dir(file), 200, 30)
 	c.quits(69)
@@ -244,8 +223,7 @@ func TestTopGoesOnWithoutAnswer(t *testing.T) {
 
 	c = startTop(t, "sqlite:"+filepath.Dir(file)+"/no/body/made/this.db", 200, 30)
 	c.shows("nothing is held")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 	if _, err := os.Stat(filepath.Dir(file) + "/no"); !os.IsNotExist(err) {
 		t.Errorf("a file was made: %v", err)
 	}
@@ -259,9 +237,7 @@ func TestScreenEndsWithSignals(t *testing.T) {
 			t.Run(fmt.Sprint(args[0], " ", sig), func(t *testing.T) {
 				c := onTerminal(t, 100, 30, "holdfast", append(args, "--store", url)...)
 				c.shows("RESOURCE", "\nr ")
-				if err := c.cmd.Process.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
+				check(t, c.cmd.Process.Signal(sig))
 				c.quits(0)
 			})
 		}
@@ -294,8 +270,7 @@ func TestTopWithoutShell(t *testing.T) {
 	c.send("\x1a")
 	take(t, other, "r", holdfast.LockOptions{})
 	c.shows("holds: 1")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 }
 
 // panicky panics while it has the screen.
@@ -347,6 +322,5 @@ func TestWatchRedraws(t *testing.T) {
 	c.hides("r-00")
 	c.resize(200, 40)
 	c.shows("r-19")
-	c.send("q")
-	c.quits(0)
+	c.quit()
 }

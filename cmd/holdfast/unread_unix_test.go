@@ -3,8 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,36 +19,17 @@ import (
 // fullPipe returns the end to write to of a pipe that is full and that nobody reads.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
-	var fds [2]int
-	if err := syscall.Pipe(fds[:]); err != nil {
+	r, w, err := os.Pipe()
+	check(t, err)
+	t.Cleanup(func() {
+		_ = r.Close()
+		_ = w.Close()
+	})
+	check(t, w.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+	if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) { // it is full
 		t.Fatal(err)
 	}
-	for _, fd := range fds {
-		syscall.CloseOnExec(fd)
-		t.Cleanup(func() { _ = syscall.Close(fd) })
-	}
-	to := fds[1]
-	if err := syscall.SetNonblock(to, true); err != nil {
-		t.Fatal(err)
-	}
-	for _, size := range []int{4096, 1} {
-		for text := bytes.Repeat([]byte("x"), size); ; {
-			if _, err := syscall.Write(to, text); err != nil {
-				break // it is full
-			}
-		}
-	}
-	if err := syscall.SetNonblock(to, false); err != nil {
-		t.Fatal(err)
-	}
-	dup, err := syscall.Dup(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	syscall.CloseOnExec(dup)
-	file := os.NewFile(uintptr(dup), "full pipe")
-	t.Cleanup(func() { _ = file.Close() })
-	return file
+	return w
 }
 
 // unread returns holdfast with a stderr that nobody reads.
@@ -70,13 +51,8 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, want int) {
 
 func awaitFile(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there is no %s", path)
-		}
+	if !poll(func() bool { return exists(path) }) {
+		t.Fatalf("there is no %s", path)
 	}
 }
 
@@ -86,21 +62,15 @@ func TestRunWithUnreadStderr(t *testing.T) {
 	url := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
 	ran := filepath.Join(t.TempDir(), "ran")
 	cmd := unread(t, "run", "-v", "--json-log", "--store", url, "--ttl", "1s", "--at-least", "1h", "a", "b", "c", "--", "touch", ran)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	wantStatus(t, cmd, 0)
 	awaitFile(t, ran)
 	client, err := holdfast.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer client.Close()
 	kept := 0
 	for s, err := range client.Admin().Holds(t.Context(), holdfast.Filter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if s.Released && s.Left > 59*time.Minute {
 			kept++
 		}
@@ -130,13 +100,9 @@ func TestSignalWithUnreadStderr(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, c.cmd.Start())
 			c.ready(t)
-			if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			check(t, c.cmd.Process.Signal(syscall.SIGTERM))
 			wantStatus(t, c.cmd, 128+int(syscall.SIGTERM))
 		})
 	}
@@ -144,17 +110,11 @@ func TestSignalWithUnreadStderr(t *testing.T) {
 
 func awaitWaiter(t *testing.T, url string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	if !poll(func() bool {
 		text, err := exec.CommandContext(t.Context(), "holdfast", "status", "--store", url).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "waits") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("nobody waits:\n%s", text)
-		}
+		return err == nil && strings.Contains(string(text), "waits")
+	}) {
+		t.Fatal("nobody waits")
 	}
 }
 
@@ -164,11 +124,9 @@ func TestStoppedTerminal(t *testing.T) {
 	t.Parallel()
 	url, hold := heldStore(t)
 	ran := filepath.Join(t.TempDir(), "ran")
-	s := inTerminal(t, 120, "holdfast", "run", "-v", "--store", url, "r", "--", "touch", ran)
-	s.await(t, `waiting for`)
-	if _, err := s.WriteString("\x13"); err != nil {
-		t.Fatal(err)
-	}
-	letGo(t, hold)
+	s := onTerminal(t, 120, 24, "holdfast", "run", "-v", "--store", url, "r", "--", "touch", ran)
+	s.matches(`waiting for`)
+	s.send("\x13")
+	give(t, hold)
 	awaitFile(t, ran)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 )
 
@@ -60,7 +61,8 @@ are a day old.`,
 		if b.store, err = store(); err != nil {
 			return err
 		}
-		ctx, stop := untilSignal(cmd.Context())
+		// A second signal does not cut off the release of the locks, which takes some seconds.
+		ctx, stop := process.UntilEnded(cmd.Context())
 		defer stop()
 		result, err := b.run(ctx)
 		if err != nil {

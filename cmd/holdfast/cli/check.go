@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/fitness"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 func newCheck() *cobra.Command {
@@ -43,7 +45,8 @@ otherwise 0.`,
 		if err != nil {
 			return err
 		}
-		ctx, stop := untilSignal(cmd.Context())
+		// A second signal does not cut off the release of the locks, which takes some seconds.
+		ctx, stop := process.UntilEnded(cmd.Context())
 		defer stop()
 		report, err := check(ctx, where)
 		if err != nil {
@@ -72,16 +75,13 @@ otherwise 0.`,
 // check checks the store. It does not create a file that does not exist yet: it
 // checks another one in the same place instead.
 func check(ctx context.Context, where location.Location) (fitness.Report, error) {
-	store := fitness.Finding{Check: "store", Result: fitness.Note, Text: where.Name()}
-	if where.Unasked {
-		store.Text += ", this user's on this host, since none is named"
-	}
+	store := fit.Finding{Check: "store", Result: fit.Note, Text: where.Title()}
 	checked := where
 	if where.Empty() {
 		trial, err := where.Trial()
 		if err != nil {
-			return fitness.Report{Findings: []fitness.Finding{store, {
-				Check: "open", Result: fitness.Fail,
+			return fitness.Report{Findings: []fit.Finding{store, {
+				Check: "open", Result: fit.Fail,
 				Text: "it does not exist yet and cannot be created: " + output.Reason(err) + ". Fix this, or choose another store with --store",
 			}}}, nil
 		}
@@ -101,6 +101,6 @@ func check(ctx context.Context, where location.Location) (fitness.Report, error)
 			report.Findings[i].Text += ": " + checked.Failure(f.Err).Error()
 		}
 	}
-	report.Findings = append([]fitness.Finding{store}, report.Findings...)
+	report.Findings = append([]fit.Finding{store}, report.Findings...)
 	return report, nil
 }

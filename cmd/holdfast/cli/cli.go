@@ -19,15 +19,16 @@
 //	job        running a command under a lock: signals, Ctrl-Z, loss of the lock
 //	guard      the process that ends the command when its time is up
 //	terminal   handing the terminal to the command, as a shell does
-//	look       showing the holds, once or again and again (status)
+//	statuscmd  showing the holds, once or again and again (status)
 //	top        the same on the whole terminal (top)
-//	past       showing what became of holds (history)
+//	historycmd showing what became of holds (history)
 //	explain    saying why somebody waits
 //	screen     drawing on the whole terminal
 //	fitness    checking whether a store is fit to lock on
 //	measure    timing a store
 //	serve      running the server: its listeners, signals, start and end
 //	meters     the metrics of the server
+//	collect    what lists of a store yield, as slices
 //	output     printing text, tables and JSON
 //	exit       exit statuses, and the errors that lead to them
 //	env        flags as environment variables, and what run sets for its command
@@ -35,7 +36,6 @@
 //	secret     keeping passwords out of all of that
 //	process    signals of this process
 //	proc       other processes, on Linux
-//	queueless  a store without a queue, for tests
 package cli
 
 import (
@@ -54,7 +54,7 @@ import (
 // runs. Init functions of the packages that it imports may run there, too.
 func Main() {
 	logging.Disable() // go-redis also writes its errors to stderr
-	if job.IsHeir(os.Args) {
+	if job.IsSuccessor(os.Args) {
 		if job.Inherit(os.Stdin) != nil {
 			os.Exit(exit.Failed)
 		}

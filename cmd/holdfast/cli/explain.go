@@ -22,12 +22,8 @@ be gone. It changes nothing. Times and durations are by the store's clock.`,
 	}
 	store := storeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		const form = "holdfast explain RESOURCE"
-		switch {
-		case len(args) == 0:
-			return exit.Usagef("no resource is named: %s", form)
-		case len(args) > 1:
-			return exit.Usagef("there is more than one resource: %s", form)
+		if err := oneResource(args, "holdfast explain RESOURCE"); err != nil {
+			return err
 		}
 		if err := driver.ValidResource(args[0]); err != nil {
 			return exit.Usagef("%v", err)
@@ -39,4 +35,16 @@ be gone. It changes nothing. Times and durations are by the store's clock.`,
 		return explain.Run(cmd.Context(), where, args[0])
 	}
 	return cmd
+}
+
+// oneResource refuses arguments that are not the name of one resource. form is the right
+// command line.
+func oneResource(args []string, form string) error {
+	switch len(args) {
+	case 0:
+		return exit.Usagef("no resource is named: %s", form)
+	case 1:
+		return nil
+	}
+	return exit.Usagef("there is more than one resource: %s", form)
 }

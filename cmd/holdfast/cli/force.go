@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -27,16 +29,13 @@ type forced struct {
 
 // parse reads the arguments. one says that hold is given.
 func (f *forced) parse(args []string, one bool, hold string) error {
-	const form = "holdfast unlock --force RESOURCE"
-	switch {
-	case len(args) == 0:
-		return exit.Usagef("no resource is named: %s", form)
-	case len(args) > 1:
-		return exit.Usagef("there is more than one resource: %s", form)
-	case one && hold == "":
+	err := oneResource(args, "holdfast unlock --force RESOURCE")
+	if err != nil {
+		return err
+	}
+	if one && hold == "" {
 		return exit.Usagef("--hold is empty; give a hold ID, or leave it out to release all holds")
 	}
-	var err error
 	if f.hold, err = driver.ParseHoldID(hold); err != nil {
 		return exit.Usagef("%v", err)
 	}
@@ -58,30 +57,28 @@ func (f *forced) parse(args []string, one bool, hold string) error {
 }
 
 // run shows the holds of the resource, asks, and releases just those.
-func (f *forced) run(ctx context.Context, out outcome) error {
+func (f *forced) run(ctx context.Context, asJSON bool) error {
 	nothing := fmt.Sprintf("%q is not held", f.resource)
 	if !f.hold.IsZero() {
 		nothing = fmt.Sprintf("%q has no hold %s", f.resource, f.hold)
 	}
 	if f.store.Empty() {
-		return out.print(nil, nothing)
+		return printHolds(asJSON, nil, nothing)
 	}
 	client, err := f.store.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	var holds []holdfast.Status
-	for s, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: f.resource}) {
-		if err != nil {
-			return f.store.Failure(err)
-		}
-		if f.hold.IsZero() || s.HoldID == f.hold {
-			holds = append(holds, s)
-		}
+	holds, err := collect.All(client.Admin().Holds(ctx, holdfast.Filter{Resource: f.resource}))
+	if err != nil {
+		return f.store.Failure(err)
+	}
+	if !f.hold.IsZero() {
+		holds = slices.DeleteFunc(holds, func(s holdfast.Status) bool { return s.HoldID != f.hold })
 	}
 	if len(holds) == 0 {
-		return out.print(nil, nothing)
+		return printHolds(asJSON, nil, nothing)
 	}
 	if err := output.Table(os.Stderr, cutOff(holds)); err != nil {
 		return exit.Printed(err)
@@ -95,7 +92,7 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 	}
 	var gone []holdfast.Status
 	for _, s := range holds {
-		// By hold ID, so that a hold that was granted meanwhile stays.
+		// By hold ID, so that a hold granted since then stays.
 		done, failed := client.Admin().ForceRelease(ctx, f.resource, s.HoldID)
 		if failed != nil {
 			err = f.store.Failure(failed)
@@ -104,14 +101,14 @@ func (f *forced) run(ctx context.Context, out outcome) error {
 		gone = append(gone, done...)
 	}
 	switch {
-	case out.json:
-		if unprinted := out.print(gone, ""); err == nil {
+	case asJSON:
+		if unprinted := printHolds(asJSON, gone, ""); err == nil {
 			err = unprinted
 		}
 	case len(gone) > 0:
 		output.Say("released by force: %d of %d", len(gone), len(holds))
 	case err == nil:
-		return out.print(nil, nothing+" any more")
+		return printHolds(asJSON, nil, nothing+" any more")
 	}
 	return err
 }

@@ -1,15 +1,14 @@
 package cli
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/past"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/historycmd"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/span"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
 func newHistory() *cobra.Command {
@@ -42,32 +41,31 @@ HELD is how long it was held by then, RENEWED when it was renewed last.`,
 	flags.SortFlags = false
 	store := storeFlag(cmd)
 	span.Var(flags, &q.Since, "since", 0, "show the events of the last time of this `duration` only, such as 72h; 0: all")
-	flags.IntVar(&q.Limit, "limit", past.DefaultLimit, "show so `many` events at most")
+	flags.IntVar(&q.Limit, "limit", historycmd.DefaultLimit, "show so `many` events at most")
 	flags.Int64Var(&q.Before, "before", 0, "show events before the one with this `number`, as the last line of a part\n"+
 		"says it")
 	asJSON := flags.Bool("json", false, "print one JSON object, with the answer of the server")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		const form = "holdfast history RESOURCE"
-		switch {
-		case len(args) == 0:
-			return exit.Usagef("no resource is named: %s", form)
-		case len(args) > 1:
-			return exit.Usagef("there is more than one resource: %s", form)
-		case q.Before < 0:
-			return exit.Usagef("--before %d is not the number of an event", q.Before)
-		}
-		if err := driver.ValidResource(args[0]); err != nil {
-			return exit.Usagef("%v", err)
+		if err := oneResource(args, "holdfast history RESOURCE"); err != nil {
+			return err
 		}
 		q.Resource = args[0]
-		if err := errors.Join(past.ValidLimit(q.Limit), past.ValidSince(q.Since)); err != nil {
-			return err
+		invalid := driver.ValidResource(q.Resource)
+		switch {
+		case q.Before < 0:
+			return exit.Usagef("--before %d is not the number of an event", q.Before)
+		case invalid != nil:
+			return exit.Usagef("%v", invalid)
+		case q.Limit < 1 || q.Limit > wire.MaxList:
+			return exit.Usagef("--limit %d is not between 1 and %d", q.Limit, wire.MaxList)
+		case q.Since < 0:
+			return exit.Usagef("--since %v is negative", q.Since)
 		}
 		where, err := store()
 		if err != nil {
 			return err
 		}
-		return past.Run(cmd.Context(), where, q, *asJSON)
+		return historycmd.Run(cmd.Context(), where, q, *asJSON)
 	}
 	return cmd
 }

@@ -63,11 +63,10 @@ without end. The exit status is
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		const form = "holdfast lock --ttl DURATION RESOURCE"
+		err := oneResource(args, form)
 		switch {
-		case len(args) == 0:
-			return exit.Usagef("no resource is named: %s", form)
-		case len(args) > 1:
-			return exit.Usagef("there is more than one resource: %s", form)
+		case err != nil:
+			return err
 		case !flags.Changed("ttl"):
 			return exit.Usagef("--ttl is needed, for nothing renews the lock: %s", form)
 		case flags.Changed("lock-id") && g.Options.LockID == "":
@@ -81,8 +80,7 @@ without end. The exit status is
 		if err := g.SetResources(args[0]); err != nil {
 			return err
 		}
-		err := finish()
-		if err != nil {
+		if err := finish(); err != nil {
 			return err
 		}
 		if g.Store, err = store(); err != nil {

@@ -8,13 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// outcome prints the holds that a command released or renewed.
-type outcome struct{ json bool }
-
-// print prints the holds on stdout. If there are none, people get the text on stderr.
-func (o outcome) print(holds []holdfast.Status, nothing string) error {
+// printHolds prints on stdout the holds that a command released or renewed. If there are
+// none, people get the text on stderr.
+func printHolds(asJSON bool, holds []holdfast.Status, nothing string) error {
 	switch {
-	case o.json:
+	case asJSON:
 		return exit.Printed(output.HoldsJSON(os.Stdout, holds, nil))
 	case len(holds) == 0:
 		output.Say("%s", nothing)

@@ -75,7 +75,7 @@ func (r renewal) run(ctx context.Context) error {
 	defer client.Close()
 	holds, err := client.Admin().RenewID(ctx, r.id, r.ttl)
 	if len(holds) > 0 {
-		if err := (outcome{r.json}).print(holds, ""); err != nil {
+		if err := printHolds(r.json, holds, ""); err != nil {
 			return err
 		}
 	}

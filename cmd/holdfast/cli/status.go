@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/quote"
 )
@@ -37,7 +37,7 @@ it redraws the table, elsewhere it prints the table again when it has changed.`,
 		}
 		return nil
 	}
-	var v look.View
+	var v statuscmd.View
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	store := storeFlag(cmd)

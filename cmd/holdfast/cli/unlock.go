@@ -52,7 +52,6 @@ The exit status is
 	flags.BoolVarP(&f.sure, "yes", "y", false, "with --force: do not ask")
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		out := outcome{*asJSON}
 		if !*force {
 			for _, name := range []string{"hold", "yes"} {
 				if flags.Changed(name) && !env.ByVariable(flags.Lookup(name)) {
@@ -70,7 +69,7 @@ The exit status is
 			if err != nil {
 				return err
 			}
-			return release(cmd.Context(), where, id, out)
+			return release(cmd.Context(), where, id, *asJSON)
 		}
 		if err := f.parse(args, flags.Changed("hold"), *hold); err != nil {
 			return err
@@ -79,13 +78,13 @@ The exit status is
 		if f.store, err = store(); err != nil {
 			return err
 		}
-		return f.run(cmd.Context(), out)
+		return f.run(cmd.Context(), *asJSON)
 	}
 	return cmd
 }
 
 // release releases all holds of the lock ID.
-func release(ctx context.Context, where location.Location, id string, out outcome) error {
+func release(ctx context.Context, where location.Location, id string, asJSON bool) error {
 	var holds []holdfast.Status
 	if !where.Empty() {
 		client, err := where.Open(ctx)
@@ -105,5 +104,5 @@ func release(ctx context.Context, where location.Location, id string, out outcom
 			}
 		}
 	}
-	return out.print(holds, fmt.Sprintf("lock ID %q holds nothing", id))
+	return printHolds(asJSON, holds, fmt.Sprintf("lock ID %q holds nothing", id))
 }

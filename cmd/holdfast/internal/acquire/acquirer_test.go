@@ -12,14 +12,22 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/queueless"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
+// queueless is a store that keeps no queue, as those of other lock libraries do.
+type queueless struct{ driver.Store }
+
+func (s queueless) Traits() driver.Traits {
+	t := s.Store.Traits()
+	t.Queue = false
+	return t
+}
+
 // What takes a queue is refused in a store without one, before anything is acquired.
 func TestNeedsQueue(t *testing.T) {
-	r := Request{Store: location.Location{URL: queueless.URL}, Resources: []string{"r"}, forever: true, quiet: true}
+	r := Request{Store: location.Location{URL: "queueless://host"}, Resources: []string{"r"}, forever: true, quiet: true}
 	l, err := r.acquire(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +50,16 @@ func (taken) Acquire(_ context.Context, q driver.AcquireRequest) (driver.Grant, 
 	return driver.Grant{}, &driver.HeldError{Resource: q.Resource, Holders: []holdfast.Status{holder}, RetryAfter: time.Hour, BySelf: q.LockID == "mine"}
 }
 
+// Each scheme is that of the store of its name.
 func init() {
-	driver.Register("taken", func(context.Context, *url.URL) (driver.Store, error) {
-		return taken{memlock.New(nil)}, nil
-	})
+	for scheme, store := range map[string]func(driver.Store) driver.Store{
+		"queueless": func(s driver.Store) driver.Store { return queueless{s} },
+		"taken":     func(s driver.Store) driver.Store { return taken{s} },
+		"deaf":      func(s driver.Store) driver.Store { return deaf{s} },
+		"refusing":  func(s driver.Store) driver.Store { return refusing{s} },
+	} {
+		driver.Register(scheme, func(context.Context, *url.URL) (driver.Store, error) { return store(memlock.New(nil)), nil })
+	}
 }
 
 // Who asks for a lock that the same lock ID has learns that, however it waits: it may be

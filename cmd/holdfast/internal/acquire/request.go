@@ -58,7 +58,7 @@ func (r *Request) Flags(cmd *cobra.Command) (finish func() error) {
 		"how long, as a `duration`, the resource stays locked after the lock has\n"+
 			"expired without a release (default none)")
 	r.ConflictExit = exit.NotAcquired
-	flags.VarP((*exit.AnyStatus)(&r.ConflictExit), "conflict-exit", "E",
+	flags.VarP(exit.Status{To: &r.ConflictExit}, "conflict-exit", "E",
 		"the exit `status` if the lock was not acquired in time")
 	flags.BoolVarP(&r.verbose, "verbose", "v", false, "say when the lock was acquired")
 	asJSON := flags.Bool("json-log", false, "print each line on stderr as a JSON object, also those of --verbose")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // deaf is a store that takes requests and never answers.
@@ -30,12 +28,6 @@ func (deaf) Acquire(ctx context.Context, _ driver.AcquireRequest) (driver.Grant,
 func (deaf) Release(ctx context.Context, _ []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
-}
-
-func init() {
-	driver.Register("deaf", func(context.Context, *url.URL) (driver.Store, error) {
-		return deaf{memlock.New(nil)}, nil
-	})
 }
 
 // A store that never answers is named on stderr after some seconds, and the try ends in
@@ -74,12 +66,6 @@ type refusing struct{ driver.Store }
 
 func (refusing) Acquire(context.Context, driver.AcquireRequest) (driver.Grant, error) {
 	return driver.Grant{}, errors.New("the server refuses the login")
-}
-
-func init() {
-	driver.Register("refusing", func(context.Context, *url.URL) (driver.Store, error) {
-		return refusing{memlock.New(nil)}, nil
-	})
 }
 
 // Whoever waits for a store that cannot be used is told so once, also with --quiet: that

@@ -25,7 +25,7 @@ import (
 // be called concurrently: a Trace is called in another goroutine than the one that waits,
 // and perhaps later.
 type waitLine struct {
-	terminal *os.File                // nil: stderr is none
+	terminal *os.File                // nil: stderr is not a terminal
 	last     atomic.Pointer[refusal] // nil: nothing to show
 	news     chan struct{}
 	quit     chan struct{}
@@ -204,7 +204,7 @@ func (r *refusal) text(now time.Time) string {
 		kept = ", first in line " + output.Waiter(r.Ahead[0]) + ", shared by "
 	}
 	b.WriteString(kept + output.Holder(h) + more(len(r.Holders)-1))
-	if r.BySelf { // as the store says it: whoever waits for a hold of its own can see that
+	if r.BySelf { // as the store reports it, so that a caller who waits for its own hold notices
 		b.WriteString(" with the same lock ID,")
 	}
 	switch age := h.Age(); {

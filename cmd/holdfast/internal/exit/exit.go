@@ -62,47 +62,24 @@ func Printed(err error) error {
 	return Errorf(Failed, "the output could not be written: %v", err)
 }
 
-// Status is a flag whose value is an exit status.
-type Status int
-
-// String is the flag's value.
-func (s *Status) String() string { return strconv.Itoa(int(*s)) }
-
-// Set reads the flag's value.
-func (s *Status) Set(text string) error {
-	n, err := parse(text, 1)
-	if err == nil {
-		*s = Status(n)
-	}
-	return err
+// Status is the value of a flag that is an exit status.
+type Status struct {
+	To    *int
+	Least int // 0 for what the caller may take for success
 }
 
-// parse reads an exit status that is at least that large.
-func parse(text string, least uint64) (uint64, error) {
+// String is the flag's value.
+func (s Status) String() string { return strconv.Itoa(*s.To) }
+
+// Set reads the flag's value.
+func (s Status) Set(text string) error {
 	n, err := strconv.ParseUint(text, 10, 8)
-	if err != nil || n < least {
-		return 0, fmt.Errorf("an exit status is a number from %d to 255", least)
+	if err != nil || int(n) < s.Least {
+		return fmt.Errorf("an exit status is a number from %d to 255", s.Least)
 	}
-	return n, nil
+	*s.To = int(n)
+	return nil
 }
 
 // Type names the value in the flag's help.
-func (*Status) Type() string { return "status" }
-
-// AnyStatus is a Status that may be 0, for what the caller may take for success.
-type AnyStatus int
-
-// String is the flag's value.
-func (s *AnyStatus) String() string { return (*Status)(s).String() }
-
-// Set reads the flag's value.
-func (s *AnyStatus) Set(text string) error {
-	n, err := parse(text, 0)
-	if err == nil {
-		*s = AnyStatus(n)
-	}
-	return err
-}
-
-// Type names the value in the flag's help.
-func (*AnyStatus) Type() string { return "status" }
+func (Status) Type() string { return "status" }

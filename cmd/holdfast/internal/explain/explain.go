@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/exit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -43,33 +44,14 @@ type scene struct {
 }
 
 func (s *scene) look(ctx context.Context, client *holdfast.Client) (err error) {
-	if s.holds, err = holdsOf(ctx, client, s.resource); err != nil {
+	f := holdfast.Filter{Resource: s.resource}
+	if s.holds, err = collect.All(client.Admin().Holds(ctx, f)); err != nil {
 		return err
 	}
 	if s.noQueue = !client.Traits().Queue; s.noQueue {
 		return nil
 	}
-	s.waiters, err = waitersFor(ctx, client, s.resource)
+	waiters, err := collect.All(client.Admin().Waiters(ctx, f))
+	s.waiters = output.QueuesOf(waiters)[s.resource]
 	return err
-}
-
-func waitersFor(ctx context.Context, client *holdfast.Client, resource string) ([]output.Waiting, error) {
-	q := output.Queues{}
-	for p, err := range client.Admin().Waiters(ctx, holdfast.Filter{Resource: resource}) {
-		if err != nil {
-			return nil, err
-		}
-		q.Add(p)
-	}
-	return q[resource], nil
-}
-
-func holdsOf(ctx context.Context, client *holdfast.Client, resource string) (holds []holdfast.Status, err error) {
-	for h, err := range client.Admin().Holds(ctx, holdfast.Filter{Resource: resource}) {
-		if err != nil {
-			return nil, err
-		}
-		holds = append(holds, h)
-	}
-	return holds, nil
 }

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // now is the store's clock, which is not that of this machine.
@@ -42,11 +40,7 @@ func waiter(owner string, fair bool, limit int) holdfast.Place {
 
 // queue is the queue of r.
 func queue(places ...holdfast.Place) []output.Waiting {
-	q := output.Queues{}
-	for _, p := range places {
-		q.Add(p)
-	}
-	return q["r"]
+	return output.QueuesOf(places)["r"]
 }
 
 // silent makes the waiter one that has not asked for so long.
@@ -185,46 +179,5 @@ func TestEnds(t *testing.T) {
 	}
 	if got := s.end(old); got != "ends in 20s unless its holder renews it, and was last renewed at 2026-11-21 15:00 by another clock" {
 		t.Errorf("got %s", got)
-	}
-}
-
-// The store's clock is an hour off. The ages are right, and the dates are the store's.
-func TestClockOfTheStore(t *testing.T) {
-	for _, off := range []time.Duration{time.Hour, -time.Hour} {
-		clock := time.Now().Add(off)
-		at := func() string { return clock.Local().Format(time.TimeOnly) }
-		store := memlock.New(&memlock.Options{Now: func() time.Time { return clock }})
-		client := holdfast.New(store, nil)
-		t.Cleanup(func() { _ = client.Close() })
-		q := driver.AcquireRequest{
-			Resource: "r", LockID: "ada", HoldID: driver.NewHoldID(), TTL: time.Hour, Details: driver.Details{Owner: "ada"},
-		}
-		g, err := store.Acquire(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted := at()
-		clock = clock.Add(time.Minute)
-		ref := driver.HoldRef{Resource: "r", LockID: "ada", HoldID: q.HoldID, Token: g.Token}
-		if _, err := store.Renew(t.Context(), []driver.RenewRequest{{HoldRef: ref, TTL: time.Hour}}); err != nil {
-			t.Fatal(err)
-		}
-		q.LockID, q.HoldID, q.Details.Owner, q.Place, q.Fair = "bob", driver.NewHoldID(), "bob", driver.NewPlaceID(), true
-		if _, err := store.Acquire(t.Context(), q); !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
-		asked := at()
-		clock = clock.Add(2 * time.Second)
-		s := scene{resource: "r"}
-		if err := s.look(t.Context(), client); err != nil {
-			t.Fatal(err)
-		}
-		want := `"r" is held by ada, exclusively, since ` + granted + `, for 1m2s.
-It ends in 59m58s unless its holder renews it, and was last renewed at ` + asked + `, 2s ago.
-1 waits for it:
-  1. bob, exclusively, since ` + asked + `, for 2s, in turn: the holder is in its way.`
-		if got := strings.Join(s.sentences(), "\n"); got != want {
-			t.Errorf("got\n%s\nwant\n%s", got, want)
-		}
 	}
 }

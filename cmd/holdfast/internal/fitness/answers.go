@@ -76,7 +76,7 @@ func (t *twin) renewed(r, want driver.RenewResult) string {
 	return text
 }
 
-func ended(r driver.ReleaseResult) string {
+func ended(r, _ driver.ReleaseResult) string {
 	if r.Found {
 		return "found and released"
 	}

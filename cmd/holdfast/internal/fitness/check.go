@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/server/fit"
@@ -49,7 +50,7 @@ func (c *check) run(ctx context.Context) {
 		}
 		defer (*client).Close() // releases what a failed step left locked
 		if client == &c.mine {
-			c.say("open", OK, "reachable, and its schema is in order (took %v)", measure.Round(time.Since(began)))
+			c.say("open", fit.OK, "reachable, and its schema is in order (took %v)", measure.Round(time.Since(began)))
 		}
 	}
 	c.Traits = c.mine.Traits()
@@ -70,16 +71,16 @@ func (c *check) run(ctx context.Context) {
 // say adds a finding. It returns false for a failure.
 //
 //go:noinline
-func (c *check) say(check string, result Verdict, format string, args ...any) bool {
-	c.Findings = append(c.Findings, Finding{Check: check, Result: result, Text: fmt.Sprintf(format, args...)})
-	return result != Fail
+func (c *check) say(check string, result fit.Verdict, format string, args ...any) bool {
+	c.Findings = append(c.Findings, fit.Finding{Check: check, Result: result, Text: fmt.Sprintf(format, args...)})
+	return result != fit.Fail
 }
 
 // failed adds the finding that an operation failed, and returns false.
 //
 //go:noinline
 func (c *check) failed(check, what string, err error) bool {
-	c.Findings = append(c.Findings, Finding{Check: check, Result: Fail, Text: what, Err: err})
+	c.Findings = append(c.Findings, fit.Finding{Check: check, Result: fit.Fail, Text: what, Err: err})
 	return false
 }
 
@@ -102,14 +103,8 @@ func (c *check) renew(ctx context.Context, hold *holdfast.Hold) error {
 }
 
 func (c *check) list(ctx context.Context, client *holdfast.Client, f holdfast.Filter) ([]holdfast.Status, error) {
-	return within(ctx, func(ctx context.Context) (holds []holdfast.Status, err error) {
-		for s, err := range client.Admin().Holds(ctx, f) {
-			if err != nil {
-				return nil, err
-			}
-			holds = append(holds, s)
-		}
-		return holds, nil
+	return within(ctx, func(ctx context.Context) ([]holdfast.Status, error) {
+		return collect.All(client.Admin().Holds(ctx, f))
 	})
 }
 
@@ -130,37 +125,37 @@ func (c *check) rights(ctx context.Context) bool {
 		return c.failed("acquire", "no lock can be acquired", err)
 	}
 	c.token = hold.Token()
-	c.say("acquire", OK, "a lock is granted: records may be made")
+	c.say("acquire", fit.OK, "a lock is granted: records may be made")
 
 	_, err = c.acquire(ctx, c.other)
 	switch {
 	case err == nil:
-		return c.say("refuse", Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
+		return c.say("refuse", fit.Fail, "two exclusive locks of one resource were granted at once. Do not use this store")
 	case !errors.Is(err, holdfast.ErrHeld):
 		return c.failed("refuse", "a request for a held lock gets no answer", err)
 	}
-	c.say("refuse", OK, "a second client is refused: other clients see the hold")
+	c.say("refuse", fit.OK, "a second client is refused: other clients see the hold")
 
 	fine := true
 	if err := c.renew(ctx, hold); err != nil {
 		fine = c.failed("renew", "a lock cannot be renewed", err)
 	} else {
-		c.say("renew", OK, "the lock is renewed: records may be changed")
+		c.say("renew", fit.OK, "the lock is renewed: records may be changed")
 	}
 
 	holds, err := c.list(ctx, c.mine, holdfast.Filter{})
 	if err != nil {
 		fine = c.failed("list", "holds cannot be listed", err)
 	} else if _, found := find(holds, hold); !found {
-		fine = c.say("list", Fail, "the lock is not listed: status is not reliable")
+		fine = c.say("list", fit.Fail, "the lock is not listed: status is not reliable")
 	} else {
-		c.say("list", OK, "the lock is listed, and %d more: all records may be read", len(holds)-1)
+		c.say("list", fit.OK, "the lock is listed, and %d more: all records may be read", len(holds)-1)
 	}
 
 	if err := hold.Unlock(ctx); err != nil {
 		return c.failed("release", "a lock cannot be released", err)
 	}
-	c.say("release", OK, "the lock is released: records may be emptied")
+	c.say("release", fit.OK, "the lock is released: records may be emptied")
 	return fine
 }
 
@@ -176,11 +171,11 @@ func (c *check) again(ctx context.Context) bool {
 	fine := true
 	switch token := hold.Token(); {
 	case c.Traits.Fencing == driver.FencingNone:
-		c.say("tokens", Warn, "this store has none")
+		c.say("tokens", fit.Warn, "this store has none")
 	case token > c.token:
-		c.say("tokens", OK, "they rise: %d, then %d", c.token, token)
+		c.say("tokens", fit.OK, "they rise: %d, then %d", c.token, token)
 	default:
-		fine = c.say("tokens", Fail, "they do not rise: %d, then %d. Do not use them for fencing", c.token, token)
+		fine = c.say("tokens", fit.Fail, "they do not rise: %d, then %d. Do not use them for fencing", c.token, token)
 	}
 	// A server may show the ID of the hold to nobody else.
 	holds, err := c.list(ctx, c.other, holdfast.Filter{Resource: c.resource})
@@ -202,7 +197,7 @@ func (c *check) cleanUp(ctx context.Context) bool {
 	case err != nil:
 		return c.failed("clean-up", "holds cannot be listed", err)
 	case len(holds) > 0:
-		return c.say("clean-up", Fail, "released holds are still listed: %d of %q", len(holds), c.resource)
+		return c.say("clean-up", fit.Fail, "released holds are still listed: %d of %q", len(holds), c.resource)
 	}
-	return c.say("clean-up", OK, "nothing of this check is held; sweep removes its idle record in a day")
+	return c.say("clean-up", fit.OK, "nothing of this check is held; sweep removes its idle record in a day")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // faulty is a store in memory whose calls decide disturbs.
@@ -55,9 +56,9 @@ func (s shared) Waiters(ctx context.Context, f driver.Filter) iter.Seq2[driver.P
 
 // mustFind fails unless the check has that result and the words are in its text
 // or its error.
-func mustFind(t *testing.T, r Report, check string, result Verdict, words ...string) {
+func mustFind(t *testing.T, r Report, check string, result fit.Verdict, words ...string) {
 	t.Helper()
-	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Check == check })
+	i := slices.IndexFunc(r.Findings, func(f fit.Finding) bool { return f.Check == check })
 	if i < 0 {
 		t.Errorf("%s was not checked: %+v", check, r.Findings)
 		return
@@ -77,6 +78,11 @@ func mustBeFree(t *testing.T, s driver.Store) {
 	for s, err := range s.List(context.Background(), driver.Filter{}) {
 		t.Errorf("%q is held (error %v)", s.Resource, err)
 	}
+}
+
+// inBubble runs a test whose time passes as soon as all wait for it.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
 func TestSound(t *testing.T) {
@@ -104,8 +110,8 @@ func TestSound(t *testing.T) {
 		if !slices.Equal(checks, want) {
 			t.Errorf("got  %q\nwant %q", checks, want)
 		}
-		mustFind(t, r, "list", OK, "and 2 more")
-		mustFind(t, r, "ttl", OK, "1s")
+		mustFind(t, r, "list", fit.OK, "and 2 more")
+		mustFind(t, r, "ttl", fit.OK, "1s")
 		if r.Pair.Count() != pairs || r.Renewal.Count() != pairs || r.HandOver.Count() != handOvers {
 			t.Errorf("%d pairs, %d renewals, %d hand-overs", r.Pair.Count(), r.Renewal.Count(), r.HandOver.Count())
 		}
@@ -145,33 +151,31 @@ func TestMissingRights(t *testing.T) {
 		"statements": {drivertest.List, 3, ""},
 		"clean-up":   {drivertest.List, 3 + looks, ""},
 	} {
-		t.Run(check, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var fixed atomic.Bool
-				f := faulty(t, func(call drivertest.Call) drivertest.Fault {
-					return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !fixed.Load(), Err: refused}
-				})
-				r := Check(t.Context(), opens(f), itself(f))
-				mustFind(t, r, check, Fail, "permission denied")
-				if failed := r.Failed(); failed == nil || failed.Check != check {
-					t.Errorf("failed is %+v", failed)
-				}
-				if c.also != "" {
-					mustFind(t, r, c.also, OK, "")
-				}
-				if last := r.Findings[len(r.Findings)-1]; last.Check == "fencing" {
-					t.Error("it went on to the end")
-				}
-				fixed.Store(true)
-				if check != "release" { // else it cannot but leave it to its TTL
-					mustBeFree(t, f)
-				}
+		inBubble(t, check, func(t *testing.T) {
+			var fixed atomic.Bool
+			f := faulty(t, func(call drivertest.Call) drivertest.Fault {
+				return drivertest.Fault{LoseRequest: call.Op == c.op && call.N >= c.from && !fixed.Load(), Err: refused}
 			})
+			r := Check(t.Context(), opens(f), itself(f))
+			mustFind(t, r, check, fit.Fail, "permission denied")
+			if failed := r.Failed(); failed == nil || failed.Check != check {
+				t.Errorf("failed is %+v", failed)
+			}
+			if c.also != "" {
+				mustFind(t, r, c.also, fit.OK, "")
+			}
+			if last := r.Findings[len(r.Findings)-1]; last.Check == "fencing" {
+				t.Error("it went on to the end")
+			}
+			fixed.Store(true)
+			if check != "release" { // else it cannot but leave it to its TTL
+				mustBeFree(t, f)
+			}
 		})
 	}
 	t.Run("open", func(t *testing.T) {
 		r := Check(t.Context(), func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, refused }, nil)
-		mustFind(t, r, "open", Fail, "permission denied")
+		mustFind(t, r, "open", fit.Fail, "permission denied")
 	})
 	t.Run("open twice", func(t *testing.T) {
 		f, n := faulty(t, sound), 0
@@ -193,7 +197,7 @@ func TestNoExclusion(t *testing.T) {
 	r := Check(t.Context(), func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 		return holdfast.New(memlock.New(nil), opts), nil
 	}, itself(memlock.New(nil)))
-	mustFind(t, r, "refuse", Fail, "Do not use")
+	mustFind(t, r, "refuse", fit.Fail, "Do not use")
 }
 
 // slow lets each call reach the store only after a time.
@@ -209,9 +213,9 @@ func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(1500*time.Millisecond))
 		r := Check(t.Context(), opens(f), itself(f))
-		mustFind(t, r, "round-trip", OK, "take 3s, a renewal 1.5s")
-		mustFind(t, r, "ttl", Warn, "--ttl 1m0s or more")
-		mustFind(t, r, "wake-ups", OK, "after 3s")
+		mustFind(t, r, "round-trip", fit.OK, "take 3s, a renewal 1.5s")
+		mustFind(t, r, "ttl", fit.Warn, "--ttl 1m0s or more")
+		mustFind(t, r, "wake-ups", fit.OK, "after 3s")
 		if r.Pair.Count() != minPairs || r.TTL != time.Minute {
 			t.Errorf("%d pairs, TTL %v", r.Pair.Count(), r.TTL)
 		}
@@ -226,7 +230,7 @@ func TestVerySlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, slow(4*time.Second))
 		r := Check(t.Context(), opens(f), itself(f))
-		mustFind(t, r, "ttl", Warn, "--ttl 2m0s or more")
+		mustFind(t, r, "ttl", fit.Warn, "--ttl 2m0s or more")
 		if f := r.Failed(); f != nil {
 			t.Errorf("%+v", f)
 		}
@@ -234,97 +238,35 @@ func TestVerySlow(t *testing.T) {
 	})
 }
 
-// other is a store with another clock, other traits or other tokens, or one that
-// does not release what it says it has released.
-type other struct {
-	*drivertest.FaultStore
-	traits  func(*driver.Traits)
-	list    func(*driver.Status)
-	grant   func(*driver.Grant)
-	swallow func() bool
-}
-
-func (o other) Traits() driver.Traits {
-	t := o.FaultStore.Traits()
-	if o.traits != nil {
-		o.traits(&t)
-	}
-	return t
-}
-
-func (o other) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
-	g, err := o.FaultStore.Acquire(ctx, q)
-	if o.grant != nil {
-		o.grant(&g)
-	}
-	return g, err
-}
-
-func (o other) Renew(ctx context.Context, qs []driver.RenewRequest) ([]driver.RenewResult, error) {
-	if o.grant != nil {
-		for i := range qs {
-			qs[i].Token = 0 // the true one was never told
-		}
-	}
-	return o.FaultStore.Renew(ctx, qs)
-}
-
-func (o other) Release(ctx context.Context, qs []driver.ReleaseRequest) ([]driver.ReleaseResult, error) {
-	if o.swallow != nil && o.swallow() {
-		return make([]driver.ReleaseResult, len(qs)), nil
-	}
-	if o.grant != nil {
-		for i := range qs {
-			qs[i].Token = 0
-		}
-	}
-	return o.FaultStore.Release(ctx, qs)
-}
-
-func (o other) List(ctx context.Context, f driver.Filter) iter.Seq2[driver.Status, error] {
-	return func(yield func(driver.Status, error) bool) {
-		for s, err := range o.FaultStore.List(ctx, f) {
-			if o.list != nil {
-				o.list(&s)
-			}
-			if !yield(s, err) {
-				return
-			}
-		}
-	}
-}
-
 func TestClocks(t *testing.T) {
 	for _, c := range []struct {
 		ahead  time.Duration
-		result Verdict
+		result fit.Verdict
 		says   string
 	}{
-		{999 * time.Millisecond, OK, "999ms ahead of"},
-		{-time.Second, OK, "1s behind"},
-		{1001 * time.Millisecond, Warn, "1s ahead of this machine's, give or take 0s. No lock depends on it"},
-		{-time.Hour, Warn, "1h0m0s behind"},
+		{999 * time.Millisecond, fit.OK, "999ms ahead of"},
+		{-time.Second, fit.OK, "1s behind"},
+		{1001 * time.Millisecond, fit.Warn, "1s ahead of this machine's, give or take 0s. No lock depends on it"},
+		{-time.Hour, fit.Warn, "1h0m0s behind"},
 	} {
-		t.Run(c.ahead.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
-				r := Check(t.Context(), opens(s), itself(s))
-				mustFind(t, r, "offset", c.result, c.says)
-				if r.Clock.Ahead != c.ahead {
-					t.Errorf("ahead by %v, want %v", r.Clock.Ahead, c.ahead)
-				}
-			})
+		inBubble(t, c.ahead.String(), func(t *testing.T) {
+			s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = s.Created.Add(c.ahead) }}
+			r := Check(t.Context(), opens(s), itself(s))
+			mustFind(t, r, "offset", c.result, c.says)
+			if r.Clock.Ahead != c.ahead {
+				t.Errorf("ahead by %v, want %v", r.Clock.Ahead, c.ahead)
+			}
 		})
 	}
 	t.Run("each client's", func(t *testing.T) {
-		s := other{FaultStore: faulty(t, sound), traits: func(t *driver.Traits) { t.ServerClock = false }}
+		s := mutant{Store: faulty(t, sound), traits: func(t *driver.Traits) { t.ServerClock = false }}
 		r := Check(t.Context(), opens(s), itself(s))
-		mustFind(t, r, "offset", Note, "no clock")
-		mustFind(t, r, "clock", Warn, "each client's")
+		mustFind(t, r, "offset", fit.Note, "no clock")
+		mustFind(t, r, "clock", fit.Warn, "each client's")
 	})
 	t.Run("not told", func(t *testing.T) {
-		s := other{FaultStore: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
-		mustFind(t, Check(t.Context(), opens(s), itself(s)), "offset", Note, "does not return it")
+		s := mutant{Store: faulty(t, sound), list: func(s *driver.Status) { s.Created = time.Time{} }}
+		mustFind(t, Check(t.Context(), opens(s), itself(s)), "offset", fit.Note, "does not return it")
 	})
 }
 
@@ -347,14 +289,29 @@ func TestOffset(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	s := other{FaultStore: faulty(t, sound), grant: func(g *driver.Grant) { g.Token = min(g.Token, 7) }}
-	mustFind(t, Check(t.Context(), opens(s), itself(s)), "tokens", Fail, "do not rise: 7, then 7")
+	s := mutant{
+		Store: faulty(t, sound),
+		// The true token was never told.
+		renew: func(rs []driver.RenewRequest) []driver.RenewRequest {
+			for i := range rs {
+				rs[i].Token = 0
+			}
+			return rs
+		},
+		release: func(rs []driver.ReleaseRequest) {
+			for i := range rs {
+				rs[i].Token = 0
+			}
+		},
+	}
+	s.granted = func(_ driver.Store, _ driver.AcquireRequest, g *driver.Grant) { g.Token = min(g.Token, 7) }
+	mustFind(t, Check(t.Context(), opens(s), itself(s)), "tokens", fit.Fail, "do not rise: 7, then 7")
 
-	s = other{FaultStore: faulty(t, sound), grant: func(g *driver.Grant) { g.Token = 0 },
-		traits: func(t *driver.Traits) { t.Fencing = driver.FencingNone }}
+	s.granted = func(_ driver.Store, _ driver.AcquireRequest, g *driver.Grant) { g.Token = 0 }
+	s.traits = func(t *driver.Traits) { t.Fencing = driver.FencingNone }
 	r := Check(t.Context(), opens(s), itself(s))
-	mustFind(t, r, "tokens", Warn, "none")
-	mustFind(t, r, "fencing", Warn, "no tokens")
+	mustFind(t, r, "tokens", fit.Warn, "none")
+	mustFind(t, r, "fencing", fit.Warn, "no tokens")
 }
 
 func TestWakeUps(t *testing.T) {
@@ -364,34 +321,32 @@ func TestWakeUps(t *testing.T) {
 		}
 		return drivertest.Fault{}
 	}
-	t.Run("promised, but none comes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := faulty(t, silent)
-			r := Check(t.Context(), opens(f), itself(f))
-			mustFind(t, r, "wake-ups", Warn, "none came")
-			if r.Failed() != nil || r.HandOver.Count() < 1 || r.HandOver.Count() > 3 {
-				t.Errorf("%+v, %d hand-overs", r.Failed(), r.HandOver.Count())
-			}
-		})
+	inBubble(t, "promised, but none comes", func(t *testing.T) {
+		f := faulty(t, silent)
+		r := Check(t.Context(), opens(f), itself(f))
+		mustFind(t, r, "wake-ups", fit.Warn, "none came")
+		if r.Failed() != nil || r.HandOver.Count() < 1 || r.HandOver.Count() > 3 {
+			t.Errorf("%+v, %d hand-overs", r.Failed(), r.HandOver.Count())
+		}
 	})
-	t.Run("not promised", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			unsupported := func(c drivertest.Call) drivertest.Fault {
-				return drivertest.Fault{LoseRequest: c.Op == drivertest.Watch, Err: driver.ErrUnsupported}
-			}
-			s := other{FaultStore: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
-			r := Check(t.Context(), opens(s), itself(s))
-			mustFind(t, r, "wake-ups", Note, "there are none")
-			mustFind(t, r, "notifies", Note, "poll")
-		})
+	inBubble(t, "not promised", func(t *testing.T) {
+		unsupported := func(c drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{LoseRequest: c.Op == drivertest.Watch, Err: driver.ErrUnsupported}
+		}
+		s := mutant{Store: faulty(t, unsupported), traits: func(t *driver.Traits) { t.Notifies = false }}
+		r := Check(t.Context(), opens(s), itself(s))
+		mustFind(t, r, "wake-ups", fit.Note, "there are none")
+		mustFind(t, r, "notifies", fit.Note, "poll")
 	})
-	t.Run("never granted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := other{FaultStore: faulty(t, sound)}
-			s.swallow = func() bool { return s.Calls(drivertest.Release) >= pairs+2 }
-			r := Check(t.Context(), opens(s), itself(s))
-			mustFind(t, r, "wake-ups", Fail, "did not get a released lock within ")
-		})
+	inBubble(t, "never granted", func(t *testing.T) {
+		f := faulty(t, sound)
+		s := mutant{Store: f, release: func(rs []driver.ReleaseRequest) {
+			if f.Calls(drivertest.Release) >= pairs+2 {
+				rs[0].HoldID = driver.NewHoldID() // which nobody has
+			}
+		}}
+		r := Check(t.Context(), opens(s), itself(s))
+		mustFind(t, r, "wake-ups", fit.Fail, "did not get a released lock within ")
 	})
 }
 

@@ -41,7 +41,7 @@ func offset(store, before, after time.Time) Offset {
 // granted.
 func (c *check) clock(created, before, after time.Time) {
 	if !c.Traits.ServerClock || created.IsZero() {
-		c.say("offset", Note, "the store has no clock, or does not return it")
+		c.say("offset", fit.Note, "the store has no clock, or does not return it")
 		return
 	}
 	o := offset(created, before, after)
@@ -52,10 +52,10 @@ func (c *check) clock(created, before, after time.Time) {
 	}
 	const text = "the store's clock is %v %s this machine's, give or take %v"
 	if ahead-o.GiveOrTake <= farOff {
-		c.say("offset", OK, text, measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
+		c.say("offset", fit.OK, text, measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
 		return
 	}
-	c.say("offset", Warn, text+". No lock depends on it, but the dates that status shows do; set whichever is wrong",
+	c.say("offset", fit.Warn, text+". No lock depends on it, but the dates that status shows do; set whichever is wrong",
 		measure.Round(ahead), direction, measure.Round(o.GiveOrTake))
 }
 
@@ -92,12 +92,12 @@ func (c *check) roundTrips(ctx context.Context) bool {
 		renewal.Add(renewed)
 	}
 	c.Pair, c.Renewal, c.TTL = pair, renewal, fit.SensibleTTL(slowest)
-	c.say("round-trip", OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
+	c.say("round-trip", fit.OK, "acquire and release take %v, a renewal %v (at most %v and %v, of %d)",
 		median(pair), median(renewal), measure.Round(pair.Max()), measure.Round(renewal.Max()), pair.Count())
 	if c.TTL > holdfast.DefaultTTL {
-		return c.say("ttl", Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.TTL, holdfast.DefaultTTL)
+		return c.say("ttl", fit.Warn, "the store is slow: give --ttl %v or more, because the default of %v is too short", c.TTL, holdfast.DefaultTTL)
 	}
-	return c.say("ttl", OK, "the shortest --ttl that makes sense is %v", c.TTL)
+	return c.say("ttl", fit.OK, "the shortest --ttl that makes sense is %v", c.TTL)
 }
 
 func median(s *measure.Samples) time.Duration { return measure.Round(s.Quantile(0.5)) }
@@ -115,15 +115,15 @@ func (c *check) wakeUps(ctx context.Context) bool {
 		return c.failed("wake-ups", "a lock cannot be handed over", err)
 	}
 	if err != nil {
-		return c.say("wake-ups", Fail, "a waiter did not get a released lock within %v", measure.Round(limit))
+		return c.say("wake-ups", fit.Fail, "a waiter did not get a released lock within %v", measure.Round(limit))
 	}
 	c.HandOver = took
 	handedOver := median(took)
 	switch {
 	case !c.Traits.Notifies:
-		return c.say("wake-ups", Note, "there are none; a waiter gets a released lock after %v", handedOver)
+		return c.say("wake-ups", fit.Note, "there are none; a waiter gets a released lock after %v", handedOver)
 	case took.Quantile(0.5)-c.Pair.Max() >= unaided: // unless the store is just slow
-		return c.say("wake-ups", Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
+		return c.say("wake-ups", fit.Warn, "none came: the waiter detected the release by polling, after %v", handedOver)
 	}
-	return c.say("wake-ups", OK, "a waiter gets a released lock after %v", handedOver)
+	return c.say("wake-ups", fit.OK, "a waiter gets a released lock after %v", handedOver)
 }

@@ -10,23 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/server/fit"
 )
 
-// Verdict is the result of a Finding.
-type Verdict = fit.Verdict
-
-// Finding is one result of a check.
-type Finding = fit.Finding
-
-// The verdicts.
-const (
-	OK   = fit.OK
-	Note = fit.Note
-	Warn = fit.Warn
-	Fail = fit.Fail
-)
-
 // Report is the result of a check.
 type Report struct {
-	Findings []Finding
+	Findings []fit.Finding
 	// Traits are what the store promises; without a name if it was not opened.
 	Traits holdfast.Traits
 	// Pair is an acquire and a release, Renewal a renewal and HandOver the time from
@@ -39,9 +25,9 @@ type Report struct {
 }
 
 // Failed returns the first finding that failed, or nil.
-func (r Report) Failed() *Finding {
+func (r Report) Failed() *fit.Finding {
 	for i, f := range r.Findings {
-		if f.Result == Fail {
+		if f.Result == fit.Fail {
 			return &r.Findings[i]
 		}
 	}

@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // Isolation says which kinds of run --isolate are possible here, by trying them. It has
 // nothing to do with the store.
-func Isolation() Finding {
+func Isolation() fit.Finding {
 	var can, cannot []string
 	for _, kind := range guard.Isolations {
 		g, err := guard.Start(kind)
@@ -26,5 +27,5 @@ func Isolation() Finding {
 			text += "; but "
 		}
 	}
-	return Finding{Check: "isolate", Result: Note, Text: text + strings.Join(cannot, ", and ")}
+	return fit.Finding{Check: "isolate", Result: fit.Note, Text: text + strings.Join(cannot, ", and ")}
 }

@@ -3,6 +3,7 @@ package fitness
 import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // checked is a Report in JSON. Scripts read it: a field may be added, none changed.
@@ -15,9 +16,9 @@ type checked struct {
 }
 
 type finding struct {
-	Check  string  `json:"check"`
-	Result Verdict `json:"result"`
-	Text   string  `json:"text"`
+	Check  string      `json:"check"`
+	Result fit.Verdict `json:"result"`
+	Text   string      `json:"text"`
 }
 
 // figures are null if they were not measured.

@@ -7,16 +7,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/server/fit"
 )
 
 // mutant is a store that misunderstands something: it is asked, and answers, what the
 // functions make of a request and of an answer.
 type mutant struct {
 	driver.Store
+	traits   func(*driver.Traits)
 	acquire  func(q *driver.AcquireRequest)
 	granted  func(s driver.Store, q driver.AcquireRequest, g *driver.Grant)
 	renew    func(rs []driver.RenewRequest) []driver.RenewRequest
@@ -24,6 +25,14 @@ type mutant struct {
 	release  func(rs []driver.ReleaseRequest)
 	released func(s driver.Store, rs []driver.ReleaseRequest)
 	list     func(*driver.Status)
+}
+
+func (m mutant) Traits() driver.Traits {
+	t := m.Store.Traits()
+	if m.traits != nil {
+		m.traits(&t)
+	}
+	return t
 }
 
 func (m mutant) Acquire(ctx context.Context, q driver.AcquireRequest) (driver.Grant, error) {
@@ -193,19 +202,14 @@ func TestMisunderstandings(t *testing.T) {
 			"a look after a place was given up: ",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := memlock.New(nil)
-				defer s.Close()
-				m := c.mutant
-				m.Store = s
-				misunderstood := shared{m}
-				r := Check(t.Context(), func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-					return holdfast.New(misunderstood, opts), nil
-				}, itself(m))
-				mustFind(t, r, "statements", Fail, c.says, "Do not use this store: ")
-				mustBeFree(t, s)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := memlock.New(nil)
+			defer s.Close()
+			m := c.mutant
+			m.Store = s
+			r := Check(t.Context(), opens(shared{m}), itself(m))
+			mustFind(t, r, "statements", fit.Fail, c.says, "Do not use this store: ")
+			mustBeFree(t, s)
 		})
 	}
 }
@@ -217,13 +221,11 @@ func TestOtherTraits(t *testing.T) {
 		"no shared": func(t *driver.Traits) { t.Shared = false },
 		"no tokens": func(t *driver.Traits) { t.Fencing = driver.FencingNone },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := other{FaultStore: faulty(t, sound), traits: change}
-				r := Check(t.Context(), opens(s), itself(s))
-				mustFind(t, r, "statements", OK, "as they should")
-				mustBeFree(t, s)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := mutant{Store: faulty(t, sound), traits: change}
+			r := Check(t.Context(), opens(s), itself(s))
+			mustFind(t, r, "statements", fit.OK, "as they should")
+			mustBeFree(t, s)
 		})
 	}
 }
@@ -244,7 +246,7 @@ func TestSlowPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := faulty(t, sound)
 		r := Check(t.Context(), opens(f), itself(hesitant{f}))
-		mustFind(t, r, "statements", Note, "as they should; the store is too slow to try all kinds")
+		mustFind(t, r, "statements", fit.Note, "as they should; the store is too slow to try all kinds")
 		mustBeFree(t, f)
 	})
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -77,7 +77,7 @@ func (t *twin) acquire(what string, q driver.AcquireRequest) {
 		return
 	}
 	t.doing = what
-	t.tried = append(t.tried, driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: t.resource, LockID: q.LockID, HoldID: q.HoldID}, Place: q.Place})
+	t.tried = append(t.tried, driver.ReleaseRequest{HoldRef: ref(q, 0), Place: q.Place})
 	got, err := call(t, func(ctx context.Context) (driver.Grant, error) { return t.store.Acquire(ctx, q) })
 	want, refused := t.model.Acquire(t.ctx, q)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {
@@ -100,73 +100,64 @@ func (t *twin) acquire(what string, q driver.AcquireRequest) {
 	t.last = max(t.last, got.Token)
 }
 
+// ref names a hold, with its token in the store or the model.
+func ref(q driver.AcquireRequest, token uint64) driver.HoldRef {
+	return driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID, Token: token}
+}
+
 func (t *twin) renew(what string, ttl time.Duration, qs ...driver.AcquireRequest) {
-	var rs []driver.RenewRequest
+	var mine, theirs []driver.RenewRequest
 	for _, q := range qs {
-		rs = append(rs, driver.RenewRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, TTL: ttl})
+		granted := t.granted[q.HoldID]
+		mine = append(mine, driver.RenewRequest{HoldRef: ref(q, granted.store), TTL: ttl})
+		theirs = append(theirs, driver.RenewRequest{HoldRef: ref(q, granted.model), TTL: ttl})
 	}
-	t.ask(what, rs, nil)
+	ask(t, what, mine, theirs, driver.Store.Renew, t.renewed, func(r driver.RenewResult) error {
+		if errors.Is(r.Err, driver.ErrLost) {
+			return nil
+		}
+		return r.Err
+	})
 }
 
 func (t *twin) release(what string, after time.Duration, qs ...driver.AcquireRequest) {
-	var rs []driver.ReleaseRequest
+	var mine, theirs []driver.ReleaseRequest
 	for _, q := range qs {
-		rs = append(rs, driver.ReleaseRequest{HoldRef: driver.HoldRef{Resource: q.Resource, LockID: q.LockID, HoldID: q.HoldID}, After: after})
+		granted := t.granted[q.HoldID]
+		mine = append(mine, driver.ReleaseRequest{HoldRef: ref(q, granted.store), After: after})
+		theirs = append(theirs, driver.ReleaseRequest{HoldRef: ref(q, granted.model), After: after})
 	}
-	t.ask(what, nil, rs)
+	t.releaseBoth(what, mine, theirs)
 }
 
-// ask sends renewals or releases together.
-func (t *twin) ask(what string, renewals []driver.RenewRequest, releases []driver.ReleaseRequest) {
+func (t *twin) releaseBoth(what string, mine, theirs []driver.ReleaseRequest) {
+	ask(t, what, mine, theirs, driver.Store.Release, ended, func(r driver.ReleaseResult) error { return r.Err })
+}
+
+// ask sends renewals or releases together, mine to the store and theirs to the model.
+func ask[Q, A any](t *twin, what string, mine, theirs []Q, send func(driver.Store, context.Context, []Q) ([]A, error),
+	describe func(got, want A) string, failure func(A) error,
+) {
 	if t.ended() {
 		return
 	}
 	t.doing = what
-	mine, theirs := slices.Clone(renewals), slices.Clone(renewals)
-	ends, theirEnds := slices.Clone(releases), slices.Clone(releases)
-	for i, r := range renewals {
-		mine[i].Token, theirs[i].Token = t.granted[r.HoldID].store, t.granted[r.HoldID].model
-	}
-	for i, r := range releases {
-		ends[i].Token, theirEnds[i].Token = t.granted[r.HoldID].store, t.granted[r.HoldID].model
+	answers, err := call(t, func(ctx context.Context) ([]A, error) { return send(t.store, ctx, mine) })
+	expected, _ := send(t.model, t.ctx, theirs)
+	switch {
+	case err != nil:
+		t.err = err
+		return
+	case len(answers) != len(mine):
+		t.differs(fmt.Sprintf("%d answers", len(answers)), fmt.Sprint(len(mine)))
+		return
 	}
 	var got, want []string
-	if len(renewals) > 0 {
-		answers, err := call(t, func(ctx context.Context) ([]driver.RenewResult, error) { return t.store.Renew(ctx, mine) })
-		expected, _ := t.model.Renew(t.ctx, theirs)
-		if err == nil && len(answers) != len(mine) {
-			t.differs(fmt.Sprintf("%d answers", len(answers)), fmt.Sprint(len(mine)))
+	for i, a := range answers {
+		if t.err = failure(a); t.err != nil {
 			return
 		}
-		for i := range expected {
-			if err == nil {
-				if err = answers[i].Err; errors.Is(err, driver.ErrLost) {
-					err = nil
-				}
-			}
-			if err != nil {
-				t.err = err
-				return
-			}
-			got, want = append(got, t.renewed(answers[i], expected[i])), append(want, t.renewed(expected[i], expected[i]))
-		}
-	} else {
-		answers, err := call(t, func(ctx context.Context) ([]driver.ReleaseResult, error) { return t.store.Release(ctx, ends) })
-		expected, _ := t.model.Release(t.ctx, theirEnds)
-		if err == nil && len(answers) != len(ends) {
-			t.differs(fmt.Sprintf("%d answers", len(answers)), fmt.Sprint(len(ends)))
-			return
-		}
-		for i := range expected {
-			if err == nil {
-				err = answers[i].Err
-			}
-			if err != nil {
-				t.err = err
-				return
-			}
-			got, want = append(got, ended(answers[i])), append(want, ended(expected[i]))
-		}
+		got, want = append(got, describe(a, expected[i])), append(want, describe(expected[i], expected[i]))
 	}
 	t.same(strings.Join(got, ", "), strings.Join(want, ", "))
 }
@@ -178,8 +169,8 @@ func (t *twin) record(what string) {
 	}
 	t.doing = what
 	f := driver.Filter{Resource: t.resource, Expired: true}
-	want, _ := listed(t.ctx, t.model, f)
-	got, err := call(t, func(ctx context.Context) ([]driver.Status, error) { return listed(ctx, t.store, f) })
+	want, _ := collect.All(t.model.List(t.ctx, f))
+	got, err := call(t, func(ctx context.Context) ([]driver.Status, error) { return collect.All(t.store.List(ctx, f)) })
 	if t.err = err; err != nil {
 		return
 	}
@@ -187,32 +178,12 @@ func (t *twin) record(what string) {
 	if !t.traits.Queue || t.ended() {
 		return
 	}
-	queue, _ := waiting(t.ctx, t.model, f)
-	places, err := call(t, func(ctx context.Context) ([]driver.Place, error) { return waiting(ctx, t.store, f) })
+	queue, _ := collect.All(driver.Waiters(t.ctx, t.model, f))
+	places, err := call(t, func(ctx context.Context) ([]driver.Place, error) { return collect.All(driver.Waiters(ctx, t.store, f)) })
 	if t.err = err; err != nil {
 		return
 	}
 	t.same(t.places(places, queue), t.places(queue, queue))
-}
-
-func listed(ctx context.Context, s driver.Store, f driver.Filter) (holds []driver.Status, err error) {
-	for h, err := range s.List(ctx, f) {
-		if err != nil {
-			return nil, err
-		}
-		holds = append(holds, h)
-	}
-	return holds, nil
-}
-
-func waiting(ctx context.Context, s driver.Store, f driver.Filter) (places []driver.Place, err error) {
-	for p, err := range driver.Waiters(ctx, s, f) {
-		if err != nil {
-			return nil, err
-		}
-		places = append(places, p)
-	}
-	return places, nil
 }
 
 // leave releases what may be left, whatever the answers were.

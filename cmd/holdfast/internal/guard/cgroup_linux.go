@@ -18,12 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-// prefix begins the names of cgroups of commands. Whoever finds one that nobody has locked
-// (flock) may remove it with all that is in it: its guard is dead.
+// prefix begins the names of cgroups of commands. A cgroup that nobody has locked (flock)
+// may be removed with everything in it: its guard is dead.
 const prefix = "holdfast-"
 
 // cgroup is the cgroup of a command, below that of the program, and locked by its guard.
-// A nil cgroup is none: nothing is in it.
+// A nil cgroup is empty.
 type cgroup struct {
 	path string
 	dir  *os.File // has the lock; nil: another process has
@@ -148,7 +148,7 @@ func (c *cgroup) try() error {
 }
 
 // kill sends KILL to all processes in the cgroup. The kernel sends it to the main thread of
-// each, which does nothing to those whose main thread has ended. So they get it as processes.
+// each, which does nothing if that thread has ended. So each process gets it, too.
 func (c *cgroup) kill() {
 	if c == nil {
 		return
@@ -165,7 +165,7 @@ func (c *cgroup) kill() {
 	}
 }
 
-// folders yields the cgroup's folder, and then those that the command has made in it.
+// folders yields the cgroup's folder, and then the cgroups that the command has made in it.
 func (c *cgroup) folders() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		_ = filepath.WalkDir(c.path, func(path string, d os.DirEntry, err error) error {
@@ -195,7 +195,7 @@ func (c *cgroup) has(p proc.Process) bool {
 	return err == nil && bytes.Contains(in, []byte("/"+filepath.Base(c.path)))
 }
 
-// remove removes the cgroup and those that the command has made in it.
+// remove removes the cgroup and all cgroups that the command has made in it.
 func (c *cgroup) remove() {
 	if c == nil {
 		return

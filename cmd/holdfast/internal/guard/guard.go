@@ -7,11 +7,11 @@
 // socket closes because the program has died. The guard is the command's parent and,
 // on Linux, adopts all its descendants, so that none of them escapes. If the guard
 // itself dies, the kernel kills the command (on Linux) and this package the rest.
-// If the program dies, the guard becomes its Heir, once nothing of the command lives. The
+// If the program dies, the guard becomes its Successor, once nothing of the command lives. The
 // code of the guard is in guard_process_unix.go, that of the program in guard_unix.go,
 // and what they send each other in message.go.
 //
-// What the guard cannot find or may not end is told (Beyond, Strays), or isolated, so that
+// What the guard cannot find or may not end is told (Unkillable, Strays), or isolated, so that
 // one write or one death ends it: in a cgroup (cgroup_linux.go), or in a PID namespace whose
 // first process is the guard (isolation_linux.go).
 //
@@ -49,16 +49,16 @@ type Command struct {
 	// Marks are texts in the environment of the command's processes, and of no others. By
 	// them what a killed guard leaves behind is found (on Linux).
 	Marks []string
-	// Heir is what the guard becomes if the program dies without closing the guard, once
+	// Successor is what the guard becomes if the program dies without closing the guard, once
 	// nothing of the command lives. Nil: nothing. On Linux only: elsewhere a process of
 	// the command may live and not be found.
-	Heir *Heir
+	Successor *Successor
 }
 
-// Heir is this program, started anew with other arguments. Its input may be secret. Where
-// the system has no files in memory it is not more than a pipe holds, 64 KiB. The heir writes
+// Successor is this program, started anew with other arguments. Its input may be secret. Where
+// the system has no files in memory it is not more than a pipe holds, 64 KiB. The successor writes
 // to nobody.
-type Heir struct {
+type Successor struct {
 	Args  []string // with the name
 	Input []byte
 }
@@ -70,8 +70,8 @@ var ErrLate = errors.New("the deadline has passed")
 // command. A command that it had started was killed, too.
 var ErrFell = errors.New("the guard was killed")
 
-// Beyond is a process of the command that the guard cannot end.
-type Beyond struct {
+// Unkillable is a process of the command that the guard cannot end.
+type Unkillable struct {
 	PID     int
 	Program string // its name; empty: not known
 	UID     int    // the user whose rights it has; -1: not known
@@ -79,9 +79,9 @@ type Beyond struct {
 
 // Event is news of the command. Exactly one field is set.
 type Event struct {
-	// Beyond is a process that the guard cannot end, the first of its program and user.
+	// Unkillable is a process that the guard cannot end, the first of its program and user.
 	// They are looked for now and then, on Linux.
-	Beyond *Beyond
+	Unkillable *Unkillable
 	// Stopped is the signal that stopped the command.
 	Stopped syscall.Signal
 	// Continued says that the command was continued.

@@ -112,11 +112,11 @@ type process struct {
 	adopts    bool          // a process of the command that loses its parent becomes a child of this one
 	over      bool          // nothing is left to do but to wait for the program
 	done      bool          // the program needs nothing any more
-	beyond    lookout
+	lookout   lookout
 	cgroup    *cgroup    // of the command; nil: none
 	namespace *namespace // nil: this process is not the first of one
 	marks     []string
-	heir      *Heir
+	successor *Successor
 }
 
 // started is what became of a launch.
@@ -194,7 +194,7 @@ func (p *process) handle(o order) {
 		// The command was not started.
 	case o.Deadline != 0:
 		p.schedule.extend(o.Deadline)
-		p.beyond.soon()
+		p.lookout.soon()
 	case o.End:
 		if p.schedule.end(Now()) {
 			p.signal(syscall.SIGTERM)
@@ -216,9 +216,9 @@ func (p *process) act() time.Duration {
 	case kill:
 		p.kill()
 	}
-	found, wait := p.beyond.look(now)
+	found, wait := p.lookout.look(now)
 	for _, b := range found {
-		p.report(report{Beyond: &b})
+		p.report(report{Unkillable: &b})
 	}
 	if at != never {
 		wait = min(wait, max(at-now, 0))
@@ -246,7 +246,7 @@ func (p *process) kill() {
 	p.namespace.kill()
 	p.signal(syscall.SIGKILL)
 	p.spent = Now() - began
-	p.beyond.soon()
+	p.lookout.soon()
 }
 
 // signal sends the signal to all processes of the command.
@@ -299,17 +299,17 @@ func (p *process) report(r report) {
 	}
 }
 
-// bequeath starts the heir in place of this process. If the command was ended, that
+// bequeath starts the successor in place of this process. If the command was ended, that
 // needs certainty: nothing of it may live that this process has not adopted.
 func (p *process) bequeath() {
-	if p.heir == nil || !p.adopts || p.schedule.asked && marked(p.marks) {
+	if p.successor == nil || !p.adopts || p.schedule.asked && marked(p.marks) {
 		return
 	}
-	_ = p.heir.succeed() // if it fails, there is nobody to tell
+	_ = p.successor.succeed() // if it fails, there is nobody to tell
 }
 
 func (p *process) launch(l *launch) {
-	p.marks, p.heir = l.Marks, l.Heir
+	p.marks, p.successor = l.Marks, l.Successor
 	p.schedule = schedule{killAfter: l.KillAfter, deadline: l.Deadline, lenient: l.Lenient}
 	if p.schedule.cut(Now()) {
 		// The program may have stood still since its lock was granted.
@@ -320,7 +320,7 @@ func (p *process) launch(l *launch) {
 	p.starts <- l
 }
 
-// begun notes what became of the launch. If its time was up meanwhile, it is over already:
+// begun notes what became of the launch. If its time ran out before, it is over already:
 // what has not become the command yet was killed as this process's child.
 func (p *process) begun(s started) {
 	l := p.starting
@@ -341,7 +341,7 @@ func (p *process) begun(s started) {
 	}
 	p.group = s.pid
 	if !l.Lenient && p.namespace == nil { // whose end ends processes of all users
-		p.beyond.begin(p.cgroup)
+		p.lookout.begin(p.cgroup)
 	}
 	go p.reap()
 	p.report(report{Started: outside})

@@ -176,7 +176,7 @@ func (g *Guard) Signal(sig os.Signal) {
 // guard was killed, and this process cannot know what that has left behind.
 func (g *Guard) Strays() bool { return g.strays.Load() }
 
-// Close ends the guard. A command that still runs is killed. There will be no heir.
+// Close ends the guard. A command that still runs is killed. There will be no successor.
 func (g *Guard) Close() {
 	g.orders.send(order{Done: true})
 	patience := time.After(time.Second)
@@ -208,7 +208,7 @@ func (g *Guard) watch() {
 				g.events <- Event{Ended: g.clear()}
 				return
 			}
-			g.events <- Event{Beyond: r.Beyond, Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
+			g.events <- Event{Unkillable: r.Unkillable, Stopped: r.Stopped, Continued: r.Continued, Ended: r.Ended}
 			if r.Ended != nil {
 				return
 			}
@@ -280,3 +280,13 @@ func (g *Guard) clearFound() {
 
 // longer returns the pause after that one, between two looks at what does not end.
 func longer(pause time.Duration) time.Duration { return min(2*pause, 100*time.Millisecond) }
+
+// Now reads the clock of deadlines. All processes of a machine share it, and it
+// counts the time that the machine sleeps where the system has such a clock.
+func Now() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clock, &ts); err != nil {
+		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // every system has this one
+	}
+	return time.Duration(ts.Nano())
+}

@@ -12,13 +12,19 @@ import (
 	"time"
 )
 
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newGuard(t *testing.T) *Guard {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each guard takes a second more to end
 	g, err := Start(NotIsolated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -54,9 +60,7 @@ func TestResult(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			g := newGuard(t)
-			if err := g.Run(sh(script)); err != nil {
-				t.Fatal(err)
-			}
+			check(t, g.Run(sh(script)))
 			if want.Cut {
 				if e := <-g.Events(); e.Stopped != syscall.SIGSTOP {
 					t.Fatalf("got %+v, want that it was stopped", e)
@@ -86,9 +90,7 @@ func TestLate(t *testing.T) {
 
 func TestGuardKilledBefore(t *testing.T) {
 	g := newGuard(t)
-	if err := syscall.Kill(g.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Kill(g.pid, syscall.SIGKILL))
 	if err := g.Run(sh("exit 0")); !errors.Is(err, ErrFell) {
 		t.Errorf("got %v, want that the guard fell", err)
 	}
@@ -111,9 +113,7 @@ func TestBytes(t *testing.T) {
 	c := sh(`[ "$1$VAR" = "$(printf 'a\377b\377')" ]`)
 	c.Args = append(c.Args, "sh", "a\xffb")
 	c.Env = append(c.Env, "VAR=first", "VAR=\xff")
-	if err := g.Run(c); err != nil {
-		t.Fatal(err)
-	}
+	check(t, g.Run(c))
 	if got := ended(t, g); got != (Result{}) {
 		t.Errorf("got %+v", got)
 	}

@@ -31,7 +31,7 @@ type Guard struct {
 	once   sync.Once
 }
 
-// Isolations are those that may be possible here.
+// Isolations are the kinds that this system may have.
 var Isolations = []Isolation{Auto}
 
 // Start puts this program into a job object. Call it before a lock is acquired: if it

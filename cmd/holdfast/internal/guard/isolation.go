@@ -9,8 +9,8 @@ const (
 	NotIsolated Isolation = ""
 	// Auto is a cgroup or, where that is not possible, a PID namespace.
 	Auto Isolation = "auto"
-	// InCgroup is a cgroup (version 2) of the command's own. Whoever the processes belong
-	// to, one write ends them.
+	// InCgroup is a cgroup (version 2) of the command's own. One write ends all its
+	// processes, of any user.
 	InCgroup Isolation = "cgroup"
 	// InPIDs is a PID namespace whose first process is the guard: the kernel ends them all
 	// when the guard ends, also when it is killed.

@@ -9,9 +9,11 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
 
-// Isolations are those that may be possible here.
+// Isolations are the kinds that this system may have.
 var Isolations = []Isolation{InCgroup, InPIDs}
 
 // Start starts a guard, whose command is isolated like that. Call it before a lock is
@@ -122,8 +124,8 @@ func (n *namespace) outside(pid int) (int, error) {
 	}
 	for _, number := range n.children(self) {
 		status, _ := n.outer.ReadFile(number + "/status")
-		numbers := strings.Fields(field(status, "NSpid")) // the last one is that in this namespace
-		if field(status, "PPid") == self && len(numbers) > 0 && numbers[len(numbers)-1] == strconv.Itoa(pid) {
+		numbers := strings.Fields(proc.Field(status, "NSpid")) // the last one is that in this namespace
+		if proc.Field(status, "PPid") == self && len(numbers) > 0 && numbers[len(numbers)-1] == strconv.Itoa(pid) {
 			return strconv.Atoi(number)
 		}
 	}
@@ -151,11 +153,4 @@ func (n *namespace) children(self string) (numbers []string) {
 		}
 	}
 	return numbers
-}
-
-// field returns a field of the status of a process in proc(5).
-func field(status []byte, name string) string {
-	_, rest, _ := strings.Cut("\n"+string(status), "\n"+name+":")
-	value, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(value)
 }

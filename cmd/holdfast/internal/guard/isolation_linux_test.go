@@ -60,9 +60,7 @@ func TestIsolatedEnds(t *testing.T) {
 		t.Run(string(i), func(t *testing.T) {
 			g := newIsolated(t, i)
 			c, marks := leaving(t, "exit 5")
-			if err := g.Run(c); err != nil {
-				t.Fatal(err)
-			}
+			check(t, g.Run(c))
 			if got := ended(t, g); got != (Result{Code: 5}) {
 				t.Errorf("got %+v", got)
 			}
@@ -89,18 +87,14 @@ func TestIsolatedGuardKilled(t *testing.T) {
 				t.Fatal("this process adopts, though it has a child")
 			}
 			c, marks := leaving(t, "kill -STOP $$")
-			if err := g.Run(c); err != nil {
-				t.Fatal(err)
-			}
+			check(t, g.Run(c))
 			if e := <-g.Events(); e.Stopped == 0 {
 				t.Fatalf("got %+v, want that the command has stopped", e)
 			}
 			if len(proc.Marked(marks)) < 2 {
 				t.Fatal("the command and what it has started cannot be found")
 			}
-			if err := syscall.Kill(g.pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			check(t, syscall.Kill(g.pid, syscall.SIGKILL))
 			if got := ended(t, g); !got.Fell {
 				t.Errorf("got %+v, want that the guard fell", got)
 			}
@@ -114,9 +108,7 @@ func TestIsolatedGroup(t *testing.T) {
 	for _, i := range isolations {
 		t.Run(string(i), func(t *testing.T) {
 			g := newIsolated(t, i)
-			if err := g.Run(sh("kill -STOP $$")); err != nil {
-				t.Fatal(err)
-			}
+			check(t, g.Run(sh("kill -STOP $$")))
 			p, ok := proc.Read(g.Group())
 			if !ok || p.Parent != g.pid || p.Group != g.Group() {
 				t.Errorf("process %d is %+v, want a child of the guard %d", g.Group(), p, g.pid)
@@ -140,14 +132,10 @@ func TestSweep(t *testing.T) {
 	left := exec.CommandContext(context.Background(), "sleep", "1000")
 	left.SysProcAttr = &syscall.SysProcAttr{}
 	c.join(left.SysProcAttr)
-	if err := left.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, left.Start())
 	defer func() { _ = left.Process.Kill() }()
 	next, err := newCgroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if !c.lives() {
 		t.Error("a cgroup whose guard lives was swept up")
 	}

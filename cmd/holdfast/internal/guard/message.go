@@ -31,7 +31,7 @@ type order struct {
 	End      bool           `json:",omitempty"` // ask the command to end
 	Kill     bool           `json:",omitempty"`
 	Signal   syscall.Signal `json:",omitempty"` // to the command's group
-	Done     bool           `json:",omitempty"` // the program needs no heir any more
+	Done     bool           `json:",omitempty"` // the program needs no successor any more
 }
 
 // launch is a Command for JSON. Its strings need not be UTF-8, so they travel as
@@ -41,28 +41,28 @@ type launch struct {
 	Args, Env  [][]byte
 	Deadline   time.Duration
 	KillAfter  time.Duration
-	Lenient    bool     `json:",omitempty"`
-	Foreground bool     `json:",omitempty"`
-	Marks      []string `json:",omitempty"`
-	Heir       *Heir    `json:",omitempty"`
+	Lenient    bool       `json:",omitempty"`
+	Foreground bool       `json:",omitempty"`
+	Marks      []string   `json:",omitempty"`
+	Successor  *Successor `json:",omitempty"`
 }
 
 // report is what the guard sends to the program.
 type report struct {
-	Started   int            `json:",omitempty"` // the command's process ID
-	Failed    syscall.Errno  `json:",omitempty"` // why it could not be started
-	Late      bool           `json:",omitempty"` // it was not started: its deadline had passed
-	Beyond    *Beyond        `json:",omitempty"`
-	Stopped   syscall.Signal `json:",omitempty"`
-	Continued bool           `json:",omitempty"`
-	Ended     *Result        `json:",omitempty"`
+	Started    int            `json:",omitempty"` // the command's process ID
+	Failed     syscall.Errno  `json:",omitempty"` // why it could not be started
+	Late       bool           `json:",omitempty"` // it was not started: its deadline had passed
+	Unkillable *Unkillable    `json:",omitempty"`
+	Stopped    syscall.Signal `json:",omitempty"`
+	Continued  bool           `json:",omitempty"`
+	Ended      *Result        `json:",omitempty"`
 }
 
 func launchOf(c Command) *launch {
 	return &launch{
 		Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env),
 		Deadline: c.Deadline, KillAfter: c.KillAfter, Lenient: c.Lenient, Foreground: c.Foreground,
-		Marks: c.Marks, Heir: c.Heir,
+		Marks: c.Marks, Successor: c.Successor,
 	}
 }
 

@@ -54,30 +54,27 @@ func scan(t *testing.T, file string) *scanner {
 	return s
 }
 
-// copied returns a copy of the shell, in a folder of its own.
-func copied(t *testing.T) string {
+// startSlowly runs a script with that time, and returns when its shell is held up, with what
+// Run will return.
+func startSlowly(t *testing.T, script string, left time.Duration) (g *Guard, s *scanner, ran chan error) {
 	t.Helper()
 	shell, err := os.ReadFile("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "sh")
-	if err := os.WriteFile(file, shell, 0o700); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
-	return file
+	check(t, err)
+	c := sh(script)
+	c.Path = filepath.Join(t.TempDir(), "sh")
+	check(t, os.WriteFile(c.Path, shell, 0o700)) //nolint:gosec // it is executed
+	s = scan(t, c.Path)
+	g = newGuard(t)
+	c.Deadline, c.KillAfter = Now()+left, 0
+	ran = make(chan error, 1)
+	go func() { ran <- g.Run(c) }()
+	<-s.held
+	return g, s, ran
 }
 
 // A command whose file is opened so slowly that its deadline passes never runs.
 func TestSlowStart(t *testing.T) {
-	c := sh("echo ran >>" + filepath.Join(t.TempDir(), "ran"))
-	c.Path = copied(t)
-	s := scan(t, c.Path)
-	g := newGuard(t)
-	c.Deadline, c.KillAfter = Now()+300*time.Millisecond, 0
-	ran := make(chan error, 1)
-	go func() { ran <- g.Run(c) }()
-	<-s.held
+	g, _, ran := startSlowly(t, "exit 3", 300*time.Millisecond)
 	select {
 	case err := <-ran: // at the deadline
 		if err != nil {
@@ -93,14 +90,7 @@ func TestSlowStart(t *testing.T) {
 
 // A deadline that is extended while the command starts is the one that counts.
 func TestExtendedWhileStarting(t *testing.T) {
-	c := sh("exit 3")
-	c.Path = copied(t)
-	s := scan(t, c.Path)
-	g := newGuard(t)
-	c.Deadline, c.KillAfter = Now()+time.Second, 0
-	ran := make(chan error, 1)
-	go func() { ran <- g.Run(c) }()
-	<-s.held
+	g, s, ran := startSlowly(t, "exit 3", time.Second)
 	g.Extend(Now() + time.Hour)
 	<-g.orders.sent()
 	deadline := time.After(1100 * time.Millisecond) // the first one
@@ -110,9 +100,7 @@ func TestExtendedWhileStarting(t *testing.T) {
 	case <-deadline:
 	}
 	s.allow()
-	if err := <-ran; err != nil {
-		t.Fatal(err)
-	}
+	check(t, <-ran)
 	if got := ended(t, g); got != (Result{Code: 3}) {
 		t.Errorf("got %+v", got)
 	}
@@ -122,19 +110,13 @@ func TestExtendedWhileStarting(t *testing.T) {
 // ends the command at the deadline nevertheless.
 func TestFullSocket(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "alive")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, unix.Mkfifo(fifo, 0o600))
 	g := newGuard(t)
 	c := sh(`trap "" USR1; exec >` + fifo + `; echo; while :; do sleep 60; done`)
 	c.Deadline = Now() + 2*time.Second
-	if err := g.Run(c); err != nil {
-		t.Fatal(err)
-	}
+	check(t, g.Run(c))
 	alive, err := os.Open(fifo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer alive.Close()
 	if _, err := alive.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -144,9 +126,7 @@ func TestFullSocket(t *testing.T) {
 	if err := unix.PtraceSeize(g.pid); err != nil {
 		t.Skipf("the guard cannot be held: %v", err)
 	}
-	if err := unix.PtraceInterrupt(g.pid); err != nil {
-		t.Fatal(err)
-	}
+	check(t, unix.PtraceInterrupt(g.pid))
 	defer func() { // before another test starts a guard, which would be killed as a child of the dead one
 		_ = syscall.Kill(g.pid, syscall.SIGKILL)
 		ended(t, g)
@@ -154,9 +134,7 @@ func TestFullSocket(t *testing.T) {
 	for range 10_000 {
 		g.Signal(syscall.SIGUSR1)
 	}
-	if err := alive.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, alive.SetReadDeadline(time.Now().Add(30*time.Second)))
 	if n, err := alive.Read(make([]byte, 1)); n != 0 || os.IsTimeout(err) {
 		t.Errorf("the command lives: %d bytes, %v", n, err)
 	}

@@ -16,10 +16,10 @@ import (
 
 // Containment has what run does so that no process of the command gets out of its reach.
 type Containment struct {
-	strict  bool // refuse what could not be ended
-	isolate guard.Isolation
-	before  int // how many resources came before --isolate
-	beyond  *guard.Beyond
+	strict     bool // refuse what could not be ended
+	isolate    guard.Isolation
+	before     int // how many resources came before --isolate
+	unkillable *guard.Unkillable
 }
 
 // Flags declares the flags of the containment.
@@ -98,12 +98,12 @@ const whatElse = "run holdfast itself with those rights, or with --isolate=cgrou
 
 // escaped handles a process that the guard cannot end. It reports whether the command is
 // not to go on.
-func (j *Job) escaped(b *guard.Beyond) bool {
-	if j.beyond != nil {
+func (j *Job) escaped(b *guard.Unkillable) bool {
+	if j.unkillable != nil {
 		return false // the command is being ended for another
 	}
 	if j.strict {
-		j.beyond = b
+		j.unkillable = b
 		output.Say("%s, and cannot be ended when the lock of %s is lost, so --strict ends %q now and waits until all of it has ended", describe(b), j.Names(), j.Command[0])
 		return true
 	}
@@ -112,7 +112,7 @@ func (j *Job) escaped(b *guard.Beyond) bool {
 }
 
 // describe says what runs, and as whom.
-func describe(b *guard.Beyond) string {
+func describe(b *guard.Unkillable) string {
 	name := "a process"
 	if b.Program != "" {
 		name = strconv.Quote(b.Program)
@@ -135,5 +135,5 @@ func userName(uid int) string {
 // refused returns the exit for a command that --strict has ended.
 func (j *Job) refused(result guard.Result) error {
 	return exit.Errorf(exit.NotExecutable, "--strict has ended %q (status %d), because %s and could not have been ended when the lock is lost; %s",
-		j.Command[0], result.Status(), describe(j.beyond), whatElse)
+		j.Command[0], result.Status(), describe(j.unkillable), whatElse)
 }

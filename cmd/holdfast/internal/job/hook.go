@@ -34,8 +34,8 @@ func (h *Hooks) Flags(cmd *cobra.Command) {
 	flags.StringVar(&h.onLost, "on-lost", "", "when the lock is lost, run this `script` of sh; HOLDFAST_LOSS says why")
 }
 
-// begin prepares for the scripts of one lock. end waits for them, and ends those that take
-// too long, or all at a signal.
+// begin prepares for the scripts of one lock. end waits for them, and kills scripts that take
+// too long, or all of them at a signal.
 func (h *Hooks) begin(signals <-chan os.Signal) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.over = ctx

@@ -22,7 +22,7 @@ import (
 )
 
 // Run acquires the locks, runs the command under them, and releases them once the command
-// has ended, whatever happens to the locks meanwhile.
+// has ended, whatever happens to the locks in between.
 func (j *Job) Run(ctx context.Context) error {
 	process.OutlivePipes() // the lock and the command do not depend on who reads stderr
 	signals, stop := process.Signals()
@@ -67,7 +67,7 @@ func (j *Job) Run(ctx context.Context) error {
 		j.lengthen(held, j.atLeast-(guard.Now()-granted))
 		return j.abandoned(held) // without a release
 	}
-	if j.beyond != nil && !s.lost {
+	if j.unkillable != nil && !s.lost {
 		j.giveBack(l, j.atLeast-(guard.Now()-granted))
 		return j.refused(result)
 	}

@@ -32,7 +32,7 @@ func (p *Policy) Flags(cmd *cobra.Command) {
 	span.Var(flags, &p.killAfter, "kill-after", 0, "the `duration` between TERM and KILL when the lock is lost; the command gets\n"+
 		"TERM that long before another client could get its lock (default a sixth of the TTL, at most 5s)")
 	p.lostExit = exit.Lost
-	flags.Var((*exit.Status)(&p.lostExit), "lost-exit", "the exit `status` when the lock was lost; with --on-loss warn, if the\n"+
+	flags.Var(exit.Status{To: &p.lostExit, Least: 1}, "lost-exit", "the exit `status` when the lock was lost; with --on-loss warn, if the\n"+
 		"command succeeded, and only if this flag is given")
 	p.lostGiven = func() bool { return flags.Changed("lost-exit") }
 	flags.Func("on-loss", "when the lock is lost, `kill` the command, or warn and let it run on (default kill)", func(text string) error {

@@ -1,9 +1,7 @@
 package job
 
 import (
-	"io/fs"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,15 +10,14 @@ import (
 // runs it, for a message; empty: none, or this process may end it all the same. uid is the
 // other user whose rights they are, or -1.
 func privileges(path string) (uid int, rights string) {
-	info, err := os.Stat(path)
-	stat, ok := infoOf(info)
-	if err != nil || !ok || mayKillAll() || noNewRights(path) {
+	var stat unix.Stat_t
+	if unix.Stat(path, &stat) != nil || mayKillAll() || noNewRights(path) {
 		return -1, ""
 	}
 	switch owner := int(stat.Uid); {
-	case info.Mode()&fs.ModeSetuid != 0 && owner != os.Getuid():
+	case stat.Mode&unix.S_ISUID != 0 && owner != os.Getuid():
 		return owner, "runs as " + userName(owner) + " (setuid)"
-	case info.Mode()&fs.ModeSetgid != 0 && info.Mode()&0o010 != 0 && int(stat.Gid) != os.Getgid():
+	case stat.Mode&unix.S_ISGID != 0 && stat.Mode&unix.S_IXGRP != 0 && int(stat.Gid) != os.Getgid():
 		return -1, "runs as another group (setgid)"
 	}
 	if n, err := unix.Getxattr(path, "security.capability", nil); err == nil && n > 0 {
@@ -29,15 +26,7 @@ func privileges(path string) (uid int, rights string) {
 	return -1, ""
 }
 
-func infoOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
-	if info == nil {
-		return nil, false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return stat, ok
-}
-
-// mayKillAll reports whether this process may send signals to those of any user.
+// mayKillAll reports whether this process may signal processes of any user.
 func mayKillAll() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -52,14 +52,14 @@ func (s *supervisor) start() error {
 	// In this order, or the last other member, which makes the group a job, could end
 	// between the questions.
 	s.front = s.tty.Foreground() && s.tty.Alone() && s.tty.CanLend()
-	heir, err := s.heir(s.locks, s.granted)
+	successor, err := s.successor(s.locks, s.granted)
 	if err != nil {
 		return err
 	}
 	err = s.guard.Run(guard.Command{
 		Path: s.path, Args: s.Command, Env: s.environment(s.locks),
 		Deadline: now + s.locks.left(), KillAfter: s.killAfter, Lenient: s.lenient,
-		Foreground: s.front, Heir: heir,
+		Foreground: s.front, Successor: successor,
 		Marks: []string{env.LockIDVariable + "=" + s.locks[0].LockID(), env.LockIDMark(s.locks[0].LockID())},
 	})
 	if s.front {
@@ -123,8 +123,8 @@ func (s *supervisor) supervise(signals <-chan os.Signal) guard.Result {
 			s.forward(s.onWanted)
 		case e := <-s.guard.Events():
 			switch {
-			case e.Beyond != nil:
-				if s.escaped(e.Beyond) {
+			case e.Unkillable != nil:
+				if s.escaped(e.Unkillable) {
 					s.guard.End()
 				}
 			case e.Stopped != 0:
@@ -198,7 +198,7 @@ func (s *supervisor) lose() {
 // end takes the terminal back after the command has ended.
 func (s *supervisor) end(r guard.Result) {
 	// What --strict or --max-runtime ends is cut, too.
-	s.lost = s.lost || r.Cut && (!s.overtime && s.beyond == nil || s.locks.left() <= 0)
+	s.lost = s.lost || r.Cut && (!s.overtime && s.unkillable == nil || s.locks.left() <= 0)
 	if s.front && (r.Signal != 0 || r.Cut) {
 		s.tty.Restore()
 	}
@@ -206,7 +206,7 @@ func (s *supervisor) end(r guard.Result) {
 		return
 	}
 	s.tty.TakeBack()
-	s.tty.Wake() // the members of the group that stopped for the terminal meanwhile
+	s.tty.Wake() // members of the group may have stopped for the terminal
 	if terminal.IsInterrupt(r.Signal) && !r.Cut && !s.forwarded {
 		// The key was meant for the whole script or pipeline.
 		s.tty.Interrupt(r.Signal)

@@ -54,7 +54,7 @@ func (s *supervisor) follow(sig syscall.Signal) {
 	case s.following != 0:
 		s.suspend(s.following, false)
 	case wanted && s.tty.IsFront(s.guard.Group()):
-		s.resume() // it got the terminal meanwhile
+		s.resume() // it has the terminal by now
 	case wanted && s.tty.CanLend():
 		s.tty.Lend(s.guard.Group())
 		s.resume()
@@ -111,7 +111,7 @@ func (s *supervisor) continued() {
 	case !s.stopped:
 		s.following = 0 // the command has not stopped for it
 		if s.front {
-			s.tty.Lend(s.guard.Group()) // the shell may have had it meanwhile
+			s.tty.Lend(s.guard.Group()) // the shell may have taken it
 		}
 		s.guard.Signal(process.Continue) // a part of the command may have stopped
 	case s.checking == nil:

@@ -133,17 +133,11 @@ func localFile() (string, error) {
 // Empty reports whether the store is a file that does not exist yet. To open the
 // store would create it, or be refused if its URL says so.
 func (l Location) Empty() bool {
-	if l.File == "" || l.MustExist() {
+	if u, err := driver.ParseURL(l.URL); l.File == "" || err == nil && u.Query().Get("create") == "no" {
 		return false
 	}
 	_, err := os.Lstat(l.File) // Lstat, so that the store refuses a dangling link
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// MustExist reports whether the URL of a file says that the file is not to be created.
-func (l Location) MustExist() bool {
-	u, err := driver.ParseURL(l.URL)
-	return err == nil && l.File != "" && u.Query().Get("create") == "no"
 }
 
 // Existing returns the URL of the store that does not create a file.
@@ -171,6 +165,14 @@ func (l Location) Name() string {
 		u.Path = ""
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// Title is the Name, with where it comes from if nobody gave it.
+func (l Location) Title() string {
+	if l.Unasked {
+		return l.Name() + ", this user's on this host, since none is named"
+	}
+	return l.Name()
 }
 
 // Hide removes the passwords from the text of a store's error, although no store

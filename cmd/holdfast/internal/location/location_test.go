@@ -14,6 +14,15 @@ import (
 	"github.com/holdfast-go/holdfast/httplock/wire"
 )
 
+func locate(t *testing.T, named string) Location {
+	t.Helper()
+	l, err := Locate(named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func TestLocate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("other paths")
@@ -40,19 +49,12 @@ func TestLocate(t *testing.T) {
 		"sqlite:%zz":                         "",
 		"sqlite:///a/b.db?busy-timeout=%35s": "/a/b.db",
 	} {
-		l, err := Locate(named)
-		if err != nil {
-			t.Errorf("%s: %v", named, err)
-		}
-		if l.File != want {
+		if l := locate(t, named); l.File != want {
 			t.Errorf("%s is the file %q, want %q", named, l.File, want)
 		}
 	}
 	// What the URL of the local store names is the same file.
-	l, err := Locate(Local)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := locate(t, Local)
 	client, err := l.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -106,10 +108,7 @@ func TestLocalWithoutHome(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for named, want := range map[string]bool{"./none.db": true, "sqlite:none.db": true, "sqlite:none.db?create=no": false} {
-		l, err := Locate(named)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := locate(t, named)
 		if l.Empty() != want {
 			t.Errorf("%s is empty: %t", named, !want)
 		}
@@ -124,10 +123,7 @@ func TestNameHasNoSecret(t *testing.T) {
 		"mongodb://:secret@one,two/db?replicaSet=secret": "mongodb://one,two/db",
 		"mongodb://u:secret@one:27017,two:27018/db?w=1":  "mongodb://one:27017,two:27018/db",
 	} {
-		l, err := Locate(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := locate(t, url)
 		if got := l.Name(); got != want {
 			t.Errorf("%s is called %s, want %s", url, got, want)
 		}
@@ -196,10 +192,7 @@ func TestPlace(t *testing.T) {
 	} {
 		var places [2]string
 		for i, named := range []string{c.one, c.other} {
-			l, err := Locate(named)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := locate(t, named)
 			places[i] = l.Place()
 		}
 		if same := places[0] == places[1]; same != c.same {

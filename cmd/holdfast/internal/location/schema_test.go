@@ -66,10 +66,7 @@ func TestSchemaTexts(t *testing.T) {
 		"sqlite:x/a.db?mode=0660":             "unless mode= lets others use it",
 		"sqlite:x/a.db":                       "creates the folder if it is missing",
 	} {
-		l, err := Locate(named)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := locate(t, named)
 		text, err := l.Schema()
 		if err != nil || !strings.Contains(text, want) {
 			t.Errorf("%s: error %v, %s", named, err, text)

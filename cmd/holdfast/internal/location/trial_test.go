@@ -27,10 +27,7 @@ func TestTrial(t *testing.T) {
 		"sqlite:a%20%25%20b%3F%23/x%2Fy.db?network-fs=allow": filepath.Join(home, "a % b?#"),
 	} {
 		t.Run(storeURL, func(t *testing.T) {
-			where, err := Locate(storeURL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			where := locate(t, storeURL)
 			if !where.Empty() {
 				t.Fatalf("%s is there", where.File)
 			}

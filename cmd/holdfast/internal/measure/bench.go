@@ -9,13 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Bench measures a store: for half of the time a Load, then HandOvers.
+// Bench measures a store: for half of the time the load of Clients that lock and unlock as
+// fast as the store lets them, then HandOvers.
 type Bench struct {
 	// Open makes each Client.
 	Open Open
 	// For is how long it takes.
 	For time.Duration
-	// Clients is how many Clients the Load has.
+	// Clients is how many Clients the load has.
 	Clients int
 	// Contend makes them lock the same resource instead of one each.
 	Contend bool
@@ -23,25 +24,20 @@ type Bench struct {
 
 // BenchResult is what a Bench measured.
 type BenchResult struct {
-	LoadResult
-	HandOver *Samples
+	// Took is how long the load took.
+	Took time.Duration
+	// Acquire, Release and Pair, which is both, have a sample for each lock of the load.
+	Acquire, Release, Pair *Samples
+	HandOver               *Samples
 }
 
 // Run measures until the time is over, ctx ends or a Client fails.
 func (b Bench) Run(ctx context.Context) (r BenchResult, err error) {
-	random := driver.NewHoldID()
-	resource := func(n int) string { return fmt.Sprintf("holdfast bench %s %d", random, n) }
-	load := Load{Open: b.Open, For: b.For / 2}
-	for n := range b.Clients {
-		if b.Contend {
-			n = 0
-		}
-		load.Resources = append(load.Resources, resource(n+1))
-	}
-	if r.LoadResult, err = load.Run(ctx); err != nil {
+	prefix := fmt.Sprintf("holdfast bench %s ", driver.NewHoldID())
+	if r, err = b.load(ctx, b.For/2, prefix); err != nil {
 		return r, err
 	}
-	r.HandOver, err = HandOvers(ctx, b.Open, resource(0), func(_ int64, spent time.Duration) bool {
+	r.HandOver, err = HandOvers(ctx, b.Open, prefix+"0", func(_ int64, spent time.Duration) bool {
 		return spent < b.For-b.For/2
 	})
 	return r, err

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -18,17 +19,13 @@ func samples(ms ...int) *Samples {
 }
 
 var benched = BenchResult{
-	LoadResult: LoadResult{
-		Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
-	},
+	Took: 2 * time.Second, Acquire: samples(1, 2, 3), Release: samples(1, 1, 1), Pair: samples(2, 3, 4),
 	HandOver: samples(10, 20000),
 }
 
 func TestBenchTable(t *testing.T) {
 	var b strings.Builder
-	if err := output.Table(&b, benched.Rows()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, output.Table(&b, benched.Rows()))
 	const want = `WHAT                 COUNT  PER SECOND  P50   P90  P99  MAX
 acquire and release  3      2           3ms   4ms  4ms  4ms
 acquire              3                  2ms   3ms  3ms  3ms
@@ -41,47 +38,13 @@ hand-over            2                  10ms  20s  20s  20s
 }
 
 func TestBenchJSON(t *testing.T) {
-	bench := Bench{Clients: 3, Contend: true}
-	var b strings.Builder
-	if err := output.JSON(&b, bench.JSON("locks.db", benched)); err != nil {
-		t.Fatal(err)
-	}
-	const want = `{
-  "store": "locks.db",
-  "clients": 3,
-  "contend": true,
-  "perSecond": 1.5,
-  "acquireAndRelease": {
-    "count": 3,
-    "p50Ms": 3,
-    "p90Ms": 4,
-    "p99Ms": 4,
-    "maxMs": 4
-  },
-  "acquire": {
-    "count": 3,
-    "p50Ms": 2,
-    "p90Ms": 3,
-    "p99Ms": 3,
-    "maxMs": 3
-  },
-  "release": {
-    "count": 3,
-    "p50Ms": 1,
-    "p90Ms": 1,
-    "p99Ms": 1,
-    "maxMs": 1
-  },
-  "handOver": {
-    "count": 2,
-    "p50Ms": 10,
-    "p90Ms": 20000,
-    "p99Ms": 20000,
-    "maxMs": 20000
-  }
-}
-`
-	if b.String() != want {
-		t.Errorf("got\n%s", b.String())
+	const want = `{"store":"locks.db","clients":3,"contend":true,"perSecond":1.5,` +
+		`"acquireAndRelease":{"count":3,"p50Ms":3,"p90Ms":4,"p99Ms":4,"maxMs":4},` +
+		`"acquire":{"count":3,"p50Ms":2,"p90Ms":3,"p99Ms":3,"maxMs":3},` +
+		`"release":{"count":3,"p50Ms":1,"p90Ms":1,"p99Ms":1,"maxMs":1},` +
+		`"handOver":{"count":2,"p50Ms":10,"p90Ms":20000,"p99Ms":20000,"maxMs":20000}}`
+	got, err := json.Marshal(Bench{Clients: 3, Contend: true}.JSON("locks.db", benched))
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -2,51 +2,34 @@ package measure
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-// Load is a number of Clients that lock and unlock as fast as the store lets them.
-type Load struct {
-	// Open makes each Client.
-	Open Open
-	// Resources has one name for each Client. Clients with the same one contend.
-	Resources []string
-	// For is how long it lasts.
-	For time.Duration
-}
-
-// LoadResult is what a Load did.
-type LoadResult struct {
-	// Took is how long it took.
-	Took time.Duration
-	// Acquire, Release and Pair, which is both, have a sample for each lock.
-	Acquire, Release, Pair *Samples
-}
-
 // PerSecond returns how many locks were acquired and released in a second.
-func (r LoadResult) PerSecond() float64 {
+func (r BenchResult) PerSecond() float64 {
 	if r.Took <= 0 {
 		return 0
 	}
 	return float64(r.Pair.Count()) / r.Took.Seconds()
 }
 
-// Run puts the load on the store until the time is over, ctx ends or a Client fails,
-// which ends it for all. When it returns nothing is held, unless the store does not
-// answer.
-func (l Load) Run(ctx context.Context) (LoadResult, error) {
-	r := LoadResult{Acquire: NewSamples(), Release: NewSamples(), Pair: NewSamples()}
+// load puts the load on the store until the time is over, ctx ends or a Client fails, which
+// ends it for all. The names of the resources begin with the prefix. When it returns nothing
+// is held, unless the store does not answer.
+func (b Bench) load(ctx context.Context, lasts time.Duration, prefix string) (BenchResult, error) {
+	r := BenchResult{Acquire: NewSamples(), Release: NewSamples(), Pair: NewSamples()}
 	var clients []*holdfast.Client
 	defer func() {
 		for _, c := range clients {
 			_ = c.Close() // all locks were released, or that has failed already
 		}
 	}()
-	for range l.Resources {
-		c, err := l.Open(ctx, &holdfast.Options{NoSweep: true})
+	for range b.Clients {
+		c, err := b.Open(ctx, &holdfast.Options{NoSweep: true})
 		if err != nil {
 			return r, err
 		}
@@ -57,8 +40,11 @@ func (l Load) Run(ctx context.Context) (LoadResult, error) {
 	var all sync.WaitGroup
 	began := time.Now()
 	for i, c := range clients {
+		if b.Contend {
+			i = 0
+		}
 		all.Go(func() {
-			if err := l.work(ctx, c, l.Resources[i], r); err != nil {
+			if err := b.work(ctx, c, lasts, prefix+strconv.Itoa(i+1), r); err != nil {
 				fail(err)
 			}
 		})
@@ -69,15 +55,15 @@ func (l Load) Run(ctx context.Context) (LoadResult, error) {
 }
 
 // work is what one Client does.
-func (l Load) work(ctx context.Context, c *holdfast.Client, resource string, r LoadResult) error {
+func (b Bench) work(ctx context.Context, c *holdfast.Client, lasts time.Duration, resource string, r BenchResult) error {
 	// When the time is over, a Client that waits for the others gives up. Only a wait
 	// is cut off: a request under way would need a clean-up.
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	if l.shared(resource) {
-		defer time.AfterFunc(l.For, giveUp).Stop()
+	if b.Contend {
+		defer time.AfterFunc(lasts, giveUp).Stop()
 	}
-	for began := time.Now(); time.Since(began) < l.For; {
+	for began := time.Now(); time.Since(began) < lasts; {
 		asked := time.Now()
 		hold, err := c.Lock(waiting, resource, nil)
 		if err != nil {
@@ -96,15 +82,4 @@ func (l Load) work(ctx context.Context, c *holdfast.Client, resource string, r L
 		r.Pair.Add(released.Sub(asked))
 	}
 	return nil
-}
-
-// shared reports whether more than one Client locks the resource.
-func (l Load) shared(resource string) bool {
-	n := 0
-	for _, other := range l.Resources {
-		if other == resource {
-			n++
-		}
-	}
-	return n > 1
 }

@@ -1,4 +1,4 @@
-package measure_test
+package measure
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -44,9 +43,17 @@ func disturbed(t *testing.T, decide func(drivertest.Call) drivertest.Fault) *dri
 }
 
 // opens returns what makes Clients of one store.
-func opens(f *drivertest.FaultStore) measure.Open {
+func opens(f *drivertest.FaultStore) Open {
 	return func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
 		return holdfast.New(f, opts), nil
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -58,7 +65,12 @@ func mustBeFree(t *testing.T, f *drivertest.FaultStore) {
 	}
 }
 
-func mustBe(t *testing.T, what string, s *measure.Samples, count int64, each time.Duration) {
+// inBubble runs a test whose time passes as soon as all wait for it.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+func mustBe(t *testing.T, what string, s *Samples, count int64, each time.Duration) {
 	t.Helper()
 	if s.Count() != count || s.Max() != each || s.Quantile(0.5) != each {
 		t.Errorf("%s: %d samples, median %v, longest %v; want %d of %v",
@@ -67,83 +79,71 @@ func mustBe(t *testing.T, what string, s *measure.Samples, count int64, each tim
 }
 
 func TestLoad(t *testing.T) {
-	t.Run("each its own", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			r, err := measure.Load{Open: opens(f), Resources: []string{"a", "b", "c"}, For: time.Second}.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustBe(t, "acquire", r.Acquire, 600, 3*time.Millisecond)
-			mustBe(t, "release", r.Release, 600, 2*time.Millisecond)
-			mustBe(t, "pair", r.Pair, 600, 5*time.Millisecond)
-			if r.Took != time.Second || r.PerSecond() != 600 {
-				t.Errorf("took %v, %v per second", r.Took, r.PerSecond())
-			}
-			mustBeFree(t, f)
-		})
+	inBubble(t, "each its own", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		r, err := Bench{Open: opens(f), Clients: 3}.load(t.Context(), time.Second, "r")
+		check(t, err)
+		mustBe(t, "acquire", r.Acquire, 600, 3*time.Millisecond)
+		mustBe(t, "release", r.Release, 600, 2*time.Millisecond)
+		mustBe(t, "pair", r.Pair, 600, 5*time.Millisecond)
+		if r.Took != time.Second || r.PerSecond() != 600 {
+			t.Errorf("took %v, %v per second", r.Took, r.PerSecond())
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("all the same", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			r, err := measure.Load{Open: opens(f), Resources: []string{"a", "a", "a"}, For: time.Second}.Run(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			// A lock is held for 2 ms at least: the release is on its way for so long.
-			if n := r.Pair.Count(); n < 50 || n > 500 {
-				t.Errorf("%d locks in a second", n)
-			}
-			if r.Took > 1100*time.Millisecond {
-				t.Errorf("ended after %v", r.Took)
-			}
-			mustBeFree(t, f)
-		})
+	inBubble(t, "all the same", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		r, err := Bench{Open: opens(f), Clients: 3, Contend: true}.load(t.Context(), time.Second, "r")
+		check(t, err)
+		// A lock is held for 2 ms at least: the release is on its way for so long.
+		if n := r.Pair.Count(); n < 50 || n > 500 {
+			t.Errorf("%d locks in a second", n)
+		}
+		if r.Took > 1100*time.Millisecond {
+			t.Errorf("ended after %v", r.Took)
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("one fails", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			broken := errors.New("the disk is full")
-			f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
-				switch {
-				case c.Op == drivertest.Acquire && c.N > 20 && c.Refs[0].Resource == "b":
-					return drivertest.Fault{LoseRequest: true, Err: errors.Join(holdfast.ErrUnusable, broken)}
-				case c.Op == drivertest.Acquire:
-					return drivertest.Fault{HoldRequest: after(time.Millisecond)}
-				}
-				return drivertest.Fault{}
-			})
-			r, err := measure.Load{Open: opens(f), Resources: []string{"a", "b"}, For: time.Hour}.Run(t.Context())
-			if !errors.Is(err, broken) {
+	inBubble(t, "one fails", func(t *testing.T) {
+		broken := errors.New("the disk is full")
+		f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
+			switch {
+			case c.Op == drivertest.Acquire && c.N > 20 && c.Refs[0].Resource == "r2":
+				return drivertest.Fault{LoseRequest: true, Err: errors.Join(holdfast.ErrUnusable, broken)}
+			case c.Op == drivertest.Acquire:
+				return drivertest.Fault{HoldRequest: after(time.Millisecond)}
+			}
+			return drivertest.Fault{}
+		})
+		r, err := Bench{Open: opens(f), Clients: 2}.load(t.Context(), time.Hour, "r")
+		if !errors.Is(err, broken) {
+			t.Errorf("got error %v", err)
+		}
+		if r.Took > time.Minute {
+			t.Errorf("ended after %v", r.Took)
+		}
+		mustBeFree(t, f)
+	})
+	inBubble(t, "interrupted", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		end := errors.New("interrupted")
+		for _, contend := range []bool{false, true} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(end) })
+			r, err := Bench{Open: opens(f), Clients: 2, Contend: contend}.load(ctx, time.Hour, "r")
+			if !errors.Is(err, end) {
 				t.Errorf("got error %v", err)
 			}
-			if r.Took > time.Minute {
+			if r.Took > 2*time.Second {
 				t.Errorf("ended after %v", r.Took)
 			}
 			mustBeFree(t, f)
-		})
-	})
-	t.Run("interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			end := errors.New("interrupted")
-			for _, resources := range [][]string{{"a", "b"}, {"a", "a"}} {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(end) })
-				r, err := measure.Load{Open: opens(f), Resources: resources, For: time.Hour}.Run(ctx)
-				if !errors.Is(err, end) {
-					t.Errorf("got error %v", err)
-				}
-				if r.Took > 2*time.Second {
-					t.Errorf("ended after %v", r.Took)
-				}
-				mustBeFree(t, f)
-			}
-		})
+		}
 	})
 	t.Run("cannot be opened", func(t *testing.T) {
 		broken := errors.New("no route")
 		open := func(context.Context, *holdfast.Options) (*holdfast.Client, error) { return nil, broken }
-		if _, err := (measure.Load{Open: open, Resources: []string{"a"}, For: time.Hour}).Run(t.Context()); !errors.Is(err, broken) {
+		if _, err := (Bench{Open: open, Clients: 1}).load(t.Context(), time.Hour, "r"); !errors.Is(err, broken) {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -151,72 +151,56 @@ func TestLoad(t *testing.T) {
 
 func TestHandOvers(t *testing.T) {
 	three := func(n int64, _ time.Duration) bool { return n < 3 }
-	t.Run("by wake-ups", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			took, err := measure.HandOvers(t.Context(), opens(f), "r", three)
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustBe(t, "hand-over", took, 3, 5*time.Millisecond)
-			mustBeFree(t, f)
-		})
+	inBubble(t, "by wake-ups", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		took, err := HandOvers(t.Context(), opens(f), "r", three)
+		check(t, err)
+		mustBe(t, "hand-over", took, 3, 5*time.Millisecond)
+		mustBeFree(t, f)
 	})
-	t.Run("without wake-ups", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
-				if c.Op == drivertest.Watch {
-					return drivertest.Fault{HoldSignals: make(chan struct{})}
-				}
-				return drivertest.Fault{}
-			})
-			took, err := measure.HandOvers(t.Context(), opens(f), "r", three)
-			if err != nil {
-				t.Fatal(err)
+	inBubble(t, "without wake-ups", func(t *testing.T) {
+		f := disturbed(t, func(c drivertest.Call) drivertest.Fault {
+			if c.Op == drivertest.Watch {
+				return drivertest.Fault{HoldSignals: make(chan struct{})}
 			}
-			if took.Count() != 3 || took.Quantile(0) < 900*time.Millisecond {
-				t.Errorf("%d hand-overs, the quickest in %v", took.Count(), took.Quantile(0))
-			}
-			mustBeFree(t, f)
+			return drivertest.Fault{}
 		})
+		took, err := HandOvers(t.Context(), opens(f), "r", three)
+		check(t, err)
+		if took.Count() != 3 || took.Quantile(0) < 900*time.Millisecond {
+			t.Errorf("%d hand-overs, the quickest in %v", took.Count(), took.Quantile(0))
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("for some time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 30*time.Millisecond, 20*time.Millisecond)
-			began := time.Now()
-			took, err := measure.HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := time.Since(began); d < time.Second || d > 1500*time.Millisecond || took.Count() < 5 {
-				t.Errorf("%d in %v", took.Count(), d)
-			}
-		})
+	inBubble(t, "for some time", func(t *testing.T) {
+		f := slow(t, 30*time.Millisecond, 20*time.Millisecond)
+		began := time.Now()
+		took, err := HandOvers(t.Context(), opens(f), "r", func(_ int64, spent time.Duration) bool { return spent < time.Second })
+		check(t, err)
+		if d := time.Since(began); d < time.Second || d > 1500*time.Millisecond || took.Count() < 5 {
+			t.Errorf("%d in %v", took.Count(), d)
+		}
 	})
-	t.Run("interrupted", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
-			end := errors.New("interrupted")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Second, func() { cancel(end) })
-			took, err := measure.HandOvers(ctx, opens(f), "r", func(int64, time.Duration) bool { return true })
-			if !errors.Is(err, end) {
-				t.Errorf("got error %v", err)
-			}
-			if took.Count() == 0 {
-				t.Error("nothing was measured before")
-			}
-			mustBeFree(t, f)
-		})
+	inBubble(t, "interrupted", func(t *testing.T) {
+		f := slow(t, 3*time.Millisecond, 2*time.Millisecond)
+		end := errors.New("interrupted")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(end) })
+		took, err := HandOvers(ctx, opens(f), "r", func(int64, time.Duration) bool { return true })
+		if !errors.Is(err, end) {
+			t.Errorf("got error %v", err)
+		}
+		if took.Count() == 0 {
+			t.Error("nothing was measured before")
+		}
+		mustBeFree(t, f)
 	})
-	t.Run("one store each", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			open := func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
-				return holdfast.New(memlock.New(nil), opts), nil
-			}
-			if _, err := measure.HandOvers(t.Context(), open, "r", three); !errors.Is(err, holdfast.ErrUnusable) {
-				t.Errorf("got error %v", err)
-			}
-		})
+	inBubble(t, "one store each", func(t *testing.T) {
+		open := func(_ context.Context, opts *holdfast.Options) (*holdfast.Client, error) {
+			return holdfast.New(memlock.New(nil), opts), nil
+		}
+		if _, err := HandOvers(t.Context(), open, "r", three); !errors.Is(err, holdfast.ErrUnusable) {
+			t.Errorf("got error %v", err)
+		}
 	})
 }

@@ -1,10 +1,8 @@
-package measure_test
+package measure
 
 import (
 	"testing"
 	"time"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/measure"
 )
 
 func TestQuantiles(t *testing.T) {
@@ -27,7 +25,7 @@ func TestQuantiles(t *testing.T) {
 		"too long":    {[]time.Duration{time.Second, 3 * time.Hour}, time.Second, time.Hour, time.Hour, 3 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := measure.NewSamples()
+			s := NewSamples()
 			for _, d := range c.samples {
 				s.Add(d)
 			}
@@ -57,7 +55,7 @@ func TestRound(t *testing.T) {
 		-1234567 * time.Nanosecond: "-1.23ms",
 		12345 * time.Second:        "3h25m0s",
 	} {
-		if got := measure.Round(d).String(); got != want {
+		if got := Round(d).String(); got != want {
 			t.Errorf("%v is rounded to %s, want %s", d, got, want)
 		}
 	}

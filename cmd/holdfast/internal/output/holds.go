@@ -104,7 +104,7 @@ type vacancy struct {
 	Waiters  []waiter         `json:"waiters"`
 }
 
-// HoldsJSON prints the holds as a JSON array in many lines, each with those that wait for
+// HoldsJSON prints the holds as a JSON array in many lines, each with the waiters of
 // its resource. If any are given, the holds are sorted by resource; resources that are free
 // are among them.
 func HoldsJSON(out io.Writer, holds []holdfast.Status, q Queues) error {

@@ -27,21 +27,21 @@ func (w Waiting) Position() int {
 	return w.Before + 1
 }
 
-// Queues are those that wait for each resource, in their order. It is nil if they were
+// Queues are the waiters of each resource, in their order. It is nil if they were
 // not listed.
 type Queues map[string][]Waiting
 
-// Add adds a waiter behind the others of its resource.
-func (q Queues) Add(p holdfast.Place) {
-	before := 0
-	if queue := q[p.Resource]; len(queue) > 0 {
-		last := queue[len(queue)-1]
-		before = last.Before
-		if last.Fair {
-			before++
+// QueuesOf returns the queues of the waiters, which are in the order of their queues.
+func QueuesOf(waiters []holdfast.Place) Queues {
+	q := Queues{}
+	inTurn := make(map[string]int)
+	for _, p := range waiters {
+		q[p.Resource] = append(q[p.Resource], Waiting{p, inTurn[p.Resource]})
+		if p.Fair {
+			inTurn[p.Resource]++
 		}
 	}
-	q[p.Resource] = append(q[p.Resource], Waiting{p, before})
+	return q
 }
 
 // Len returns how many wait.

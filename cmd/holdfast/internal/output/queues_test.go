@@ -1,8 +1,6 @@
 package output
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,13 +23,14 @@ func waiterOf(resource, owner string, fair bool, waited time.Duration) holdfast.
 // Waiters stand below the last hold of their resource, which may be free. Only those that
 // wait in turn have positions.
 func TestQueuedRows(t *testing.T) {
-	q := Queues{}
-	q.Add(waiterOf("b", "ada", true, time.Minute))
-	q.Add(waiterOf("b", "eve", false, time.Minute))
-	q.Add(waiterOf("b", "bob", true, time.Minute))
-	q.Add(waiterOf("b", "fay", false, time.Minute))
-	q.Add(waiterOf("a", "cy", false, 0))
-	q.Add(waiterOf("d", "dan", true, 0))
+	q := QueuesOf([]holdfast.Place{
+		waiterOf("b", "ada", true, time.Minute),
+		waiterOf("b", "eve", false, time.Minute),
+		waiterOf("b", "bob", true, time.Minute),
+		waiterOf("b", "fay", false, time.Minute),
+		waiterOf("a", "cy", false, 0),
+		waiterOf("d", "dan", true, 0),
+	})
 	if q.Len() != 6 {
 		t.Errorf("%d wait", q.Len())
 	}
@@ -98,67 +97,34 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// Free resources are among the others. A server says of a waiter only that it waits to who
+// may only lock.
 func TestQueuesJSON(t *testing.T) {
-	q := Queues{}
-	p := waiterOf("r", "ada", true, 1500*time.Millisecond)
-	p.Mode, p.Limit, p.Since = holdfast.Shared, 3, time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
-	p.Asked = p.Since.Add(1500 * time.Millisecond)
-	p.Seen = p.Asked.Add(500 * time.Millisecond)
-	q.Add(p)
-	p.Fair = false
-	q.Add(p)
-	// Free resources are among the others.
-	for _, free := range []string{"a", "r0", "z"} {
-		q.Add(waiterOf(free, "bob", false, 0))
-	}
+	fair := waiterOf("r", "ada", true, 0)
+	fair.Mode, fair.Limit, fair.Since = holdfast.Shared, 3, time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	fair.Asked = fair.Since.Add(1500 * time.Millisecond)
+	fair.Seen = fair.Asked.Add(500 * time.Millisecond)
+	plain := fair
+	plain.Fair = false
 	var b strings.Builder
+	q := QueuesOf([]holdfast.Place{fair, plain, {Resource: "a"}, {Resource: "r0"}, {Resource: "z"}})
 	if err := HoldsJSONLine(&b, []holdfast.Status{{Resource: "r"}, {Resource: "s"}}, q); err != nil {
 		t.Fatal(err)
 	}
-	const ada = `"lockId":"lock of ada","mode":"shared","limit":3,"owner":"ada","host":"",`
-	const times = `"since":"2026-11-21T09:30:00Z","ageMs":2000,"asked":"2026-11-21T09:30:01.5Z","askedAgoMs":500,"leftMs":10000}`
-	got := b.String()
-	if !strings.Contains(got, `"waiters":[{"position":1,`+ada+`"fair":true,`+times+`,{"position":null,`+ada) || !strings.Contains(got, `"waiters":[]}`) {
-		t.Errorf("got %s", got)
-	}
-	var entries []struct {
-		Resource string  `json:"resource"`
-		HoldID   *string `json:"holdId"`
-		Waiters  []any   `json:"waiters"`
-	}
-	if err := json.Unmarshal([]byte(got), &entries); err != nil {
-		t.Fatal(err)
-	}
-	var listed []string
-	for _, e := range entries {
-		listed = append(listed, fmt.Sprintf("%s %v %d", e.Resource, e.HoldID != nil, len(e.Waiters)))
-	}
-	if want := []string{"a false 1", "r true 2", "r0 false 1", "s true 0", "z false 1"}; !slices.Equal(listed, want) {
-		t.Errorf("listed are %q, want %q", listed, want)
-	}
-	// Without a queue nobody can tell who waits.
-	b.Reset()
-	if err := HoldsJSONLine(&b, []holdfast.Status{{Resource: "r"}}, nil); err != nil {
-		t.Fatal(err)
-	}
-	var back []map[string]any
-	if err := json.Unmarshal([]byte(b.String()), &back); err != nil {
-		t.Errorf("read back as %v, %v", back, err)
-	}
-	if _, there := back[0]["waiters"]; there {
-		t.Errorf("got %s", b.String())
-	}
-}
-
-// A server says of a waiter only that it waits to who may only lock.
-func TestWaiterOfUnknownTime(t *testing.T) {
-	var b strings.Builder
-	q := Queues{}
-	q.Add(holdfast.Place{Resource: "r"})
-	if err := HoldsJSON(&b, nil, q); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.String(); !strings.Contains(got, `"since": null`) || !strings.Contains(got, `"asked": null`) {
-		t.Errorf("got %s", got)
+	const (
+		ada   = `"lockId":"lock of ada","mode":"shared","limit":3,"owner":"ada","host":"",`
+		times = `"since":"2026-11-21T09:30:00Z","ageMs":2000,"asked":"2026-11-21T09:30:01.5Z","askedAgoMs":500,"leftMs":10000}`
+		free  = `{"position":null,"lockId":"","mode":"exclusive","limit":null,"owner":"","host":"",` +
+			`"fair":false,"since":null,"ageMs":null,"asked":null,"askedAgoMs":null,"leftMs":0}`
+	)
+	for _, want := range []string{
+		`[{"resource":"a","holdId":null,"waiters":[` + free + `]},{"resource":"r","lockId":"",`,
+		`,"waiters":[{"position":1,` + ada + `"fair":true,` + times + `,{"position":null,` + ada + `"fair":false,` + times + `]},{"resource":"r0","holdId":null,`,
+		`]},{"resource":"s","lockId":"","holdId":"",`,
+		`,"waiters":[]},{"resource":"z","holdId":null,"waiters":[{`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
 	}
 }

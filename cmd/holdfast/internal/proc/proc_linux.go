@@ -3,10 +3,15 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Process is a process as it was when it was read.
@@ -45,14 +50,16 @@ func Ignores(pid int, sig syscall.Signal) bool {
 	if pid != 0 {
 		name = strconv.Itoa(pid)
 	}
-	status, err := os.ReadFile("/proc/" + name + "/status")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := bytes.Cut(status, []byte("\nSigIgn:"))
-	mask, _, _ := bytes.Cut(rest, []byte("\n"))
-	ignored, err := strconv.ParseUint(string(bytes.TrimSpace(mask)), 16, 64)
+	status, _ := os.ReadFile("/proc/" + name + "/status")
+	ignored, err := strconv.ParseUint(Field(status, "SigIgn"), 16, 64)
 	return err == nil && ignored&(1<<(sig-1)) != 0
+}
+
+// Field returns a field of the status of a process, empty if there is none.
+func Field(status []byte, name string) string {
+	_, rest, _ := strings.Cut("\n"+string(status), "\n"+name+":")
+	value, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(value)
 }
 
 // looks is how often Descendants reads all processes at most: some fork without end.
@@ -195,5 +202,87 @@ func all(yield func(Process) bool) {
 		if p, ok := Read(pid); ok && !yield(p) {
 			return
 		}
+	}
+}
+
+// Name returns the name of the process: that of its program, cut to 15 bytes, or one that
+// it has given itself. It is empty if it cannot be read.
+func (p Process) Name() string {
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/comm")
+	return string(bytes.TrimSuffix(name, []byte("\n")))
+}
+
+// UID returns the user whose rights the process has, or -1 if that cannot be read.
+func (p Process) UID() int {
+	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/status")
+	const effective = 1
+	if ids := strings.Fields(Field(status, "Uid")); len(ids) > effective {
+		if uid, err := strconv.Atoi(ids[effective]); err == nil {
+			return uid
+		}
+	}
+	return -1
+}
+
+// Marked returns the live processes that began with one of the texts in their
+// environment. It does not find processes of other users, or processes started
+// without the variable or have overwritten their environment.
+func Marked(marks []string) []Process {
+	var found []Process
+	for p := range all {
+		if p.Dead || p.PID == os.Getpid() {
+			continue
+		}
+		environment, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/environ")
+		if err != nil {
+			continue
+		}
+		if slices.ContainsFunc(marks, func(mark string) bool { return bytes.Contains(environment, []byte(mark)) }) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// Signal sends the signal to the process, and never to another one that has its number
+// since. The error is syscall.ESRCH if it has ended.
+func (p Process) Signal(sig syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	switch {
+	case err == nil:
+		defer unix.Close(fd)
+	case !errors.Is(err, unix.ESRCH): // before Linux 5.3, or forbidden
+		fd = -1
+	default:
+		return err
+	}
+	// If the same process is there after its descriptor was opened, that is the process's.
+	// One of another user may be hidden (hidepid), before and after.
+	if now, ok := Read(p.PID); now.start != p.start || !ok && p.start != 0 {
+		return unix.ESRCH
+	}
+	if fd < 0 {
+		return syscall.Kill(p.PID, sig)
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// SignalHidden sends the signal to the children of this process that proc(5) hides from it,
+// as with hidepid those that are not dumpable. They are children still when their
+// descriptors are open, so no other process has their numbers.
+func SignalHidden(sig syscall.Signal) {
+	self := os.Getpid()
+	for _, pid := range children(self) {
+		if _, visible := Read(pid); visible {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it has just ended, or before Linux 5.3
+		}
+		if slices.Contains(children(self), pid) {
+			_ = unix.PidfdSendSignal(fd, sig, nil, 0) // fails if it is another user's
+		}
+		_ = unix.Close(fd)
 	}
 }

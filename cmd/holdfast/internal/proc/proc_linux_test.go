@@ -10,6 +10,14 @@ import (
 	"testing"
 )
 
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRead(t *testing.T) {
 	p, ok := Read(os.Getpid())
 	if want := (Process{PID: os.Getpid(), Parent: os.Getppid(), Group: syscall.Getpgrp(), start: p.start}); !ok || p != want || p.start == 0 {
@@ -27,13 +35,9 @@ func shell(t *testing.T, script string) (pid int) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Skip("needs sh:", err)
 	}
@@ -78,9 +82,7 @@ func TestDescendants(t *testing.T) {
 			t.Errorf("no child of %d in %+v", shell.PID, found)
 		}
 	}
-	if err := syscall.Kill(-shell.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Kill(-shell.PID, syscall.SIGKILL))
 	// Until somebody waits for it, it is dead and not a descendant any more. Its
 	// end is not told but by waiting, so look until it shows.
 	for p, _ := Read(shell.PID); !p.Dead; p, _ = Read(shell.PID) {

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -21,8 +22,29 @@ func Signals() (received <-chan os.Signal, stop func()) { return listen(forwarde
 // a new window size, and that this process was continued.
 func Notices() (received <-chan os.Signal, stop func()) { return listen(notices) }
 
-// Ends delivers the signals that end a program without a command.
-func Ends() (received <-chan os.Signal, stop func()) { return listen(ends) }
+// UntilEnded returns a context that ends with the first signal that ends a program without
+// a command. Its cause is then an Interruption. Until stop is called, a second signal does
+// nothing: timeout(1), for one, sends its signal twice.
+func UntilEnded(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	received, ignore := listen([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP})
+	go func() {
+		select {
+		case sig := <-received:
+			cancel(Interruption{sig})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		ignore()
+		cancel(nil)
+	}
+}
+
+// Interruption is the cause of a context that a signal ended.
+type Interruption struct{ Signal os.Signal }
+
+func (i Interruption) Error() string { return i.Signal.String() }
 
 // Stops delivers the signals that ask a server to end.
 func Stops() (received <-chan os.Signal, stop func()) {
@@ -31,8 +53,6 @@ func Stops() (received <-chan os.Signal, stop func()) {
 
 // Hangups delivers the signal that asks a server to open its files again.
 func Hangups() (received <-chan os.Signal, stop func()) { return listen([]os.Signal{syscall.SIGHUP}) }
-
-var ends = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // Names returns the names of the signals that can be sent to a command.
 func Names() []string { return slices.Sorted(maps.Keys(named)) }

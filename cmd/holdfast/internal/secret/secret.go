@@ -17,7 +17,7 @@ const secretWords = "pass|pwd|secret|token|api_?key|mechanismproperties"
 var secretWord = compiled("(?i)" + secretWords)
 
 // isSecret reports whether the parameter of that name may be a password. The path of a file
-// with one is none.
+// with a password is not one.
 func isSecret(key string) bool {
 	return secretWord().MatchString(key) && !strings.HasSuffix(strings.ToLower(key), "_file")
 }

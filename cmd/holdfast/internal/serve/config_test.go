@@ -82,17 +82,13 @@ func TestListenersAreChecked(t *testing.T) {
 	}
 	c.Debug = "localhost:0"
 	l, err := c.listenDebug(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	_ = l.Close()
 }
 
 func TestProxies(t *testing.T) {
 	c := Config{Listen: "127.0.0.1:0", MaxWait: time.Second, Auth: "a", Proxies: []string{"10.0.0.0/8", "::1", "192.168.1.1"}}
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, c.Validate())
 	if len(c.proxies) != 3 || c.proxies[1].Bits() != 128 || c.proxies[2].Bits() != 32 {
 		t.Errorf("the proxies are %v", c.proxies)
 	}

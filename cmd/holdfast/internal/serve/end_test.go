@@ -1,12 +1,12 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,6 +19,14 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/server"
 )
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // While a slow request is under way after the end of the waits, holders are served over new
 // connections. Then the server listens no longer.
@@ -33,17 +41,11 @@ func TestEndDuringASlowRequest(t *testing.T) {
 	})
 	defer store.Close()
 	s, err := server.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer s.Close()
-	if err := s.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.WaitReady(t.Context()))
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r := &running{meters: meters.New(), server: s, underWay: newUnderWay(), failed: make(chan error, 1)}
 	r.serve(r.underWay.counts(s), []listener{{l, "http://" + l.Addr().String(), "everybody"}})
 	base := "http://" + l.Addr().String()
@@ -122,13 +124,13 @@ func post[T any](t *testing.T, url string, body any) (status int, answer T) {
 		t.Error(err)
 		return 0, answer
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(string(text)))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(text))
 	if err != nil {
 		t.Error(err)
 		return 0, answer
 	}
 	r.Header.Set("Content-Type", wire.JSON)
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
 		t.Error(err)
 		return 0, answer

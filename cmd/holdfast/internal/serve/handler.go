@@ -60,8 +60,8 @@ func newUnderWay() *underWay {
 	return u
 }
 
-// before returns the count of those that have begun by now, and goes down to 0. Requests
-// that begin later are not in it.
+// before returns the number of requests under way, which goes down to 0. Later requests
+// do not count.
 func (u *underWay) before() *atomic.Int64 { return u.count.Swap(new(atomic.Int64)) }
 
 // counts serves what next does.

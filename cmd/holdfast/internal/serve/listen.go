@@ -23,7 +23,7 @@ type listener struct {
 	who string // comes in there, and may do what
 }
 
-// listen opens the listeners: those of the flags, and those that systemd has opened.
+// listen opens the listeners: from the flags and from systemd.
 func (c *Config) listen(ctx context.Context, secure *tls.Config) (all []listener, err error) {
 	defer func() {
 		if err != nil {

@@ -15,14 +15,10 @@ import (
 func TestMistyped(t *testing.T) {
 	store := memlock.New(nil)
 	locks, err := server.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer locks.Close()
 	pages, err := dashboard.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer pages.Close()
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 	for _, c := range []struct {

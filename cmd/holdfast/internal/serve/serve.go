@@ -104,17 +104,9 @@ func (r *running) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.named())
+	output.SayEvent("serving", []slog.Attr{slog.String("store", r.Store.Name())}, "serving the locks in %s", r.Store.Title())
 	r.serve(r.underWay.counts(counted{r.front, r.meters}), listeners)
 	return r.startDebug(ctx)
-}
-
-// named returns the name of the store for people.
-func (r *running) named() string {
-	if r.Store.Unasked {
-		return r.Store.Name() + ", this user's on this host, since none is named"
-	}
-	return r.Store.Name()
 }
 
 // open opens the files and the store, and makes the server.
@@ -266,16 +258,15 @@ func notify(state string) {
 
 // reopen is for what rotates the audit.
 func (r *running) reopen() {
-	switch {
-	case r.audit == nil:
+	if r.audit == nil {
 		output.Say("HUP opens the file of --audit again, and there is none")
-	default:
-		if err := r.audit.Reopen(); err != nil {
-			output.Say("the audit goes on in the file from before: %s", output.Reason(err))
-			return
-		}
-		output.SayEvent("reopened", nil, "opened %s again", r.Audit)
+		return
 	}
+	if err := r.audit.Reopen(); err != nil {
+		output.Say("the audit goes on in the file from before: %s", output.Reason(err))
+		return
+	}
+	output.SayEvent("reopened", nil, "opened %s again", r.Audit)
 }
 
 // drain ends the server so that its callers can go to another one: first it only says that
@@ -347,7 +338,7 @@ func (r *running) end(err error, stops <-chan os.Signal) error {
 }
 
 // lastOpen goes on listening until all is answered that is under way now: holders whose
-// connections are new are served meanwhile.
+// connections are new are still served.
 func (r *running) lastOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastOpen)
 	defer cancel()

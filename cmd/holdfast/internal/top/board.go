@@ -13,9 +13,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 )
 
 // order is what the rows of a board are sorted by.
@@ -38,9 +38,9 @@ type board struct {
 	where    location.Location
 	interval time.Duration // between two looks, unless they take too long
 
-	begun   bool       // there was a look, with or without an answer
-	last    look.Sight // the last one with an answer
-	trouble string     // why the last look had no answer, if so
+	begun   bool            // there was a look, with or without an answer
+	last    statuscmd.Sight // the last one with an answer
+	trouble string          // why the last look had no answer, if so
 
 	order  order
 	filter string
@@ -54,10 +54,10 @@ type board struct {
 }
 
 // see takes in a sight.
-func (b *board) see(s look.Sight) {
+func (b *board) see(s statuscmd.Sight) {
 	b.begun = true
 	if s.Err != nil {
-		b.trouble = look.NoAnswer(s.Err)
+		b.trouble = statuscmd.NoAnswer(s.Err)
 		return
 	}
 	b.last, b.trouble = s, ""
@@ -98,7 +98,7 @@ func (b *board) arrange() {
 }
 
 // withWaiters returns the rows of the holds, and below the last hold of each resource
-// those of its waiters. Resources that are free, and yet waited for, come last.
+// the rows of its waiters. Resources that are free but waited for come last.
 func (b *board) withWaiters(holds []*holdfast.Status) []row {
 	left := make(map[string]int) // how many holds of the resource are still to come
 	for _, s := range holds {

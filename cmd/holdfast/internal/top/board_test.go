@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -28,13 +28,15 @@ func (b *board) names() string {
 	return strings.Join(names, " ")
 }
 
+func joined(lines [detailLines - 1]string) string { return strings.Join(lines[:], "\n") }
+
 func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 	born := time.Now()
 	a, b, c := holdOf("a", time.Hour, born), holdOf("b", time.Minute, born.Add(-1)), holdOf("c", holdfast.Forever, born.Add(-2))
 	var on board
-	on.see(look.Sight{Holds: []holdfast.Status{a, c}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Begun: born})
 	on.move(1)
-	on.see(look.Sight{Holds: []holdfast.Status{a, b, c}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, b, c}, Begun: born})
 	for _, step := range []struct {
 		order string
 		keys  func()
@@ -58,20 +60,20 @@ func TestBoardKeepsItsCursorOnTheHold(t *testing.T) {
 	// Its hold is gone, or was retaken: the cursor stays where it is.
 	on.move(2)
 	retaken := holdOf("c", time.Hour, born)
-	on.see(look.Sight{Holds: []holdfast.Status{a, b, retaken}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, b, retaken}, Begun: born})
 	if r := on.selected(); r.hold.Resource != "c" {
 		t.Errorf("the cursor is on %s", r.hold.Resource)
 	}
-	on.see(look.Sight{Holds: []holdfast.Status{a, b}, Begun: born})
+	on.see(statuscmd.Sight{Holds: []holdfast.Status{a, b}, Begun: born})
 	if r := on.selected(); r.hold.Resource != "b" {
 		t.Errorf("the cursor is on %s", r.hold.Resource)
 	}
 	// Without an answer there is still what was seen last.
-	on.see(look.Sight{Err: errors.New("no route")})
+	on.see(statuscmd.Sight{Err: errors.New("no route")})
 	if on.names() != "a b" || !strings.Contains(on.trouble, "no route") {
 		t.Errorf("%q, %q", on.names(), on.trouble)
 	}
-	on.see(look.Sight{})
+	on.see(statuscmd.Sight{})
 	if on.selected() != (row{}) || on.trouble != "" {
 		t.Errorf("%v, %q", on.selected(), on.trouble)
 	}
@@ -82,15 +84,16 @@ func TestBoardShowsWaiters(t *testing.T) {
 	born := time.Now()
 	store := born.Add(-time.Hour) // the store's clock then
 	a, c := holdOf("a", time.Hour, born), holdOf("c", time.Minute, born)
-	q := output.Queues{}
+	var waiters []holdfast.Place
 	for i, resource := range []string{"a", "a", "b"} {
-		q.Add(holdfast.Place{
+		waiters = append(waiters, holdfast.Place{
 			Resource: resource, LockID: fmt.Sprint("waiter ", i), Fair: i != 2,
 			Since: store.Add(-time.Minute), Asked: store, Seen: store, Left: driver.FairPlaceTTL,
 		})
 	}
+	q := output.QueuesOf(waiters)
 	var b board
-	b.see(look.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
 	for _, want := range []string{"a 1. a 2. a c -  b", "c a 1. a 2. a -  b"} {
 		if got := b.names(); got != want {
 			t.Errorf("the rows are %q, want %q", got, want)
@@ -104,8 +107,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 	if got := b.names(); got != "2. a" || !strings.Contains(b.title(), "1 of 5 holds and waiters") {
 		t.Errorf("the rows are %q below %s", got, b.title())
 	}
-	lines := b.detailsOfPlace(b.selected().place, born.Add(time.Second))
-	got := strings.Join(lines[:], "\n")
+	got := joined(b.detailsOfPlace(b.selected().place, born.Add(time.Second)))
 	for _, want := range []string{
 		"a  exclusive, position 2 of 2, nobody who comes later gets it before", "lock ID waiter 1\n",
 		", for 1m1s; asked 1s ago, its place ends in 9s unless it asks again", "holdfast explain",
@@ -116,14 +118,13 @@ func TestBoardShowsWaiters(t *testing.T) {
 	}
 	hidden := *b.selected().place
 	hidden.LockID = ""
-	lines = b.detailsOfPlace(&hidden, born)
-	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID -\n") {
+	if got := joined(b.detailsOfPlace(&hidden, born)); !strings.Contains(got, "lock ID -\n") {
 		t.Errorf("the lock ID is not left out:\n%s", got)
 	}
 	// The cursor stays on the waiter, wherever that is.
 	b.narrow("")
 	q["a"] = q["a"][1:]
-	b.see(look.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{a, c}, Queues: q, Begun: born})
 	if p := b.selected().place; p == nil || p.LockID != "waiter 1" {
 		t.Errorf("the cursor is on %+v", b.selected())
 	}
@@ -136,7 +137,7 @@ func TestBoardShowsWaiters(t *testing.T) {
 
 func TestBoardCountsDown(t *testing.T) {
 	born := time.Now()
-	b := board{last: look.Sight{Begun: born}}
+	b := board{last: statuscmd.Sight{Begun: born}}
 	for d, want := range map[time.Duration]string{
 		time.Minute:              "50s",
 		10500 * time.Millisecond: "0s",
@@ -156,9 +157,8 @@ func TestBoardDetails(t *testing.T) {
 	born := time.Now()
 	s := holdOf("-r", time.Minute, born)
 	s.Released = true
-	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
-	lines := b.details(&s, born)
-	got := strings.Join(lines[:], "\n")
+	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
+	got := joined(b.details(&s, born))
 	for _, want := range []string{
 		"lock ID lock -r  hold ID " + s.HoldID.String(), "left 1m0s, then takeover delay 0s; released",
 		"holdfast unlock --force --store redis://host/0 \\\n  --hold " + s.HoldID.String() + " -- -r",
@@ -175,14 +175,12 @@ func TestBoardDetailsWithoutIDs(t *testing.T) {
 	born := time.Now()
 	s := holdOf("r", time.Minute, born)
 	s.HoldID = holdfast.HoldID{}
-	b := board{where: location.Location{URL: "redis://host/0"}, last: look.Sight{Begun: born}}
-	lines := b.details(&s, born)
-	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID lock r  hold ID -\n") || !strings.Contains(got, "\nholdfast unlock --force --store redis://host/0 \\\n  r") {
+	b := board{where: location.Location{URL: "redis://host/0"}, last: statuscmd.Sight{Begun: born}}
+	if got := joined(b.details(&s, born)); !strings.Contains(got, "lock ID lock r  hold ID -\n") || !strings.Contains(got, "\nholdfast unlock --force --store redis://host/0 \\\n  r") {
 		t.Error(got)
 	}
 	s.LockID = ""
-	lines = b.details(&s, born)
-	if got := strings.Join(lines[:], "\n"); !strings.Contains(got, "lock ID -  hold ID -\n") || strings.Contains(got, "unlock --force") {
+	if got := joined(b.details(&s, born)); !strings.Contains(got, "lock ID -  hold ID -\n") || strings.Contains(got, "unlock --force") {
 		t.Error(got)
 	}
 }
@@ -192,7 +190,7 @@ func TestBoardFitsAnyWidth(t *testing.T) {
 	s := holdOf(strings.Repeat("resource ", 10), time.Hour, time.Now())
 	s.Comment = strings.Repeat("comment ", 20)
 	s.Owner, s.Host = "ada", "web1"
-	b.see(look.Sight{Holds: []holdfast.Status{s}, Begun: time.Now()})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{s}, Begun: time.Now()})
 	titles := func(width int) string {
 		var titles []string
 		total := -columnGap
@@ -227,7 +225,7 @@ func TestBoardShowsAges(t *testing.T) {
 	s := holdOf("a", time.Hour, store.Add(-time.Minute))
 	s.Seen, s.Renewed = store, store.Add(-10*time.Second)
 	var b board
-	b.see(look.Sight{Holds: []holdfast.Status{s}, Begun: born})
+	b.see(statuscmd.Sight{Holds: []holdfast.Status{s}, Begun: born})
 	for want, change := range map[string]func(*holdfast.Status){
 		"held since 2026-11-21 12:29:00, for 1m1s; renewed 2026-11-21 12:29:50, 11s ago\nleft 59m59s, then takeover delay 0s": func(*holdfast.Status) {},
 		"held since 2026-11-21 12:29:00, for 1m1s; never renewed\n":                                                           func(s *holdfast.Status) { s.Renewed = time.Time{} },
@@ -235,8 +233,7 @@ func TestBoardShowsAges(t *testing.T) {
 	} {
 		shown := s
 		change(&shown)
-		lines := b.details(&shown, born.Add(time.Second))
-		if got := strings.Join(lines[:], "\n"); !strings.Contains(got, want) {
+		if got := joined(b.details(&shown, born.Add(time.Second))); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}

@@ -217,7 +217,7 @@ func (b *board) drawHelp(s tcell.Screen, y int) {
 }
 
 // leftOf returns the time that the hold has left now, unless it was renewed
-// meanwhile.
+// since the last look.
 func (b *board) leftOf(hold *holdfast.Status, now time.Time) string {
 	d := hold.Left
 	if d != holdfast.Forever && d != driver.Unknown {

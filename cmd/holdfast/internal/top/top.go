@@ -9,18 +9,18 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/look"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/screen"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/statuscmd"
 )
 
 // Run shows the holds until the user quits.
 func Run(ctx context.Context, where location.Location, interval time.Duration) error {
-	ctx, stop := look.UntilInterrupted(ctx)
+	ctx, stop := statuscmd.UntilInterrupted(ctx)
 	now := make(chan struct{}, 1)
-	l := look.Looker{Where: where}
+	l := statuscmd.Looker{Where: where}
 	sights := l.Watch(ctx, func() holdfast.Filter { return holdfast.Filter{} },
-		look.Rhythm{Interval: interval, Sparing: true, Now: now})
-	defer look.Drain(sights)
+		statuscmd.Rhythm{Interval: interval, Sparing: true, Now: now})
+	defer statuscmd.Drain(sights)
 	defer stop()
 	b := &board{where: where, interval: interval}
 	return screen.Use(func(s tcell.Screen) error {

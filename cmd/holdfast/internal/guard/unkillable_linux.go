@@ -24,14 +24,14 @@ const Notices = true
 type lookout struct {
 	at    time.Duration // of the next look, on the clock of Now; 0: none
 	pause time.Duration
-	told  map[Beyond]bool // without the process IDs
-	spare *cgroup         // whose processes can be ended
+	told  map[Unkillable]bool // without the process IDs
+	spare *cgroup             // whose processes can be ended
 }
 
-// begin starts to look for those that are not in the cgroup, which can be ended as a whole.
+// begin starts to look for processes outside the cgroup, which can be ended as a whole.
 func (l *lookout) begin(spare *cgroup) {
 	l.spare = spare
-	l.pause, l.told = firstLook, make(map[Beyond]bool)
+	l.pause, l.told = firstLook, make(map[Unkillable]bool)
 	l.at = Now() + l.pause
 }
 
@@ -44,7 +44,7 @@ func (l *lookout) soon() {
 
 // look looks if a look is due, and returns what was not there before, and the time until the
 // next look. Only the system's own answer counts: root may end a process of any user.
-func (l *lookout) look(now time.Duration) (found []Beyond, wait time.Duration) {
+func (l *lookout) look(now time.Duration) (found []Unkillable, wait time.Duration) {
 	if l.at == 0 {
 		return nil, never
 	}
@@ -55,7 +55,7 @@ func (l *lookout) look(now time.Duration) (found []Beyond, wait time.Duration) {
 		if !errors.Is(p.Signal(0), syscall.EPERM) || l.spare.has(p) {
 			continue
 		}
-		b := Beyond{Program: p.Name(), UID: p.UID()}
+		b := Unkillable{Program: p.Name(), UID: p.UID()}
 		if l.told[b] {
 			continue
 		}

@@ -15,31 +15,31 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The heir releases its own hold, as often as it is asked to, and no other.
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The successor releases its own hold, as often as it is asked to, and no other.
 func TestInherit(t *testing.T) {
 	where, err := location.Locate("sqlite://" + t.TempDir() + "/locks.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	client, err := holdfast.Open(t.Context(), where.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer client.Close()
 	lock := func() *holdfast.Hold {
 		t.Helper()
 		h, err := client.TryLock(t.Context(), "r", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return h
 	}
 	left := func() time.Duration {
 		t.Helper()
 		for s, err := range client.Admin().Holds(t.Context(), holdfast.Filter{Resource: "r"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			return s.Left
 		}
 		return 0
@@ -49,11 +49,11 @@ func TestInherit(t *testing.T) {
 		t.Helper()
 		var j Job
 		j.Store, j.atLeast = where, atLeast
-		heir, err := j.heir(locks{h}, guard.Now())
-		if err != nil || !IsHeir(heir.Args) {
-			t.Fatal(heir, err)
+		successor, err := j.successor(locks{h}, guard.Now())
+		if err != nil || !IsSuccessor(successor.Args) {
+			t.Fatal(successor, err)
 		}
-		return heir.Input
+		return successor.Input
 	}
 
 	h := lock()
@@ -76,8 +76,8 @@ func TestInherit(t *testing.T) {
 
 	var delayed Job
 	delayed.Options.TakeoverDelay = time.Second
-	if heir, err := delayed.heir(locks{h}, 0); heir != nil || err != nil {
-		t.Errorf("with a takeover delay: %v, %v", heir, err)
+	if successor, err := delayed.successor(locks{h}, 0); successor != nil || err != nil {
+		t.Errorf("with a takeover delay: %v, %v", successor, err)
 	}
 }
 
@@ -86,38 +86,24 @@ func TestInheritNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "locks.db")
 	for _, parameters := range []string{"", "?create=yes&synchronous=full", "?create=no"} {
 		where, err := location.Locate("sqlite://" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		client, err := where.Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		h, err := client.TryLock(t.Context(), "r", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var j Job
 		j.Store = where
 		j.Store.URL += parameters
-		heir, err := j.heir(locks{h}, guard.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		successor, err := j.successor(locks{h}, guard.Now())
+		check(t, err)
 		_ = client.Close()
 		files, err := filepath.Glob(file + "*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, f := range files {
-			if err := os.Remove(f); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.Remove(f))
 		}
 		var e estate
-		if err := json.Unmarshal(heir.Input, &e); err != nil {
-			t.Fatal(err)
-		}
+		check(t, json.Unmarshal(successor.Input, &e))
 		if err := e.release(t.Context()); !errors.Is(err, holdfast.ErrUnusable) {
 			t.Errorf("%s: %v", e.URL, err)
 		}

@@ -1,5 +1,5 @@
-// Package past shows what became of the holds of a resource, as a server has kept it.
-package past
+// Package historycmd shows what became of the holds of a resource, as a server has kept it.
+package historycmd
 
 import (
 	"context"
@@ -202,20 +202,4 @@ func ago(m *wire.Millis) string {
 		return "-"
 	}
 	return output.Left(m.Duration()) + " ago"
-}
-
-// ValidLimit returns the exit for a limit that no server takes.
-func ValidLimit(n int) error {
-	if n < 1 || n > wire.MaxList {
-		return exit.Usagef("--limit %s is not between 1 and %d", strconv.Itoa(n), wire.MaxList)
-	}
-	return nil
-}
-
-// ValidSince returns the exit for a time that chooses nothing.
-func ValidSince(d time.Duration) error {
-	if d < 0 {
-		return exit.Usagef("--since %v is negative", d)
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
@@ -19,22 +18,20 @@ import (
 // nobody is a user without rights.
 const nobody = "65534"
 
-// beyond is a folder of another user than the one whose commands run in it, with a copy of
+// foreignDir is a folder of another user than the one whose commands run in it, with a copy of
 // this program, and with asroot: setpriv with the rights of root.
-type beyond struct {
+type foreignDir struct {
 	t   *testing.T
 	dir string
 }
 
-func newBeyond(t *testing.T) beyond {
+func newForeignDir(t *testing.T) foreignDir {
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil || os.Getuid() != 0 {
 		t.Skip("needs root and setpriv")
 	}
-	dir, err := os.MkdirTemp("", "holdfast-beyond-") //nolint:usetesting // others may not enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, err := os.MkdirTemp("", "holdfast-foreign-") //nolint:usetesting // others may not enter t.TempDir
+	check(t, err)
 	t.Cleanup(func() {
 		for p := range proc.Descendants(1) { // what a test that failed leaves behind
 			if at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.PID)); err == nil && at == dir {
@@ -43,44 +40,24 @@ func newBeyond(t *testing.T) beyond {
 		}
 		_ = os.RemoveAll(dir)
 	})
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Chmod(dir, 0o777))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for name, from := range map[string]string{"holdfast": self, "asroot": setpriv} {
-		in, err := os.Open(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(out, in); err != nil {
-			t.Fatal(err)
-		}
-		_ = in.Close()
-		if err := out.Chmod(0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		program, err := os.ReadFile(from)
+		check(t, err)
+		check(t, os.WriteFile(filepath.Join(dir, name), program, 0o700)) //nolint:gosec // it is executed
+		check(t, os.Chmod(filepath.Join(dir, name), 0o755))
 	}
-	if err := os.Chmod(filepath.Join(dir, "asroot"), 0o755|os.ModeSetuid); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := (beyond{t, dir}).command("./asroot", "--reuid", "0", "id", "-u").Output(); err != nil || string(out) != "0\n" {
+	check(t, os.Chmod(filepath.Join(dir, "asroot"), 0o755|os.ModeSetuid))
+	if out, err := (foreignDir{t, dir}).command("./asroot", "--reuid", "0", "id", "-u").Output(); err != nil || string(out) != "0\n" {
 		t.Skipf("needs a folder for setuid programs: %s, %v", out, err)
 	}
-	return beyond{t, dir}
+	return foreignDir{t, dir}
 }
 
 // command is a command of nobody.
-func (b beyond) command(args ...string) *exec.Cmd {
+func (b foreignDir) command(args ...string) *exec.Cmd {
 	args = append([]string{"--reuid", nobody, "--regid", nobody, "--clear-groups"}, args...)
 	cmd := exec.CommandContext(b.t.Context(), "setpriv", args...)
 	cmd.Dir = b.dir
@@ -89,7 +66,7 @@ func (b beyond) command(args ...string) *exec.Cmd {
 }
 
 // run returns what nobody's run printed on stderr, and its exit status.
-func (b beyond) run(args ...string) (stderr string, status int) {
+func (b foreignDir) run(args ...string) (stderr string, status int) {
 	cmd := b.command(append([]string{"./holdfast", "run"}, args...)...)
 	var printed bytes.Buffer
 	cmd.Stderr = &printed
@@ -99,7 +76,18 @@ func (b beyond) run(args ...string) (stderr string, status int) {
 	return printed.String(), cmd.ProcessState.ExitCode()
 }
 
-func (b beyond) want(stderr, pattern string) {
+// start starts a run of nobody, and returns the first line on stderr and what comes then.
+func (b foreignDir) start(args ...string) (cmd *exec.Cmd, lines io.Reader, first string) {
+	cmd = b.command(append([]string{"./holdfast", "run"}, args...)...)
+	lines, err := cmd.StderrPipe()
+	check(b.t, err)
+	check(b.t, cmd.Start())
+	line := make([]byte, 1000)
+	n, _ := lines.Read(line)
+	return cmd, lines, string(line[:n])
+}
+
+func (b foreignDir) want(stderr, pattern string) {
 	b.t.Helper()
 	if !regexp.MustCompile(pattern).MatchString(stderr) {
 		b.t.Errorf("stderr was %q, want %s", stderr, pattern)
@@ -108,8 +96,8 @@ func (b beyond) want(stderr, pattern string) {
 
 // A program that runs as another user cannot be ended. That is told when it starts: for
 // sure if it is the command itself, and soon if the command starts it.
-func TestBeyondIsTold(t *testing.T) {
-	b := newBeyond(t)
+func TestUnkillableIsTold(t *testing.T) {
+	b := newForeignDir(t)
 	stderr, status := b.run("r", "--", "./asroot", "--reuid", "0", "true")
 	if status != 0 {
 		t.Errorf("status %d", status)
@@ -118,21 +106,10 @@ func TestBeyondIsTold(t *testing.T) {
 
 	// The command runs until it was told.
 	const script = `trap 'exit 5' USR1; ./asroot --reuid 0 sleep 1000 & while :; do sleep 0.05; done`
-	cmd := b.command("./holdfast", "run", "r", "--", "sh", "-c", script)
-	lines, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 1000)
-	n, _ := lines.Read(line)
-	b.want(string(line[:n]), `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root: it cannot be ended when the lock of "r" is lost, .*\n`)
-	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	b.endRoot(string(line[:n]))
+	cmd, _, line := b.start("r", "--", "sh", "-c", script)
+	b.want(line, `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root: it cannot be ended when the lock of "r" is lost, .*\n`)
+	check(t, cmd.Process.Signal(syscall.SIGUSR1))
+	b.endRoot(line)
 	_ = cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != 5 {
 		t.Errorf("status %d", got)
@@ -140,7 +117,7 @@ func TestBeyondIsTold(t *testing.T) {
 }
 
 // endRoot ends the process that the line names.
-func (b beyond) endRoot(line string) {
+func (b foreignDir) endRoot(line string) {
 	b.t.Helper()
 	found := regexp.MustCompile(`\(pid ([0-9]+)\)`).FindStringSubmatch(line)
 	if found == nil {
@@ -152,13 +129,13 @@ func (b beyond) endRoot(line string) {
 }
 
 func TestStrict(t *testing.T) {
-	b := newBeyond(t)
+	b := newForeignDir(t)
 	stderr, status := b.run("--strict", "r", "--", "./asroot", "--reuid", "0", "touch", "ran")
 	if status != 126 {
 		t.Errorf("status %d", status)
 	}
 	b.want(stderr, `^holdfast: "./asroot" runs as root \(setuid\), .* --strict refuses it; .*\n$`)
-	if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+	if exists(filepath.Join(b.dir, "ran")) {
 		t.Error("it ran")
 	}
 
@@ -166,32 +143,20 @@ func TestStrict(t *testing.T) {
 		t.Errorf("of a command without other rights: status %d, %q", status, stderr)
 	}
 
-	cmd := b.command("./holdfast", "run", "--strict", "r", "--", "sh", "-c", "./asroot --reuid 0 sleep 1000; touch ran")
-	lines, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 1000)
-	n, _ := lines.Read(line)
-	b.want(string(line[:n]), `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root, and .* --strict ends "sh" now and waits until all of it has ended\n$`)
+	cmd, lines, line := b.start("--strict", "r", "--", "sh", "-c", "./asroot --reuid 0 sleep 1000; touch ran")
+	b.want(line, `^holdfast: "(sleep|asroot)" \(pid [0-9]+\) runs as root, and .* --strict ends "sh" now and waits until all of it has ended\n$`)
 	// All of the command is gone but what could not be ended, and the lock is held for it.
 	shell := func() bool {
 		out, _ := exec.CommandContext(t.Context(), "ps", "-eo", "args").Output()
 		return bytes.Contains(out, []byte("\nsh -c ./asroot --reuid 0 sleep 1000; touch ran\n"))
 	}
-	for deadline := time.Now().Add(patience); shell(); {
-		if time.Now().After(deadline) {
-			t.Fatal("the command runs on")
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !poll(func() bool { return !shell() }) {
+		t.Fatal("the command runs on")
 	}
 	if stderr, status := b.run("-n", "r", "--", "true"); status != 75 {
 		t.Errorf("while root's process lives: status %d, %q", status, stderr)
 	}
-	b.endRoot(string(line[:n]))
+	b.endRoot(line)
 	rest, err := io.ReadAll(lines)
 	if err != nil {
 		t.Error(err)
@@ -201,7 +166,7 @@ func TestStrict(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 	b.want(string(rest), `^holdfast: --strict has ended "sh" \(status 1[34][37]\), because "(sleep|asroot)" \(pid [0-9]+\) runs as root and .*\n$`)
-	if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+	if exists(filepath.Join(b.dir, "ran")) {
 		t.Error("the command ran on")
 	}
 	if stderr, status := b.run("-n", "r", "--", "true"); status != 0 {

@@ -1,4 +1,4 @@
-package look
+package statuscmd
 
 import (
 	"slices"
@@ -30,11 +30,7 @@ func TestMarks(t *testing.T) {
 	later := p
 	later.Asked, later.Left, later.Position = born.Add(time.Second), time.Minute, 1
 	waits := func(places ...holdfast.Place) []mark {
-		q := output.Queues{}
-		for _, p := range places {
-			q.Add(p)
-		}
-		return marks([]holdfast.Status{a}, q)
+		return marks([]holdfast.Status{a}, output.QueuesOf(places))
 	}
 	if !slices.Equal(waits(p), waits(later)) {
 		t.Error("a waiter asks again: a change")

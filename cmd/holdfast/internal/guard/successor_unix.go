@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// succeed starts the heir in place of this process. It returns only if that fails.
-func (h *Heir) succeed() error {
+// succeed starts the successor in place of this process. It returns only if that fails.
+func (s *Successor) succeed() error {
 	path, err := program()
 	if err != nil {
 		return err
 	}
-	input, err := h.input()
+	input, err := s.input()
 	if err != nil {
 		return err
 	}
@@ -24,18 +24,18 @@ func (h *Heir) succeed() error {
 	if err != nil {
 		return err
 	}
-	// Whoever waits for the end of the command's output does not wait for the heir.
+	// A reader of the command's output does not wait for the successor.
 	for to, from := range []*os.File{input, null, null} {
 		if err := unix.Dup2(int(from.Fd()), to); err != nil {
 			return err
 		}
 	}
-	return syscall.Exec(path, h.Args, os.Environ())
+	return syscall.Exec(path, s.Args, os.Environ())
 }
 
 // input returns a file to read the input from. It is in memory, because it may be secret.
-func (h *Heir) input() (*os.File, error) {
-	if f, err := memoryFile(h.Input); err == nil {
+func (s *Successor) input() (*os.File, error) {
+	if f, err := memoryFile(s.Input); err == nil {
 		return f, nil
 	}
 	r, w, err := os.Pipe()
@@ -46,7 +46,7 @@ func (h *Heir) input() (*os.File, error) {
 	if err := syscall.SetNonblock(int(w.Fd()), true); err != nil { // nobody reads yet
 		return nil, err
 	}
-	if n, err := syscall.Write(int(w.Fd()), h.Input); err != nil || n < len(h.Input) {
+	if n, err := syscall.Write(int(w.Fd()), s.Input); err != nil || n < len(s.Input) {
 		return nil, errors.Join(err, syscall.EMSGSIZE)
 	}
 	return r, nil

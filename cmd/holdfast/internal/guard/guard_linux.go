@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"io"
 	"os"
 	"syscall"
 
@@ -8,6 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/proc"
 )
+
+const clock = unix.CLOCK_BOOTTIME
 
 // adoptOrphans makes this process the parent of its orphaned descendants, so that
 // they stay its descendants. It reports whether that works: it does since Linux 3.4.
@@ -69,3 +72,21 @@ func marked(marks []string) bool { return len(proc.Marked(marks)) > 0 }
 // treeLives reports whether a process of the command is alive: each has an ancestor among
 // this process's children.
 func (p *process) treeLives() bool { return !p.alone }
+
+// memoryFile returns a file with that content, to be read, which is on no disk. Old kernels
+// and some sandboxes have none.
+func memoryFile(content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("input", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "input")
+	if _, err = f.Write(content); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

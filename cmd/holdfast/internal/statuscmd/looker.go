@@ -1,5 +1,5 @@
-// Package look shows the holds of a store, once or again and again.
-package look
+// Package statuscmd shows the holds of a store, once or again and again.
+package statuscmd
 
 import (
 	"cmp"
@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/location"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/process"
@@ -37,15 +39,13 @@ func (l *Looker) holds(ctx context.Context, f holdfast.Filter) ([]holdfast.Statu
 	if there, err := l.open(ctx); !there || err != nil {
 		return nil, err
 	}
-	var holds []holdfast.Status
-	for s, err := range l.client.Admin().Holds(ctx, f) {
-		if err != nil {
-			l.close()
-			return nil, err
-		}
-		if l.chooses == nil || l.chooses(&s) {
-			holds = append(holds, s)
-		}
+	holds, err := collect.All(l.client.Admin().Holds(ctx, f))
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	if l.chooses != nil {
+		holds = slices.DeleteFunc(holds, func(s holdfast.Status) bool { return !l.chooses(&s) })
 	}
 	// package slices would be compiled once more, for this large struct alone.
 	sort.Slice(holds, func(i, j int) bool {
@@ -66,27 +66,24 @@ func (l *Looker) queues(ctx context.Context, resource string) (output.Queues, er
 	if !l.client.Traits().Queue {
 		return nil, nil
 	}
-	q := output.Queues{}
-	for p, err := range l.client.Admin().Waiters(ctx, holdfast.Filter{Resource: resource}) {
-		if err != nil {
-			l.close()
-			return nil, err
-		}
-		q.Add(p)
+	waiters, err := collect.All(l.client.Admin().Waiters(ctx, holdfast.Filter{Resource: resource}))
+	if err != nil {
+		l.close()
+		return nil, err
 	}
-	return q, nil
+	return output.QueuesOf(waiters), nil
 }
 
 // open makes the client, and reports whether there is a store. A file that has
 // replaced another is another store.
 func (l *Looker) open(ctx context.Context) (bool, error) {
+	if l.Where.Empty() {
+		l.close()
+		return false, nil
+	}
 	var file fs.FileInfo
 	if l.Where.File != "" {
-		var err error
-		if file, err = os.Stat(l.Where.File); errors.Is(err, fs.ErrNotExist) && !l.Where.MustExist() {
-			l.close()
-			return false, nil
-		}
+		file, _ = os.Stat(l.Where.File) // what fails here fails in the store, too
 		if l.client != nil && !os.SameFile(file, l.file) {
 			l.close()
 		}
@@ -196,17 +193,9 @@ func NoAnswer(err error) string {
 // UntilInterrupted returns a context that ends with the first signal that is to end
 // the program. A second signal then kills the program.
 func UntilInterrupted(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	received, stop := process.Ends()
-	go func() {
-		select {
-		case <-received:
-			cancel()
-		case <-ctx.Done():
-		}
-		stop()
-	}()
-	return ctx, cancel
+	ctx, stop := process.UntilEnded(parent)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // Drain waits for the end of a cancelled Watch, but no longer than a second: a store

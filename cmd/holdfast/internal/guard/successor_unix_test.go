@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// The heir reads all of its input, and then its end.
-func TestHeirInput(t *testing.T) {
+// The successor reads all of its input, and then its end.
+func TestSuccessorInput(t *testing.T) {
 	sizes := []int{0, 1, 64 << 10}
 	if runtime.GOOS == "linux" {
 		sizes = append(sizes, 1<<20)
 	}
 	for _, size := range sizes {
 		want := []byte(strings.Repeat("s", size))
-		f, err := (&Heir{Input: want}).input()
+		f, err := (&Successor{Input: want}).input()
 		if err != nil {
 			t.Fatalf("%d bytes: %v", size, err)
 		}

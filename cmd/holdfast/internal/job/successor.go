@@ -13,35 +13,35 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// heirArgument makes this program the heir of a run that was killed: it releases its locks.
-const heirArgument = "--release-of-killed-run"
+// successorArgument makes this program the successor of a run that was killed: it releases its locks.
+const successorArgument = "--release-of-killed-run"
 
-// releaseTime is how long the heir tries to release the locks, which end by themselves, too.
+// releaseTime is how long the successor tries to release the locks, which end by themselves, too.
 const releaseTime = 10 * time.Second
 
-// estate is the input of the heir.
+// estate is the input of the successor.
 type estate struct {
 	URL   string // may contain a password
 	Holds []driver.HoldRef
 	Until time.Duration // the end of --at-least, on the clock of guard.Now
 }
 
-// heir returns what the guard becomes if this process is killed. With a takeover delay that
+// successor returns what the guard becomes if this process is killed. With a takeover delay that
 // is nothing: the delay is for holders that have died.
-func (j *Job) heir(held locks, granted time.Duration) (*guard.Heir, error) {
+func (j *Job) successor(held locks, granted time.Duration) (*guard.Successor, error) {
 	if j.Options.TakeoverDelay > 0 {
-		return nil, nil //nolint:nilnil // no heir is wanted
+		return nil, nil //nolint:nilnil // no successor is wanted
 	}
 	e := estate{URL: j.Store.Existing(), Until: granted + j.atLeast}
 	for _, h := range held {
 		e.Holds = append(e.Holds, driver.HoldRef{Resource: h.Resource(), LockID: h.LockID(), HoldID: h.ID(), Token: h.Token()})
 	}
 	input, err := json.Marshal(e)
-	return &guard.Heir{Args: []string{os.Args[0], heirArgument}, Input: input}, err
+	return &guard.Successor{Args: []string{os.Args[0], successorArgument}, Input: input}, err
 }
 
-// IsHeir reports whether this program was started as the heir of a run that was killed.
-func IsHeir(args []string) bool { return len(args) == 2 && args[1] == heirArgument }
+// IsSuccessor reports whether this program was started as the successor of a run that was killed.
+func IsSuccessor(args []string) bool { return len(args) == 2 && args[1] == successorArgument }
 
 // Inherit releases the locks of a run that was killed, which the input describes. There is
 // nobody to tell what happens.

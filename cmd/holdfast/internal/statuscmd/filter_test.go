@@ -1,4 +1,4 @@
-package look
+package statuscmd
 
 import (
 	"testing"
@@ -8,6 +8,16 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 )
+
+func parsed(t *testing.T, args []string) (f Filter) {
+	t.Helper()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Flags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return f
+}
 
 func TestFilterFlags(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -29,13 +39,7 @@ func TestFilterFlags(t *testing.T) {
 			holdfast.Filter{CreatedBefore: now.Add(time.Second / 2)}, true,
 		},
 	} {
-		var f Filter
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		f.Flags(flags)
-		if err := flags.Parse(c.args); err != nil {
-			t.Errorf("%q: %v", c.args, err)
-			continue
-		}
+		f := parsed(t, c.args)
 		if err := f.Validate(); err != nil {
 			t.Errorf("%q: %v", c.args, err)
 		}
@@ -67,12 +71,7 @@ func TestAges(t *testing.T) {
 		{[]string{"--created-after", "11m", "--created-before", "9m"}, true},
 		{[]string{"--created-after", "2026-11-21T13:00:00Z"}, true}, // the store decides
 	} {
-		var f Filter
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		f.Flags(flags)
-		if err := flags.Parse(c.args); err != nil {
-			t.Fatalf("%q: %v", c.args, err)
-		}
+		f := parsed(t, c.args)
 		if f.aged(&hold) != c.want || f.aged(&old) != c.want {
 			t.Errorf("%q: %v and %v, want %v", c.args, f.aged(&hold), f.aged(&old), c.want)
 		}
