@@ -38,9 +38,8 @@ type line struct {
 	Done bool `json:"done,omitempty"`
 	// Granted is one of jobs.
 	Granted *grant `json:"granted,omitempty"`
-	// Kill is where the process is about to kill itself; Missed takes that back.
-	Kill   sqlitelock.Point `json:"kill,omitempty"`
-	Missed bool             `json:"missed,omitempty"`
+	// Kill is where the process is about to kill itself.
+	Kill sqlitelock.Point `json:"kill,omitempty"`
 }
 
 type grant struct {
@@ -63,7 +62,6 @@ type crasher struct {
 	job  *driver.HoldRef // one that others want, too
 
 	speaking sync.Mutex
-	closing  func() // called before the last connection is closed
 }
 
 // owned is a hold that no other process wants.
@@ -74,8 +72,8 @@ type owned struct {
 
 func init() { children["crash"] = childCrash }
 
-// childCrash has the arguments path, name, point, and how often the point is to
-// be reached.
+// childCrash has the arguments path, name, point, and how often the point is to be
+// reached. A checkpoint needs no more than one.
 func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	after, err := strconv.Atoi(args[3])
 	if err != nil {
@@ -88,11 +86,8 @@ func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	if c.point == pointAny {
 		time.AfterFunc(rand.N(time.Duration(after)*time.Millisecond), c.kill)
 	}
-	if c.s, err = c.open(); err != nil {
+	if c.s, err = sqlitelock.OpenOn(c.ctx, c.path, nil, sqlitelock.Machine{At: c.at}); err != nil {
 		return err
-	}
-	if c.point == sqlitelock.PointCheckpoint {
-		return c.crashInCheckpoint()
 	}
 	for {
 		if err := c.change(); err != nil {
@@ -101,18 +96,13 @@ func childCrash(args []string, _ *bufio.Scanner, out io.Writer) error {
 	}
 }
 
-func (c *crasher) open() (driver.Store, error) {
-	return sqlitelock.OpenOn(c.ctx, c.path, nil, sqlitelock.Machine{At: c.at})
-}
-
 // at is called at each point.
 func (c *crasher) at(p sqlitelock.Point) {
 	switch {
-	case p == sqlitelock.PointCheckpoint:
-		if c.closing != nil {
-			c.closing()
-		}
-	case p == c.point:
+	case p != c.point:
+	case p == sqlitelock.PointPassive, p == sqlitelock.PointRestart:
+		time.AfterFunc(rand.N(time.Millisecond), c.kill) // while SQLite moves the log
+	default:
 		if c.after--; c.after == 0 {
 			c.kill()
 		}
@@ -122,10 +112,6 @@ func (c *crasher) at(p sqlitelock.Point) {
 // kill does not return.
 func (c *crasher) kill() {
 	c.say(line{Kill: c.point})
-	c.die()
-}
-
-func (c *crasher) die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -25,12 +24,12 @@ import (
 	"github.com/holdfast-go/holdfast/sqlitelock"
 )
 
-var kills = flag.Int("crash.kills", 14, "how many processes TestCrash kills")
+var kills = flag.Int("crash.kills", 16, "how many processes TestCrash kills")
 
 // points are where processes kill themselves.
 var points = []sqlitelock.Point{
 	sqlitelock.PointBegin, sqlitelock.PointBegun, sqlitelock.PointWritten, sqlitelock.PointCommit,
-	sqlitelock.PointDone, sqlitelock.PointCheckpoint, pointAny,
+	sqlitelock.PointDone, sqlitelock.PointPassive, sqlitelock.PointRestart, pointAny,
 }
 
 // jobs are resources that all crashing processes want, all the time.
@@ -95,9 +94,8 @@ func (c *campaign) total() (n int) {
 	return n
 }
 
-// next returns where the processes of the next round are to die: points that
-// were hit least. Each comes once at most, for two checkpoints would be mistaken
-// for one another.
+// next returns where the processes of the next round are to die: points that were hit
+// least.
 func (c *campaign) next() (chosen []sqlitelock.Point) {
 	left := *kills - c.total()
 	for _, i := range rand.Perm(len(points)) {
@@ -134,9 +132,7 @@ func (c *campaign) round(t *testing.T, path string, chosen []sqlitelock.Point) {
 		t.Fatal(err)
 	}
 	for _, d := range corpses {
-		if d.point != sqlitelock.PointCheckpoint || cutOff(t, path) {
-			c.counts[d.point]++
-		}
+		c.counts[d.point]++
 	}
 	s, err := sqlitelock.Open(t.Context(), path, nil)
 	if err != nil {
@@ -191,25 +187,10 @@ func read(said io.Reader) (*corpse, error) {
 			d.pending = nil
 		case l.Granted != nil:
 			d.grants = append(d.grants, *l.Granted)
-		case l.Missed:
-			d.point = ""
 		default:
 			d.point = l.Kill
 		}
 	}
-}
-
-// cutOff reports whether the file was left in the middle of a checkpoint.
-// Nothing in this process may have the file open: see mapShared.
-func cutOff(t *testing.T, path string) bool {
-	shm, err := os.ReadFile(path + "-shm")
-	if errors.Is(err, fs.ErrNotExist) {
-		return false // another process came upon it and closed the file before it died
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return progressIn(shm).underWay()
 }
 
 func integrity(t *testing.T, path string) (text string) {

@@ -118,15 +118,14 @@ type point string
 // the log large comes pointPassive, in a goroutine of its own, and pointRestart if no
 // reader was in the way.
 const (
-	pointBegin      point = "before BEGIN"
-	pointBegun      point = "after BEGIN"
-	pointWritten    point = "after the write"
-	pointCommit     point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
-	pointDone       point = "after COMMIT"
-	pointCheckpoint point = "in a checkpoint" // before the last connection moves the log into the file
-	pointPassive    point = "before a passive checkpoint"
-	pointRestart    point = "before the log restarts"
-	pointRest       point = "at rest" // not in a change: the watcher waits for one
+	pointBegin   point = "before BEGIN"
+	pointBegun   point = "after BEGIN"
+	pointWritten point = "after the write"
+	pointCommit  point = "before COMMIT" // in SQLite's commit hook: nothing is in the log yet
+	pointDone    point = "after COMMIT"
+	pointPassive point = "before a passive checkpoint"
+	pointRestart point = "before the log restarts"
+	pointRest    point = "at rest" // not in a change: the watcher waits for one
 )
 
 func (s *store) reach(p point) {

@@ -101,9 +101,7 @@ func (s *store) Close() error {
 		}
 		s.background.Wait()
 		s.watcher.hub.Close()
-		err := errors.Join(s.reader.close(), s.checkpointer.close())
-		s.reach(pointCheckpoint)
-		s.closeErr = s.wrap(errors.Join(err, s.writer.close()))
+		s.closeErr = s.wrap(errors.Join(s.reader.close(), s.checkpointer.close(), s.writer.close()))
 	})
 	return s.closeErr
 }
