@@ -212,9 +212,7 @@ func TestImpatientCallerIsNotServedLater(t *testing.T) {
 		"by New": pglock.New(far.pool(t, func(c *pgxpool.Config) { c.MaxConns = 1 }), &pglock.Options{Schema: a.name}),
 	} {
 		defer closeStore(t, s)
-		if err := s.(driver.Initializer).Init(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		start(t, s)
 		for _, err := range s.List(t.Context(), driver.Filter{}) { // it makes the connection
 			if err != nil {
 				t.Fatal(err)
