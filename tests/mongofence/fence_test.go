@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
@@ -21,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/mongolock"
 	"github.com/holdfast-go/holdfast/mongolock/fence"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -257,47 +257,21 @@ func TestS10_outOfOrder(t *testing.T) {
 
 // It is one statement, and one more only to say why nothing was changed.
 func TestCommands(t *testing.T) {
-	var mu sync.Mutex
-	var commands []string
-	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(t).URL).SetMonitor(&event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			commands = append(commands, e.CommandName)
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	coll := documents(t)
-	coll = client.Database(coll.Database().Name()).Collection(coll.Name())
-	defer func() {
-		if err := client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+	coll, commands := sent.Through(t, documents(t))
+	claim := func(token uint64, want error) func() {
+		return func() {
+			if err := fence.Claim(t.Context(), coll, one, token); !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
 		}
-	}()
-	sent := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		n := len(commands)
-		commands = nil
-		return n
 	}
-	if err := fence.Claim(t.Context(), coll, one, 7); err != nil {
-		t.Fatal(err)
-	}
-	if n := sent(); n != 1 {
-		t.Errorf("%d commands, want 1", n)
-	}
-	if err := fence.Claim(t.Context(), coll, one, 6); !errors.Is(err, holdfast.ErrStale) {
-		t.Fatal(err)
-	}
-	if n := sent(); n != 2 {
-		t.Errorf("%d commands to be refused, want 2", n)
-	}
-	if _, err := fence.UpdateOne(t.Context(), coll, one, nil, 9); err == nil || sent() != 0 {
-		t.Errorf("an invalid update was sent, error %v", err)
-	}
+	commands.Want(t, "a claim", []string{"update"}, claim(7, nil))
+	commands.Want(t, "a claim that is refused", []string{"update", "find"}, claim(6, holdfast.ErrStale))
+	commands.Want(t, "an invalid update", nil, func() {
+		if _, err := fence.UpdateOne(t.Context(), coll, one, nil, 9); err == nil {
+			t.Error("no error")
+		}
+	})
 }
 
 // The holder that was stopped past its TTL writes too late.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,49 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
-
-// commands are the names of what was sent.
-type commands struct {
-	mu    sync.Mutex
-	names []string
-}
-
-func (c *commands) monitor() *event.CommandMonitor {
-	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.names = append(c.names, e.CommandName)
-	}}
-}
-
-// of does something and returns what it sent.
-func (c *commands) of(do func()) []string {
-	c.mu.Lock()
-	c.names = nil
-	c.mu.Unlock()
-	do()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.names)
-}
-
-// check fails unless what it does sends these commands.
-func (c *commands) check(t *testing.T, what string, want []string, do func()) {
-	t.Helper()
-	if got := c.of(do); !slices.Equal(got, want) {
-		t.Errorf("%s sent %q, want %q", what, got, want)
-	}
-}
 
 // One command for each operation, and a second one only where the first found
 // less than it was asked for.
 func TestCommandsPerOperation(t *testing.T) {
-	var sent commands
-	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
+	coll, commands := sent.Through(t, newCollection(t))
+	s := newStore(t, coll)
 	check := func(what string, want []string, do func()) {
 		t.Helper()
-		sent.check(t, what, want, do)
+		commands.Want(t, what, want, do)
 	}
 	one := []string{"findAndModify"}
 	var ref driver.HoldRef
@@ -87,7 +54,7 @@ func TestCommandsPerOperation(t *testing.T) {
 	check("500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
 	renewals[7].Token++
 	check("500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
-	got := sent.of(func() { release(t, s, true, refs...) })
+	got := commands.Names(func() { release(t, s, true, refs...) })
 	if slices.Compact(got)[0] != "find" || got[len(got)-1] != "update" || slices.Contains(got[:len(got)-1], "update") {
 		t.Errorf("500 releases sent %q, want one update after what was read", got)
 	}

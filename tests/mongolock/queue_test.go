@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/tests/ask"
 	"github.com/holdfast-go/holdfast/tests/engines"
+	"github.com/holdfast-go/holdfast/tests/mongolock/sent"
 )
 
 // at is a request with a fair place of that number.
@@ -63,11 +64,11 @@ func leave(t testing.TB, s driver.Store, qs ...driver.ReleaseRequest) {
 
 // One command for each request about a place.
 func TestCommandsOfQueue(t *testing.T) {
-	var sent commands
-	s := newStore(t, engines.MongoThrough(t, newCollection(t), options.Client().SetMonitor(sent.monitor())))
+	coll, commands := sent.Through(t, newCollection(t))
+	s := newStore(t, coll)
 	check := func(what string, want []string, do func()) {
 		t.Helper()
-		sent.check(t, what, want, do)
+		commands.Want(t, what, want, do)
 	}
 	one := []string{"findAndModify"}
 	refs := []driver.HoldRef{ask.Granted(t, s, ask.Request("r", "a")), ask.Granted(t, s, ask.Request("s", "a"))}
