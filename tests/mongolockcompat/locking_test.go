@@ -69,24 +69,6 @@ func TestExpiredDoesNotBlock(t *testing.T) {
 	}
 }
 
-// A lock blocks to the last millisecond.
-func TestLiveBlocks(t *testing.T) {
-	f := newFixture(t)
-	if !f.clock.Set() {
-		t.Skip("the clock of a real server cannot be set")
-	}
-	f.x("x", "a", 2)
-	f.s("s", "a", 2, -1)
-	f.pass(2*time.Second - time.Millisecond)
-	refused(t, f.XLock(t.Context(), "x", "b", lock.LockDetails{}))
-	refused(t, f.SLock(t.Context(), "x", "b", lock.LockDetails{}, -1))
-	refused(t, f.XLock(t.Context(), "s", "b", lock.LockDetails{}))
-	refused(t, f.SLock(t.Context(), "s", "b", lock.LockDetails{}, 1))
-	f.pass(time.Millisecond)
-	f.x("x", "b", 0)
-	f.x("s", "b", 0)
-}
-
 // The server's clock decides, here one that is years ahead of the clients'.
 func TestServerClock(t *testing.T) {
 	f := newFixture(t)

@@ -1,18 +1,12 @@
 package mongolockcompat
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
-
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	lock "github.com/holdfast-go/holdfast/compat/mongo-lock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/mongolock"
-	"github.com/holdfast-go/holdfast/tests/engines"
 )
 
 func (f *fixture) purge(wanted ...string) []lock.LockStatus {
@@ -170,20 +164,4 @@ func (f *fixture) ref(resource string) driver.HoldRef {
 	}
 	f.t.Fatalf("there is no hold of %q", resource)
 	return driver.HoldRef{}
-}
-
-// through is the fixture's collection by another client.
-func (f *fixture) through(opts *options.ClientOptions) *mongo.Collection {
-	f.t.Helper()
-	client, err := mongo.Connect(options.Client().ApplyURI(engines.MongoDB(f.t).URL), opts)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() {
-		err := client.Disconnect(context.WithoutCancel(f.t.Context()))
-		if err != nil && !errors.Is(err, mongo.ErrClientDisconnected) {
-			f.t.Error(err)
-		}
-	})
-	return client.Database(f.coll.Database().Name()).Collection(f.coll.Name())
 }
