@@ -19,7 +19,6 @@ package mongolock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -125,9 +124,6 @@ func (s *Store) Close() error {
 		s.stream.Close()
 		if s.client != nil {
 			s.err = s.coll.Wrap(s.client.Disconnect(context.Background()))
-			if errors.Is(s.err, mongo.ErrClientDisconnected) {
-				s.err = nil
-			}
 		}
 	})
 	return s.err

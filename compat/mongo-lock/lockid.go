@@ -34,13 +34,14 @@ func (c *Client) Status(ctx context.Context, f Filter) ([]LockStatus, error) {
 	if err != nil {
 		return statuses, wrap("status", "", err)
 	}
-	for s, err := range c.store.List(ctx, driver.Filter{
+	holds, err := c.list(ctx, driver.Filter{
 		Resource: f.Resource, LockID: f.LockId, Owner: f.Owner,
 		CreatedBefore: f.CreatedBefore, CreatedAfter: f.CreatedAfter, Expired: true,
-	}) {
-		if err != nil {
-			return []LockStatus{}, wrap("status", "", err)
-		}
+	})
+	if err != nil {
+		return statuses, wrap("status", "", err)
+	}
+	for _, s := range holds {
 		if ls := statusOf(s); f.matchTTL(ls.TTL) {
 			statuses = append(statuses, ls)
 		}
