@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -80,30 +79,4 @@ func TestTimeouts(t *testing.T) {
 	if err := mongodoc.NewTTL(coll, &mongodoc.TTLOptions{Timeout: time.Millisecond}).Init(t.Context()); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("part of a second for an index: %v", err)
 	}
-}
-
-// A resource that many take for the first time is had by one of them.
-func TestManyAtOnce(t *testing.T) {
-	each(t, func(t *testing.T, l layout) {
-		s := start(t, l.open(newCollection(t)))
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		granted := 0
-		for i := range 32 {
-			all.Go(func() {
-				_, err := s.Acquire(t.Context(), ask.Request("r", fmt.Sprint(i)))
-				mu.Lock()
-				defer mu.Unlock()
-				if err == nil {
-					granted++
-				} else if !errors.Is(err, driver.ErrHeld) {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if granted != 1 {
-			t.Errorf("%d were granted it", granted)
-		}
-	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -269,44 +268,7 @@ func TestCancelledLock(t *testing.T) {
 	f.x("r", "b", 0)
 }
 
-// A document that cannot be understood is no answer either, and stays as it is.
-func TestDamage(t *testing.T) {
-	f := newFixture(t)
-	for name, damage := range map[string]bson.M{
-		"expiresAt is a text":   {"exclusive.expiresAt": "soon"},
-		"acquired is a number":  {"exclusive.acquired": 1},
-		"a lock is half a text": {"shared.locks": bson.A{bson.M{"lockId": "a", "expiresAt": "soon"}}},
-		"fence is a text":       {"fence": "7"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f.x(name, name, 1)
-			// All by the lockId that is asked for, or it would not be found.
-			if locks, ok := damage["shared.locks"].(bson.A); ok {
-				locks[0].(bson.M)["lockId"] = name
-			}
-			if _, err := f.coll.UpdateOne(t.Context(), bson.M{"resource": name}, bson.M{"$set": damage}); err != nil {
-				t.Fatal(err)
-			}
-			before := f.raw(name)
-			errs := everything(t.Context(), f.Client, name, name)
-			_, errs["Purge"] = lock.NewPurger(f.Client).Purge(t.Context())
-			for what, err := range errs {
-				failed(t, what, err)
-				if !errors.Is(err, driver.ErrDamaged) || !strings.Contains(err.Error(), name) {
-					t.Errorf("%s: error %v, want ErrDamaged and the resource", what, err)
-				}
-			}
-			if after := f.raw(name); !bytes.Equal(after, before) {
-				t.Errorf("the document was\n%v\nand is\n%v", before, after)
-			}
-			if _, err := f.coll.DeleteOne(t.Context(), bson.M{"resource": name}); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
-// Damage that comes between a look and the renewal is told, too.
+// Damage that comes between a look and the renewal is told.
 func TestDamageWhileRenewing(t *testing.T) {
 	f := newFixture(t)
 	f.x("r", "a", 100)
@@ -325,15 +287,4 @@ func TestDamageWhileRenewing(t *testing.T) {
 	if !errors.Is(err, driver.ErrDamaged) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
-}
-
-// The next write corrects a wrong count.
-func TestCountOff(t *testing.T) {
-	f := newFixture(t)
-	f.s("r", "a", 0, -1)
-	if _, err := f.coll.UpdateOne(t.Context(), bson.M{}, bson.M{"$set": bson.M{"shared.count": 7}}); err != nil {
-		t.Fatal(err)
-	}
-	f.s("r", "b", 0, 2)
-	f.counted("r", 2)
 }
