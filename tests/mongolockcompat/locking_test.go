@@ -125,26 +125,6 @@ func TestFirstSharedLocks(t *testing.T) {
 	}
 }
 
-// TTLs from one second to 100 years, and none.
-func TestTTLs(t *testing.T) {
-	f := newFixture(t)
-	const years = 100 * 365 * 86400
-	f.x("short", "a", 1)
-	f.x("long", "a", years)
-	f.x("none", "a", 0)
-	f.s("none shared", "a", 0, -1)
-	got := map[string]int64{}
-	for _, l := range f.status(lock.Filter{}) {
-		got[l.Resource] = l.TTL
-	}
-	if got["none"] >= 0 || got["none shared"] >= 0 || got["long"] < years-60 || got["long"] > years || got["short"] > 1 || got["short"] < 0 {
-		t.Errorf("TTLs %v", got)
-	}
-	f.pass(2 * time.Second)
-	f.x("short", "b", 0)
-	refused(t, f.XLock(t.Context(), "none", "b", lock.LockDetails{}))
-}
-
 // Everybody's own maxConcurrent decides for himself, as with mongo-lock. A Client of
 // Holdfast's beside them has the limit that it asks for.
 func TestOwnMaxConcurrent(t *testing.T) {
