@@ -36,15 +36,8 @@ type line struct {
 	Do map[string]want `json:"do,omitempty"`
 	// Done: the store has answered.
 	Done bool `json:"done,omitempty"`
-	// Granted is one of jobs.
-	Granted *grant `json:"granted,omitempty"`
 	// Kill is where the process is about to kill itself.
 	Kill sqlitelock.Point `json:"kill,omitempty"`
-}
-
-type grant struct {
-	Resource string `json:"resource"`
-	Token    uint64 `json:"token"`
 }
 
 // crasher changes a file until it kills itself.
@@ -58,13 +51,12 @@ type crasher struct {
 	s     driver.Store
 
 	own  []owned
-	made int             // names given to resources
-	job  *driver.HoldRef // one that others want, too
+	made int // names given to resources
 
 	speaking sync.Mutex
 }
 
-// owned is a hold that no other process wants.
+// owned is a hold of the process.
 type owned struct {
 	ref   driver.HoldRef
 	hours int
@@ -137,7 +129,7 @@ func (c *crasher) do(states map[string]want, f func() error) error {
 
 // change is one change of any kind.
 func (c *crasher) change() error {
-	switch n := rand.N(10); {
+	switch n := rand.N(8); {
 	case len(c.own) < 2 || n < 2 && len(c.own) < 8:
 		return c.acquire()
 	case n < 4:
@@ -146,12 +138,8 @@ func (c *crasher) change() error {
 		return c.renew(c.own)
 	case n < 7:
 		return c.release(1)
-	case n < 8:
-		return c.release(2)
-	case c.job == nil:
-		return c.takeJob()
 	default:
-		return c.leaveJob()
+		return c.release(2)
 	}
 }
 
@@ -198,32 +186,4 @@ func (c *crasher) release(n int) error {
 		}
 		return err
 	})
-}
-
-// takeJob acquires one of the resources that all want.
-func (c *crasher) takeJob() error {
-	q := request(jobs[rand.N(len(jobs))], c.name, jobTTL)
-	ref, err := acquire(c.ctx, c.s, q)
-	if errors.Is(err, driver.ErrHeld) {
-		return nil
-	}
-	if err == nil {
-		c.job = &ref
-		c.say(line{Granted: &grant{ref.Resource, ref.Token}})
-	}
-	return err
-}
-
-// leaveJob renews or releases it.
-func (c *crasher) leaveJob() error {
-	if rand.N(2) == 0 {
-		rs, err := c.s.Renew(c.ctx, []driver.RenewRequest{{HoldRef: *c.job, TTL: jobTTL}})
-		if err != nil || !errors.Is(rs[0].Err, driver.ErrLost) {
-			return err
-		}
-	} else if err := release(c.ctx, c.s, *c.job); err != nil {
-		return err
-	}
-	c.job = nil
-	return nil
 }
