@@ -23,23 +23,19 @@ import (
 func TestCommandsPerOperation(t *testing.T) {
 	coll, commands := sent.Through(t, newCollection(t))
 	s := newStore(t, coll)
-	check := func(what string, want []string, do func()) {
-		t.Helper()
-		commands.Want(t, what, want, do)
-	}
 	one := []string{"findAndModify"}
 	var ref driver.HoldRef
-	check("acquire of a new resource", one, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
-	check("refusal", one, func() {
+	commands.Want(t, "acquire of a new resource", one, func() { ref = ask.Granted(t, s, ask.Request("r", "a")) })
+	commands.Want(t, "refusal", one, func() {
 		if _, err := s.Acquire(t.Context(), ask.Request("r", "b")); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
 	})
-	check("release", []string{"update"}, func() { release(t, s, true, ref) })
-	check("release of nothing", []string{"update", "find"}, func() { release(t, s, false, ref) })
-	check("acquire", one, func() { ask.Granted(t, s, ask.Request("r", "a")) })
-	check("shared acquire", one, func() { ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 2)) })
-	check("shared refusal", one, func() {
+	commands.Want(t, "release", []string{"update"}, func() { release(t, s, true, ref) })
+	commands.Want(t, "release of nothing", []string{"update", "find"}, func() { release(t, s, false, ref) })
+	commands.Want(t, "acquire", one, func() { ask.Granted(t, s, ask.Request("r", "a")) })
+	commands.Want(t, "shared acquire", one, func() { ask.Granted(t, s, ask.Shared(ask.Request("s", "a"), 2)) })
+	commands.Want(t, "shared refusal", one, func() {
 		if _, err := s.Acquire(t.Context(), ask.Shared(ask.Request("s", "b"), 1)); !errors.Is(err, driver.ErrHeld) {
 			t.Error(err)
 		}
@@ -51,9 +47,9 @@ func TestCommandsPerOperation(t *testing.T) {
 		refs[i] = ask.Granted(t, s, ask.Request(fmt.Sprint("job ", i), "a"))
 		renewals[i] = driver.RenewRequest{HoldRef: refs[i], TTL: driver.Forever}
 	}
-	check("500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
+	commands.Want(t, "500 renewals", []string{"update"}, func() { renew(t, s, renewals, -1) })
 	renewals[7].Token++
-	check("500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
+	commands.Want(t, "500 renewals of which one is lost", []string{"update", "find"}, func() { renew(t, s, renewals, 7) })
 	got := commands.Names(func() { release(t, s, true, refs...) })
 	if slices.Compact(got)[0] != "find" || got[len(got)-1] != "update" || slices.Contains(got[:len(got)-1], "update") {
 		t.Errorf("500 releases sent %q, want one update after what was read", got)

@@ -123,33 +123,32 @@ func (w *wire) of(do func()) (trips, prepared int) {
 	return w.trips, w.prepared
 }
 
-// both are the ways to open a store: by its URL, and by New on a pool of the same URL.
-var both = map[string]func(t *testing.T, address string) driver.Store{
-	"by URL": func(t *testing.T, address string) driver.Store { return openURL(t, address) },
-	"by New": func(t *testing.T, address string) driver.Store {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q := u.Query()
-		name := q.Get("schema")
-		q.Del("schema")
-		u.RawQuery = q.Encode()
-		pool, err := pgxpool.New(context.WithoutCancel(t.Context()), u.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(pool.Close)
-		return pglock.New(pool, &pglock.Options{Schema: name})
-	},
+// byNew opens a store by New, on a pool of what else the URL has.
+func byNew(t *testing.T, address string) driver.Store {
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	name := q.Get("schema")
+	q.Del("schema")
+	u.RawQuery = q.Encode()
+	pool, err := pgxpool.New(context.WithoutCancel(t.Context()), u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pglock.New(pool, &pglock.Options{Schema: name})
 }
 
-// eachWay runs a test with a store that is opened in both ways and closed with the test.
+// eachWay runs a test with stores by URL and by New, which are closed with the test.
 func eachWay(t *testing.T, test func(t *testing.T, open func(t *testing.T, address string) driver.Store)) {
-	for way, open := range both {
+	for way, s := range map[string]func(t *testing.T, address string) driver.Store{
+		"by URL": func(t *testing.T, address string) driver.Store { return openURL(t, address) }, "by New": byNew,
+	} {
 		t.Run(way, func(t *testing.T) {
 			test(t, func(t *testing.T, address string) driver.Store {
-				s := open(t, address)
+				s := s(t, address)
 				t.Cleanup(func() { closeStore(t, s) })
 				return s
 			})
