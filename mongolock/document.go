@@ -138,17 +138,9 @@ func (d *document) decode(raw bson.Raw) error {
 	if err != nil {
 		return fmt.Errorf("field shared %v", err)
 	}
-	locks := shared.Lookup("locks")
-	if mongokit.Absent(locks) {
-		return nil
-	}
-	array, ok := locks.ArrayOK()
-	if !ok {
-		return fmt.Errorf("field shared.locks is not an array")
-	}
-	values, err := array.Values()
+	values, err := mongokit.Array(shared.Lookup("locks"))
 	if err != nil {
-		return fmt.Errorf("field shared.locks: %v", err)
+		return fmt.Errorf("field shared.locks %v", err)
 	}
 	for i, v := range values {
 		lock, ok := v.DocumentOK()

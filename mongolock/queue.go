@@ -2,7 +2,6 @@ package mongolock
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -165,14 +164,7 @@ func (d *document) decodeQueue(v bson.RawValue) error {
 
 // decodePlaces reads the places. It leaves out those that statements drop.
 func (d *document) decodePlaces(v bson.RawValue) error {
-	if mongokit.Absent(v) {
-		return nil
-	}
-	array, ok := v.ArrayOK()
-	if !ok {
-		return fmt.Errorf("is not an array")
-	}
-	values, err := array.Values()
+	values, err := mongokit.Array(v)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,18 @@ func Object(v bson.RawValue) (bson.Raw, error) {
 	return o, nil
 }
 
+// Array reads the elements of an array: nil if there is none.
+func Array(v bson.RawValue) ([]bson.RawValue, error) {
+	if Absent(v) {
+		return nil, nil
+	}
+	array, ok := v.ArrayOK()
+	if !ok {
+		return nil, errors.New("is not an array")
+	}
+	return array.Values()
+}
+
 // Moment reads a date: 0 if there is none, or none after 1970.
 func Moment(v bson.RawValue) model.Time {
 	t, ok := v.DateTimeOK()

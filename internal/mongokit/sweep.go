@@ -18,16 +18,24 @@ import (
 // chunk is how many documents a sweep changes in one round trip.
 const chunk = 500
 
+// anyDocument returns one document of the collection, or nil if it has none.
+func (c *Collection) anyDocument(ctx context.Context, projection any) (bson.Raw, error) {
+	doc, err := send(ctx, func(ctx context.Context) (bson.Raw, error) {
+		return c.coll.FindOne(ctx, bson.D{}, options.FindOne().SetProjection(projection)).Raw()
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, nil
+	}
+	return doc, c.Wrap(err)
+}
+
 // Kind returns the layout of the collection, as KindOf does: one document shows it,
 // because the collection is used for locks alone. ok is false if there is none, or if
 // it could be of any layout.
 func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error) {
-	doc, err := c.FindOne(ctx, bson.D{}, options.FindOne())
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, c.Wrap(err)
+	doc, err := c.anyDocument(ctx, nil)
+	if doc == nil {
+		return "", false, err
 	}
 	name, ok = KindOf(doc)
 	return name, ok, nil
@@ -36,12 +44,9 @@ func (c *Collection) Kind(ctx context.Context) (name string, ok bool, err error)
 // Clock returns the server's time. It needs a document to read it with: ok is false
 // if the collection is empty.
 func (c *Collection) Clock(ctx context.Context) (now model.Time, ok bool, err error) {
-	reply, err := c.FindOne(ctx, bson.D{}, options.FindOne().SetProjection(Obj("_id", 0, NowField, "$$NOW")))
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, c.Wrap(err)
+	reply, err := c.anyDocument(ctx, Obj("_id", 0, NowField, "$$NOW"))
+	if reply == nil {
+		return 0, false, err
 	}
 	now, err = c.Now(reply)
 	return now, err == nil, err
