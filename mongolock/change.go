@@ -117,7 +117,8 @@ func release(places, later bool) statement {
 	}
 	if !places {
 		// Places that do not count stay. The next acquire drops them.
-		return newHoldStatement(stages, changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes)))
+		change := changeHits(changes, left("exclusive"), left("shared"), freedField, touchedBy(changes))
+		return statementOn(locks(), nil, []mongo.Pipeline{stages, change})
 	}
 	// The end of a place frees nothing that an exclusive hold blocks.
 	frees := or(some(changes), and(some(fair(tmp("leave"))), not(some(filter(tmp("exclusive"), not(expired()))))))
