@@ -31,7 +31,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mongokit"
 )
 
-// Traits returns those of a store on a deployment that has change streams: a replica set
+// Traits describes a store on a deployment that has change streams: a replica set
 // or a sharded cluster. On other deployments Notifies is false.
 func Traits() driver.Traits {
 	return driver.Traits{

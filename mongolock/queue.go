@@ -162,7 +162,7 @@ func (d *document) decodeQueue(v bson.RawValue) error {
 	return d.decodePlaces(seen.Lookup("first"))
 }
 
-// decodePlaces reads the places. It leaves out those that statements drop.
+// decodePlaces reads the places. It leaves out what statements drop.
 func (d *document) decodePlaces(v bson.RawValue) error {
 	values, err := mongokit.Array(v)
 	if err != nil {

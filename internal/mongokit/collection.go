@@ -89,7 +89,7 @@ type Applied struct {
 	Failed  map[int]error // of the writes that the server could not evaluate
 }
 
-// Apply sends writes that insert nothing in one bulk write. It retries those that the
+// Apply sends writes that insert nothing in one bulk write. It retries writes that the
 // server did not decide.
 func (c *Collection) Apply(ctx context.Context, writes []mongo.WriteModel) (done Applied, err error) {
 	open := make([]int, len(writes))

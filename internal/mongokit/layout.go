@@ -18,7 +18,7 @@ type Layout struct {
 	Open func(coll *mongo.Collection, timeout time.Duration) driver.Store
 }
 
-// Layouts are those that are linked in, by the names that URLs have for them. It is
+// Layouts has the layouts that are linked in, by the names that URLs have for them. It is
 // written by init functions only.
 var Layouts = make(map[string]Layout)
 

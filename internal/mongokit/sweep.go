@@ -71,7 +71,7 @@ type Sweep struct {
 	Drop func(resource string, found bson.Raw) mongo.WriteModel
 }
 
-// Run sweeps. If somebody changes a document meanwhile, the holds that it had count as one.
+// Run sweeps. If a document changes in between, the holds that it had count as one.
 // An acquire reports a damaged document.
 func (s *Sweep) Run(ctx context.Context, q driver.SweepRequest) (total driver.SweepResult, err error) {
 	now, ok, err := s.Clock(ctx)
