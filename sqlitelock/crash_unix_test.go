@@ -37,7 +37,7 @@ const (
 	together = 4
 	// freshEvery-th round is on a file of its own, which does not exist before:
 	// processes are killed as they make it.
-	freshEvery = 8
+	freshEvery = 4
 	// patience is how long a process may live without reaching its point.
 	patience = time.Minute
 )
@@ -47,55 +47,19 @@ const (
 // that was cut off is there as a whole or not at all, depending on the moment. Whether the
 // holds of killed processes exclude others is for TestFaults of tests/campaign.
 func TestCrash(t *testing.T) {
-	c := campaign{counts: make(map[sqlitelock.Point]int)}
 	lasting := newFile(t)
-	for round := 1; ; round++ {
-		next := c.next()
-		if len(next) == 0 {
-			break
-		}
+	var order []int
+	for killed := 0; killed < *kills && !t.Failed(); killed += together {
 		path := lasting
-		if round%freshEvery == 0 {
+		if killed/together%freshEvery == freshEvery-1 {
 			path = newFile(t)
 		}
-		c.round(t, path, next)
-		if t.Failed() {
-			break
+		if len(order) == 0 {
+			order = rand.Perm(len(points)) // together divides their number
 		}
+		killAt(t, path, killed, order[:together])
+		order = order[together:]
 	}
-	for _, p := range points {
-		t.Logf("%4d kills %s", c.counts[p], p)
-		if c.counts[p] < *kills/len(points) {
-			t.Errorf("too few kills %s", p)
-		}
-	}
-	t.Logf("%4d in all", c.total())
-}
-
-// campaign is what is known over all rounds.
-type campaign struct {
-	counts  map[sqlitelock.Point]int
-	started int
-}
-
-func (c *campaign) total() (n int) {
-	for _, count := range c.counts {
-		n += count
-	}
-	return n
-}
-
-// next returns where the processes of the next round are to die: points that were hit
-// least.
-func (c *campaign) next() (chosen []sqlitelock.Point) {
-	left := *kills - c.total()
-	for _, i := range rand.Perm(len(points)) {
-		p := points[i]
-		if len(chosen) < min(left, together) && c.counts[p] <= c.total()/len(points) {
-			chosen = append(chosen, p)
-		}
-	}
-	return chosen
 }
 
 // corpse is a process that has killed itself, and what it said.
@@ -105,23 +69,19 @@ type corpse struct {
 	pending map[string]want // the change without an answer, if there was one
 }
 
-// round starts a process for each point, waits until all are dead, and examines
-// the file.
-func (c *campaign) round(t *testing.T, path string, chosen []sqlitelock.Point) {
-	corpses := make([]*corpse, len(chosen))
-	errs := make([]error, len(chosen))
+// killAt starts a process for each of the points, waits until all are dead, and examines
+// the file. The names of the processes have numbers from first on.
+func killAt(t *testing.T, path string, first int, at []int) {
+	corpses := make([]*corpse, len(at))
+	errs := make([]error, len(at))
 	var dying sync.WaitGroup
-	for i, p := range chosen {
-		c.started++
-		name := fmt.Sprint("process-", c.started)
-		dying.Go(func() { corpses[i], errs[i] = crash(t.Context(), path, name, p) })
+	for i, point := range at {
+		name := fmt.Sprint("process-", first+i)
+		dying.Go(func() { corpses[i], errs[i] = crash(t.Context(), path, name, points[point]) })
 	}
 	dying.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
-	}
-	for _, d := range corpses {
-		c.counts[d.point]++
 	}
 	s, err := sqlitelock.Open(t.Context(), path, nil)
 	if err != nil {
